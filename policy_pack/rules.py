@@ -276,19 +276,19 @@ RULES = (
     Rule(
         name="encrypted",
         description="Disks of nodes and file systems are encrypted at rest.",
-        fix="this program encrypts all of them: see what was added to it",
+        fix="encrypt what was added: this program encrypts all that it makes itself",
         check=encrypted,
     ),
     Rule(
         name="private",
         description="No bucket, node, API server or Service is open to strangers.",
-        fix="environment.cluster.public_access_cidrs: your own ranges, or endpoint: private",
+        fix="set environment.cluster.public_access_cidrs to your own ranges, or endpoint: private",
         check=private,
     ),
     Rule(
         name="buckets-blocked",
         description="Every bucket has a BucketPublicAccessBlock.",
-        fix="environment.storage.<name>.s3 makes one for each bucket that it creates",
+        fix="add one, as environment.storage.<name>.s3 does for each bucket that it creates",
         stack_check=buckets_blocked,
     ),
     Rule(
@@ -300,13 +300,13 @@ RULES = (
     Rule(
         name="metadata-by-token",
         description="Instance metadata needs a token and is out of the reach of pods.",
-        fix="this program sets both for all nodes: see what was added to it",
+        fix="set both for what was added: this program sets them for all of its own nodes",
         check=metadata_by_token,
     ),
     Rule(
         name="tagged",
         description="Every taggable resource has the required tags.",
-        fix="environment.tags: {<key>: <value>}, or aws:defaultTags",
+        fix="set environment.tags: {<key>: <value>}, or aws:defaultTags",
         check=tagged,
         config={
             "required": {
@@ -325,19 +325,19 @@ RULES = (
     Rule(
         name="audited",
         description="The control plane writes its logs audit and authenticator.",
-        fix="environment.cluster.logs: [audit, authenticator]",
+        fix="set environment.cluster.logs: [audit, authenticator]",
         check=audited,
     ),
     Rule(
         name="scanned",
         description="ECR scans images when they are pushed.",
-        fix="environment.registries makes repositories that scan",
+        fix="set scanOnPush, or let environment.registries make the repository",
         check=scanned,
     ),
     Rule(
         name="stores-protected",
         description="Data stores are protected against `pulumi destroy`.",
-        fix="environment.storage.<name>.data: keep",
+        fix="set environment.storage.<name>.data: keep",
         check=stores_protected,
         advisory=True,
     ),
@@ -351,7 +351,7 @@ RULES = (
     Rule(
         name="within-budget",
         description="All pools together, when they are full, stay within a budget.",
-        fix="environment.pools.<name>.max_nodes: fewer nodes",
+        fix="lower environment.pools.<name>.max_nodes",
         check=Budget(),
         config={"max_usd_per_hour": {"type": "number", "exclusiveMinimum": 0}},
     ),

@@ -266,7 +266,7 @@ def _shared_memory(
         SharedMemory(
             gib=job.shared_memory_gib,
             at_most_gib=at_most,
-            fix=f"at most {int(at_most)}",
+            fix=f"write {int(at_most)} or less",
             place=where("shared_memory_gib"),
         ),
     )

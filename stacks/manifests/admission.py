@@ -19,11 +19,12 @@ from stacks.manifests.pod_security import pod_security_errors
 from stacks.manifests.pool_fit import pool_problems
 from stacks.manifests.rules import manifest_problems
 from stacks.manifests.tolerations import tolerating, toleration_warnings
+from stacks.rules.jobs import controller_fix
 from stacks.rules.pools import unknown_pool
 from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.files import is_inside, text_of
 from stacks.settings.job import JobConfig, ManifestConfig
-from stacks.settings.problems import InputError, InputWarning, one_of
+from stacks.settings.problems import InputError, InputWarning, one_of, write_one_of
 from stacks.stores.kinds import claim_name
 
 RUNTIMES = ("TrainingRuntime", "ClusterTrainingRuntime")
@@ -150,7 +151,7 @@ def _settings(
                 path=f"{path}.claims.{claim}",
                 must="be a store of the environment",
                 got=store,
-                fix=one_of(environment.storage, "add one under environment.storage"),
+                fix=write_one_of(environment.storage, "add one under environment.storage"),
             )
     if not is_inside(folder, job.manifest):
         yield InputError(
@@ -261,7 +262,7 @@ def _one_job(
                 **job.at("kind"),
                 must="have its controller in the environment",
                 got=job.kind,
-                fix=JOB_KINDS[job.kind].controller_setting,
+                fix=controller_fix(job.kind),
             )
     for workload in workloads:
         if _kind(workload) not in KINDS:
@@ -282,12 +283,14 @@ def _metadata(context: ManifestContext, namespace: str) -> Iterator[InputError]:
             ("metadata", "generateName"),
             "have a name, by which it is found again",
             "none",
-            "metadata.name",
+            "write metadata.name",
         )
     given = context.get("metadata", "namespace")
     if given not in (None, namespace):
         must = "be the stack's namespace, or not be set"
-        yield context.error(("metadata", "namespace"), must, given, namespace)
+        yield context.error(
+            ("metadata", "namespace"), must, given, f"write {namespace}, or delete it"
+        )
 
 
 def _claims(
@@ -295,8 +298,8 @@ def _claims(
 ) -> Iterator[InputError]:
     for path in context.workload.find("** persistentVolumeClaim claimName"):
         if (claim := str(context.get(*path))) not in claims:
-            stores = ", ".join(environment.storage) or "environment.storage, which is empty"
-            fix = f"claims: {{{claim}: …}}, one of {stores}"
+            stores = one_of(environment.storage, "a store that you add to environment.storage")
+            fix = f"write claims: {{{claim}: …}} into the job's entry, with {stores}"
             yield context.error(path, "be a claim that has a store", claim, fix)
 
 
@@ -342,7 +345,7 @@ def _runtime(
     name = look(reference, "name")
     if (look(reference, "kind") or RUNTIMES[1], name) not in known:
         must = "be a runtime of the file or of the environment"
-        fix = one_of(ours, "add one under environment.trainer.runtimes")
+        fix = write_one_of(ours, "add one under environment.trainer.runtimes")
         yield context.error(("spec", "runtimeRef", "name"), must, name, fix)
 
 

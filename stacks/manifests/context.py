@@ -312,7 +312,7 @@ class ManifestContext:
                     yield SharedMemory(
                         gib=float(size / 2**30),
                         at_most_gib=float(limit) * MOST_OF_A_LIMIT / 2**30,
-                        fix="half of the container's memory limit",
+                        fix="write half of the container's memory limit",
                         place=self.workload.at(*path),
                     )
 

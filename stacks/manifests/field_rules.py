@@ -27,22 +27,22 @@ TORCH = "TrainingRuntime.spec.mlPolicy.torch"
 ELASTIC_FIX = "delete it and set mlPolicy.numNodes: a JobSet cannot resize"
 FIXES = {
     "TrainJob.spec.backoffLimit": (
-        "a TrainJob has none: set spec.template.spec.failurePolicy.maxRestarts in its runtime"
+        "delete it, and set spec.template.spec.failurePolicy.maxRestarts in its runtime"
     ),
     "TrainJob.spec.restartPolicy": (
-        "a TrainJob has none: failurePolicy.maxRestarts in its runtime restarts all ranks"
+        "delete it: failurePolicy.maxRestarts in its runtime restarts all ranks"
     ),
     "TrainJob.spec.schedulingPolicy": (
-        "podGroupPolicy of the runtime, or a queue: label kueue.x-k8s.io/queue-name"
+        "use podGroupPolicy of the runtime, or a queue: label kueue.x-k8s.io/queue-name"
     ),
     "TrainJob.spec.podTemplateOverrides": (
-        "runtimePatches: [{manager: example.io/me, trainingRuntimeSpec: …}]"
+        "write runtimePatches: [{manager: example.io/me, trainingRuntimeSpec: …}]"
     ),
-    "TrainJob.spec.runtimePatches": "podTemplateOverrides: [{targetJobs: [{name: node}], spec: …}]",
+    "TrainJob.spec.runtimePatches": "write podTemplateOverrides: [{targetJobs: [{name: node}], spec: …}]",
     f"{TORCH}.elasticPolicy": ELASTIC_FIX,
-    f"{TORCH}.numProcPerNode": "numProcPerNode of the TrainJob's trainer",
-    "command": '[/bin/bash, -c, "…"], or one entry for each word',
-    "targetJobs": "a list of names: - name: node",
+    f"{TORCH}.numProcPerNode": "set numProcPerNode of the TrainJob's trainer",
+    "command": 'write [/bin/bash, -c, "…"], or one entry for each word',
+    "targetJobs": "write a list of names: - name: node",
 }
 """Kind and place of a field, or name of a field → what to write instead."""
 _NO_VALUE = "write it, or delete the line"
@@ -67,7 +67,7 @@ def _typed(context: ManifestContext, form: Schema, value: Any, path: Path) -> It
     if not isinstance(value, type_) or isinstance(value, bool) != (type_ is bool):
         yield context.error(path, f"be {called}", value, _type_fix(form["type"], value, path))
     elif form["type"] == "quantity" and amount(value) is None:
-        fix = "a number, and m, k, M, G, Ki, Mi or Gi behind it: 64Gi"
+        fix = "write a number, and m, k, M, G, Ki, Mi or Gi behind it: 64Gi"
         yield context.error(path, "be a quantity", value, fix)
     elif "properties" in form:
         yield from _members(context, form, value, path)
@@ -93,8 +93,8 @@ def _type_fix(type_: str, value: Any, path: Path) -> str:
     if type_ in ("string", "quantity", "int-or-string"):
         return f'quote it: "{str(value).lower() if isinstance(value, bool) else value}"'
     if type_ == "boolean":
-        return "true or false, without quotes"
-    return f"without quotes: {value}" if type_ == "integer" else "indent it so"
+        return "write true or false, without quotes"
+    return f"write it without quotes: {value}" if type_ == "integer" else "indent it so"
 
 
 def _members(
@@ -120,4 +120,6 @@ def _members(
 def _member_fix(near: list[str], known: Mapping[str, Schema]) -> str:
     if near:
         return f"did you mean {near[0]}?"
-    return f"fields here: {', '.join(known)}" if len(known) <= A_FEW else "delete it"
+    return (
+        f"write one of the fields here: {', '.join(known)}" if len(known) <= A_FEW else "delete it"
+    )

@@ -54,11 +54,11 @@ def left_over(
     others: Sequence[Workload],
     named: Collection[str],
 ) -> list[str]:
-    """A sentence for each field of a job that its entry does not have. `trains`, `container`: the pod
+    """A line for each field of a job that its entry does not have. `trains`, `container`: the pod
     and its container that become the entry. `others`: objects of its files. `named`: fields that have
     a sentence."""
     sentences = [
-        f"{job.where(*path)}: {_short(value)}: not in the entry"
+        f"{job.where(*path)}: {_short(value)}"
         for path, value in _not_in_entry(job, container, named)
         if not _is_other_replica(path, trains)
     ]
@@ -74,7 +74,7 @@ def left_over(
         if other.kind == "TrainingRuntime":
             if other.name in ("", job.get("spec", "runtimeRef", "name")):
                 sentences += [
-                    f"{other.where(*path)}: {_short(value)}: of the runtime, and not in the entry;"
+                    f"{other.where(*path)}: {_short(value)}: of the runtime;"
                     " environment.trainer.own_runtimes describes runtimes"
                     for path, value in _not_in_entry(other, container, ())
                 ]

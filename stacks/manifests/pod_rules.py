@@ -10,6 +10,7 @@ from catalog import fabric
 from catalog.quantities import amount
 from catalog.zones import ZONE_LETTERS, zone_names
 from plans.pod_template import EFA, GPU
+from stacks.derive.scripts import PLACEHOLDER
 from stacks.manifests.context import HYPERPOD, ManifestContext
 from stacks.manifests.document import Container, Path, Requirement, items, look, mapping
 from stacks.manifests.pod_shape import shape_errors
@@ -51,6 +52,12 @@ OTHER_DEVICES = {
 """How the name of a resource begins → who makes the device."""
 
 
+LIMITS = ("backoffLimit", "activeDeadlineSeconds")
+"""Of a runPolicy: what ends a job whose pods fail again and again."""
+RESTARTS = 5
+"""Of each pod, in the limit that a message proposes: as many as an own runtime has by default."""
+
+
 def pod_problems(context: ManifestContext) -> Problems:
     """Every error and warning of the pods."""
     yield from _topology_keys(context)
@@ -60,6 +67,7 @@ def pod_problems(context: ManifestContext) -> Problems:
     yield from _volume_names(context)
     yield from _images_of_init_containers(context)
     yield from shape_errors(context)
+    yield from _restarts_for_ever(context)
     for container in context.workload.containers:
         yield from _resource_names(context, container)
         yield from _other_devices(context, container)
@@ -90,7 +98,7 @@ def _mounts(context: ManifestContext, container: Container) -> Problems:
             yield from mount_path_errors(path, context.workload.at(*at))
         if ":" in path or path.rstrip("/") in seen:
             must = "be a path of one volume only, without a colon"
-            yield context.error(at, must, path, "a folder of its own, such as /data")
+            yield context.error(at, must, path, "write a folder of its own, such as /data")
         seen.add(path.rstrip("/"))
         below = str(mount.get("subPath") or "")
         if below.startswith("/") or ".." in below.split("/"):
@@ -99,10 +107,8 @@ def _mounts(context: ManifestContext, container: Container) -> Problems:
             yield context.error(at, must, below, "name it from the volume's root")
 
 
-PLACEHOLDER = re.compile(
-    r"<(?:your[-_ ][\w -]+|[A-Z][A-Z0-9_]+)>|\{\{.*\}\}|^\$\{?\w+\}?$|\b(?:CHANGE|REPLACE)_?ME\b"
-)
-"""What a template or a person was to fill in."""
+TO_FILL_IN = re.compile(rf"{PLACEHOLDER.pattern}|\{{\{{.*\}}\}}|^\$\{{?\w+\}}?$")
+"""What a template or a person was to fill in. In a script the last two may be meant."""
 FREE_TEXT = {"command", "args", "env", "image", "data", "annotations"}
 """Fields in which such text may be meant, or which a rule of jobs judges."""
 
@@ -110,7 +116,7 @@ FREE_TEXT = {"command", "args", "env", "image", "data", "annotations"}
 def _placeholders(context: ManifestContext) -> Problems:
     for path in context.workload.lines:
         value = context.get(*path)
-        found = PLACEHOLDER.search(value) if isinstance(value, str) else None
+        found = TO_FILL_IN.search(value) if isinstance(value, str) else None
         if found and not FREE_TEXT & {*path}:
             must = "not contain a placeholder"
             yield context.error(path, must, found[0], "write what belongs there")
@@ -135,7 +141,7 @@ def _topology_keys(context: ManifestContext) -> Problems:
     for path in context.workload.find("** topologyKey"):
         key = str(context.get(*path))
         if (label := _label_of_nodes(key)) and not _preferred(context, path):
-            yield context.error(path, "be a label that nodes have", key, label)
+            yield context.error(path, "be a label that nodes have", key, f"write {label}")
 
 
 def _preferred(context: ManifestContext, path: Path) -> bool:
@@ -163,16 +169,18 @@ def _fits_no_node(context: ManifestContext, term: Sequence[Requirement]) -> Iter
     for requirement in (r for r in term if r.operator in ("In", "Exists")):
         label = requirement.label
         if right := _label_of_nodes(label):
-            yield context.error(requirement.path, "be a label that nodes have", label, right)
+            yield context.error(
+                requirement.path, "be a label that nodes have", label, f"write {right}"
+            )
         for value in requirement.values:
             if label.endswith("instance-type") and value.startswith(HYPERPOD):
                 must = "be an instance type of EC2: names with ml. are of SageMaker HyperPod"
-                fix = value.removeprefix(HYPERPOD)
+                fix = f"write {value.removeprefix(HYPERPOD)}"
                 yield context.error(requirement.path, must, value, fix)
         regions = {*requirement.values} & {*ZONE_LETTERS}
         if label == "topology.kubernetes.io/zone" and {*requirement.values} == regions:
             for region in regions:
-                fix = f"one of {', '.join(zone_names(region))}"
+                fix = f"write one of {', '.join(zone_names(region))}"
                 yield context.error(requirement.path, "be a zone, not a region", region, fix)
 
 
@@ -186,7 +194,7 @@ def _one_host(context: ManifestContext) -> Problems:
                 path,
                 f"not keep all pods on one node, which is sure of {room} GPUs only",
                 f"{context.nodes} pods with {context.gpus} GPUs",
-                "one pod with all GPUs, on a given node.kubernetes.io/instance-type",
+                "use one pod with all GPUs, on a given node.kubernetes.io/instance-type",
             )
 
 
@@ -211,7 +219,7 @@ def _other_devices(context: ManifestContext, container: Container) -> Problems:
         makers = [maker for start, maker in OTHER_DEVICES.items() if str(name).startswith(start)]
         for maker in makers:
             must = f"be a device of the nodes, whose GPUs are NVIDIA's: this one is of {maker}"
-            fix = f"{GPU}, and an image with CUDA"
+            fix = f"write {GPU}, and use an image with CUDA"
             yield context.error(container.at("resources", *place), must, name, fix)
 
 
@@ -225,11 +233,11 @@ def _limits(context: ManifestContext, container: Container) -> Problems:
         at, is_extended = container.at("resources", "requests", name), "/" in name
         if is_extended and requested != limit:
             must = f"be equal to its limit ({limits.get(name)}): an extended resource must"
-            fix = f"{name}: {limits.get(name, requests[name])} in both"
+            fix = f"write {name}: {limits.get(name, requests[name])} in both"
             yield context.error(at, must, requests[name], fix)
         elif requested and limit and requested > limit:
             must = f"be at most its limit ({limits[name]}): the API server refuses more"
-            yield context.error(at, must, requests[name], f"{name}: {limits[name]} in both")
+            yield context.error(at, must, requests[name], f"write {name}: {limits[name]} in both")
         elif name == "memory" and requested and limit and requested < limit and context.gpus:
             yield context.warning(
                 at,
@@ -247,7 +255,7 @@ def _efa(context: ManifestContext, container: Container) -> Problems:
             container.at("resources"),
             f"ask for EFA on {kind.name}: TCP carries at most {fabric.tcp_bound(kind):g} GB/s",
             f"no {EFA}",
-            f"{EFA}: {kind.efa} in requests and limits",
+            f"add {EFA}: {kind.efa} to requests and limits",
         )
 
 
@@ -262,3 +270,19 @@ def _privileged(context: ManifestContext, container: Container) -> Problems:
             True,
             "delete it: EFA needs no privileges",
         )
+
+
+def _restarts_for_ever(context: ManifestContext) -> Problems:
+    """A pod that fails each time. kubelet starts its containers again, and only a limit makes the job
+    fail (training-operator v1.8.1, pkg/core/job.go: PastBackoffLimit, PastActiveDeadline)."""
+    if any(context.get("spec", "runPolicy", limit) is not None for limit in LIMITS):
+        return
+    for path in context.workload.find("spec pytorchReplicaSpecs * restartPolicy"):
+        if context.get(*path) == "OnFailure":
+            yield context.warning(
+                path,
+                "OnFailure without runPolicy.backoffLimit restarts for ever and keeps its nodes; add"
+                f" backoffLimit: {max(context.nodes, 1) * RESTARTS}, which counts the restarts of all"
+                " pods together",
+            )
+            return

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 
 from stacks.manifests.context import ManifestContext
 from stacks.manifests.document import Pod, items, mapping
-from stacks.settings.problems import InputError
+from stacks.settings.problems import InputError, write_one_of
 
 ALWAYS, ON_FAILURE, NEVER = "Always", "OnFailure", "Never"
 WORDS: dict[str, tuple[str, ...]] = {
@@ -85,7 +85,7 @@ def _mounts(context: ManifestContext, pod: Pod) -> Iterator[InputError]:
                     container.at("volumeMounts", number, "name"),
                     "be a volume of the pod",
                     name,
-                    f"one of {', '.join(sorted(names))}" if names else "add it under volumes",
+                    write_one_of(sorted(names or ()), "add it under volumes"),
                 )
 
 

@@ -47,7 +47,8 @@ def _selectors(
         if wrong and all(wrong):
             requirement = wrong[0][0]
             theirs = ", ".join(sorted(labels.get(requirement.label) or ()))
-            fixes = {"In": theirs or f"{POOL}: {name}", "Exists": f"{POOL}: {name}"}
+            selected = f"write {POOL}: {name}"
+            fixes = {"In": f"write {theirs}" if theirs else selected, "Exists": selected}
             fix = fixes.get(requirement.operator, f"delete it: the nodes have {theirs or 'it'}")
             yield context.error(requirement.path, f"select nodes of pool {name}", requirement, fix)
 

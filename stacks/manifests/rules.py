@@ -1,9 +1,10 @@
 """What an object of a YAML file cannot be, for one release of the Trainer: what only a TrainJob, a
 runtime, a PyTorchJob or a ConfigMap can get wrong. What no training job can be: rules/jobs.py.
 
-Sources: shared facts trainer.md (§1, the silent failures T1 to T19, §7 for PyTorchJob v1), traps 2a
-to 2c of by-hand-and-traps.md. What Kubernetes, the operators or an image default, and labels of
-others, are no mistakes.
+Sources: Kubeflow Trainer at v2.1.0, v2.2.0 and v2.3.0 (trainjob_controller.go, the plugins torch, mpi
+and jobset, and their webhooks), JobSet v0.10.1, training-operator v1.8.1. Examples of each rule:
+tests/stacks/manifests/test_rules.py. What Kubernetes, the operators or an image default, and labels
+of others, are no mistakes.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def _name(context: ManifestContext, longest_end: str) -> Problems:
         if not (len(str(name)) <= most and re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", str(name))):
             must = (
                 f"be at most {most} of a-z0-9-, with a letter first, which leaves room for the names"
-                " of pods (T18)"
+                " of pods"
             )
             label = re.sub("[^a-z0-9]+", "-", str(name).lower()).lstrip("-0123456789")
             yield context.error(path, must, name, f"write {label[:most].rstrip('-') or 'train'}")
@@ -103,7 +104,7 @@ def _api_version(served: str) -> Rule:
     def rule(context: ManifestContext) -> Problems:
         for path, version in _values(context, "apiVersion"):
             if version != served:
-                yield context.error(path, "be a version that is served", version, served)
+                yield context.error(path, "be a version that is served", version, f"write {served}")
 
     return rule
 
@@ -117,10 +118,8 @@ def _trainer(context: ManifestContext) -> Problems:
     for path, spec in _values(context, "spec"):
         lost = context.policy("torch") is not None and (context.nodes > 1 or ranks)
         if look(spec, "trainer") is None and lost:
-            must = (
-                "have a trainer: without one nobody injects PET_*, and each pod trains alone (T2)"
-            )
-            yield context.error(path, must, spec, "trainer: {numNodes: 1}")
+            must = "have a trainer: without one nobody injects PET_*, and each pod trains alone"
+            yield context.error(path, must, spec, "add trainer: {numNodes: 1}")
 
 
 def _trainer_reaches_pods(context: ManifestContext) -> Problems:
@@ -129,42 +128,47 @@ def _trainer_reaches_pods(context: ManifestContext) -> Problems:
         return
     for path, trainer in _values(context, "spec trainer"):
         if trainer:
-            must = f"be empty: no job of its runtime has the label {ANCESTOR}: trainer (T3)"
-            fix = f"{ANCESTOR}: trainer, as a label of the runtime's job {_names(jobs)[0]}"
+            must = (
+                f"be unset: no replicated job of its runtime has the label {ANCESTOR}: trainer, so"
+                " these values reach no pod"
+            )
+            fix = f"add the label {ANCESTOR}: trainer to the runtime's job {_names(jobs)[0]}"
             yield context.error(path, must, ", ".join(mapping(trainer)), fix)
 
 
 def _managed_by(context: ManifestContext) -> Problems:
     for path, manager in _values(context, "spec managedBy"):
         if context.trainer_minor < (2, 3) and "multi" in str(manager):
-            must = "not be set before Trainer 2.3 (T16)"
+            must = "not be set before Trainer 2.3"
             yield context.error(path, must, manager, "delete it")
 
 
 def _queue_name(context: ManifestContext) -> Problems:
     for path, queue in _values(context, "spec labels kueue.x-k8s.io/queue-name"):
         if queue:
-            must = "be a label of the metadata: Kueue reads no other (T14)"
-            yield context.error(path, must, queue, "metadata.labels")
+            must = "be a label of the metadata: Kueue reads no other"
+            yield context.error(path, must, queue, "move it to metadata.labels")
 
 
 def _mpi_launcher(context: ManifestContext) -> Problems:
     """One node with a launcher that is a node too."""
     for path, nodes in _values(context, "spec trainer numNodes"):
         if nodes == 1 and context.gpus and context.policy("mpi", "runLauncherAsNode"):
-            must = "be more than 1 with MPI: the launcher gets a second pod with GPUs (T6)"
-            yield context.error(path, must, nodes, "2, or a torch runtime")
+            must = "be more than 1 with MPI: the launcher gets a second pod with GPUs"
+            yield context.error(path, must, nodes, "write 2, or use a torch runtime")
 
 
 def _resources_per_node(context: ManifestContext) -> Problems:
     for path, resources in _values(context, "spec trainer resourcesPerNode"):
         if context.policy("mpi") and not context.policy("mpi", "runLauncherAsNode"):
-            must = "not be set with MPI: it reaches the launcher only (T7)"
-            yield context.error(path, must, resources, "resources in the runtime's job node")
+            must = "not be set with MPI: it reaches the launcher only"
+            yield context.error(
+                path, must, resources, "set the resources in the runtime's job node"
+            )
         automatic = context.get(*TRAINER, "numProcPerNode") in (None, "auto")
         if automatic and re.search(r"/mig-", str(resources)):
-            must = "be GPUs with numProcPerNode auto, which counts CPUs otherwise (T10)"
-            yield context.error(path, must, resources, "numProcPerNode: a number")
+            must = "list whole GPUs where numProcPerNode is auto: with MIG slices auto counts CPUs"
+            yield context.error(path, must, resources, "write a number into numProcPerNode")
 
 
 def _ranks_by_cpus(context: ManifestContext) -> Problems:
@@ -183,11 +187,12 @@ def _override_env(context: ManifestContext) -> Problems:
     for path, env in _values(context, "spec podTemplateOverrides * spec containers * env"):
         if env:
             must = "not be set in an override: the webhook refuses it"
-            yield context.error(path, must, env, "spec.trainer.env")
+            yield context.error(path, must, env, "move it to spec.trainer.env")
 
 
 def _override_targets(context: ManifestContext) -> Problems:
     jobs = [pod.role for pod in context.runtime_pods]
+    trains = "node" if "node" in jobs else "".join(jobs[:1])
     patched = f"spec runtimePatches * trainingRuntimeSpec {JOBS.removeprefix('spec ')} * name"
     targets = [
         *_values(context, "spec podTemplateOverrides * targetJobs *"),
@@ -195,19 +200,19 @@ def _override_targets(context: ManifestContext) -> Problems:
     ]
     for path, target in targets:
         if jobs and (look(target, "name") or target) not in jobs:
-            yield context.error(path, "be a job of its runtime", target, "name: node")
+            yield context.error(path, "be a job of its runtime", target, f"write name: {trains}")
 
 
 def _running(context: ManifestContext) -> Problems:
     for path, status in _values(context, "status jobsStatus *"):
         if context.trainer_minor == (2, 1) and look(status, "active"):
-            must = "not be of a job that runs: another image or command changes nothing (T15)"
+            must = "not be changed while the job runs: a new image or command has no effect"
             fix = "delete the status; take another name, or delete the job first"
             yield context.error(path, must, status, fix)
 
 
 def _half_of_mpi(context: ManifestContext) -> Problems:
-    """Volumes and tolerations that some of the pods that train lack (T8)."""
+    """Volumes and tolerations that some of the pods that train lack."""
     if not context.policy("mpi"):
         return
     train = {"node", "launcher"} if context.policy("mpi", "runLauncherAsNode") else {"node"}
@@ -218,7 +223,7 @@ def _half_of_mpi(context: ManifestContext) -> Problems:
         if given and lacking:
             yield context.error(
                 (*given[0].path, field),
-                "reach every pod that trains (T8)",
+                "reach every pod that trains",
                 ", ".join(given[0].jobs),
                 f"give it to {', '.join(sorted(lacking))} too",
             )
@@ -236,7 +241,7 @@ def _restarts_from_nothing(context: ManifestContext) -> Problems:
 def _mpi_nodes(context: ManifestContext) -> Problems:
     for path, nodes in _values(context, "spec mlPolicy numNodes"):
         if nodes != 1 and context.policy("mpi"):
-            must = "be 1 in a runtime with 1 launcher (T5)"
+            must = "be 1 in a runtime with 1 launcher"
             yield context.error(path, must, nodes, "delete it")
 
 
@@ -251,21 +256,19 @@ def _do_not_disrupt(context: ManifestContext) -> Problems:
     pattern = "spec template metadata annotations karpenter.sh/do-not-disrupt"
     for path, value in _values(context, pattern):
         if value:
-            must = "be an annotation of the pods: they do not get this one (T13)"
-            fix = "replicatedJobs[].template.spec.template.metadata"
+            must = "be an annotation of the pods: they do not get this one"
+            fix = "move it to replicatedJobs[].template.spec.template.metadata"
             yield context.error(path, must, value, fix)
 
 
 def _time_to_live(context: ManifestContext) -> Problems:
     for path, seconds in _values(context, "spec template spec ttlSecondsAfterFinished"):
-        must = (
-            "not be set: the Trainer makes the deleted JobSet again, and training runs again (T1)"
-        )
+        must = "not be set: the Trainer makes the deleted JobSet again, and training runs again"
         yield context.error(path, must, seconds, "delete it")
     if len(context.runtime_pods) < 2:
         return
     for path, seconds in _values(context, f"{JOBS} * template spec ttlSecondsAfterFinished"):
-        must = "not be set beside other jobs: the first to end is made again while others run (T1b)"
+        must = "not be set beside other jobs: the first to end is made again while others run"
         yield context.error(path, must, seconds, "delete it")
 
 
@@ -276,7 +279,7 @@ def _trainer_step(context: ManifestContext) -> Problems:
         if whole and not any(look(job, *STEP) for job in items(jobs)):
             text = (
                 f"no job of it has the label {ANCESTOR}: trainer, so numNodes, image, command and"
-                " env of a TrainJob reach none of its pods (T3)"
+                " env of a TrainJob reach none of its pods"
             )
             yield context.warning(path, text)
     for path, job in _values(context, f"{JOBS} *"):
@@ -284,10 +287,10 @@ def _trainer_step(context: ManifestContext) -> Problems:
             continue
         if context.policy("torch") and job.get("name") != "node":
             must = "have the name node: PET_MASTER_ADDR is made of it"
-            yield context.error(path, must, job.get("name"), "name: node")
+            yield context.error(path, must, job.get("name"), "write name: node")
         if whole and "node" not in (names := _names(look(job, *POD, "containers"))):
             must = "have a container with the name node: the webhook refuses others"
-            yield context.error(path, must, names, "name: node")
+            yield context.error(path, must, names, "write name: node")
 
 
 def _mpi_start(context: ManifestContext) -> Problems:
@@ -295,18 +298,16 @@ def _mpi_start(context: ManifestContext) -> Problems:
         launcher = context.policy("mpi") and look(job, "name") == "launcher"
         once = look(job, "template", "spec", "backoffLimit") == 0
         if launcher and once and not look(job, "dependsOn"):
-            must = "start after the nodes' sshd, or be tried again (T9)"
-            fix = (
-                "dependsOn: [{name: node, status: Ready}], behind the job node; or backoffLimit: 6"
-            )
+            must = "wait until the nodes' sshd runs, or allow retries"
+            fix = "write dependsOn: [{name: node, status: Ready}], behind the job node; or backoffLimit: 6"
             yield context.error(path, must, "backoffLimit: 0", fix)
 
 
 def _restart_policy(context: ManifestContext) -> Problems:
     for path, policy in _values(context, f"{JOBS} * template spec template spec restartPolicy"):
         if policy == "OnFailure" and context.workload.find("spec template spec failurePolicy"):
-            must = "be Never: otherwise a rank restarts alone, and the others wait (T11)"
-            yield context.error(path, must, policy, "Never")
+            must = "be Never: otherwise a rank restarts alone, and the others wait"
+            yield context.error(path, must, policy, "write Never")
 
 
 # PyTorchJobs and ConfigMaps.
@@ -318,14 +319,14 @@ def _pytorch_container(context: ManifestContext) -> Problems:
     for path, containers in _values(context, f"{REPLICAS} * template spec containers"):
         if "pytorch" not in (names := _names(containers)):
             must = "have a container with the name pytorch"
-            yield context.error(path, must, names, "name: pytorch")
+            yield context.error(path, must, names, "write name: pytorch")
 
 
 def _replica_without_gpus(context: ManifestContext) -> Problems:
     for path, replica in _values(context, f"{REPLICAS} *"):
         if context.gpus and f"'{GPU}':" not in str(replica) and "gloo" not in str(replica):
             must = "have GPUs as the other replicas have: its pods are ranks of NCCL"
-            yield context.error(path, must, "none", f"{GPU} in its limits")
+            yield context.error(path, must, "none", f"add {GPU} to its limits")
 
 
 def _master(context: ManifestContext) -> Problems:
@@ -333,7 +334,7 @@ def _master(context: ManifestContext) -> Problems:
         meets = re.search("rdzv|elastic", str(context.workload.body))
         if "Master" not in mapping(replicas) and context.nodes > 1 and not meets:
             must = "have a Master: without one nobody sets MASTER_ADDR"
-            yield context.error(path, must, ", ".join(mapping(replicas)), "a Master, or rdzv")
+            yield context.error(path, must, ", ".join(mapping(replicas)), "add a Master, or rdzv")
 
 
 def _config_map_size(context: ManifestContext) -> Problems:

@@ -1,7 +1,7 @@
 """What the webhook of a Trainer refuses in a TrainJob beside its pods: initializers, and whose a patch
 is.
 
-Source: shared facts trainer.md §1c, read at v2.1.0 and v2.3.0.
+Source: Kubeflow Trainer at v2.1.0 and v2.3.0 (trainjob_webhook.go, and the plugin jobset's Validate).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def initializer(context: ManifestContext) -> Iterator[InputError]:
             yield context.error(path, must, f"a runtime with {jobs}", "delete it, or add the job")
         elif context.trainer_minor >= STRICT_FROM and "initializer" not in mounts:
             must = f"have a mount of `initializer` in the container {name} of its runtime"
-            fix = "volumeMounts: [{name: initializer, mountPath: /workspace}], in the runtime"
+            fix = "add volumeMounts: [{name: initializer, mountPath: /workspace}] in the runtime"
             yield context.error(path, must, ", ".join(map(str, mounts)) or "no mount", fix)
 
 
@@ -49,7 +49,9 @@ def storage_uri(context: ManifestContext) -> Iterator[InputError]:
         uri = context.get(*path)
         is_old = context.trainer_minor < STRICT_FROM
         if uri and not is_old and not re.match(r"[A-Za-z][\w+.-]*://", str(uri)):
-            yield context.error(path, "be a URI with a scheme", uri, f"hf://{uri}, or s3://{uri}")
+            yield context.error(
+                path, "be a URI with a scheme", uri, f"write hf://{uri}, or s3://{uri}"
+            )
 
 
 def patch_manager(context: ManifestContext) -> Iterator[InputError]:
@@ -59,7 +61,7 @@ def patch_manager(context: ManifestContext) -> Iterator[InputError]:
         has_domain = re.fullmatch(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/\S+", manager)
         if context.trainer_minor >= STRICT_FROM and not has_domain:
             must = "be a domain and a path"
-            yield context.error(path, must, manager, f"example.com/{manager}")
+            yield context.error(path, must, manager, f"write example.com/{manager}")
 
 
 def override_containers(context: ManifestContext) -> Iterator[InputError]:

@@ -163,9 +163,9 @@ def entry_findings(region: str, cluster: str, role: str, may_enter: bool) -> Ite
             must="have an access entry for the role that the stack assumes",
             got=f"none for {role} in {cluster}, which another identity created",
             fix=(
-                f"as an admin of the cluster run `aws eks create-access-entry {of} && aws eks"
+                f"run `aws eks create-access-entry {of} && aws eks"
                 f" associate-access-policy {of} --policy-arn {ADMIN_POLICY}"
-                " --access-scope type=cluster`"
+                " --access-scope type=cluster` as an admin of the cluster"
             ),
         )
 

@@ -68,5 +68,5 @@ def hours_errors(
                     " the end"
                 ),
                 got=f"{job.expected_hours:g}",
-                fix="fewer hours, with checkpoints to go on from; or a longer block",
+                fix="write fewer hours, with checkpoints to go on from; or buy a longer block",
             )

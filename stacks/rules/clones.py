@@ -27,7 +27,7 @@ def without_scheme(view: JobView, container: ContainerView) -> Iterator[InputErr
                 **container.where("script"),
                 must="clone from a URL",
                 got=source[:60],
-                fix=f"https://{name[0] if name else 'github.com'}/{path}"[:120],
+                fix=f"write https://{name[0] if name else 'github.com'}/{path}"[:120],
             )
 
 

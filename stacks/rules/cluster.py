@@ -158,7 +158,7 @@ def trainer_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
 def _own_runtime(
     name: str, own: OwnRuntimeConfig, wanted: EnvironmentConfig, is_upstream: bool
 ) -> Iterator[InputError]:
-    """`is_upstream`: whether the Trainer ships a runtime of that name."""
+    """Every error of an own runtime. `is_upstream`: whether the Trainer ships a runtime of that name."""
     path = f"environment.trainer.own_runtimes.{name}"
     if own.priority and own.priority not in wanted.priorities:
         listed = ", ".join(wanted.priorities)

@@ -11,7 +11,7 @@ EXAMPLE = "gpu-oncall@example.com"
 
 
 def email_errors(path: str, addresses: tuple[str, ...]) -> Iterator[InputError]:
-    """`path`: of the list."""
+    """Every address that is none. `path`: of the list."""
     for number, address in enumerate(addresses):
         if not re.fullmatch(r"[^@\s]+@[\w-]+(\.[\w-]+)+", address):
             yield InputError(

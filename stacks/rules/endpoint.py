@@ -106,7 +106,7 @@ def _ways_in(cluster: ClusterConfig) -> Iterator[InputError]:
 
 
 def _proxy(url: str) -> Iterator[InputError]:
-    """`proxy-url` of a kubeconfig takes these three schemes (client-go)."""
+    """Every error of `cluster.proxy_url`. client-go takes these three schemes in `proxy-url`."""
     if re.fullmatch(r"(https?|socks5)://[\w.-]+(:\d{1,5})?/?", url):
         return
     secret, example = "@" in url, "http://proxy.example.com:3128"

@@ -2,8 +2,8 @@
 cannot do it, or it cannot resume. What no training job can be: jobs.py. What its pool cannot give:
 gangs.py.
 
-Sources: Trainer 2.1 (shared facts trainer.md), traps 2a to 2c of by-hand-and-traps.md; stores.py
-has the checkpoints.
+Sources: Kubeflow Trainer at v2.1.0 and v2.3.0, training-operator v1.8.1. Examples of each rule:
+tests/support/cases/environment.py. Checkpoints: stores.py.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from stacks.derive.capacity import TYPES, job_type, largest_gang
 from stacks.derive.job_view import JobView, entry_view, restarts_of
 from stacks.derive.jobs import stores
 from stacks.rules.gangs import gang_errors
-from stacks.rules.jobs import job_problems
+from stacks.rules.jobs import controller_fix, job_problems
 from stacks.rules.model_memory import model_memory_warnings
 from stacks.rules.pod_resources import request_problems
 from stacks.rules.pods import pod_errors, pod_warnings, store_directory_errors
@@ -26,7 +26,7 @@ from stacks.rules.secrets import secret_errors
 from stacks.rules.stores import checkpoint_errors, checkpoint_warnings
 from stacks.settings.environment import EnvironmentConfig, OwnRuntimeConfig, PoolConfig
 from stacks.settings.job import RUN_NUMBER, JobConfig
-from stacks.settings.problems import REMOVE, InputError, InputWarning, one_of
+from stacks.settings.problems import REMOVE, InputError, InputWarning, write_one_of
 from stacks.stores.kinds import kinds_of
 from stacks.stores.lustre_sharing import import_errors
 
@@ -153,7 +153,7 @@ def _cpu_pool(path: str, job: JobConfig, pool: PoolConfig) -> Iterator[InputErro
             path=f"{path}.processes_per_node",
             must=f"be a number on {name}: auto counts GPUs",
             got="auto",
-            fix="1, and threads for the rest; or one for each NUMA node",
+            fix="write 1, and let threads do the rest; or write 1 for each NUMA node",
         )
 
 
@@ -164,14 +164,14 @@ def _runtime(path: str, job: JobConfig, environment: EnvironmentConfig) -> Itera
             path=path,
             must="have exactly one of runtime (a TrainJob) and pytorch_job (a PyTorchJob)",
             got="both" if job.runtime else "neither",
-            fix=f"runtime: {known[-1]}" if known else "pytorch_job: {}",
+            fix=f"write runtime: {known[-1]}" if known else "write pytorch_job: {}",
         )
     if job.runtime is not None and job.runtime not in known:
         yield InputError(
             path=f"{path}.runtime",
             must="be a runtime of the environment",
             got=job.runtime,
-            fix=one_of(known, "add one under environment.trainer.runtimes"),
+            fix=write_one_of(known, "add one under environment.trainer.runtimes"),
         )
     own = environment.own_runtime(job)
     if own and own.kind == "mpi" and own.image != job.image:
@@ -179,7 +179,8 @@ def _runtime(path: str, job: JobConfig, environment: EnvironmentConfig) -> Itera
             path=f"{path}.image",
             must=f"be the image of {job.runtime}: with MPI a job replaces that of the launcher only",
             got=job.image,
-            fix=own.image,
+            fix=f"write {own.image}",
+            write=own.image,
         )
     if own and own.kind == "torchtune":
         yield from _torchtune_job(path, job)
@@ -192,14 +193,14 @@ def _torchtune_job(path: str, job: JobConfig) -> Iterator[InputError]:
             path=f"{path}.nodes",
             must="be 1 with torchtune: no Trainer starts these models' recipes on more nodes",
             got=str(job.nodes),
-            fix="1, or a torch runtime with torchrun",
+            fix="write 1, or use a torch runtime with torchrun",
         )
     if job.arguments is not None:
         yield InputError(
             path=f"{path}.arguments",
             must="not be set with torchtune: they would go to its recipe",
             got=" ".join(job.arguments)[:60] or "[]",
-            fix="delete it for the runtime's recipe, or script: tune run …",
+            fix="delete it for the runtime's recipe, or write script: tune run …",
             write=REMOVE,
         )
     if job.command == ("tune", "run"):
@@ -207,7 +208,7 @@ def _torchtune_job(path: str, job: JobConfig) -> Iterator[InputError]:
             path=f"{path}.command",
             must="not be `tune run`: the Trainer then expects the model in the runtime's name",
             got=" ".join(job.command)[:60],
-            fix="delete it for the runtime's recipe, or script: tune run …",
+            fix="delete it for the runtime's recipe, or write script: tune run …",
         )
 
 
@@ -221,7 +222,7 @@ def torchtune_errors(
             path=f"{path}.torchtune",
             must="be set together with `kind: torchtune`",
             got=f"{'a model' if wanted else 'nothing'} with kind: {own.kind}",
-            fix="kind: torchtune, and torchtune: {model: …, store: …, directory: …}",
+            fix="write kind: torchtune, and torchtune: {model: …, store: …, directory: …}",
         )
     if not wanted:
         return
@@ -230,7 +231,7 @@ def torchtune_errors(
             path=f"{path}.torchtune.model",
             must="be a model that upstream has a recipe for",
             got=wanted.model,
-            fix=f"one of {', '.join(TUNED)}",
+            fix=f"write one of {', '.join(TUNED)}",
         )
     yield from store_directory_errors(
         f"{path}.torchtune", wanted.store, wanted.directory, environment
@@ -240,18 +241,17 @@ def torchtune_errors(
             path=f"{path}.command",
             must="not be set with torchtune: the recipe has its own",
             got=own.command[0],
-            fix="delete it, or write it into a job: script: tune run …",
+            fix="delete it, or write script: tune run … in a job",
         )
 
 
 def _pytorch_job(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterator[InputError]:
     if job.pytorch_job and environment.training_operator is None:
-        release = next(iter(versions.TRAINING_OPERATORS))
         yield InputError(
             path=f"{path}.pytorch_job",
             must="have the training-operator in its environment",
             got="no training_operator",
-            fix=f"environment.training_operator: {{version: {release}}}",
+            fix=controller_fix("PyTorchJob"),
         )
     if job.pytorch_job and job.pytorch_job.coordinator and job.arguments is not None:
         yield InputError(
@@ -269,7 +269,7 @@ def _resume(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterat
             path=f"{path}.checkpoints",
             must=f"be set: {restarts} restarts resume from it",
             got="nothing",
-            fix="checkpoints: {store: …, directory: …}, or allow_no_checkpoint: true",
+            fix="write checkpoints: {store: …, directory: …}, or allow_no_checkpoint: true",
         )
 
 
@@ -282,14 +282,14 @@ def _priority(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iter
                 " is that of its runtime"
             ),
             got=job.priority,
-            fix="trainer.own_runtimes.<name>.priority",
+            fix="delete it, and set trainer.own_runtimes.<name>.priority",
         )
     elif job.priority and job.priority not in environment.priorities:
         yield InputError(
             path=f"{path}.priority",
             must="be one of environment.priorities",
             got=job.priority,
-            fix=one_of(environment.priorities, "add one under environment.priorities"),
+            fix=write_one_of(environment.priorities, "add one under environment.priorities"),
         )
 
 
@@ -301,7 +301,7 @@ def _time_limit(path: str, job: JobConfig, environment: EnvironmentConfig) -> It
             path=f"{path}.time_limit_minutes",
             must=f"not be set: Trainer {release} does not know the field and drops it silently",
             got=str(job.time_limit_minutes),
-            fix="trainer.version 2.3.0, pytorch_job, or `timeout` in the script",
+            fix="set trainer.version to 2.3.0, use pytorch_job, or run `timeout` in the script",
         )
 
 
@@ -315,7 +315,7 @@ def _elastic(path: str, job: JobConfig, pool: PoolConfig | None) -> Iterator[Inp
             path=path,
             must="not be set: no Trainer up to 2.3 implements it, because a JobSet cannot resize",
             got=size,
-            fix="delete it, or take pytorch_job: {}",
+            fix="delete it, or write pytorch_job: {}",
         )
     elif job.pytorch_job.coordinator:
         yield InputError(
@@ -329,14 +329,14 @@ def _elastic(path: str, job: JobConfig, pool: PoolConfig | None) -> Iterator[Inp
             path=path,
             must="include `nodes`, the initial size",
             got=f"{size}, nodes: {job.nodes}",
-            fix=f"min_nodes ≤ {job.nodes} ≤ max_nodes",
+            fix=f"write numbers with min_nodes ≤ {job.nodes} ≤ max_nodes",
         )
     if pool and wanted.max_nodes > largest_gang(pool):
         yield InputError(
             path=f"{path}.max_nodes",
             must=f"be at most the {largest_gang(pool)} nodes of pool {job.pool}",
             got=str(wanted.max_nodes),
-            fix=f"at most {largest_gang(pool)}",
+            fix=f"write {largest_gang(pool)} or less",
         )
 
 
@@ -348,5 +348,5 @@ def _wait(path: str, job: JobConfig) -> Iterator[InputError]:
             path=f"{path}.wait_minutes",
             must=f"be as long as the run, which takes expected_hours {job.expected_hours:g}",
             got=str(job.wait_minutes),
-            fix=f"{minutes + 30:.0f}, or wait: running",
+            fix=f"write {minutes + 30:.0f}, or wait: running",
         )

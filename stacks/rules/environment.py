@@ -2,8 +2,8 @@
 whole.
 
 Cluster and Trainer: cluster.py. Network: network.py. Pools: pools.py. Jobs: jobs.py. Stores and
-checkpoints: stores.py. Sources: AWS service limits named beside the rules, and the traps in the
-shared facts (by-hand-and-traps.md §2).
+checkpoints: stores.py. Sources: AWS service limits named beside the rules. Examples of each rule:
+tests/support/cases/environment.py.
 """
 
 from __future__ import annotations

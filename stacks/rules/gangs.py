@@ -36,7 +36,7 @@ def _size(view: JobView, name: str, pool: PoolConfig) -> Iterator[InputError]:
             **view.where("nodes"),
             must=f"be at most {most}, the nodes that pool {name} {why}",
             got=str(view.nodes),
-            fix=f"at most {most}, or another pool",
+            fix=f"write {most} or less, or name another pool",
         )
 
 
@@ -44,13 +44,13 @@ def _one_node_only(view: JobView, name: str, pool: PoolConfig) -> Iterator[Input
     """Why a pool takes no job of several nodes."""
     reasons = []
     if len(pool.instance_types) > 1:
-        only = f"a pool of one type, such as {pool.instance_types[0]}"
+        only = f"name a pool of one type, such as {pool.instance_types[0]}"
         reasons.append(("has several types: ranks must not mix them", only))
     if pool.fallback_zones:
-        only = "a pool without fallback_zones"
+        only = "name a pool without fallback_zones"
         reasons.append(("has fallback zones: EFA does not cross zones", only))
     if pool.capacity == "spot" and not view.resumes:
-        only = "restarts and checkpoints, or a pool on demand"
+        only = "add restarts and checkpoints, or name a pool on demand"
         reasons.append(("is spot: one reclaimed node ends a gang that cannot resume", only))
     for reason, fix in reasons:
         yield InputError(
@@ -69,5 +69,9 @@ def gpu_errors(view: JobView, name: str, pool: PoolConfig) -> Iterator[InputErro
             **view.where("gpus"),
             must=f"be at most {smallest.gpus}: {smallest.name} of pool {name} has no more GPUs",
             got=str(view.gpus),
-            fix=f"{smallest.gpus}, or another pool" if smallest.gpus else "a pool with GPUs",
+            fix=(
+                f"write {smallest.gpus}, or name another pool"
+                if smallest.gpus
+                else "name a pool with GPUs"
+            ),
         )

@@ -38,7 +38,7 @@ def image_errors(image: str, place: Place) -> Iterator[InputError]:
         **place,
         must="be the name of an image: registry/name, and :tag or @sha256: with 64 hex digits",
         got=image[:SHORT] or "nothing",
-        fix=f"write {meant}" if meant else "registry/name:tag, better registry/name@sha256:…",
+        fix=f"write {meant}" if meant else "write registry/name:tag, better registry/name@sha256:…",
         write=meant,
     )
 
@@ -56,7 +56,7 @@ def tag_errors(image: str, place: Place) -> Iterator[InputError]:
             **place,
             must="have a tag: without one it is whatever is newest",
             got=image,
-            fix=f"{image}:<version>, better a digest (@sha256:…)",
+            fix=f"write {image}:<version>, better a digest (@sha256:…)",
         )
 
 

@@ -1,8 +1,8 @@
 """What a training job cannot be, whoever wrote it: an entry of a stack file, a YAML file, or an
 object of a cluster. Each rule stands here once, and speaks at the place its view gives.
 
-Sources: shared facts trainer.md (§1, the silent failures T1 to T19; §7 for PyTorchJob v1), traps 2a
-to 2c of by-hand-and-traps.md.
+Sources: Kubeflow Trainer at v2.1.0 and v2.3.0, training-operator v1.8.1, torch's
+distributed/elastic. Examples of each rule: tests/stacks/rules/test_jobs.py.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from catalog import fabric
+from catalog import fabric, versions
 from catalog.instances import GPU_TYPES
-from catalog.job_kinds import job_kind
+from catalog.job_kinds import JOB_KINDS, job_kind
 from stacks.derive.job_view import RESERVED_ENV, ContainerView, JobView
-from stacks.derive.scripts import Launch, launches, saved_in, single_program
+from stacks.derive.scripts import Launch, launches, placeholders, saved_in, single_program
 from stacks.rules import clones, devices, launchers, scripts
 from stacks.rules.images import image_errors, is_untagged, tag_errors
 from stacks.rules.pinning import unpinned
@@ -27,6 +27,15 @@ LAUNCHER_ENV = re.compile(
 )
 """Variables that only a controller or a launcher knows; others may come from the image."""
 ENDPOINT = "--rdzv_backend=c10d --rdzv_endpoint=${PET_MASTER_ADDR}:${PET_MASTER_PORT}"
+IN_FILES = ENDPOINT.replace("{", "(").replace("}", ")")
+"""The same in the command of a YAML file, where Kubernetes puts in the values."""
+
+
+def controller_fix(kind: str) -> str:
+    """What installs the controller of a kind of job."""
+    releases = {"TrainJob": versions.TRAINERS, "PyTorchJob": versions.TRAINING_OPERATORS}
+    release = next(iter(releases[kind]))
+    return f"add {JOB_KINDS[kind].controller_setting}: {{version: {release}}}"
 
 
 def job_problems(view: JobView) -> Problems:
@@ -44,7 +53,7 @@ def _ranks(view: JobView) -> Problems:
             **view.where("ranks"),
             must=f"be at most the {view.gpus} GPUs of a pod",
             got=str(view.ranks),
-            fix=str(view.gpus),
+            fix=f"write {view.gpus}",
         )
 
 
@@ -85,7 +94,7 @@ def _saves(view: JobView) -> Problems:
                     **container.where("script"),
                     must="save on shared storage: this directory ends with its pod",
                     got=directory,
-                    fix="a directory of a mounted store or persistentVolumeClaim",
+                    fix="save in a directory of a mounted store or persistentVolumeClaim",
                 )
 
 
@@ -147,7 +156,7 @@ def _placeholder(view: JobView, container: ContainerView) -> Problems:
     texts = [("script", container.script)]
     texts += [(f"env.{name}", value) for name, value in container.env.items() if value]
     for name, text in texts:
-        for found in dict.fromkeys(re.findall(r"<(?:your-[\w-]+|[A-Z][A-Z_]+)>", text)):
+        for found in placeholders(text):
             yield InputError(
                 **container.where(name),
                 must="not contain a placeholder",
@@ -179,7 +188,7 @@ def _reserved_variable(view: JobView, container: ContainerView) -> Problems:
         if name in RESERVED_ENV:
             yield InputError(
                 **container.where(f"env.{name}"),
-                must="not be a variable that the Trainer sets: its webhook refuses the job (T4)",
+                must="not be a variable that the Trainer sets: its webhook refuses the job",
                 got=name,
                 fix="delete it",
             )
@@ -199,7 +208,7 @@ def _unknown_variable(view: JobView, container: ContainerView) -> Problems:
                 **container.where("script"),
                 must=f"use variables that {view.controller} provides",
                 got=name,
-                fix=job_kind(view.kind).rank_variables,
+                fix=f"use {job_kind(view.kind).rank_variables}",
             )
 
 
@@ -219,9 +228,7 @@ def _no_endpoint(view: JobView, container: ContainerView, launch: Launch) -> Pro
                 " waits at its own localhost"
             ),
             got=launch.text[:60],
-            fix=ENDPOINT
-            if view.origin == "entry"
-            else ENDPOINT.replace("{", "(").replace("}", ")"),
+            fix=f"add {ENDPOINT if view.origin == 'entry' else IN_FILES}",
         )
 
 
@@ -231,7 +238,7 @@ def _other_nodes(view: JobView, container: ContainerView, launch: Launch) -> Pro
             **container.where("script"),
             must=f"start the job's {view.nodes} nodes",
             got=f"--nnodes={launch.nodes}",
-            fix="--nnodes=$(PET_NNODES), or leave it out: torchrun reads PET_NNODES",
+            fix="write --nnodes=$(PET_NNODES), or leave it out: torchrun reads PET_NNODES",
         )
 
 
@@ -242,7 +249,7 @@ def _one_rank_for_all(view: JobView, container: ContainerView, launch: Launch) -
             **container.where("script"),
             must="give every node a rank of its own",
             got=f"--node_rank={launch.rank}",
-            fix="--node_rank=$(PET_NODE_RANK), or leave it out: torchrun reads PET_NODE_RANK",
+            fix="write --node_rank=$(PET_NODE_RANK), or leave it out: torchrun reads PET_NODE_RANK",
         )
 
 
@@ -253,7 +260,7 @@ def _ranks_of_a_launch(view: JobView, container: ContainerView) -> Problems:
                 **container.where("script"),
                 must=f"start at most one process for each of the pod's {view.gpus} GPUs",
                 got=f"--nproc_per_node={launch.ranks}",
-                fix=f"--nproc_per_node={view.gpus}",
+                fix=f"write --nproc_per_node={view.gpus}",
             )
 
 

@@ -29,7 +29,7 @@ def _nodes(view: JobView, container: ContainerView, launch: OtherLaunch) -> Prob
             **container.where("script"),
             must=f"start the job's {view.nodes} nodes",
             got=f"{option} {nodes}",
-            fix=f"{option} {view.nodes}",
+            fix=f"write {option} {view.nodes}",
         )
 
 
@@ -42,7 +42,7 @@ def _rank(view: JobView, container: ContainerView, launch: OtherLaunch) -> Probl
             **container.where("script"),
             must="give every node a rank of its own",
             got=f"{option} {rank}",
-            fix=f"{option} $PET_NODE_RANK",
+            fix=f"write {option} $PET_NODE_RANK",
         )
 
 
@@ -56,7 +56,7 @@ def _per_node(view: JobView, container: ContainerView, launch: OtherLaunch) -> P
             **container.where("script"),
             must=f"start at most one process for each of the pod's {view.gpus} GPUs",
             got=f"{option} {count}",
-            fix=f"{option} {view.gpus}",
+            fix=f"write {option} {view.gpus}",
         )
     elif 0 < count < view.gpus:
         yield InputWarning(
@@ -76,7 +76,7 @@ def _total(view: JobView, container: ContainerView, launch: OtherLaunch) -> Prob
             **container.where("script"),
             must=f"start at most one process for each of the {room} GPUs of {view.nodes} pods",
             got=f"{option} {count}",
-            fix=f"{option} {room}",
+            fix=f"write {option} {room}",
         )
     elif count < room:
         yield InputWarning(
@@ -100,7 +100,7 @@ def idle_variable(view: JobView, container: ContainerView) -> Problems:
             yield InputWarning(
                 **container.where(f"env.{name}"),
                 text=(
-                    f"{name} reaches no process, because torchrun sets it for them; delete it. Where"
-                    " nodes meet is said by --rdzv_endpoint"
+                    f"{name} reaches no process, because torchrun sets it for them; delete it:"
+                    " --rdzv_endpoint says where nodes meet"
                 ),
             )

@@ -25,7 +25,7 @@ def mount_path_errors(path: str, place: Place) -> Iterator[InputError]:
             **place,
             must=f"not hide {plain} of the image, without which no program starts",
             got=path[:60],
-            fix="a folder of its own, such as /data",
+            fix="write a folder of its own, such as /data",
         )
     elif ".." in path.split("/"):
         yield InputError(

@@ -56,7 +56,7 @@ def network_errors(region: str, wanted: EnvironmentConfig) -> Iterator[InputErro
 
 
 def _brought(region: str, zone: str, subnets: Mapping[str, str]) -> Iterator[InputError]:
-    """`network.private_subnets`."""
+    """Every error of `network.private_subnets`."""
     path, known = "environment.network.private_subnets", zone_names(region)
     for unknown in [each for each in subnets if known and each not in known]:
         yield InputError(
@@ -86,7 +86,7 @@ def _brought(region: str, zone: str, subnets: Mapping[str, str]) -> Iterator[Inp
 def _listed(
     region: str, wanted: EnvironmentConfig, listed: tuple[str, ...]
 ) -> Iterator[InputError]:
-    """`network.zones`; derive.network.zone_cidrs has room for every zone of the table."""
+    """Every error of `network.zones`; derive.network.zone_cidrs has room for every zone of the table."""
     known = zone_names(region)
     if not listed or not known:
         return

@@ -20,7 +20,7 @@ def unpinned(image: str, script: str) -> Iterator[tuple[str, str, str]]:
         yield (
             "script",
             "a clone of whatever is newest",
-            "git checkout a commit, or bake it into the image",
+            "check out a commit (git checkout), or bake it into the image",
         )
     if re.search(r"\b(pip3?|conda) install(?!.*--no-index)", script):
         yield (

@@ -18,7 +18,8 @@ from stacks.settings.problems import InputError, InputWarning
 def request_problems(
     view: JobView, name: str, pool: PoolConfig
 ) -> Iterator[InputError | InputWarning]:
-    """`name`: the pool's, whose types are known."""
+    """Every request that no node of the pool has room for. `name`: the pool's, whose types are
+    known."""
     for request in view.requests:
         smallest = min(
             (TYPES[kind] for kind in pool.instance_types),

@@ -1,7 +1,8 @@
 """What the pods of an entry of `jobs` cannot be: what they mount, which variables and labels they
 have, what they run. What no training job can be: jobs.py.
 
-Sources: Trainer 2.1 (shared facts trainer.md), traps 2a to 2c of by-hand-and-traps.md.
+Sources: Kubeflow Trainer at v2.1.0, the validation of pods in the API server of Kubernetes. Examples
+of each rule: tests/support/cases/environment.py.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from stacks.derive.jobs import CHECKPOINTS, TENSORBOARD, stores
 from stacks.rules.mounts import mount_path_errors
 from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.job import TO_S3, JobConfig
-from stacks.settings.problems import InputError, InputWarning, one_of
+from stacks.settings.problems import InputError, InputWarning, write_one_of
 from stacks.stores.kinds import kinds_of
 
 VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
@@ -119,7 +120,7 @@ def store_directory_errors(
 
 
 def _known_stores(environment: EnvironmentConfig) -> str:
-    return one_of(environment.storage, "add one under environment.storage")
+    return write_one_of(environment.storage, "add one under environment.storage")
 
 
 def _mount_paths(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterator[InputError]:
@@ -195,7 +196,7 @@ def _torchrun_script(path: str, job: JobConfig) -> Iterator[InputError]:
             path=f"{path}.torchrun.script",
             must=f"be one of the files in {there}, which has no folders",
             got=script.removeprefix(f"{there}/"),
-            fix=f"one of {', '.join(f'{there}/{name}' for name in sources)}, or add it to files.sources",
+            fix=f"write one of {', '.join(f'{there}/{name}' for name in sources)}, or add it to files.sources",
         )
     if "/" in script and script in job.files.sources:
         where = f"{there}/{script.rpartition('/')[2]}"
@@ -240,7 +241,7 @@ def _what_runs(path: str, job: JobConfig, environment: EnvironmentConfig) -> Ite
             must="have exactly one of script, command, arguments and torchrun",
             got=" and ".join(way for way, given in ways.items() if given) or "none",
             fix=(
-                "script: | with bash text, command: [program, argument], torchrun: {script:"
+                "write script: | with bash text, command: [program, argument], torchrun: {script:"
                 " train.py}, or arguments: [] for the image's own entrypoint"
             ),
         )

@@ -1,8 +1,8 @@
 """Which pools cannot work: capacity settings that contradict each other, more nodes than a subnet has
 addresses for. Their instance types: instance_types.py.
 
-Sources: Karpenter 1.14 and the issues named in shared facts karpenter.md §2; EC2 Capacity Blocks
-and placement groups.
+Sources: Karpenter 1.14; EC2 Capacity Blocks and placement groups. Examples of each rule:
+tests/support/cases/environment.py.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from stacks.rules.instance_types import instance_type_errors, mixed_type_errors
 from stacks.rules.network import is_range
 from stacks.settings.environment import EnvironmentConfig, PoolConfig, ReservationConfig
 from stacks.settings.network import BroughtNetworkConfig
-from stacks.settings.problems import REMOVE, InputError, InputWarning, one_of
+from stacks.settings.problems import REMOVE, InputError, InputWarning, write_one_of
 from stacks.settings.yaml_file import as_yaml
 
 
@@ -47,8 +47,8 @@ def unknown_pool(path: str, name: str, wanted: EnvironmentConfig) -> InputError:
     return InputError(
         path=f"{path}.pool",
         must="be a pool of the environment",
-        got=name,
-        fix=one_of(wanted.pools, "add one under environment.pools"),
+        got=name[:60],
+        fix=write_one_of(wanted.pools, "add one under environment.pools"),
     )
 
 
@@ -60,7 +60,7 @@ def _prefetch(path: str, pool: PoolConfig) -> Iterator[InputError]:
                 path=path,
                 must="name images with a tag or a digest",
                 got=image,
-                fix="registry/name:tag, better registry/name@sha256:…",
+                fix="write registry/name:tag, better registry/name@sha256:…",
             )
 
 

@@ -1,8 +1,8 @@
 """Which queues cannot work: guarantees that the pools do not have, jobs that no queue can start, and
 what would take nodes past the queues.
 
-Sources: Kueue's quotas (shared facts teams-and-queues.md §2); a ResourceQuota refuses pods of jobs that
-Kueue has started already.
+Sources: Kueue's ClusterQueue and Cohort (nominalQuota, borrowingLimit); a ResourceQuota refuses pods
+of jobs that Kueue has started already. Examples of each rule: tests/stacks/rules/test_queues.py.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from stacks.derive.queues import kept_nodes, queued_pools, team_queue_plan
 from stacks.derive.teams import Share
 from stacks.settings.environment import EnvironmentConfig, TeamConfig
 from stacks.settings.job import AnyJob, JobConfig
-from stacks.settings.problems import REMOVE, InputError, one_of
+from stacks.settings.problems import REMOVE, InputError, write_one_of
 from stacks.settings.team_entry import TeamEntryConfig
 
 AT = "environment.queues"
@@ -153,7 +153,7 @@ def _shares(at: str, entry: TeamEntryConfig, wanted: EnvironmentConfig) -> Itera
                 path=f"{at}.{setting}",
                 must="name pools with GPUs of environment.pools",
                 got=", ".join(unknown),
-                fix=one_of(pools, "delete it"),
+                fix=write_one_of(pools, "delete it"),
             )
     for pool, most in entry.max_nodes.items():
         guaranteed = entry.guaranteed_nodes.get(pool, 0)

@@ -64,7 +64,7 @@ def only_a_file(view: JobView, container: ContainerView) -> Iterator[InputError]
             **container.where("script"),
             must="start a program: a file name alone is looked for in PATH, as a command",
             got=script[:60],
-            fix=f"torchrun {script}, or python {script}",
+            fix=f"write torchrun {script}, or python {script}",
         )
 
 

@@ -15,7 +15,7 @@ from plans.secrets import SECRET_ARN, covers
 from stacks.derive.teams import Share
 from stacks.settings.environment import EnvironmentConfig, TeamConfig
 from stacks.settings.job import JobConfig, typed
-from stacks.settings.problems import REMOVE, InputError, one_of
+from stacks.settings.problems import REMOVE, InputError, write_one_of
 
 
 def secret_errors(path: str, job: JobConfig, region: str) -> Iterator[InputError]:
@@ -117,7 +117,7 @@ def team_secret_errors(share: Share, team: TeamConfig) -> Iterator[InputError]:
                     path=f"{at}.secrets_manager",
                     must="be a secret that the environment's entry of the team lists",
                     got=secret.secrets_manager,
-                    fix=one_of(
+                    fix=write_one_of(
                         share.entry.secrets,
                         f"add {secret.secrets_manager} to environment.teams.{team.name}.secrets",
                     ),

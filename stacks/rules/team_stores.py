@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from stacks.derive.teams import stores_of
 from stacks.settings.environment import EnvironmentConfig, TeamConfig
 from stacks.settings.job import AnyJob, JobConfig, typed
-from stacks.settings.problems import InputError, InputWarning, few, one_of
+from stacks.settings.problems import InputError, InputWarning, few, write_one_of
 
 CACHES = re.compile(r"HF_HOME|TORCH_HOME|WANDB_DIR|\w+_CACHE(_DIR|_HOME)?")
 """Variables with a folder that programs write to: Hugging Face, PyTorch, Triton, XDG, pip, W&B."""
@@ -118,4 +118,4 @@ def _caches(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterat
 
 def _writable(environment: EnvironmentConfig) -> str:
     free = [name for name, store in environment.storage.items() if store.teams != "read_only"]
-    return one_of(free, "have a store under environment.storage that is not read_only")
+    return write_one_of(free, "add a store under environment.storage that is not read_only")

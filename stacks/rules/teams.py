@@ -22,7 +22,7 @@ from stacks.rules.team_stores import past_the_wall_errors, read_only_errors, wal
 from stacks.rules.workers import dispatched_job_errors, nodes_of_workers
 from stacks.settings.environment import EnvironmentConfig, TeamConfig
 from stacks.settings.job import AnyJob, JobConfig, manifests, typed
-from stacks.settings.problems import REMOVE, InputError, InputWarning, one_of
+from stacks.settings.problems import REMOVE, InputError, InputWarning, write_one_of
 from stacks.settings.team_entry import TeamEntryConfig
 
 REACHED_BYTES = 2100
@@ -52,7 +52,7 @@ def _unknown(
             path=path,
             must=f"be names from environment.{setting}",
             got=", ".join(unknown),
-            fix=one_of(there, f"delete it, or add it under environment.{setting}"),
+            fix=write_one_of(there, f"delete it, or add it under environment.{setting}"),
         )
 
 
@@ -184,7 +184,7 @@ def listing_errors(
             path="team.name",
             must=f"be a team that Pulumi.{team.environment}.yaml lists under environment.teams",
             got=team.name,
-            fix=one_of(environment.teams, otherwise),
+            fix=write_one_of(environment.teams, otherwise),
         )
     for setting, value in {"namespace": team.namespace, "max_gpus": team.max_gpus}.items():
         if value is not None:
@@ -279,14 +279,14 @@ def _beyond(path: str, entry: TeamEntryConfig, plan: JobPlan) -> Iterator[InputE
             path=path,
             must="mount only stores that the environment's entry of the team lists",
             got=store,
-            fix=one_of(allowed, "mount none, or add it to stores in the entry"),
+            fix=write_one_of(allowed, "mount none, or add it to stores in the entry"),
         )
     for priority in set(plan.priorities) - set(entry.allowed_priorities):
         yield InputError(
             path=path,
             must="use only priorities that the environment's entry of the team allows",
             got=priority,
-            fix=one_of(entry.allowed_priorities, "add it to allowed_priorities in the entry"),
+            fix=write_one_of(entry.allowed_priorities, "add it to allowed_priorities in the entry"),
         )
     for made in plan.objects:
         if made["kind"] == "ClusterTrainingRuntime":

@@ -15,7 +15,15 @@ from stacks.settings.aws import AwsConfig, PolicyArn
 from stacks.settings.budget import BudgetConfig
 from stacks.settings.cluster import ClusterConfig
 from stacks.settings.history import HistoryConfig
-from stacks.settings.job import AnyJob, JobConfig, Name, Positive, PullPolicy, TorchtuneConfig
+from stacks.settings.job import (
+    AnyJob,
+    JobConfig,
+    Name,
+    Positive,
+    PullPolicy,
+    Reference,
+    TorchtuneConfig,
+)
 from stacks.settings.logs import LogsConfig
 from stacks.settings.metrics import MetricsConfig
 from stacks.settings.network import NETWORK_HINTS, AnyNetwork, NetworkConfig
@@ -145,7 +153,7 @@ class OwnRuntimeConfig:
     for each pod, and another tag or a digest once for each node."""
     max_restarts: Annotated[int, pydantic.Field(ge=0, le=100, strict=True)] = 5
     """Number of times that JobSet recreates the whole gang before the job fails."""
-    priority: Name | None = None
+    priority: Reference | None = None
     """A name from `environment.priorities`. The Trainer takes the priority of pods from the
     runtime, never from a TrainJob."""
 
@@ -316,8 +324,13 @@ SETTING_HINTS = {
     **{("network", key): hint for key, hint in NETWORK_HINTS.items()},
     ("reservation", "instancetype"): _FROM_POOL,
     ("reservation", "instancetypes"): _FROM_POOL,
-    ("environment", "allowedregistries"): "delete it; images may come from every registry in reach",
-    ("environment", "networkpolicies"): "delete it; this program creates no NetworkPolicy",
+    ("environment", "allowedregistries"): (
+        "delete it; write image_prefixes in the entries of environment.teams, or turn on the policy"
+        " images-from-allowed-registries (docs/policies.md)"
+    ),
+    ("environment", "networkpolicies"): (
+        "delete it; each team under environment.teams gets a NetworkPolicy by itself: docs/teams.md"
+    ),
     ("own_runtimes", "secrets"): _OF_JOBS,
     ("token", "secretsmanager"): (
         "delete it; put the token into a Kubernetes Secret of each namespace with such jobs (kubectl"

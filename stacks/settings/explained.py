@@ -35,8 +35,6 @@ VERSIONS: dict[tuple[str, ...], Sequence[str]] = {
 """Setting → the versions that it takes."""
 COMMAND_LINES = ("arguments", "command")
 """Settings that list the words of a command line."""
-NAMES_FROM = {"pool": "pools", "store": "storage", "priority": "priorities"}
-"""Setting → the map of the environment whose names it takes."""
 UNITS = {"gib": r"gi?b?", "minutes": r"m|min|minutes?", "mbps": r"mb(ps|/s)"}
 """Unit in a setting's name → how people write it behind the number."""
 
@@ -153,7 +151,13 @@ def _unknown_setting(mistake: Mistake) -> InputError:
     hints = (SETTING_HINTS.get((holder, plain)) for holder in mistake.steps[-3:-1])
     hint = NO_SETTINGS.get(plain) if "jobs" in mistake.steps else next(filter(None, hints), None)
     fix = hint or _known_settings(mistake)
-    return mistake.error("not be a setting", fix, REMOVE if fix.startswith("delete it") else None)
+    return InputError(
+        path=mistake.path,
+        must="be the name of a setting",
+        got=as_yaml(mistake.key)[:80],
+        fix=fix,
+        write=REMOVE if fix.startswith("delete it") else None,
+    )
 
 
 def _setting_of_other_jobs(mistake: Mistake) -> InputError | None:
@@ -264,9 +268,6 @@ def _no_match(mistake: Mistake) -> InputError:
     pattern = PATTERNS.get(mistake.limits["pattern"])
     if pattern is None:
         return _anything(mistake)
-    if not mistake.is_key and mistake.key in NAMES_FROM:
-        there = f"environment.{NAMES_FROM[mistake.key]}"
-        return mistake.error(f"be a name from {there}", f"write one of the names in {there}")
     meant = pattern.meant(str(mistake.value))
     if not mistake.is_key and mistake.steps != ("stack",):
         fix = (
@@ -347,9 +348,7 @@ def _wrong_kind(mistake: Mistake, must: str, suffix: str = "") -> InputError:
         return mistake.error(f"{must}, not empty" if must != "not be empty" else must, fix, write)
     if value is None:
         what = must.removeprefix("be ") if must.startswith("be ") else "a value"
-        return mistake.error(
-            must, f"write {what}{suffix}" if not suffix else f"write {what}{suffix}"
-        )
+        return mistake.error(must, f"write {what}{suffix}")
     return mistake.error(must, f"write a value such as {as_yaml(value)}{suffix}", value)
 
 

@@ -6,7 +6,7 @@ refused in stacks/rules/jobs.py and stacks/rules/pods.py.
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import pydantic
 
@@ -19,6 +19,13 @@ from plans.secrets import ManagedSecret
 Name = Annotated[str, pydantic.Field(pattern=r"^[a-z]([-a-z0-9]{0,30}[a-z0-9])?$")]
 """Lower-case letters, digits and dashes, at most 32: it becomes part of Kubernetes and AWS
 names."""
+Reference = Annotated[
+    str,
+    pydantic.Field(min_length=1),
+    pydantic.WithJsonSchema({"type": "string", "pattern": get_args(Name)[1].metadata[0].pattern}),
+]
+"""The name of something else in the environment. Any text is read, so that the rule which lists the
+names that there are can refuse it; an editor marks what cannot be one of them."""
 RUN_NUMBER = "{run}"
 """In a directory of a job it stands for the number of the run."""
 Positive = Annotated[int, pydantic.Field(ge=1, strict=True)]
@@ -55,7 +62,7 @@ class CheckpointConfig:
     the variable CHECKPOINT_DIR: /checkpoints, or a path below `storage` where the job mounts the
     same store."""
 
-    store: Name
+    store: Reference
     """Name of a store in `environment.storage`."""
     directory: Annotated[str, pydantic.Field(pattern=r"^[^/].*[^/]$|^[^/]$")]
     """Path from the root of the store. A missing directory is created, but not where `storage`
@@ -79,7 +86,7 @@ class CheckpointConfig:
 class DirectoryConfig:
     """A directory of a store."""
 
-    store: Name
+    store: Reference
     """Name of a store in `environment.storage`."""
     directory: Annotated[str, pydantic.Field(pattern=r"^[^/].*[^/]$|^[^/]$")]
     """Path from the root of the store. `{run}` in it stands for the number `run` of the job."""
@@ -140,7 +147,7 @@ class TorchtuneConfig:
     model: str
     """Name of the model, as in the name of the upstream runtime after `torchtune-`. The models of
     Llama need `token`."""
-    store: Name
+    store: Reference
     """Name of a store in `environment.storage`."""
     directory: Annotated[str, pydantic.Field(pattern=r"^[^/].*[^/]$|^[^/]$")]
     """Path from the root of the store. Pods mount it as /workspace."""
@@ -192,10 +199,10 @@ class ManifestConfig:
 
     manifest: str
     """Path of the file, from the folder of Pulumi.yaml."""
-    pool: Name
+    pool: Reference
     """Name of a pool in `environment.pools`. The selectors and tolerations of the file are checked
     against it."""
-    claims: dict[str, Name] = field(default_factory=dict)
+    claims: dict[str, Reference] = field(default_factory=dict)
     """Name of a PersistentVolumeClaim in the file → name of a store in `environment.storage`."""
     privileged_pods: bool = False
     """Whether the job's namespace admits pods that Pod Security's baseline level refuses: with
@@ -222,7 +229,7 @@ class JobConfig:
 
     nodes: Positive
     """Number of nodes. Each node runs one pod; with `gpus_per_node` two pods can share a node."""
-    pool: Name
+    pool: Reference
     """Name of a pool in `environment.pools`."""
     image: str
     """Container image: registry/repository:tag, or registry/repository@sha256:…."""
@@ -301,7 +308,7 @@ class JobConfig:
     """Names of Secrets for registries other than ECR. Nodes pull from ECR with their own role."""
     labels: dict[str, str] = field(default_factory=dict)
     """Labels of the job and its pods."""
-    priority: Name | None = None
+    priority: Reference | None = None
     """A name from `environment.priorities`. Only with `pytorch_job`: a TrainJob has the priority of
     its runtime."""
     urgency: Urgency | None = None
@@ -344,7 +351,7 @@ class JobConfig:
 
 
 TO_S3 = (
-    "a Lustre store whose lustre.repositories export to S3: what a node copies itself is lost with"
+    "use a Lustre store whose lustre.repositories export to S3: what a node copies itself is lost with"
     " the node, and pods have no AWS identity but that of a team with s3_writes"
 )
 _ONE_POD = (

@@ -51,7 +51,7 @@ class InputError(Problem):
     got: str
     """What the input says, never a secret."""
     fix: str
-    """What to write instead: a literal value wherever there is one."""
+    """What to write instead, from a verb on: "write 4". A literal value wherever there is one."""
     write: Any = field(default=None, compare=False)
     """The value that ends this error when it stands at `path`, or REMOVE; None where no single value
     does. No message shows it: `fix` says the same in words."""
@@ -81,9 +81,15 @@ class Refused(Exception):
 
 
 def one_of(known: Iterable[str], otherwise: str) -> str:
-    """A fix that proposes what there is; `otherwise` where there is nothing."""
+    """What there is, in the middle of a sentence; `otherwise` where there is nothing."""
     names = ", ".join(known)
     return f"one of {names}" if names else otherwise
+
+
+def write_one_of(known: Iterable[str], otherwise: str) -> str:
+    """A fix that proposes what there is; `otherwise`, a whole fix, where there is nothing."""
+    names = one_of(known, "")
+    return f"write {names}" if names else otherwise
 
 
 FEW = 3

@@ -227,8 +227,8 @@ def _misplaced(
         if key in own:
             yield InputError(
                 path=key,
-                must="not be a setting",
-                got=shown(own[key]),
+                must="be the name of a setting",
+                got=f"{project}:{key}",
                 fix=f"delete {project}:{key}{'; write aws:region' * (key == 'region')}",
                 write=REMOVE,
             )

@@ -14,6 +14,7 @@ import pytest
 from policy_pack.resource import Resource
 from policy_pack.rules import CLUSTER, RULES, Budget
 from policy_pack.taggable import source_of, taggable
+from tests.support.grammar import begins_with_a_verb
 from tests.support.recording import CHECKOUT, Graph, Node
 from tests.support.stacks import recorded
 
@@ -234,3 +235,7 @@ def test_the_documentation_has_every_policy() -> None:
         row = f"| `{rule.name}` | {rule.description}" + (" A warning." if rule.advisory else "")
         assert f"{row} |" in text
         assert all(f"`{key}`" in text.partition(row)[2].partition("\n")[0] for key in rule.config)
+
+
+def test_the_fix_of_every_policy_begins_with_a_verb() -> None:
+    assert [rule.name for rule in RULES if not begins_with_a_verb(rule.fix)] == []

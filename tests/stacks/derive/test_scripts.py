@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stacks.derive.scripts import Launch, launches, script_of
+from stacks.derive.scripts import Launch, launches, placeholders, script_of
 
 
 def one(script: str) -> Launch:
@@ -92,3 +92,41 @@ def test_a_shell_that_hands_on_is_read_as_what_it_hands_on_to(
     command: tuple[str, ...], text: str
 ) -> None:
     assert script_of(command) == text
+
+
+@pytest.mark.parametrize(
+    ("script", "found"),
+    [
+        ("git clone https://github.com/<GIT_REPO2>", ["<GIT_REPO2>"]),
+        ("cd <your_repo>; cd <your-repo>", ["<your_repo>", "<your-repo>"]),
+        ("cd <Your Folder> && cd <Your Folder>", ["<Your Folder>"]),
+        ("export TOKEN=hf_<YOUR_TOKEN>", ["<YOUR_TOKEN>"]),
+        ("A=CHANGE_ME B=REPLACEME train", ["CHANGE_ME", "REPLACEME"]),
+    ],
+)
+def test_what_nobody_filled_in_is_found(script: str, found: list[str]) -> None:
+    assert placeholders(script) == found
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "cat <<EOF>/tmp/a\nx\nEOF",
+        "python - <<EOF\nif a < b and c > d: pass\nEOF",
+        "python3 -c 'print(1 <MAX_LEN and 3> 2)'",
+        "cat <<EOF > k.cu\n#include <x.h>\n#include <CUB>\nstd::vector<T> a;\nEOF",
+        "sort <IN >OUT",
+        "diff <(ls A) <(ls B)",
+        "torchrun t.py --pad_token '<PAD>' --stop '<EOS>'",
+        "# torchrun train.py <CONFIG>\ntorchrun t.py",
+        "[ $# = 1 ] || { echo 'usage: run.sh <CONFIG>'; exit 1; }",
+        "if [ $TOKEN = CHANGE_ME ]; then exit 1; fi",
+        "sed -i s/CHANGE_ME/$TOKEN/ config.yaml",
+        "grep -q '<TOKEN>' config.yaml && exit 1",
+        "python -c \"t = t.replace('<TOKEN>', token)\"",
+        "export TIMEOUT_CHANGE_METRIC=1",
+        "echo {{ a }} $A",
+    ],
+)
+def test_what_a_script_means_so_is_no_placeholder(script: str) -> None:
+    assert placeholders(script) == []

@@ -220,7 +220,7 @@ REFUSED: dict[str, tuple[str, str, tuple[str, str], str, str, str]] = {
         pod("volumes: [{name: d, persistentVolumeClaim: {claimName: c}}]"),
         "volumes[0].persistentVolumeClaim.claimName",
         "claim that has a store",
-        "claims: {c: …}, one of scratch",
+        "write claims: {c: …} into the job's entry, with one of scratch",
     ),
     "more nodes than the pool": (
         "g6e",
@@ -244,7 +244,7 @@ REFUSED: dict[str, tuple[str, str, tuple[str, str], str, str, str]] = {
         ("gpu: 4", "gpu: 8"),
         "spec.trainer.resourcesPerNode.limits.nvidia.com/gpu [x.yaml:10]",
         "be at most 4",
-        "4, or another",
+        "write 4, or name another",
     ),
     "more memory than the type has for pods": (
         "any",
@@ -543,7 +543,7 @@ OF_THE_ENTRY: dict[str, tuple[list[Edit], str, str]] = {
     "a pool that the environment lacks": (
         [at("jobs", {"theirs": {**THEIRS, "pool": "a100"}})],
         "jobs.theirs.pool",
-        "must be a pool of the environment; got a100. Fix: one of g6e, h100",
+        "must be a pool of the environment; got a100. Fix: write one of g6e, h100",
     ),
     "a pool of an unknown type": (
         [
@@ -561,7 +561,7 @@ OF_THE_ENTRY: dict[str, tuple[list[Edit], str, str]] = {
     "a claim of a store that the environment lacks": (
         [at("jobs", {"theirs": {**THEIRS, "claims": {"data": "nowhere"}}})],
         "jobs.theirs.claims.data",
-        "must be a store of the environment; got nowhere. Fix: one of scratch, home",
+        "must be a store of the environment; got nowhere. Fix: write one of scratch, home",
     ),
     "a file that is not there": (
         [at("jobs", {"theirs": {**THEIRS, "manifest": "nowhere.yaml"}})],

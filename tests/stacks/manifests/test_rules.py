@@ -20,6 +20,7 @@ from stacks.manifests.rules import manifest_problems
 from stacks.rules import jobs
 from stacks.settings.problems import InputWarning
 from tests.support.crds import upstream
+from tests.support.grammar import without_a_verb
 from tests.support.recording import WORKLOADS
 from tests.support.stackfile import reading
 
@@ -67,7 +68,7 @@ def test_valid_inputs_pass_without_a_word(name: str) -> None:
 def test_what_people_write_legally_passes_without_a_word(path: Path) -> None:
     release = "2.3.0" if path.stem.endswith("on-2.3") else next(iter(versions.TRAINERS))
     said = judged(path.read_text(), release=release)
-    true_of_some = ("the image's own entrypoint", "makes one $ of $$")
+    true_of_some = ("the image's own entrypoint", "makes one $ of $$", "restarts for ever")
     assert [each for each in said if not any(words in each for words in true_of_some)] == []
     assert len(VALID) >= 40
 
@@ -272,7 +273,7 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
         RUNTIME,
         ("    spec:\n      repl", "    spec:\n      ttlSecondsAfterFinished: 60\n      repl"),
         "spec.template.spec.ttlSecondsAfterFinished",
-        "runs again (T1)",
+        "runs again",
         "delete it",
     ),
     "T1b": (
@@ -282,7 +283,7 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
             "- name: node\n        template: {spec: {ttlSecondsAfterFinished: 60, ",
         ),
         "[1].template.spec.ttlSecondsAfterFinished",
-        "(T1b)",
+        "the first to end is made again",
         "delete it",
     ),
     "T2": (
@@ -296,14 +297,14 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
         JOB + "---\n" + RUNTIME,
         ("trainjob-ancestor-step", "trainjob-ancestor"),
         "spec.trainer",
-        "(T3)",
+        "these values reach no pod",
         "trainjob-ancestor-step: trainer",
     ),
     "T4": (
         JOB,
         (TRAINER, f"{TRAINER}    env: [{{name: PET_NNODES, value: '3'}}]\n"),
         "env[0].name",
-        "(T4)",
+        "its webhook refuses the job",
         "delete it",
     ),
     "T5": (
@@ -317,28 +318,28 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
         JOB + "---\n" + MPI.replace("runLauncherAsNode: true", "runLauncherAsNode: false"),
         ("torch-distributed}", "my-mpi}"),
         "resourcesPerNode",
-        "(T7)",
+        "it reaches the launcher only",
         "runtime's job node",
     ),
     "T6": (
         JOB.replace("torch-d", "deepspeed-d"),
         ("numNodes: 2", "numNodes: 1"),
         "numNodes",
-        "(T6)",
+        "a second pod with GPUs",
         "torch runtime",
     ),
     "T8": (
         JOB.replace("torch-d", "deepspeed-d"),
         also(TO_NODE.format("tolerations: [{key: a, operator: Exists}]")),
         "podTemplateOverrides[0].spec.tolerations",
-        "every pod that trains (T8)",
+        "every pod that trains",
         "launcher too",
     ),
     "T9": (
         MPI,
         ("spec: {template", "spec: {backoffLimit: 0, template"),
         "replicatedJobs[0]",
-        "(T9)",
+        "wait until the nodes' sshd runs, or allow retries",
         "dependsOn",
     ),
     "T10": (
@@ -347,7 +348,7 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
         ),
         (COUNT, ""),
         "resourcesPerNode",
-        "(T10)",
+        "with MIG slices auto counts CPUs",
         "numProcPerNode",
     ),
     "T11": (
@@ -359,7 +360,7 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
             "                restartPolicy: OnFailure\n                containers",
         ),
         "spec.restartPolicy",
-        "(T11)",
+        "a rank restarts alone",
         "Never",
     ),
     "T13": (
@@ -372,21 +373,21 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
             ),
         ),
         "do-not-disrupt",
-        "(T13)",
+        "be an annotation of the pods",
         "replicatedJobs[].template",
     ),
     "T14": (
         JOB,
         also("labels: {kueue.x-k8s.io/queue-name: q}"),
         "queue-name",
-        "(T14)",
+        "Kueue reads no other",
         "metadata.labels",
     ),
     "T15": (
         JOB,
         (SPEC, f"status: {{jobsStatus: [{{name: node, active: 1}}]}}\n{SPEC}"),
         "jobsStatus[0]",
-        "(T15)",
+        "not be changed while the job runs",
         "another name",
     ),
     "T16": (
@@ -982,7 +983,12 @@ def test_a_mistake_is_refused_alone_with_its_rule_and_a_way_out(case: str) -> No
 
 NOTED: dict[str, tuple[str, tuple[str, str], str]] = {
     # case: (file, (what stands there, what stands there instead), what is said)
-    "T3": (RUNTIME, ("trainjob-ancestor-step", "trainjob-ancestor"), "reach none of its pods (T3)"),
+    "restarts that nothing ends": (
+        ONE,
+        ("{replicas: 1,", "{replicas: 1, restartPolicy: OnFailure,"),
+        "OnFailure without runPolicy.backoffLimit restarts for ever and keeps its nodes",
+    ),
+    "T3": (RUNTIME, ("trainjob-ancestor-step", "trainjob-ancestor"), "reach none of its pods"),
     "a program on several nodes that nothing starts ranks for": (
         JOB,
         script("cd /app && python -u train.py --epochs 3"),
@@ -1140,9 +1146,21 @@ def test_what_a_trainer_would_lose_is_refused_and_what_it_would_not_lose_is_not(
     assert "the image's own entrypoint starts, without arguments" in note
     unlabelled = RUNTIME.replace("trainjob-ancestor-step", "trainjob-ancestor")
     note, _ = sorted(judged(alone + "---\n" + unlabelled))
-    assert note.startswith("warning: spec.template.spec.replicatedJobs [") and "(T3)" in note
+    assert note.startswith("warning: spec.template.spec.replicatedJobs [") and "reach none" in note
     error, _ = sorted(judged(JOB + "---\n" + unlabelled))
-    assert error.startswith("spec.trainer [x.yaml:6]: must be empty: no job of its runtime has")
+    assert error.startswith(
+        "spec.trainer [x.yaml:6]: must be unset: no replicated job of its runtime"
+    )
+
+
+def test_a_job_that_restarts_on_failure_is_sound_where_something_ends_it() -> None:
+    restarting = V1.replace("{replicas: 1,", "{replicas: 1, restartPolicy: OnFailure,")
+    [note] = judged(restarting)
+    assert note.startswith("warning: spec.pytorchReplicaSpecs.Master.restartPolicy [x.yaml:6]: ")
+    assert "add backoffLimit: 10, which counts the restarts of all pods together" in note
+    for limit in ("backoffLimit: 10", "backoffLimit: 0", "activeDeadlineSeconds: 3600"):
+        assert judged(restarting.replace("spec:\n", f"spec:\n  runPolicy: {{{limit}}}\n", 1)) == []
+    assert judged(restarting.replace("OnFailure", "Never")) == []
 
 
 def test_tcp_is_no_mistake_where_pods_have_no_efa() -> None:
@@ -1183,6 +1201,10 @@ def provoked() -> str:
     return re.sub(r" \[x\.yaml:\d+\]", "", "\n".join(said))
 
 
+def test_every_fix_begins_with_a_verb() -> None:
+    assert without_a_verb(provoked().splitlines()) == []
+
+
 def test_every_rule_is_broken_by_a_test_above() -> None:
     """A rule that no file breaks would say nothing, and nobody would notice."""
     texts = [
@@ -1221,28 +1243,23 @@ def test_every_rule_is_broken_by_a_test_above() -> None:
 TRAPS = {
     # Silent failures T1 to T19 of trainer.md, traps of by-hand-and-traps.md → what is said, or -
     # and why nothing is.
-    **{
-        f"T{n}": f"(T{n})"
-        for n in (
-            "1",
-            "1b",
-            "2",
-            "3",
-            "4",
-            "5",
-            "6",
-            "7",
-            "8",
-            "9",
-            "10",
-            "11",
-            "13",
-            "14",
-            "15",
-            "16",
-            "18",
-        )
-    },
+    "T1": "makes the deleted JobSet again",
+    "T1b": "the first to end is made again while others run",
+    "T2": "without one nobody injects PET_*",
+    "T3": "reach none of its pods",
+    "T4": "a variable that the Trainer sets",
+    "T5": "be 1 in a runtime with 1 launcher",
+    "T6": "the launcher gets a second pod with GPUs",
+    "T7": "it reaches the launcher only",
+    "T8": "reach every pod that trains",
+    "T9": "wait until the nodes' sshd runs",
+    "T10": "with MIG slices auto counts CPUs",
+    "T11": "a rank restarts alone",
+    "T13": "be an annotation of the pods",
+    "T14": "Kueue reads no other",
+    "T15": "not be changed while the job runs",
+    "T16": "not be set before Trainer 2.3",
+    "T18": "which leaves room for the names of pods",
     "T12": "- legal, and what one wants without checkpoints; a runtime of ours has max_restarts",
     "T17": (
         "- an order of deletion: the graph deletes jobs before their runtime, and that before the"
@@ -1268,7 +1285,7 @@ TRAPS = {
     "17": "- as T12",
     "18": "hostIPC: must be a field of",
     "19": "runtimePatches: [{manager",
-    "20": "changes nothing (T15)",
+    "20": "new image or command has no effect",
     "21": "apiVersion: must be a version that is served",
     "22": "- an order of installation: the graph waits for the webhook",
     "23": "not contain a secret in clear",
@@ -1377,7 +1394,7 @@ def test_what_the_webhook_asks_of_an_initializer_is_said_for_its_release(release
     unmounted = said(INITIALIZED.replace("name: initializer", "name: workspace"))
     assert ["have a mount of `initializer`" in words for words in unmounted] == [True] * is_new
     bare = said(INITIALIZED.replace("hf://a/b", "a/b"))
-    assert ["got a/b. Fix: hf://a/b" in words for words in bare] == [True] * is_new
+    assert ["got a/b. Fix: write hf://a/b" in words for words in bare] == [True] * is_new
     assert ["have a job" in words for words in said(INITIALIZED.replace("dataset:", "model:"))] == [
         True
     ]
@@ -1386,7 +1403,7 @@ def test_what_the_webhook_asks_of_an_initializer_is_said_for_its_release(release
 def test_the_manager_of_a_patch_has_a_domain_since_2_3() -> None:
     assert judged(PATCHED, release="2.2.1") == []
     [error] = judged(PATCHED, release="2.3.0")
-    assert "must be a domain and a path; got team-a. Fix: example.com/team-a" in error
+    assert "must be a domain and a path; got team-a. Fix: write example.com/team-a" in error
 
 
 def test_processes_by_vcpus_are_counted_on_pods_with_gpus() -> None:

@@ -37,6 +37,7 @@ from stacks.stores import efs, lustre_efa, lustre_repositories, lustre_rules, s3
 from tests.support.cases import environment as environments
 from tests.support.cases import jobs as described
 from tests.support.cases.environment import JOB, TEAM_REFUSED
+from tests.support.grammar import without_a_verb
 from tests.support.recording import CHECKOUT
 from tests.support.stackfile import Edit, at, errors, planned, values, without
 from tests.support.sweep import lines_not_reached
@@ -47,8 +48,9 @@ REFUSED, SOUND = environments.REFUSED | described.REFUSED, environments.SOUND | 
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_cannot_work_is_refused_where_it_stands(case: str) -> None:
     edits, path, says = REFUSED[case]
-    found = [f for f in errors(*edits) if f.startswith(f"environment.{path}: ")]
-    assert found and says in " ".join(found), errors(*edits)
+    said = errors(*edits)
+    found = [f for f in said if f.startswith(f"environment.{path}: ")]
+    assert found and says in " ".join(found) and without_a_verb(said) == [], said
 
 
 def _errors_at(path: str, stack: str, settings: dict[str, Any]) -> list[InputError]:
@@ -346,7 +348,7 @@ WARNINGS: dict[str, tuple[list[Edit], str]] = {
         [at(f"{JOB}.image", "image:latest")],
         "the tag latest, which is another image tomorrow: take a version",
     ),
-    "a clone of whatever is newest": ([], "a clone of whatever is newest: git checkout a commit"),
+    "a clone of whatever is newest": ([], "a clone of whatever is newest: check out a commit"),
     "packages at every start": ([], "packages that every pod installs at every start"),
     "folders of nodes": (
         [at(f"{JOB}.host_paths", {"data": {"host": "/data", "path": "/data"}})],

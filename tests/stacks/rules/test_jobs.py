@@ -75,6 +75,18 @@ PROBES = {
     "a file in the place of a program": ("train.py", "start a program"),
     "a quote that does not end": ("echo 'a\ntorchrun t.py", "be a script that bash can read"),
     "a placeholder": ("torchrun <YOUR_SCRIPT>", "not contain a placeholder"),
+    "a placeholder with a number": (
+        "git clone https://github.com/<GIT_REPO2> -b v1; torchrun t.py",
+        "not contain a placeholder",
+    ),
+    "a placeholder in small letters": (
+        "git clone https://github.com/a/<your_repo> -b v1; torchrun t.py",
+        "not contain a placeholder",
+    ),
+    "a placeholder in words": (
+        "torchrun t.py --data s3://CHANGE_ME/x",
+        "not contain a placeholder",
+    ),
     "a clone without a scheme": ("git clone github.com/a/b\ntorchrun t.py", "clone from a URL"),
     "a clone by half a scheme": (
         "git clone -q https:/gitlab.com/a/b\ntorchrun t.py",

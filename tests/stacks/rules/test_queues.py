@@ -72,7 +72,7 @@ ENVIRONMENTS: dict[str, tuple[Edit, str, str]] = {
     "a pool that the environment lacks": (
         both(with_queues, at("teams.nlp.max_nodes", {"a100": 1})),
         "teams.nlp.max_nodes",
-        "must name pools with GPUs of environment.pools; got a100. Fix: one of g6e, h100",
+        "must name pools with GPUs of environment.pools; got a100. Fix: write one of g6e, h100",
     ),
     "a maximum below the guarantee": (
         both(with_queues, at("teams.vision.max_nodes", {"g6e": 1})),

@@ -102,7 +102,7 @@ STACKS: dict[str, tuple[Edit, Edit, str, str]] = {
         granted,
         both(by_name, at(f"{TEAM_JOB}.secrets", of("nlp/hf"))),
         f"{TEAM_JOB}.secrets.HF_TOKEN.secrets_manager",
-        "must be a secret that the environment's entry of the team lists; got nlp/hf. Fix: one of"
+        "must be a secret that the environment's entry of the team lists; got nlp/hf. Fix: write one of"
         " vision/, shared/hf",
     ),
     "one of a team without any": (

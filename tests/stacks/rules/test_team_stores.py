@@ -49,7 +49,7 @@ REFUSED: dict[str, tuple[Edit, Edit, str, str]] = {
         both(kept_apart, READ_ONLY),
         by_name,
         f"{JOB}.checkpoints.store",
-        "must be a store that teams can write to; got scratch, which is teams: read_only. Fix: one of"
+        "must be a store that teams can write to; got scratch, which is teams: read_only. Fix: write one of"
         " home, results",
     ),
     "logs where nothing can be written": (

@@ -81,12 +81,12 @@ ENTRIES: dict[str, tuple[Edit, str, str]] = {
     "a store that the environment lacks": (
         at("teams.vision.stores", ["scratch", "data"]),
         "teams.vision.stores",
-        "must be names from environment.storage; got data. Fix: one of scratch, home",
+        "must be names from environment.storage; got data. Fix: write one of scratch, home",
     ),
     "a priority that the environment lacks": (
         at("teams.vision.allowed_priorities", ["low"]),
         "teams.vision.allowed_priorities",
-        "must be names from environment.priorities; got low. Fix: one of high",
+        "must be names from environment.priorities; got low. Fix: write one of high",
     ),
     "an ARN of a session": (
         at("teams.vision.deployer", "arn:aws:sts::111122223333:assumed-role/vision/me"),
@@ -164,7 +164,7 @@ STACKS: dict[str, tuple[Edit, Edit, str, str]] = {
         listed,
         both(by_name, at("name", "audio")),
         "team.name",
-        "must be a team that Pulumi.dev.yaml lists under environment.teams; got audio. Fix: one of"
+        "must be a team that Pulumi.dev.yaml lists under environment.teams; got audio. Fix: write one of"
         " vision, nlp",
     ),
     "a list without teams": (
@@ -211,7 +211,7 @@ STACKS: dict[str, tuple[Edit, Edit, str, str]] = {
         listed,
         both(by_name, at(f"{JOB}.storage.home", {"path": "/home/v"})),
         f"team.{JOB}",
-        "must mount only stores that the environment's entry of the team lists; got home. Fix: one"
+        "must mount only stores that the environment's entry of the team lists; got home. Fix: write one"
         " of scratch",
     ),
     "a priority that is not the team's": (

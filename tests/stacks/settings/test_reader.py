@@ -55,7 +55,7 @@ def test_a_mistyped_key_is_refused_at_every_depth_and_the_right_one_is_named(pat
     assert [
         f
         for f in errors(*edits, at(path, 1))
-        if f.startswith(f"environment.{path}: must not be a setting; got 1. Fix: ")
+        if f.startswith(f"environment.{path}: must be the name of a setting; got ")
         and MISTYPED[path] in f.partition("Fix:")[2]
     ], errors(*edits, at(path, 1))
 
@@ -68,8 +68,8 @@ def test_whether_karpenter_makes_dry_runs_is_true_or_false_and_nothing_like_it(v
 
 def test_a_key_that_resembles_nothing_lists_what_there_is() -> None:
     assert errors(at("network.mtu", 3)) == [
-        "environment.network.mtu: must not be a setting; got 3. Fix: delete it; the settings are"
-        " cidr, zones, nat, internet, endpoints, flow_logs, vpc_id, private_subnets, s3_endpoint"
+        "environment.network.mtu: must be the name of a setting; got mtu. Fix: delete it; the"
+        " settings are cidr, zones, nat, internet, endpoints, flow_logs, vpc_id, private_subnets, s3_endpoint"
     ]
 
 
@@ -79,9 +79,9 @@ def test_a_key_that_resembles_nothing_lists_what_there_is() -> None:
         "secrets": (
             "secrets",
             {"HF_TOKEN": {"secrets_manager": "vision/hf", "key": "token"}},
-            'must not be a setting; got {"HF_TOKEN": {"secrets_manager": "vision/hf", "key":'
-            ' "token"}}. Fix: delete it, and write it in each job that names the runtime, as in'
-            " secrets: {HF_TOKEN: {secrets_manager: vision/hf-token, key: token}}",
+            "must be the name of a setting; got secrets. Fix: delete it, and write it in each job"
+            " that names the runtime, as in secrets: {HF_TOKEN: {secrets_manager: vision/hf-token,"
+            " key: token}}",
         ),
         "a variable": (
             "env.HF_TOKEN",
@@ -92,8 +92,8 @@ def test_a_key_that_resembles_nothing_lists_what_there_is() -> None:
         "the token of torchtune": (
             "torchtune.token.secrets_manager",
             "vision/hf",
-            'must not be a setting; got "vision/hf". Fix: delete it; put the token into a Kubernetes'
-            " Secret of each namespace with such jobs",
+            "must be the name of a setting; got secrets_manager. Fix: delete it; put the token into"
+            " a Kubernetes Secret of each namespace with such jobs",
         ),
     }.values(),
 )
@@ -108,7 +108,7 @@ def test_a_secret_of_secrets_manager_in_a_runtime_is_refused_with_what_serves_in
 def test_a_key_beside_environment_and_team_is_refused() -> None:
     extra = {**values(), "trainyard:zone": "ap-northeast-2a"}
     assert [str(f) for f in read(extra, stack="dev", project="trainyard").errors] == [
-        'zone: must not be a setting; got "ap-northeast-2a". Fix: delete it; the settings are'
+        "zone: must be the name of a setting; got zone. Fix: delete it; the settings are"
         " environment, team"
     ]
 
@@ -189,11 +189,12 @@ def test_a_key_of_the_account_is_refused_and_never_shown(key: str) -> None:
         ),
         (
             {"skipCredentialsValidation": True},
-            "must not be a setting; got true. Fix: delete it; the settings are profile,",
+            "must be the name of a setting; got skipCredentialsValidation. Fix: delete it; the"
+            " settings are profile,",
         ),
         (
             {"profil": "me"},
-            'aws:profil: must not be a setting; got "me". Fix: did you mean profile?',
+            "aws:profil: must be the name of a setting; got profil. Fix: did you mean profile?",
         ),
         ({"profile": ""}, 'must not be empty; got "". Fix: write a value such as default'),
         ({"allowedAccountIds": [111122223333]}, 'Fix: write "111122223333"'),
@@ -233,7 +234,8 @@ def test_what_the_engine_says_cannot_be_said_by_a_setting_of_the_project(key: st
     found = read({**values(), f"trainyard:{key}": "x"}, stack="dev", project="trainyard")
     instead = "; write aws:region" * (key == "region")
     assert [str(f) for f in found.errors] == [
-        f'{key}: must not be a setting; got "x". Fix: delete trainyard:{key}{instead}'
+        f"{key}: must be the name of a setting; got trainyard:{key}. Fix: delete"
+        f" trainyard:{key}{instead}"
     ]
     assert found.config == reading().config
 

@@ -917,7 +917,7 @@ REFUSED |= {
         [_h100(prefetch=["nvcr.io/nvidia/pytorch:24.12-py3", "registry.local:5000/train"])],
         f"{POOL}.prefetch",
         "must name images with a tag or a digest; got registry.local:5000/train. Fix:"
-        " registry/name:tag, better registry/name@sha256:…",
+        " write registry/name:tag, better registry/name@sha256:…",
     ),
     "an image to fetch that is still a placeholder": (
         [_h100(prefetch=["<account>.dkr.ecr.us-east-1.amazonaws.com/train:1"])],
@@ -1374,13 +1374,12 @@ REFUSED |= {
     "a type of nodes in the place of a pool": (
         [at(f"{JOB}.pool", "g6e.48xlarge")],
         f"{JOB}.pool",
-        'must be a name from environment.pools; got "g6e.48xlarge". Fix: write one of the names in'
-        " environment.pools",
+        "must be a pool of the environment; got g6e.48xlarge. Fix: write one of g6e",
     ),
     "GPUs by a name that people expect": (
         [at(f"{JOB}.gpus", 8)],
         f"{JOB}.gpus",
-        "must not be a setting; got 8. Fix: did you mean gpus_per_node?",
+        "must be the name of a setting; got gpus. Fix: did you mean gpus_per_node?",
     ),
     "a directory with a slash": (
         [at(f"{JOB}.checkpoints.directory", "/ckpt/")],
@@ -1442,15 +1441,16 @@ REFUSED |= {
         f"{POOL}.reservation.instance_type",
         "Fix: delete it; it follows from the pool's instance_types",
     ),
-    "policies that do not exist": (
+    "policies of the network, which each team gets": (
         [at("network_policies", True)],
         "network_policies",
-        "Fix: delete it; this program creates no NetworkPolicy",
+        "Fix: delete it; each team under environment.teams gets a NetworkPolicy by itself: docs/teams.md",
     ),
-    "registries that are not restricted": (
+    "registries, which teams and a policy restrict": (
         [at("allowed_registries", [])],
         "allowed_registries",
-        "Fix: delete it; images may come from every registry",
+        "Fix: delete it; write image_prefixes in the entries of environment.teams, or turn on the policy"
+        " images-from-allowed-registries (docs/policies.md)",
     ),
     "a setting that a kind of store does not have": (
         [at("storage.home.efs.uid", 0)],

@@ -179,7 +179,7 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "an elastic job larger than its pool": (
         [*pytorch_job(), at(f"{JOB}.elastic", {"min_nodes": 1, "max_nodes": 9})],
         f"{JOB}.elastic.max_nodes",
-        "at most 4",
+        "Fix: write 4 or less",
     ),
     "an up that ends before the run": (
         [at(f"{JOB}.wait", "complete"), at(f"{JOB}.expected_hours", 10)],
@@ -272,12 +272,12 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "an image whose digest is cut off": (
         [at(f"{JOB}.image", "a/b@sha256:4f53cda18c2baa0c")],
         f"{JOB}.image",
-        "got a/b@sha256:4f53cda18c2baa0c. Fix: registry/name:tag",
+        "got a/b@sha256:4f53cda18c2baa0c. Fix: write registry/name:tag",
     ),
     "an image whose tag is missing behind its colon": (
         [at(f"{JOB}.image", "a/b:")],
         f"{JOB}.image",
-        "got a/b:. Fix: registry/name:tag",
+        "got a/b:. Fix: write registry/name:tag",
     ),
     "no image": (
         [at(f"{JOB}.image", "")],
@@ -312,7 +312,7 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "checkpoints on the node": (
         [at(f"{JOB}.checkpoints.store", "local")],
         f"{JOB}.checkpoints.store",
-        "one of scratch, home; to S3: a Lustre store",
+        "one of scratch, home; to S3: use a Lustre store",
     ),
     "checkpoints in a bucket": (
         [at(f"{JOB}.checkpoints.directory", "s3://bucket/run")],
