@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from typing import overload
 
 from catalog.latencies import IMAGE_GB
 from catalog.prices import Price, price
@@ -30,6 +31,8 @@ HOURS = 730
 CENT, MILLIONTH = Decimal("1e-2"), Decimal("1e-6")
 SERVICES = {"on_demand": "ec2", "reservation": "ec2", "spot": "ec2-spot", "block": "ec2-block"}
 """Kind of capacity → whose prices count."""
+TEAM_DISKS = "disks of its nodes, which the environment pays"
+"""What the price of every job of a team lacks."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,8 +120,7 @@ class JobCost:
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """What a stack costs: fixed and storage while idle, work on top. A team has jobs only; the rest
-    is not its own."""
+    """What an environment costs: fixed and storage while idle, work on top."""
 
     fixed: tuple[Line, ...]
     """Control plane, NAT gateways, system nodes, and nodes that are paid while no job runs."""
@@ -137,11 +139,26 @@ class Estimate:
     all_full: Total
 
 
-def estimate(plan: EnvironmentPlan | TeamPlan) -> Estimate:
+@dataclass(frozen=True, kw_only=True)
+class TeamEstimate:
+    """What the jobs of a team cost. The environment pays for everything else."""
+
+    jobs: tuple[JobCost, ...]
+    at_work: Total
+    """All jobs at once."""
+
+
+@overload
+def estimate(plan: EnvironmentPlan) -> Estimate: ...
+@overload
+def estimate(plan: TeamPlan) -> TeamEstimate: ...
+def estimate(plan: EnvironmentPlan | TeamPlan) -> Estimate | TeamEstimate:
     """Every line of a plan."""
+    if isinstance(plan, TeamPlan):
+        jobs = tuple(_job(plan, job) for job in plan.jobs.values())
+        return TeamEstimate(jobs=jobs, at_work=_all_jobs(plan))
     fixed, storage, work, full, once, usage = (
-        tuple(lines(plan)) if isinstance(plan, EnvironmentPlan) else ()
-        for lines in (_fixed, _storage, _work, _full, _once, _usage)
+        tuple(lines(plan)) for lines in (_fixed, _storage, _work, _full, _once, _usage)
     )
     return Estimate(
         fixed=fixed,
@@ -155,6 +172,13 @@ def estimate(plan: EnvironmentPlan | TeamPlan) -> Estimate:
         at_work=_total((*fixed, *storage, *work)),
         all_full=_total((*fixed, *storage, *full)),
     )
+
+
+def _all_jobs(plan: TeamPlan) -> Total:
+    """The nodes of all jobs of a team. Their disks have no line here."""
+    nodes = [_nodes(plan, job.pool, job.nodes, job.nodes) for job in plan.jobs.values()]
+    total = _total(line for lines in nodes for line in lines)
+    return replace(total, missing=(*total.missing, TEAM_DISKS)) if total.lines else total
 
 
 def _fixed(plan: EnvironmentPlan) -> Iterable[Line]:
@@ -274,7 +298,7 @@ def _job(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> JobCost:
     cost = _total(_nodes(plan, job.pool, nodes, nodes))
     missing = cost.missing
     if isinstance(plan, TeamPlan):
-        missing = (*missing, "disks of its nodes, which the environment pays")
+        missing = (*missing, TEAM_DISKS)
     known = cost.usd_per_hour if cost.usd_per_hour else None
     pulled = price("nat", "gb", plan.identity.region)
     image = None if pulled is None else (pulled.usd * IMAGE_GB * nodes).quantize(CENT)
