@@ -167,7 +167,8 @@ def _started(pod: Object) -> datetime | None:
 
 
 def _hung(snapshot: Snapshot, job: Job, times: Sequence[tuple[datetime, str]]) -> Finding:
-    """`times`: of each rank's last line, with the name of its pod, the oldest first."""
+    """A running job whose ranks have stopped logging. `times`: time of each rank's last log line, with
+    the name of its pod, the oldest first."""
     (oldest, name), (newest, _) = times[0], times[-1]
     first = next(each for each in job.pods if full_name(each) == name)
     pod = first["metadata"]["name"]

@@ -137,12 +137,14 @@ class GpuPoolPlan:
     placement_group: str | None
     """Name of the group that nodes are placed in."""
     own_placement_group: bool
-    """It is the pool's; otherwise it exists, as the reservation was made in it."""
+    """Whether the stack creates the placement group. False: it exists already, because the
+    reservation was created in it."""
     max_nodes: int
     replicas: int | None
     """Nodes of a static pool, its warm spares among them."""
     drain_minutes: int | None
-    """After this long a node that must go takes its pods with it; None waits for them."""
+    """Minutes after which Karpenter deletes the pods of a node that drains. None: it waits until they
+    end."""
     ami: str
     root_volume_gib: int
     root_volume_iops: int

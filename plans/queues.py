@@ -49,11 +49,11 @@ _NOT_COUNTED = ["cpu", "memory", "ephemeral-storage", "hugepages-", EFA]
 """Resources without a quota. They come with the nodes, and a quota counts GPUs. Kueue never starts a
 job that requests a resource which is neither counted nor listed here."""
 _OWN_JOBS_ONLY = {"policy": "LowerPriority", "maxPriorityThreshold": -1}
-"""With `Never` a job that borrows stops nobody, jobs of its own team neither (Kueue 0.16.2,
-flavorassigner.go, canPreemptWhileBorrowing). No job of another team has so low a priority. Fair sharing
-takes no such policy, and needs none."""
+"""Lets a borrowing job preempt lower-priority jobs of its own team only: no job of another team has a
+priority below 0. `Never` would forbid that too (Kueue 0.16.2, flavorassigner.go,
+canPreemptWhileBorrowing). Kueue takes no such policy with fair sharing, which does not need it."""
 _FAIR = ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
-"""Kueue's own default: whom a team that has borrowed less may stop."""
+"""Kueue's default preemption strategies for fair sharing."""
 BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS = 60, 3600
 """Between two attempts of a gang that did not get its nodes. There is no last attempt: Kueue would
 deactivate the job for good."""
@@ -87,7 +87,8 @@ class QueuesPlan:
     ready_minutes: int
     """A gang whose pods are not all ready after this time gives its nodes back."""
     origin: str | None = None
-    """By what workers know the jobs of this environment; None: it hands none to others."""
+    """Kueue's `multiKueue.origin`: marks this environment's jobs in its workers' clusters. None: it has
+    no workers."""
     manager: str | None = None
     """ARN of the role with which another environment hands its jobs to this one."""
 
