@@ -170,6 +170,6 @@ def lustre(capacity_gib: int, *, efa: bool) -> str:
 
 
 IMAGE_GB = Decimal("9.35")
-"""Of the image behind "image pull": AWS's deep learning container of PyTorch. It comes from a public
-registry, through the NAT gateway; layers in ECR of the same region come through the S3 endpoint,
-which is free."""
+"""Size of the image behind "image pull": AWS's deep learning container of PyTorch. It comes from a
+public registry, through the NAT gateway; layers in ECR of the same region come through the S3
+endpoint, which is free."""

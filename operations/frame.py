@@ -45,11 +45,11 @@ LEGEND: Line = [
 STATES = {view.READY: "good", view.LAUNCHING: "wait", view.JOINING: "wait", view.LEAVING: "dim"}
 """State of a node → its colour; the others are bad."""
 MOST_RANKS = 40
-"""Of a gang with more, each state is counted."""
+"""Most ranks that are shown one by one. Of a larger gang, each state is counted."""
 MOST_ROWS = 12
-"""Of each list."""
+"""Most rows of each list."""
 CHARACTER, ROW, SIZE, EDGE = 8.4, 18, 14, 12
-"""Of the picture, in pixels."""
+"""Measures of the picture, in pixels."""
 
 
 def frame(shown: View) -> list[Line]:

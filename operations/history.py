@@ -162,7 +162,7 @@ def _planned(run: Run) -> float | None:
 
 
 def image_of(run: Run) -> str:
-    """Of the container that trains; empty where the runtime of the job has it."""
+    """Image of the container that trains; empty where the runtime of the job has it."""
     spec = run.job.body["spec"]
     if "trainer" in spec:
         return spec["trainer"].get("image", "")

@@ -76,9 +76,9 @@ class Run:
     began: datetime | None
     """When its first pod got a node; None where it is not known, or not so yet."""
     ended: datetime
-    """Of a run that goes on: the moment of the snapshot."""
+    """When it ended; of a run that goes on, the moment of the snapshot."""
     identity: str
-    """Of the run, as the stack's plan knows it; empty for a job that no stack owns."""
+    """Identity of the run in the stack's plan; empty for a job that no stack owns."""
     times: tuple[NodeTime, ...]
     known: str
     """EXACT; AT_LEAST where pods of it are gone; AT_MOST where all are, and the job's whole life

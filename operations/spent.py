@@ -49,7 +49,7 @@ class Spent:
     runs: int
     gpu_hours: Decimal
     known: str
-    """Of the hours: runs.EXACT and its neighbours."""
+    """How well the hours are known: runs.EXACT and its neighbours."""
     usd: Decimal | None
     """None where no price of it is known."""
     usd_known: str

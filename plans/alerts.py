@@ -99,7 +99,7 @@ def _runs() -> Iterator[Alert]:
 
 
 def _ranks() -> Iterator[Alert]:
-    """Of one rank, beside the others of its run."""
+    """Alerts about one rank, beside the others of its run."""
     yield Alert(
         name="HalfGangIdle",
         severity="warning",
@@ -146,7 +146,7 @@ def _ranks() -> Iterator[Alert]:
 
 
 def _checkpoint() -> Alert:
-    """Of the history, where it follows what runs print."""
+    """The alert about an old checkpoint. It needs the history, which follows what runs print."""
     return Alert(
         name="CheckpointOld",
         severity="warning",
@@ -224,7 +224,7 @@ def _efa() -> Alert:
 
 
 def _nodes() -> Iterator[Alert]:
-    """Of the program that replaces sick nodes."""
+    """Alerts about the program that replaces sick nodes."""
     sick = "node {{ $labels.sick_node }} of pool {{ $labels.sick_pool }} is sick"
     yield Alert(
         name="NodeReplaced",
@@ -259,7 +259,7 @@ def _nodes() -> Iterator[Alert]:
 
 
 def _money(plan: MetricsPlan) -> Iterator[Alert]:
-    """Of nodes that end by the calendar, or cost more than they may."""
+    """Alerts about nodes that end by the calendar, or cost more than they may."""
     if plan.ends:
         left = _by_pool({name: f"{end} - time()" for name, end in plan.ends})
         yield Alert(

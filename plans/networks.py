@@ -47,9 +47,9 @@ class FlowLogsPlan:
     """Flow logs of a VPC that the stack makes."""
 
     role_name: str
-    """Of the role with which the VPC writes them."""
+    """Name of the role with which the VPC writes them."""
     group_name: str
-    """Of their log group."""
+    """Name of their log group."""
     days: int
     """How long CloudWatch keeps them."""
 
@@ -73,7 +73,7 @@ class OwnNetworkPlan:
     zones: tuple[ZonePlan, ...]
     """The training zone first."""
     training_zone: ZonePlan
-    """Of `zones`: where GPU nodes and file systems are."""
+    """The one of `zones` where GPU nodes and file systems are."""
     ways_out: tuple[WayOutPlan, ...]
     """One, in the training zone, or one in each zone; none where nodes must not reach the internet:
     then there are no public subnets."""
@@ -101,9 +101,9 @@ class BroughtNetworkPlan:
     zones: tuple[BroughtZonePlan, ...]
     """The training zone first."""
     training_zone: BroughtZonePlan
-    """Of `zones`: where GPU nodes and file systems are."""
+    """The one of `zones` where GPU nodes and file systems are."""
     zone_id: str | None
-    """Of the training zone, as the stack file says it."""
+    """ID of the training zone, as the stack file says it."""
     addresses: int
     """What full pools take of the training zone's subnet."""
     s3_endpoint: bool

@@ -171,10 +171,10 @@ class ClaimPlan:
     store: str
     driver: Driver
     options: tuple[str, ...]
-    """Of the mount."""
+    """Options of the mount."""
     access_mode: str
     name: str
-    """Of the claim; another where the file system is another, so that both can be there until jobs
+    """Name of the claim. Another file system has another claim, so that both can exist until jobs
     have moved."""
     volume_name: str
     capacity: str
@@ -191,7 +191,7 @@ class JobNamespacePlan:
     """Its pods may mount folders of their node."""
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
-    """Of the namespace, in addition to its Pod Security level."""
+    """Annotations of the namespace, in addition to its Pod Security level."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -247,7 +247,7 @@ class JobPlan:
     kind: str
     """TrainJob or PyTorchJob."""
     runtime: str | None
-    """Of the environment; None for a PyTorchJob, and for a job whose own file brings its
+    """Runtime of the environment; None for a PyTorchJob, and for a job whose own file brings its
     runtime."""
     pool: str
     stores: tuple[str, ...]
@@ -259,7 +259,7 @@ class JobPlan:
     begins afresh, or where nobody knows."""
     labels: Mapping[str, str]
     annotations: Mapping[str, str] = field(default_factory=dict)
-    """Of the job, in addition to its identity: INTERVAL and GOODPUT."""
+    """Annotations of the job, in addition to its identity: INTERVAL and GOODPUT."""
     spec: Spec
     files: ConfigMapPlan | None
     objects: tuple[Spec, ...] = ()

@@ -44,7 +44,8 @@ FRAMEWORKS = {
 }
 """Kind of job → what Kueue calls it."""
 _JOBSET = "jobset.x-k8s.io/jobset"
-"""Of TrainJobs: Kueue follows the owner of a JobSet only where it knows JobSets."""
+"""What Kueue calls the JobSet of a TrainJob. Kueue follows the owner of a JobSet only if it knows
+JobSets."""
 _NOT_COUNTED = ["cpu", "memory", "ephemeral-storage", "hugepages-", EFA]
 """Resources without a quota. They come with the nodes, and a quota counts GPUs. Kueue never starts a
 job that requests a resource which is neither counted nor listed here."""
@@ -65,7 +66,7 @@ class FlavorPlan:
 
     pool: str
     gpus: int
-    """Of a node."""
+    """GPUs of a node."""
     nodes: int
     """That jobs can have at most."""
     free_nodes: int
@@ -99,7 +100,7 @@ class PoolShare:
 
     pool: str
     gpus: int
-    """Of a node."""
+    """GPUs of a node."""
     guaranteed: int
     ceiling: int | None
     """Most that its jobs can have together; None: no limit of its own."""

@@ -185,7 +185,7 @@ def _rendered(
 
 
 RUN_ID = "--rdzv_id=$(PET_MASTER_ADDR)"
-"""Of torchrun, where runs may share an etcd; it came later."""
+"""Argument of torchrun where runs may share an etcd. It came later than the run's identity."""
 
 
 def _asked(job: JobConfig, training: Training) -> dict[str, Any]:

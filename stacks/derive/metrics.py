@@ -36,7 +36,7 @@ SERIES_BASE, SERIES_A_NODE, SERIES_A_GPU, SERIES_AN_EFA = 20_000, 450, 30, 10
 and API server; of a node its exporter, its containers and its network; of a GPU the fields of
 plans/metrics.py, and what names them; of an EFA device the counters of workloads/efa."""
 SEVERITIES = ("critical", "warning", "info")
-"""Of alerts, the worst first."""
+"""Severities of alerts, the worst first."""
 BYTES_A_SAMPLE = 2
 """On the disk: 1.3 are usual, and the newest hours are not compressed."""
 BYTES_A_SERIES, MEMORY_BASE_MIB = 2560, 300

@@ -27,7 +27,7 @@ from stacks.stores.figures import UsageCost
 from stacks.stores.kinds import plan_kind
 
 HOURS = 730
-"""Of a month, as AWS's price pages count."""
+"""Hours of a month, as AWS's price pages count."""
 CENT, MILLIONTH = Decimal("1e-2"), Decimal("1e-6")
 SERVICES = {"on_demand": "ec2", "reservation": "ec2", "spot": "ec2-spot", "block": "ec2-block"}
 """Kind of capacity → whose prices count."""
@@ -41,7 +41,7 @@ class Part:
 
     quantity: int
     unit: str
-    """Of its price; empty where no price is known."""
+    """Unit of its price; empty where no price is known."""
     usd_each: Decimal | None
     usd_per_hour: Decimal | None
     """To the millionth; None where no price of the region is known."""
@@ -58,14 +58,14 @@ class Line:
     """To the millionth; None where a price of the region is not known, where it grows with use, and
     of a Capacity Block."""
     usd_per_month: Decimal | None
-    """Of 730 hours, to the cent; None where usd_per_hour is None, and where nobody would pay for a
-    month: work, and a Capacity Block."""
+    """USD for 730 hours, to the cent; None where usd_per_hour is None, and where nobody would pay
+    for a month: work, and a Capacity Block."""
     assumption: str
     as_of: str | None
     """Date of the oldest price in it."""
     parts: tuple[Part, ...] = ()
     usd_once: Decimal | None = None
-    """Of a Capacity Block, which is paid in advance for all of its hours."""
+    """Price of a Capacity Block, which is paid in advance for all of its hours."""
 
     @property
     def missing(self) -> bool:

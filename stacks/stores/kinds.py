@@ -143,7 +143,8 @@ def drivers(stores: Stores) -> Iterator[Driver]:
 
 
 def service_account(driver: Driver, stores: Stores) -> str:
-    """Of the driver's pods that need a role for one of the stores; empty where they need none."""
+    """ServiceAccount of the driver's pods that need a role for one of the stores; empty where they
+    need none."""
     wanted = (
         whose(kind, settings).service_account(settings)
         for kind in KINDS.values()
