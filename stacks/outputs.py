@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from catalog.job_kinds import JOB_KINDS
 from plans.parts import JobPlan
 from stacks.planned import EnvironmentPlan, TeamPlan
-from stacks.reports.cost import JobCost, estimate
+from stacks.reports.amounts import JobCost
+from stacks.reports.cost import estimate
 
 
 def job_starts(plan: EnvironmentPlan | TeamPlan) -> dict[str, str]:

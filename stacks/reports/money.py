@@ -14,7 +14,8 @@ from decimal import Decimal
 
 from catalog.prices import stale
 from command_line import table, wrapped
-from stacks.reports.cost import HOURS, Estimate, JobCost, Line, Part, TeamEstimate, Total
+from stacks.reports.amounts import Estimate, JobCost, Line, Part, TeamEstimate, Total
+from stacks.reports.cost import HOURS
 
 WHAT = 38
 """Columns for the name of a line."""

@@ -11,7 +11,8 @@ from hypothesis import given
 from catalog.prices import Price
 from stacks.plan import plan_stack
 from stacks.reports import cost
-from stacks.reports.cost import Estimate, Line, estimate
+from stacks.reports.amounts import Estimate, Line
+from stacks.reports.cost import estimate
 from stacks.settings.reader import read
 from tests.support.recording import Graph
 from tests.support.stackfile import Edit, at, environment_plan, sound_stacks, team_plan
@@ -78,7 +79,7 @@ ISOLATED = (
 
 
 def test_each_endpoint_is_paid_in_each_zone_and_its_data_by_use() -> None:
-    """Eight APIs, three zones, Seoul's price of 0.013 (facts: price list of AmazonVPC, 2026-09-17)."""
+    """Eight APIs, three zones, Seoul's price of 0.013 (AWS's price list of AmazonVPC, 2026-09-17)."""
     found = estimate(environment_plan(PRIVATE))
     assert _hours(found.fixed)["8 interface endpoints x 3 zones"] == "0.312000"
     assert "data of interface endpoints" in {line.what for line in found.usage}
