@@ -1,8 +1,8 @@
 """How long AWS takes, in seconds: what `make up` expects on a real account, and what the rehearsal
 scales down.
 
-Medians and 90th percentiles of raw logs that public files hold (facts: latency table of 2026-11-20,
-check by hand and additions of 2026-11-22). Lines without a real cloud id and those of simulators were
+Medians and 90th percentiles of raw logs that public files hold (gathered on 2026-11-20, checked
+by hand and extended on 2026-11-22). Lines without a real cloud id and those of simulators were
 left out. `n` says how much a figure is worth: with two or three lines the 90th percentile is the
 slowest of them, with none both are from what people write.
 """

@@ -1,8 +1,8 @@
 """What FSx for Lustre and EFS sell and how fast they are.
 
 Sources: FSx for Lustre user guide (FSX), EFS user guide (EFS), the FSx API as botocore 1.44.5
-documents it (API), and one published measurement on p5 of 2026-08-27 (P5), each by way of shared
-facts §3.2 and named beside its row.
+documents it (API), and one published measurement on p5 of 2026-08-27 (P5). Each is named beside
+its row.
 """
 
 from __future__ import annotations

@@ -237,7 +237,7 @@ KNOWN_GOOD: tuple[KnownGood, ...] = (
 )
 """JobSet is the one in the Trainer's chart; Kueue (github.com/kubernetes-sigs/kueue, read at its
 tags) and the SDK (pypi.org/project/kubeflow, its requirements) are of the lines that TRAINER_LINES
-gives (facts/trainer.md §0)."""
+gives."""
 
 
 def known_good(kubernetes: str, trainer: str) -> KnownGood | None:
@@ -254,8 +254,8 @@ def known_good(kubernetes: str, trainer: str) -> KnownGood | None:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainerLine:
-    """What a minor release of the Trainer fits: read at the tags of the four repositories
-    (facts/trainer.md §0)."""
+    """What a minor release of the Trainer fits: read at the tags of kubeflow/trainer,
+    kubernetes-sigs/jobset and kubernetes-sigs/kueue, and in the requirements of `kubeflow` on PyPI."""
 
     jobset: str
     """In its chart."""

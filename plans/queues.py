@@ -1,7 +1,7 @@
 """Queues, which decide whose job goes first: what Kueue is told of pools, teams and urgencies.
 
-Fields and their meaning: Kueue 0.16.2, apis/kueue/v1beta2 and apis/config/v1beta2, and the shared
-facts teams-and-queues.md §1 and §2. Components make objects of it: components/queues.py and
+Fields and their meaning: Kueue 0.16.2, apis/kueue/v1beta2 and apis/config/v1beta2; what Kueue does with
+them: tests/controllers/test_kueue.py. Components make objects of it: components/queues.py and
 components/team_queue.py.
 """
 

@@ -1,7 +1,7 @@
 """Checkpoint storage: published tables, figures worked out by hand, simulated failures, and what
 FSx sells.
 
-The tables are those of the shared facts (§3.2 and §4.3, 2026-11-20). They take "1.2 TiB" at its
+The tables were worked out by hand on 2026-11-20 from FSx's published speeds. They take "1.2 TiB" at its
 word; FSx means 1200 GiB, so the same file system is slower here by 1024/1000.
 """
 
