@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from xml.sax.saxutils import escape
 
 from operations import view
+from operations.runs import duration
 from operations.view import Gang, Pool, View
 
 Span = tuple[str, str]
@@ -201,9 +202,4 @@ def _colour(state: str) -> str:
 
 
 def _time(seconds: int | None) -> str:
-    if seconds is None:
-        return ""
-    hours, minutes = seconds // 3600, seconds // 60 % 60
-    if hours:
-        return f"{hours} h {minutes:02} min"
-    return f"{minutes} min {seconds % 60:02} s" if minutes else f"{seconds} s"
+    return "" if seconds is None else duration(seconds, to_the_second=True)

@@ -19,6 +19,7 @@ from operations.symptoms import (
     Finding,
     read,
 )
+from plans.pod_template import GPU
 from stacks.manifests.context import live_view
 from stacks.rules.jobs import WHY_RANKS_DO_NOT_MEET
 from stacks.settings.problems import InputError, InputWarning
@@ -175,7 +176,7 @@ def _hung(snapshot: Snapshot, job: Job, times: Sequence[tuple[datetime, str]]) -
     wrote = any(full_name(each) in snapshot.last_lines_at for each in job.pods)
     seconds = int((snapshot.taken_at - newest).total_seconds())
     kubectl = f"kubectl -n {job.namespace}"
-    load = "nvidia-smi" if "nvidia.com/gpu" in str(job.pods) else "uptime"
+    load = "nvidia-smi" if GPU in str(job.pods) else "uptime"
     return Finding(
         what=(
             f"{job} seems to hang: its ranks run, and none has written a log line since"

@@ -122,6 +122,16 @@ def pod_gpus(pod: Object) -> int:
     return int(sum(amount(limit.get(GPU, 0)) or 0 for limit in limits))
 
 
+def duration(seconds: int, *, to_the_second: bool = False) -> str:
+    """As short as people say it: 2 h 05 min, 12 min, 40 s. `to_the_second`: 12 min 03 s."""
+    minutes, hours = seconds // 60, seconds // 3600
+    if hours:
+        return f"{hours} h {minutes % 60:02} min"
+    if not minutes:
+        return f"{seconds} s"
+    return f"{minutes} min {seconds % 60:02} s" if to_the_second else f"{minutes} min"
+
+
 def together(known: Iterable[str]) -> str:
     """What is known of a sum of amounts of which this is known."""
     inexact = {*known} - {EXACT}

@@ -126,13 +126,6 @@ def has_flow_logs(network: AnyNetworkPlan) -> bool:
     return isinstance(network, OwnNetworkPlan) and network.flow_logs is not None
 
 
-def is_isolated(network: AnyNetworkPlan) -> bool:
-    """Whether nodes have no way to the internet."""
-    if isinstance(network, OwnNetworkPlan):
-        return not network.ways_out
-    return network.isolated
-
-
 def service_cidr(vpc_cidrs: Iterable[str]) -> str | None:
     """The first range of SERVICE_CIDRS that overlaps no range of the VPC; None where both do."""
     taken = [ipaddress.ip_network(cidr) for cidr in vpc_cidrs]

@@ -126,10 +126,6 @@ class TeamQueuePlan:
         """GPUs of jobs that can run at once."""
         return sum(share.possible * share.gpus for share in self.shares)
 
-    @property
-    def guaranteed_gpus(self) -> int:
-        return sum(share.guaranteed * share.gpus for share in self.shares)
-
 
 def flavor_spec(plan: FlavorPlan) -> Spec:
     """ResourceFlavor.spec: label and taint of the NodePool's template. The tolerations are those of

@@ -57,7 +57,7 @@ def test_every_path_of_a_document_exists(file: Path) -> None:
 def _docstrings(file: Path) -> Iterator[str]:
     """Docstrings of a module, its classes and functions, and the texts below its constants and fields."""
     for node in ast.walk(ast.parse(file.read_text())):
-        for part in getattr(node, "body", None) if isinstance(node, BODIES) else ():
+        for part in node.body if isinstance(node, BODIES) else ():
             if isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant):
                 yield str(part.value.value)
 
