@@ -13,8 +13,8 @@ from stacks.reports.plan import summary
 from stacks.settings.problems import Refused, told
 from stacks.settings.reader import read_engine
 
-# The SDK's rubbish is young, and what outlives a first look stays to the end: the collector looks at few
-# objects at a time, and not again at those that it has seen.
+# Most garbage of the SDK dies young; what survives lives until exit. So the collector looks at young
+# objects every 20,000 allocations, and almost never at older ones.
 gc.set_threshold(20_000, 1_000)
 try:
     reading = read_engine()

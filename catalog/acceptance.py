@@ -15,22 +15,24 @@ from frozen import dataclass
 
 MIB, GIB = 2**20, 2**30
 PUBLISHED_SHARE = 0.85
-"""Of a published all-reduce, what must be reached."""
+"""Part of a published all-reduce speed that must be reached."""
 DOUBLING = 0.95
 """What each doubling of the nodes leaves of the bus bandwidth, above SMALL_GANG nodes."""
 SMALL_GANG = 4
 STORE_SHARE = 0.8
-"""Of the plan's speed of a store."""
+"""Part of the planned speed of a store that must be reached."""
 EFA_SHARE = 0.9
-"""Of the bytes that a node must send in an all-reduce, what its EFA devices count."""
+"""Part of the bytes a node must send in an all-reduce that its EFA devices must count."""
 CLOCK_SHARE = 0.95
-"""Of the fastest clock of the gang under load."""
+"""Part of the gang's fastest clock under load that every GPU must reach."""
 PRODUCT_WARNS, PRODUCT_FAILS = 0.95, 0.85
-"""Of the gang's median matrix product: below the first a GPU is warm, below the second it is slow."""
+"""Parts of the gang's median matrix product: below the first a GPU is warm, below the second it is
+slow."""
 PAIR_SHARE = 0.8
-"""Of the gang's median all-reduce of two nodes."""
+"""Part of the gang's median all-reduce of two nodes that every pair must reach."""
 CPU_SHARE = 0.5
-"""Of the gang's median, for nodes without GPUs: their CPUs are shared with whatever else runs."""
+"""Part of the gang's median that nodes without GPUs must reach: their CPUs are shared with whatever
+else runs."""
 START_SHARE = 1.5
 """Times the usual pull of an image, within which a pod starts."""
 MINUTES, MINUTES_OF_STORE = 4.0, 1.0

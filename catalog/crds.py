@@ -63,7 +63,7 @@ def _lines(rows: Mapping[str, Any]) -> str:
 
 
 def _schema(file: Path) -> dict[str, Any]:
-    """Of the version of the CRD that is stored."""
+    """Schema of the CRD's stored version."""
     versions = yaml.load(file.read_text(), yaml.CSafeLoader)["spec"]["versions"]
     [stored] = [version for version in versions if version["storage"]]
     return stored["schema"]["openAPIV3Schema"]

@@ -3,7 +3,8 @@
 Sources: nccl-tests README of awsome-distributed-training (2025-09-26), two nodes unless said;
 aws-ofi-nccl at 2daf7d3 (src/platform-aws.cpp, 2026-08-21), which sets NCCL's buffer, chunk and
 protocol variables itself for each type; efa-cheatsheet.md of awsome-distributed-training
-(2025-08-31); traps 80 and 81 of by-hand-and-traps.md.
+(2025-08-31); gnosia93/training-on-eks at 2a65a75 (2026-02-13), whose chapters c7-nccl and c7-network
+contradict each other, and whose samples set NCCL_P2P_LEVEL=NVL on GPUs without NVLink.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How often fleets of GPU nodes fail: for the time between failures that a job must live with.
 
-Gathered in shared facts §4.1 (2026-11-20).
+Gathered on 2026-11-20 from what the fleets published; each row names its source.
 """
 
 from __future__ import annotations
@@ -17,14 +17,12 @@ class Fleet:
     """Failures that ended a job, nodes of 8 GPUs; None where they were not counted so."""
     note: str
     source: str
-    year: int
 
 
 FLEETS: tuple[Fleet, ...] = (
     Fleet(
         name="Meta RSC",
         per_1000_node_days=6.5,
-        year=2024,
         source="arXiv 2410.21680",
         note=(
             "jobs of 1024 GPUs failed every 7.9 h, 3.7 times as often as this rate says: it is no"
@@ -34,22 +32,19 @@ FLEETS: tuple[Fleet, ...] = (
     Fleet(
         name="Llama 3 405B",
         per_1000_node_days=3.8,
-        year=2024,
         source="arXiv 2407.21783, table 5",
         note="419 unexpected interruptions in 54 days on 16,384 H100: one in 3.1 h",
     ),
     Fleet(
         name="OPT-175B",
         per_1000_node_days=None,
-        year=2022,
-        source="its logbook, by way of shared facts §4.1",
+        source="its logbook, at second hand",
         note="about 90 restarts in 33 days on 1024 A100; some two machines lost a day",
     ),
     Fleet(
         name="BLOOM-176B",
         per_1000_node_days=None,
-        year=2022,
-        source="shared facts §4.1, not first-party",
+        source="at second hand: no first-party figure was read",
         note="one or two GPU failures a week on 384 A100; single incidents cost 7 to 18 h",
     ),
 )
@@ -60,8 +55,8 @@ FAILURES_PER_1000_NODE_DAYS = max(
 """What a plan counts with: the worse of the two fleets that were counted by node."""
 
 SPOT_INTERRUPTIONS_PER_NODE_MONTH = 0.20
-"""Share of spot nodes of p5 and g6e that AWS takes back within a month: 15 to 20 % (shared facts
-§5.1, 2026-11-20, hearsay); the worse end."""
+"""Share of spot nodes of p5 and g6e that AWS takes back within a month: 15 to 20 % (hearsay of
+2026-11, no figure of AWS's own); the worse end."""
 SPOT_INTERRUPTIONS_PER_1000_NODE_DAYS = SPOT_INTERRUPTIONS_PER_NODE_MONTH / (730 / 24) * 1000
 """Comes on top of failures."""
 

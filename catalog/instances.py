@@ -25,7 +25,7 @@ class InstanceType:
     """Karpenter's `instance-gpu-name`, lower case; empty where there is none."""
     gpus: int
     gpu_memory_mib: int
-    """Of one GPU."""
+    """Memory of one GPU."""
     nvlink: bool
     gpudirect: bool
     """GPUDirect RDMA over EFA."""

@@ -1,8 +1,8 @@
 """How long AWS takes, in seconds: what `make up` expects on a real account, and what the rehearsal
 scales down.
 
-Medians and 90th percentiles of raw logs that public files hold (facts: latency table of 2026-11-20,
-check by hand and additions of 2026-11-22). Lines without a real cloud id and those of simulators were
+Medians and 90th percentiles of raw logs that public files hold (gathered on 2026-11-20, checked
+by hand and extended on 2026-11-22). Lines without a real cloud id and those of simulators were
 left out. `n` says how much a figure is worth: with two or three lines the 90th percentile is the
 slowest of them, with none both are from what people write.
 """
@@ -170,6 +170,6 @@ def lustre(capacity_gib: int, *, efa: bool) -> str:
 
 
 IMAGE_GB = Decimal("9.35")
-"""Of the image behind "image pull": AWS's deep learning container of PyTorch. It comes from a public
-registry, through the NAT gateway; layers in ECR of the same region come through the S3 endpoint,
-which is free."""
+"""Size of the image behind "image pull": AWS's deep learning container of PyTorch. It comes from a
+public registry, through the NAT gateway; layers in ECR of the same region come through the S3
+endpoint, which is free."""

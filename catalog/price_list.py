@@ -2,7 +2,7 @@
 
 Each service has a region_index.json with the address of the list of each region. We read the list
 as CSV, line by line: that of AmazonEC2 is 441 MB in one region. Addresses, columns and selectors are
-those of recorded lists (shared facts on prices §3.1 and §3.2, 2026-11-22).
+those of lists that AWS published until 2026-10; tests/catalog/price_lists/ has rows of them.
 """
 
 from __future__ import annotations

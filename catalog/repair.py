@@ -13,7 +13,7 @@ CONDITIONS = (
     "NetworkingReady",
     "StorageReady",
 )
-"""Of a Node, which the agent writes. False stays until the agent starts anew."""
+"""Conditions of a Node that the agent writes. False stays until the agent starts anew."""
 FOUND_SECONDS = 15
 """Within which the agent has written most of them; those of networks take minutes."""
 EVENTS = ("BlockDeviceIOError",)

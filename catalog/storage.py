@@ -1,8 +1,8 @@
 """What FSx for Lustre and EFS sell and how fast they are.
 
 Sources: FSx for Lustre user guide (FSX), EFS user guide (EFS), the FSx API as botocore 1.44.5
-documents it (API), and one published measurement on p5 of 2026-08-27 (P5), each by way of shared
-facts §3.2 and named beside its row.
+documents it (API), and one published measurement on p5 of 2026-08-27 (P5). Each is named beside
+its row.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ class Driver:
     """How pods reach a kind of store. Each kind has its own: stacks/stores/."""
 
     name: str
-    """Of the CSI driver."""
+    """Name of the CSI driver."""
     add_on: str
     """The EKS add-on that brings it."""
     attributes: tuple[str, ...] = ()
     """What a PersistentVolume tells it beside the handle, for volumes that it did not make
     itself."""
     service_account: str = ""
-    """Of the pods that call AWS for it, in kube-system; empty where mounting takes no permission of
-    IAM."""
+    """ServiceAccount of the pods that call AWS for it, in kube-system; empty where mounting takes
+    no permission of IAM."""
     configuration: str | None = None
     """Values of the add-on, as JSON."""
     apis: tuple[str, ...] = ()
@@ -80,7 +80,8 @@ configure-efa-clients, 2026-11: the default; it has no other type of this catalo
 LNET_PEER_CREDITS = 32
 """Messages that a device has under way to a server (FSX configure-efa-clients, 2026-11)."""
 EFA_CONNECTIONS_AT_MOST = 1024
-"""Of a file system, each device of each client being one (FSX configure-efa-clients, 2026-11)."""
+"""Most EFA connections of a file system; each device of each client is one (FSX
+configure-efa-clients, 2026-11)."""
 
 EFA_LUSTRE_CLIENTS = frozenset(LNET_EFA_DEVICES)
 """Types that may mount Lustre over EFA: EFA devices on Nitro v4 or later (FSX

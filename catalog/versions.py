@@ -24,7 +24,7 @@ EFA_DEVICE_PLUGIN_IMAGE = (
 """Image of the eks-charts release 0.5.30 (2026-08); AWS serves it from us-west-2 to every
 region."""
 PROMETHEUS_IMAGE = "quay.io/prometheus/prometheus:v3.14.0"
-"""Of the release that prometheus-community's chart 29.27.0 had in 2026-08; as a Go module v0.314.0."""
+"""The release that prometheus-community's chart 29.27.0 had in 2026-08; as a Go module v0.314.0."""
 ALERTMANAGER_IMAGE = "quay.io/prometheus/alertmanager:v0.31.0"
 """The newest that can be had as a Go module (2026-11): later ones lack the files of their page."""
 PUSHGATEWAY_IMAGE = "quay.io/prometheus/pushgateway:v1.11.3"
@@ -41,18 +41,18 @@ PYTHON_IMAGE = "public.ecr.aws/docker/library/python:3.13.9-alpine3.22"
 """45 MB with nothing but Python, for the program that replaces sick nodes."""
 NODE_EXPORTER_IMAGE = "quay.io/prometheus/node-exporter:v1.12.1"
 DCGM_EXPORTER_IMAGE = "nvcr.io/nvidia/k8s/dcgm-exporter:4.5.3-4.8.2-distroless"
-"""Of NVIDIA/dcgm-exporter 4.5.3-4.8.2 (2026-08), with its own DCGM 4.5.3."""
+"""NVIDIA/dcgm-exporter 4.5.3-4.8.2 (2026-08), with its own DCGM 4.5.3."""
 FLUENT_BIT_IMAGE = "public.ecr.aws/aws-observability/aws-for-fluent-bit:3.4.17"
 """Fluent Bit 5.0.9 (2026-09). Pod Identity works from 4.0 on (fluent/fluent-bit#10115), which is release
 3.0 of the image."""
 LUSTRE = "2.15"
 """FSx file_system_type_version: the newest that FSx for Lustre creates."""
 LUSTRE_TOO_OLD = "2.10"
-"""Of file systems that the client of Amazon Linux 2023, 2.15, cannot mount (FSx for Lustre user guide,
-lustre-client-matrix)."""
+"""Version of file systems that the client of Amazon Linux 2023, 2.15, cannot mount (FSx for Lustre
+user guide, lustre-client-matrix)."""
 AMI_RELEASE = "v20261012"
-"""Of the EKS AMIs for AL2023, of GPU nodes and system nodes alike: the newest found on 2026-11-22,
-https://github.com/awslabs/amazon-eks-ami/releases/tag/v20261012."""
+"""Release of the EKS AMIs for AL2023, of GPU nodes and system nodes alike: the newest found on
+2026-11-22, https://github.com/awslabs/amazon-eks-ami/releases/tag/v20261012."""
 NODE_AMI = f"al2023@{AMI_RELEASE}"
 """Karpenter alias of the AMI of GPU nodes: pinned, because @latest lets AWS drift nodes under a
 running gang."""
@@ -100,8 +100,8 @@ class KubernetesRelease:
 _FSX, _CNI, _S3 = "v1.9.0-eksbuild.1", "v1.22.4-eksbuild.3", "v2.7.0-eksbuild.1"
 _SECRETS = "v3.1.3-eksbuild.1"
 _AGENT = "v1.7.0-eksbuild.1"
-"""Of the node monitoring agent. Earlier ones pull a second image for DCGM, and call a node broken where
-the pull takes long (2026-08)."""
+"""Build of the node monitoring agent. Earlier ones pull a second image for DCGM, and call a node
+broken where the pull takes long (2026-08)."""
 KUBERNETES: dict[str, KubernetesRelease] = {
     "1.34": KubernetesRelease(
         standard_ends=date(2026, 12, 2),
@@ -202,7 +202,7 @@ class KnownGood:
     kueue: str
     ami: str
     sdk: str
-    """Of `kubeflow` on PyPI, with which people submit jobs."""
+    """Version of `kubeflow` on PyPI, with which people submit jobs."""
     proof: str
 
 
@@ -237,7 +237,7 @@ KNOWN_GOOD: tuple[KnownGood, ...] = (
 )
 """JobSet is the one in the Trainer's chart; Kueue (github.com/kubernetes-sigs/kueue, read at its
 tags) and the SDK (pypi.org/project/kubeflow, its requirements) are of the lines that TRAINER_LINES
-gives (facts/trainer.md §0)."""
+gives."""
 
 
 def known_good(kubernetes: str, trainer: str) -> KnownGood | None:
@@ -254,8 +254,8 @@ def known_good(kubernetes: str, trainer: str) -> KnownGood | None:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainerLine:
-    """What a minor release of the Trainer fits: read at the tags of the four repositories
-    (facts/trainer.md §0)."""
+    """What a minor release of the Trainer fits: read at the tags of kubeflow/trainer,
+    kubernetes-sigs/jobset and kubernetes-sigs/kueue, and in the requirements of `kubeflow` on PyPI."""
 
     jobset: str
     """In its chart."""
@@ -284,9 +284,10 @@ class TrainerRelease:
     fits, how a TrainJob is spelled, and what the runtimes that it ships contain."""
 
     version: str
-    """Of the chart; JobSet comes inside it. oci://ghcr.io/kubeflow/charts/kubeflow-trainer"""
+    """Version of the chart; JobSet comes inside it.
+    oci://ghcr.io/kubeflow/charts/kubeflow-trainer"""
     image_tag: str
-    """Of its controller, and of the images that it ships with its runtimes."""
+    """Tag of its controller, and of the images that it ships with its runtimes."""
     line: TrainerLine
     kueue: str
     """Release of Kueue that this program installs beside it.
@@ -296,7 +297,7 @@ class TrainerRelease:
     torch_policy: Mapping[str, str]
     """mlPolicy.torch of a runtime that leaves the number of ranks to the Trainer."""
     torch_image: str
-    """Of its runtime torch-distributed."""
+    """Image of its runtime torch-distributed."""
     mpi_launcher_waits: bool
     """The launcher of its MPI runtimes waits until the nodes are ready."""
     own_torchtune_claim: bool

@@ -54,7 +54,8 @@ class Alertmanager(pulumi.ComponentResource):
         nodes: Sequence[pulumi.Resource],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`trusts`: of a role that any pod of the cluster could get; `nodes`: that it runs on."""
+        """`trusts`: trust policy for roles that pods of this cluster get through EKS Pod Identity.
+        `nodes`: nodes that it runs on."""
         super().__init__("trainyard:metrics:Alertmanager", name, None, opts)
         self._child = pulumi.ResourceOptions(parent=self)
         self._plan, self._identity, self._namespace = plan, identity, namespace

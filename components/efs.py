@@ -22,7 +22,7 @@ from plans.stores import EfsPlan
 
 NFS = (2049, 2049)
 MODE = "0770"
-"""Of a team's directory, whose owner everybody of the team is."""
+"""Mode of a team's directory. Everybody of the team acts as its owner."""
 
 
 class Efs(pulumi.ComponentResource):

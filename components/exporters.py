@@ -29,7 +29,7 @@ from plans.parts import digest
 from plans.pod_template import NODES_FOR
 
 FOLDER = "/etc/trainyard"
-"""Of an exporter's own files."""
+"""Folder of an exporter's own files."""
 POD_RESOURCES = "/var/lib/kubelet/pod-resources"
 """Where kubelet says which pod has which GPU."""
 

@@ -19,8 +19,9 @@ class GpuNodes(pulumi.ComponentResource):
 
     role_arn: pulumi.Output[str]
     pod_identity_trust: pulumi.Output[Document]
-    """Of roles that pods of this cluster get. The account in it is read from the role's ARN, which
-    is known minutes before the cluster's: roles and their policies do not wait for the cluster."""
+    """Trust policy for roles that pods of this cluster get. The account in it is read from the
+    role's ARN, which is known minutes before the cluster's: roles and their policies do not wait
+    for the cluster."""
     profile_name: pulumi.Output[str]
     ready: list[pulumi.Resource]
 

@@ -19,10 +19,10 @@ from plans.parts import GpuPoolPlan, NodeTypePlan
 from plans.pod_template import GPU, NODES_FOR, POOL, TAINT_VALUE
 
 READY = {"pulumi.com/waitFor": "condition=Ready"}
-"""Of an awaited NodePool, whose Ready contains its class's. Never of a class: before Karpenter
-knows a class's NodePool it tries the class with a type of the region chosen at random, and EC2
-refuses a type that the zone does not sell. It tries again, and then with the NodePool's type
-(karpenter-provider-aws 1.14, pkg/controllers/nodeclass/validation.go)."""
+"""Annotation of an awaited NodePool, whose Ready contains its class's. A class never gets
+it: before Karpenter knows a class's NodePool it tries the class with a type of the region chosen at
+random, and EC2 refuses a type that the zone does not sell. It tries again, and then with the NodePool's
+type (karpenter-provider-aws 1.14, pkg/controllers/nodeclass/validation.go)."""
 TIMEOUTS = pulumi.CustomTimeouts(create="15m", update="15m", delete="30m")
 """Karpenter looks again at a class that was not Ready after 10 minutes at the latest (unless EC2
 refused it a permission: after 30). Deleting a NodePool ends when its last node is gone; a p5 takes

@@ -48,8 +48,9 @@ class Jobs(pulumi.ComponentResource):
     def _options(
         self, name: str, kind: str, needs: Sequence[pulumi.Resource] = ()
     ) -> pulumi.ResourceOptions:
-        """Of what belongs to a job. What was made while each job was a component of its own goes on
-        under its alias: a paid run is not replaced. `kind`: as version and kind."""
+        """Options of a job's objects. The alias keeps objects that were made while each job was a
+        component of its own: a paid run is not replaced. `kind`: version and kind, such as
+        core/v1:ConfigMap."""
         before = f"{self._stack}::trainyard:jobs:Job$kubernetes:{kind}::{name}"
         return pulumi.ResourceOptions(parent=self, depends_on=list(needs), aliases=[before])
 

@@ -39,7 +39,7 @@ class ManagedPrometheus(pulumi.ComponentResource):
         trusts: pulumi.Output[Document],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`trusts`: of a role that any pod of the cluster could get."""
+        """`trusts`: trust policy for roles that pods of this cluster get through EKS Pod Identity."""
         super().__init__("trainyard:metrics:ManagedPrometheus", name, None, opts)
         workspace = aws.amp.Workspace(
             name,

@@ -11,6 +11,7 @@ import pulumi_kubernetes as k8s
 
 from frozen import dataclass
 from plans.parts import ClaimPlan, JobNamespacePlan
+from plans.pod_template import GPU
 from plans.policies import Document
 
 
@@ -74,7 +75,7 @@ class JobNamespace(pulumi.ComponentResource):
         return k8s.core.v1.ResourceQuota(
             f"{name}-gpus",
             metadata={"name": "gpus", "namespace": self.namespace},
-            spec={"hard": {"requests.nvidia.com/gpu": str(gpus)}},
+            spec={"hard": {f"requests.{GPU}": str(gpus)}},
             opts=pulumi.ResourceOptions(parent=self),
         )
 

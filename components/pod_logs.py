@@ -49,7 +49,7 @@ class PodLogs(pulumi.ComponentResource):
         trusts: pulumi.Output[Document],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`trusts`: of a role that any pod of the cluster could get."""
+        """`trusts`: trust policy for roles that pods of this cluster get through EKS Pod Identity."""
         super().__init__("trainyard:logs:PodLogs", name, None, opts)
         self._child = pulumi.ResourceOptions(parent=self)
         self._plan, self._identity = plan, identity

@@ -104,7 +104,7 @@ def kueue_object(
 
 
 def _values(plan: QueuesPlan) -> Spec:
-    """Of the chart, but for the image: plan.chart."""
+    """Values of the chart, without the image, which is in plan.chart."""
     return {
         "controllerManager": {
             "replicas": REPLICAS,

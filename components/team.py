@@ -45,17 +45,18 @@ class Team(pulumi.ComponentResource):
         stores: Mapping[str, Store],
         roots: Roots,
         drivers: Mapping[str, pulumi.Resource],
-        walls: Sequence[pulumi.Resource],
+        isolation: Sequence[pulumi.Resource],
         controllers: Sequence[pulumi.Resource],
         queues: Sequence[pulumi.Resource],
         trusts: pulumi.Output[Document],
         ranges: Ranges,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`reached`: how the cluster is reached, as the contract says it. `roots`: from which
-        directories of the team are made. `walls`: what must stand before anybody of the team
-        enters. `controllers`: of jobs. `queues`: what a queue needs. `trusts`: of a role that pods
-        of the cluster get. `ranges`: of the network."""
+        """`reached`: how the cluster is reached, as the contract says it. `roots`: creates the
+        directories of the team. `isolation`: admission policies and the network policy engine, which
+        must exist before anybody of the team enters. `controllers`: controllers of jobs. `queues`:
+        resources that a queue needs. `ranges`: address ranges of the network.
+        `trusts`: trust policy for roles that pods of this cluster get through EKS Pod Identity."""
         super().__init__("trainyard:teams:Team", name, None, opts)
         self._controllers = controllers
         own = pulumi.ResourceOptions(parent=self)
@@ -84,7 +85,7 @@ class Team(pulumi.ComponentResource):
                 opts=own,
             )
             inside.append(pods.ready)
-        entries = self._entries(name, plan, cluster_name, [*walls, *inside, space])
+        entries = self._entries(name, plan, cluster_name, [*isolation, *inside, space])
         self.ready = entries["deployer"]
         self._publish(name, plan, reached)
         self.register_outputs({})
@@ -109,7 +110,7 @@ class Team(pulumi.ComponentResource):
         name: str,
         plan: TeamEntryPlan,
         cluster_name: pulumi.Input[str],
-        walls: Sequence[pulumi.Resource],
+        isolation: Sequence[pulumi.Resource],
     ) -> dict[str, pulumi.Resource]:
         return {
             entrant: aws.eks.AccessEntry(
@@ -121,7 +122,7 @@ class Team(pulumi.ComponentResource):
                 tags=plan.identity.tags(f"{name}-{entrant}"),
                 # Nobody enters before the limits stand, and everybody is out before they go: EKS
                 # knows nothing of objects in the cluster.
-                opts=pulumi.ResourceOptions(parent=self, depends_on=[*walls]),
+                opts=pulumi.ResourceOptions(parent=self, depends_on=[*isolation]),
             )
             for entrant, wanted in plan.entrants.items()
         }

@@ -32,8 +32,8 @@ class TeamIdentity(pulumi.ComponentResource):
         mounts: Sequence[pulumi.Output[list[Document]]],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`trusts`: of a role that any pod of the cluster could get. `mounts`: what it must be allowed
-        so that its pods can mount stores."""
+        """`trusts`: trust policy for roles that pods of this cluster get through EKS Pod Identity.
+        `mounts`: statements that let the team's pods mount its stores."""
         super().__init__("trainyard:teams:Identity", name, None, opts)
         pods, attached = role(
             self,

@@ -77,7 +77,8 @@ class TeamRules(pulumi.ComponentResource):
         )
 
     def _policies(self, name: str, rules: Mapping[str, Any]) -> list[pulumi.Resource]:
-        """`rules`: name → spec of each policy."""
+        """Make admission policies, each with its binding; returns the bindings. `rules`: name of a
+        policy → its spec."""
         made: list[pulumi.Resource] = []
         for policy, spec in rules.items():
             short = policy.rpartition("-")[2]

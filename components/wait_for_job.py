@@ -23,7 +23,8 @@ from catalog.job_kinds import JOB_KINDS, SUCCEEDED, outcome, true_conditions
 POLL_SECONDS = 3.0
 """A failed run must be known within ten seconds."""
 LINES = 20
-"""Of the log of the pod that failed first. Of every other pod the last line is shown."""
+"""Lines shown of the log of the pod that failed first. Of every other pod the last line is
+shown."""
 KILLED = (137, 143)
 """Exit codes of a rank that was ended because another one had failed: SIGKILL, SIGTERM."""
 MESSAGE_SHOWN = 32

@@ -14,7 +14,8 @@ from operations.stack import Stack
 from operations.stack_lines import with_job
 from stacks.derive.acceptance import acceptance_entry, is_acceptance, measured_stores
 from stacks.plan import plan_stack
-from stacks.reports.cost import JobCost, estimate
+from stacks.reports.amounts import JobCost
+from stacks.reports.cost import estimate
 from stacks.settings.environment import PoolConfig
 from stacks.settings.job import JobConfig
 from stacks.settings.problems import one_of

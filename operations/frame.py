@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from xml.sax.saxutils import escape
 
 from operations import view
+from operations.runs import duration
 from operations.view import Gang, Pool, View
 
 Span = tuple[str, str]
@@ -45,11 +46,11 @@ LEGEND: Line = [
 STATES = {view.READY: "good", view.LAUNCHING: "wait", view.JOINING: "wait", view.LEAVING: "dim"}
 """State of a node → its colour; the others are bad."""
 MOST_RANKS = 40
-"""Of a gang with more, each state is counted."""
+"""Most ranks that are shown one by one. Of a larger gang, each state is counted."""
 MOST_ROWS = 12
-"""Of each list."""
+"""Most rows of each list."""
 CHARACTER, ROW, SIZE, EDGE = 8.4, 18, 14, 12
-"""Of the picture, in pixels."""
+"""Measures of the picture, in pixels."""
 
 
 def frame(shown: View) -> list[Line]:
@@ -201,9 +202,4 @@ def _colour(state: str) -> str:
 
 
 def _time(seconds: int | None) -> str:
-    if seconds is None:
-        return ""
-    hours, minutes = seconds // 3600, seconds // 60 % 60
-    if hours:
-        return f"{hours} h {minutes:02} min"
-    return f"{minutes} min {seconds % 60:02} s" if minutes else f"{seconds} s"
+    return "" if seconds is None else duration(seconds, to_the_second=True)

@@ -7,7 +7,6 @@ ended.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -16,11 +15,10 @@ from decimal import Decimal
 import command_line
 from operations.kubectl import kubectl_with, logged_in_to
 from operations.printed import Printed, printed, recorded, together
-from operations.pulumi import PulumiError
 from operations.records import KEPT, MISSING, UNREADABLE, Known, records, runs_of, snapshot_of
-from operations.runs import Run
+from operations.runs import Run, duration
 from operations.spent import spent
-from operations.target import TargetError, add_live, kubeconfig, require_account
+from operations.target import add_live, answer_of, kubeconfig
 from plans.parts import GOODPUT
 from stacks.reports.plan import as_json
 
@@ -91,15 +89,10 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--json", action="store_true", help="print it as JSON, for programs")
     add_live(parser)
     options = parser.parse_args(arguments)
-    try:
-        require_account(options.live)
-        known, said = _read(options.stack)
-    except (PulumiError, TargetError) as error:
-        print(error, file=sys.stderr)
+    answer = answer_of(lambda: _read(options.stack), live=options.live)
+    if answer is None:
         return 1
-    except RuntimeError as error:
-        print(f"the cluster does not answer: {error}", file=sys.stderr)
-        return 1
+    known, said = answer
     runs = [
         *(told(run, said, going=False) for run in known.finished),
         *(told(run, said, going=True) for run in known.going),
@@ -162,7 +155,7 @@ def _planned(run: Run) -> float | None:
 
 
 def image_of(run: Run) -> str:
-    """Of the container that trains; empty where the runtime of the job has it."""
+    """Image of the container that trains; empty where the runtime of the job has it."""
     spec = run.job.body["spec"]
     if "trainer" in spec:
         return spec["trainer"].get("image", "")
@@ -229,13 +222,7 @@ def _seconds(time: timedelta) -> int:
 
 
 def _time(seconds: int | None) -> str:
-    """As short as people say it."""
-    if seconds is None:
-        return NOT_KNOWN
-    minutes, hours = seconds // 60, seconds // 3600
-    if hours:
-        return f"{hours} h {minutes % 60:02} min"
-    return f"{minutes} min" if minutes else f"{seconds} s"
+    return NOT_KNOWN if seconds is None else duration(seconds)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import boto3
 from botocore.exceptions import ClientError
 
 TAG = "cluster.k8s.amazonaws.com/name"
-"""Of every interface of the VPC CNI (amazon-vpc-cni-k8s, pkg/awsutils)."""
+"""Tag of every interface of the VPC CNI (amazon-vpc-cni-k8s, pkg/awsutils)."""
 SUBNET = "aws:ec2/subnet:Subnet"
 OF_CLUSTER = "kubernetes.io/cluster/"
 """Begins the tag of a subnet that names its cluster."""

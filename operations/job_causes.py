@@ -19,6 +19,7 @@ from operations.symptoms import (
     Finding,
     read,
 )
+from plans.pod_template import GPU
 from stacks.manifests.context import live_view
 from stacks.rules.jobs import WHY_RANKS_DO_NOT_MEET
 from stacks.settings.problems import InputError, InputWarning
@@ -167,14 +168,15 @@ def _started(pod: Object) -> datetime | None:
 
 
 def _hung(snapshot: Snapshot, job: Job, times: Sequence[tuple[datetime, str]]) -> Finding:
-    """`times`: of each rank's last line, with the name of its pod, the oldest first."""
+    """A running job whose ranks have stopped logging. `times`: time of each rank's last log line, with
+    the name of its pod, the oldest first."""
     (oldest, name), (newest, _) = times[0], times[-1]
     first = next(each for each in job.pods if full_name(each) == name)
     pod = first["metadata"]["name"]
     wrote = any(full_name(each) in snapshot.last_lines_at for each in job.pods)
     seconds = int((snapshot.taken_at - newest).total_seconds())
     kubectl = f"kubectl -n {job.namespace}"
-    load = "nvidia-smi" if "nvidia.com/gpu" in str(job.pods) else "uptime"
+    load = "nvidia-smi" if GPU in str(job.pods) else "uptime"
     return Finding(
         what=(
             f"{job} seems to hang: its ranks run, and none has written a log line since"

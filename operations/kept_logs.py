@@ -23,7 +23,7 @@ class Kept:
     """The log of one container."""
 
     name: str
-    """Of its stream."""
+    """Name of its stream."""
     namespace: str
     run: str
     """Name of its job."""

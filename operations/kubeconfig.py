@@ -7,12 +7,10 @@ The file holds no secret: kubectl asks `aws eks get-token` each time.
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import command_line
-from operations.pulumi import PulumiError
-from operations.target import TargetError, add_live, kubeconfig, require_account
+from operations.target import add_live, answer_of, kubeconfig
 
 FOLDER = Path(".kube")
 """In the current folder, and ignored by git."""
@@ -27,11 +25,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("stack", metavar="STACK", help="the Pulumi stack that has the cluster")
     add_live(parser)
     options = parser.parse_args(arguments)
-    try:
-        require_account(options.live)
-        text = kubeconfig(options.stack)
-    except (PulumiError, TargetError) as error:
-        print(error, file=sys.stderr)
+    text = answer_of(lambda: kubeconfig(options.stack), live=options.live)
+    if text is None:
         return 1
     file = FOLDER.absolute() / f"{options.stack}.yaml"
     file.parent.mkdir(exist_ok=True)

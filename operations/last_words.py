@@ -47,7 +47,8 @@ def _last_output(snapshot: Snapshot, job: Job) -> str:
 
 
 def _exit_codes(snapshot: Snapshot, job: Job) -> list[int]:
-    """Of the containers that exist; then of the last pod that the controller has deleted."""
+    """Exit codes of the containers that exist; then those of the last pod that the controller has
+    deleted."""
     states = [
         state
         for pod in job.pods

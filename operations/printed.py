@@ -18,7 +18,8 @@ from operations.logs import node_number
 from operations.snapshot import TIMESTAMP, Job, Snapshot
 
 FIRST_BYTES, LAST_LINES = 256 * 1024, 2000
-"""Of the log of rank 0: where a run says what it resumed from, and what it saved last."""
+"""Parts of rank 0's log that are read: a run says in the first what it resumed from, and in the
+last what it saved."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,10 +17,10 @@ from operations.snapshot import Object, Snapshot, condition_of
 from operations.symptoms import GRACE_SECONDS, Finding
 from plans.dispatch import CHECK
 from plans.gangs import AGAIN, TRIES
+from plans.pod_template import GPU
 
 LACKS = re.compile(r"insufficient unused quota for \S+ in flavor (\S+), (\d+) more needed")
 NEVER = re.compile(r"insufficient quota for \S+ in flavor (\S+),.*maximum capacity \((\d+)\)")
-GPU = "nvidia.com/gpu"
 EVICTED = {
     "Preempted": "it was stopped for a job with the right to its nodes",
     "PodsReadyTimeout": "it did not get all its pods in time and gave its nodes back",

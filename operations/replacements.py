@@ -1,4 +1,4 @@
-"""What a killed update had begun with objects that the state holds: replacements, updates, deletions.
+"""Operations that a killed update had started on objects in the state: replacements, updates, deletions.
 
 In a replacement, the new object exists, and the state holds the old one only.
 The engine notes before it creates the new object with which inputs it does so. Most old objects are
@@ -80,12 +80,14 @@ def take(state: Entry, ids: Mapping[str, str]) -> None:
 
 
 def wanted_again(state: Entry, made: Mapping[str, Entry], taken: Collection[str]) -> dict[str, str]:
-    """URN → id of old objects of the cluster that the next update would make, for their replacement has
-    been taken back in the stack file. They exist until the end of that update, so it would fail before.
-    `made`: what a preview makes in the place of others, by URN. `taken`: URNs of replacements that were
-    killed; where a preview makes none, it wants the old object.
+    """URN → id of old Kubernetes objects to keep. The stack file has reverted the change that replaced
+    them, so the next update would create them again and fail, because Pulumi deletes the old ones only
+    at its end. `made`: URN → resource that a preview replaces another one with. `taken`: URNs of
+    replacements that were killed; if a preview does not replace such a resource, it wants the old
+    object.
 
-    Of AWS there are none: what the program gives a name is deleted before the next one comes."""
+    No AWS object is among them: Pulumi deletes an AWS object with a fixed name before it creates the
+    next one."""
     old = {
         each["urn"]: each["id"]
         for each in _resources(state)

@@ -76,9 +76,9 @@ class Run:
     began: datetime | None
     """When its first pod got a node; None where it is not known, or not so yet."""
     ended: datetime
-    """Of a run that goes on: the moment of the snapshot."""
+    """When it ended; of a run that goes on, the moment of the snapshot."""
     identity: str
-    """Of the run, as the stack's plan knows it; empty for a job that no stack owns."""
+    """Identity of the run in the stack's plan; empty for a job that no stack owns."""
     times: tuple[NodeTime, ...]
     known: str
     """EXACT; AT_LEAST where pods of it are gone; AT_MOST where all are, and the job's whole life
@@ -120,6 +120,16 @@ def pod_gpus(pod: Object) -> int:
     """GPUs of all containers of the pod."""
     limits = [one.get("resources", {}).get("limits", {}) for one in pod["spec"]["containers"]]
     return int(sum(amount(limit.get(GPU, 0)) or 0 for limit in limits))
+
+
+def duration(seconds: int, *, to_the_second: bool = False) -> str:
+    """As short as people say it: 2 h 05 min, 12 min, 40 s. `to_the_second`: 12 min 03 s."""
+    minutes, hours = seconds // 60, seconds // 3600
+    if hours:
+        return f"{hours} h {minutes % 60:02} min"
+    if not minutes:
+        return f"{seconds} s"
+    return f"{minutes} min {seconds % 60:02} s" if to_the_second else f"{minutes} min"
 
 
 def together(known: Iterable[str]) -> str:

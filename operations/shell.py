@@ -29,7 +29,7 @@ from operations.shell_job import Shell, shell_job
 from operations.snapshot import condition_of, container_statuses, last_condition
 from operations.stack import read_stack
 from operations.target import add_live
-from stacks.reports.cost import JobCost
+from stacks.reports.amounts import JobCost
 from stacks.settings.problems import Refused
 
 NOTHING = "Nothing was started."

@@ -20,7 +20,8 @@ from plans.parts import SHELL, JobPlan
 from stacks.derive.capacity import TYPES
 from stacks.derive.jobs import stores
 from stacks.plan import plan_stack
-from stacks.reports.cost import JobCost, estimate
+from stacks.reports.amounts import JobCost
+from stacks.reports.cost import estimate
 from stacks.settings.job import JobConfig
 from stacks.settings.problems import one_of
 

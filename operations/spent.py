@@ -7,7 +7,6 @@ its job is deleted.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -15,10 +14,9 @@ from pathlib import Path
 
 import command_line
 from catalog.prices import price
-from operations.pulumi import PulumiError
 from operations.records import KEPT, known_runs
 from operations.runs import ABOUT, AT_LEAST, AT_MOST, EXACT, Run, together
-from operations.target import TargetError, add_live, require_account
+from operations.target import add_live, answer_of
 from stacks.plan import plan_stack
 from stacks.reports.cost import CENT, estimate
 from stacks.reports.plan import as_json
@@ -49,7 +47,7 @@ class Spent:
     runs: int
     gpu_hours: Decimal
     known: str
-    """Of the hours: runs.EXACT and its neighbours."""
+    """How well the hours are known: runs.EXACT and its neighbours."""
     usd: Decimal | None
     """None where no price of it is known."""
     usd_known: str
@@ -75,14 +73,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--json", action="store_true", help="print it as JSON, for programs")
     add_live(parser)
     options = parser.parse_args(arguments)
-    try:
-        require_account(options.live)
-        known = known_runs(options.stack)
-    except (PulumiError, TargetError) as error:
-        print(error, file=sys.stderr)
-        return 1
-    except RuntimeError as error:
-        print(f"the cluster does not answer: {error}", file=sys.stderr)
+    known = answer_of(lambda: known_runs(options.stack), live=options.live)
+    if known is None:
         return 1
     planned = plans_of(options.stack)
     runs, going = [spent(run, planned) for run in known.finished], len(known.going)

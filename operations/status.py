@@ -6,6 +6,7 @@ Trainer, and idle pools that cannot launch nodes."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -26,12 +27,12 @@ from operations.snapshot import (
     take,
 )
 from operations.target import (
-    TargetError,
     add_live,
+    answer_of,
     kubeconfig,
-    require_account,
     update_command,
 )
+from plans.pod_template import EFA, GPU
 
 BEGINS = ("ContainerCreating", "PodInitializing")
 """Why containers of a pod wait that starts as it should."""
@@ -64,14 +65,12 @@ def main(arguments: list[str]) -> int:
     add_live(parser)
     options = parser.parse_args(arguments)
     silence = timedelta(minutes=options.minutes)
-    try:
-        require_account(options.live)
-        snapshot = replace(_read(options.stack), entries=_entries(options.entries or options.stack))
-    except (PulumiError, TargetError) as error:
-        print(error)
-        return 1
-    except RuntimeError as error:
-        print(f"the cluster does not answer: {error}")
+    snapshot = answer_of(
+        lambda: replace(_read(options.stack), entries=_entries(options.entries or options.stack)),
+        live=options.live,
+        out=sys.stdout,
+    )
+    if snapshot is None:
         return 1
     print(
         "\n\n".join(
@@ -123,8 +122,8 @@ def _nodes(snapshot: Snapshot) -> Iterator[tuple[str, ...]]:
             node["metadata"]["name"],
             labels.get("node.kubernetes.io/instance-type", ""),
             labels.get("topology.kubernetes.io/zone", ""),
-            allocatable.get("nvidia.com/gpu", "0"),
-            allocatable.get("vpc.amazonaws.com/efa", "0"),
+            allocatable.get(GPU, "0"),
+            allocatable.get(EFA, "0"),
             condition_of(node, "Ready").get("status", "Unknown"),
         )
 

@@ -9,9 +9,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
+from collections.abc import Callable
+from typing import TextIO, TypeVar
 
 from operations.cluster import kubeconfig_in
-from operations.pulumi import deployment
+from operations.pulumi import PulumiError, deployment
+
+Answer = TypeVar("Answer")
 
 ELSEWHERE = ("AWS_ENDPOINT_URL", "PULUMI_OPTION_CONFIG_FILE")
 """Variables by which a shell reaches something that is no AWS account, or another stack file."""
@@ -39,6 +44,21 @@ def require_account(live: bool) -> None:
             f" {' '.join(name.partition('=')[0] for name in found)} or open another shell; or leave"
             " LIVE=1 out"
         )
+
+
+def answer_of(
+    read: Callable[[], Answer], *, live: bool, out: TextIO | None = None
+) -> Answer | None:
+    """What `read` learns from the cluster; None, after the reason is printed, where another cluster could
+    be meant or it does not answer. `live`: --live is given. `out`: stderr unless another is named."""
+    try:
+        require_account(live)
+        return read()
+    except (PulumiError, TargetError) as error:
+        print(error, file=out or sys.stderr)
+    except RuntimeError as error:
+        print(f"the cluster does not answer: {error}", file=out or sys.stderr)
+    return None
 
 
 def update_command(stack: str, live: bool) -> str:

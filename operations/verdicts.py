@@ -40,7 +40,7 @@ class Results:
 
     now: tuple[Measure, ...]
     before: tuple[Measure, ...]
-    """Of the last run that has kept its results beside these."""
+    """Measures of the last earlier run that has kept its results beside these."""
     nodes: int
     ranks: int
     gpus: bool
@@ -257,7 +257,8 @@ def _start(measure: Measure, results: Results, promise: Promise) -> Bound:
 
 
 def _median(line: str, results: Results) -> float:
-    """Of two nodes the better one: its neighbour is compared with it."""
+    """Median of a line's measures; of two nodes the better figure, which the other is compared
+    with."""
     return median_high(m.value for m in results.now if m.line == line)
 
 

@@ -16,9 +16,8 @@ from pathlib import Path
 import command_line
 from operations.frame import Line, coloured, frame, picture, plain
 from operations.kubectl import Kubectl, kubectl_with, logged_in_to
-from operations.pulumi import PulumiError
 from operations.records import snapshot_of
-from operations.target import TargetError, add_live, kubeconfig, require_account
+from operations.target import add_live, answer_of, kubeconfig
 from operations.view import View, view
 from plans.metrics import PORT
 from plans.push_gateway import NAMESPACE
@@ -55,19 +54,18 @@ def main(arguments: list[str]) -> int:
     add_live(parser)
     options = parser.parse_args(arguments)
     once = options.once or options.json or options.svg or not sys.stdout.isatty()
-    try:
-        require_account(options.live)
+
+    def read() -> View | int:
         with logged_in_to(kubeconfig(options.stack)) as login:
             kubectl = kubectl_with(login, "--request-timeout=20s")
             first = look(options.stack, kubectl)
-            if not once:
-                return _follow(options.stack, kubectl, first, options.every)
-    except (PulumiError, TargetError) as error:
-        print(error, file=sys.stderr)
+            return first if once else _follow(options.stack, kubectl, first, options.every)
+
+    first = answer_of(read, live=options.live)
+    if first is None:
         return 1
-    except RuntimeError as error:
-        print(f"the cluster does not answer: {error}", file=sys.stderr)
-        return 1
+    if isinstance(first, int):
+        return first
     lines = frame(first)
     if options.svg:
         Path(options.svg).write_text(picture(lines))

@@ -15,7 +15,7 @@ class AssumedRole:
     session_name: str | None = None
     external_id: str | None = None
     duration: str | None = None
-    """Of a session, such as 1h; the provider's own hour otherwise."""
+    """How long a session lasts, such as 1h. None: the provider's own hour."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +24,7 @@ class AccessPlan:
 
     region: str
     profile: str | None = None
-    """Of ~/.aws/config; None: the environment variables of the AWS CLI decide."""
+    """Profile in ~/.aws/config. None: the environment variables of the AWS CLI decide."""
     roles: tuple[AssumedRole, ...] = ()
     """Assumed one from the other."""
     allowed_account_ids: tuple[str, ...] = ()

@@ -20,7 +20,8 @@ FILE = "alertmanager.json"
 TOPIC, NOBODY = "topic", "nobody"
 """Names of receivers."""
 SUBJECT = "{{ .Status | toUpper }} {{ .CommonLabels.stack }}: {{ .CommonLabels.alertname }}"
-"""Of an e-mail. SNS takes 100 characters of ASCII (API reference, Publish); Alertmanager cuts."""
+"""Subject of an e-mail. SNS takes 100 characters of ASCII (API reference, Publish); Alertmanager
+cuts."""
 MESSAGE = (
     "{{ range .Alerts }}{{ .Status }} since {{ .StartsAt }}\n{{ .Annotations.summary }}.\n"
     "Fix: {{ .Annotations.fix }}.\n\n{{ end }}"
@@ -37,11 +38,11 @@ class AlertmanagerPlan:
     role_name: str
     region: str
     topic_name: str
-    """Of the topic that the environment makes where `topic_arn` is None."""
+    """Name of the topic that the environment makes where `topic_arn` is None."""
     topic_arn: str | None
     emails: tuple[str, ...]
     severities: tuple[str, ...]
-    """Of the alerts that are sent."""
+    """Severities of the alerts that are sent."""
 
 
 def alertmanager_config(plan: AlertmanagerPlan, topic_arn: str) -> str:

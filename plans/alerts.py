@@ -22,8 +22,8 @@ STILL, STILL_MINUTES = 0.005, 15
 """A run stands still where no GPU of it has computed more for so long. ByteRobust waits 10 minutes
 (arXiv 2509.16293), as torch's watchdog does; a save of a large checkpoint must fit in."""
 IDLE, WAITING = 0.01, 0.03
-"""A rank is idle while others compute or wait for it, where its SMs are below the one and those of
-another rank above the other: whoever waits in NCCL keeps SMs busy."""
+"""A rank is idle when its SM activity is below IDLE while another rank's is above WAITING. A rank that
+waits in NCCL keeps its SMs busy, so it is not idle."""
 IDLE_MINUTES = 4
 """A rank that hangs is named within 5 minutes, with a minute for two samples and their judgement."""
 SLOW, SLOW_MINUTES = 0.9, 4
@@ -32,14 +32,16 @@ their power limit differ by less; one that is hot, or has lost power, by more.""
 OLD = 2
 """A checkpoint is old after so many intervals: one save was missed, and not only late."""
 UNANSWERED, UNANSWERED_MINUTES = 1, 5
-"""Events a second of an EFA device, for so long. As many the agent of EKS takes for usual in the long run
-(eks-node-monitoring-agent 1.7.0, monitors/networking/efa/efa.go: rate.Every(time.Second)); AWS names no limit.
-The minutes are a choice: a gang whose node is gone has started anew by then."""
+"""Events a second of an EFA device, and for how many minutes. EKS's agent treats up to this many events a
+second as normal (eks-node-monitoring-agent 1.7.0, monitors/networking/efa/efa.go:
+rate.Every(time.Second)); AWS names no limit. The minutes are a choice: a gang whose node is gone has
+restarted by then."""
 ENDING_HOURS = 6
 """Before the end of a reservation: enough to save, and to find other nodes."""
 BY_HAND = (
-    "kubectl delete nodeclaim --wait=false the one of {{ $labels.node }}, then kubectl delete pod the rank's,"
-    " for which Karpenter waits: the gang starts anew from its last checkpoint"
+    "find the NodeClaim of {{ $labels.node }} with kubectl get nodeclaims, run kubectl delete nodeclaim"
+    " <name> --wait=false, then delete the rank's pod: Karpenter waits for it. The gang restarts from its"
+    " last checkpoint"
 )
 """How a node of a run is replaced."""
 FULL = 0.9
@@ -61,7 +63,7 @@ def alerts(plan: MetricsPlan) -> Iterator[Alert]:
         expression="vector(1)",
         minutes=0,
         says="Prometheus judges its rules",
-        fix="nothing: an alarm is due where this alert is missing",
+        fix="nothing to do: this alert always fires. If it is missing, Prometheus or Alertmanager is down",
     )
     yield from _runs()
     if any(target.job == HISTORY for target in plan.controllers):
@@ -97,7 +99,7 @@ def _runs() -> Iterator[Alert]:
 
 
 def _ranks() -> Iterator[Alert]:
-    """Of one rank, beside the others of its run."""
+    """Alerts about one rank, beside the others of its run."""
     yield Alert(
         name="HalfGangIdle",
         severity="warning",
@@ -144,7 +146,7 @@ def _ranks() -> Iterator[Alert]:
 
 
 def _checkpoint() -> Alert:
-    """Of the history, where it follows what runs print."""
+    """The alert about an old checkpoint. It needs the history, which follows what runs print."""
     return Alert(
         name="CheckpointOld",
         severity="warning",
@@ -222,7 +224,7 @@ def _efa() -> Alert:
 
 
 def _nodes() -> Iterator[Alert]:
-    """Of the program that replaces sick nodes."""
+    """Alerts about the program that replaces sick nodes."""
     sick = "node {{ $labels.sick_node }} of pool {{ $labels.sick_pool }} is sick"
     yield Alert(
         name="NodeReplaced",
@@ -257,7 +259,7 @@ def _nodes() -> Iterator[Alert]:
 
 
 def _money(plan: MetricsPlan) -> Iterator[Alert]:
-    """Of nodes that end by the calendar, or cost more than they may."""
+    """Alerts about nodes that end by the calendar, or cost more than they may."""
     if plan.ends:
         left = _by_pool({name: f"{end} - time()" for name, end in plan.ends})
         yield Alert(

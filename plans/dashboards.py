@@ -16,7 +16,7 @@ from plans.queries import QUERIES
 
 WIDTH, HEIGHT, COLUMNS = 12, 8, 24
 SMALL, LOW = 6, 4
-"""Of a panel with one number, in the units of Grafana's grid of 24 columns."""
+"""Sizes of a panel with one number, in the units of Grafana's grid of 24 columns."""
 SOURCE = {"type": "prometheus", "uid": "${source}"}
 """The data source that whoever looks has chosen."""
 

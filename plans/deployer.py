@@ -1,7 +1,7 @@
 """The IAM policies of whoever runs `pulumi up`: what the resources of one stack need, and no more.
 
 Which calls a resource type needs: catalog/permissions.py. Which types a stack has:
-stacks/derive/resource_types.py.
+stacks/reports/policy.py.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class DirectoryPlan:
     path: str
     """From the root of the store."""
     image: str
-    """Of the pod that makes it, where it takes one."""
+    """Image of the pod that makes the directory, if a pod is needed."""
     owner: int
     """User and group that the files belong to, where the store gives them one of its own."""
 

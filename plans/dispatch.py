@@ -25,7 +25,7 @@ APP = "trainyard-passes"
 RENEW_SECONDS = 300
 """A third of the 15 minutes for which EKS takes a token. With each new pass Kueue connects again."""
 MAY_RENEW = ("get", "patch")
-"""Of the workers' Secrets, which the stack makes without a pass."""
+"""Verbs on the workers' Secrets, which the stack makes without a pass."""
 
 ENTERS = "trainyard-queue-manager"
 """ClusterRoles and role bindings of the manager in a worker."""

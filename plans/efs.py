@@ -22,8 +22,8 @@ def plain_text_statement(file_system_arn: str) -> Document:
 
 
 def mount_statement(file_system_arn: str) -> Document:
-    """Of the driver, which mounts for all pods of its node, the root of the file system among others:
-    as root, because the environment's own jobs are."""
+    """Permission of the driver, which mounts for all pods of its node. It mounts the root of the
+    file system too, as root, because the environment's own jobs see all of it."""
     return {
         "Action": [
             "elasticfilesystem:ClientMount",

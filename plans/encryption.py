@@ -10,7 +10,7 @@ from __future__ import annotations
 from plans.policies import Document, account_of, document
 
 KEY_ARN = r"^arn:aws[a-z-]*:kms:[-a-z0-9]+:\d{12}:key/[-\w]+$"
-"""Of a key, and not of its alias: IAM allows an alias to nobody."""
+"""Pattern of a key's ARN. An alias does not match: IAM allows an alias to nobody."""
 AUTO_SCALING = "role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling"
 """Launches the system nodes. Nobody can add permissions to a service-linked role."""
 CONTROL_PLANE, FLOW, POD_LOGS = "/aws/eks/", "/aws/vpc-flow-logs/", "/trainyard/pods/"

@@ -20,7 +20,7 @@ APP = "grafana"
 """Name of its Deployment and its Service, and the label of its pods."""
 PORT = 3000
 FOLDER, DATA = "/etc/grafana", "/var/lib/grafana"
-"""Of its files, and of its database, which begins empty with each pod."""
+"""Folders of its files, and of its database, which begins empty with each pod."""
 PAGES = "dashboards"
 """Folder of the pages, below FOLDER."""
 VIEW = f"kubectl --namespace {NAMESPACE} port-forward service/{APP} {PORT}"

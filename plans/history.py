@@ -37,7 +37,7 @@ MAY: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 MAY_READ_LOGS = ("", "pods/log", ("get",))
 """In the whole cluster, where it follows what runs print."""
 MAY_REMEMBER = ("list", "create", "patch", "delete")
-"""Of ConfigMaps, in its own namespace."""
+"""Verbs on ConfigMaps in its own namespace."""
 
 
 @dataclass(frozen=True, kw_only=True)

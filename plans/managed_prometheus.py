@@ -8,7 +8,7 @@ from plans.parts import Spec
 from plans.policies import Document, document
 
 SERVICE_ACCOUNT = "prometheus"
-"""Of the pods that write."""
+"""ServiceAccount of the pods that write."""
 QUEUE: Spec = {"max_samples_per_send": 1000, "max_shards": 200, "capacity": 2500}
 """As AWS wants it (AMP user guide, AMP-onboard-ingest-metrics-existing-Prometheus)."""
 

@@ -24,7 +24,7 @@ EXPORTERS = "kube-system"
 """Namespace of the exporters: that of Prometheus admits no pod with rights on its node."""
 PORT, GPU_PORT, NODE_PORT, EFA_PORT = 9090, 9400, 9100, 8080
 FOLDER = "/etc/prometheus"
-"""Of Prometheus's files."""
+"""Folder of Prometheus's files."""
 RULES = "rules.json"
 INTERVAL_SECONDS = 30
 """The GPU exporter reads its GPUs as often (dcgm-exporter, pkg/cmd/app.go): faster shows nothing more."""
@@ -62,7 +62,7 @@ DCGM_EXP_XID_ERRORS_COUNT,gauge,Xids of the last 5 minutes by number
 (go-dcgm const_fields.go at 1.4601.1; DCGM_EXP is the exporter's own)."""
 GPU_COUNTERS = _GPU_FIELDS.lstrip()
 NODE_COLLECTORS = ("filesystem", "loadavg", "meminfo", "pressure")
-"""Of node_exporter; the others are off."""
+"""Collectors of node_exporter that run; the others are off."""
 
 POD_NAMES = {
     r"(.+)-(node|launcher)-\d+-(\d+)-[a-z0-9]{5}": ("$1", "$2-$3"),
@@ -102,7 +102,7 @@ class EfaExporter:
     files: Mapping[str, str]
     """Name → text of its program."""
     instance_types: tuple[str, ...]
-    """Of these nodes."""
+    """Instance types of these nodes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +137,7 @@ class MetricsPlan:
     budget: DayBudget | None
     """None: no alert says what nodes cost."""
     dcgm_port: int | None
-    """Of a server of DCGM that each GPU node has already; None: the exporter brings its own."""
+    """Port of a DCGM server that each GPU node has already. None: the exporter brings its own."""
     alerts: AlertmanagerPlan | None
     """None: alerts stand in Prometheus, and nobody is told."""
     push_gateway: PushGatewayPlan | None
@@ -149,7 +149,7 @@ class MetricsPlan:
     memory_mib: int
     millicpus: int
     disk_gib: int
-    """Of the history, on the disk of its node."""
+    """Size of the history, on the disk of its node."""
 
 
 def prometheus_config(plan: MetricsPlan, workspace: str | None = None) -> str:

@@ -47,9 +47,9 @@ class FlowLogsPlan:
     """Flow logs of a VPC that the stack makes."""
 
     role_name: str
-    """Of the role with which the VPC writes them."""
+    """Name of the role with which the VPC writes them."""
     group_name: str
-    """Of their log group."""
+    """Name of their log group."""
     days: int
     """How long CloudWatch keeps them."""
 
@@ -73,7 +73,7 @@ class OwnNetworkPlan:
     zones: tuple[ZonePlan, ...]
     """The training zone first."""
     training_zone: ZonePlan
-    """Of `zones`: where GPU nodes and file systems are."""
+    """The one of `zones` where GPU nodes and file systems are."""
     ways_out: tuple[WayOutPlan, ...]
     """One, in the training zone, or one in each zone; none where nodes must not reach the internet:
     then there are no public subnets."""
@@ -101,9 +101,9 @@ class BroughtNetworkPlan:
     zones: tuple[BroughtZonePlan, ...]
     """The training zone first."""
     training_zone: BroughtZonePlan
-    """Of `zones`: where GPU nodes and file systems are."""
+    """The one of `zones` where GPU nodes and file systems are."""
     zone_id: str | None
-    """Of the training zone, as the stack file says it."""
+    """ID of the training zone, as the stack file says it."""
     addresses: int
     """What full pools take of the training zone's subnet."""
     s3_endpoint: bool
@@ -124,13 +124,6 @@ AnyNetworkPlan = OwnNetworkPlan | BroughtNetworkPlan
 def has_flow_logs(network: AnyNetworkPlan) -> bool:
     """Whether the stack records the traffic of the VPC."""
     return isinstance(network, OwnNetworkPlan) and network.flow_logs is not None
-
-
-def is_isolated(network: AnyNetworkPlan) -> bool:
-    """Whether nodes have no way to the internet."""
-    if isinstance(network, OwnNetworkPlan):
-        return not network.ways_out
-    return network.isolated
 
 
 def service_cidr(vpc_cidrs: Iterable[str]) -> str | None:

@@ -12,7 +12,7 @@ class AddOnPlan:
     version: str
     configuration: str | None = None
     service_account: str = ""
-    """Of those of its pods that get a role; empty: none does."""
+    """ServiceAccount of those of its pods that get a role; empty: none does."""
     overwrites: bool = True
     """What is in the cluster under its names becomes the add-on's. False in a cluster that is
     brought: the add-on then fails instead."""
@@ -36,17 +36,17 @@ class SystemNodesPlan:
     name: str
     role_name: str
     template_name: str
-    """Of the launch template."""
+    """Name of the launch template."""
     instance_type: str
     nodes: int
     version: str
     """Minor release of Kubernetes."""
     release: str
-    """Of the AMI, such as 1.35.8-20261012."""
+    """Release of the AMI, such as 1.35.8-20261012."""
     disk_gib: int
-    """Of the root volume."""
+    """Size of the root volume."""
     node_tags: tuple[tuple[str, str], ...]
-    """Of instances and volumes, in addition to the stack's: the AWS provider tags neither."""
+    """Tags of instances and volumes, in addition to the stack's: the AWS provider tags neither."""
     tunnel: bool
     """Whether Systems Manager may open a tunnel through these nodes."""
     cni: bool = False

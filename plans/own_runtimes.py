@@ -31,7 +31,7 @@ class Fetched:
     claim: str
     directory: str
     token: SecretKey | None = None
-    """Of Hugging Face, for a gated model."""
+    """Token of Hugging Face, for a gated model."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,21 +42,21 @@ class OwnRuntime:
     """torch and mpi: any failed pod restarts the gang. cpu: a pod that fails is started again, the
     others wait. torchtune: upstream's recipe for `fetched`."""
     image: str
-    """Of torch and cpu a default, which a job replaces. With mpi a job replaces the launcher's
-    only, so it must name the same; sshd, and mpiuser with its ~/.sshd_config, are in it as in
-    upstream's deepspeed-runtime."""
+    """Image of the containers. With torch and cpu it is a default, which a job replaces. With mpi a
+    job replaces the launcher's only, so it must name the same; sshd, and mpiuser with its
+    ~/.sshd_config, are in it as in upstream's deepspeed-runtime."""
     max_restarts: int
-    """Of the gang; of cpu, of a node's pod."""
+    """Most restarts of the gang; with cpu, of a node's pod."""
     command: tuple[str, ...] = ()
     """Default command of TrainJobs that set none."""
     env: Mapping[str, str] = field(default_factory=dict)
-    """Of the containers that train."""
+    """Environment variables of the containers that train."""
     pull_policy: str | None = None
-    """Of the same containers; None is the default of Kubernetes."""
+    """Pull policy of the same containers. None: the default of Kubernetes."""
     priority: str | None = None
     """PriorityClass of the pods; a TrainJob cannot name one."""
     fetched: Fetched | None = None
-    """Of torchtune."""
+    """What torchtune fetches before it trains."""
 
 
 def own_runtime(version: str, own: OwnRuntime) -> tuple[str, Spec]:

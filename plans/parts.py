@@ -137,12 +137,14 @@ class GpuPoolPlan:
     placement_group: str | None
     """Name of the group that nodes are placed in."""
     own_placement_group: bool
-    """It is the pool's; otherwise it exists, as the reservation was made in it."""
+    """Whether the stack creates the placement group. False: it exists already, because the
+    reservation was created in it."""
     max_nodes: int
     replicas: int | None
     """Nodes of a static pool, its warm spares among them."""
     drain_minutes: int | None
-    """After this long a node that must go takes its pods with it; None waits for them."""
+    """Minutes after which Karpenter deletes the pods of a node that drains. None: it waits until they
+    end."""
     ami: str
     root_volume_gib: int
     root_volume_iops: int
@@ -169,10 +171,10 @@ class ClaimPlan:
     store: str
     driver: Driver
     options: tuple[str, ...]
-    """Of the mount."""
+    """Options of the mount."""
     access_mode: str
     name: str
-    """Of the claim; another where the file system is another, so that both can be there until jobs
+    """Name of the claim. Another file system has another claim, so that both can exist until jobs
     have moved."""
     volume_name: str
     capacity: str
@@ -189,7 +191,7 @@ class JobNamespacePlan:
     """Its pods may mount folders of their node."""
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
-    """Of the namespace, in addition to its Pod Security level."""
+    """Annotations of the namespace, in addition to its Pod Security level."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -245,7 +247,7 @@ class JobPlan:
     kind: str
     """TrainJob or PyTorchJob."""
     runtime: str | None
-    """Of the environment; None for a PyTorchJob, and for a job whose own file brings its
+    """Runtime of the environment; None for a PyTorchJob, and for a job whose own file brings its
     runtime."""
     pool: str
     stores: tuple[str, ...]
@@ -257,7 +259,7 @@ class JobPlan:
     begins afresh, or where nobody knows."""
     labels: Mapping[str, str]
     annotations: Mapping[str, str] = field(default_factory=dict)
-    """Of the job, in addition to its identity: INTERVAL and GOODPUT."""
+    """Annotations of the job, in addition to its identity: INTERVAL and GOODPUT."""
     spec: Spec
     files: ConfigMapPlan | None
     objects: tuple[Spec, ...] = ()

@@ -20,7 +20,7 @@ FOLDER, FILE = "/etc/trainyard-logs", "fluent-bit.conf"
 STATE = "/var/lib/trainyard-logs"
 """On the node: how far each log was read, and what CloudWatch has not taken yet."""
 PREFIX = "pod."
-"""Of each stream. Fluent Bit appends <namespace>.<pod>.<container>."""
+"""Prefix of each stream. Fluent Bit appends <namespace>.<pod>.<container>."""
 NOT_OF_RUNS = (NAMESPACE, "trainyard-*", "amazon-*")
 """Namespaces whose pods are on the nodes of pools, too, and have logs of their own."""
 _FILE_NAME = (
@@ -43,7 +43,7 @@ class PodLogsPlan:
 
 
 def group_name(me: Identity) -> str:
-    """Of the log group of an environment."""
+    """Name of an environment's log group."""
     return f"{POD_LOGS}{me.name('pod-logs')}"
 
 

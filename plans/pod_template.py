@@ -91,7 +91,8 @@ class Training:
     command: tuple[str, ...]
     """Empty: its runtime's, or else the image's own entrypoint."""
     arguments: tuple[str, ...] = ()
-    """Of a command that is not `command`: its runtime's, or else the image's own entrypoint."""
+    """Arguments of a command that is not `command`: its runtime's, or else the image's own
+    entrypoint."""
     nodes: int
     processes_per_node: int | str
     resources: Mapping[str, int]
@@ -115,7 +116,7 @@ class Training:
     shared_memory_gib: int
     pull_secrets: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
-    """Of the pods."""
+    """Labels of the pods."""
     time_limit_minutes: int | None = None
     """Counted from creation, or from the last resume; then the run is ended and has failed."""
 

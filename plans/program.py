@@ -20,8 +20,8 @@ class ProgramPlan:
     app: str
     """Its name in the cluster, and that of its namespace."""
     name: str
-    """Of its container, its folder in workloads/, and, with .py, of the file that runs: that one is told
-    where its settings are, and the port."""
+    """Name of its container, of its folder in workloads/, and, with .py, of the file that runs.
+    That file is told the path of its settings, and the port."""
     image: str
     files: Mapping[str, str]
     """Name → text."""

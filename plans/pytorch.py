@@ -53,7 +53,7 @@ class PyTorchJobSettings:
     priority: str | None = None
     """A PriorityClass."""
     pull_policy: str | None = None
-    """Of every container; None is the default of Kubernetes."""
+    """Pull policy of every container. None: the default of Kubernetes."""
     role_labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Master or Worker → labels of its pods beside those of the job."""
 

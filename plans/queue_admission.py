@@ -1,6 +1,6 @@
 """Ways round a queue, and the ValidatingAdmissionPolicy that closes them, for clusters with queues.
 
-Kueue's own webhooks let them pass (Kueue 0.16.2; shared facts teams-and-queues.md §1.7 and §8). Negative
+Kueue's own webhooks let them pass (Kueue 0.16.2; tests/controllers/test_queue_attacks.py). Negative
 amounts, which Kueue counts as a credit, and PriorityClasses of pods are refused for teams anyway:
 team_admission.py.
 """

@@ -1,7 +1,7 @@
 """Queues, which decide whose job goes first: what Kueue is told of pools, teams and urgencies.
 
-Fields and their meaning: Kueue 0.16.2, apis/kueue/v1beta2 and apis/config/v1beta2, and the shared
-facts teams-and-queues.md §1 and §2. Components make objects of it: components/queues.py and
+Fields and their meaning: Kueue 0.16.2, apis/kueue/v1beta2 and apis/config/v1beta2; what Kueue does with
+them: tests/controllers/test_kueue.py. Components make objects of it: components/queues.py and
 components/team_queue.py.
 """
 
@@ -44,16 +44,17 @@ FRAMEWORKS = {
 }
 """Kind of job → what Kueue calls it."""
 _JOBSET = "jobset.x-k8s.io/jobset"
-"""Of TrainJobs: Kueue follows the owner of a JobSet only where it knows JobSets."""
+"""What Kueue calls the JobSet of a TrainJob. Kueue follows the owner of a JobSet only if it knows
+JobSets."""
 _NOT_COUNTED = ["cpu", "memory", "ephemeral-storage", "hugepages-", EFA]
 """Resources without a quota. They come with the nodes, and a quota counts GPUs. Kueue never starts a
 job that requests a resource which is neither counted nor listed here."""
 _OWN_JOBS_ONLY = {"policy": "LowerPriority", "maxPriorityThreshold": -1}
-"""With `Never` a job that borrows stops nobody, jobs of its own team neither (Kueue 0.16.2,
-flavorassigner.go, canPreemptWhileBorrowing). No job of another team has so low a priority. Fair sharing
-takes no such policy, and needs none."""
+"""Lets a borrowing job preempt lower-priority jobs of its own team only: no job of another team has a
+priority below 0. `Never` would forbid that too (Kueue 0.16.2, flavorassigner.go,
+canPreemptWhileBorrowing). Kueue takes no such policy with fair sharing, which does not need it."""
 _FAIR = ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
-"""Kueue's own default: whom a team that has borrowed less may stop."""
+"""Kueue's default preemption strategies for fair sharing."""
 BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS = 60, 3600
 """Between two attempts of a gang that did not get its nodes. There is no last attempt: Kueue would
 deactivate the job for good."""
@@ -65,7 +66,7 @@ class FlavorPlan:
 
     pool: str
     gpus: int
-    """Of a node."""
+    """GPUs of a node."""
     nodes: int
     """That jobs can have at most."""
     free_nodes: int
@@ -87,7 +88,8 @@ class QueuesPlan:
     ready_minutes: int
     """A gang whose pods are not all ready after this time gives its nodes back."""
     origin: str | None = None
-    """By what workers know the jobs of this environment; None: it hands none to others."""
+    """Kueue's `multiKueue.origin`: marks this environment's jobs in its workers' clusters. None: it has
+    no workers."""
     manager: str | None = None
     """ARN of the role with which another environment hands its jobs to this one."""
 
@@ -98,7 +100,7 @@ class PoolShare:
 
     pool: str
     gpus: int
-    """Of a node."""
+    """GPUs of a node."""
     guaranteed: int
     ceiling: int | None
     """Most that its jobs can have together; None: no limit of its own."""
@@ -123,10 +125,6 @@ class TeamQueuePlan:
     def possible_gpus(self) -> int:
         """GPUs of jobs that can run at once."""
         return sum(share.possible * share.gpus for share in self.shares)
-
-    @property
-    def guaranteed_gpus(self) -> int:
-        return sum(share.guaranteed * share.gpus for share in self.shares)
 
 
 def flavor_spec(plan: FlavorPlan) -> Spec:

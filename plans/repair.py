@@ -32,8 +32,8 @@ AGENT_CONFIGURATION: Spec = {"dcgmAgent": {"tolerations": [{"operator": "Exists"
 """Without it the agent's server of DCGM runs on no node of a pool, all of which have a taint; the agent
 then calls each healthy GPU node broken (its values.yaml)."""
 DCGM_PORT = 5555
-"""Of the agent's server of DCGM, on the address of its node. A second one on a node would disturb it
-(NVIDIA/dcgm-exporter#61)."""
+"""Port of the agent's DCGM server, on the address of its node. A second server on a node would
+disturb it (NVIDIA/dcgm-exporter#61)."""
 NOTE = "trainyard.io/repair"
 """Annotation of a sick node: what becomes of it."""
 TAINT = "trainyard.io/sick"
@@ -48,7 +48,7 @@ MAY: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 MAY_READ_LOGS = ("", "pods/log", ("get",))
 """In the whole cluster, where runs that stand still are started anew."""
 MAY_REMEMBER = ("get", "create", "patch")
-"""Of ConfigMaps, in its own namespace: what it has replaced."""
+"""Verbs on ConfigMaps in its own namespace, where it records what it has replaced."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ class RepairPlan:
     files: Mapping[str, str]
     """Name → text of its program."""
     nodes_an_hour: int | None
-    """Of each pool; None: a share of it."""
+    """Most nodes of each pool that it replaces in an hour; None: a share of the pool."""
     hung_minutes: int | None = None
     """None: a run that stands still is told, and goes on."""
 

@@ -15,12 +15,12 @@ class S3Plan(StorePlan):
     existing: str | None
     """Name of a bucket that exists; None: the stack creates one."""
     name: str
-    """Of the bucket that the stack creates, without the account's id at its end: a bucket's name is
-    unique among all accounts."""
+    """Name of the bucket that the stack creates, without the account's id at its end: a bucket's
+    name is unique among all accounts."""
     writable: bool
     """Jobs may create files."""
     kms_key_arn: str | None
-    """Of the key that encrypts the objects; None: S3's own key."""
+    """ARN of the key that encrypts the objects. None: S3's own key."""
     abort_uploads_days: int
     """After so many days S3 removes the parts of an upload that never ended."""
     delete_after_days: tuple[tuple[str, int], ...]

@@ -39,7 +39,7 @@ CONFIGURATION = json.dumps(
     },
     sort_keys=True,
 )
-"""Of the add-on: values of the provider's chart."""
+"""Configuration of the add-on: values of the provider's chart."""
 FOLDER = "/run/trainyard/secrets"
 """Where the files of a job's secrets lie."""
 VOLUME = "secrets-manager"
@@ -53,7 +53,8 @@ SECRET_ARN = re.compile(
 )
 _ARN = r"arn:aws[a-z-]*:secretsmanager:[-a-z0-9]+:\d{12}:secret:[-/_+=.@A-Za-z0-9]+-[A-Za-z0-9]{6}"
 NAMES = rf"^({_ARN}|[-/_+=.@A-Za-z0-9]{{0,511}}[-_+=.@A-Za-z0-9])$"
-"""Of a name or an ARN (CreateSecret of Secrets Manager: letters, digits and /_+=.@-)."""
+"""Pattern of a secret's name or ARN (CreateSecret of Secrets Manager: letters, digits and
+/_+=.@-)."""
 PREFIXES = rf"^({_ARN}|[-/_+=.@A-Za-z0-9]{{1,512}})$"
 """The same, or the beginning of names, up to a slash."""
 
@@ -83,7 +84,7 @@ class SecretFiles:
     secret is another run, and a running one keeps what it began with."""
 
     name: str
-    """Of the SecretProviderClass."""
+    """Name of the SecretProviderClass."""
     parameters: Mapping[str, str]
     files: Mapping[str, str]
     """Variable → the file with its value, in FOLDER."""
@@ -98,13 +99,13 @@ class SecretFiles:
         }
 
     def volume(self) -> Spec:
-        """Of a pod. The driver mounts nothing that could be written to."""
+        """Volume of a pod. The driver mounts nothing that could be written to."""
         attributes = {"secretProviderClass": self.name}
         csi = {"driver": DRIVER, "readOnly": True, "volumeAttributes": attributes}
         return {"name": VOLUME, "csi": csi}
 
     def mount(self) -> Spec:
-        """Of a container. Without a subPath: the files of one never change."""
+        """Mount of a container, without a subPath: the files of a subPath never change."""
         return {"name": VOLUME, "mountPath": FOLDER, "readOnly": True}
 
     def exporting(self, command: tuple[str, ...]) -> tuple[str, ...]:

@@ -54,7 +54,7 @@ class Client:
 
     zone: str
     cidr: str
-    """Of their subnet."""
+    """Range of their subnet."""
     groups: tuple[str, ...] = ()
     """Their security groups, as far as they exist."""
 
@@ -66,7 +66,7 @@ class ServersFound:
     vpc_id: str
     groups: tuple[str, ...]
     rules: tuple[RuleFound, ...]
-    """Of all the groups."""
+    """Rules of all the groups."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +78,7 @@ class StoreFound:
     lifecycle: str = "AVAILABLE"
     """In capitals; taken for AVAILABLE where nobody tells."""
     version: str = ""
-    """Of Lustre."""
+    """Version of Lustre."""
     deployment: str = ""
     """Deployment type of Lustre; empty where nobody tells."""
 

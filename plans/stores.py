@@ -51,7 +51,7 @@ class EfsPlan(StorePlan):
     throughput: str
     """elastic, provisioned or bursting."""
     throughput_mibps: int | None
-    """Of provisioned throughput."""
+    """MiB/s of provisioned throughput."""
     lifecycle: tuple[tuple[str, str], ...]
     """Transitions between storage classes, in EFS's words: (transition_to_ia, AFTER_30_DAYS)."""
     only_this_cluster: bool = False

@@ -3,8 +3,8 @@ a team.
 
 The same rules judge pods, and earlier the jobs and runtimes that pods are made from: a person then
 reads the refusal at once, and not in the events of a Job. Pod Security refuses privileges and host
-access in pods besides. Sources: shared facts teams-and-queues.md §8, where each rule was tried at
-an API server.
+access in pods besides. Each rule is tried at an API server:
+tests/controllers/test_team_attacks.py.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from plans.policies import Document
 from plans.s3 import key_statement
 
 SERVICE_ACCOUNT = "default"
-"""Of all pods of a team."""
+"""ServiceAccount of all pods of a team."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +24,7 @@ class TeamIdentityPlan:
     role_name: str
     namespace: str
     statements: tuple[Document, ...]
-    """Of its policy."""
+    """Statements of its policy."""
     secrets: tuple[str, ...] = ()
     """Names, prefixes and ARNs of the secrets of Secrets Manager that they read."""
     secret_keys: tuple[str, ...] = ()

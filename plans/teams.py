@@ -43,7 +43,7 @@ class TeamEntryPlan:
     pods: TeamIdentityPlan | None
     """What its pods may do in AWS; None: they have no identity there."""
     max_jobs: int
-    """Of each kind in job_kinds."""
+    """Most jobs of each kind in job_kinds."""
     job_kinds: tuple[str, ...]
     """Kinds of jobs whose controllers the environment has, as quotas name them."""
     max_pods: int

@@ -3,7 +3,7 @@ tested without it.
 
 What differs between releases: catalog/versions.py, TrainerRelease. The runtimes that a TrainJob
 refers to: plans/own_runtimes.py and plans/upstream_runtimes.py. Field names and what the webhooks
-refuse: shared facts trainer.md §1; `node` is the name the Trainer builds PET_MASTER_ADDR from, and
+refuse: kubeflow/trainer at the tags v2.1.0 and v2.3.0; `node` is the name the Trainer builds PET_MASTER_ADDR from, and
 is not a choice.
 """
 

@@ -13,7 +13,7 @@ DOCUMENT = "AWS-StartPortForwardingSessionToRemoteHost"
 
 
 def host_and_port(endpoint: str) -> tuple[str, str]:
-    """Of the API server's URL, which has neither path nor user."""
+    """Host and port of the API server's URL, which has neither path nor user."""
     host, _, port = endpoint.removeprefix("https://").partition(":")
     return host, port or "443"
 

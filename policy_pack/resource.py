@@ -57,9 +57,9 @@ class Rule:
     fix: str
     """What somebody does who violates it: a setting of the stack file, where one does it."""
     check: Check | None = None
-    """Of each resource by itself."""
+    """Check of each resource by itself."""
     stack_check: StackCheck | None = None
-    """Of all resources together."""
+    """Check of all resources together."""
     advisory: bool = False
     """Whether a violation is a warning, unless the configuration says "mandatory"."""
     config: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

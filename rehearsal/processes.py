@@ -60,7 +60,7 @@ def recorded(file: Path) -> int | None:
 
 
 def children(pid: int) -> list[int]:
-    """Of a process with one thread."""
+    """Child processes of a process with one thread."""
     return [int(word) for word in _read(pid, f"task/{pid}/children").split()]
 
 

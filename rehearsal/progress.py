@@ -286,7 +286,7 @@ def phases(pods: list[Object]) -> str:
 
 
 def restarts(pods: list[Object]) -> list[int]:
-    """Of each container of the pods, how often it was started again."""
+    """How often each container of the pods was started again."""
     return [
         status["restartCount"]
         for pod in pods

@@ -164,7 +164,7 @@ async def build(plan: EnvironmentPlan) -> dict[str, Any]:
     return {
         "kubeconfig": kubeconfig,
         "contract": _contract(plan, cluster, volumes),
-        "jobs": job_outputs(plan.jobs),
+        "jobs": job_outputs(plan.identity.stack, plan.jobs),
         "registries": {key: registry.url for key, registry in registries.items()},
         **watched,
         **({"queues_role": training.dispatch.role_arn} if training.dispatch else {}),

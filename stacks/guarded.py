@@ -1,5 +1,5 @@
-"""Something that an update must not replace by accident, and a setting that would. Which ones there are:
-replacing.py."""
+"""A deployed object that an update must not replace by accident, and the setting change that would
+replace it. Which ones there are: replacing.py."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from frozen import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Guarded:
-    """Something that is deployed and that an update must not replace by accident."""
+    """A deployed object that an update must not replace by accident."""
 
     entry: str
     """What `environment.allow_replace` calls it."""
@@ -22,7 +22,7 @@ class Guarded:
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """A setting that makes another object of something that is deployed."""
+    """A change of a setting that would replace a deployed object."""
 
     guarded: Guarded
     path: str

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from catalog.job_kinds import JOB_KINDS
 from plans.parts import JobPlan
 from stacks.planned import EnvironmentPlan, TeamPlan
-from stacks.reports.cost import JobCost, estimate
+from stacks.reports.amounts import JobCost
+from stacks.reports.cost import estimate
 
 
 def job_starts(plan: EnvironmentPlan | TeamPlan) -> dict[str, str]:
@@ -42,15 +43,20 @@ def _hourly(cost: JobCost) -> str:
     return "no price known" if known is None else f"${known:,.2f} an hour while it runs{more}"
 
 
-def job_outputs(jobs: Mapping[str, JobPlan]) -> dict[str, dict[str, str]]:
-    """Of each job, what it is and the commands for it; kubectl goes by the stack's kubeconfig."""
+def job_outputs(stack: str, jobs: Mapping[str, JobPlan]) -> dict[str, dict[str, str]]:
+    """What each job is, and the commands for it. Its kubectl commands need the stack's kubeconfig."""
     return {
-        key: {"kind": job.kind, "namespace": job.namespace, "name": job.name, **_commands(key, job)}
+        key: {
+            "kind": job.kind,
+            "namespace": job.namespace,
+            "name": job.name,
+            **_commands(stack, key, job),
+        }
         for key, job in jobs.items()
     }
 
 
-def _commands(key: str, job: JobPlan) -> dict[str, str]:
+def _commands(stack: str, key: str, job: JobPlan) -> dict[str, str]:
     kubectl, kind = f"kubectl -n {job.namespace}", job.kind.lower()
     kind_of_job = JOB_KINDS[job.kind]
     own = f"{kind_of_job.pod_label}={job.name}"
@@ -63,5 +69,5 @@ def _commands(key: str, job: JobPlan) -> dict[str, str]:
         "events": f"{kubectl} get events --sort-by=.lastTimestamp | grep {job.name}",
         "describe": f"{kubectl} describe {kind} {job.name}",
         "delete": f"{kubectl} delete {kind} {job.name}",
-        "again": f"count jobs.{key}.run up from {job.run.rpartition('-')[2]}, then pulumi up",
+        "again": f"make again JOB={key} STACK={stack}, then pulumi up",
     }

@@ -1,8 +1,8 @@
 """How fast a program of many resources makes them.
 
-The SDK keeps all that it has asked the engine for until the engine answers, and asks for nothing
-while a program runs: a hundred teams at once take 70 MiB more than one after the other, and the
-engine has nothing to do meanwhile.
+The SDK sends resource requests only when the program yields, and keeps all of them until the engine
+answers. Declaring 100 teams without a pause takes 70 MiB more while the engine idles, so the program
+yields after each team.
 """
 
 from __future__ import annotations

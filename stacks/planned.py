@@ -85,7 +85,7 @@ class EnvironmentPlan:
     """What an update can replace, as stacks/replacing.py calls it."""
     capacity: Mapping[str, PoolUse]
     checkpoints: Mapping[str, Verdict]
-    """Of the jobs that say how large their model is."""
+    """What checkpoints take, for each job that says how large its model is."""
     contract: Mapping[str, Any]
     """What teams may rely on: plain, versioned, without secrets and without ids that AWS gives."""
     copies: tuple[Copy, ...] = ()

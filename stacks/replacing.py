@@ -343,7 +343,7 @@ def _settings_of(
 
 
 def _renamed(gone: set[str], names: set[str], deployed: Deployed, *types: str) -> list[str]:
-    """Of what the stack file has no more, what has something new in its place."""
+    """Objects that the stack file no longer has and that have a new one in their place."""
     return sorted(gone) if names - deployed.names(*types) else []
 
 

@@ -36,11 +36,13 @@ async def share(
     trusts: pulumi.Output[Document],
     opts: pulumi.ResourceOptions,
 ) -> None:
-    """`reached`: how the cluster is reached, as the contract says it. `trusts`: of a role that any pod of
-    the cluster could get."""
+    """Make the teams that the stack file lists, each with what it may use of the environment.
+
+    `reached`: how the cluster is reached, as the contract says it.
+    `trusts`: trust policy for roles that pods of this cluster get through EKS Pod Identity."""
     queues, dispatch = training.queues, training.dispatch
     manager = plan.queues.manager if plan.queues else None
-    walls = _walls(plan, add_ons, managed=manager is not None, opts=opts)
+    isolation = _isolation(plan, add_ons, managed=manager is not None, opts=opts)
     roots = _roots(plan, volumes, add_ons, cluster.security_group_id, opts)
     teams: dict[str, Team] = {}
     for key, team in plan.teams.items():
@@ -52,7 +54,7 @@ async def share(
             stores=stores,
             roots=roots,
             drivers=add_ons,
-            walls=walls,
+            isolation=isolation,
             controllers=training.controllers,
             queues=[*(queues.ready if queues else []), *(dispatch.ready if dispatch else [])],
             trusts=trusts,
@@ -71,14 +73,14 @@ async def share(
         )
 
 
-def _walls(
+def _isolation(
     plan: EnvironmentPlan,
     add_ons: Mapping[str, pulumi.Resource],
     *,
     managed: bool,
     opts: pulumi.ResourceOptions,
 ) -> list[pulumi.Resource]:
-    """What must stand before anybody of a team enters. The VPC CNI enforces the network policies."""
+    """Admission policies of all teams, and the VPC CNI, which enforces their network policies."""
     if not plan.teams:
         return []
     rules = TeamRules(

@@ -62,7 +62,7 @@ def build(plan: TeamPlan) -> dict[str, Any]:
     return {
         "kubeconfig": kubeconfig,
         "namespace": plan.workspace.namespace,
-        "jobs": job_outputs(plan.jobs),
+        "jobs": job_outputs(plan.identity.stack, plan.jobs),
     }
 
 

@@ -44,8 +44,10 @@ def take_jobs(
     nodes: Sequence[pulumi.Resource],
     opts: pulumi.ResourceOptions,
 ) -> Training:
-    """`trusts`: of a role that any pod of the cluster could get. `nodes`: that pods without GPUs run
-    on."""
+    """Make what takes jobs and starts them: the Trainer, its runtimes, and queues where there are any.
+
+    `trusts`: trust policy for roles that pods of this cluster get through EKS Pod Identity.
+    `nodes`: nodes that pods without GPUs run on."""
     trainer = Trainer("trainer", plan.trainer, nodes=nodes, opts=opts)
     runtimes = Runtimes("runtimes", plan.runtimes, admission=trainer.ready, opts=opts)
     legacy = {

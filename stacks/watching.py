@@ -33,8 +33,11 @@ def watch(
     on_aws: pulumi.ResourceOptions,
     in_cluster: pulumi.ResourceOptions,
 ) -> dict[str, Any]:
-    """Make it; returns its outputs. `trusts`: of a role that any pod of the cluster could get. `nodes`:
-    that pods without GPUs run on. `on_aws`, `in_cluster`: with the providers of both."""
+    """Make what watches the environment, such as metrics and the history of runs; returns its outputs.
+
+    `trusts`: trust policy for roles that pods of this cluster get through EKS Pod Identity.
+    `nodes`: nodes that pods without GPUs run on. `on_aws`, `in_cluster`: options with the provider of
+    AWS, and with that of the cluster."""
     me, outputs = plan.identity, dict[str, Any]()
     if plan.metrics:
         outputs |= _measure(plan.metrics, me, cluster_name, trusts, nodes, in_cluster)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,7 +13,7 @@ import pytest
 from stacks.settings.problems import InputError, InputWarning
 from tests.support.recording import CHECKOUT
 from tests.test_readme import DOCUMENTS
-from tests.test_structure import FLOORS
+from tests.test_structure import FLOORS, PRODUCT, REHEARSAL, SHARED
 
 TEXT = (CHECKOUT / "CONTRIBUTING.md").read_text()
 ROWS = re.findall(r"^\| (.+?) \| (.+) \|$", TEXT.partition("## Recipes")[0], re.MULTILINE)
@@ -51,6 +54,51 @@ def test_every_path_of_a_document_exists(file: Path) -> None:
     assert missing == set()
 
 
+def _docstrings(file: Path) -> Iterator[str]:
+    """Docstrings of a module, its classes and functions, and the texts below its constants and fields."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        for part in node.body if isinstance(node, BODIES) else ():
+            if isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant):
+                yield str(part.value.value)
+
+
+BODIES = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+NAMED = re.compile(rf"(?<![\w/.-])(?:{'|'.join(map(re.escape, sorted(FOLDERS)))})/[\w/.<>-]+\.py\b")
+"""A file of the checkout, wherever a docstring names it."""
+
+
+def test_every_file_that_a_docstring_names_exists() -> None:
+    named = [
+        (str(file.relative_to(CHECKOUT)), path)
+        for file in [*PRODUCT, *SHARED, *REHEARSAL]
+        for text in _docstrings(file)
+        for path in NAMED.findall(text)
+    ]
+    assert len(named) > 100
+    assert [(file, path) for file, path in named if not _exists(path)] == []
+
+
+NOTES = re.compile(
+    r"shared[/\s]+(?:facts|reviews|workloads|notes)|\bfacts/|\bby-hand-and-\w|\bteams-and-queu\w|"
+    r"\b(?:trainer|karpenter|operate|rehearsal-recipes|lessons-from-peers)\.md"
+)
+"""Notes of ours that are in no checkout."""
+
+
+def test_nothing_cites_notes_that_readers_do_not_have() -> None:
+    """A source is something that a reader can open: upstream's file at a tag, an AWS guide, a test."""
+    tracked = subprocess.run(
+        ["git", "ls-files", "*.py", "*.json", "*.md"],
+        cwd=CHECKOUT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.split()
+    files = {path: (CHECKOUT / path).read_text() for path in tracked}
+    assert len(files) > 500
+    assert {path: found for path, text in files.items() if (found := NOTES.findall(text))} == {}
+
+
 def test_the_paths_of_contributing_are_found() -> None:
     assert len(_paths(TEXT)) > 80 and len(ROWS) > 35 and len(RECIPES) == 12
     assert not _exists("stacks/mistakes.py") and not _exists("components/<noun>.rs")
@@ -62,8 +110,7 @@ def test_a_row_of_contributing_is_short_and_stands_once() -> None:
     assert [question for question, answer in ROWS if len(question) + len(answer) > 400] == []
 
 
-# The questions of shared/reviews/house.md §3 that apply today, in its order. 6 and 7 ask for
-# queues and a VPC of one's own, which are not there.
+# Questions of somebody who has never seen the project, as a reviewer asked them.
 QUESTIONS: dict[str, tuple[str, ...]] = {
     "Add an instance type": ("catalog/instances.py", "catalog/offers.json"),
     "defaults, such as those of Lustre": ("stacks/settings/environment.py",),

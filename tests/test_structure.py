@@ -509,3 +509,20 @@ def test_every_file_and_class_says_what_it_is() -> None:
         assert not tree.body or ast.get_docstring(tree), path
         if path.parent.name == "components":
             assert all(ast.get_docstring(n) for n in tree.body if isinstance(n, ast.ClassDef)), path
+
+
+OF_AT_MOST = 15
+"""Docstrings that may still begin with "Of …", which hides their subject. The number only falls."""
+
+
+def test_a_docstring_names_its_subject_first() -> None:
+    """ "Of the mount." below a field called `options` makes a reader put the two together."""
+    hidden = [
+        f"{_place(path)}:{node.lineno}"
+        for path in PRODUCT
+        for node in ast.walk(_tree(path))
+        if isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and str(node.value.value).startswith("Of ")
+    ]
+    assert len(hidden) <= OF_AT_MOST, hidden

@@ -12,7 +12,8 @@ from rehearsal.aws import backends
 from rehearsal.aws.operations import Call, Fields, answers, refuse
 
 MOST_EMAILS, MOST_NOTIFICATIONS = 10, 5
-"""Of a notification; of a budget (API reference, CreateNotification and CreateBudget)."""
+"""Most addresses of a notification, and most notifications of a budget (API reference,
+CreateNotification and CreateBudget)."""
 
 
 @dataclass(kw_only=True)
@@ -29,7 +30,7 @@ BUDGETS: dict[str, Budget] = {}
 
 
 def arn(name: str) -> str:
-    """Of a budget by its name."""
+    """ARN of a budget, by its name."""
     return f"arn:aws:budgets::{backends.ACCOUNT}:budget/{name}"
 
 

@@ -63,7 +63,7 @@ class CapacityReservation(_Tagged):
     end_date: datetime | None
     reservation_type: str
     placement_group_arn: str | None
-    """Of the group it was made in."""
+    """Placement group the reservation was created in."""
     owner_id: str = backends.ACCOUNT
     instance_platform: str = "Linux/UNIX"
     instance_match_criteria: str = "targeted"

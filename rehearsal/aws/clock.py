@@ -26,9 +26,9 @@ _ALSO: dict[str, float] = {
     "ec2.spot-warning": 120,
     "ec2.block-warning": 600,
 }
-"""Seconds; the timeouts are those of EKS's user guide, the warnings those of EC2's, the upgrades were
-measured in one account on 2026-09-23 (1.34 to 1.35, a node group of one node), the rest order of
-magnitude."""
+"""Seconds. Timeouts are from EKS's user guide, warnings from EC2's. The upgrade times are from a public
+record of upgrades in somebody else's account (2026-09-23: 1.34 to 1.35, a node group of one node). The
+rest is an order of magnitude."""
 
 PATIENCE = 60.0
 """Real seconds that what happens for real always has, however fast the clock runs: nodes join, pods

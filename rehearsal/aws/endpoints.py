@@ -29,8 +29,8 @@ SERVICES = {
     *("elasticfilesystem", "elasticloadbalancing", "fsx", "kms", "logs", "monitoring", "s3"),
     *("secretsmanager", "sns", "sqs", "ssm", "ssmmessages", "sts"),
 }
-"""Of those that AWS offers in every region; Pricing and IAM are not among them (PrivateLink guide,
-aws-services-privatelink-support)."""
+"""Services whose endpoints AWS offers in every region; Pricing and IAM are not among them
+(PrivateLink guide, aws-services-privatelink-support)."""
 
 
 def _interface(call: Call) -> bool:

@@ -28,7 +28,7 @@ class Fault:
     count: int = 1
     """How often it happens still; below zero for ever."""
     available: int | None = None
-    """Of no-capacity: how many instances are to be had still; then it lasts until it is cleared."""
+    """How many instances no-capacity still leaves; then it lasts until it is cleared."""
     seconds: float = 1.0
     code: str = "InternalFailure"
     """AWS's error code, for `error`."""

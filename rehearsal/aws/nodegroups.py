@@ -43,7 +43,7 @@ DIED = (
     "Instance became unhealthy while waiting for instance to be in InService state. Termination"
     " Reason: "
 )
-"""Of Auto Scaling, before EC2's state reason."""
+"""Auto Scaling's words before EC2's state reason."""
 _RELEASE = re.compile(r"(?P<version>1\.\d\d)\.\d+-(?P<day>\d{8})")
 _TEMPLATED = ("BlockDeviceMappings", "MetadataOptions", "TagSpecifications")
 """What of a launch template's data instances of a node group get."""

@@ -52,7 +52,7 @@ class Principal:
     """Who calls."""
 
     arn: str
-    """Of the user, or of the role's session."""
+    """ARN of the user, or of the role's session."""
     entity: str
     """ARN of the user or role: what an access entry names."""
     session: str | None = None

@@ -56,7 +56,7 @@ def _hashed(environ: Environ, body: bytes) -> bool:
 
 
 def _signature(call: Call, environ: Environ, body: bytes, secret: str, headers: list[str]) -> str:
-    """Of the request as it came over the wire: its path and query are encoded already."""
+    """Signature of the request as it came over the wire: its path and query are encoded already."""
     request = AWSRequest(
         method=environ["REQUEST_METHOD"],
         url=f"http://{environ.get('HTTP_HOST', '')}{environ['RAW_URI']}",

@@ -332,7 +332,7 @@ def _link(call: Call) -> Fields:
 
 
 @answers("fsx", "DescribeDataRepositoryAssociations")
-def _telllinked(call: Call) -> Fields:
+def _describe_links(call: Call) -> Fields:
     asked = {one["Name"]: one["Values"] for one in call["Filters"] or ()}
     of = asked.get("file-system-id", FILE_SYSTEMS)
     return {

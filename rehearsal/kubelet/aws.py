@@ -202,7 +202,7 @@ class Account:
 
 
 def _credentials(keys: dict[str, str]) -> Credentials:
-    """Of a pod, by the names of its variables."""
+    """Credentials of a pod, by the names of its variables."""
     return Credentials(
         keys["AWS_ACCESS_KEY_ID"], keys["AWS_SECRET_ACCESS_KEY"], keys["AWS_SESSION_TOKEN"]
     )

@@ -194,7 +194,7 @@ class Damage:
             self._event(message, condition)
 
     def _event(self, message: str, condition: str = GPU_CONDITION) -> None:
-        """Of type Warning, whose reason is the condition's type."""
+        """An event of type Warning, whose reason is the condition's type."""
         name = self._kubelet.name
         try:
             self._kubelet.api.request(

@@ -24,7 +24,7 @@ from rehearsal.kubelet.pod import Pod
 IMAGE = "aws-for-fluent-bit"
 LOOK_SECONDS = 0.5
 MOST_EVENTS = 1000
-"""Of one PutLogEvents; AWS takes 10,000."""
+"""Most events of one PutLogEvents; AWS takes 10,000."""
 Sections = dict[str, dict[str, str]]
 
 
@@ -37,7 +37,7 @@ class Tailed:
     waiting: list[Object] = field(default_factory=list)
     """Lines that CloudWatch has not taken yet."""
     begun: str = ""
-    """Of a line that goes on in the next one."""
+    """Beginning of a line that goes on in the next one."""
 
     def read(self) -> None:
         """Whole lines since the last time."""

@@ -40,7 +40,7 @@ class Record:
 
 
 class Names:
-    """Of one pod."""
+    """Names that one pod can resolve."""
 
     def __init__(self, pod: Object, kubelet: Host) -> None:
         self._pod, self._kubelet = pod, kubelet

@@ -188,7 +188,7 @@ class Sandboxed:
 
     @property
     def pid(self) -> int:
-        """Of unshare."""
+        """Process id of unshare."""
         return self._process.pid
 
     def inside(self) -> list[int]:

@@ -24,12 +24,13 @@ from stacks.stores.kinds import kind_of, sized
 
 SCRIPT = "workloads/accept/measure.py"
 RESTARTS = 3
-"""Of the ranks, by torchrun. The script kills one of its ranks once; a node more that fails at the
-same moment is another restart."""
+"""Restarts of the ranks by torchrun. The script kills one of its ranks once; a node more that fails
+at the same moment is another restart."""
 
 FRESH_STORE = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
-"""Of torchrun: restarted ranks meet in a new store. In the one that torchrun shares with them they can
-find the addresses of the ranks before, and wait for these (torch 2.15, dynamic_rendezvous.py)."""
+"""Makes torchrun's restarted ranks meet in a new store. In the one that torchrun shares with them
+they can find the addresses of the ranks before, and wait for these (torch 2.15,
+dynamic_rendezvous.py)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +40,7 @@ class Promise:
     instance_type: str
     nodes: int
     gpus: int
-    """Of each pod."""
+    """GPUs of each pod."""
     efa: int
     """EFA devices of each pod."""
     stores: Mapping[str, Speed]

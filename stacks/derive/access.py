@@ -15,8 +15,9 @@ from stacks.settings.cluster import ClusterConfig
 def access_plan(
     region: str, aws: AwsConfig, cluster: ClusterConfig, team_deployer: str | None = None
 ) -> AccessPlan:
-    """`cluster`: of the environment. Roles of the stack file's own replace its deployer_role_arn,
-    and `team_deployer`, the role of a team that the environment lists."""
+    """Who calls AWS and the cluster. Roles in the stack file's own `aws:assumeRoles` replace the
+    `deployer_role_arn` of the environment, and `team_deployer`, the role of a team that the
+    environment lists. `cluster`: settings of the environment's cluster."""
     deployer = team_deployer or cluster.deployer_role_arn
     private = cluster.endpoint == "private"
     roles = tuple(

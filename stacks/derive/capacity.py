@@ -82,7 +82,7 @@ class PoolUse:
     """Service Quotas code → vCPUs at max_nodes; empty for Capacity Blocks, which have none of
     these."""
     addresses: int
-    """Of its subnet, at max_nodes."""
+    """Addresses that it takes of its subnet, at max_nodes."""
     at_once: Mapping[str, int]
     """job → how many of its size run at once, when nothing else runs; 0: it does not fit."""
 

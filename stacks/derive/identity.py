@@ -8,7 +8,7 @@ from stacks.settings.environment import EnvironmentConfig, StackConfig
 
 
 def identity(config: StackConfig, wanted: EnvironmentConfig) -> Identity:
-    """Of an environment."""
+    """Identity of an environment: its names and tags."""
     return Identity(
         project=config.project,
         stack=config.stack,

@@ -185,13 +185,13 @@ def _rendered(
 
 
 RUN_ID = "--rdzv_id=$(PET_MASTER_ADDR)"
-"""Of torchrun, where runs may share an etcd; it came later."""
+"""Argument of torchrun where runs may share an etcd. It came later than the run's identity."""
 
 
 def _asked(job: JobConfig, training: Training) -> dict[str, Any]:
-    """What the job asks of its pods. vCPUs, memory and arguments count where the stack file says
-    them: another share of the node by default is not another run, and neither is a Pushgateway. Nor
-    is what came later and the job does not have."""
+    """Input of the run's identity. vCPUs, memory and arguments count only where the stack file sets
+    them, so a new default starts no new run. Nor does a Pushgateway, or a newer setting that the job
+    does not use."""
     asked = asdict(training)
     settings = {
         "cpus": job.cpus_per_node,
@@ -209,7 +209,7 @@ def _asked(job: JobConfig, training: Training) -> dict[str, Any]:
 
 
 def _said(operator: dict[str, Any]) -> dict[str, Any]:
-    """The settings of a PyTorchJob, without those that came later and that it does not have."""
+    """Settings of the PyTorchJob for the run's identity, without newer ones that it does not use."""
     later = ("pull_policy", "role_labels")
     return {name: value for name, value in operator.items() if value or name not in later}
 

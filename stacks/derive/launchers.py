@@ -19,7 +19,7 @@ class Options:
     total: str = ""
     """Processes of all nodes together."""
     rank: str = ""
-    """Of the node."""
+    """Rank of the node."""
 
 
 _FABRIC = Options(nodes="--num-nodes", per_node="--devices", rank="--node-rank")

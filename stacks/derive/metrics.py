@@ -27,6 +27,7 @@ from plans.push_gateway import PushGatewayPlan
 from plans.repair import APP as REPAIR
 from plans.repair import DCGM_PORT
 from stacks.derive.capacity import STANDARD, first_type
+from stacks.derive.cluster import SYSTEM_DISK_GIB
 from stacks.derive.programs import program_files
 from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.metrics import AlertsConfig, MetricsConfig
@@ -36,7 +37,7 @@ SERIES_BASE, SERIES_A_NODE, SERIES_A_GPU, SERIES_AN_EFA = 20_000, 450, 30, 10
 and API server; of a node its exporter, its containers and its network; of a GPU the fields of
 plans/metrics.py, and what names them; of an EFA device the counters of workloads/efa."""
 SEVERITIES = ("critical", "warning", "info")
-"""Of alerts, the worst first."""
+"""Severities of alerts, the worst first."""
 BYTES_A_SAMPLE = 2
 """On the disk: 1.3 are usual, and the newest hours are not compressed."""
 BYTES_A_SERIES, MEMORY_BASE_MIB = 2560, 300
@@ -44,8 +45,8 @@ BYTES_A_SERIES, MEMORY_BASE_MIB = 2560, 300
 ROOM_FOR_QUERIES = 1.5
 MILLICPUS, SERIES_A_MILLICPU = 200, 300
 """0.2 vCPU for 37,000 series, 1 vCPU for 300,000."""
-SMALLEST_DISK_GIB, LARGEST_DISK_GIB = 2, 25
-"""The latter is half the disk of a system node; images and the AMI take less than the rest."""
+SMALLEST_DISK_GIB, LARGEST_DISK_GIB = 2, SYSTEM_DISK_GIB // 2
+"""Images and the AMI take less than the other half of a system node's disk."""
 GIB_A_VCPU = {"c": 2, "m": 4, "r": 8}
 """First letter of an instance type → its memory."""
 NODE_PERCENT = 50

@@ -48,7 +48,7 @@ def made_from(network: AnyNetwork) -> str:
 def network_plan(
     me: Identity, wanted: EnvironmentConfig, zones: tuple[str, ...], cluster_name: str
 ) -> AnyNetworkPlan:
-    """`zones`: as `network_zones` names them."""
+    """The VPC: one that the stack makes, or one that is brought. `zones`: from `network_zones`."""
     if isinstance(wanted.network, BroughtNetworkConfig):
         return _brought(me, wanted, wanted.network, zones, cluster_name)
     cidr, planned = wanted.network.cidr, zone_cidrs(wanted.network.cidr, zones)

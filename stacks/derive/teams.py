@@ -42,7 +42,7 @@ class Share:
     limit: str
     """The setting that has max_gpus."""
     entry: TeamEntryConfig | None
-    """Of the environment; None where the stack makes its namespace itself."""
+    """Entry of the team in its environment; None where the stack makes its namespace itself."""
     queue: TeamQueuePlan | None = None
     """None: the environment has no queues, or does not list the team."""
 

@@ -10,138 +10,42 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from typing import overload
 
 from catalog.latencies import IMAGE_GB
 from catalog.prices import Price, price
 from catalog.storage import GP3_INCLUDED_IOPS, GP3_INCLUDED_MBPS
 from catalog.versions import control_plane_prices
-from frozen import dataclass
 from plans.clusters import OwnClusterPlan
 from plans.parts import JobPlan
 from stacks.derive.capacity import PoolUse
 from stacks.planned import EnvironmentPlan, TeamPlan
+from stacks.reports.amounts import Estimate, JobCost, Line, Part, TeamEstimate, Total
 from stacks.reports.network_cost import by_hour, by_use
 from stacks.reports.timeline import cold_start
 from stacks.stores.figures import UsageCost
 from stacks.stores.kinds import plan_kind
 
 HOURS = 730
-"""Of a month, as AWS's price pages count."""
+"""Hours of a month, as AWS's price pages count."""
 CENT, MILLIONTH = Decimal("1e-2"), Decimal("1e-6")
 SERVICES = {"on_demand": "ec2", "reservation": "ec2", "spot": "ec2-spot", "block": "ec2-block"}
 """Kind of capacity → whose prices count."""
+TEAM_DISKS = "disks of its nodes, which the environment pays"
+"""What the price of every job of a team lacks."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Part:
-    """A quantity of something that has one price."""
-
-    quantity: int
-    unit: str
-    """Of its price; empty where no price is known."""
-    usd_each: Decimal | None
-    usd_per_hour: Decimal | None
-    """To the millionth; None where no price of the region is known."""
-    as_of: str | None
-    """Date of its price."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Line:
-    """One thing that costs money."""
-
-    what: str
-    usd_per_hour: Decimal | None
-    """To the millionth; None where a price of the region is not known, where it grows with use, and
-    of a Capacity Block."""
-    usd_per_month: Decimal | None
-    """Of 730 hours, to the cent; None where usd_per_hour is None, and where nobody would pay for a
-    month: work, and a Capacity Block."""
-    assumption: str
-    as_of: str | None
-    """Date of the oldest price in it."""
-    parts: tuple[Part, ...] = ()
-    usd_once: Decimal | None = None
-    """Of a Capacity Block, which is paid in advance for all of its hours."""
-
-    @property
-    def missing(self) -> bool:
-        """Whether a price in it is not known."""
-        return any(part.usd_each is None for part in self.parts)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Total:
-    """A sum of lines: a lower bound unless all are priced."""
-
-    usd_per_hour: Decimal
-    usd_per_month: Decimal | None
-    """None where a line of it has no month."""
-    priced: int
-    lines: int
-    as_of: str | None
-    """Date of the oldest price."""
-    missing: tuple[str, ...]
-    """The lines that have no price, or not all of them. What is known of them is in the sum."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class JobCost:
-    """The nodes of one job. Each amount is what is known of it; None where nothing is, or where the
-    stack file does not say enough."""
-
-    job: str
-    nodes: int
-    usd_per_hour: Decimal | None
-    """None where a price is missing."""
-    at_least_usd_per_hour: Decimal | None
-    """What is known of it, such as the nodes without their disks."""
-    usd_per_idle_minute: Decimal | None
-    """What a minute costs in which its nodes run and do not train."""
-    cold_start_seconds: float
-    cold_start_usd: Decimal | None
-    """From the launch of its nodes to its first step, to the cent."""
-    image_usd: Decimal | None
-    """Data of the images that its new nodes pull through the NAT gateway, to the cent; nothing where
-    the stack has none."""
-    failure_usd: Decimal | None
-    """The work that a failure undoes and the restart, to the cent; None where its checkpoints are
-    not known."""
-    usd: Decimal | None
-    """A run of its expected hours, to the cent, with its start."""
-    prepaid: bool
-    """Its nodes are those of a Capacity Block, which is paid already: the amounts are its share."""
-    missing: tuple[str, ...]
-    """What has no price."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Estimate:
-    """What a stack costs: fixed and storage while idle, work on top. A team has jobs only; the rest
-    is not its own."""
-
-    fixed: tuple[Line, ...]
-    """Control plane, NAT gateways, system nodes, and nodes that are paid while no job runs."""
-    storage: tuple[Line, ...]
-    work: tuple[Line, ...]
-    """What comes on top while all jobs run, as far as their pools go."""
-    full: tuple[Line, ...]
-    """What comes on top of `fixed` and `storage` while all pools are full."""
-    once: tuple[Line, ...]
-    """Capacity Blocks."""
-    usage: tuple[Line, ...]
-    """Grows with use, and is in no sum."""
-    jobs: tuple[JobCost, ...]
-    idle: Total
-    at_work: Total
-    all_full: Total
-
-
-def estimate(plan: EnvironmentPlan | TeamPlan) -> Estimate:
+@overload
+def estimate(plan: EnvironmentPlan) -> Estimate: ...
+@overload
+def estimate(plan: TeamPlan) -> TeamEstimate: ...
+def estimate(plan: EnvironmentPlan | TeamPlan) -> Estimate | TeamEstimate:
     """Every line of a plan."""
+    if isinstance(plan, TeamPlan):
+        jobs = tuple(_job(plan, job) for job in plan.jobs.values())
+        return TeamEstimate(jobs=jobs, at_work=_all_jobs(plan))
     fixed, storage, work, full, once, usage = (
-        tuple(lines(plan)) if isinstance(plan, EnvironmentPlan) else ()
-        for lines in (_fixed, _storage, _work, _full, _once, _usage)
+        tuple(lines(plan)) for lines in (_fixed, _storage, _work, _full, _once, _usage)
     )
     return Estimate(
         fixed=fixed,
@@ -155,6 +59,13 @@ def estimate(plan: EnvironmentPlan | TeamPlan) -> Estimate:
         at_work=_total((*fixed, *storage, *work)),
         all_full=_total((*fixed, *storage, *full)),
     )
+
+
+def _all_jobs(plan: TeamPlan) -> Total:
+    """The nodes of all jobs of a team. Their disks have no line here."""
+    nodes = [_nodes(plan, job.pool, job.nodes, job.nodes) for job in plan.jobs.values()]
+    total = _total(line for lines in nodes for line in lines)
+    return replace(total, missing=(*total.missing, TEAM_DISKS)) if total.lines else total
 
 
 def _fixed(plan: EnvironmentPlan) -> Iterable[Line]:
@@ -274,7 +185,7 @@ def _job(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> JobCost:
     cost = _total(_nodes(plan, job.pool, nodes, nodes))
     missing = cost.missing
     if isinstance(plan, TeamPlan):
-        missing = (*missing, "disks of its nodes, which the environment pays")
+        missing = (*missing, TEAM_DISKS)
     known = cost.usd_per_hour if cost.usd_per_hour else None
     pulled = price("nat", "gb", plan.identity.region)
     image = None if pulled is None else (pulled.usd * IMAGE_GB * nodes).quantize(CENT)

@@ -209,9 +209,7 @@ def text(plan: EnvironmentPlan | TeamPlan, found: Sequence[Due]) -> list[str]:
     """The list for a person."""
     stack = plan.identity.stack
     if isinstance(plan, TeamPlan):
-        return [
-            f"{stack}: due is what is due for its environment: make due STACK={plan.environment}"
-        ]
+        return [f"{stack} has nothing due of its own: run make due STACK={plan.environment}"]
     lines = [f"{stack}: {len(found)} due"]
     for one in found:
         lines += ["", *command_line.wrapped(f"{one.when}: {one.what}" if one.when else one.what)]

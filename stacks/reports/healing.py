@@ -10,7 +10,7 @@ from stacks.planned import EnvironmentPlan, TeamPlan
 
 
 def healing(plan: EnvironmentPlan | TeamPlan) -> list[str]:
-    """Of an environment with repair. It is in the price of the nodes."""
+    """What an environment with `repair` says of broken nodes. It is in the price of the nodes."""
     if isinstance(plan, TeamPlan) or plan.repair is None:
         return []
     limit, hung = plan.repair.nodes_an_hour, plan.repair.hung_minutes

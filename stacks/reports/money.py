@@ -14,7 +14,8 @@ from decimal import Decimal
 
 from catalog.prices import stale
 from command_line import table, wrapped
-from stacks.reports.cost import HOURS, Estimate, JobCost, Line, Part, Total
+from stacks.reports.amounts import Estimate, JobCost, Line, Part, TeamEstimate, Total
+from stacks.reports.cost import HOURS
 
 WHAT = 38
 """Columns for the name of a line."""
@@ -27,20 +28,20 @@ def at_least(total: Total) -> str:
     return f"{'at least ' if total.missing else ''}{total.usd_per_hour:,.4f}"
 
 
-def money(costs: Estimate, today: date) -> list[str]:
+def money(costs: Estimate | TeamEstimate, today: date) -> list[str]:
     """What is paid while nothing runs, at work, and with full pools; then each job."""
     old = stale(_dates(costs), today)
     lines = [_headline(costs)]
     lines += wrapped(old) if old else []
-    if costs.idle.lines:
+    if isinstance(costs, Estimate):
         lines += _table(costs)
         lines += _lacking(costs)
         lines += _by_use(costs.usage)
     return [*lines, *_jobs(costs.jobs)]
 
 
-def _headline(costs: Estimate) -> str:
-    if not costs.idle.lines:
+def _headline(costs: Estimate | TeamEstimate) -> str:
+    if isinstance(costs, TeamEstimate):
         return "money: jobs only, in USD without tax; the environment pays for the rest"
     known = "at least " if costs.all_full.missing or costs.at_work.missing else ""
     return (
@@ -105,7 +106,7 @@ def _lacking(costs: Estimate) -> list[str]:
     missing = dict.fromkeys(_without_count(what) for what in every)
     if not missing:
         return []
-    return wrapped(f"no price of this region, or not all, is known for: {'; '.join(missing)}")
+    return wrapped(f"prices missing for this region: {'; '.join(missing)}")
 
 
 def _without_count(what: str) -> str:
@@ -147,8 +148,10 @@ def _jobs(jobs: Iterable[JobCost]) -> list[str]:
     ]
 
 
-def _dates(costs: Estimate) -> set[str | None]:
+def _dates(costs: Estimate | TeamEstimate) -> set[str | None]:
     """Dates of the prices of every line."""
+    if isinstance(costs, TeamEstimate):
+        return {costs.at_work.as_of}
     lines = (*costs.fixed, *costs.storage, *costs.work, *costs.full, *costs.once, *costs.usage)
     return {line.as_of for line in lines} | {p.as_of for line in lines for p in line.parts}
 

@@ -96,20 +96,26 @@ def data(plan: Plan) -> dict[str, Any]:
 
 def summary(plan: Plan) -> dict[str, Any]:
     """The few figures that `pulumi preview` shows as an output."""
-    costs, timeline = estimate(plan), schedule(plan)
+    timeline = schedule(plan)
     return {
         "minutes_to_first_step": round(timeline.seconds / 60, 1),
         "minutes_to_first_step_one_in_ten": round(timeline.slow_seconds / 60, 1),
+        **_usd_per_hour(plan),
+        "goodput": {name: round(verdict.goodput, 3) for name, verdict in plan.checkpoints.items()},
+        "see": f"make plan STACK={plan.identity.stack}",
+    }
+
+
+def _usd_per_hour(plan: Plan) -> dict[str, Any]:
+    """Sums and quotas of an environment. A team has its jobs alone: the rest is the environment's."""
+    if isinstance(plan, TeamPlan):
+        return {"usd_per_hour_at_work": at_least(estimate(plan).at_work)}
+    costs = estimate(plan)
+    return {
         "usd_per_hour_idle": at_least(costs.idle),
         "usd_per_hour_at_work": at_least(costs.at_work),
         "usd_per_hour_all_pools_full": at_least(costs.all_full),
-        "quota_vcpus": (
-            quota_needed(plan.capacity, plan.system_nodes)
-            if isinstance(plan, EnvironmentPlan)
-            else {}
-        ),
-        "goodput": {name: round(verdict.goodput, 3) for name, verdict in plan.checkpoints.items()},
-        "see": f"make plan STACK={plan.identity.stack}",
+        "quota_vcpus": quota_needed(plan.capacity, plan.system_nodes),
     }
 
 
@@ -179,7 +185,7 @@ def _versions(kubernetes: str, trainer: str) -> list[str]:
     return [
         f"  Kubernetes {kubernetes}, Karpenter {known.karpenter}, Trainer {trainer}, JobSet"
         f" {known.jobset}",
-        f"  made for them: Kueue {known.kueue}, SDK kubeflow {known.sdk}",
+        f"  matching releases: Kueue {known.kueue}, SDK kubeflow {known.sdk}",
     ]
 
 
@@ -211,7 +217,10 @@ def _quotas(plan: EnvironmentPlan) -> list[str]:
     for code, takers in taken.items():
         name = f"{code} {QUOTA_NAMES[code]}"
         rows.append((name, str(sum(takers.values())), _few(list(takers))))
-    return [*command_line.table(rows), "  (a new account has none of GPU quotas: ask for it early)"]
+    return [
+        *command_line.table(rows),
+        "  (a new account has a quota of 0 GPU vCPUs: request an increase early)",
+    ]
 
 
 def _few(names: list[str]) -> str:

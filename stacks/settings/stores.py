@@ -57,8 +57,8 @@ class LustreConfig:
     file_system_id: FileSystemId | None = None
     """ID of a file system that exists already: fs-0123456789abcdef0. This program never creates,
     changes or deletes it. It must be in the VPC of `network.vpc_id` and in `environment.zone`, and
-    its security groups must let the nodes in: see docs/storage.md. No other setting of `lustre`
-    stands beside it."""
+    its security groups must let the nodes in: see docs/storage.md. Set no other setting of
+    `lustre` with it."""
     capacity_gib: Positive | None = None
     """Size of the file system: 1200 or a multiple of 2400. A larger number grows the file system in
     place, and its speed with it; FSx takes one such change in six hours. It cannot become
@@ -117,7 +117,7 @@ class EfsConfig:
     """ID of a file system that exists already: fs-0123456789abcdef0. This program never creates,
     changes or deletes it. It must have a mount target in the VPC of `network.vpc_id` in
     `environment.zone` and in every fallback zone of a pool, whose security groups let the nodes in:
-    see docs/storage.md. No other setting of `efs` stands beside it."""
+    see docs/storage.md. Set no other setting of `efs` with it."""
     throughput: Literal["elastic", "provisioned", "bursting"] = "elastic"
     """Throughput mode. `elastic`, the recommended value: as much as is asked for, paid by the GB.
     `provisioned`: `throughput_mibps`, paid by the month, used or not. `bursting`: 50 MiB/s for each

@@ -73,8 +73,8 @@ def unsound(team: TeamConfig) -> InputError:
 
 
 def _other_environment(folder: Path, first: str = "") -> dict[str, Any]:
-    """`fix` and `write` of an error that proposes an environment of the checkout. `first`: the one
-    that is likeliest."""
+    """Propose an environment of the checkout, as `fix` and `write` of an error. `first`: the
+    likeliest one."""
     known = environments(folder)
     known = [first, *known] if first in known else known
     if not known:

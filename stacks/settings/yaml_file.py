@@ -123,7 +123,8 @@ TOO_LARGE = InputError(
     fix="write out what an alias repeats, and delete an alias inside its own anchor",
 )
 MOST_DIGITS = 1000
-"""Of a number, also one in a text that somebody counts with; Python reads 4,300 at most."""
+"""Most digits of a number, also of one in a text that somebody counts with; Python reads 4,300 at
+most."""
 
 
 def _unreadable(text: str) -> InputError | None:

@@ -33,7 +33,7 @@ from stacks.stores.kind import StoreKind, Surroundings
 TOKEN = 64
 """Characters of an EFS creation token, at most (EFS API, CreateFileSystem)."""
 NODE_ACCOUNT = "efs-csi-node-sa"
-"""Of the pods of the driver that mount (values.yaml of its chart, 3.4)."""
+"""ServiceAccount of the pods of the driver that mount (values.yaml of its chart, 3.4)."""
 CAPACITY = "1024Gi"
 """EFS grows by itself and ignores the figure, but a PersistentVolume must state one."""
 
@@ -208,6 +208,6 @@ def _transitions(lifecycle: LifecycleConfig) -> Iterator[tuple[str, str]]:
 def mount_zones(
     zones: tuple[str, ...], training_zone: str, pools: Mapping[str, PoolConfig]
 ) -> tuple[str, ...]:
-    """Of the network's zones, the training zone first: those that a pool may launch nodes in."""
+    """Zones of the network that a pool may launch nodes in, the training zone first."""
     away = {zone for pool in pools.values() for zone in pool.fallback_zones}
     return tuple(zone for zone in zones if zone == training_zone or zone in away)

@@ -19,14 +19,14 @@ from frozen import dataclass
 
 GIB = 2**30
 ASYNC_STALL_SECONDS = 0.5
-"""At most, for torch.distributed.checkpoint's asynchronous save on 512 H100 (shared facts §3.2,
-2026-11-20)."""
+"""Longest stall of an asynchronous save. torch.distributed.checkpoint's was published as less than half
+a second on 512 H100, in place of 50 s for a save that blocks (read 2026-11-20)."""
 RESTART_SECONDS = 300.0
-"""From a failure to training again, at least: with a checkpoint that is read back in two minutes
-(shared facts §4.3, 2026-11-20)."""
+"""From a failure to training again, at least: RESTART_BEFORE_READING_SECONDS, and two minutes in which
+the checkpoint is read back. An estimate of ours."""
 RESTART_BEFORE_READING_SECONDS = 180.0
-"""Of that, what passes before the checkpoint is read: a new node, its image, the start of the ranks
-(shared facts §4.2, 2026-11-20)."""
+"""Part of RESTART_SECONDS before the checkpoint is read: a new node, its image, the start of the ranks.
+An estimate from the figures of catalog/latencies.py."""
 CHECKPOINTS_KEPT = 3
 """The one being written, the last, and the one before in case the last is damaged. A choice of
 ours, for a job that does not say how many it keeps."""

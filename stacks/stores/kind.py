@@ -89,14 +89,14 @@ class StoreKind(ABC, Generic[Settings, Plan]):
         """Size of the PersistentVolume, as a Kubernetes quantity."""
 
     def access_mode(self, settings: Settings) -> str:
-        """Of the PersistentVolume and its claim."""
+        """Access mode of the PersistentVolume and its claim."""
         return "ReadWriteMany"
 
     def mount_options(self, settings: Settings) -> tuple[str, ...]:
         return ()
 
     def service_account(self, settings: Settings) -> str:
-        """Of the pods that need a role to mount it; empty where they need none."""
+        """ServiceAccount of the pods that need a role to mount it; empty where they need none."""
         return self.driver.service_account
 
     def read_only_options(self, settings: Settings) -> tuple[str, ...]:

@@ -81,9 +81,9 @@ def store_plans(me: Identity, stores: Stores, zones: tuple[str, ...]) -> dict[st
 
 
 def claim_name(name: str, store: StoreConfig, zone: str, key: str | None) -> str:
-    """Another where AWS would make another store, or teams see another part of it: jobs move to a
-    new claim and nothing waits for the old one. All namespaces have the same name, because a runtime
-    of the cluster mounts a claim of its job's namespace. `key`: `environment.kms_key_arn`."""
+    """Name of the store's claim. It changes where AWS would replace the store or teams would see
+    another part of it; jobs then move to the new claim. It is the same in every namespace, because a
+    ClusterTrainingRuntime mounts a claim of its job's namespace. `key`: `environment.kms_key_arn`."""
     found = kind_of(store)
     made = found[0].made_from(found[1], zone) if found else []
     made += ["key", key] if key and found and found[0].keeps_its_key else []
@@ -143,7 +143,8 @@ def drivers(stores: Stores) -> Iterator[Driver]:
 
 
 def service_account(driver: Driver, stores: Stores) -> str:
-    """Of the driver's pods that need a role for one of the stores; empty where they need none."""
+    """ServiceAccount of the driver's pods that need a role for one of the stores; empty where they
+    need none."""
     wanted = (
         whose(kind, settings).service_account(settings)
         for kind in KINDS.values()

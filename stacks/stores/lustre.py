@@ -170,7 +170,7 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
         return tuple(sorted({link.removeprefix("s3://").partition("/")[0] for link in links}))
 
     def questions(self, plan: LustrePlan) -> tuple[str, ...]:
-        """Of `make check LIVE=1` about the backup."""
+        """Questions of `make check LIVE=1` about the backup."""
         return ("fsx:DescribeBackups",) if plan.restore_from else ()
 
     def row(self, plan: LustrePlan) -> StoreRow:

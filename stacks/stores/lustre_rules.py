@@ -6,11 +6,12 @@ Over EFA: lustre_efa.py. Linked to S3: lustre_repositories.py.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from catalog.storage import LUSTRE_TIERS
 from stacks.settings.problems import REMOVE, InputError
 from stacks.settings.stores import LustreConfig
-from stacks.stores.lustre_sizing import LARGEST_GIB, chosen, client
+from stacks.stores.lustre_sizing import LARGEST_GIB, chosen, needs_of
 
 
 def size_errors(
@@ -149,19 +150,7 @@ def _sized_for_model(
             fix="write PERSISTENT_2",
             write="PERSISTENT_2",
         )
-    if (
-        instance_types
-        and chosen(
-            wanted.parameters_billion,
-            wanted.nodes,
-            client(lustre, instance_types),
-            region,
-            wanted.goodput_percent,
-            wanted.bytes_per_parameter,
-            efa=lustre.efa,
-        )
-        is None
-    ):
+    if instance_types and chosen(needs_of(wanted, lustre, region, instance_types)) is None:
         yield InputError(
             path=f"{path}.for_model.goodput_percent",
             must="be a goodput that a Lustre of FSx can reach for this model",
@@ -174,20 +163,12 @@ def _lower(lustre: LustreConfig, region: str, instance_types: Sequence[str]) -> 
     """The goodput that can be reached."""
     model = lustre.for_model
     assert model is not None  # the caller has looked
-    kind = client(lustre, instance_types)
+    needs = needs_of(model, lustre, region, instance_types)
     reachable = next(
         (
             percent
             for percent in range(int(model.goodput_percent), 0, -1)
-            if chosen(
-                model.parameters_billion,
-                model.nodes,
-                kind,
-                region,
-                percent,
-                model.bytes_per_parameter,
-                efa=lustre.efa,
-            )
+            if chosen(replace(needs, goodput=percent / 100))
         ),
         None,
     )

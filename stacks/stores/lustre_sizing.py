@@ -23,11 +23,10 @@ from catalog.storage import (
     Speed,
 )
 from frozen import dataclass
-from stacks.settings.stores import LustreConfig
+from stacks.settings.stores import LustreConfig, ModelConfig
 from stacks.stores.goodput import (
     ASYNC_STALL_SECONDS,
     CHECKPOINTS_KEPT,
-    RESTART_SECONDS,
     Training,
     Verdict,
     verdict,
@@ -84,21 +83,47 @@ class Choice:
     """None where no price of the region is known."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Needs:
+    """What a training run needs of the file system for its checkpoints."""
+
+    parameters_billion: float
+    nodes: int
+    instance_type: str
+    region: str
+    """Where the prices are from."""
+    goodput: float | None = 0.98
+    """Least part of the time that trains. None: the best there is, at its lowest price."""
+    efa: bool = False
+    """Created with EFA, and mounted over it where the instance type can."""
+    bytes_per_parameter: float = CHECKPOINT_BYTES_PER_PARAMETER
+    blocking: bool = True
+    """Whether training stops while a checkpoint is written."""
+    on_disk: int = CHECKPOINTS_KEPT
+    """Number of checkpoints that it must hold."""
+
+
+def needs_of(
+    model: ModelConfig, lustre: LustreConfig, region: str, instance_types: Sequence[str]
+) -> Needs:
+    """What `for_model` of a store asks for."""
+    return Needs(
+        parameters_billion=model.parameters_billion,
+        nodes=model.nodes,
+        instance_type=client(lustre, instance_types),
+        region=region,
+        goodput=model.goodput_percent / 100,
+        bytes_per_parameter=model.bytes_per_parameter,
+        efa=lustre.efa,
+    )
+
+
 def sized(lustre: LustreConfig, region: str, instance_types: Sequence[str]) -> LustreConfig:
     """The store with size and speed: as given, or the cheapest that serves `for_model` on the first
     of the types; made for EFA, on the first that can mount over it."""
-    wanted = lustre.for_model
-    if wanted is None:
+    if lustre.for_model is None:
         return lustre
-    choice = chosen(
-        wanted.parameters_billion,
-        wanted.nodes,
-        client(lustre, instance_types),
-        region,
-        wanted.goodput_percent,
-        wanted.bytes_per_parameter,
-        efa=lustre.efa,
-    )
+    choice = chosen(needs_of(lustre.for_model, lustre, region, instance_types))
     if choice is None:
         return lustre
     return replace(
@@ -106,33 +131,6 @@ def sized(lustre: LustreConfig, region: str, instance_types: Sequence[str]) -> L
         for_model=None,
         capacity_gib=choice.store.capacity_gib,
         throughput_mbps_per_tib=choice.store.tier,
-    )
-
-
-@cache
-def chosen(
-    parameters_billion: float,
-    nodes: int,
-    instance_type: str,
-    region: str,
-    goodput_percent: float,
-    bytes_per_parameter: float,
-    *,
-    blocking: bool = True,
-    efa: bool = False,
-    on_disk: int = CHECKPOINTS_KEPT,
-) -> Choice | None:
-    """for_model, remembered: many jobs ask the same."""
-    return for_model(
-        parameters_billion=parameters_billion,
-        nodes=nodes,
-        instance_type=instance_type,
-        region=region,
-        goodput=goodput_percent / 100,
-        bytes_per_parameter=bytes_per_parameter,
-        blocking=blocking,
-        efa=efa,
-        on_disk=on_disk,
     )
 
 
@@ -150,15 +148,17 @@ def proposal(
 ) -> str:
     """The store that keeps a model at its goodput, in words."""
     choice = chosen(
-        parameters_billion,
-        nodes,
-        instance_type,
-        region,
-        goodput_percent,
-        bytes_per_parameter,
-        blocking=blocking,
-        efa=efa,
-        on_disk=on_disk,
+        Needs(
+            parameters_billion=parameters_billion,
+            nodes=nodes,
+            instance_type=instance_type,
+            region=region,
+            goodput=goodput_percent / 100,
+            bytes_per_parameter=bytes_per_parameter,
+            blocking=blocking,
+            efa=efa,
+            on_disk=on_disk,
+        )
     )
     if choice is None:
         return "no Lustre is enough, so save asynchronously"
@@ -174,45 +174,33 @@ def client(lustre: LustreConfig, instance_types: Sequence[str]) -> str:
     return [*able, *instance_types, ""][0]
 
 
-def for_model(
-    *,
-    parameters_billion: float,
-    nodes: int,
-    instance_type: str,
-    region: str,
-    goodput: float | None = 0.98,
-    restart_seconds: float = RESTART_SECONDS,
-    efa: bool = False,
-    bytes_per_parameter: float = CHECKPOINT_BYTES_PER_PARAMETER,
-    blocking: bool = True,
-    on_disk: int = CHECKPOINTS_KEPT,
-) -> Choice | None:
-    """The cheapest PERSISTENT_2 file system that reaches the goodput and holds so many checkpoints;
-    None: there is none.
-
-    `goodput=None` asks for the best there is, at its lowest price. `efa`: created with EFA, and
-    mounted over it where the instance type may. SCRATCH_2 is never chosen: it loses data with a
-    server.
-    """
+def for_model(needs: Needs) -> Choice | None:
+    """The cheapest PERSISTENT_2 file system that gives a training run what it needs; None: there is
+    none. SCRATCH_2 is never chosen: it loses data with a server."""
     training = Training(
-        parameters_billion=parameters_billion,
-        nodes=nodes,
-        instance_type=instance_type,
-        bytes_per_parameter=bytes_per_parameter,
-        restart_seconds=restart_seconds,
-        stall_seconds=None if blocking else ASYNC_STALL_SECONDS,
+        parameters_billion=needs.parameters_billion,
+        nodes=needs.nodes,
+        instance_type=needs.instance_type,
+        bytes_per_parameter=needs.bytes_per_parameter,
+        stall_seconds=None if needs.blocking else ASYNC_STALL_SECONDS,
     )
+    region, efa = needs.region, needs.efa
     ranked_by = region if _every_tier_priced(region) else REFERENCE_REGION
     sold = sorted(_sold(efa), key=lambda store: (_usd(store, ranked_by) or 0, -(store.tier or 0)))
     verdicts = ((store, verdict(training, store, mounted_over_efa=efa)) for store in sold)
     roomy = (
         Choice(store=store, verdict=given, usd_per_month=_usd(store, region))
         for store, given in verdicts
-        if (given.checkpoints_held or 0) >= on_disk
+        if (given.checkpoints_held or 0) >= needs.on_disk
     )
-    if goodput is None:
+    if needs.goodput is None:
         return max(roomy, key=lambda choice: choice.verdict.goodput, default=None)
-    return next((choice for choice in roomy if choice.verdict.goodput >= goodput), None)
+    least = needs.goodput
+    return next((choice for choice in roomy if choice.verdict.goodput >= least), None)
+
+
+chosen = cache(for_model)
+"""for_model, remembered: many jobs ask the same."""
 
 
 def _sold(efa: bool) -> Iterator[LustreSize]:

@@ -48,7 +48,7 @@ BUCKET_TYPES = (
     "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock",
     "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration",
 )
-"""Of a bucket that the stack creates."""
+"""Resource types of a bucket that the stack creates."""
 VERSIONING = "aws:s3/bucketVersioning:BucketVersioning"
 
 

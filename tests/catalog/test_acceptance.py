@@ -21,10 +21,10 @@ from catalog.instances import GPU_TYPES
         ("g6e.48xlarge", 2, 2 * GIB, 2.5),
     ],
 )
-def test_a_floor_is_that_of_the_facts(
+def test_a_floor_is_a_share_of_what_was_published(
     instance_type: str, nodes: int, size: int, floor: float
 ) -> None:
-    """Shared facts, operate.md §7.1, where the figures are rounded."""
+    """0.85 of PUBLISHED, rounded. Its sources: catalog/fabric.py."""
     found = all_reduce_floor(instance_type, nodes, size)
     assert found == pytest.approx(floor, rel=0.04)
     assert found and found < PUBLISHED[instance_type].gb_per_second[size]

@@ -85,10 +85,12 @@ def test_versions_that_were_never_tried_together_are_a_notice_and_nothing_is_sai
 ) -> None:
     newer = at("trainer.version", "2.3.0")
     assert not [notice for notice in planned(newer).warnings if "never tested" in notice.text]
-    assert "made for them: Kueue 0.19.2, SDK kubeflow 0.5.0" in plan.text(environment_plan(newer))
+    assert "matching releases: Kueue 0.19.2, SDK kubeflow 0.5.0" in plan.text(
+        environment_plan(newer)
+    )
     monkeypatch.setattr(versions, "KNOWN_GOOD", KNOWN_GOOD[:1])
     [said] = [str(notice) for notice in planned(newer).warnings if "never tested" in notice.text]
     assert said.endswith(
         "2.3.0 was never tested with Kubernetes 1.35; tested: 2.1.0 with 1.34 and 1.35"
     )
-    assert "made for them" not in plan.text(environment_plan(newer))
+    assert "matching releases" not in plan.text(environment_plan(newer))

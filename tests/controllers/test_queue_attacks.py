@@ -1,8 +1,8 @@
 """Ways round a queue at a real API server: each is refused, and passes when the rule that refuses it is
 taken away.
 
-The attacks have the numbers of the shared facts, teams-and-queues.md §9. Kueue does not run here: a
-job that says itself that it waits is like one that Kueue's webhook has suspended.
+Attacks of one sort have one number, such as A12, here and in test_team_attacks.py. Kueue does not run
+here: a job that says itself that it waits is like one that Kueue's webhook has suspended.
 """
 
 from __future__ import annotations

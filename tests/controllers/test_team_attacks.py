@@ -1,7 +1,7 @@
 """What somebody of a team tries at a real API server: each attack is refused, and passes when the
 control that refuses it is taken away. So no control is decoration.
 
-The attacks have the numbers of the shared facts, teams-and-queues.md §9.
+Attacks of one sort have one number, such as A12, here and in test_queue_attacks.py.
 """
 
 from __future__ import annotations

@@ -14,7 +14,6 @@ from operations.target import TargetError
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(kubeconfig, "require_account", lambda live: None)
     return tmp_path
 
 

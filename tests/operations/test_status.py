@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from operations import status
+from operations import status, target
 from operations.pulumi import PulumiError
 from operations.snapshot import Snapshot
 
@@ -107,6 +107,6 @@ def test_a_failed_update_of_an_account_is_said_with_the_command_that_goes_on(
     monkeypatch.setattr(status, "take", lambda _: empty)
     monkeypatch.setattr(status, "kubeconfig", lambda stack: "of the stack")
     monkeypatch.setattr(status, "last_update_failed", lambda stack: failed)
-    monkeypatch.setattr(status, "require_account", lambda live: None)
+    monkeypatch.setattr(target, "require_account", lambda live: None)
     status.main(["--live", "--stack", "dev"])
     assert ("`pulumi up --stack dev` goes on from there" in capsys.readouterr().out) is failed

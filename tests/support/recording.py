@@ -36,7 +36,7 @@ logging.getLogger("asyncio").setLevel(logging.CRITICAL)
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 WORKLOADS = CHECKOUT / "tests" / "workloads"
-"""Jobs and runtimes as people write them; shared/workloads of the project."""
+"""Jobs and runtimes as people write them."""
 SIGNATURE, REFERENCE, SECRET = (
     "4dabf18193072939515e22adb298388d",
     "5cf8f73096256a8f31e491e813e4eb8e",

@@ -73,7 +73,7 @@ class Association(Kind):
 
 @dataclass(frozen=True, kw_only=True)
 class FileSystem(Kind):
-    """Of EFS, whose lifecycle is asked and set apart from it."""
+    """File system of EFS. Its lifecycle has calls of its own."""
 
     def details(self, aws: Account, found: dict[str, Any]) -> Properties:
         id_ = found["FileSystemId"]

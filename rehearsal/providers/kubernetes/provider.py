@@ -86,7 +86,7 @@ class Kubernetes(Plugin):
         return self._of(call).update(call, old, new, state)
 
     def delete(self, call: Call, state: Properties) -> None:
-        """Of a cluster that cannot be reached the genuine plugin forgets objects, and no release."""
+        """The genuine plugin forgets objects of a cluster that cannot be reached, but not releases."""
         if self._cluster.access:
             return self._of(call).delete(call, state)
         if call.type == helm.TYPE:

@@ -1241,7 +1241,7 @@ def test_every_rule_is_broken_by_a_test_above() -> None:
 
 
 TRAPS = {
-    # Silent failures T1 to T19 of trainer.md, traps of by-hand-and-traps.md → what is said, or -
+    # Silent failures T1 to T19 of the Trainer, and traps of people's own jobs → what is said, or -
     # and why nothing is.
     "T1": "makes the deleted JobSet again",
     "T1b": "the first to end is made again while others run",

@@ -11,7 +11,8 @@ from hypothesis import given
 from catalog.prices import Price
 from stacks.plan import plan_stack
 from stacks.reports import cost
-from stacks.reports.cost import Line, estimate
+from stacks.reports.amounts import Estimate, Line
+from stacks.reports.cost import estimate
 from stacks.settings.reader import read
 from tests.support.recording import Graph
 from tests.support.stackfile import Edit, at, environment_plan, sound_stacks, team_plan
@@ -78,7 +79,7 @@ ISOLATED = (
 
 
 def test_each_endpoint_is_paid_in_each_zone_and_its_data_by_use() -> None:
-    """Eight APIs, three zones, Seoul's price of 0.013 (facts: price list of AmazonVPC, 2026-09-17)."""
+    """Eight APIs, three zones, Seoul's price of 0.013 (AWS's price list of AmazonVPC, 2026-09-17)."""
     found = estimate(environment_plan(PRIVATE))
     assert _hours(found.fixed)["8 interface endpoints x 3 zones"] == "0.312000"
     assert "data of interface endpoints" in {line.what for line in found.usage}
@@ -240,7 +241,10 @@ def test_what_grows_with_use_has_a_rate_and_is_in_no_sum(asked: set[str]) -> Non
 
 def test_a_team_pays_for_its_jobs_only(asked: set[str]) -> None:
     found = estimate(team_plan())
-    assert found.at_work.lines == 0
+    assert found.at_work.usd_per_hour == sum(
+        job.at_least_usd_per_hour or Decimal() for job in found.jobs
+    )
+    assert found.at_work.missing == ("disks of its nodes, which the environment pays",)
     assert found.jobs[0].at_least_usd_per_hour == Decimal("30.131180")
     assert found.jobs[0].missing == ("disks of its nodes, which the environment pays",)
 
@@ -256,9 +260,15 @@ def test_a_job_that_says_its_hours_has_a_price_with_its_cold_start(asked: set[st
     )
 
 
+def _estimate(stack: dict[str, Any]) -> Estimate:
+    found = estimate(plan_stack(read(stack, stack="dev", project="trainyard")).accepted())
+    assert isinstance(found, Estimate)
+    return found
+
+
 @given(stack=sound_stacks())
 def test_months_add_up_and_work_is_never_cheaper_than_idle(stack: dict[str, Any]) -> None:
-    found = estimate(plan_stack(read(stack, stack="dev", project="trainyard")).accepted())
+    found = _estimate(stack)
     idle = (*found.fixed, *found.storage)
     whole = [line for line in idle if not line.missing]
     if not found.idle.missing:
@@ -273,7 +283,7 @@ def test_months_add_up_and_work_is_never_cheaper_than_idle(stack: dict[str, Any]
 def test_a_line_is_the_sum_of_its_quantities_times_their_unit_prices(
     stack: dict[str, Any],
 ) -> None:
-    found = estimate(plan_stack(read(stack, stack="dev", project="trainyard")).accepted())
+    found = _estimate(stack)
     lines = (*found.fixed, *found.storage, *found.work, *found.full)
     assert lines
     for line in lines:

@@ -34,13 +34,13 @@ def test_a_person_reads_capacity_jobs_minutes_money_and_what_to_do_next(
         "next",
     ]
     for said in (
-        "made for them: Kueue 0.16.9, SDK kubeflow 0.3.1",
+        "matching releases: Kueue 0.16.9, SDK kubeflow 0.3.1",
         "g6e.48xlarge  on demand  0 to 4",
         "L-DB2E81BA Running On-Demand G and VT instances  768    g6e",
         "L-1216C47A Running On-Demand Standard instances  8      system nodes",
         "money: at least ",
         "older than 180 days",
-        "known for: Lustre scratch, PERSISTENT_2-500; disks of",
+        "prices missing for this region: Lustre scratch, PERSISTENT_2-500; disks of",
         "74.0894",
         "time: 15.5 min to the first step of t5-large, one in ten 23",
         "no price",
@@ -74,6 +74,19 @@ def test_a_team_sees_its_jobs_only() -> None:
         and "money: jobs only" in text
         and "namespace team-vision on dev" in text
     )
+
+
+def test_a_team_reads_what_its_jobs_cost_and_no_zeros_for_what_the_environment_pays() -> None:
+    figures = plan.summary(team_plan())
+    assert figures["usd_per_hour_at_work"] == "at least 37.0447"
+    assert not figures.keys() & {
+        "usd_per_hour_idle",
+        "usd_per_hour_all_pools_full",
+        "quota_vcpus",
+    }
+    money = json.loads(plan.as_json(plan.data(team_plan())))["money"]
+    assert money.keys() == {"at_work", "jobs"}
+    assert money["at_work"]["usd_per_hour"] == money["jobs"][0]["at_least_usd_per_hour"]
 
 
 def test_the_row_of_a_job_says_what_each_pod_requests_of_its_node() -> None:

@@ -62,3 +62,13 @@ def test_dollars_and_minutes_are_in_the_comment(
     monkeypatch.chdir(CHECKOUT)
     said = _printed(capsys)
     assert "| usd per hour" in said and "| minutes to first step" in said
+
+
+def test_the_comment_on_a_team_has_the_dollars_of_its_jobs_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(CHECKOUT)
+    assert pull_request.main(["team-vision"]) == 0
+    said = capsys.readouterr().out
+    assert said.count("usd per hour") == 1 and "quota" not in said
+    assert "| usd per hour at work | at least 37.0447 |" in said

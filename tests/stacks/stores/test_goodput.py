@@ -1,7 +1,7 @@
 """Checkpoint storage: published tables, figures worked out by hand, simulated failures, and what
 FSx sells.
 
-The tables are those of the shared facts (§3.2 and §4.3, 2026-11-20). They take "1.2 TiB" at its
+The tables were worked out by hand on 2026-11-20 from FSx's published speeds. They take "1.2 TiB" at its
 word; FSx means 1200 GiB, so the same file system is slower here by 1024/1000.
 """
 
@@ -25,7 +25,7 @@ from stacks.stores.goodput import (
     verdict,
     young_daly,
 )
-from stacks.stores.lustre_sizing import LustreSize, for_model
+from stacks.stores.lustre_sizing import LustreSize, Needs, for_model
 from tests.support.stackfile import at, environment_plan
 
 P5, G6E = "p5.48xlarge", "g6e.48xlarge"
@@ -248,7 +248,7 @@ def _usd(store: LustreSize) -> float:
 def test_what_is_chosen_is_sold_and_does_it_and_nothing_cheaper_does(
     settings: dict[str, Any], target: float
 ) -> None:
-    choice = for_model(**settings, goodput=target)
+    choice = for_model(Needs(**settings, goodput=target))
     assume(choice is not None)
     assert choice and choice.store in SOLD and choice.store.efa == settings["efa"]
     assert choice.usd_per_month == (
@@ -273,16 +273,16 @@ def test_what_is_chosen_is_sold_and_does_it_and_nothing_cheaper_does(
 def test_where_nothing_is_chosen_the_best_there_is_falls_short(
     settings: dict[str, Any], target: float
 ) -> None:
-    best = for_model(**settings, goodput=None)
-    assert best and (for_model(**settings, goodput=target) is None) == (
+    best = for_model(Needs(**settings, goodput=None))
+    assert best and (for_model(Needs(**settings, goodput=target)) is None) == (
         best.verdict.goodput < target
     )
 
 
 def test_no_file_system_is_chosen_that_cannot_hold_three_checkpoints() -> None:
     held = {"nodes": 256, "instance_type": P5, "region": "us-east-1", "goodput": None}
-    assert for_model(parameters_billion=29_000, **held) and not for_model(
-        parameters_billion=32_000, **held
+    assert for_model(Needs(parameters_billion=29_000, **held)) and not for_model(
+        Needs(parameters_billion=32_000, **held)
     )
 
 
@@ -291,7 +291,14 @@ def test_the_goodput_we_promise_costs_two_percent_of_the_gpus_at_most(
     nodes: int, target: float
 ) -> None:
     choice = for_model(
-        parameters_billion=70, nodes=nodes, instance_type=P5, region="", goodput=target, efa=True
+        Needs(
+            parameters_billion=70,
+            nodes=nodes,
+            instance_type=P5,
+            region="",
+            goodput=target,
+            efa=True,
+        )
     )
     assert choice and _usd(choice.store) < 0.02 * nodes * 55.04 * 730
 
@@ -321,7 +328,9 @@ def test_a_region_with_a_price_of_one_tier_is_ranked_by_the_prices_of_one_region
     """Seoul's tier 1000 has a price, its other tiers have none: a mixed order would take them for
     cheaper than they are."""
     ours, reference = (
-        for_model(parameters_billion=70, nodes=16, instance_type=P5, region=region, goodput=0.98)
+        for_model(
+            Needs(parameters_billion=70, nodes=16, instance_type=P5, region=region, goodput=0.98)
+        )
         for region in ("ap-northeast-2", "us-east-1")
     )
     assert ours and reference and ours.store == reference.store
@@ -332,7 +341,7 @@ def test_files_fill_94_percent_of_a_lustre_file_system() -> None:
     assert _of(AI_ON_EKS).checkpoints_held == 2
     assert _of(EFS).checkpoints_held is None
     choice = for_model(
-        parameters_billion=70, nodes=16, instance_type=P5, region="us-east-1", goodput=0.95
+        Needs(parameters_billion=70, nodes=16, instance_type=P5, region="us-east-1", goodput=0.95)
     )
     assert choice and (choice.store.capacity_gib, choice.store.tier) == (4800, 250)
 
@@ -357,6 +366,6 @@ def test_a_job_on_spot_nodes_is_interrupted_beside_its_failures() -> None:
 
 def test_a_store_that_keeps_more_checkpoints_is_larger() -> None:
     wanted = {"parameters_billion": 70, "nodes": 2, "instance_type": "p5.48xlarge"}
-    few, many = (for_model(**wanted, region="us-east-1", on_disk=held) for held in (3, 61))
+    few, many = (for_model(Needs(**wanted, region="us-east-1", on_disk=held)) for held in (3, 61))
     assert few and many and few.store.capacity_gib < many.store.capacity_gib
     assert many.verdict.checkpoints_held and many.verdict.checkpoints_held >= 61
