@@ -9,34 +9,22 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import command_line
-from operations.builders import CannotBuild, Registry, copy_image, require_crane
+from operations.builders import CannotBuild, require_crane
 from operations.consent import ask
-from operations.image import registry_of
+from operations.copies import make_copies, missing_copies
 from operations.stack import Stack, read_stack
 from operations.target import TargetError, add_live, require_account
-from plans.images import Copy, images_in, in_region, parts
+from plans.images import Copy, images_in, in_region
 from stacks.derive.credentials import NotAssumed, aws_session
 from stacks.plan import plan_stack
 from stacks.planned import EnvironmentPlan, TeamPlan
 from stacks.settings.problems import Refused
 
 NOTHING = "Nothing was copied."
-
-
-@dataclass(frozen=True, kw_only=True)
-class Missing:
-    """A copy that is not there."""
-
-    copy: Copy
-    repository: str
-    new: bool
-    """The repository is not there either."""
 
 
 def main(arguments: list[str]) -> int:
@@ -90,20 +78,20 @@ def _copied(stack: Stack, plan: EnvironmentPlan | TeamPlan, *, yes: bool, as_jso
         session, region = aws_session(plan.access), plan.access.region
         _require_account(session.create_client("sts", region), plan.copies)
         ecr = session.create_client("ecr", region)
-        missing = [*_missing(ecr, plan.copies)]
+        missing = [*missing_copies(ecr, plan.copies)]
         _print([each.copy for each in missing], as_json=as_json, of=len(plan.copies))
         if not missing:
             return 0
         require_crane()
         if code := ask(f"Copy {len(missing)} images?", yes=yes, otherwise=NOTHING):
             return code
-        registry, host = registry_of(ecr.get_authorization_token()["authorizationData"])
-        for number, each in enumerate(missing, 1):
-            print(f"{number}/{len(missing)} {each.copy.image}", file=sys.stderr, flush=True)
-            _copy(ecr, each, registry, host)
+        failed = make_copies(session, ecr, missing)
     except (BotoCoreError, ClientError) as error:
         raise CannotBuild(f"ECR: {error}") from None
-    return 0
+    if failed:
+        print(f"{len(failed)} of {len(missing)} images were not copied:", file=sys.stderr)
+        print(*command_line.table(failed.items()), sep="\n", file=sys.stderr)
+    return 1 if failed else 0
 
 
 def _require_account(sts: Any, copies: Sequence[Copy]) -> None:
@@ -115,31 +103,6 @@ def _require_account(sts: Any, copies: Sequence[Copy]) -> None:
             f"artifacts.images is a registry of account {theirs}, and the caller is in {mine}. Fix: log"
             " in to the account of artifacts.images, or correct it"
         )
-
-
-def _missing(ecr: Any, copies: Sequence[Copy]) -> Iterator[Missing]:
-    """The copies that ECR does not have."""
-    for copy in copies:
-        name = parts(copy.copy)
-        which = {"imageDigest": name.digest} if name.digest else {"imageTag": name.tag or "latest"}
-        try:
-            ecr.describe_images(repositoryName=name.repository, imageIds=[which])
-        except ecr.exceptions.RepositoryNotFoundException:
-            yield Missing(copy=copy, repository=name.repository, new=True)
-        except ecr.exceptions.ImageNotFoundException:
-            yield Missing(copy=copy, repository=name.repository, new=False)
-
-
-def _copy(ecr: Any, missing: Missing, registry: Registry, host: str) -> None:
-    """One image, with all its platforms, so that its digest stays."""
-    own = parts(missing.copy.copy)
-    if missing.new:
-        with suppress(
-            ecr.exceptions.RepositoryAlreadyExistsException
-        ):  # of another image, just now
-            ecr.create_repository(repositoryName=missing.repository, imageTagMutability="IMMUTABLE")
-    tag = own.tag or own.digest.replace(":", "-") or "latest"
-    copy_image(missing.copy.image, f"{host}/{missing.repository}:{tag}", registry)
 
 
 def _print(copies: Sequence[Copy], *, as_json: bool, of: int | None = None) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from operations import mirror
+from operations import builders, copies, mirror
+from plans.images import ecr_region
 from rehearsal import paths
 from rehearsal.commands.mirror import CRANE as STAND_IN
 from tests.operations.terminal import Terminal
@@ -26,6 +29,32 @@ MIRRORED = STACK_FILE.replace(
     "    storage:\n", f"    artifacts: {{images: {REGISTRY}/mirror}}\n    storage:\n"
 ).partition("      theirs:")[0]
 KARPENTER = "mirror/public.ecr.aws/karpenter/controller"
+OF_EKS = "602401143452.dkr.ecr.us-west-2.amazonaws.com"
+ANSWERS_KNOWN = f"""\
+#!{sys.executable} -IS
+# Private registries of ECR answer whom they know; the image itself is empty.
+import json, os, sys, urllib.request
+
+_, word, source, target = sys.argv
+config = json.load(open(os.environ["DOCKER_CONFIG"] + "/config.json"))
+known = {{**config["auths"], **config["credHelpers"]}}
+host = source.partition("/")[0]
+print(word, source, file=open("crane.log", "a"))
+if ".dkr.ecr." in host and host not in known:
+    sys.exit("401 Unauthorized: Not Authorized")
+if source in os.environ.get("BROKEN", "").split():
+    sys.exit(3)
+host, _, name = target.partition("/")
+repository, _, tag = name.rpartition(":")
+kind = "application/vnd.oci.image.manifest.v1+json"
+request = urllib.request.Request(
+    f"http://{{host}}/v2/{{repository}}/manifests/{{tag}}",
+    data=json.dumps({{"mediaType": kind, "layers": [], "of": source}}).encode(),
+    headers={{"Authorization": "Basic " + known[host]["auth"], "Content-Type": kind}},
+    method="PUT",
+)
+urllib.request.urlopen(request)
+"""
 
 
 @pytest.fixture
@@ -95,12 +124,113 @@ def test_what_is_missing_is_copied_once(
     assert f"1 of {number} images are missing" in capsys.readouterr().out
 
 
-def test_a_copy_that_fails_is_said(
+def test_private_registries_are_asked_with_a_token_of_their_region(
     account: Account, checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    crane(checkout, monkeypatch, "#!/bin/sh\nexit 3\n")
+    """The image of EKS's registry comes without a login of the person."""
+    crane(checkout, monkeypatch, ANSWERS_KNOWN)
+    monkeypatch.setenv("DOCKER_CONFIG", str(checkout / "nobody"))
+    assert mirror.main(["dev", "--yes"]) == 0, capsys.readouterr()
+    assert f"copy {OF_EKS}/" in (checkout / "crane.log").read_text()
+    names = [one["repositoryName"] for one in _repositories(account)]
+    assert f"mirror/{OF_EKS}/eks/aws-efa-k8s-device-plugin" in names
+
+
+def test_without_a_token_of_their_region_the_other_images_are_copied(
+    account: Account, checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    """A policy of the company may refuse calls in another region."""
+    crane(checkout, monkeypatch, ANSWERS_KNOWN)
+    monkeypatch.setenv("DOCKER_CONFIG", str(checkout / "nobody"))
+    asked = copies.ecr_region
+
+    def nowhere(host: str) -> str | None:
+        return "nowhere of AWS" if asked(host) else None
+
+    monkeypatch.setattr(copies, "ecr_region", nowhere)
     assert mirror.main(["dev", "--yes"]) == 1
-    assert "ended with 3; its reason is above" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert f"{OF_EKS}: no token of ECR in nowhere of AWS: " in said
+    assert "\n1 of " in said and f"\n  {OF_EKS}/eks/aws-efa-k8s-device-plugin:" in said
+    assert _tags(account, KARPENTER) == ["1.14.1"]
+
+
+def test_an_image_that_fails_stops_no_other_and_is_named_at_the_end(
+    account: Account, checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    crane(checkout, monkeypatch, ANSWERS_KNOWN)
+    monkeypatch.setenv(
+        "BROKEN", "registry.example.com/train:1 public.ecr.aws/karpenter/controller:1.14.1"
+    )
+    assert mirror.main(["dev", "--yes"]) == 1
+    end = capsys.readouterr().err.splitlines()[-3:]
+    assert end[0].startswith("2 of ") and end[0].endswith(" images were not copied:")
+    assert end[1].startswith("  public.ecr.aws/karpenter/controller:1.14.1 ")
+    assert end[2].startswith("  registry.example.com/train:1 ")
+    assert all("ended with 3; its reason is above" in line for line in end[1:])
+    monkeypatch.delenv("BROKEN")
+    assert mirror.main(["dev", "--yes"]) == 0
+    assert capsys.readouterr().err.count("\n") == 2  # the two that were missing
+    assert _tags(account, KARPENTER) == ["1.14.1"]
+
+
+def test_a_login_of_the_person_that_lasts_is_kept_and_an_old_token_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A helper of Docker makes new tokens; a token of `docker login` is good for 12 hours."""
+    old = {"auths": {"a": {"auth": "old"}, "b": {}, "t": {}, "d": {"auth": "mine"}}}
+    helpers = {"credsStore": "osxkeychain", "credHelpers": {"b": "ecr-login", "t": "ecr-login"}}
+    (tmp_path / "config.json").write_text(json.dumps(old | helpers))
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    a, b, t = (builders.Registry(host=each, encrypted=True, auth=f"new {each}") for each in "abt")
+    with builders._private_folder(t, [a, b]) as folder:
+        config = json.loads((folder / "config.json").read_text())
+    assert config == {
+        "auths": {**old["auths"], "a": {"auth": "new a"}, "t": {"auth": "new t"}},
+        "credHelpers": {"b": "ecr-login", "d": "osxkeychain"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("registry", "region"),
+    [
+        (OF_EKS, "us-west-2"),
+        ("918309763551.dkr.ecr.cn-north-1.amazonaws.com.cn", "cn-north-1"),
+        ("602401143452.dkr.ecr-fips.us-gov-west-1.amazonaws.com", "us-gov-west-1"),
+        ("public.ecr.aws", None),
+        ("602401143452.dkr.ecr.us-west-2.amazonaws.com.example.com", None),
+    ],
+)
+def test_a_private_registry_of_ecr_is_known_by_its_name(registry: str, region: str | None) -> None:
+    assert ecr_region(registry) == region
+
+
+def test_the_crane_of_the_rehearsal_pulls_from_no_private_registry_without_a_token(
+    tmp_path: Path,
+) -> None:
+    """As crane says it: GET https://<registry>/v2/: unexpected status code 401 Unauthorized."""
+    (tmp_path / "genuine").write_text("#!/bin/sh\nexit 0\n")
+    (tmp_path / "genuine").chmod(0o755)
+    script = STAND_IN.format(crane=tmp_path / "genuine")
+
+    def pull(auths: dict[str, Any]) -> subprocess.CompletedProcess[str]:
+        (tmp_path / "config.json").write_text(json.dumps({"auths": auths}))
+        command = ["sh", "-c", script, "crane", "copy", f"{OF_EKS}/eks/image:1", "here/image:1"]
+        env = {**os.environ, "DOCKER_CONFIG": str(tmp_path)}
+        return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+
+    refused = pull({"public.ecr.aws": {"auth": "x"}})
+    assert refused.returncode == 1 and "401 Unauthorized" in refused.stderr
+    assert pull({OF_EKS: {"auth": "x"}}).returncode == 0
+
+
+def _repositories(account: Account) -> list[dict[str, Any]]:
+    return account.client("ecr").describe_repositories()["repositories"]
+
+
+def _tags(account: Account, repository: str) -> list[str]:
+    found = account.client("ecr").describe_images(repositoryName=repository)["imageDetails"]
+    return [tag for each in found for tag in each["imageTags"]]
 
 
 def test_without_crane_the_fix_is_said(
