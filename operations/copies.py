@@ -43,13 +43,15 @@ class Looked:
 
 
 class Mirror:
-    """The registry of a plan's copies, which may be of another account than the caller's."""
+    """The registry of a plan's copies, which may be of another account than the caller's. `host`: of
+    another one."""
 
-    def __init__(self, plan: EnvironmentPlan | TeamPlan) -> None:
-        self._plan, self._region = plan, plan.access.region
+    def __init__(self, plan: EnvironmentPlan | TeamPlan, host: str | None = None) -> None:
+        copies = (parts(each.copy).registry for each in plan.copies)
+        self._host = next(copies, "") if host is None else host
+        self._plan, self._region = plan, ecr_region(self._host) or plan.access.region
         self._session = aws_session(plan.access)
         self._ecr = self._session.create_client("ecr", self._region)
-        self._host = next((parts(each.copy).registry for each in plan.copies), "")
 
     @cached_property
     def _caller(self) -> dict[str, str]:
@@ -134,6 +136,17 @@ class Mirror:
                 failed[image] = str(error)
         return made, failed
 
+    def token(self) -> str:
+        """User and password in base64."""
+        return self._ecr.get_authorization_token()["authorizationData"][0]["authorizationToken"]
+
+    def make_repository(self, name: str) -> None:
+        """Make a repository, if it is not there."""
+        with suppress(self._ecr.exceptions.RepositoryAlreadyExistsException):
+            self._ecr.create_repository(
+                registryId=self._account, repositoryName=name, **self._new_repository()
+            )
+
     def _target(self) -> Registry:
         """A token is good for every registry that the caller may use (ECR API reference,
         GetAuthorizationToken); the answer names the caller's own."""
@@ -156,12 +169,7 @@ class Mirror:
 
     def _make(self, missing: Looked, target: Registry, sources: Sequence[Registry]) -> None:
         if missing.new:
-            with suppress(
-                self._ecr.exceptions.RepositoryAlreadyExistsException
-            ):  # of another image, just now
-                self._ecr.create_repository(
-                    repositoryName=missing.repository, **self._new_repository()
-                )
+            self.make_repository(missing.repository)
         own = parts(missing.copy.copy)
         tag = own.tag or own.digest.replace(":", "-") or "latest"
         name = f"{target.host}/{missing.repository}:{tag}"

@@ -14,6 +14,7 @@ from typing import TextIO
 
 import command_line
 from operations.builders import CannotBuild, require_crane
+from operations.charts import copy_charts
 from operations.consent import ask
 from operations.copies import Looked, Mirror, coming
 from operations.stack import Stack, read_stack
@@ -41,6 +42,7 @@ def main(arguments: list[str]) -> int:
         action="store_true",
         help="print every image as JSON with the digest of its copy, for programs",
     )
+    parser.add_argument("--charts", action="store_true", help="copy charts, and no images")
     parser.add_argument("--yes", action="store_true", help="copy without a question, for programs")
     add_live(parser)
     options = parser.parse_args(arguments)
@@ -56,6 +58,8 @@ def main(arguments: list[str]) -> int:
                 _print(listed, sys.stdout)
                 print(f"{len(listed)} images")
             return 0
+        if options.charts:
+            return copy_charts(stack, nothing=NOTHING, yes=options.yes, as_json=options.json)
         _require_mirror(stack)
         return _copied(plan, yes=options.yes, as_json=options.json)
     except (CannotBuild, TargetError, NotAssumed, FileNotFoundError, Refused) as error:
