@@ -276,7 +276,9 @@ PATTERNS: dict[str, Pattern] = {
         _replaceable,
         "storage.scratch",
     ),
-    CHARTS: Pattern("a folder, or oci:// and the beginning of charts in a registry", _none),
+    CHARTS: Pattern(
+        "a folder, or oci:// and the beginning of charts in a registry", _none, "/mirror/charts"
+    ),
     MIRROR: Pattern(
         "a registry of ECR, a slash, and the beginning of its repositories",
         _mirror,
