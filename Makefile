@@ -2,7 +2,7 @@
 STACK ?= dev
 STACK_IS_GIVEN := $(filter command environment,$(firstword $(origin STACK)))
 # What somebody gives is text: make expands nothing in it, and a shell sees it in quotes.
-$(foreach name,STACK FILE TRAINER DEADLINE POLICY PART LIVE JSON PREVIEW KEY BOUNDARY JOB RANK FOLLOW PAST YES POOL NODES IMAGE FROM REGISTRY LIST RUN GPUS MINUTES ONCE SVG,$(eval override $(name) := $$(value $(name))))
+$(foreach name,STACK FILE TRAINER DEADLINE POLICY PART LIVE JSON PREVIEW KEY BOUNDARY JOB RANK FOLLOW PAST YES POOL NODES IMAGE FROM REGISTRY LIST CHARTS RUN GPUS MINUTES ONCE SVG,$(eval override $(name) := $$(value $(name))))
 quoted = '$(subst ','\'',$(1))'
 PYTHON ?= python3
 PRODUCT := .venv/.product
@@ -83,9 +83,9 @@ image: $(NEEDS)           ## build FROM=<folder with a Dockerfile>, push it to E
 	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.image --live $(call quoted,$(STACK)),$(REHEARSAL) image --stack $(call quoted,$(STACK))) $(AGREED) \
 	  $(OF_JOB) $(if $(FROM),--from $(call quoted,$(FROM))) $(if $(REGISTRY),--registry $(call quoted,$(REGISTRY)))
 
-mirror: $(NEEDS)          ## list the images that nodes pull, copy those that artifacts.images lacks; LIST=1 lists only, JSON=1, YES=1
-	@$(if $(ON_ACCOUNT)$(filter 1,$(LIST)),.venv/bin/python -m operations.mirror $(if $(ON_ACCOUNT),--live) $(call quoted,$(STACK)),$(REHEARSAL) mirror --stack $(call quoted,$(STACK))) $(AGREED) \
-	  $(if $(filter 1,$(LIST)),--list) $(if $(JSON),--json)
+mirror: $(NEEDS)          ## list the images that nodes pull, copy those that artifacts.images lacks; LIST=1 lists only, CHARTS=1: charts instead, JSON=1, YES=1
+	@$(if $(ON_ACCOUNT)$(filter 1,$(LIST) $(CHARTS)),.venv/bin/python -m operations.mirror $(if $(ON_ACCOUNT),--live) $(call quoted,$(STACK)),$(REHEARSAL) mirror --stack $(call quoted,$(STACK))) $(AGREED) \
+	  $(if $(filter 1,$(LIST)),--list) $(if $(filter 1,$(CHARTS)),--charts) $(if $(JSON),--json)
 
 accept: $(NEEDS)          ## judge what the nodes of POOL=<pool> reach, by line; without such a job: its price, a question, its entry
 	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.accept --live $(call quoted,$(STACK)),$(REHEARSAL) accept --stack $(call quoted,$(STACK))) $(AGREED) \

@@ -308,6 +308,10 @@ CLUSTER_QUESTIONS = (
 )
 """What a preview and `make check LIVE=1` ask about a cluster that is brought."""
 
+COPY_QUESTIONS = ("ecr:DescribePullThroughCacheRules",)
+"""What `make check LIVE=1` asks where images come from copies, besides the copies. It takes no resource
+(Service Authorization Reference)."""
+
 _SERVERS = (
     "ec2:DescribeNetworkInterfaces",
     "ec2:DescribeSecurityGroupRules",

@@ -102,10 +102,10 @@ def require_crane() -> None:
         )
 
 
-def copy_image(source: str, target: str, registry: Registry) -> None:
+def copy_image(source: str, target: str, registry: Registry, sources: Sequence[Registry]) -> None:
     """Copy an image from its registry into another, byte by byte. CannotBuild where crane says no; its
-    output is the person's."""
-    with _private_folder(registry) as private:
+    output is the person's. `sources`: registries that ask who pulls."""
+    with _private_folder(registry, sources) as private:
         variables = {**os.environ, "DOCKER_CONFIG": str(private)}
         done = subprocess.run([CRANE, "copy", source, target], env=variables, check=False)
     if done.returncode:
@@ -159,18 +159,21 @@ def _daemon() -> dict[str, str]:
 
 
 @contextmanager
-def _private_folder(registry: Registry) -> Iterator[Path]:
+def _private_folder(registry: Registry, sources: Sequence[Registry] = ()) -> Iterator[Path]:
     """A folder with config.json: the person's credentials of other registries, for the base, and those
-    of this one."""
+    of this one. `sources`: their credentials stand in for a login of the person, whose token may be
+    old, but not for a helper that the person has named for the registry."""
     with TemporaryDirectory(prefix="trainyard-") as folder:
         own = _own_configuration()
+        auths, named = own.get("auths") or {}, own.get("credHelpers") or {}
         helper = own.get("credsStore")
-        helpers = dict.fromkeys(own.get("auths") or {}, helper) if helper else {}
+        helpers = {**(dict.fromkeys(auths, helper) if helper else {}), **named}
+        given = [registry, *(source for source in sources if source.host not in named)]
+        ours = {each.host: {"auth": each.auth} for each in reversed(given)}
         config = {
-            "auths": {**(own.get("auths") or {}), registry.host: {"auth": registry.auth}},
-            "credHelpers": {**helpers, **(own.get("credHelpers") or {})},
+            "auths": {**auths, **ours},
+            "credHelpers": {host: each for host, each in helpers.items() if host not in ours},
         }
-        config["credHelpers"].pop(registry.host, None)
         file = Path(folder) / "config.json"
         file.touch(mode=0o600)
         file.write_text(json.dumps(config))

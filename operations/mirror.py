@@ -9,34 +9,23 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TextIO
 
 import command_line
-from operations.builders import CannotBuild, Registry, copy_image, require_crane
+from operations.builders import CannotBuild, require_crane
+from operations.charts import copy_charts
 from operations.consent import ask
-from operations.image import registry_of
+from operations.copies import Looked, Mirror, coming
 from operations.stack import Stack, read_stack
 from operations.target import TargetError, add_live, require_account
 from plans.images import Copy, images_in, in_region, parts
-from stacks.derive.credentials import NotAssumed, aws_session
+from stacks.derive.credentials import NotAssumed
 from stacks.plan import plan_stack
 from stacks.planned import EnvironmentPlan, TeamPlan
 from stacks.settings.problems import Refused
 
 NOTHING = "Nothing was copied."
-
-
-@dataclass(frozen=True, kw_only=True)
-class Missing:
-    """A copy that is not there."""
-
-    copy: Copy
-    repository: str
-    new: bool
-    """The repository is not there either."""
 
 
 def main(arguments: list[str]) -> int:
@@ -48,7 +37,12 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("stack", metavar="STACK", help="read Pulumi.STACK.yaml of this folder")
     parser.add_argument("--list", action="store_true", help="print the list, and ask no account")
-    parser.add_argument("--json", action="store_true", help="print it as JSON, for programs")
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print every image as JSON with the digest of its copy, for programs",
+    )
+    parser.add_argument("--charts", action="store_true", help="copy charts, and no images")
     parser.add_argument("--yes", action="store_true", help="copy without a question, for programs")
     add_live(parser)
     options = parser.parse_args(arguments)
@@ -57,10 +51,17 @@ def main(arguments: list[str]) -> int:
         stack = read_stack(options.stack)
         plan = plan_stack(stack.reading).accepted()
         if options.list:
-            _print(_listed(stack, plan), as_json=options.json)
+            listed = _listed(stack, plan)
+            if options.json:
+                _print_json({each: parts(each.image).digest for each in listed})
+            else:
+                _print(listed, sys.stdout)
+                print(f"{len(listed)} images")
             return 0
+        if options.charts:
+            return copy_charts(stack, nothing=NOTHING, yes=options.yes, as_json=options.json)
         _require_mirror(stack)
-        return _copied(stack, plan, yes=options.yes, as_json=options.json)
+        return _copied(plan, yes=options.yes, as_json=options.json)
     except (CannotBuild, TargetError, NotAssumed, FileNotFoundError, Refused) as error:
         print(f"{error}\n{NOTHING}", file=sys.stderr)
         return 1
@@ -82,76 +83,52 @@ def _require_mirror(stack: Stack) -> None:
         )
 
 
-def _copied(stack: Stack, plan: EnvironmentPlan | TeamPlan, *, yes: bool, as_json: bool) -> int:
+def _copied(plan: EnvironmentPlan | TeamPlan, *, yes: bool, as_json: bool) -> int:
     """Copy what is missing, after a question."""
     from botocore.exceptions import BotoCoreError, ClientError
 
     try:
-        session, region = aws_session(plan.access), plan.access.region
-        _require_account(session.create_client("sts", region), plan.copies)
-        ecr = session.create_client("ecr", region)
-        missing = [*_missing(ecr, plan.copies)]
-        _print([each.copy for each in missing], as_json=as_json, of=len(plan.copies))
-        if not missing:
-            return 0
-        require_crane()
-        if code := ask(f"Copy {len(missing)} images?", yes=yes, otherwise=NOTHING):
-            return code
-        registry, host = registry_of(ecr.get_authorization_token()["authorizationData"])
-        for number, each in enumerate(missing, 1):
-            print(f"{number}/{len(missing)} {each.copy.image}", file=sys.stderr, flush=True)
-            _copy(ecr, each, registry, host)
+        mirror = Mirror(plan)
+        found = {each.copy: each for each in mirror.look()}
+        absent = [each for each in found.values() if not each.digest]
+        imported = coming(absent, mirror.rules()) if absent else []
+        missing = [each for each in absent if each not in imported]
+        listing = sys.stderr if as_json else sys.stdout
+        _print([each.copy for each in missing], listing)
+        if imported:
+            images = [each.copy.image for each in imported]
+            print("when a node pulls them, pull-through rules import", *images, file=listing)
+        print(f"{len(missing)} of {len(found)} images are missing", file=listing)
+        made, failed, code = list[Looked](), dict[str, str](), 0
+        if missing:
+            require_crane()
+            mirror.require_push(missing)
+            code = ask(f"Copy {len(missing)} images?", yes=yes, otherwise=NOTHING)
+            made, failed = ([], {}) if code else mirror.make(missing)
     except (BotoCoreError, ClientError) as error:
         raise CannotBuild(f"ECR: {error}") from None
-    return 0
-
-
-def _require_account(sts: Any, copies: Sequence[Copy]) -> None:
-    """CannotBuild where the registry is of another account than the caller's."""
-    mine = str(sts.get_caller_identity()["Account"])
-    theirs = next((copy.copy.partition(".")[0] for copy in copies), mine)
-    if mine != theirs:
-        raise CannotBuild(
-            f"artifacts.images is a registry of account {theirs}, and the caller is in {mine}. Fix: log"
-            " in to the account of artifacts.images, or correct it"
-        )
-
-
-def _missing(ecr: Any, copies: Sequence[Copy]) -> Iterator[Missing]:
-    """The copies that ECR does not have."""
-    for copy in copies:
-        name = parts(copy.copy)
-        which = {"imageDigest": name.digest} if name.digest else {"imageTag": name.tag or "latest"}
-        try:
-            ecr.describe_images(repositoryName=name.repository, imageIds=[which])
-        except ecr.exceptions.RepositoryNotFoundException:
-            yield Missing(copy=copy, repository=name.repository, new=True)
-        except ecr.exceptions.ImageNotFoundException:
-            yield Missing(copy=copy, repository=name.repository, new=False)
-
-
-def _copy(ecr: Any, missing: Missing, registry: Registry, host: str) -> None:
-    """One image, with all its platforms, so that its digest stays."""
-    own = parts(missing.copy.copy)
-    if missing.new:
-        with suppress(
-            ecr.exceptions.RepositoryAlreadyExistsException
-        ):  # of another image, just now
-            ecr.create_repository(repositoryName=missing.repository, imageTagMutability="IMMUTABLE")
-    tag = own.tag or own.digest.replace(":", "-") or "latest"
-    copy_image(missing.copy.image, f"{host}/{missing.repository}:{tag}", registry)
-
-
-def _print(copies: Sequence[Copy], *, as_json: bool, of: int | None = None) -> None:
-    """The list, for people or programs. `of`: how many copies there must be, where these are those
-    that are missing."""
+    found |= {each.copy: each for each in made}
     if as_json:
-        print(json.dumps([{"image": each.image, "copy": each.copy} for each in copies], indent=2))
-        return
+        _print_json({copy: each.digest for copy, each in found.items()})
+    elif made:
+        print(*command_line.table([(each.copy.image, each.digest) for each in made]), sep="\n")
+        print(f"{len(made)} images were copied")
+    if failed:
+        print(f"{len(failed)} of {len(missing)} images were not copied:", file=sys.stderr)
+        print(*command_line.table(failed.items()), sep="\n", file=sys.stderr)
+    return code or (1 if failed else 0)
+
+
+def _print(copies: Sequence[Copy], to: TextIO) -> None:
     rows = [(each.image, each.copy) for each in copies]
     for line in command_line.table(rows) if rows else ():
-        print(line.rstrip())
-    print(f"{len(copies)} images" if of is None else f"{len(copies)} of {of} images are missing")
+        print(line.rstrip(), file=to)
+
+
+def _print_json(digests: Mapping[Copy, str]) -> None:
+    """For programs. `digests`: empty where none is known."""
+    rows = [{"image": e.image, "copy": e.copy, "digest": d or None} for e, d in digests.items()]
+    print(json.dumps(rows, indent=2))
 
 
 if __name__ == "__main__":

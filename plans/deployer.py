@@ -73,6 +73,8 @@ KEY_READS = ("kms:DescribeKey", "kms:GetKeyPolicy")
 """What `make check LIVE=1` asks about a key."""
 BOUNDARY_READS = ("iam:GetPolicy",)
 """What it asks about the boundary."""
+COPY_READS = ("ecr:DescribeImages",)
+"""What it asks about the copies of images."""
 SECRET_READS = ("secretsmanager:DescribeSecret",)
 """What it asks about a secret of the environment's jobs. The answer has no value of the secret."""
 PASSED_TO = ("ec2.amazonaws.com", "eks.amazonaws.com", "pods.eks.amazonaws.com")
@@ -122,6 +124,9 @@ class Scope:
     """ARN of the policy that limits the roles of the stack."""
     key: str | None = None
     """ARN of the key that encrypts what the stack stores."""
+    copies: tuple[str, ...] = ()
+    """Copies of images: the account of their registry, and repositories, such as
+    123456789012:repository/mirror/*."""
     secrets: tuple[str, ...] = ()
     """Names and ARNs of the secrets that the environment's own jobs read."""
     brought: BroughtClusterScope | None = None
@@ -194,6 +199,11 @@ def _reading(read: Iterable[str], scope: Scope) -> list[Document]:
             "ReadBoundary",
             {*BOUNDARY_READS} if scope.boundary else set(),
             {"Resource": scope.boundary},
+        ),
+        *_one(
+            "ReadCopies",
+            {*COPY_READS} if scope.copies else set(),
+            {"Resource": [f"arn:aws:ecr:{scope.region}:{each}" for each in scope.copies]},
         ),
         *_one(
             "ReadSecrets",

@@ -86,6 +86,15 @@ def parts(image: str) -> Parts:
     return Parts(registry=registry, repository=rest, tag=tag, digest=digest)
 
 
+def ecr_region(registry: str) -> str | None:
+    """The region of a private registry of ECR, which answers only whom it knows; None for another
+    registry."""
+    found = re.fullmatch(
+        r"\d{12}\.dkr\.ecr(?:-fips)?\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?", registry
+    )
+    return found[1] if found else None
+
+
 def in_region(image: str, region: str) -> bool:
     """Whether an image is in a registry of ECR in the region, which nodes reach by its endpoints."""
     return bool(re.match(rf"\d{{12}}\.dkr\.ecr\.{region}\.amazonaws\.com/", image))

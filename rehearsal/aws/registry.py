@@ -48,6 +48,14 @@ _ACTIONS = {
 _TOKENS: dict[str, tuple[Principal, str, datetime.datetime]] = {}
 """Password → whose it is, its region, and its end."""
 
+CACHE_RULES: list[Fields] = []
+"""Pull-through rules. Nobody makes one here: no registry of others is part of the rehearsal."""
+
+
+@answers("ecr", "DescribePullThroughCacheRules")
+def _rules(call: Call) -> Fields:
+    return {"pullThroughCacheRules": CACHE_RULES}
+
 
 @answers("ecr", "GetAuthorizationToken")
 def _token(call: Call) -> Fields:

@@ -10,8 +10,10 @@ from typing import Any
 from catalog.endpoints import S3, service_name
 from catalog.instances import ADDRESS_QUOTA, QUOTAS
 from plans.cluster_faults import AddOnFound, ClusterFound
+from plans.images import parts
 from plans.parts import Identity
 from plans.policies import same_role
+from plans.pull_through import CacheRule, rules_of
 from plans.store_faults import RuleFound, ServersFound, StoreFound
 from plans.vpc_faults import EVERYWHERE, SubnetFound, VpcFound
 from stacks.derive.capacity import TYPES
@@ -100,6 +102,24 @@ class Account(Caller):
 
     def has_policy(self, arn: str) -> bool:
         return bool(self._ask("iam:GetPolicy", unless="NoSuchEntity", PolicyArn=arn))
+
+    def has_image(self, image: str) -> bool:
+        """Whether a registry of ECR in the region has an image, by its name there."""
+        name = parts(image)
+        which = {"imageDigest": name.digest} if name.digest else {"imageTag": name.tag or "latest"}
+        answer = self._ask(
+            "ecr:DescribeImages",
+            unless=("RepositoryNotFound", "ImageNotFound"),
+            registryId=name.registry.partition(".")[0],
+            repositoryName=name.repository,
+            imageIds=[which],
+        )
+        return bool(answer.get("imageDetails"))
+
+    def pull_through_rules(self, registry: str) -> list[CacheRule]:
+        """Rules of a registry of ECR. `registry`: the id of its account."""
+        found = self._ask("ecr:DescribePullThroughCacheRules", registryId=registry)
+        return rules_of(found["pullThroughCacheRules"])
 
     def has_entry(self, cluster: str, role: str) -> bool:
         """Whether the role may enter the cluster."""

@@ -19,6 +19,7 @@ TIMEOUTS = {
 CLIENTS = (
     "sts",
     "ec2",
+    "ecr",
     "eks",
     "iam",
     "kms",
@@ -44,9 +45,15 @@ class Caller:
         self._access = access
 
     def _ask(
-        self, action: str, *, filters: Filters | None = None, unless: str = "-", **asked: Any
+        self,
+        action: str,
+        *,
+        filters: Filters | None = None,
+        unless: str | tuple[str, ...] = "-",
+        **asked: Any,
     ) -> dict[str, Any]:
-        """All pages of the answer; empty where the refusal's code begins with `unless`."""
+        """All pages of the answer; empty where the refusal's code begins with `unless`, or with one of
+        them."""
         from botocore import exceptions, xform_name
 
         service, _, operation = action.partition(":")

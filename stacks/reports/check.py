@@ -16,6 +16,7 @@ import json
 
 import command_line
 from stacks.planned import EnvironmentPlan, TeamPlan
+from stacks.reports.charts import chart_errors
 from stacks.reports.stack_file import HAS_ERRORS, NO_FILE, planned_file
 from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.problems import InputError, InputWarning, counted, listed
@@ -71,6 +72,8 @@ def _check(stack: str, deadline: float | None) -> int:
         return NO_FILE
     reading, planned = found
     problems: list[InputError | InputWarning] = [*planned.warnings, *planned.errors]
+    if planned.plan and reading.config and (wanted := reading.config.environment):
+        problems += map(reading.lines.locate, chart_errors(wanted, stack))
     if deadline is not None and planned.plan and reading.config:
         answers = _answers(planned.plan, reading.config.environment, deadline)
         asked = {answer.path for answer in answers}

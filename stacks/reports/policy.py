@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import command_line
-from catalog.permissions import CLOUDFORMATION, CLUSTER_QUESTIONS
+from catalog.permissions import CLOUDFORMATION, CLUSTER_QUESTIONS, COPY_QUESTIONS
 from plans.boundary import boundary
 from plans.clusters import BroughtClusterPlan
 from plans.deployer import (
@@ -22,6 +22,7 @@ from plans.deployer import (
     team_policies,
 )
 from plans.encryption import key_policy
+from plans.images import parts
 from plans.metrics import MetricsPlan
 from plans.networks import AnyNetworkPlan, BroughtNetworkPlan, has_flow_logs
 from plans.policies import Document
@@ -161,6 +162,7 @@ def policies(plan: EnvironmentPlan | TeamPlan, *, preview: bool = False) -> dict
             key=plan.identity.kms_key_arn,
             private_names=plan.network.endpoints is not None,
             flow_logs=has_flow_logs(plan.network),
+            copies=_copies(plan),
             secrets=_secrets(plan),
         )
     make = preview_policies if preview else deployer_policies
@@ -172,11 +174,19 @@ def _secrets(plan: EnvironmentPlan) -> tuple[str, ...]:
     return plan.job_pods.secrets if plan.job_pods else ()
 
 
+def _copies(plan: EnvironmentPlan) -> tuple[str, ...]:
+    """Where copies of images are: of their repositories, the first part of the name."""
+    names = [parts(each.copy) for each in plan.copies]
+    found = {(one.registry.partition(".")[0], one.repository.partition("/")[0]) for one in names}
+    return tuple(sorted(f"{account}:repository/{start}/*" for account, start in found))
+
+
 def _questions(plan: EnvironmentPlan) -> set[str]:
     """Calls about what the stack is brought."""
     stores = [(plan_kind(store), store) for store in plan.stores.values()]
     of_stores = {ask for kind, store in stores for ask in kind.questions(store)}
-    return of_stores if plan.own_cluster else {*of_stores, *CLUSTER_QUESTIONS}
+    of_cluster = () if plan.own_cluster else CLUSTER_QUESTIONS
+    return {*of_stores, *of_cluster, *(COPY_QUESTIONS if plan.copies else ())}
 
 
 def _brought(plan: EnvironmentPlan) -> BroughtClusterScope | None:

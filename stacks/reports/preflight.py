@@ -26,6 +26,7 @@ from stacks.reports.brought_cluster import brought_cluster_checks
 from stacks.reports.brought_stores import store_checks
 from stacks.reports.brought_vpc import vpc_checks
 from stacks.reports.caller import NotAnswered
+from stacks.reports.copies import copy_checks
 from stacks.reports.encryption import key_checks
 from stacks.reports.public_addresses import public_address_checks
 from stacks.reports.reach import address_errors, asks_address, first_update_errors
@@ -141,6 +142,7 @@ def checks(
         **_release_checks(account, plan),
         **key_checks(account, plan),
         **boundary_checks(account, plan, caller),
+        **copy_checks(account, plan),
         **secret_checks(account, plan, wanted),
         **{
             f"role {role.name}": lambda role=role: role_findings(

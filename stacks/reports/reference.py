@@ -16,7 +16,7 @@ from plans.encryption import KEY_ARN
 from plans.secrets import NAMES, PREFIXES
 from stacks.settings import stores
 from stacks.settings.aws import AwsConfig
-from stacks.settings.environment import MIRROR, REPLACEABLE
+from stacks.settings.environment import CHARTS, MIRROR, REPLACEABLE
 from stacks.settings.reader import json_schema
 
 Schema = dict[str, Any]
@@ -62,6 +62,7 @@ PATTERNS = {
     NAMES: "name or ARN of a secret",
     PREFIXES: "name or ARN of secrets",
     REPLACEABLE: "<section>.<name>",
+    CHARTS: "folder, or oci:// and a beginning of charts",
     MIRROR: "registry of ECR, / and a beginning of repositories",
     r"^cr-[0-9a-f]{8,17}$": "cr-…",
     r"^[0-9A-Za-z][-_0-9A-Za-z]{0,99}$": "name of an EKS cluster",

@@ -181,6 +181,9 @@ class TrainingOperatorConfig:
 
 MIRROR = r"^\d{12}\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com(/[a-z0-9]+([._-][a-z0-9]+)*)+$"
 """A registry of ECR and the beginning of its repositories."""
+CHARTS = r"^(oci://\S+|[^:]+)$"
+"""A folder, or the beginning of charts in a registry."""
+ChartsPlace = Annotated[str, pydantic.Field(pattern=CHARTS)]
 MirrorPrefix = Annotated[str, pydantic.Field(pattern=MIRROR)]
 
 
@@ -189,10 +192,11 @@ class ArtifactsConfig:
     """Where charts and images come from when the public registries cannot be reached, as in an
     isolated VPC."""
 
-    charts: str | None = None
-    """A folder with one unpacked chart for each name (kubeflow-trainer-<version> for the Trainer),
-    or an oci:// prefix. Pulumi reads charts, nodes do not. By default charts come from the public
-    registries of their projects."""
+    charts: ChartsPlace | None = None
+    """A folder with one unpacked chart for each name (kubeflow-trainer-<version> for the Trainer,
+    kueue-<version> for Kueue), or an oci:// prefix. `make mirror CHARTS=1` fills either. Pulumi
+    reads charts, nodes do not. By default charts come from the public registries of their
+    projects."""
     images: MirrorPrefix | None = None
     """A registry of ECR and the beginning of its repositories:
     111122223333.dkr.ecr.ap-northeast-2.amazonaws.com/mirror. Nodes pull every image of the stack

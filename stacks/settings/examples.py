@@ -11,7 +11,7 @@ from frozen import dataclass
 from plans.secrets import KeyArn, SecretName, SecretPrefix
 from stacks.settings.aws import AccountId, PolicyArn, RoleArn
 from stacks.settings.cluster import ClusterName
-from stacks.settings.environment import MIRROR, Replaceable
+from stacks.settings.environment import CHARTS, MIRROR, Replaceable
 from stacks.settings.job import Name
 from stacks.settings.network import SubnetId, VpcId
 from stacks.settings.stores import BackupId, FileSystemId, MaintenanceWindow
@@ -275,6 +275,9 @@ PATTERNS: dict[str, Pattern] = {
         "a section, a dot and a name: storage.scratch, pools.h100, runtimes.torch-distributed",
         _replaceable,
         "storage.scratch",
+    ),
+    CHARTS: Pattern(
+        "a folder, or oci:// and the beginning of charts in a registry", _none, "/mirror/charts"
     ),
     MIRROR: Pattern(
         "a registry of ECR, a slash, and the beginning of its repositories",

@@ -15,13 +15,14 @@ from catalog.permissions import (
     BESIDE,
     CLOUDFORMATION,
     CLUSTER_QUESTIONS,
+    COPY_QUESTIONS,
     HANDLERS,
     OWN_LISTS,
     QUESTIONS,
     READS,
     STORE_QUESTIONS,
 )
-from plans.deployer import BOUNDARY_READS, KEY_READS, SECRET_READS
+from plans.deployer import BOUNDARY_READS, COPY_READS, KEY_READS, SECRET_READS
 from tests.support.recording import CHECKOUT
 
 CFN_LINT = Path(str(importlib.util.find_spec("cfnlint").origin)).parent  # pyright: ignore[reportOptionalMemberAccess]
@@ -75,7 +76,8 @@ def test_a_type_that_the_table_lacks_is_an_error() -> None:
 
 
 def test_the_questions_are_those_that_a_live_check_asks() -> None:
-    """Those about a boundary, a key or a secret are allowed only where the stack names one, and of that one."""
+    """Those about a boundary, copies, a key or a secret are allowed only where the stack names one, and of
+    that one."""
     source = (CHECKOUT / "stacks" / "reports" / "account.py").read_text()
     asked = set(re.findall(r'"([a-z0-9-]+:[A-Z]\w+)"', source)) - {"sts:GetCallerIdentity"}
     of_stores = {ask for asks in STORE_QUESTIONS.values() for ask in asks}
@@ -83,6 +85,8 @@ def test_the_questions_are_those_that_a_live_check_asks() -> None:
     assert asked | {"eks:ListClusters"} == {
         *QUESTIONS,
         *BOUNDARY_READS,
+        *COPY_QUESTIONS,
+        *COPY_READS,
         *KEY_READS,
         *SECRET_READS,
         *of_what_is_brought,

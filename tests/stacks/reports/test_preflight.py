@@ -92,6 +92,8 @@ SOUND: dict[str, Any] = {
     "endpoint_apis": set(),
     "has_role": True,
     "has_policy": True,
+    "has_image": True,
+    "pull_through_rules": [],
     "add_on_builds": [build for each in KUBERNETES.values() for build in each.add_ons.values()],
     "has_ami": True,
     "recommended_ami": "1.35.8-20261101",
@@ -745,7 +747,7 @@ def test_a_role_that_aws_refuses_is_named(ours: Account, monkeypatch: pytest.Mon
 def test_every_question_reads() -> None:
     actions = re.findall(r'"[a-z0-9]+:([A-Z][A-Za-z]+)"', inspect.getsource(Account))
     reads = ("Get", "Describe", "List")
-    assert len(actions) == 37 and all(action.startswith(reads) for action in actions)
+    assert len(actions) == 39 and all(action.startswith(reads) for action in actions)
 
 
 def test_an_account_is_asked_through_botocore(ours: Account) -> None:
