@@ -25,8 +25,9 @@ from pulumi.runtime.sync_await import _sync_await
 
 import command_line
 from policy_pack.account import NOT_THERE, Account, AsksAnAccount, NotThere
+from policy_pack.kinds import CLUSTER
 from policy_pack.resource import Resource, Rule
-from policy_pack.rules import CLUSTER, RULES
+from policy_pack.rules import RULES
 from stacks.planned import EnvironmentPlan, TeamPlan
 from stacks.reports.stack_file import report_on
 from stacks.settings.reader import Reading
@@ -117,7 +118,11 @@ def _shown(
     kind = request.type
     if kind == OF_EKS:
         kind = CLUSTER
-        props = {**props, "vpcConfig": {key: props[key] for key in MADE_OF if key in props}}
+        props = {
+            **props,
+            "vpcConfig": {key: props[key] for key in MADE_OF if key in props},
+            "encryptionConfig": {"provider": {"keyArn": props.get("encryptionConfigKeyArn")}},
+        }
     return Resource(
         type=kind,
         name=request.name,

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import graphlib
-import ipaddress
 import json
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from catalog.ranges import is_internet
 from tests.support.recording import CHECKOUT, Graph, Node
 
-EVERYWHERE = ("0.0.0.0/0", "::/0")
 CALLED = frozenset(
     "Workspace" if name == "JobNamespace" else name
     for path in (CHECKOUT / "components").glob("*.py")
@@ -193,13 +192,13 @@ def rules_are_narrow(graph: Graph) -> Iterator[str]:
     """What lets in: security groups, and ranges of at most a /8. So does the endpoint of a cluster."""
     for rule in graph.of("SecurityGroupIngressRule"):
         for key in ("cidrIpv4", "cidrIpv6"):
-            if (cidr := rule.inputs.get(key)) and _wide(cidr):
+            if (cidr := rule.inputs.get(key)) and is_internet(cidr):
                 yield f"{rule} lets {cidr} in"
     for group in graph.of("SecurityGroup"):
         if group.inputs.get("ingress"):
             yield f"{group} has rules of its own"
     for cluster in graph.of("eks:index:Cluster"):
-        if any(map(_wide, cluster.inputs.get("publicAccessCidrs") or ())):
+        if any(map(is_internet, cluster.inputs.get("publicAccessCidrs") or ())):
             yield f"{cluster} answers everybody"
 
 
@@ -227,10 +226,6 @@ def memory_is_limited(graph: Graph) -> Iterator[str]:
         for container in pod["containers"]:
             if "memory" not in container.get("resources", {}).get("limits", {}):
                 yield f"container {container['name']} of {node} may take all memory of its node"
-
-
-def _wide(cidr: str) -> bool:
-    return cidr in EVERYWHERE or ipaddress.ip_network(cidr).prefixlen < 8
 
 
 OF_EVERY_GRAPH: tuple[Rule, ...] = (
