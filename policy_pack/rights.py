@@ -52,14 +52,18 @@ def _too_much(statement: Props) -> Iterator[str]:
         yield "must not allow whatever is not named (NotAction, NotResource, NotPrincipal)"
     if _is_everybody(statement.get("Principal")) and not statement.get("Condition"):
         yield "must not allow every account of AWS (Principal: *)"
-    if not any(map(_is_everything, as_list(statement.get("Resource")))):
-        return
-    named = [action for action in actions if action not in wild]
-    if patterns := [action for action in named if _is_open_pattern(action)]:
+    if any(map(_is_everything, as_list(statement.get("Resource")))):
+        named = [action for action in actions if action not in wild]
+        yield from _on_everything(named, limited=bool(statement.get("Condition")))
+
+
+def _on_everything(actions: list[str], *, limited: bool) -> Iterator[str]:
+    """What is too much where it is allowed on every resource. `limited`: by a condition."""
+    if patterns := [action for action in actions if _is_open_pattern(action)]:
         # A condition does not help: nobody knows which actions AWS adds to a pattern.
         yield f"must name each action that it allows on every resource; got {', '.join(patterns)}"
-    rest = [action for action in named if action not in patterns and not _reads(action)]
-    if rest and not statement.get("Condition"):
+    rest = [action for action in actions if action not in patterns and not _reads(action)]
+    if rest and not limited:
         yield f"must limit {', '.join(rest)} to resources or by a condition"
 
 
