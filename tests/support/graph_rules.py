@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from catalog.ranges import is_internet
+from policy_pack.taggable import taggable
 from tests.support.recording import CHECKOUT, Graph, Node
 
 CALLED = frozenset(
@@ -228,6 +229,27 @@ def memory_is_limited(graph: Graph) -> Iterator[str]:
                 yield f"container {container['name']} of {node} may take all memory of its node"
 
 
+def _team_of(graph: Graph, node: Node) -> str | None:
+    """The team that a resource is made for: that of the component above it."""
+    above = graph.nodes.get(node.options.parent)
+    while above and above.kind != "trainyard:teams:Team":
+        above = graph.nodes.get(above.options.parent)
+    return above.name.removeprefix("team-") if above else None
+
+
+def tags_say_whose_it_is(graph: Graph) -> Iterator[str]:
+    """Bills, audits and the search for orphans go by tags: project, stack, name, and the team."""
+    for node in graph.nodes.values():
+        if not taggable(node.kind) and node.kind != "eks:index:Cluster":
+            continue
+        tags, team = node.inputs.get("tags") or {}, _team_of(graph, node)
+        for key in ("project", "stack", "name"):
+            if not tags.get(f"trainyard:{key}"):
+                yield f"{node} has no tag trainyard:{key}"
+        if tags.get("trainyard:team") != team:
+            yield f"{node} has the tag trainyard:team {tags.get('trainyard:team')}, and not {team}"
+
+
 OF_EVERY_GRAPH: tuple[Rule, ...] = (
     no_circle,
     destroy_order,
@@ -239,5 +261,6 @@ OF_EVERY_GRAPH: tuple[Rule, ...] = (
     components_are_complete,
     components_are_called_as_their_class,
     memory_is_limited,
+    tags_say_whose_it_is,
 )
 """Those that need nothing but the graph."""
