@@ -359,6 +359,11 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         "storage.corpus.s3.kms_key_arn",
         "must be the ARN of a KMS key",
     ),
+    "a bucket with a key of another region": (
+        [at("storage.corpus", {"s3": {"kms_key_arn": KEY.replace("ap-northeast-2", "eu-west-1")}})],
+        "storage.corpus.s3.kms_key_arn",
+        "must be a key of ap-northeast-2, as the bucket is",
+    ),
     "existing bucket that would be deleted": (
         [at("storage.corpus", {"s3": {"bucket": "our-corpus"}, "data": "delete"})],
         "storage.corpus.data",
@@ -1665,6 +1670,12 @@ SOUND: dict[str, list[Edit]] = {
     ],
     "ordinary words that begin like tokens": [at(f"{JOB}.env", {"NAME": "hf_hub", "KIND": "AKIA"})],
     "tags": [at("tags", {"cost-center": "17"})],
+    "a bucket of another region, with a key of that region": [
+        at(
+            "storage.corpus",
+            {"s3": {"bucket": "theirs", "kms_key_arn": KEY.replace("ap-northeast-2", "eu-west-1")}},
+        )
+    ],
     "tags of every kind of letter": [at("tags", {"팀/team": "ops@example.com: größe=1+2_3-4"})],
 }
 
