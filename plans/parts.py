@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 
 from catalog.storage import Driver
@@ -31,6 +31,13 @@ class Identity:
     """ARN of the policy that limits every role."""
     kms_key_arn: str | None = None
     """ARN of the key that encrypts what the stack stores; None: AWS's own keys."""
+    team: str | None = None
+    """The team of the environment that the resources are made for; None: they are for all."""
+
+    def of_team(self, team: str, tags: Mapping[str, str]) -> Identity:
+        """Of what is made for one team. `tags`: the team's, which count before those of all."""
+        merged = {**dict(self.extra_tags), **tags}
+        return replace(self, team=team, extra_tags=tuple(sorted(merged.items())))
 
     def name(self, logical: str, *forcing: str) -> str:
         """`<stack>-<logical>-<8 hex>`: the same inputs give the same name, so a repeated create
@@ -46,13 +53,14 @@ class Identity:
 
     def tags(self, logical: str, **more: str) -> dict[str, str]:
         """Tags of one object; project, stack and logical name tell an orphan from a stranger's
-        resource."""
+        resource, the team tells who pays."""
         return {
             **dict(self.extra_tags),
             "Name": f"{self.stack}-{logical}",
             "trainyard:project": self.project,
             "trainyard:stack": self.stack,
             "trainyard:name": logical,
+            **({"trainyard:team": self.team} if self.team else {}),
             **more,
         }
 

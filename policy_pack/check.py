@@ -1,8 +1,8 @@
 """`make check POLICY=1`: judge a stack file by the policies, without the engine, a cluster or an
 account.
 
-The program runs as in `pulumi preview`, but an answer of AWS is a name that is made up. What it
-would ask an account for, such as a VPC that is brought, has no such answer: `make preview` judges it.
+The program runs as in `pulumi up`, but an answer of AWS is a name that is made up: of what the stack
+creates here, of what it is brought, such as a VPC, in policy_pack/account.py.
 """
 
 from __future__ import annotations
@@ -24,25 +24,27 @@ from pulumi.runtime.stack import run_in_stack
 from pulumi.runtime.sync_await import _sync_await
 
 import command_line
+from policy_pack.account import NOT_THERE, Account, AsksAnAccount, NotThere
+from policy_pack.kinds import CLUSTER
 from policy_pack.resource import Resource, Rule
-from policy_pack.rules import CLUSTER, RULES
+from policy_pack.rules import RULES
+from stacks.planned import EnvironmentPlan, TeamPlan
+from stacks.reports.stack_file import report_on
+from stacks.settings.reader import Reading
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 CONFIG = CHECKOUT / "policy_pack" / "config.json"
-OF_EKS, PROVIDER, ACCOUNT = "eks:index:Cluster", "pulumi:providers:aws", "000000000000"
-VIOLATED, NO_FILE = 1, 2
+OF_EKS, PROVIDER = "eks:index:Cluster", "pulumi:providers:aws"
+VIOLATED = 1
 MADE_OF = ("endpointPublicAccess", "publicAccessCidrs")
-
-
-class AsksAnAccount(Exception):
-    """The program looks something up that only an account, or another stack, can answer."""
 
 
 class Shown(mocks.MockMonitor):
     """What the engine would show to the policies."""
 
-    def __init__(self) -> None:
-        super().__init__(_Answers())
+    def __init__(self, account: Account) -> None:
+        super().__init__(_Answers(account))
+        self._account = account
         self.shown: list[Resource] = []
         self._tags: dict[str, str] = {}
 
@@ -68,7 +70,7 @@ class Shown(mocks.MockMonitor):
             inner = self.make_urn(urn, CLUSTER, f"{name}-eksCluster")
             state = {
                 "name": name,
-                "arn": f"arn:aws:eks::{ACCOUNT}:cluster/{name}",
+                "arn": f"arn:aws:eks::{self._account.id}:cluster/{name}",
                 "endpoint": "https://cluster",
                 "certificateAuthority": {"data": ""},
             }
@@ -78,23 +80,34 @@ class Shown(mocks.MockMonitor):
         if request.type == "aws:ec2/launchTemplate:LaunchTemplate":
             return {"latestVersion": 1}
         service = request.type.split(":")[1].split("/")[0]
-        return {"arn": f"arn:aws:{service}::{ACCOUNT}:{name}"}
+        return {"arn": f"arn:aws:{service}::{self._account.id}:{name}"}
 
     def ReadResource(self, request: Any) -> resource_pb2.ReadResourceResponse:
-        raise AsksAnAccount(f"{request.type} {request.id}")
+        """What exists and is not the stack's: the policies are not shown it."""
+        answer = struct_pb2.Struct()
+        answer.update(self._account.read(request.type, request.id))
+        urn = self.make_urn(request.parent, request.type, request.name)
+        self.resources[urn] = self.ResourceRegistration(urn, request.id, {})
+        return resource_pb2.ReadResourceResponse(urn=urn, properties=answer)
 
     def register_resource_hook(self, hook: pulumi.ResourceHook) -> None:
         """Hooks are for the engine."""
 
 
 class _Answers(pulumi.runtime.Mocks):
+    def __init__(self, account: Account) -> None:
+        self._account = account
+
     def new_resource(self, args: Any) -> Any:
         raise AssertionError("Shown answers registrations itself")
 
     def call(self, args: Any) -> Any:
         if args.token.startswith("pulumi:"):  # what the engine holds: nothing yet
             return {"outputs": {}}
-        raise AsksAnAccount(args.token)
+        try:
+            return self._account.look_up(args.token, args.args)
+        except NotThere:
+            return {}, [("", NOT_THERE)]
 
 
 def _shown(
@@ -105,7 +118,11 @@ def _shown(
     kind = request.type
     if kind == OF_EKS:
         kind = CLUSTER
-        props = {**props, "vpcConfig": {key: props[key] for key in MADE_OF if key in props}}
+        props = {
+            **props,
+            "vpcConfig": {key: props[key] for key in MADE_OF if key in props},
+            "encryptionConfig": {"provider": {"keyArn": props.get("encryptionConfigKeyArn")}},
+        }
     return Resource(
         type=kind,
         name=request.name,
@@ -117,10 +134,13 @@ def _shown(
     )
 
 
-def resources(stack: str, settings_: Mapping[str, Any]) -> list[Resource]:
-    """What the program registers with these settings. AsksAnAccount."""
-    monitor = Shown()
-    mocks.set_mocks(_Answers(), project="trainyard", stack=stack, monitor=monitor)
+def resources(
+    stack: str, settings_: Mapping[str, Any], plan: EnvironmentPlan | TeamPlan
+) -> list[Resource]:
+    """What the program registers with these settings, whose plan is `plan`. AsksAnAccount."""
+    account = Account(plan)
+    monitor = Shown(account)
+    mocks.set_mocks(_Answers(account), project="trainyard", stack=stack, monitor=monitor)
     engine: Any = settings.SETTINGS
     engine.callbacks = monitor
     texts = {
@@ -172,17 +192,21 @@ def main(arguments: list[str]) -> int:
 
 
 def judge(stack: str, configured: Mapping[str, Any]) -> int:
-    """Print the violations of a stack; the exit status."""
-    file = Path(f"Pulumi.{stack}.yaml")
-    if not file.exists():
-        print(f"{stack}: no stack file ({file}); copy Pulumi.dev.yaml and change it")
-        return NO_FILE
-    values = yaml.safe_load(file.read_text())["config"]
+    """Print the violations of a stack, or the errors of its file; the exit status."""
+
+    def report(_: Reading, plan: EnvironmentPlan | TeamPlan) -> int:
+        return _judged(stack, plan, configured)
+
+    return report_on(stack, report)
+
+
+def _judged(stack: str, plan: EnvironmentPlan | TeamPlan, configured: Mapping[str, Any]) -> int:
+    values = yaml.safe_load(Path(f"Pulumi.{stack}.yaml").read_text())["config"]
     logging.disable(logging.WARNING)  # `make check` has printed the warnings of the program
     try:
-        every = [*violations(resources(stack, values), configured)]
+        every = [*violations(resources(stack, values, plan), configured)]
     except AsksAnAccount as asked:
-        print(f"{stack}: not judged, because the program asks for {asked}; make preview judges it")
+        print(f"{stack}: not judged: policy_pack/account.py does not answer {asked}")
         return VIOLATED
     for rule, mandatory, sentence in every:
         print(

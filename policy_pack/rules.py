@@ -17,99 +17,25 @@ from typing import Any
 from pulumi_policy.proxy import UnknownValueError
 
 from catalog.prices import price
-from policy_pack.resource import Config, Props, Resource, Rule, as_list
+from policy_pack.keys import buckets_own_key, encrypted, own_key
+from policy_pack.kinds import (
+    BUCKET,
+    BUCKET_BLOCK,
+    CLUSTER,
+    EFS,
+    LUSTRE,
+    NODE_CLASS,
+    NODE_POOL,
+    REPOSITORY,
+    TEMPLATE,
+)
+from policy_pack.reached import no_public_ingress, private
+from policy_pack.resource import Config, Resource, Rule, as_list
+from policy_pack.rights import least_privilege
 from policy_pack.taggable import taggable
 
-BUCKET, BUCKET_BLOCK = (
-    "aws:s3/bucket:Bucket",
-    "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock",
-)
-TEMPLATE, EFS = "aws:ec2/launchTemplate:LaunchTemplate", "aws:efs/fileSystem:FileSystem"
-CLUSTER = "aws:eks/cluster:Cluster"
-LUSTRE = "aws:fsx/lustreFileSystem:LustreFileSystem"
-REPOSITORY = "aws:ecr/repository:Repository"
-NODE_CLASS = "kubernetes:karpenter.k8s.aws/v1:EC2NodeClass"
-NODE_POOL = "kubernetes:karpenter.sh/v1:NodePool"
-SERVICE, PUBLISHED = "kubernetes:core/v1:Service", ("LoadBalancer", "NodePort")
-INGRESS = "kubernetes:networking.k8s.io/v1:Ingress"
-RULES_IN = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
-WHOLE_INTERNET = ("0.0.0.0/0", "::/0")
-BLOCKED = ("blockPublicAcls", "blockPublicPolicy", "ignorePublicAcls", "restrictPublicBuckets")
-DOCUMENTS = ("policy", "assumeRolePolicy")
-"""Properties of AWS resources that are IAM documents."""
-BROAD = ("/AdministratorAccess", "/PowerUserAccess", "/IAMFullAccess")
-"""Ends of the ARNs of AWS's own policies that allow nearly everything."""
 INSTANCE_TYPE, ZONE = "node.kubernetes.io/instance-type", "topology.kubernetes.io/zone"
 CAPACITY = "karpenter.sh/capacity-type"
-TRUE = (True, "true")
-"""The AWS provider takes either."""
-
-
-def encrypted(resource: Resource, _: Config) -> Iterator[str]:
-    """Disks of nodes and EFS. FSx, S3, ECR, SNS and the secrets of EKS are always encrypted."""
-    if resource.type == EFS and resource.part("encrypted") is not True:
-        yield "must be encrypted at rest"
-    if resource.type == TEMPLATE:
-        disks = as_list(resource.part("blockDeviceMappings"))
-    elif resource.type == NODE_CLASS:
-        disks = as_list(resource.part("spec", "blockDeviceMappings"))
-    else:
-        return
-    if not disks:
-        yield "must name its disks: what the AMI brings need not be encrypted"
-    for disk in disks:
-        if (disk.get("ebs") or {}).get("encrypted") not in TRUE:
-            yield f"must encrypt the disk {disk.get('deviceName')}"
-
-
-def private(resource: Resource, _: Config) -> Iterator[str]:
-    """No bucket, node, endpoint or Service that strangers reach."""
-    if resource.type == BUCKET_BLOCK:
-        yield from (f"must set {key}" for key in BLOCKED if resource.part(key) is not True)
-    if _has_public_address(resource):
-        yield "must not give a node a public address"
-    if resource.type == SERVICE and resource.part("spec", "type") in PUBLISHED:
-        yield f"must not be a Service of type {resource.part('spec', 'type')}"
-    if resource.type.startswith(INGRESS):
-        yield "must not be an Ingress: it publishes a Service"
-    yield from _open_endpoint(resource)
-
-
-def _has_public_address(resource: Resource) -> bool:
-    if resource.type == TEMPLATE:
-        interfaces = as_list(resource.part("networkInterfaces"))
-        return any(one.get("associatePublicIpAddress") in TRUE for one in interfaces)
-    return resource.type == NODE_CLASS and bool(resource.part("spec", "associatePublicIPAddress"))
-
-
-def _open_endpoint(resource: Resource) -> Iterator[str]:
-    """An API server that the whole internet reaches. The engine shows what pulumi-eks makes, and not
-    what it was told."""
-    access = resource.part("vpcConfig") or {}
-    if resource.type != CLUSTER or not access.get("endpointPublicAccess", True):
-        return
-    ranges = as_list(access.get("publicAccessCidrs"))
-    if not ranges or {*ranges} & {*WHOLE_INTERNET}:
-        yield "must limit the public endpoint of the API server to ranges of your own"
-
-
-def no_public_ingress(resource: Resource, _: Config) -> Iterator[str]:
-    """No rule of a security group that lets the whole internet in."""
-    if resource.type == RULES_IN:
-        sources = [resource.part("cidrIpv4"), resource.part("cidrIpv6")]
-    elif resource.type == "aws:ec2/securityGroup:SecurityGroup":
-        rules = as_list(resource.part("ingress"))
-        sources = [
-            source
-            for rule in rules
-            for key in ("cidrBlocks", "ipv6CidrBlocks")
-            for source in as_list(rule.get(key))
-        ]
-    else:
-        return
-    for source in sources:
-        if source in WHOLE_INTERNET:
-            yield f"must not let {source} in"
 
 
 def metadata_by_token(resource: Resource, _: Config) -> Iterator[str]:
@@ -140,38 +66,6 @@ def tagged(resource: Resource, config: Config) -> Iterator[str]:
     for where, tags in groups.items():
         if missing := [key for key in config["required"] if key not in tags]:
             yield f"must have {', '.join(missing)} among {where}"
-
-
-def least_privilege(resource: Resource, _: Config) -> Iterator[str]:
-    """No statement that allows everything, and none that allows everybody."""
-    if not resource.type.startswith("aws:"):
-        return
-    for field in DOCUMENTS:
-        for statement in resource.statements(field):
-            if statement.get("Effect") == "Allow":
-                yield from _too_much(statement)
-    policy = str(resource.part("policyArn") or "")
-    if resource.type.startswith("aws:iam/") and policy.endswith(BROAD):
-        yield f"must not attach {policy.rpartition('/')[2]}"
-
-
-def _too_much(statement: Props) -> Iterator[str]:
-    actions = as_list(statement.get("Action"))
-    if wild := [action for action in actions if action == "*" or action.endswith(":*")]:
-        yield f"must not allow every action of a service: {', '.join(wild)}"
-    if "NotAction" in statement or "NotResource" in statement:
-        yield "must not allow whatever is not named (NotAction, NotResource)"
-    everybody = statement.get("Principal") in ("*", {"AWS": "*"}, {"AWS": ["*"]})
-    if everybody and not statement.get("Condition"):
-        yield "must not allow every account of AWS (Principal: *)"
-    everything = "*" in as_list(statement.get("Resource"))
-    writes = [action for action in actions if not action.split(":")[-1].startswith(READS)]
-    if everything and writes and not statement.get("Condition"):
-        yield f"must limit {', '.join(writes)} to resources or by a condition"
-
-
-READS = ("Describe", "List", "Get", "BatchGet")
-"""First words of the actions that change nothing."""
 
 
 def allowed_images(resource: Resource, config: Config) -> Iterator[str]:
@@ -272,6 +166,8 @@ def _full_usd(pool: Resource) -> Decimal | None:
     return nodes * max(known) if len(known) == len(prices) else None
 
 
+OWN_KEYS = {"keys": {"type": "array", "items": {"type": "string"}}}
+"""Beginnings of the ARNs of the company's keys."""
 RULES = (
     Rule(
         name="encrypted",
@@ -354,5 +250,19 @@ RULES = (
         fix="lower environment.pools.<name>.max_nodes",
         check=Budget(),
         config={"max_usd_per_hour": {"type": "number", "exclusiveMinimum": 0}},
+    ),
+    Rule(
+        name="own-key",
+        description="What a stack stores is encrypted with a KMS key of the company.",
+        fix="environment.kms_key_arn: the ARN of a key of the company",
+        check=own_key,
+        config=OWN_KEYS,
+    ),
+    Rule(
+        name="buckets-own-key",
+        description="Every bucket names the key of its objects.",
+        fix="environment.kms_key_arn names the key of each bucket that the stack creates",
+        stack_check=buckets_own_key,
+        config=OWN_KEYS,
     ),
 )

@@ -9,7 +9,7 @@ from typing import Any
 from frozen import dataclass
 from plans.access import AccessPlan
 from plans.budget import BudgetPlan
-from plans.clusters import AnyClusterPlan, OwnClusterPlan, own_log_days
+from plans.clusters import AnyClusterPlan, BroughtClusterPlan, OwnClusterPlan, own_log_days
 from plans.dispatch import DispatchPlan
 from plans.gangs import GangsPlan
 from plans.history import HistoryPlan
@@ -32,7 +32,7 @@ from plans.parts import (
 from plans.pod_logs import PodLogsPlan
 from plans.queues import QueuesPlan
 from plans.repair import RepairPlan
-from plans.stores import StorePlan
+from plans.stores import BroughtPlan, StorePlan
 from plans.team_identity import TeamIdentityPlan
 from plans.teams import TeamEntryPlan
 from stacks.derive.capacity import PoolUse
@@ -106,6 +106,15 @@ class EnvironmentPlan:
         """Whether the stack makes groups of CloudWatch Logs."""
         of_aws = own_log_days(self.cluster) is not None or has_flow_logs(self.network)
         return of_aws or self.logs is not None
+
+    @property
+    def brought(self) -> tuple[str, ...]:
+        """Settings that name what exists before the stack: a preview looks it up in the account."""
+        return (
+            *(["environment.network.vpc_id"] if not self.own_network else []),
+            *(["environment.cluster.name"] if isinstance(self.cluster, BroughtClusterPlan) else []),
+            *(store.path for store in self.stores.values() if isinstance(store, BroughtPlan)),
+        )
 
     @property
     def own_cluster(self) -> bool:

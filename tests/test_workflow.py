@@ -49,3 +49,15 @@ def test_what_needs_credentials_runs_only_where_there_is_a_role() -> None:
     of_pulumi = [step for step in STEPS if "pulumi preview" in step.get("run", "")]
     of_aws = [step for step in STEPS if "configure-aws" in step.get("uses", "")]
     assert {step["if"] for step in of_pulumi + of_aws} == {"vars.PREVIEW_ROLE_ARN"}
+
+
+def test_every_stack_is_judged_and_only_those_are_previewed_that_an_empty_account_can_show() -> (
+    None
+):
+    steps = [step["run"] for step in JOBS["stacks"]["steps"] if "run" in step]
+    [judges] = [run for run in steps if "make check" in run]
+    assert "for file in Pulumi.*.yaml" in judges and "make check POLICY=1" in judges
+    [previews] = [run for run in steps if "make preview" in run]
+    # A command in the head of a loop may fail, and bash goes on with an empty list.
+    assert previews.startswith("stacks=$(.venv/bin/python -m stacks.reports.previewable)\n")
+    assert "for stack in $stacks" in previews and "Pulumi." not in previews

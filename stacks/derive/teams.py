@@ -72,23 +72,35 @@ def team_entry_plans(
     """What the environment makes for each team that it lists. `promised`: its contract."""
     kept = kept_nodes(wanted)
     return {
-        name: TeamEntryPlan(
-            identity=me,
-            name=name,
-            workspace=_workspace(name, entry, wanted, me.region),
-            directories=_directories(me, name, entry, wanted),
-            pods=_identity(me, name, entry, wanted),
-            max_jobs=entry.max_jobs,
-            job_kinds=_job_kinds(wanted),
-            max_pods=entry.max_pods,
-            entrants=_entrants(name, entry),
-            parameter=parameter_name(me.stack, name),
-            contract=team_contract(promised, name, entry, wanted),
-            queue=team_queue_plan(name, wanted, kept),
-            pushes=bool(wanted.metrics and wanted.metrics.push_gateway),
-        )
+        name: _entry_plan(me.of_team(name, entry.tags), name, entry, wanted, promised, kept)
         for name, entry in wanted.teams.items()
     }
+
+
+def _entry_plan(
+    me: Identity,
+    name: str,
+    entry: TeamEntryConfig,
+    wanted: EnvironmentConfig,
+    promised: Mapping[str, Any],
+    kept: Mapping[str, int],
+) -> TeamEntryPlan:
+    """`me`: whose resources those of the team are. `kept`: nodes that teams are guaranteed."""
+    return TeamEntryPlan(
+        identity=me,
+        name=name,
+        workspace=_workspace(name, entry, wanted, me.region),
+        directories=_directories(me, name, entry, wanted),
+        pods=_identity(me, name, entry, wanted),
+        max_jobs=entry.max_jobs,
+        job_kinds=_job_kinds(wanted),
+        max_pods=entry.max_pods,
+        entrants=_entrants(name, entry),
+        parameter=parameter_name(me.stack, name),
+        contract=team_contract(promised, name, entry, wanted),
+        queue=team_queue_plan(name, wanted, kept),
+        pushes=bool(wanted.metrics and wanted.metrics.push_gateway),
+    )
 
 
 def team_contract(

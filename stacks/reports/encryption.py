@@ -11,9 +11,10 @@ import command_line
 from plans.encryption import key_policy
 from plans.metrics import MetricsPlan
 from plans.policies import Document, account_of
+from plans.s3 import S3Plan
 from stacks.planned import EnvironmentPlan, TeamPlan
 from stacks.reports.account import Account
-from stacks.settings.problems import InputError
+from stacks.settings.problems import InputError, InputWarning
 from stacks.stores.kinds import plan_kind
 
 PATH = "environment.kms_key_arn"
@@ -56,6 +57,26 @@ def key_errors(
             got=f"{key}, {kind[0]} for {kind[1]}",
             fix="write the ARN of a key of KeySpec SYMMETRIC_DEFAULT, KeyUsage ENCRYPT_DECRYPT",
         )
+
+
+def bucket_key_warnings(plan: EnvironmentPlan, caller: str) -> Iterator[InputWarning]:
+    """Keys of buckets that another account owns. The stack's roles may use them, and only the policy of
+    such a key can let a role of this account do so (KMS developer guide,
+    key-policy-modifying-external-accounts)."""
+    account = account_of(caller)
+    for name, store in plan.stores.items():
+        if not isinstance(store, S3Plan):
+            continue
+        key = store.kms_key_arn
+        if key and account_of(key) != account:
+            calls = f"kms:Decrypt{' and kms:GenerateDataKey' if store.writable else ''}"
+            yield InputWarning(
+                path=f"environment.storage.{name}.s3.kms_key_arn",
+                text=(
+                    f"{key} belongs to account {account_of(key)}: have its owner allow {account}"
+                    f" {calls} in the policy of the key, or pods cannot use the bucket"
+                ),
+            )
 
 
 def policy_errors(plan: EnvironmentPlan, key: str, policy: str) -> Iterator[InputError]:

@@ -27,7 +27,7 @@ from stacks.reports.brought_stores import store_checks
 from stacks.reports.brought_vpc import vpc_checks
 from stacks.reports.caller import NotAnswered
 from stacks.reports.copies import copy_checks
-from stacks.reports.encryption import key_checks
+from stacks.reports.encryption import bucket_key_warnings, key_checks
 from stacks.reports.public_addresses import public_address_checks
 from stacks.reports.reach import address_errors, asks_address, first_update_errors
 from stacks.reports.releases import add_ons, ami_errors, amis, build_errors
@@ -141,6 +141,7 @@ def checks(
         **_reservation_checks(account, plan, wanted),
         **_release_checks(account, plan),
         **key_checks(account, plan),
+        "keys of buckets": lambda: bucket_key_warnings(plan, caller),
         **boundary_checks(account, plan, caller),
         **copy_checks(account, plan),
         **secret_checks(account, plan, wanted),

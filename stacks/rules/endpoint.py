@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from catalog.ranges import is_internet
 from stacks.rules.network import RFC_1918, is_range, within, without_host_bits
 from stacks.settings.cluster import ClusterConfig
 from stacks.settings.problems import REMOVE, InputError, InputWarning
@@ -25,6 +26,9 @@ DOCUMENTATION = tuple(
     map(ipaddress.IPv4Network, ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24"))
 )
 """Addresses of examples (RFC 5737)."""
+MOST_RANGES = 40
+"""Public endpoint access CIDR ranges of a cluster, a quota that AWS does not raise (EKS user guide,
+service-quotas)."""
 OWN_ADDRESS = "the address that `curl https://checkip.amazonaws.com` prints, with /32"
 WAYS = ("tunnel_port", "proxy_url", "inside_vpc")
 
@@ -53,6 +57,13 @@ def _ranges(cluster: ClusterConfig) -> Iterator[InputError]:
             got="nothing",
             fix=f"write {OWN_ADDRESS}, such as [{EXAMPLE}]",
             write=[EXAMPLE],
+        )
+    if len(listed) > MOST_RANGES:
+        yield InputError(
+            path=CIDRS,
+            must=f"list at most {MOST_RANGES} ranges: EKS takes no more",
+            got=str(len(listed)),
+            fix="write wider ranges, such as that of your VPN; or endpoint: private with a way in",
         )
     for cidr in listed:
         if not is_range(cidr):
@@ -123,6 +134,14 @@ def _proxy(url: str) -> Iterator[InputError]:
     )
 
 
+def _who(wide: Sequence[str]) -> str:
+    """Who has an address in ranges that are wider than any organization's."""
+    together = ipaddress.collapse_addresses(map(ipaddress.IPv4Network, wide))
+    if any(network.prefixlen == 0 for network in together):
+        return "everybody on the internet"
+    return f"everybody on the internet with an address in {', '.join(wide)}"
+
+
 def endpoint_warnings(cluster: ClusterConfig) -> Iterator[InputWarning]:
     """What works but should be known."""
     if cluster.name is not None:
@@ -144,12 +163,13 @@ def endpoint_warnings(cluster: ClusterConfig) -> Iterator[InputWarning]:
             ),
         )
         return
-    if "0.0.0.0/0" in cluster.public_access_cidrs:
+    ranges = [cidr for cidr in cluster.public_access_cidrs if is_range(cidr)]
+    if wide := [cidr for cidr in ranges if is_internet(cidr)]:
         yield InputWarning(
             path=CIDRS,
             text=(
-                "everybody on the internet can reach the API server, though not without credentials;"
-                " list only your own addresses"
+                f"{_who(wide)} can reach the API server, though not without credentials; list only"
+                " your own addresses"
             ),
         )
     for cidr in cluster.public_access_cidrs:

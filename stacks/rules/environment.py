@@ -9,6 +9,7 @@ tests/support/cases/environment.py.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping
 from datetime import date, datetime
 
@@ -46,6 +47,7 @@ from stacks.settings.environment import (
 )
 from stacks.settings.job import JobConfig
 from stacks.settings.problems import REMOVE, InputError, InputWarning
+from stacks.settings.yaml_file import as_yaml
 from stacks.stores.kind import Surroundings
 
 SYSTEM_NAMESPACES = (
@@ -67,6 +69,8 @@ RESERVED_TAG_KEYS = re.compile(
     r"aws:|trainyard:|karpenter\.(sh|k8s\.aws)/|eks:|kubernetes\.io/cluster|Name$", re.IGNORECASE
 )
 """Keys that AWS, Karpenter (its EC2NodeClass refuses them) or this program sets."""
+TAG_SIGNS = "_.:/=+-@"
+"""What a tag has beside letters, digits and spaces."""
 TAGS = 40
 """AWS takes 50 a resource; the rest are ours and Karpenter's."""
 
@@ -220,6 +224,7 @@ def tag_errors(path: str, tags: Mapping[str, str]) -> Iterator[InputError]:
                 fix="delete it, or use a key of your own, such as team or cost-center",
                 write=REMOVE,
             )
+        yield from _tag_characters(f"{path}.{key}", key, value)
         if not 1 <= len(key) <= 128 or len(value) > 256:
             yield InputError(
                 path=f"{path}.{key[:20]}",
@@ -234,3 +239,27 @@ def tag_errors(path: str, tags: Mapping[str, str]) -> Iterator[InputError]:
             got=str(len(tags)),
             fix=f"delete {len(tags) - TAGS} of them",
         )
+
+
+def _tag_characters(path: str, key: str, value: str) -> Iterator[InputError]:
+    """IAM, FSx, EFS, SSM, CloudWatch Logs and Managed Prometheus take these characters only (TagKey and
+    TagValue in the models of botocore); EC2 takes any, so the first refusal comes late in an update."""
+    for what, text in (("key", key), ("value", value)):
+        if (allowed := _allowed(text)) != text:
+            renamed = f"name it {as_yaml(allowed)}" if allowed else "rename it"
+            yield InputError(
+                path=path,
+                must=f"have a {what} of letters, digits, spaces and {TAG_SIGNS}: IAM, FSx and EFS"
+                " take nothing else",
+                got=text,
+                fix=(
+                    f"write {as_yaml(allowed)}" if what == "value" else f"delete it, or {renamed}"
+                ),
+                write=allowed if what == "value" else REMOVE,
+            )
+
+
+def _allowed(text: str) -> str:
+    """A tag without the characters that AWS refuses: a hyphen inside a word, nothing elsewhere."""
+    kept = (c if c in TAG_SIGNS or unicodedata.category(c)[0] in "LZN" else "\0" for c in text)
+    return re.sub(r"\0+", "", re.sub(r"(?<=[^\s\0])\0+(?=[^\s\0])", "-", "".join(kept)))

@@ -16,7 +16,7 @@ from plans.parts import JobPlan
 from plans.teams import PARAMETER_BYTES, TeamEntryPlan
 from stacks.derive.capacity import TYPES
 from stacks.derive.teams import Share, principals
-from stacks.rules.environment import SYSTEM_NAMESPACES
+from stacks.rules.environment import SYSTEM_NAMESPACES, TAGS, tag_errors
 from stacks.rules.queues import outside_errors, queue_errors, queued_job_errors
 from stacks.rules.team_stores import past_the_wall_errors, read_only_errors, wall_warnings
 from stacks.rules.workers import dispatched_job_errors, nodes_of_workers
@@ -41,6 +41,23 @@ def entry_errors(wanted: EnvironmentConfig, access: AccessPlan) -> Iterator[Inpu
         yield from _unknown(f"{at}.stores", entry.stores or (), "storage", wanted.storage)
         priorities = entry.allowed_priorities
         yield from _unknown(f"{at}.allowed_priorities", priorities, "priorities", wanted.priorities)
+        yield from _tags(f"{at}.tags", entry, wanted, access)
+
+
+def _tags(
+    path: str, entry: TeamEntryConfig, wanted: EnvironmentConfig, access: AccessPlan
+) -> Iterator[InputError]:
+    """Tags of a team by themselves, and beside those of all."""
+    yield from tag_errors(path, entry.tags)
+    of_all = {**dict(access.default_tags), **wanted.tags}
+    together = len({**of_all, **entry.tags})
+    if max(len(of_all), len(entry.tags)) <= TAGS < together:
+        yield InputError(
+            path=path,
+            must=f"have at most {TAGS} tags together with environment.tags and aws:defaultTags",
+            got=str(together),
+            fix=f"delete {together - TAGS} of them",
+        )
 
 
 def _unknown(

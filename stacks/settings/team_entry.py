@@ -83,6 +83,11 @@ class TeamEntryConfig:
     names, each with a slash at its end: vision/. With this setting the pods get an IAM role of their
     own, as with `s3_reads`. By default they can read none."""
 
+    tags: dict[str, str] = field(default_factory=dict)
+    """Tags for what the environment creates in AWS for this team, such as a cost center. They count
+    before `environment.tags`. This program adds `trainyard:team`. The team's nodes are not among it:
+    all teams share them."""
+
     def namespace_of(self, name: str) -> str:
         """The team's namespace. `name`: of the entry."""
         return self.namespace or f"team-{name}"

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from catalog.storage import Driver
-from plans.encryption import KEY_ARN
+from plans.encryption import KEY_ARN, region_of
 from plans.parts import Identity
 from plans.s3 import S3Plan
 from stacks.settings.environment import EnvironmentConfig
@@ -130,6 +130,8 @@ class S3(StoreKind[S3Config, S3Plan]):
                 got=settings.kms_key_arn or "nothing",
                 fix="write one such as arn:aws:kms:<region>:<account>:key/<id>",
             )
+        elif settings.bucket is None and settings.kms_key_arn is not None:
+            yield from _own_key_errors(f"{path}.kms_key_arn", settings.kms_key_arn, around.region)
 
         yield from _aging_errors(path, settings)
 
@@ -193,6 +195,18 @@ class S3(StoreKind[S3Config, S3Plan]):
 
     def usage_costs(self, name: str, plan: S3Plan) -> Iterator[UsageCost]:
         yield UsageCost(what=f"S3 {name}, without requests", service="s3", sku="standard")
+
+
+def _own_key_errors(path: str, key: str, region: str) -> Iterator[InputError]:
+    """The key of a bucket that the stack makes. One that exists may be in another region, with a key of
+    that region (S3 user guide, UsingKMSEncryption)."""
+    if region_of(key) != region:
+        yield InputError(
+            path=path,
+            must=f"be a key of {region}, as the bucket is: S3 encrypts with none of another region",
+            got=key,
+            fix=f"write a key of {region}: aws kms list-keys --region {region}",
+        )
 
 
 def _aging_errors(path: str, settings: S3Config) -> Iterator[InputError]:

@@ -62,6 +62,34 @@ def test_a_team_is_its_own_resources_and_changes_no_other(with_teams: Graph, dev
     contract."""
 
 
+def test_what_is_made_for_a_team_in_aws_carries_its_name_and_its_tags() -> None:
+    graph = environment(
+        at("tags", {"cost-center": "1", "owner": "all"}),
+        at("teams.vision.tags", {"cost-center": "4711"}),
+        at("teams.vision.s3_reads", ["s3://results/vision/"]),
+        at("teams.vision.stores", ["home"]),
+        at("storage.home.teams", "apart"),
+    )
+    tagged = {
+        label: node.inputs["tags"]
+        for label, node in of_team(graph, "vision").items()
+        if node.kind.startswith("aws:") and "tags" in node.inputs
+    }
+    assert {label.split()[0].rpartition(":")[2] for label in tagged} == {
+        "AccessEntry",
+        "AccessPoint",
+        "Parameter",
+        "PodIdentityAssociation",
+        "Role",
+    }
+    for label, tags in tagged.items():
+        own = (tags["trainyard:team"], tags["cost-center"], tags["owner"])
+        assert own == ("vision", "4711", "all"), label
+    others = graph["Parameter team-nlp"].inputs["tags"]
+    assert (others["trainyard:team"], others["cost-center"]) == ("nlp", "1")
+    assert "trainyard:team" not in graph["Vpc network"].inputs["tags"]
+
+
 def test_a_role_that_nobody_has_is_not_bound(with_teams: Graph) -> None:
     """Of a team with everybody, all three are; of one with a deployer only, the one."""
     everybody = {"members": [f"{ROLE}/m"], "viewers": [f"{ROLE}/v"]}

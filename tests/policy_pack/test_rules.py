@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
+from policy_pack.kinds import CLUSTER
 from policy_pack.resource import Resource
-from policy_pack.rules import CLUSTER, RULES, Budget
+from policy_pack.rules import OWN_KEYS, RULES, Budget
 from policy_pack.taggable import source_of, taggable
 from tests.support.grammar import begins_with_a_verb
 from tests.support.recording import CHECKOUT, Graph, Node
-from tests.support.stacks import recorded
+from tests.support.stacks import KEY, recorded
 
 CONFIG = {
     "required": ["trainyard:project", "trainyard:stack"],
@@ -29,11 +30,13 @@ CONFIG = {
         "nvcr.io/nvidia/",
     ],
     "max_usd_per_hour": 301,
+    "keys": ["arn:aws:kms:*:123456789012:key/"],
 }
 BY_NAME = {rule.name: rule for rule in RULES}
 TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
 NODE_CLASS = "kubernetes:karpenter.k8s.aws/v1:EC2NodeClass"
 ROLE_POLICY = "aws:iam/rolePolicy:RolePolicy"
+ROLE = "aws:iam/role:Role"
 INGRESS = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
 BLOCK = "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock"
 Edit = Callable[[dict[str, Any]], object]
@@ -57,7 +60,8 @@ def resources(graph: Graph) -> list[Resource]:
 def _made_by_eks(node: Node) -> dict[str, Any]:
     access = {key: node.inputs[key] for key in ("endpointPublicAccess", "publicAccessCidrs")}
     kept = {key: node.inputs[key] for key in ("enabledClusterLogTypes", "tags")}
-    return {**deepcopy(kept), "vpcConfig": deepcopy(access)}
+    key = {"provider": {"keyArn": node.inputs.get("encryptionConfigKeyArn")}}
+    return {**deepcopy(kept), "vpcConfig": deepcopy(access), "encryptionConfig": key}
 
 
 def violations(name: str, of: list[Resource], **config: Any) -> Iterator[str]:
@@ -110,12 +114,19 @@ PLANTED: list[tuple[str, str, Edit, str]] = [
     ("private", CLUSTER, put("vpcConfig", "publicAccessCidrs", value=["0.0.0.0/0"]),
      "must limit the public endpoint"),
     ("private", CLUSTER, gone("vpcConfig", "publicAccessCidrs"), "must limit the public endpoint"),
+    ("private", CLUSTER, put("vpcConfig", "publicAccessCidrs", value=["0.0.0.0/1", "128.0.0.0/1"]),
+     "must limit the public endpoint"),
+    ("private", "aws:ec2/subnet:Subnet", put("mapPublicIpOnLaunch", value=True),
+     "must not give public addresses"),
     ("private", "kubernetes:core/v1:Service", put("spec", "type", value="LoadBalancer"),
      "must not be a Service of type LoadBalancer"),
     ("no-public-ingress", INGRESS, put("cidrIpv4", value="0.0.0.0/0"), "must not let 0.0.0.0/0 in"),
     ("no-public-ingress", INGRESS, put("cidrIpv6", value="::/0"), "must not let ::/0 in"),
     ("no-public-ingress", "aws:ec2/securityGroup:SecurityGroup",
      put("ingress", value=[{"cidrBlocks": ["0.0.0.0/0"]}]), "must not let 0.0.0.0/0 in"),
+    ("no-public-ingress", INGRESS, put("cidrIpv4", value="0.0.0.0/1"), "must not let 0.0.0.0/1 in"),
+    ("no-public-ingress", "aws:ec2/securityGroup:SecurityGroup",
+     put("ingress", value=[{"ipv6CidrBlocks": ["2000::/3"]}]), "must not let 2000::/3 in"),
     ("metadata-by-token", TEMPLATE, put("metadataOptions", "httpTokens", value="optional"),
      "must require a token"),
     ("metadata-by-token", NODE_CLASS, put("spec", "metadataOptions", "httpPutResponseHopLimit", value=2),
@@ -133,6 +144,23 @@ PLANTED: list[tuple[str, str, Edit, str]] = [
     ("least-privilege", "aws:iam/rolePolicyAttachment:RolePolicyAttachment",
      put("policyArn", value="arn:aws:iam::aws:policy/AdministratorAccess"),
      "must not attach AdministratorAccess"),
+    ("least-privilege", ROLE_POLICY, policy_of(ALLOW(Action="iam:*Role*", Resource="*", Condition={"a": {}})),
+     "must name each action that it allows on every resource; got iam:*Role*"),
+    ("least-privilege", ROLE_POLICY, policy_of(ALLOW(Action="iam:PassRole", Resource="arn:aws:iam::*:role/*")),
+     "must limit iam:PassRole"),
+    ("least-privilege", ROLE_POLICY, policy_of(ALLOW(Action="secretsmanager:GetSecretValue", Resource="*")),
+     "must limit secretsmanager:GetSecretValue"),
+    ("least-privilege", ROLE_POLICY, policy_of(ALLOW(Action="ssm:Get*", Resource="*")), "got ssm:Get*"),
+    ("least-privilege", ROLE_POLICY, policy_of(ALLOW(Action="s3:**")), "must not allow every action"),
+    ("least-privilege", "aws:sqs/queuePolicy:QueuePolicy",
+     policy_of(ALLOW(Principal={"AWS": ["*", "123456789012"]})), "must not allow every account"),
+    ("least-privilege", ROLE, put("managedPolicyArns", value=["arn:aws:iam::aws:policy/IAMFullAccess"]),
+     "must not attach IAMFullAccess"),
+    ("least-privilege", "aws:iam/rolePolicyAttachment:RolePolicyAttachment",
+     put("policyArn", value="arn:aws:iam::aws:policy/PowerUserAccess"), "must not attach PowerUserAccess"),
+    ("least-privilege", ROLE,
+     put("inlinePolicies", value=[{"name": "all", "policy": json.dumps({"Statement": ALLOW(Action="*")})}]),
+     "must not allow every action"),
     ("audited", CLUSTER, put("enabledClusterLogTypes", value=["audit"]), "the log authenticator"),
     ("scanned", "aws:ecr/repository:Repository", gone("imageScanningConfiguration"), "must scan images"),
     ("images-from-allowed-registries", "kubernetes:apps/v1:DaemonSet",
@@ -148,6 +176,96 @@ PLANTED: list[tuple[str, str, Edit, str]] = [
 ]  # fmt: skip
 
 
+PUBLIC = {"type": "ingress", "cidrBlocks": ["10.0.0.0/8", "0.0.0.0/0"]}
+DISK = {"encrypted": True, "kmsKeyId": KEY}
+STRANGERS: list[tuple[str, str, dict[str, Any], dict[str, Any], str]] = [
+    ("no-public-ingress", "aws:ec2/securityGroupRule:SecurityGroupRule", PUBLIC | {"type": "egress"},
+     PUBLIC, "must not let 0.0.0.0/0 in"),
+    ("no-public-ingress", "aws:ec2/defaultSecurityGroup:DefaultSecurityGroup", {},
+     {"ingress": [{"cidrBlocks": ["0.0.0.0/0"]}]}, "must not let 0.0.0.0/0 in"),
+    ("private", "aws:ec2/instance:Instance", {"associatePublicIpAddress": False},
+     {"associatePublicIpAddress": True}, "must not give a node a public address"),
+    ("private", "aws:ec2/eip:Eip", {"domain": "vpc"}, {"domain": "vpc", "instance": "i-1"},
+     "must not give a node a public address"),
+    ("private", "aws:ec2/eipAssociation:EipAssociation", {"allocationId": "e"},
+     {"allocationId": "e", "networkInterfaceId": "eni-1"}, "must not give a node a public address"),
+    ("private", "aws:ec2/defaultSubnet:DefaultSubnet", {"mapPublicIpOnLaunch": False}, {},
+     "must not give public addresses"),
+    ("encrypted", "aws:ebs/volume:Volume", {"encrypted": True}, {}, "must be encrypted at rest"),
+    ("encrypted", "aws:ec2/instance:Instance", {"rootBlockDevice": DISK}, {}, "must name its disks"),
+    ("encrypted", "aws:ec2/instance:Instance", {"rootBlockDevice": DISK},
+     {"rootBlockDevice": {"volumeSize": 9}}, "must encrypt the disk that it boots from"),
+    ("encrypted", "aws:ec2/instance:Instance", {"rootBlockDevice": DISK},
+     {"rootBlockDevice": DISK, "ebsBlockDevices": [{"deviceName": "/dev/sdb"}]},
+     "must encrypt the disk /dev/sdb"),
+    ("least-privilege", "aws:iam/userPolicyAttachment:UserPolicyAttachment",
+     {"policyArn": "arn:aws:iam::aws:policy/ReadOnlyAccess"},
+     {"policyArn": "arn:aws:iam::aws:policy/AdministratorAccess"}, "must not attach AdministratorAccess"),
+    ("own-key", "aws:ebs/volume:Volume", DISK, {"encrypted": True}, "got a key of AWS"),
+    ("own-key", "aws:ec2/instance:Instance", {"rootBlockDevice": DISK},
+     {"rootBlockDevice": {"encrypted": True}}, "must encrypt the disk that it boots from"),
+    ("own-key", "aws:ecr/repository:Repository", {"encryptionConfigurations": [{"kmsKey": KEY}]}, {},
+     "must encrypt its images"),
+    ("own-key", "aws:secretsmanager/secret:Secret", {"kmsKeyId": KEY}, {"kmsKeyId": "alias/theirs"},
+     "got alias/theirs"),
+]  # fmt: skip
+"""(policy, type that this program does not make, its properties as they may be, as they may not be)."""
+
+
+@pytest.mark.parametrize(("name", "kind", "sound", "wrong", "said"), STRANGERS)
+def test_a_violation_of_a_resource_that_somebody_adds_is_found(
+    name: str, kind: str, sound: dict[str, Any], wrong: dict[str, Any], said: str
+) -> None:
+    assert source_of(kind), "the SDK has no such type"
+    added = Resource(type=kind, name="added", urn="added", props=sound)
+    assert not [*violations(name, [added])]
+    assert any(said in must for must in violations(name, [replace(added, props=wrong)]))
+
+
+PASSED: list[dict[str, Any]] = [
+    ALLOW(Action=["ec2:Describe*", "iam:ListRoles"], Resource="*"),
+    ALLOW(Action="s3:GetObject*", Resource="arn:aws:s3:::sets/*"),
+    ALLOW(Action="iam:PassRole", Resource="arn:aws:iam::123456789012:role/*"),
+    ALLOW(Action="ec2:CreateTags", Resource="*", Condition={"StringEquals": {}}),
+]
+
+
+@pytest.mark.parametrize("statement", PASSED)
+def test_a_statement_that_is_narrow_passes(statement: dict[str, Any]) -> None:
+    props = {"policy": json.dumps({"Statement": statement})}
+    assert not [
+        *violations("least-privilege", [Resource(type=ROLE_POLICY, name="", urn="", props=props)])
+    ]
+
+
+OWN_KEY = (
+    "aws:efs/fileSystem:FileSystem",
+    "aws:fsx/lustreFileSystem:LustreFileSystem",
+    "aws:cloudwatch/logGroup:LogGroup",
+    "aws:sqs/queue:Queue",
+    "aws:sns/topic:Topic",
+    "aws:amp/workspace:Workspace",
+    CLUSTER,
+    TEMPLATE,
+    NODE_CLASS,
+)
+
+
+def test_a_stack_with_a_key_of_the_company_encrypts_everything_with_it() -> None:
+    with_key = resources(recorded("a key of the company and logs"))
+    assert {*OWN_KEY} <= {each.type for each in with_key}
+    assert [*violations("own-key", with_key)] == []
+    without = [*violations("own-key", with_key, keys=["arn:aws:kms:*:999999999999:"])]
+    assert len(without) >= len(OWN_KEY)
+
+
+def test_a_bucket_that_names_no_key_is_found(stacks: dict[str, list[Resource]]) -> None:
+    assert not [*violations("buckets-own-key", stacks["most"])]
+    kind = "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration"
+    nameless = [each for each in stacks["most"] if each.type != kind]
+    assert "must have a BucketServerSide" in next(violations("buckets-own-key", nameless))
+
+
 @pytest.fixture(scope="module")
 def stacks(dev: Graph, most: Graph, team: Graph) -> dict[str, list[Resource]]:
     graphs = {
@@ -159,7 +277,9 @@ def stacks(dev: Graph, most: Graph, team: Graph) -> dict[str, list[Resource]]:
     return {name: resources(graph) for name, graph in graphs.items()}
 
 
-@pytest.mark.parametrize("name", [rule.name for rule in RULES if not rule.advisory])
+@pytest.mark.parametrize(
+    "name", [rule.name for rule in RULES if not rule.advisory and rule.config is not OWN_KEYS]
+)
 def test_no_stack_of_this_program_violates_a_policy(
     name: str, stacks: dict[str, list[Resource]]
 ) -> None:
@@ -179,8 +299,9 @@ def test_a_planted_violation_is_found(
 
 
 def test_every_policy_has_a_planted_violation() -> None:
-    elsewhere = {"buckets-blocked", "stores-protected"}
-    assert {name for name, *_ in PLANTED} | elsewhere == set(BY_NAME)
+    elsewhere = {"buckets-blocked", "stores-protected", "buckets-own-key"}
+    planted = {name for name, *_ in (*PLANTED, *STRANGERS)}
+    assert planted | elsewhere == set(BY_NAME)
 
 
 def test_the_configuration_of_the_checkout_names_policies_and_what_they_configure() -> None:

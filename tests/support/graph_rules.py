@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import graphlib
-import ipaddress
 import json
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from catalog.ranges import is_internet
+from policy_pack.taggable import taggable
 from tests.support.recording import CHECKOUT, Graph, Node
 
-EVERYWHERE = ("0.0.0.0/0", "::/0")
 CALLED = frozenset(
     "Workspace" if name == "JobNamespace" else name
     for path in (CHECKOUT / "components").glob("*.py")
@@ -193,13 +193,13 @@ def rules_are_narrow(graph: Graph) -> Iterator[str]:
     """What lets in: security groups, and ranges of at most a /8. So does the endpoint of a cluster."""
     for rule in graph.of("SecurityGroupIngressRule"):
         for key in ("cidrIpv4", "cidrIpv6"):
-            if (cidr := rule.inputs.get(key)) and _wide(cidr):
+            if (cidr := rule.inputs.get(key)) and is_internet(cidr):
                 yield f"{rule} lets {cidr} in"
     for group in graph.of("SecurityGroup"):
         if group.inputs.get("ingress"):
             yield f"{group} has rules of its own"
     for cluster in graph.of("eks:index:Cluster"):
-        if any(map(_wide, cluster.inputs.get("publicAccessCidrs") or ())):
+        if any(map(is_internet, cluster.inputs.get("publicAccessCidrs") or ())):
             yield f"{cluster} answers everybody"
 
 
@@ -229,8 +229,25 @@ def memory_is_limited(graph: Graph) -> Iterator[str]:
                 yield f"container {container['name']} of {node} may take all memory of its node"
 
 
-def _wide(cidr: str) -> bool:
-    return cidr in EVERYWHERE or ipaddress.ip_network(cidr).prefixlen < 8
+def _team_of(graph: Graph, node: Node) -> str | None:
+    """The team that a resource is made for: that of the component above it."""
+    above = graph.nodes.get(node.options.parent)
+    while above and above.kind != "trainyard:teams:Team":
+        above = graph.nodes.get(above.options.parent)
+    return above.name.removeprefix("team-") if above else None
+
+
+def tags_say_whose_it_is(graph: Graph) -> Iterator[str]:
+    """Bills, audits and the search for orphans go by tags: project, stack, name, and the team."""
+    for node in graph.nodes.values():
+        if not taggable(node.kind) and node.kind != "eks:index:Cluster":
+            continue
+        tags, team = node.inputs.get("tags") or {}, _team_of(graph, node)
+        for key in ("project", "stack", "name"):
+            if not tags.get(f"trainyard:{key}"):
+                yield f"{node} has no tag trainyard:{key}"
+        if tags.get("trainyard:team") != team:
+            yield f"{node} has the tag trainyard:team {tags.get('trainyard:team')}, and not {team}"
 
 
 OF_EVERY_GRAPH: tuple[Rule, ...] = (
@@ -244,5 +261,6 @@ OF_EVERY_GRAPH: tuple[Rule, ...] = (
     components_are_complete,
     components_are_called_as_their_class,
     memory_is_limited,
+    tags_say_whose_it_is,
 )
 """Those that need nothing but the graph."""

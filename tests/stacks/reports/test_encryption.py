@@ -9,7 +9,12 @@ import pytest
 
 from plans.encryption import key_policy
 from stacks.reports import policy as report
-from stacks.reports.encryption import key_checks, key_errors, policy_errors
+from stacks.reports.encryption import (
+    bucket_key_warnings,
+    key_checks,
+    key_errors,
+    policy_errors,
+)
 from stacks.settings.problems import InputError
 from tests.stacks.reports.test_preflight import account
 from tests.support.stackfile import at, environment_plan
@@ -43,6 +48,17 @@ def test_a_sound_key_with_the_printed_policy_has_no_error() -> None:
     told = account(key=SOUND, key_policy=json.dumps(PRINTED))
     checks = key_checks(told, planned(SEALED))
     assert len(checks) == 2 and [error for each in checks.values() for error in each()] == []
+
+
+def test_a_key_of_a_bucket_that_another_account_owns_is_told() -> None:
+    """Only its own policy can let this account use it."""
+    bucket = {"bucket": "theirs", "kms_key_arn": KEY}
+    plan = environment_plan(at("storage.sets", {"s3": bucket}))
+    mine = "arn:aws:iam::123456789012:role/deployer"
+    assert [*bucket_key_warnings(plan, mine)] == []
+    [told] = bucket_key_warnings(plan, mine.replace("123456789012", "999999999999"))
+    assert told.path == "environment.storage.sets.s3.kms_key_arn"
+    assert "allow 999999999999 kms:Decrypt in the policy of the key" in told.text
 
 
 @pytest.mark.parametrize(

@@ -200,6 +200,13 @@ CONTRADICTIONS: list[tuple[dict[str, Any], list[Edit], str, str]] = [
         "must not have a key that AWS, Karpenter or this program sets",
     ),
     (
+        {"defaultTags": {"tags": {"owner": "R&D"}}},
+        [],
+        "aws:defaultTags.tags.owner",
+        "must have a value of letters, digits, spaces and _.:/=+-@: IAM, FSx and EFS take nothing else;"
+        " got R&D. Fix: write R-D",
+    ),
+    (
         {"defaultTags": {"tags": {f"a{n}": "1" for n in range(30)}}},
         [at("tags", {f"b{n}": "1" for n in range(11)})],
         "aws:defaultTags.tags",

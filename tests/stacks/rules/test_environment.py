@@ -329,6 +329,14 @@ WARNINGS: dict[str, tuple[list[Edit], str]] = {
         [at("cluster.public_access_cidrs", ["0.0.0.0/0"])],
         "everybody on the internet can reach the API server",
     ),
+    "endpoint for the whole internet in two halves": (
+        [at("cluster.public_access_cidrs", ["0.0.0.0/1", "128.0.0.0/1"])],
+        "everybody on the internet can reach the API server",
+    ),
+    "endpoint for a part of the internet": (
+        [at("cluster.public_access_cidrs", ["64.0.0.0/4", "81.2.69.142/32"])],
+        "everybody on the internet with an address in 64.0.0.0/4 can reach the API server",
+    ),
     "endpoint for the address of an example": (
         [],
         "203.0.113.7/32 is an address of examples, which nobody has",

@@ -138,6 +138,24 @@ ENTRIES: dict[str, tuple[Edit, str, str]] = {
         "teams.vision",
         f"must have a contract of at most {PARAMETER_BYTES - REACHED_BYTES} bytes",
     ),
+    "a tag of a team that IAM refuses": (
+        at("teams.vision.tags", {"owner": "R&D"}),
+        "teams.vision.tags.owner",
+        "must have a value of letters, digits, spaces and _.:/=+-@",
+    ),
+    "a tag of a team that this program sets": (
+        at("teams.vision.tags", {"trainyard:team": "nlp"}),
+        "teams.vision.tags.trainyard:team",
+        "must not have a key that AWS, Karpenter or this program sets",
+    ),
+    "more tags of a team and of all than AWS takes": (
+        both(
+            at("tags", {f"a{n}": "1" for n in range(30)}),
+            at("teams.vision.tags", {f"b{n}": "1" for n in range(11)}),
+        ),
+        "teams.vision.tags",
+        "must have at most 40 tags together with environment.tags and aws:defaultTags; got 41",
+    ),
 }
 """What is wrong → edit of the environment with two teams, path of the error, part of its text."""
 

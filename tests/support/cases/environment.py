@@ -302,6 +302,11 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         "cluster.public_access_cidrs",
         "must list IPv4 ranges; got my-house",
     ),
+    "more ranges at the endpoint than EKS takes": (
+        [at("cluster.public_access_cidrs", [f"81.2.69.{last}/32" for last in range(41)])],
+        "cluster.public_access_cidrs",
+        "must list at most 40 ranges: EKS takes no more; got 41",
+    ),
     "namespace of the system": (
         [at("namespace", "kube-system")],
         "namespace",
@@ -353,6 +358,11 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         [at("storage.corpus", {"s3": {"kms_key_arn": "alias/ours"}})],
         "storage.corpus.s3.kms_key_arn",
         "must be the ARN of a KMS key",
+    ),
+    "a bucket with a key of another region": (
+        [at("storage.corpus", {"s3": {"kms_key_arn": KEY.replace("ap-northeast-2", "eu-west-1")}})],
+        "storage.corpus.s3.kms_key_arn",
+        "must be a key of ap-northeast-2, as the bucket is",
     ),
     "existing bucket that would be deleted": (
         [at("storage.corpus", {"s3": {"bucket": "our-corpus"}, "data": "delete"})],
@@ -1025,6 +1035,28 @@ REFUSED |= {
         "tags.karpenter.sh/nodepool",
         "must not have a key that AWS",
     ),
+    "a tag value with signs that IAM refuses": (
+        [at("tags", {"owner": "Smith, Jane (ML)"})],
+        "tags.owner",
+        "must have a value of letters, digits, spaces and _.:/=+-@: IAM, FSx and EFS take nothing else;"
+        " got Smith, Jane (ML). Fix: write Smith Jane ML",
+    ),
+    "a tag value of nothing that IAM takes": (
+        [at("tags", {"owner": "#"})],
+        "tags.owner",
+        'got #. Fix: write ""',
+    ),
+    "a tag key with signs that IAM refuses": (
+        [at("tags", {"a#b&c<d>": "1"})],
+        "tags.a#b&c<d>",
+        "must have a key of letters, digits, spaces and _.:/=+-@: IAM, FSx and EFS take nothing else;"
+        " got a#b&c<d>. Fix: delete it, or name it a-b-c-d",
+    ),
+    "a tag key of nothing that IAM takes": (
+        [at("tags", {"#": "1"})],
+        "tags.#",
+        "Fix: delete it, or rename it",
+    ),
     "a long tag": ([at("tags", {"why": "w" * 257})], "tags.why", "a value of at most 256"),
     "too many tags": (
         [at("tags", {f"t{n}": "1" for n in range(41)})],
@@ -1638,6 +1670,13 @@ SOUND: dict[str, list[Edit]] = {
     ],
     "ordinary words that begin like tokens": [at(f"{JOB}.env", {"NAME": "hf_hub", "KIND": "AKIA"})],
     "tags": [at("tags", {"cost-center": "17"})],
+    "a bucket of another region, with a key of that region": [
+        at(
+            "storage.corpus",
+            {"s3": {"bucket": "theirs", "kms_key_arn": KEY.replace("ap-northeast-2", "eu-west-1")}},
+        )
+    ],
+    "tags of every kind of letter": [at("tags", {"팀/team": "ops@example.com: größe=1+2_3-4"})],
 }
 
 SOUND |= {
