@@ -31,10 +31,11 @@ from stacks.derive.credentials import NotAssumed
 from stacks.plan import plan_stack
 from stacks.planned import EnvironmentPlan
 from stacks.reports import account as account_module
-from stacks.reports import brought_vpc, check, preflight, service_roles, zone_choice
+from stacks.reports import brought_vpc, check, free_addresses, preflight, service_roles, zone_choice
 from stacks.reports import caller as caller_module
 from stacks.reports.account import Account
 from stacks.reports.caller import NotAnswered
+from stacks.reports.network_questions import NetworkQuestions, SubnetRoom
 from stacks.settings.problems import InputError, InputWarning
 from stacks.settings.reader import read
 from tests.support.brought_vpc import BROUGHT, SUBNETS, VPC
@@ -80,7 +81,7 @@ SOUND: dict[str, Any] = {
     "zones": {f"{REGION}{letter}": f"apne2-az{number}" for number, letter in enumerate("abc", 1)},
     "offers": {"g6e.48xlarge": [ZONE], "p5.48xlarge": [ZONE]},
     "quota": (768, 0),
-    "addresses": (None, 0),
+    "addresses": {},
     "public_addresses": (5, 4),
     "key": {},
     "key_policy": "",
@@ -462,23 +463,47 @@ def test_a_reservation_gives_its_instances_only_in_the_group_it_was_made_in() ->
     ) == [says + "nothing. Fix: write near"]
 
 
-def test_nodes_that_stand_already_need_no_more_addresses() -> None:
-    assert errors(addresses=(126, 0)) == errors(addresses=(105, 1)) == []
-    [said] = errors(addresses=(104, 1))
-    assert said.startswith(
-        "environment.pools: must need at most the 104 free addresses of the zone's subnet, with full"
-        " pools; got 105. Fix: lower max_nodes"
+def _room(free: int, pool_nodes: int = 0, system_nodes: int = 0) -> SubnetRoom:
+    return SubnetRoom(free=free, pool_nodes=pool_nodes, system_nodes=system_nodes)
+
+
+def test_what_stands_already_needs_no_more_addresses() -> None:
+    """126 of full pools, 21 of a system node, 10 of stores and EKS."""
+    for enough in _room(157), _room(136, 1), _room(126, 0, 1), _room(105, 1, 1), _room(0, 6, 1):
+        assert errors(addresses={ZONE: enough}) == []
+    [said] = errors(addresses={ZONE: _room(104, 1, 1)})
+    assert said == (
+        f"environment.pools: must need at most the 104 free addresses of the private subnet in {ZONE};"
+        " got 105: full pools and the rest need 84 for pool g6e, 42 for pool h100, 21 for system nodes,"
+        " 3 for store scratch, 1 for store home, 6 for EKS; 52 are there already. Fix: delete what else"
+        " has addresses in that subnet, or lower max_nodes of g6e, h100"
     )
+    assert (
+        1
+        == len(errors(addresses={ZONE: _room(156)}))
+        == len(errors(addresses={ZONE: _room(135, 1)}))
+    )
+
+
+def test_every_zone_of_the_network_must_have_addresses() -> None:
+    c = f"{REGION}c"
+    assert errors(addresses={c: _room(27)}) == []
+    [said] = errors(addresses={c: _room(26)})
+    assert said.startswith("environment.network: must need at most the 26 free addresses of the")
+    [brought] = [
+        one for one in errors(BROUGHT, addresses={c: _room(26)}) if "free addresses" in one
+    ]
+    assert brought.endswith(f"or write a larger subnet of {c}")
 
 
 def test_a_brought_vpc_is_judged_with_the_rules_of_the_preview() -> None:
     [said] = errors(BROUGHT, zones={})
     assert said.startswith("environment.network.vpc_id: must be a VPC of this account")
     plan = environment_plan(BROUGHT)
-    told = account(addresses=(10, 0))
+    told = account()
     preflight.preflight(told, plan, reading(BROUGHT).config.environment, 60)  # pyright: ignore[reportOptionalMemberAccess]
     told.vpc.assert_called_once_with(VPC, [*SUBNETS.values()])
-    assert told.addresses.call_args.args[1] == SUBNETS[ZONE], "of its subnet by id"
+    assert told.addresses.call_args.args[1] == [*SUBNETS.values()], "of its subnets by id"
     told.without_s3.assert_called_once_with(VPC, [*SUBNETS.values()])
 
 
@@ -534,7 +559,7 @@ def test_every_error_of_an_account_is_caused_by_a_test_above() -> None:
         found(DEPLOYED, caller_arn=NotAssumed(DEPLOYER, "AccessDenied"))
         found(caller_arn=NotAnswered("denied"))
         found(at("zone_id", "apne2-az2"), at("pools.h100.instance_types", ["g6e.48xlarge"]))
-        found(SPOT, has_role=False, quota=(0, 4), addresses=(1, 0), offers={}, zones={})
+        found(SPOT, has_role=False, quota=(0, 4), addresses={ZONE: _room(1)}, offers={}, zones={})
         found(zones={ZONE: "use1-az3"})
         found(block, reservation={})
         found(block, reservation=DESCRIBED | {"InstanceType": "p5en.48xlarge"})
@@ -544,7 +569,7 @@ def test_every_error_of_an_account_is_caused_by_a_test_above() -> None:
         found(*NO_INTERNET, without_s3=[SUBNETS[ZONE]])
         found(*NO_INTERNET, at("network.endpoints", "private"), endpoint_apis={"sqs"})
 
-    modules = preflight, brought_vpc, service_roles, zone_choice
+    modules = preflight, brought_vpc, free_addresses, service_roles, zone_choice
     assert lines_not_reached(modules, run) == []
 
 
@@ -743,7 +768,10 @@ def test_a_role_that_aws_refuses_is_named(ours: Account, monkeypatch: pytest.Mon
 
 
 def test_every_question_reads() -> None:
-    actions = re.findall(r'"[a-z0-9]+:([A-Z][A-Za-z]+)"', inspect.getsource(Account))
+    actions = re.findall(
+        r'"[a-z0-9]+:([A-Z][A-Za-z]+)"',
+        inspect.getsource(NetworkQuestions) + inspect.getsource(Account),
+    )
     reads = ("Get", "Describe", "List")
     assert len(actions) == 37 and all(action.startswith(reads) for action in actions)
 
@@ -769,7 +797,7 @@ def test_what_is_ours_is_told_by_its_tags(ours: Account) -> None:
         "Subnets"
     ]
     made = ec2.run_instances(
-        ImageId="ami-12c6146b", InstanceType="p5.48xlarge", MinCount=3, MaxCount=3
+        ImageId="ami-12c6146b", InstanceType="p5.48xlarge", MinCount=4, MaxCount=4
     )["Instances"]
     for id_, name in (
         (subnet["SubnetId"], "network-private-a"),
@@ -780,8 +808,14 @@ def test_what_is_ours_is_told_by_its_tags(ours: Account) -> None:
             Resources=[id_],
             Tags=[{"Key": f"trainyard:{key}", "Value": value} for key, value in tags],
         )
-    assert ours.addresses(ME, "network-private-b", ["g6e"]) == (None, 0)
-    assert ours.addresses(ME, "network-private-a", ["h100"]) == (4091 - 3, 1)
+    node_group = [{"Key": "eks:nodegroup-name", "Value": "dev-system"}]
+    ec2.create_tags(Resources=[made[1]["InstanceId"]], Tags=node_group)
+    assert ours.addresses(ME, ["network-private-b"], ["g6e"], "dev-system") == {}
+    assert ours.addresses(
+        ME, ["network-private-a", "network-private-b"], ["h100"], "dev-system"
+    ) == {ZONE: _room(4091 - 4, 1, 1)}
+    by_id = ours.addresses(ME, [subnet["SubnetId"]], [], "another")
+    assert by_id == {ZONE: _room(4091 - 4)}
     with Stubber(ours._clients["servicequotas"]) as stub:
         stub.add_response("get_service_quota", {"Quota": {"Value": 768.0}})
         assert ours.quota(ME, "dev-system", "L-417A185B") == (768, 2 * 192)
