@@ -136,6 +136,8 @@ class BroughtNetworkPlan:
     """Of `zones`: where GPU nodes and file systems are."""
     zone_id: str | None
     """Of the training zone, as the stack file says it."""
+    makes_cluster: bool
+    """The cluster is the stack's, and needs a range for services beside those of the VPC."""
     addresses: Mapping[str, SubnetUse]
     """By zone."""
     s3_endpoint: bool

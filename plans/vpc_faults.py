@@ -77,12 +77,12 @@ def faults(plan: BroughtNetworkPlan, found: VpcFound | None) -> Iterator[Fault]:
         )
         return
     yield from _dns(plan, found)
-    if service_cidr(found.cidrs) is None:
+    if plan.makes_cluster and service_cidr(found.cidrs) is None:
         yield Fault(
             path=f"{AT}.vpc_id",
             must=f"leave one of {' and '.join(SERVICE_CIDRS)} to Kubernetes services",
             got=", ".join(found.cidrs),
-            fix="bring a VPC with other ranges",
+            fix="bring a VPC with other ranges, or with a cluster in it: cluster.name",
         )
     for zone in plan.zones:
         yield from _subnet(plan, zone, found.subnets.get(zone.subnet_id))

@@ -109,6 +109,7 @@ def _brought(
         zones=planned,
         training_zone=planned[0],
         zone_id=wanted.zone_id,
+        makes_cluster=wanted.cluster.name is None,
         addresses=subnet_uses(wanted, zones),
         s3_endpoint=network.s3_endpoint,
         isolated=network.internet == "none",

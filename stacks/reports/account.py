@@ -63,6 +63,8 @@ class Account(NetworkQuestions):
             public=vpc["endpointPublicAccess"],
             private=vpc["endpointPrivateAccess"],
             public_ranges=tuple(vpc.get("publicAccessCidrs", ())),
+            ip_family=found["kubernetesNetworkConfig"].get("ipFamily", "ipv4"),
+            auto_mode=found.get("computeConfig", {}).get("enabled", False),
             add_ons={one: it for one in add_ons if (it := self._add_on(name, one))},
             caller=mine[0] if mine else caller,
             caller_enters=bool(mine),

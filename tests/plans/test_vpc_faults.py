@@ -9,6 +9,7 @@ import pytest
 
 from plans.networks import BroughtNetworkPlan, service_cidr
 from plans.vpc_faults import SubnetFound, VpcFound, faults
+from tests.support.brought_cluster import IN_CLUSTER
 from tests.support.brought_vpc import BROUGHT, NAT, SUBNETS, VPC
 from tests.support.stackfile import at, environment_plan
 
@@ -141,6 +142,13 @@ def test_a_fallback_zone_must_hold_the_pool_as_well() -> None:
 
 def test_a_subnet_that_has_exactly_what_is_taken_is_large_enough() -> None:
     assert [*faults(_plan(), _with(C, cidr="10.20.0.0/27"))] == []
+
+
+def test_a_cluster_that_is_brought_has_a_range_of_services_of_its_own() -> None:
+    both = replace(SOUND, cidrs=("10.0.0.0/8", "172.20.1.0/24"))
+    assert [*faults(replace(_plan(), makes_cluster=False), both)] == []
+    network = environment_plan(*IN_CLUSTER).network
+    assert isinstance(network, BroughtNetworkPlan) and not network.makes_cluster
 
 
 def test_services_keep_away_from_every_range_of_the_vpc() -> None:
