@@ -308,6 +308,13 @@ CLUSTER_QUESTIONS = (
 )
 """What a preview and `make check LIVE=1` ask about a cluster that is brought."""
 
+VPC_QUESTIONS = (
+    "ec2:DescribeDhcpOptions",
+    "ec2:DescribeNetworkAcls",
+    "ec2:DescribeSecurityGroupRules",
+)
+"""What `make check LIVE=1` asks about a VPC that is brought, beside QUESTIONS."""
+
 _SERVERS = (
     "ec2:DescribeNetworkInterfaces",
     "ec2:DescribeSecurityGroupRules",

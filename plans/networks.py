@@ -147,7 +147,9 @@ class BroughtNetworkPlan:
     called_apis: tuple[str, ...]
     """AWS APIs that are called from inside the VPC."""
     endpoints: EndpointsPlan | None
-    """None: those of the VPC."""
+    """None: those of the VPC, or of another one."""
+    endpoints_elsewhere: bool
+    """Endpoints of another VPC lead to AWS APIs."""
     cluster_name: str
     """By which the interfaces that the cluster's nodes leave behind are found."""
 

@@ -115,6 +115,7 @@ def _brought(
         isolated=network.internet == "none",
         called_apis=called_apis(wanted),
         endpoints=_endpoints(wanted),
+        endpoints_elsewhere=network.endpoints == "elsewhere",
         cluster_name=cluster_name,
     )
 

@@ -11,7 +11,7 @@ from catalog.instances import ADDRESS_QUOTA, QUOTAS
 from plans.cluster_faults import AddOnFound, ClusterFound
 from plans.parts import Identity
 from plans.policies import same_role
-from plans.store_faults import RuleFound, ServersFound, StoreFound
+from plans.store_faults import ServersFound, StoreFound
 from stacks.derive.capacity import TYPES
 from stacks.reports.caller import TIMEOUTS, Filters, NotAnswered
 from stacks.reports.network_questions import NetworkQuestions, tagged
@@ -258,21 +258,10 @@ class Account(NetworkQuestions):
 
     def _server(self, interfaces: Sequence[Mapping[str, Any]]) -> ServersFound:
         groups = sorted({each["GroupId"] for one in interfaces for each in one["Groups"]})
-        asked: Filters = {"group-id": groups}
-        rules = self._ask("ec2:DescribeSecurityGroupRules", filters=asked)["SecurityGroupRules"]
         return ServersFound(
             vpc_id=interfaces[0]["VpcId"],
             groups=tuple(groups),
-            rules=tuple(
-                RuleFound(
-                    egress=rule["IsEgress"],
-                    protocol=rule["IpProtocol"],
-                    ports=(rule["FromPort"], rule["ToPort"]),
-                    cidr=rule.get("CidrIpv4", ""),
-                    group_id=rule.get("ReferencedGroupInfo", {}).get("GroupId", ""),
-                )
-                for rule in rules
-            ),
+            rules=self._rules(groups),
         )
 
     def _vcpus(self, filters: Filters) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 from catalog.endpoints import S3, service_name
 from frozen import dataclass
 from plans.parts import Identity
+from plans.store_faults import RuleFound
 from plans.vpc_faults import EVERYWHERE, SubnetFound, VpcFound
 from stacks.reports.caller import Caller, Filters
 
@@ -23,6 +24,35 @@ class SubnetRoom:
     pool_nodes: int
     """Nodes of the stack's pools that run in it."""
     system_nodes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndpointFound:
+    """An interface endpoint as EC2 describes it."""
+
+    id: str
+    api: str
+    """As catalog/endpoints.py names it."""
+    state: str
+    private_dns: bool
+    """It gives the public name of the API to its own addresses."""
+    groups: tuple[str, ...]
+    rules: tuple[RuleFound, ...]
+    """Of all its security groups."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AclRule:
+    """A rule of a network ACL."""
+
+    acl_id: str
+    number: int
+    egress: bool
+    allows: bool
+    protocol: str
+    ports: tuple[int, int]
+    """From and to."""
+    cidr: str
 
 
 class NetworkQuestions(Caller):
@@ -87,14 +117,65 @@ class NetworkQuestions(Caller):
         tables = self._route_tables(vpc, subnets)
         return [id_ for id_ in subnets if (tables[id_] or {}).get("RouteTableId") not in served]
 
-    def endpoint_apis(self, vpc: str) -> set[str]:
-        """APIs that an interface endpoint of the VPC gives their own names to."""
+    def endpoints(self, vpc: str) -> list[EndpointFound]:
+        """The interface endpoints of the VPC for AWS APIs of the region."""
         filters: Filters = {"vpc-id": [vpc], "vpc-endpoint-type": ["Interface"]}
         found = self._ask("ec2:DescribeVpcEndpoints", filters=filters)["VpcEndpoints"]
-        start = service_name(self._access.region, "")
+        groups = {one["VpcEndpointId"]: [g["GroupId"] for g in one["Groups"]] for one in found}
+        rules = {id_: self._rules(each) for id_, each in groups.items() if each}
+        return [
+            EndpointFound(
+                id=(id_ := one["VpcEndpointId"]),
+                api=one["ServiceName"].removeprefix(service_name(self._access.region, "")),
+                state=one["State"],
+                private_dns=one.get("PrivateDnsEnabled", False),
+                groups=tuple(groups[id_]),
+                rules=rules.get(id_, ()),
+            )
+            for one in found
+        ]
+
+    def name_servers(self, vpc: str) -> list[str]:
+        """The DNS servers that the DHCP options of the VPC name; empty without options, and for
+        those of Amazon."""
+        vpcs = self._ask("ec2:DescribeVpcs", filters={"vpc-id": [vpc]})["Vpcs"]
+        if not vpcs or vpcs[0]["DhcpOptionsId"] == "default":
+            return []
+        ids: Filters = {"dhcp-options-id": [vpcs[0]["DhcpOptionsId"]]}
+        options = self._ask("ec2:DescribeDhcpOptions", filters=ids)["DhcpOptions"]
+        return [
+            value["Value"]
+            for one in options
+            for each in one["DhcpConfigurations"]
+            if each["Key"] == "domain-name-servers"
+            for value in each["Values"]
+        ]
+
+    def acls(self, subnets: Sequence[str]) -> dict[str, list[AclRule]]:
+        """Subnet → the rules of its network ACL, in the order in which they hold."""
+        asked: Filters = {"association.subnet-id": subnets}
+        found = self._ask("ec2:DescribeNetworkAcls", filters=asked)["NetworkAcls"]
         return {
-            one["ServiceName"].removeprefix(start) for one in found if one.get("PrivateDnsEnabled")
+            one["SubnetId"]: [_acl_rule(acl["NetworkAclId"], entry) for entry in _entries(acl)]
+            for acl in found
+            for one in acl["Associations"]
+            if one["SubnetId"] in subnets
         }
+
+    def _rules(self, groups: Sequence[str]) -> tuple[RuleFound, ...]:
+        """The rules of security groups."""
+        asked: Filters = {"group-id": groups}
+        rules = self._ask("ec2:DescribeSecurityGroupRules", filters=asked)["SecurityGroupRules"]
+        return tuple(
+            RuleFound(
+                egress=rule["IsEgress"],
+                protocol=rule["IpProtocol"],
+                ports=(rule["FromPort"], rule["ToPort"]),
+                cidr=rule.get("CidrIpv4", ""),
+                group_id=rule.get("ReferencedGroupInfo", {}).get("GroupId", ""),
+            )
+            for rule in rules
+        )
 
     def _has(self, vpc: str, attribute: str) -> bool:
         answer = self._ask("ec2:DescribeVpcAttribute", VpcId=vpc, Attribute=attribute)
@@ -122,6 +203,25 @@ def _way_out(table: Mapping[str, Any]) -> str:
         if route.get("DestinationCidrBlock") == EVERYWHERE and route.get("State") != "blackhole":
             return next((str(v) for k, v in route.items() if k.endswith(("Id", "Arn"))), "")
     return ""
+
+
+def _entries(acl: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Those about IPv4; the lowest number first."""
+    entries = [one for one in acl["Entries"] if "CidrBlock" in one]
+    return sorted(entries, key=lambda one: one["RuleNumber"])
+
+
+def _acl_rule(id_: str, entry: Mapping[str, Any]) -> AclRule:
+    ports = entry.get("PortRange", {})
+    return AclRule(
+        acl_id=id_,
+        number=entry["RuleNumber"],
+        egress=entry["Egress"],
+        allows=entry["RuleAction"] == "allow",
+        protocol=entry["Protocol"],
+        ports=(ports.get("From", 0), ports.get("To", 65535)),
+        cidr=entry["CidrBlock"],
+    )
 
 
 def tagged(me: Identity, *names: str) -> Filters:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import command_line
-from catalog.permissions import CLOUDFORMATION, CLUSTER_QUESTIONS
+from catalog.permissions import CLOUDFORMATION, CLUSTER_QUESTIONS, VPC_QUESTIONS
 from plans.clusters import BroughtClusterPlan
 from plans.deployer import (
     BroughtClusterScope,
@@ -167,7 +167,8 @@ def _questions(plan: EnvironmentPlan) -> set[str]:
     """Calls about what the stack is brought."""
     stores = [(plan_kind(store), store) for store in plan.stores.values()]
     of_stores = {ask for kind, store in stores for ask in kind.questions(store)}
-    return of_stores if plan.own_cluster else {*of_stores, *CLUSTER_QUESTIONS}
+    of_vpc = () if plan.own_network else VPC_QUESTIONS
+    return {*of_stores, *of_vpc, *(() if plan.own_cluster else CLUSTER_QUESTIONS)}
 
 
 def _brought(plan: EnvironmentPlan) -> BroughtClusterScope | None:

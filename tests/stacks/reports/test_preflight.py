@@ -27,6 +27,7 @@ from catalog.endpoints import ALWAYS
 from catalog.versions import KUBERNETES
 from plans.access import AccessPlan, AssumedRole
 from plans.parts import Identity
+from plans.store_faults import RuleFound
 from stacks.derive.credentials import NotAssumed
 from stacks.plan import plan_stack
 from stacks.planned import EnvironmentPlan
@@ -35,9 +36,10 @@ from stacks.reports import brought_vpc, check, free_addresses, preflight, servic
 from stacks.reports import caller as caller_module
 from stacks.reports.account import Account
 from stacks.reports.caller import NotAnswered
-from stacks.reports.network_questions import NetworkQuestions, SubnetRoom
+from stacks.reports.network_questions import EndpointFound, NetworkQuestions, SubnetRoom
 from stacks.settings.problems import InputError, InputWarning
 from stacks.settings.reader import read
+from tests.plans.test_vpc_faults import SOUND as SOUND_VPC
 from tests.support.brought_vpc import BROUGHT, SUBNETS, VPC
 from tests.support.patience import PATIENCE
 from tests.support.recording import CHECKOUT
@@ -90,7 +92,9 @@ SOUND: dict[str, Any] = {
     "is_public": False,
     "vpc": None,
     "without_s3": [],
-    "endpoint_apis": set(),
+    "endpoints": [],
+    "name_servers": [],
+    "acls": {},
     "has_role": True,
     "has_policy": True,
     "add_on_builds": [build for each in KUBERNETES.values() for build in each.add_ons.values()],
@@ -502,7 +506,7 @@ def test_a_brought_vpc_is_judged_with_the_rules_of_the_preview() -> None:
     plan = environment_plan(BROUGHT)
     told = account()
     preflight.preflight(told, plan, reading(BROUGHT).config.environment, 60)  # pyright: ignore[reportOptionalMemberAccess]
-    told.vpc.assert_called_once_with(VPC, [*SUBNETS.values()])
+    told.vpc.assert_called_with(VPC, [*SUBNETS.values()])
     assert told.addresses.call_args.args[1] == [*SUBNETS.values()], "of its subnets by id"
     told.without_s3.assert_called_once_with(VPC, [*SUBNETS.values()])
 
@@ -524,19 +528,65 @@ NO_INTERNET = (
 )
 
 
+def for_apis(*apis: str, state: str = "available", **differs: Any) -> list[EndpointFound]:
+    """Endpoints that let both subnets in."""
+    rule = RuleFound(
+        egress=False, protocol="tcp", ports=(443, 443), cidr="10.20.0.0/16", group_id=""
+    )
+    told: dict[str, Any] = {"private_dns": True, "groups": ("sg-1",), "rules": (rule,), **differs}
+    return [EndpointFound(id=f"vpce-{api}", api=api, state=state, **told) for api in sorted(apis)]
+
+
+def test_an_endpoint_of_a_brought_vpc_must_be_available_and_let_nodes_in() -> None:
+    """Also beside a way to the internet: its names lead nowhere else."""
+
+    def said(*there: EndpointFound) -> list[str]:
+        return errors(BROUGHT, vpc=SOUND_VPC, endpoints=there)
+
+    assert said(*for_apis("sqs")) == []
+    assert said(*for_apis("kms", state="pending")) == [], "nothing of the stack calls it"
+    assert said(*for_apis("sqs", state="rejected", private_dns=False)) == []
+    [waits] = said(*for_apis("sqs", state="pendingAcceptance"))
+    assert "must be endpoints that are available" in waits
+    assert "got vpce-sqs for sqs, which is pendingAcceptance" in waits
+    part = RuleFound(
+        egress=False, protocol="tcp", ports=(443, 443), cidr="10.20.16.0/20", group_id=""
+    )
+    [shut] = said(*for_apis("sqs", rules=(part,)))
+    assert (
+        "got vpce-sqs for sqs, whose security groups (sg-1) have no rule for 10.20.48.0/20" in shut
+    )
+    assert shut.endswith(
+        "authorize-security-group-ingress --group-id sg-1 --ip-permissions"
+        " IpProtocol=tcp,FromPort=443,ToPort=443,IpRanges=[{CidrIp=10.20.48.0/20}]`"
+    )
+    out = RuleFound(egress=True, protocol="-1", ports=(-1, -1), cidr="0.0.0.0/0", group_id="")
+    assert "no rule for 10.20.16.0/20, 10.20.48.0/20" in said(*for_apis("sqs", rules=(out,)))[0]
+
+
+def test_endpoints_of_another_vpc_are_named_and_not_looked_for() -> None:
+    elsewhere = at("network.endpoints", "elsewhere")
+    told = found(*NO_INTERNET, elsewhere, vpc=SOUND_VPC, without_s3=[SUBNETS[ZONE]])
+    assert not [one for one in told if isinstance(one, InputError)]
+    [said] = [str(one) for one in told if "endpoints" in str(one)]
+    apis = ", ".join(["s3", *sorted({*ALWAYS, "elasticfilesystem"})])
+    assert f"elsewhere: nothing checks that nodes in {VPC} reach {apis} by endpoints" in said
+    assert environment_plan(*NO_INTERNET, elsewhere).network.endpoints is None
+
+
 def test_a_brought_vpc_without_the_internet_leads_to_every_api_that_is_called() -> None:
     def said(*edits: Edit, **answers: Any) -> list[str]:
         return [str(one) for one in found(*edits, **answers) if "endpoint" in str(one)]
 
     every = {*ALWAYS, "elasticfilesystem"}
-    assert said(*NO_INTERNET, endpoint_apis=every) == []
-    [missing] = said(*NO_INTERNET, endpoint_apis=every - {"sqs", "ecr.api"})
+    assert said(*NO_INTERNET, endpoints=for_apis(*every)) == []
+    [missing] = said(*NO_INTERNET, endpoints=for_apis(*every - {"sqs", "ecr.api"}))
     assert "got no endpoint with private DNS for ecr.api, sqs. Fix: make those" in missing
-    [s3] = said(*NO_INTERNET, endpoint_apis=every, without_s3=[SUBNETS[ZONE]])
+    [s3] = said(*NO_INTERNET, endpoints=for_apis(*every), without_s3=[SUBNETS[ZONE]])
     assert "network.s3_endpoint: must be true: without the internet images come from S3" in s3
     ours = at("network.endpoints", "private")
     assert said(*NO_INTERNET, ours) == []
-    [twice] = said(*NO_INTERNET, ours, endpoint_apis={"sqs", "kms"})
+    [twice] = said(*NO_INTERNET, ours, endpoints=for_apis("sqs", "kms"))
     assert "has endpoints for sqs; unless they are this stack's own" in twice
     assert said(BROUGHT) == []
 
@@ -564,10 +614,12 @@ def test_every_error_of_an_account_is_caused_by_a_test_above() -> None:
         found(block, reservation={})
         found(block, reservation=DESCRIBED | {"InstanceType": "p5en.48xlarge"})
         preflight.preflight(account(), in_accounts("999999999999"), None, 60)
+        found(BROUGHT, vpc=SOUND_VPC, endpoints=for_apis("sqs", state="pending", rules=()))
+        found(*NO_INTERNET, at("network.endpoints", "elsewhere"))
         found(BROUGHT, without_s3=[SUBNETS[ZONE]])
         found(BROUGHT, at("network.s3_endpoint", True))
         found(*NO_INTERNET, without_s3=[SUBNETS[ZONE]])
-        found(*NO_INTERNET, at("network.endpoints", "private"), endpoint_apis={"sqs"})
+        found(*NO_INTERNET, at("network.endpoints", "private"), endpoints=for_apis("sqs"))
 
     modules = preflight, brought_vpc, free_addresses, service_roles, zone_choice
     assert lines_not_reached(modules, run) == []
@@ -773,7 +825,7 @@ def test_every_question_reads() -> None:
         inspect.getsource(NetworkQuestions) + inspect.getsource(Account),
     )
     reads = ("Get", "Describe", "List")
-    assert len(actions) == 37 and all(action.startswith(reads) for action in actions)
+    assert len(actions) == 40 and all(action.startswith(reads) for action in actions)
 
 
 def test_an_account_is_asked_through_botocore(ours: Account) -> None:
