@@ -311,6 +311,12 @@ CLUSTER_QUESTIONS = (
 COPY_QUESTIONS = ("ecr:DescribePullThroughCacheRules",)
 """What `make check LIVE=1` asks where images come from copies, besides the copies. It takes no resource
 (Service Authorization Reference)."""
+VPC_QUESTIONS = (
+    "ec2:DescribeDhcpOptions",
+    "ec2:DescribeNetworkAcls",
+    "ec2:DescribeSecurityGroupRules",
+)
+"""What `make check LIVE=1` asks about a VPC that is brought, beside QUESTIONS."""
 
 _SERVERS = (
     "ec2:DescribeNetworkInterfaces",

@@ -57,6 +57,10 @@ EFA on Lustre also needs the deployment PERSISTENT_2, a metadata configuration (
 IOPS at least), all clients in its zone and /16, security group rules by group id for all traffic in
 both directions, and at most EFA_CONNECTIONS_AT_MOST connections. It is chosen at creation and never
 changed later."""
+LUSTRE_SERVER_GIB = 2400
+"""GiB that one file server of Lustre serves, at most: each has a network interface, as the metadata
+server has. An estimate from LUSTRE_STEP_GIB; AWS says only that there is more than one interface (FSx
+API, NetworkInterfaceIds)."""
 LUSTRE_USABLE = 0.94
 """Share of the capacity that files can fill: df shows 3,547,698,816 KiB of 3,600 GiB (FSX, mounting
 a file system, 2026-11). Above 85 % of that FSx advises to make the file system larger."""

@@ -65,6 +65,8 @@ class BroughtCluster(Cluster):
             public=there.vpc_config.endpoint_public_access,
             private=there.vpc_config.endpoint_private_access,
             public_ranges=tuple(there.vpc_config.public_access_cidrs),
+            ip_family=there.kubernetes_network_configs[0].ip_family,
+            auto_mode=any(one.enabled for one in there.compute_configs),
             add_ons={name: found for name, found in add_ons.items() if found},
             caller=caller,
             caller_enters=self._enters(caller),

@@ -34,8 +34,7 @@ class BroughtNetwork(Network):
         tables = self._route_tables()
         found = self._found(tables)
         wrong = [*faults(plan, found)]
-        services = service_cidr(found.cidrs) if found else None
-        if wrong or not found or services is None:
+        if wrong or not found:
             raise pulumi.RunError("\n".join(["the VPC cannot be used", *map(str, wrong)]))
         self.account_id = aws.get_caller_identity(opts=self._ask).account_id
         if plan.s3_endpoint:
@@ -44,7 +43,8 @@ class BroughtNetwork(Network):
         tags = plan.identity.tags(NODES, **{CLUSTER_TAG: plan.cluster_name})
         nodes, self.node_rules = node_security_group(self, plan.identity, plan.vpc_id, tags)
 
-        self.vpc_id, self.cidrs, self.service_cidr = plan.vpc_id, found.cidrs, services
+        self.vpc_id, self.cidrs = plan.vpc_id, found.cidrs
+        self.service_cidr = service_cidr(found.cidrs) or ""
         self.subnet_in = {zone.name: zone.subnet_id for zone in plan.zones}
         self.cidr_in = {zone: found.subnets[id_].cidr for zone, id_ in self.subnet_in.items()}
         self.public_subnet_ids = []

@@ -3,7 +3,7 @@
 The component asks in every preview, `make check LIVE=1` before it; both judge by this file. Sources:
 EKS user guide, setting-up-access-entries (authentication modes), cluster-endpoint, eks-add-ons;
 version skew policy of Kubernetes (kube-proxy); README of amazon-vpc-cni-k8s (network policies since
-1.14).
+1.14); EKS user guide, cni-ipv6 (the family is chosen at creation) and automode.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ CONFIG_MAP = "CONFIG_MAP"
 """Authentication mode without access entries."""
 POLICY_CNI = (1, 14)
 """The first minor release of the VPC CNI that enforces NetworkPolicies."""
+OWN = "let the stack make one: delete name and existing_add_ons"
+"""A way out of a cluster that cannot be changed."""
 PROXY_SKEW = 3
 """Minor releases that kube-proxy may be behind the API server."""
 
@@ -50,6 +52,10 @@ class ClusterFound:
     """Nodes reach the endpoint inside the VPC."""
     public_ranges: tuple[str, ...]
     """Who reaches the public endpoint."""
+    ip_family: str
+    """ipv4 or ipv6: of the addresses of pods and services."""
+    auto_mode: bool
+    """EKS Auto Mode launches nodes in it."""
     add_ons: Mapping[str, AddOnFound]
     """Those of the plan that exist, by name."""
     caller: str
@@ -68,10 +74,32 @@ def faults(plan: BroughtClusterPlan, found: ClusterFound | None) -> Iterator[Fau
             fix="write a name that `aws eks list-clusters` prints, or log in to its account",
         )
         return
+    yield from _kind(plan, found)
     yield from _version(plan, found)
     yield from _place(plan, found)
     yield from _entrance(plan, found)
     yield from _add_ons(plan, found)
+
+
+def _kind(plan: BroughtClusterPlan, found: ClusterFound) -> Iterator[Fault]:
+    """What no update of the stack could work with."""
+    if found.ip_family != "ipv4":
+        yield Fault(
+            path=f"{AT}.name",
+            must="be a cluster whose pods and services have IPv4 addresses: those of network policies"
+            " and subnets are",
+            got=f"{plan.name}, whose ipFamily is {found.ip_family}",
+            fix=f"bring another cluster, or {OWN}; EKS cannot change the family of a cluster",
+        )
+    if found.auto_mode:
+        yield Fault(
+            path=f"{AT}.name",
+            must="be a cluster without EKS Auto Mode: its Karpenter has the CRDs that this stack's"
+            " Karpenter needs for itself",
+            got=f"{plan.name}, whose computeConfig is enabled",
+            fix=f"bring another cluster, or {OWN}; its owner can also turn Auto Mode off (EKS user"
+            " guide, auto-disable), which ends the nodes that it has launched",
+        )
 
 
 def _version(plan: BroughtClusterPlan, found: ClusterFound) -> Iterator[Fault]:

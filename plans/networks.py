@@ -4,7 +4,7 @@ is brought."""
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from frozen import dataclass
 from plans.parts import Identity
@@ -17,6 +17,36 @@ ENDPOINTS = "endpoints"
 """What the security group of interface endpoints is called by."""
 AWS_KEEPS = 5
 """Addresses of a subnet that AWS keeps (VPC user guide, subnet-sizing)."""
+EKS_ADDRESSES = 6
+"""Addresses that EKS asks for in each subnet of a cluster, at least; it advises 16 (EKS user guide,
+network-reqs)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubnetUse:
+    """Addresses that the private subnet of one zone must have when every pool is full."""
+
+    pools: Mapping[str, int]
+    """Pool → those of its nodes; pools of other zones are not in it."""
+    system_nodes: int
+    others: Mapping[str, int]
+    """What else has interfaces there → their number. Updates do not change it."""
+
+    @property
+    def nodes(self) -> int:
+        """Those that nodes take."""
+        return sum(self.pools.values()) + self.system_nodes
+
+    @property
+    def total(self) -> int:
+        return self.nodes + sum(self.others.values())
+
+    @property
+    def told(self) -> str:
+        """Who takes how many: "42 for pool g6e, 21 for system nodes, 6 for EKS"."""
+        pools = {f"pool {name}": number for name, number in self.pools.items()}
+        takers = {**pools, "system nodes": self.system_nodes, **self.others}
+        return ", ".join(f"{number} for {who}" for who, number in takers.items() if number)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +104,8 @@ class OwnNetworkPlan:
     """The training zone first."""
     training_zone: ZonePlan
     """The one of `zones` where GPU nodes and file systems are."""
+    addresses: Mapping[str, SubnetUse]
+    """Zone → what is taken of its subnet."""
     ways_out: tuple[WayOutPlan, ...]
     """One, in the training zone, or one in each zone; none where nodes must not reach the internet:
     then there are no public subnets."""
@@ -104,8 +136,10 @@ class BroughtNetworkPlan:
     """The one of `zones` where GPU nodes and file systems are."""
     zone_id: str | None
     """ID of the training zone, as the stack file says it."""
-    addresses: int
-    """What full pools take of the training zone's subnet."""
+    makes_cluster: bool
+    """The cluster is the stack's, and needs a range for services beside those of the VPC."""
+    addresses: Mapping[str, SubnetUse]
+    """Zone → what is taken of its subnet."""
     s3_endpoint: bool
     """The stack makes a gateway endpoint for S3."""
     isolated: bool
@@ -113,7 +147,9 @@ class BroughtNetworkPlan:
     called_apis: tuple[str, ...]
     """AWS APIs that are called from inside the VPC."""
     endpoints: EndpointsPlan | None
-    """None: those of the VPC."""
+    """None: those of the VPC, or of another one."""
+    endpoints_elsewhere: bool
+    """Endpoints of another VPC lead to AWS APIs."""
     cluster_name: str
     """By which the interfaces that the cluster's nodes leave behind are found."""
 

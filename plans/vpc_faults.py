@@ -12,7 +12,14 @@ from collections.abc import Iterator, Mapping
 
 from catalog.zones import WITHOUT_EKS
 from frozen import dataclass
-from plans.networks import SERVICE_CIDRS, BroughtNetworkPlan, BroughtZonePlan, room, service_cidr
+from plans.networks import (
+    SERVICE_CIDRS,
+    AnyNetworkPlan,
+    BroughtNetworkPlan,
+    BroughtZonePlan,
+    room,
+    service_cidr,
+)
 
 AT = "environment.network"
 EVERYWHERE = "0.0.0.0/0"
@@ -70,12 +77,12 @@ def faults(plan: BroughtNetworkPlan, found: VpcFound | None) -> Iterator[Fault]:
         )
         return
     yield from _dns(plan, found)
-    if service_cidr(found.cidrs) is None:
+    if plan.makes_cluster and service_cidr(found.cidrs) is None:
         yield Fault(
             path=f"{AT}.vpc_id",
             must=f"leave one of {' and '.join(SERVICE_CIDRS)} to Kubernetes services",
             got=", ".join(found.cidrs),
-            fix="bring a VPC with other ranges",
+            fix="bring a VPC with other ranges, or with a cluster in it: cluster.name",
         )
     for zone in plan.zones:
         yield from _subnet(plan, zone, found.subnets.get(zone.subnet_id))
@@ -120,13 +127,23 @@ def _subnet(
         )
     yield from _zone_id(plan, zone, found)
     yield from _private(path, id_, found, plan.isolated)
-    if zone == plan.training_zone and room(found.cidr) < plan.addresses:
+    use = plan.addresses[zone.name]
+    if room(found.cidr) < use.total:
         yield Fault(
             path=path,
-            must=f"have room for full pools, which take {plan.addresses} addresses",
-            got=f"{found.cidr}, which has {room(found.cidr)}",
-            fix="write a larger subnet, or lower max_nodes",
+            must=f"have {use.total} addresses in {zone.name}: {use.told}",
+            got=f"{id_} with {found.cidr}, which has {room(found.cidr)}",
+            fix=f"write a larger subnet of {zone.name}{fewer_nodes(plan, zone.name)}",
         )
+
+
+def fewer_nodes(plan: AnyNetworkPlan, zone: str) -> str:
+    """The other way out of a subnet that is too small; empty where no pool may launch nodes in it."""
+    pools = ", ".join(plan.addresses[zone].pools)
+    if not pools:
+        return ""
+    away = "" if zone == plan.training_zone.name else f", or take {zone} out of its fallback_zones"
+    return f", or lower max_nodes of {pools}{away}"
 
 
 def _zone_id(

@@ -49,6 +49,9 @@ CNI = {"MINIMUM_IP_TARGET": 16, "WARM_IP_TARGET": 4}
 """Addresses that the VPC CNI holds on a node: 16 cover the pods of a training node. Its default is
 a whole interface in reserve, 100 addresses a node of the large types (amazon-vpc-cni-k8s,
 eni-and-ip-target)."""
+NODE_ADDRESSES = 1 + sum(CNI.values())
+"""Addresses of the subnet that a node takes, of a pool or for controllers: its own and those of CNI;
+efa-only interfaces take none."""
 ROOT_VOLUME_IOPS, ROOT_VOLUME_MBPS = 4000, 1000
 """Speed of the root volume of a pool's nodes. EBS sells a quarter MB/s at most for each of gp3's
 IOPS."""
@@ -263,9 +266,8 @@ def quota_needed(uses: Mapping[str, PoolUse], system: SystemNodesPlan) -> dict[s
 
 
 def addresses(pool: PoolConfig) -> int:
-    """Addresses of the subnet that a full pool takes: each node its own and those of CNI; efa-only
-    interfaces none."""
-    return len(pool.instance_types) * pool.max_nodes * (1 + sum(CNI.values()))
+    """Addresses of the subnet that a full pool takes."""
+    return len(pool.instance_types) * pool.max_nodes * NODE_ADDRESSES
 
 
 def largest_gang(pool: PoolConfig) -> int:

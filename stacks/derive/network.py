@@ -19,8 +19,8 @@ from plans.networks import (
     service_cidr,
 )
 from plans.parts import Identity
-from stacks.derive.capacity import addresses
 from stacks.derive.endpoints import called_apis
+from stacks.derive.subnets import subnet_uses
 from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.network import AnyNetwork, BroughtNetworkConfig, NetworkConfig
 
@@ -60,6 +60,7 @@ def network_plan(
         service_cidr=services,
         zones=planned,
         training_zone=planned[0],
+        addresses=subnet_uses(wanted, zones),
         ways_out=_ways_out(planned, wanted.network),
         endpoints=_endpoints(wanted),
         flow_logs=_flow_logs(me, wanted.network),
@@ -108,11 +109,13 @@ def _brought(
         zones=planned,
         training_zone=planned[0],
         zone_id=wanted.zone_id,
-        addresses=sum(map(addresses, wanted.pools.values())),
+        makes_cluster=wanted.cluster.name is None,
+        addresses=subnet_uses(wanted, zones),
         s3_endpoint=network.s3_endpoint,
         isolated=network.internet == "none",
         called_apis=called_apis(wanted),
         endpoints=_endpoints(wanted),
+        endpoints_elsewhere=network.endpoints == "elsewhere",
         cluster_name=cluster_name,
     )
 

@@ -7,24 +7,23 @@ import ipaddress
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from catalog.endpoints import S3, service_name
 from catalog.instances import ADDRESS_QUOTA, QUOTAS
 from plans.cluster_faults import AddOnFound, ClusterFound
 from plans.images import parts
 from plans.parts import Identity
 from plans.policies import same_role
 from plans.pull_through import CacheRule, rules_of
-from plans.store_faults import RuleFound, ServersFound, StoreFound
-from plans.vpc_faults import EVERYWHERE, SubnetFound, VpcFound
+from plans.store_faults import ServersFound, StoreFound
 from stacks.derive.capacity import TYPES
-from stacks.reports.caller import TIMEOUTS, Caller, Filters, NotAnswered
+from stacks.reports.caller import TIMEOUTS, Filters, NotAnswered
+from stacks.reports.network_questions import NetworkQuestions, tagged
 
 OWN_ADDRESS = "https://checkip.amazonaws.com"
 _AMIS = "/aws/service/eks/optimized-ami/{kubernetes}/amazon-linux-2023/x86_64/{variant}"
 """Folder of AWS's public parameters about EKS's AMIs (EKS user guide, retrieve-ami-id)."""
 
 
-class Account(Caller):
+class Account(NetworkQuestions):
     """The account that the AWS provider would work in. Each method is a question."""
 
     def caller_arn(self) -> str:
@@ -66,6 +65,8 @@ class Account(Caller):
             public=vpc["endpointPublicAccess"],
             private=vpc["endpointPrivateAccess"],
             public_ranges=tuple(vpc.get("publicAccessCidrs", ())),
+            ip_family=found["kubernetesNetworkConfig"].get("ipFamily", "ipv4"),
+            auto_mode=found.get("computeConfig", {}).get("enabled", False),
             add_ons={one: it for one in add_ons if (it := self._add_on(name, one))},
             caller=mine[0] if mine else caller,
             caller_enters=bool(mine),
@@ -183,7 +184,7 @@ class Account(Caller):
             "instance-type": [kind.name for kind in TYPES.values() if QUOTAS[kind.quota] == code]
         }
         group: Filters = {"tag:eks:nodegroup-name": [node_group]}
-        return quota, self._vcpus(types) - self._vcpus(types | _tags(me)) - self._vcpus(
+        return quota, self._vcpus(types) - self._vcpus(types | tagged(me)) - self._vcpus(
             types | group
         )
 
@@ -219,16 +220,6 @@ class Account(Caller):
         """As Secrets Manager describes the secret, without its value; empty where it knows none."""
         return self._ask("secretsmanager:DescribeSecret", unless="ResourceNotFound", SecretId=name)
 
-    def addresses(
-        self, me: Identity, subnet: str, node_pools: Sequence[str]
-    ) -> tuple[int | None, int]:
-        """Free ones of a subnet, None where there is none yet; and how many nodes of the NodePools
-        run. `subnet`: its id, or the logical name of one that the stack makes."""
-        at: Filters = {"subnet-id": [subnet]} if subnet.startswith("subnet-") else _tags(me, subnet)
-        found = self._ask("ec2:DescribeSubnets", filters=at)["Subnets"]
-        nodes = self._running(_tags(me, *(f"{name}-node" for name in node_pools)))
-        return (found[0]["AvailableIpAddressCount"] if found else None), len(nodes)
-
     def public_addresses(self, me: Identity) -> tuple[float, int]:
         """How many the region gives the account, and how many of them others than this stack have."""
         quota = self._ask(
@@ -236,33 +227,9 @@ class Account(Caller):
         )["Quota"]["Value"]
         every, own = (
             self._ask("ec2:DescribeAddresses", filters=filters)["Addresses"]
-            for filters in ({}, _tags(me))
+            for filters in ({}, tagged(me))
         )
         return quota, len(every) - len(own)
-
-    def vpc(self, id_: str, subnets: Sequence[str]) -> VpcFound | None:
-        """A VPC with those of the subnets that exist; None where the region has no such VPC."""
-        vpcs = self._ask("ec2:DescribeVpcs", filters={"vpc-id": [id_]})["Vpcs"]
-        if not vpcs:
-            return None
-        tables = self._route_tables(id_, subnets)
-        known = self._ask("ec2:DescribeSubnets", filters={"subnet-id": subnets})["Subnets"]
-        return VpcFound(
-            cidrs=tuple(one["CidrBlock"] for one in vpcs[0]["CidrBlockAssociationSet"]),
-            dns_support=self._has(id_, "enableDnsSupport"),
-            dns_hostnames=self._has(id_, "enableDnsHostnames"),
-            subnets={
-                one["SubnetId"]: SubnetFound(
-                    vpc_id=one["VpcId"],
-                    zone=one["AvailabilityZone"],
-                    zone_id=one["AvailabilityZoneId"],
-                    cidr=one["CidrBlock"],
-                    public_addresses=one["MapPublicIpOnLaunch"],
-                    way_out=_way_out(tables.get(one["SubnetId"]) or {}),
-                )
-                for one in known
-            },
-        )
 
     def lustre_file_system(self, id_: str) -> StoreFound | None:
         """An FSx for Lustre file system; None where the region has none of that id."""
@@ -311,55 +278,11 @@ class Account(Caller):
 
     def _server(self, interfaces: Sequence[Mapping[str, Any]]) -> ServersFound:
         groups = sorted({each["GroupId"] for one in interfaces for each in one["Groups"]})
-        asked: Filters = {"group-id": groups}
-        rules = self._ask("ec2:DescribeSecurityGroupRules", filters=asked)["SecurityGroupRules"]
         return ServersFound(
             vpc_id=interfaces[0]["VpcId"],
             groups=tuple(groups),
-            rules=tuple(
-                RuleFound(
-                    egress=rule["IsEgress"],
-                    protocol=rule["IpProtocol"],
-                    ports=(rule["FromPort"], rule["ToPort"]),
-                    cidr=rule.get("CidrIpv4", ""),
-                    group_id=rule.get("ReferencedGroupInfo", {}).get("GroupId", ""),
-                )
-                for rule in rules
-            ),
+            rules=self._rules(groups),
         )
-
-    def without_s3(self, vpc: str, subnets: Sequence[str]) -> list[str]:
-        """Those of the subnets whose route table has no gateway endpoint for S3."""
-        filters: Filters = {
-            "vpc-id": [vpc],
-            "service-name": [service_name(self._access.region, S3)],
-            "vpc-endpoint-type": ["Gateway"],
-        }
-        found = self._ask("ec2:DescribeVpcEndpoints", filters=filters)["VpcEndpoints"]
-        served = {table for one in found for table in one["RouteTableIds"]}
-        tables = self._route_tables(vpc, subnets)
-        return [id_ for id_ in subnets if (tables[id_] or {}).get("RouteTableId") not in served]
-
-    def endpoint_apis(self, vpc: str) -> set[str]:
-        """APIs that an interface endpoint of the VPC gives their own names to."""
-        filters: Filters = {"vpc-id": [vpc], "vpc-endpoint-type": ["Interface"]}
-        found = self._ask("ec2:DescribeVpcEndpoints", filters=filters)["VpcEndpoints"]
-        start = service_name(self._access.region, "")
-        return {
-            one["ServiceName"].removeprefix(start) for one in found if one.get("PrivateDnsEnabled")
-        }
-
-    def _has(self, vpc: str, attribute: str) -> bool:
-        answer = self._ask("ec2:DescribeVpcAttribute", VpcId=vpc, Attribute=attribute)
-        return answer[attribute[0].upper() + attribute[1:]]["Value"]
-
-    def _route_tables(self, vpc: str, subnets: Sequence[str]) -> dict[str, dict[str, Any] | None]:
-        """Subnet → the route table that holds for it: its own, or the main one of the VPC."""
-        tables = self._ask("ec2:DescribeRouteTables", filters={"vpc-id": [vpc]})["RouteTables"]
-        named = [(one, table) for table in tables for one in table["Associations"]]
-        main = next((table for one, table in named if one.get("Main")), None)
-        own = {one["SubnetId"]: table for one, table in named if "SubnetId" in one}
-        return {id_: own.get(id_, main) for id_ in subnets}
 
     def _vcpus(self, filters: Filters) -> int:
         return sum(
@@ -367,24 +290,3 @@ class Account(Caller):
             for one in self._running(filters)
             if "InstanceLifecycle" not in one
         )
-
-    def _running(self, filters: Filters) -> list[dict[str, Any]]:
-        found = self._ask(
-            "ec2:DescribeInstances",
-            filters=filters | {"instance-state-name": ["pending", "running"]},
-        )
-        return [one for launched in found["Reservations"] for one in launched["Instances"]]
-
-
-def _way_out(table: Mapping[str, Any]) -> str:
-    """The target of the default route; empty without one, and where the target is gone."""
-    for route in table.get("Routes", ()):
-        if route.get("DestinationCidrBlock") == EVERYWHERE and route.get("State") != "blackhole":
-            return next((str(v) for k, v in route.items() if k.endswith(("Id", "Arn"))), "")
-    return ""
-
-
-def _tags(me: Identity, *names: str) -> Filters:
-    """Filters for what the stack has created, by logical names."""
-    named = {"tag:trainyard:name": names} if names else {}
-    return {"tag:trainyard:project": [me.project], "tag:trainyard:stack": [me.stack], **named}

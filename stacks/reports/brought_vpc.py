@@ -3,11 +3,15 @@ the VPC must be: plans/vpc_faults.py."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
+from catalog.endpoints import S3
 from plans.networks import AnyNetworkPlan, BroughtNetworkPlan
+from plans.store_faults import Client
 from plans.vpc_faults import AT, VpcFound, faults
 from stacks.reports.account import Account
+from stacks.reports.network_questions import EndpointFound
+from stacks.reports.vpc_walls import HTTPS, acl_findings, dns_findings
 from stacks.settings.problems import InputError, InputWarning
 
 Check = Callable[[], Iterator[InputError | InputWarning]]
@@ -18,10 +22,16 @@ def vpc_checks(account: Account, network: AnyNetworkPlan) -> dict[str, Check]:
     if not isinstance(network, BroughtNetworkPlan):
         return {}
     vpc, subnets = network.vpc_id, [zone.subnet_id for zone in network.zones]
+
+    def found() -> VpcFound | None:
+        return account.vpc(vpc, subnets)
+
     return {
-        f"VPC {vpc}": lambda: vpc_findings(network, account.vpc(vpc, subnets)),
-        f"endpoints of {vpc}": lambda: endpoint_findings(network, account.endpoint_apis(vpc)),
+        f"VPC {vpc}": lambda: vpc_findings(network, found()),
+        f"endpoints of {vpc}": lambda: endpoint_findings(network, found(), account.endpoints(vpc)),
         f"S3 endpoint of {vpc}": lambda: s3_findings(network, account.without_s3(vpc, subnets)),
+        f"DNS servers of {vpc}": lambda: dns_findings(network, found(), account.name_servers(vpc)),
+        f"network ACLs of {vpc}": lambda: acl_findings(network, found(), account.acls(subnets)),
     }
 
 
@@ -32,28 +42,84 @@ def vpc_findings(network: BroughtNetworkPlan, found: VpcFound | None) -> Iterato
 
 
 def endpoint_findings(
-    network: BroughtNetworkPlan, there: Collection[str]
+    network: BroughtNetworkPlan, vpc: VpcFound | None, there: Sequence[EndpointFound]
 ) -> Iterator[InputError | InputWarning]:
-    """APIs that nothing leads to, and endpoints that would be there twice. `there`: APIs that the VPC
-    has an endpoint for."""
-    path = f"{AT}.endpoints"
-    lacking = [api for api in network.called_apis if api not in there]
-    twice = [api for api in network.called_apis if api in there]
+    """APIs that nothing leads to, endpoints that lead nowhere, and endpoints that would be there twice.
+    `there`: the endpoints of the VPC."""
+    if network.endpoints_elsewhere:
+        yield _elsewhere(network)
+        return
+    path, called = f"{AT}.endpoints", network.called_apis
+    named = [one for one in there if one.private_dns and one.api in called]
+    lacking = [api for api in called if api not in {one.api for one in named}]
     if network.isolated and lacking and not network.endpoints:
         yield InputError(
             path=path,
             must="lead to every AWS API that is called from inside the VPC",
             got=f"no endpoint with private DNS for {', '.join(lacking)}",
-            fix="make those in the VPC, or write private where it has none of them",
+            fix="make those in the VPC, or write private where it has none of them, or elsewhere where"
+            " private hosted zones lead to endpoints of another VPC",
             write="private",
         )
-    if network.endpoints and twice:
-        yield InputWarning(
+    if network.endpoints:
+        if named:
+            yield InputWarning(
+                path=path,
+                text=(
+                    f"{network.vpc_id} has endpoints for {', '.join(sorted({one.api for one in named}))};"
+                    " unless they are this stack's own, AWS refuses a second one with private DNS"
+                ),
+            )
+        return
+    for one in named:
+        yield from _of_endpoint(network, vpc, one)
+
+
+def _elsewhere(network: BroughtNetworkPlan) -> InputWarning:
+    apis = [S3, *network.called_apis] if network.isolated else network.called_apis
+    return InputWarning(
+        path=f"{AT}.endpoints",
+        text=(
+            f"elsewhere: nothing checks that nodes in {network.vpc_id} reach {', '.join(apis)} by"
+            " endpoints of another VPC; the private hosted zone of each must be associated with this"
+            " VPC, and each must let TCP 443 in from the private subnets"
+        ),
+    )
+
+
+def _of_endpoint(
+    network: BroughtNetworkPlan, vpc: VpcFound | None, endpoint: EndpointFound
+) -> Iterator[InputError]:
+    """Private DNS makes an endpoint the only way to its API, also where there is a way to the
+    internet."""
+    path = f"{AT}.endpoints"
+    if endpoint.state.lower() != "available":
+        yield InputError(
             path=path,
-            text=(
-                f"{network.vpc_id} has endpoints for {', '.join(twice)}; unless they are this stack's"
-                " own, AWS refuses a second one with private DNS"
-            ),
+            must="be endpoints that are available: their API has no other address in the VPC",
+            got=f"{endpoint.id} for {endpoint.api}, which is {endpoint.state}",
+            fix=f"wait until `aws ec2 describe-vpc-endpoints --vpc-endpoint-ids {endpoint.id}` says"
+            " available, or delete it and make another",
+        )
+    shut = [
+        found.cidr
+        for zone in network.zones
+        if vpc and (found := vpc.subnets.get(zone.subnet_id))
+        if not any(
+            not rule.egress and rule.lets(HTTPS, Client(zone=zone.name, cidr=found.cidr))
+            for rule in endpoint.rules
+        )
+    ]
+    if shut:
+        group = next(iter(endpoint.groups), "<security group>")
+        ranges = ",".join(f"{{CidrIp={cidr}}}" for cidr in shut)
+        yield InputError(
+            path=path,
+            must="let TCP 443 in from the private subnets",
+            got=f"{endpoint.id} for {endpoint.api}, whose security groups"
+            f" ({', '.join(endpoint.groups) or 'none'}) have no rule for {', '.join(shut)}",
+            fix=f"run `aws ec2 authorize-security-group-ingress --group-id {group} --ip-permissions"
+            f" IpProtocol=tcp,FromPort=443,ToPort=443,IpRanges=[{ranges}]`",
         )
 
 
@@ -70,6 +136,8 @@ def s3_findings(
                 " is this stack's own, AWS refuses a second one: delete s3_endpoint"
             ),
         )
+    if network.endpoints_elsewhere and network.isolated:
+        return  # the endpoint of S3 is elsewhere, too
     if without and not network.s3_endpoint and network.isolated:
         yield InputError(
             path=path,

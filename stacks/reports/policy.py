@@ -11,7 +11,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import command_line
-from catalog.permissions import CLOUDFORMATION, CLUSTER_QUESTIONS, COPY_QUESTIONS
+from catalog.permissions import (
+    CLOUDFORMATION,
+    CLUSTER_QUESTIONS,
+    COPY_QUESTIONS,
+    VPC_QUESTIONS,
+)
 from plans.boundary import boundary
 from plans.clusters import BroughtClusterPlan
 from plans.deployer import (
@@ -185,8 +190,10 @@ def _questions(plan: EnvironmentPlan) -> set[str]:
     """Calls about what the stack is brought."""
     stores = [(plan_kind(store), store) for store in plan.stores.values()]
     of_stores = {ask for kind, store in stores for ask in kind.questions(store)}
+    of_network = () if plan.own_network else VPC_QUESTIONS
     of_cluster = () if plan.own_cluster else CLUSTER_QUESTIONS
-    return {*of_stores, *of_cluster, *(COPY_QUESTIONS if plan.copies else ())}
+    of_copies = COPY_QUESTIONS if plan.copies else ()
+    return {*of_stores, *of_network, *of_cluster, *of_copies}
 
 
 def _brought(plan: EnvironmentPlan) -> BroughtClusterScope | None:

@@ -14,9 +14,8 @@ from threading import Thread
 from time import monotonic
 from typing import Any
 
-from plans.networks import BroughtNetworkPlan
 from plans.policies import same_role
-from stacks.derive.capacity import CNI, SYSTEM, quota_of_up, quota_takers
+from stacks.derive.capacity import SYSTEM, quota_of_up, quota_takers
 from stacks.derive.credentials import NotAssumed
 from stacks.planned import EnvironmentPlan, TeamPlan
 from stacks.reports.account import Account
@@ -28,6 +27,7 @@ from stacks.reports.brought_vpc import vpc_checks
 from stacks.reports.caller import NotAnswered
 from stacks.reports.copies import copy_checks
 from stacks.reports.encryption import bucket_key_warnings, key_checks
+from stacks.reports.free_addresses import address_checks
 from stacks.reports.public_addresses import public_address_checks
 from stacks.reports.reach import address_errors, asks_address, first_update_errors
 from stacks.reports.releases import add_ons, ami_errors, amis, build_errors
@@ -120,9 +120,7 @@ def checks(
 ) -> dict[str, Check]:
     """The questions of an environment by name; each asks when it is called, and judges the
     answer."""
-    kinds = [kind for pool in plan.pools.values() for kind in pool.types]
-    types = sorted({kind.instance_type for kind in kinds})
-    subnet, node_pools = _subnet(plan), [kind.name for kind in kinds]
+    types = sorted({kind.instance_type for pool in plan.pools.values() for kind in pool.types})
     return {
         **(brought_cluster_checks(account, plan, caller) or _cluster_checks(account, plan, caller)),
         **vpc_checks(account, plan.network),
@@ -151,17 +149,8 @@ def checks(
             )
             for role in service_roles(plan)
         },
-        "free addresses": lambda: address_findings(
-            plan, *account.addresses(plan.identity, subnet, node_pools)
-        ),
+        **address_checks(account, plan),
     }
-
-
-def _subnet(plan: EnvironmentPlan) -> str:
-    """The training zone's private subnet: its id, or its logical name."""
-    if isinstance(plan.network, BroughtNetworkPlan):
-        return plan.network.training_zone.subnet_id
-    return f"network-private-{plan.zone[-1]}"
 
 
 def _cluster_checks(account: Account, plan: EnvironmentPlan, caller: str) -> dict[str, Check]:
@@ -386,16 +375,3 @@ def _compared(
     yield f"{path}.reservation.ends", reservation.ends, described.get("EndDate")
     yield f"{path}.reservation.placement_group", reservation.placement_group, group or None
     yield f"{path}.max_nodes", max(pool.max_nodes, total), total
-
-
-def address_findings(plan: EnvironmentPlan, free: int | None, nodes: int) -> Iterator[InputError]:
-    """A subnet that exists already and has too few addresses for full pools. `nodes`: those that run
-    already."""
-    needed = sum(use.addresses for use in plan.capacity.values()) - nodes * (1 + sum(CNI.values()))
-    if free is not None and needed > free:
-        yield InputError(
-            path="environment.pools",
-            must=f"need at most the {free} free addresses of the zone's subnet, with full pools",
-            got=str(needed),
-            fix="lower max_nodes, or delete what else has addresses in that subnet",
-        )

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from catalog.ranges import is_internet
 from stacks.rules.network import RFC_1918, is_range, within, without_host_bits
 from stacks.settings.cluster import ClusterConfig
+from stacks.settings.network import AnyNetwork, BroughtNetworkConfig
 from stacks.settings.problems import REMOVE, InputError, InputWarning
 from stacks.settings.yaml_file import as_yaml
 
@@ -142,26 +143,12 @@ def _who(wide: Sequence[str]) -> str:
     return f"everybody on the internet with an address in {', '.join(wide)}"
 
 
-def endpoint_warnings(cluster: ClusterConfig) -> Iterator[InputWarning]:
+def endpoint_warnings(cluster: ClusterConfig, network: AnyNetwork) -> Iterator[InputWarning]:
     """What works but should be known."""
     if cluster.name is not None:
         return
     if cluster.endpoint == "private":
-        how = {
-            "tunnel_port": " and the same tunnel_port; then open the tunnel that the output `tunnel` names",
-            "proxy_url": ", without proxy_url unless the proxy reaches the internet",
-            "inside_vpc": "",
-        }
-        way = next((way for way in WAYS if getattr(cluster, way)), "inside_vpc")
-        yield InputWarning(
-            path="environment.cluster.endpoint",
-            text=(
-                "the first `pulumi up` of an environment cannot reach a private endpoint, because it"
-                " creates the VPC itself; for that one write endpoint: public-and-private with"
-                f" public_access_cidrs: [<your address>/32]{how[way]}, write endpoint: private,"
-                " delete public_access_cidrs, and run `pulumi up` again"
-            ),
-        )
+        yield from _first_update(cluster, isinstance(network, BroughtNetworkConfig))
         return
     ranges = [cidr for cidr in cluster.public_access_cidrs if is_range(cidr)]
     if wide := [cidr for cidr in ranges if is_internet(cidr)]:
@@ -181,3 +168,26 @@ def endpoint_warnings(cluster: ClusterConfig) -> Iterator[InputWarning]:
                     f" write {OWN_ADDRESS}; otherwise the first `pulumi up` cannot reach the cluster"
                 ),
             )
+
+
+def _first_update(cluster: ClusterConfig, brought: bool) -> Iterator[InputWarning]:
+    """A private endpoint that the first `pulumi up` cannot reach. Into a VPC that is brought there are
+    ways already, but for a tunnel, which goes through a node of the cluster."""
+    way = next((way for way in WAYS if getattr(cluster, way)), "inside_vpc")
+    if brought and way != "tunnel_port":
+        return
+    how = {
+        "tunnel_port": " and the same tunnel_port; then open the tunnel that the output `tunnel` names",
+        "proxy_url": ", without proxy_url unless the proxy reaches the internet",
+        "inside_vpc": "",
+    }
+    makes = "the node that the tunnel goes through" if brought else "the VPC itself"
+    yield InputWarning(
+        path="environment.cluster.endpoint",
+        text=(
+            "the first `pulumi up` of an environment cannot reach a private endpoint, because it"
+            f" creates {makes}; for that one write endpoint: public-and-private with"
+            f" public_access_cidrs: [<your address>/32]{how[way]}, write endpoint: private,"
+            " delete public_access_cidrs, and run `pulumi up` again"
+        ),
+    )

@@ -163,7 +163,7 @@ def environment_warnings(
     region: str, wanted: EnvironmentConfig, now: datetime
 ) -> Iterator[InputWarning]:
     """What works but should be known, but for jobs."""
-    yield from endpoint_warnings(wanted.cluster)
+    yield from endpoint_warnings(wanted.cluster, wanted.network)
     yield from isolation_warnings(wanted)
     if wanted.zone_id is None:
         yield InputWarning(

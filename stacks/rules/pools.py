@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 
 from catalog.service_roles import SPOT
 from plans.networks import AWS_KEEPS
-from stacks.derive.capacity import TYPES, addresses, node_type_names
+from stacks.derive.capacity import NODE_ADDRESSES, TYPES, node_type_names
+from stacks.derive.subnets import subnet_uses
 from stacks.rules.blocks import block_errors, block_warnings
 from stacks.rules.images import image_errors, is_untagged
 from stacks.rules.instance_types import instance_type_errors, mixed_type_errors
@@ -39,7 +41,7 @@ def pool_errors(
         yield from _prefetch(f"{path}.prefetch", pool)
     yield from _name_clashes(wanted.pools)
     yield from _shared_reservations(wanted.pools)
-    yield from _subnet_room(wanted)
+    yield from _subnet_room(wanted, zones)
 
 
 def unknown_pool(path: str, name: str, wanted: EnvironmentConfig) -> InputError:
@@ -287,31 +289,33 @@ def _shared_reservations(pools: Mapping[str, PoolConfig]) -> Iterator[InputError
             )
 
 
-def _subnet_room(wanted: EnvironmentConfig) -> Iterator[InputError]:
-    """A full pool must fit its subnet: an eighth of the VPC. How large a brought subnet is, AWS says:
-    plans/vpc_faults.py."""
+def _subnet_room(wanted: EnvironmentConfig, zones: tuple[str, ...]) -> Iterator[InputError]:
+    """Whatever has addresses in a zone must fit its private subnet: an eighth of the VPC. How large a
+    brought subnet is, AWS says: plans/vpc_faults.py."""
     if isinstance(wanted.network, BroughtNetworkConfig) or not is_range(wanted.network.cidr):
         return
     vpc = ipaddress.IPv4Network(wanted.network.cidr)
-    room = vpc.num_addresses // 8 - AWS_KEEPS
-    known = [pool for pool in wanted.pools.values() if set(pool.instance_types) <= set(TYPES)]
-    needed = sum(map(addresses, known))
-    if not (16 <= vpc.prefixlen <= 20 and needed > room):
+    sizes = {bits: 2 ** (32 - bits) // 8 - AWS_KEEPS for bits in range(16, 21)}
+    known = {n: one for n, one in wanted.pools.items() if set(one.instance_types) <= set(TYPES)}
+    uses = subnet_uses(replace(wanted, pools=known), zones)
+    zone, use = max(uses.items(), key=lambda one: one[1].total)
+    room = sizes.get(vpc.prefixlen)
+    if room is None or use.total <= room:
         return
-    enough = [bits for bits in range(20, 15, -1) if 2 ** (32 - bits) // 8 - AWS_KEEPS >= needed]
+    enough = [bits for bits in sorted(sizes, reverse=True) if sizes[bits] >= use.total]
     larger = str(vpc.supernet(new_prefix=enough[0])) if enough else None
-    nodes = sum(pool.max_nodes * len(pool.instance_types) for pool in known)
+    left = (room - use.total + sum(use.pools.values())) // NODE_ADDRESSES
     yield InputError(
         path="environment.network.cidr",
         must=(
-            f"have room for all nodes: its private subnet has {room} addresses, an eighth of the"
-            f" range, and full pools take {needed}"
+            f"have room for all nodes: its private subnet in {zone} has {room} addresses, an eighth of"
+            f" the range, and {use.total} are taken: {use.told}"
         ),
         got=wanted.network.cidr,
         fix=(
             f"write {larger}, or lower max_nodes"
             if larger
-            else f"lower max_nodes: there is room for about {nodes * room // needed} nodes in all"
+            else f"lower max_nodes: there is room for {left} nodes of pools in all"
         ),
         write=larger,
     )

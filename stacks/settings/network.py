@@ -67,10 +67,11 @@ class BroughtNetworkConfig:
     """Whether nodes reach the internet. `outbound`: each subnet must have a default route. `none`: none
     is needed; then the VPC must have an endpoint for each AWS API that the stack calls, and
     `artifacts.images` must name a registry of your account with all images."""
-    endpoints: Literal["brought", "private"] = "brought"
+    endpoints: Literal["brought", "private", "elsewhere"] = "brought"
     """Interface endpoints for AWS APIs. `brought`: those that the VPC has. `private`: the stack creates
     one for each AWS API that it calls from inside the VPC, in each zone of `private_subnets`. AWS
-    refuses a second one for the same API."""
+    refuses a second one for the same API. `elsewhere`: those of another VPC, which private hosted zones
+    and a transit gateway lead to; the stack creates none and `make check LIVE=1` looks for none."""
 
 
 def _whose(value: object) -> str:

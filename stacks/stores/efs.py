@@ -92,6 +92,10 @@ class Efs(StoreKind[EfsConfig, EfsPlan]):
 
         return Component
 
+    def interfaces(self, settings: EfsConfig, zones: tuple[str, ...]) -> Mapping[str, int]:
+        """Of its mount targets."""
+        return dict.fromkeys(zones, 1)
+
     def made_from(self, settings: EfsConfig, zone: str) -> list[str]:
         return ["efs", "iam"] if settings.only_this_cluster else ["efs"]
 

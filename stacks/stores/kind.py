@@ -84,6 +84,11 @@ class StoreKind(ABC, Generic[Settings, Plan]):
     def made_from(self, settings: Settings, zone: str) -> list[str]:
         """What AWS would make another store for. The name of the claim follows from it."""
 
+    def interfaces(self, settings: Settings, zones: tuple[str, ...]) -> Mapping[str, int]:
+        """Zone → network interfaces of it that the stack makes there, each with an address. `zones`:
+        those in which a pool may launch nodes, the training zone first."""
+        return {}
+
     @abstractmethod
     def capacity(self, settings: Settings) -> str:
         """Size of the PersistentVolume, as a Kubernetes quantity."""

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from catalog import latencies, versions
 from catalog.service_roles import FSX
-from catalog.storage import LUSTRE_USABLE, SCRATCH_2_PER_TIB, Driver
+from catalog.storage import (
+    LUSTRE_SERVER_GIB,
+    LUSTRE_SMALLEST_GIB,
+    LUSTRE_USABLE,
+    SCRATCH_2_PER_TIB,
+    Driver,
+)
 from plans.fixed import Fixed
 from plans.parts import Identity
 from plans.stores import LustrePlan
@@ -74,6 +80,11 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
         from components.lustre import Lustre as Component
 
         return Component
+
+    def interfaces(self, settings: LustreConfig, zones: tuple[str, ...]) -> Mapping[str, int]:
+        """Of its metadata server and its file servers."""
+        capacity = settings.capacity_gib or LUSTRE_SMALLEST_GIB
+        return {zones[0]: 1 + -(-capacity // LUSTRE_SERVER_GIB)}
 
     def made_from(self, settings: LustreConfig, zone: str) -> list[str]:
         efa = ["efa", str(settings.throughput_mbps_per_tib)] if settings.efa else []

@@ -21,6 +21,7 @@ from catalog.permissions import (
     QUESTIONS,
     READS,
     STORE_QUESTIONS,
+    VPC_QUESTIONS,
 )
 from plans.deployer import BOUNDARY_READS, COPY_READS, KEY_READS, SECRET_READS
 from tests.support.recording import CHECKOUT
@@ -78,10 +79,12 @@ def test_a_type_that_the_table_lacks_is_an_error() -> None:
 def test_the_questions_are_those_that_a_live_check_asks() -> None:
     """Those about a boundary, copies, a key or a secret are allowed only where the stack names one, and of
     that one."""
-    source = (CHECKOUT / "stacks" / "reports" / "account.py").read_text()
+    reports = CHECKOUT / "stacks" / "reports"
+    files = reports / "account.py", reports / "network_questions.py"
+    source = "".join(file.read_text() for file in files)
     asked = set(re.findall(r'"([a-z0-9-]+:[A-Z]\w+)"', source)) - {"sts:GetCallerIdentity"}
     of_stores = {ask for asks in STORE_QUESTIONS.values() for ask in asks}
-    of_what_is_brought = {*of_stores, *CLUSTER_QUESTIONS, "fsx:DescribeBackups"}
+    of_what_is_brought = {*of_stores, *CLUSTER_QUESTIONS, *VPC_QUESTIONS, "fsx:DescribeBackups"}
     assert asked | {"eks:ListClusters"} == {
         *QUESTIONS,
         *BOUNDARY_READS,

@@ -131,6 +131,27 @@ def test_a_preview_refuses_a_cluster_with_all_its_faults() -> None:
     ]
 
 
+def test_a_preview_refuses_ipv6_and_auto_mode() -> None:
+    there = BroughtCluster(
+        cluster={
+            "kubernetesNetworkConfigs": [{"serviceIpv4Cidr": "", "ipFamily": "ipv6"}],
+            "computeConfigs": [{"enabled": True, "nodePools": ["system"], "nodeRoleArn": ""}],
+        }
+    )
+    with pytest.raises(pulumi.RunError, match="ipFamily is ipv6") as refused:
+        brought(there, preview=True)
+    assert "computeConfig is enabled" in str(refused.value)
+
+
+def test_services_of_a_brought_cluster_may_have_any_range_that_the_vpc_leaves() -> None:
+    """Both ranges that the stack chooses from are the VPC's."""
+    ranges = [
+        {"associationId": "", "cidrBlock": cidr, "state": "associated"}
+        for cidr in ("10.100.0.0/16", "172.20.0.0/16")
+    ]
+    brought(BroughtCluster(vpc={"cidrBlockAssociations": ranges}), preview=True)
+
+
 def test_a_cluster_that_does_not_exist_is_asked_nothing_more() -> None:
     there = BroughtCluster(names=("other",))
     with pytest.raises(pulumi.RunError, match="must be an EKS cluster of this account"):

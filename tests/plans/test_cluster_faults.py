@@ -29,6 +29,8 @@ SOUND = ClusterFound(
     public=True,
     private=True,
     public_ranges=("203.0.113.7/32",),
+    ip_family="ipv4",
+    auto_mode=False,
     add_ons={name: _add_on(version) for name, version in BUILDS.items()},
     caller=ROLE,
     caller_enters=True,
@@ -58,6 +60,18 @@ FAULTY: dict[str, tuple[ClusterFound | None, str, str, str]] = {
         "cluster.name",
         "which is DELETING",
         "list-clusters",
+    ),
+    "a cluster of IPv6": (
+        replace(SOUND, ip_family="ipv6"),
+        "cluster.name",
+        f"got {NAME}, whose ipFamily is ipv6",
+        "let the stack make one: delete name and existing_add_ons; EKS cannot change the family",
+    ),
+    "a cluster with Auto Mode": (
+        replace(SOUND, auto_mode=True),
+        "cluster.name",
+        f"got {NAME}, whose computeConfig is enabled",
+        "its owner can also turn Auto Mode off",
     ),
     "another known version": (
         replace(SOUND, version="1.34"),

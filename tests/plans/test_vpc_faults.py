@@ -9,6 +9,7 @@ import pytest
 
 from plans.networks import BroughtNetworkPlan, service_cidr
 from plans.vpc_faults import SubnetFound, VpcFound, faults
+from tests.support.brought_cluster import IN_CLUSTER
 from tests.support.brought_vpc import BROUGHT, NAT, SUBNETS, VPC
 from tests.support.stackfile import at, environment_plan
 
@@ -94,7 +95,15 @@ FAULTY: dict[str, tuple[VpcFound | None, str, str]] = {
     "too small": (
         _with(A, cidr="10.20.0.0/26"),
         f"private_subnets.{A}",
-        "have room for full pools, which take 126 addresses; got 10.20.0.0/26, which has 59",
+        f"have 157 addresses in {A}: 84 for pool g6e, 42 for pool h100, 21 for system nodes, 3 for"
+        f" store scratch, 1 for store home, 6 for EKS; got {SUBNETS[A]} with 10.20.0.0/26, which has"
+        f" 59. Fix: write a larger subnet of {A}, or lower max_nodes of g6e, h100",
+    ),
+    "too small for controllers": (
+        _with(C, cidr="10.20.0.0/28"),
+        f"private_subnets.{C}",
+        f"have 27 addresses in {C}: 21 for system nodes, 6 for EKS; got {SUBNETS[C]} with"
+        f" 10.20.0.0/28, which has 11. Fix: write a larger subnet of {C}",
     ),
 }
 
@@ -118,8 +127,28 @@ def test_all_faults_are_told_at_once() -> None:
     assert len([*faults(_plan(), found)]) == 3
 
 
-def test_only_the_training_zones_subnet_must_hold_the_pools() -> None:
-    assert [*faults(_plan(), _with(C, cidr="10.20.0.0/28"))] == []
+def test_a_fallback_zone_must_hold_the_pool_as_well() -> None:
+    """All nodes of the pool can be there."""
+    network = environment_plan(BROUGHT, at("pools.h100.fallback_zones", [C])).network
+    assert isinstance(network, BroughtNetworkPlan)
+    assert [*faults(network, SOUND)] == []
+    [said] = map(str, faults(network, _with(C, cidr="10.20.0.0/26")))
+    assert f"must have 70 addresses in {C}: 42 for pool h100, 21 for system nodes, 1 for" in said
+    assert said.endswith(
+        f"write a larger subnet of {C}, or lower max_nodes of h100, or take {C} out of its"
+        " fallback_zones"
+    )
+
+
+def test_a_subnet_that_has_exactly_what_is_taken_is_large_enough() -> None:
+    assert [*faults(_plan(), _with(C, cidr="10.20.0.0/27"))] == []
+
+
+def test_a_cluster_that_is_brought_has_a_range_of_services_of_its_own() -> None:
+    both = replace(SOUND, cidrs=("10.0.0.0/8", "172.20.1.0/24"))
+    assert [*faults(replace(_plan(), makes_cluster=False), both)] == []
+    network = environment_plan(*IN_CLUSTER).network
+    assert isinstance(network, BroughtNetworkPlan) and not network.makes_cluster
 
 
 def test_services_keep_away_from_every_range_of_the_vpc() -> None:

@@ -88,7 +88,8 @@ class BroughtCluster(Brought):
             "endpoint": "https://research",
             "certificateAuthorities": [{"data": "Y2E="}],
             "accessConfigs": [{"authenticationMode": "API"}],
-            "kubernetesNetworkConfigs": [{"serviceIpv4Cidr": SERVICES}],
+            "kubernetesNetworkConfigs": [{"serviceIpv4Cidr": SERVICES, "ipFamily": "ipv4"}],
+            "computeConfigs": [{"enabled": False, "nodePools": [], "nodeRoleArn": ""}],
             "vpcConfig": vpc,
             **self.cluster,
         }

@@ -250,7 +250,8 @@ def _cluster(clients: Clients, region: str, arguments: Properties) -> Properties
         "endpoint": found.get("endpoint", ""),
         "certificateAuthorities": [authority] if authority else [],
         "accessConfigs": [found["accessConfig"]],
-        "kubernetesNetworkConfigs": [found["kubernetesNetworkConfig"]],
+        "kubernetesNetworkConfigs": [{"ipFamily": "ipv4", **found["kubernetesNetworkConfig"]}],
+        "computeConfigs": [found["computeConfig"]] if found.get("computeConfig") else [],
         "vpcConfig": {**vpc, "securityGroupIds": vpc.get("securityGroupIds", [])},
     }
 

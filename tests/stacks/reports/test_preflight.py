@@ -27,16 +27,19 @@ from catalog.endpoints import ALWAYS
 from catalog.versions import KUBERNETES
 from plans.access import AccessPlan, AssumedRole
 from plans.parts import Identity
+from plans.store_faults import RuleFound
 from stacks.derive.credentials import NotAssumed
 from stacks.plan import plan_stack
 from stacks.planned import EnvironmentPlan
 from stacks.reports import account as account_module
-from stacks.reports import brought_vpc, check, preflight, service_roles, zone_choice
+from stacks.reports import brought_vpc, check, free_addresses, preflight, service_roles, zone_choice
 from stacks.reports import caller as caller_module
 from stacks.reports.account import Account
 from stacks.reports.caller import NotAnswered
+from stacks.reports.network_questions import EndpointFound, NetworkQuestions, SubnetRoom
 from stacks.settings.problems import InputError, InputWarning
 from stacks.settings.reader import read
+from tests.plans.test_vpc_faults import SOUND as SOUND_VPC
 from tests.support.brought_vpc import BROUGHT, SUBNETS, VPC
 from tests.support.patience import PATIENCE
 from tests.support.recording import CHECKOUT
@@ -80,7 +83,7 @@ SOUND: dict[str, Any] = {
     "zones": {f"{REGION}{letter}": f"apne2-az{number}" for number, letter in enumerate("abc", 1)},
     "offers": {"g6e.48xlarge": [ZONE], "p5.48xlarge": [ZONE]},
     "quota": (768, 0),
-    "addresses": (None, 0),
+    "addresses": {},
     "public_addresses": (5, 4),
     "key": {},
     "key_policy": "",
@@ -89,7 +92,9 @@ SOUND: dict[str, Any] = {
     "is_public": False,
     "vpc": None,
     "without_s3": [],
-    "endpoint_apis": set(),
+    "endpoints": [],
+    "name_servers": [],
+    "acls": {},
     "has_role": True,
     "has_policy": True,
     "has_image": True,
@@ -464,23 +469,47 @@ def test_a_reservation_gives_its_instances_only_in_the_group_it_was_made_in() ->
     ) == [says + "nothing. Fix: write near"]
 
 
-def test_nodes_that_stand_already_need_no_more_addresses() -> None:
-    assert errors(addresses=(126, 0)) == errors(addresses=(105, 1)) == []
-    [said] = errors(addresses=(104, 1))
-    assert said.startswith(
-        "environment.pools: must need at most the 104 free addresses of the zone's subnet, with full"
-        " pools; got 105. Fix: lower max_nodes"
+def _room(free: int, pool_nodes: int = 0, system_nodes: int = 0) -> SubnetRoom:
+    return SubnetRoom(free=free, pool_nodes=pool_nodes, system_nodes=system_nodes)
+
+
+def test_what_stands_already_needs_no_more_addresses() -> None:
+    """126 of full pools, 21 of a system node, 10 of stores and EKS."""
+    for enough in _room(157), _room(136, 1), _room(126, 0, 1), _room(105, 1, 1), _room(0, 6, 1):
+        assert errors(addresses={ZONE: enough}) == []
+    [said] = errors(addresses={ZONE: _room(104, 1, 1)})
+    assert said == (
+        f"environment.pools: must need at most the 104 free addresses of the private subnet in {ZONE};"
+        " got 105: full pools and the rest need 84 for pool g6e, 42 for pool h100, 21 for system nodes,"
+        " 3 for store scratch, 1 for store home, 6 for EKS; 52 are there already. Fix: delete what else"
+        " has addresses in that subnet, or lower max_nodes of g6e, h100"
     )
+    assert (
+        1
+        == len(errors(addresses={ZONE: _room(156)}))
+        == len(errors(addresses={ZONE: _room(135, 1)}))
+    )
+
+
+def test_every_zone_of_the_network_must_have_addresses() -> None:
+    c = f"{REGION}c"
+    assert errors(addresses={c: _room(27)}) == []
+    [said] = errors(addresses={c: _room(26)})
+    assert said.startswith("environment.network: must need at most the 26 free addresses of the")
+    [brought] = [
+        one for one in errors(BROUGHT, addresses={c: _room(26)}) if "free addresses" in one
+    ]
+    assert brought.endswith(f"or write a larger subnet of {c}")
 
 
 def test_a_brought_vpc_is_judged_with_the_rules_of_the_preview() -> None:
     [said] = errors(BROUGHT, zones={})
     assert said.startswith("environment.network.vpc_id: must be a VPC of this account")
     plan = environment_plan(BROUGHT)
-    told = account(addresses=(10, 0))
+    told = account()
     preflight.preflight(told, plan, reading(BROUGHT).config.environment, 60)  # pyright: ignore[reportOptionalMemberAccess]
-    told.vpc.assert_called_once_with(VPC, [*SUBNETS.values()])
-    assert told.addresses.call_args.args[1] == SUBNETS[ZONE], "of its subnet by id"
+    told.vpc.assert_called_with(VPC, [*SUBNETS.values()])
+    assert told.addresses.call_args.args[1] == [*SUBNETS.values()], "of its subnets by id"
     told.without_s3.assert_called_once_with(VPC, [*SUBNETS.values()])
 
 
@@ -501,19 +530,65 @@ NO_INTERNET = (
 )
 
 
+def for_apis(*apis: str, state: str = "available", **differs: Any) -> list[EndpointFound]:
+    """Endpoints that let both subnets in."""
+    rule = RuleFound(
+        egress=False, protocol="tcp", ports=(443, 443), cidr="10.20.0.0/16", group_id=""
+    )
+    told: dict[str, Any] = {"private_dns": True, "groups": ("sg-1",), "rules": (rule,), **differs}
+    return [EndpointFound(id=f"vpce-{api}", api=api, state=state, **told) for api in sorted(apis)]
+
+
+def test_an_endpoint_of_a_brought_vpc_must_be_available_and_let_nodes_in() -> None:
+    """Also beside a way to the internet: its names lead nowhere else."""
+
+    def said(*there: EndpointFound) -> list[str]:
+        return errors(BROUGHT, vpc=SOUND_VPC, endpoints=there)
+
+    assert said(*for_apis("sqs")) == []
+    assert said(*for_apis("kms", state="pending")) == [], "nothing of the stack calls it"
+    assert said(*for_apis("sqs", state="rejected", private_dns=False)) == []
+    [waits] = said(*for_apis("sqs", state="pendingAcceptance"))
+    assert "must be endpoints that are available" in waits
+    assert "got vpce-sqs for sqs, which is pendingAcceptance" in waits
+    part = RuleFound(
+        egress=False, protocol="tcp", ports=(443, 443), cidr="10.20.16.0/20", group_id=""
+    )
+    [shut] = said(*for_apis("sqs", rules=(part,)))
+    assert (
+        "got vpce-sqs for sqs, whose security groups (sg-1) have no rule for 10.20.48.0/20" in shut
+    )
+    assert shut.endswith(
+        "authorize-security-group-ingress --group-id sg-1 --ip-permissions"
+        " IpProtocol=tcp,FromPort=443,ToPort=443,IpRanges=[{CidrIp=10.20.48.0/20}]`"
+    )
+    out = RuleFound(egress=True, protocol="-1", ports=(-1, -1), cidr="0.0.0.0/0", group_id="")
+    assert "no rule for 10.20.16.0/20, 10.20.48.0/20" in said(*for_apis("sqs", rules=(out,)))[0]
+
+
+def test_endpoints_of_another_vpc_are_named_and_not_looked_for() -> None:
+    elsewhere = at("network.endpoints", "elsewhere")
+    told = found(*NO_INTERNET, elsewhere, vpc=SOUND_VPC, without_s3=[SUBNETS[ZONE]])
+    assert not [one for one in told if isinstance(one, InputError)]
+    [said] = [str(one) for one in told if "endpoints" in str(one)]
+    apis = ", ".join(["s3", *sorted({*ALWAYS, "elasticfilesystem"})])
+    assert f"elsewhere: nothing checks that nodes in {VPC} reach {apis} by endpoints" in said
+    assert environment_plan(*NO_INTERNET, elsewhere).network.endpoints is None
+
+
 def test_a_brought_vpc_without_the_internet_leads_to_every_api_that_is_called() -> None:
     def said(*edits: Edit, **answers: Any) -> list[str]:
         return [str(one) for one in found(*edits, **answers) if "endpoint" in str(one)]
 
     every = {*ALWAYS, "elasticfilesystem"}
-    assert said(*NO_INTERNET, endpoint_apis=every) == []
-    [missing] = said(*NO_INTERNET, endpoint_apis=every - {"sqs", "ecr.api"})
+    assert said(*NO_INTERNET, endpoints=for_apis(*every)) == []
+    [missing] = said(*NO_INTERNET, endpoints=for_apis(*every - {"sqs", "ecr.api"}))
     assert "got no endpoint with private DNS for ecr.api, sqs. Fix: make those" in missing
-    [s3] = said(*NO_INTERNET, endpoint_apis=every, without_s3=[SUBNETS[ZONE]])
+    [s3] = said(*NO_INTERNET, endpoints=for_apis(*every), without_s3=[SUBNETS[ZONE]])
     assert "network.s3_endpoint: must be true: without the internet images come from S3" in s3
     ours = at("network.endpoints", "private")
     assert said(*NO_INTERNET, ours) == []
-    [twice] = said(*NO_INTERNET, ours, endpoint_apis={"sqs", "kms"})
+    [twice] = said(*NO_INTERNET, ours, endpoints=for_apis("sqs", "kms"))
     assert "has endpoints for sqs; unless they are this stack's own" in twice
     assert said(BROUGHT) == []
 
@@ -536,17 +611,19 @@ def test_every_error_of_an_account_is_caused_by_a_test_above() -> None:
         found(DEPLOYED, caller_arn=NotAssumed(DEPLOYER, "AccessDenied"))
         found(caller_arn=NotAnswered("denied"))
         found(at("zone_id", "apne2-az2"), at("pools.h100.instance_types", ["g6e.48xlarge"]))
-        found(SPOT, has_role=False, quota=(0, 4), addresses=(1, 0), offers={}, zones={})
+        found(SPOT, has_role=False, quota=(0, 4), addresses={ZONE: _room(1)}, offers={}, zones={})
         found(zones={ZONE: "use1-az3"})
         found(block, reservation={})
         found(block, reservation=DESCRIBED | {"InstanceType": "p5en.48xlarge"})
         preflight.preflight(account(), in_accounts("999999999999"), None, 60)
+        found(BROUGHT, vpc=SOUND_VPC, endpoints=for_apis("sqs", state="pending", rules=()))
+        found(*NO_INTERNET, at("network.endpoints", "elsewhere"))
         found(BROUGHT, without_s3=[SUBNETS[ZONE]])
         found(BROUGHT, at("network.s3_endpoint", True))
         found(*NO_INTERNET, without_s3=[SUBNETS[ZONE]])
-        found(*NO_INTERNET, at("network.endpoints", "private"), endpoint_apis={"sqs"})
+        found(*NO_INTERNET, at("network.endpoints", "private"), endpoints=for_apis("sqs"))
 
-    modules = preflight, brought_vpc, service_roles, zone_choice
+    modules = preflight, brought_vpc, free_addresses, service_roles, zone_choice
     assert lines_not_reached(modules, run) == []
 
 
@@ -745,9 +822,12 @@ def test_a_role_that_aws_refuses_is_named(ours: Account, monkeypatch: pytest.Mon
 
 
 def test_every_question_reads() -> None:
-    actions = re.findall(r'"[a-z0-9]+:([A-Z][A-Za-z]+)"', inspect.getsource(Account))
+    actions = re.findall(
+        r'"[a-z0-9]+:([A-Z][A-Za-z]+)"',
+        inspect.getsource(NetworkQuestions) + inspect.getsource(Account),
+    )
     reads = ("Get", "Describe", "List")
-    assert len(actions) == 39 and all(action.startswith(reads) for action in actions)
+    assert len(actions) == 42 and all(action.startswith(reads) for action in actions)
 
 
 def test_an_account_is_asked_through_botocore(ours: Account) -> None:
@@ -771,7 +851,7 @@ def test_what_is_ours_is_told_by_its_tags(ours: Account) -> None:
         "Subnets"
     ]
     made = ec2.run_instances(
-        ImageId="ami-12c6146b", InstanceType="p5.48xlarge", MinCount=3, MaxCount=3
+        ImageId="ami-12c6146b", InstanceType="p5.48xlarge", MinCount=4, MaxCount=4
     )["Instances"]
     for id_, name in (
         (subnet["SubnetId"], "network-private-a"),
@@ -782,8 +862,14 @@ def test_what_is_ours_is_told_by_its_tags(ours: Account) -> None:
             Resources=[id_],
             Tags=[{"Key": f"trainyard:{key}", "Value": value} for key, value in tags],
         )
-    assert ours.addresses(ME, "network-private-b", ["g6e"]) == (None, 0)
-    assert ours.addresses(ME, "network-private-a", ["h100"]) == (4091 - 3, 1)
+    node_group = [{"Key": "eks:nodegroup-name", "Value": "dev-system"}]
+    ec2.create_tags(Resources=[made[1]["InstanceId"]], Tags=node_group)
+    assert ours.addresses(ME, ["network-private-b"], ["g6e"], "dev-system") == {}
+    assert ours.addresses(
+        ME, ["network-private-a", "network-private-b"], ["h100"], "dev-system"
+    ) == {ZONE: _room(4091 - 4, 1, 1)}
+    by_id = ours.addresses(ME, [subnet["SubnetId"]], [], "another")
+    assert by_id == {ZONE: _room(4091 - 4)}
     with Stubber(ours._clients["servicequotas"]) as stub:
         stub.add_response("get_service_quota", {"Quota": {"Value": 768.0}})
         assert ours.quota(ME, "dev-system", "L-417A185B") == (768, 2 * 192)

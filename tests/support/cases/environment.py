@@ -973,10 +973,21 @@ REFUSED |= {
         "pools.a",
         "must not create NodePool a-2, which pool a-2 also creates",
     ),
-    "49 nodes need 1,029 addresses, and AWS keeps 5 of 1,024": (
-        [at("network.cidr", "10.0.0.0/19"), at("pools.g6e.max_nodes", 47)],
+    "47 nodes and the rest need 1,020 addresses, and AWS keeps 5 of 1,024": (
+        [
+            at("network.cidr", "10.0.0.0/19"),
+            at("pools.g6e.max_nodes", 45),
+            at("storage.more", {"efs": {}}),
+            at("storage.other", {"efs": {}}),
+        ],
         "network.cidr",
-        "its private subnet has 1019 addresses, an eighth of the range, and full pools take 1029",
+        "its private subnet in ap-northeast-2a has 1019 addresses, an eighth of the range, and 1020",
+    ),
+    "504 of 507 addresses for pools, and none for anything else": (
+        [at("network.cidr", "10.0.0.0/20"), at("pools.g6e.max_nodes", 22)],
+        "network.cidr",
+        "has 507 addresses, an eighth of the range, and 535 are taken: 462 for pool g6e, 42 for pool"
+        " h100, 21 for system nodes, 3 for store scratch, 1 for store home, 6 for EKS",
     ),
     "a larger range that is too small for the same reason": (
         [at("network.cidr", "10.0.0.0/20"), at("pools.g6e.max_nodes", 47)],
@@ -1512,7 +1523,7 @@ REFUSED |= {
     "more nodes than any network has addresses": (
         [at("pools.g6e.max_nodes", 500)],
         "network.cidr",
-        "Fix: lower max_nodes: there is room for about ",
+        "Fix: lower max_nodes: there is room for 388 nodes of pools",
     ),
     "a priority that nobody has": (
         [at(f"{OWN}.priority", "high")],
@@ -1590,6 +1601,11 @@ SOUND: dict[str, list[Edit]] = {
     "two stores whose mount targets have names of their own": [
         at("pools.h100.fallback_zones", ["ap-northeast-2b"]),
         at("storage.home-c", {"efs": {}}),
+    ],
+    "47 nodes in a network that has just as many addresses": [
+        at("network.cidr", "10.0.0.0/19"),
+        at("pools.g6e.max_nodes", 45),
+        at("storage.more", {"efs": {}}),
     ],
     "a small private network": [at("network.cidr", "192.168.16.0/20")],
     "a private endpoint": [
