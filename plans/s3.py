@@ -29,6 +29,11 @@ class S3Plan(StorePlan):
     """Days that a version stays which is deleted or overwritten; None: the bucket has none."""
 
 
+def bucket_of(url: str) -> str:
+    """Name of the bucket of s3://bucket/prefix/."""
+    return url.removeprefix("s3://").partition("/")[0]
+
+
 def mount_statements(plan: S3Plan, bucket: str, prefix: str = "") -> list[Document]:
     """What whoever mounts the bucket may do with it. `prefix`: up to a slash, and all that it
     sees."""

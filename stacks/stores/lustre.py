@@ -10,6 +10,7 @@ from catalog.service_roles import FSX
 from catalog.storage import LUSTRE_USABLE, SCRATCH_2_PER_TIB, Driver
 from plans.fixed import Fixed
 from plans.parts import Identity
+from plans.s3 import bucket_of
 from plans.stores import LustrePlan
 from stacks.settings.environment import PoolConfig
 from stacks.settings.problems import InputError, InputWarning
@@ -166,8 +167,9 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
             )
 
     def linked_buckets(self, plan: LustrePlan) -> tuple[str, ...]:
-        links = [repository.s3 for repository in plan.repositories.values()]
-        return tuple(sorted({link.removeprefix("s3://").partition("/")[0] for link in links}))
+        return tuple(
+            sorted({bucket_of(repository.s3) for repository in plan.repositories.values()})
+        )
 
     def questions(self, plan: LustrePlan) -> tuple[str, ...]:
         """Of `make check LIVE=1` about the backup."""

@@ -20,7 +20,7 @@ from stacks.reports.brought_stores import store_checks
 from tests.rehearsal.aws_world import AT_ONCE, REGION, Account, Network, served, speak_to
 from tests.rehearsal.providers.test_lookups import _main, _settings
 from tests.support.recording import Graph, deploy
-from tests.support.stackfile import ENVIRONMENT, Edit, at, environment_plan
+from tests.support.stackfile import ENVIRONMENT, Edit, at, environment, environment_plan
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +130,8 @@ def _deployed(stores: Stores) -> Graph:
 
 def _findings(stores: Stores) -> list[str]:
     plan = environment_plan(*stores.edits)
-    checks = store_checks(Asked(AccessPlan(region=REGION)), plan)
+    wanted = environment(*stores.edits)
+    checks = store_checks(Asked(AccessPlan(region=REGION)), plan, wanted)
     assert len(checks) == 2
     return [str(finding) for check in checks.values() for finding in check()]
 

@@ -34,6 +34,7 @@ from stacks.reports import account as account_module
 from stacks.reports import brought_vpc, check, preflight, service_roles, zone_choice
 from stacks.reports import caller as caller_module
 from stacks.reports.account import Account
+from stacks.reports.account_stores import StoreQuestions
 from stacks.reports.caller import NotAnswered
 from stacks.settings.problems import InputError, InputWarning
 from stacks.settings.reader import read
@@ -743,9 +744,10 @@ def test_a_role_that_aws_refuses_is_named(ours: Account, monkeypatch: pytest.Mon
 
 
 def test_every_question_reads() -> None:
-    actions = re.findall(r'"[a-z0-9]+:([A-Z][A-Za-z]+)"', inspect.getsource(Account))
-    reads = ("Get", "Describe", "List")
-    assert len(actions) == 37 and all(action.startswith(reads) for action in actions)
+    asked = "".join(inspect.getsource(kind) for kind in (Account, StoreQuestions))
+    actions = re.findall(r'"[a-z0-9]+:([A-Z][A-Za-z]+)"', asked)
+    reads = ("Get", "Describe", "Head", "List")
+    assert len(actions) == 39 and all(action.startswith(reads) for action in actions)
 
 
 def test_an_account_is_asked_through_botocore(ours: Account) -> None:
