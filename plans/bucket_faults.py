@@ -17,6 +17,7 @@ from plans.vpc_faults import Fault
 ANOTHER = "another region"
 """Where a bucket is of which S3 says only that it is not in this region."""
 ALIAS = ":alias/"
+NO_WAY = "nodes without the internet reach S3 in no other region"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +33,10 @@ class BucketFound:
     id or an alias. None: S3's own key, or nobody tells."""
     public: bool = False
     """Its policy lets everybody in."""
+
+
+REFUSED = {301: BucketFound(region=ANOTHER), 403: BucketFound(seen=False)}
+"""What a status of S3 says."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +56,18 @@ class BucketUse:
     """ARNs that it names."""
     written: bool = False
     """Whether pods write to it, with its default key."""
+
+
+def found_by_status(error: str) -> BucketFound | None:
+    """A bucket that the AWS provider's look-up refused, by the words of its error; None where there is
+    none. ValueError for another refusal (terraform-provider-aws, internal/service/s3/bucket.go,
+    findBucket)."""
+    if "couldn't find resource" in error:
+        return None
+    for status, found in REFUSED.items():
+        if f"StatusCode: {status}" in error:
+            return found
+    raise ValueError(error)
 
 
 def bucket_faults(use: BucketUse, found: BucketFound | None) -> Iterator[Fault]:

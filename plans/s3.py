@@ -12,6 +12,8 @@ from plans.stores import StorePlan
 
 @dataclass(frozen=True, kw_only=True)
 class S3Plan(StorePlan):
+    path: str
+    """The setting that names the bucket."""
     existing: str | None
     """Name of a bucket that exists; None: the stack creates one."""
     name: str

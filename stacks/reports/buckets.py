@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from plans.bucket_faults import BucketFound, BucketUse, bucket_faults, bucket_remarks
+from plans.bucket_faults import NO_WAY, BucketFound, BucketUse, bucket_faults, bucket_remarks
 from plans.networks import OwnNetworkPlan
 from plans.s3 import bucket_of
 from stacks.planned import EnvironmentPlan
@@ -14,11 +14,10 @@ from stacks.reports.account import Account
 from stacks.reports.caller import NotAnswered
 from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.problems import InputError, InputWarning
+from stacks.stores.kinds import kinds_of
 
 Finding = InputError | InputWarning
 Check = Callable[[], Iterator[Finding]]
-NO_IMPORT = "FSx imports changes from no other region"
-NO_WAY = "nodes without the internet reach S3 in no other region"
 
 
 def bucket_checks(
@@ -36,26 +35,11 @@ def bucket_checks(
 
 def bucket_uses(plan: EnvironmentPlan, wanted: EnvironmentConfig) -> Iterator[BucketUse]:
     """Every setting that names a bucket."""
-    region, closed = plan.identity.region, NO_WAY if _isolated(plan) else ""
+    region, isolated = plan.identity.region, _isolated(plan)
     for name, store in wanted.storage.items():
-        at = f"environment.storage.{name}"
-        if store.s3 and store.s3.bucket:
-            yield BucketUse(
-                bucket=store.s3.bucket,
-                path=f"{at}.s3.bucket",
-                region=region,
-                only_here=closed,
-                keys_path=f"{at}.s3.kms_key_arn",
-                keys=tuple(filter(None, [store.s3.kms_key_arn])),
-                written=store.s3.writable,
-            )
-        for key, link in (store.lustre.repositories if store.lustre else {}).items():
-            yield BucketUse(
-                bucket=bucket_of(link.s3),
-                path=f"{at}.lustre.repositories.{key}.s3",
-                region=region,
-                only_here=NO_IMPORT if link.auto_import else "",
-            )
+        for kind, settings in kinds_of(store):
+            path = f"environment.storage.{name}.{kind.name}"
+            yield from kind.bucket_uses(path, settings, region, isolated=isolated)
     for name, team in wanted.teams.items():
         for setting in ("s3_reads", "s3_writes"):
             for prefix in getattr(team, setting):
@@ -63,7 +47,7 @@ def bucket_uses(plan: EnvironmentPlan, wanted: EnvironmentConfig) -> Iterator[Bu
                     bucket=bucket_of(prefix),
                     path=f"environment.teams.{name}.{setting}",
                     region=region,
-                    only_here=closed,
+                    only_here=NO_WAY if isolated else "",
                     keys_path=f"environment.teams.{name}.kms_key_arns",
                     keys=team.kms_key_arns,
                     written=setting == "s3_writes",

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import command_line
-from catalog.permissions import CLOUDFORMATION, CLUSTER_QUESTIONS
+from catalog.permissions import BUCKET_QUESTIONS, CLOUDFORMATION, CLUSTER_QUESTIONS
 from plans.clusters import BroughtClusterPlan
 from plans.deployer import (
     BroughtClusterScope,
@@ -166,8 +166,10 @@ def _secrets(plan: EnvironmentPlan) -> tuple[str, ...]:
 def _questions(plan: EnvironmentPlan) -> set[str]:
     """Calls about what the stack is brought."""
     stores = [(plan_kind(store), store) for store in plan.stores.values()]
-    of_stores = {ask for kind, store in stores for ask in kind.questions(store)}
-    return of_stores if plan.own_cluster else {*of_stores, *CLUSTER_QUESTIONS}
+    found = {ask for kind, store in stores for ask in kind.questions(store)}
+    if any(team.pods and team.pods.statements for team in plan.teams.values()):
+        found.update(BUCKET_QUESTIONS)
+    return found if plan.own_cluster else {*found, *CLUSTER_QUESTIONS}
 
 
 def _brought(plan: EnvironmentPlan) -> BroughtClusterScope | None:

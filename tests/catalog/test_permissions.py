@@ -13,6 +13,7 @@ import pytest
 from catalog import permissions
 from catalog.permissions import (
     BESIDE,
+    BUCKET_QUESTIONS,
     CLOUDFORMATION,
     CLUSTER_QUESTIONS,
     HANDLERS,
@@ -22,6 +23,7 @@ from catalog.permissions import (
     STORE_QUESTIONS,
 )
 from plans.deployer import BOUNDARY_READS, KEY_READS, SECRET_READS
+from rehearsal.aws.iam_actions import IAM_ACTIONS
 from tests.support.recording import CHECKOUT
 
 CFN_LINT = Path(str(importlib.util.find_spec("cfnlint").origin)).parent  # pyright: ignore[reportOptionalMemberAccess]
@@ -76,10 +78,14 @@ def test_a_type_that_the_table_lacks_is_an_error() -> None:
 
 def test_the_questions_are_those_that_a_live_check_asks() -> None:
     """Those about a boundary, a key or a secret are allowed only where the stack names one, and of that one."""
-    source = (CHECKOUT / "stacks" / "reports" / "account.py").read_text()
+    files = [
+        CHECKOUT / "stacks" / "reports" / f"{name}.py" for name in ("account", "account_stores")
+    ]
+    source = "".join(file.read_text() for file in files)
     asked = set(re.findall(r'"([a-z0-9-]+:[A-Z]\w+)"', source)) - {"sts:GetCallerIdentity"}
+    asked = {IAM_ACTIONS.get(call, call) for call in asked}
     of_stores = {ask for asks in STORE_QUESTIONS.values() for ask in asks}
-    of_what_is_brought = {*of_stores, *CLUSTER_QUESTIONS, "fsx:DescribeBackups"}
+    of_what_is_brought = {*of_stores, *BUCKET_QUESTIONS, *CLUSTER_QUESTIONS, "fsx:DescribeBackups"}
     assert asked | {"eks:ListClusters"} == {
         *QUESTIONS,
         *BOUNDARY_READS,
