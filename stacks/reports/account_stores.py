@@ -33,6 +33,12 @@ class StoreQuestions(Caller):
             deployment=systems[0]["LustreConfiguration"]["DeploymentType"],
         )
 
+    def has_lustre(self, tags: Mapping[str, str]) -> bool:
+        """Whether there is a file system with these tags."""
+        every = self._ask("fsx:DescribeFileSystems")["FileSystems"]
+        told = [{tag["Key"]: tag["Value"] for tag in one.get("Tags", ())} for one in every]
+        return any(tags.items() <= each.items() for each in told)
+
     def backup(self, id_: str) -> dict[str, Any]:
         """As FSx describes a backup; empty where it knows none."""
         found = self._ask("fsx:DescribeBackups", unless="BackupNotFound", BackupIds=[id_])
