@@ -329,6 +329,9 @@ STORE_QUESTIONS = {
 }
 """Kind of a file system that is brought → what a preview and `make check LIVE=1` ask about it."""
 
+BUCKET_QUESTIONS = ("s3:GetBucketPolicyStatus", "s3:GetEncryptionConfiguration", "s3:ListBucket")
+"""What a preview and `make check LIVE=1` ask about a bucket that exists before the stack."""
+
 
 def actions(types: Iterable[str], handlers: Iterable[str] = HANDLERS) -> set[str]:
     """The calls that resources of these types need. KeyError: a type that the table lacks."""

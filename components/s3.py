@@ -12,9 +12,17 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
+from components.file_servers import refuse
 from components.namespace import Volume
 from components.network import StorePlace
 from components.store import Roots
+from plans.bucket_faults import (
+    BucketFound,
+    BucketUse,
+    bucket_faults,
+    bucket_remarks,
+    found_by_status,
+)
 from plans.directories import DirectoryPlan
 from plans.s3 import S3Plan, mount_statements, tls_only
 
@@ -34,7 +42,9 @@ class S3(pulumi.ComponentResource):
     ) -> None:
         super().__init__("trainyard:storage:S3", name, None, opts)
         bucket, safe = pulumi.Output.from_input(plan.existing or ""), []
-        if plan.existing is None:
+        if plan.existing:
+            self._judge(name, plan, plan.existing)
+        else:
             made = self._bucket(name, plan, place)
             bucket, safe = made.bucket, self._safeguards(name, plan, made)
         self.volume = Volume(
@@ -60,6 +70,18 @@ class S3(pulumi.ComponentResource):
             needs=whole.needs,
             statements=whole.handle.apply(lambda bucket: mount_statements(store, bucket, prefix)),
         )
+
+    def _judge(self, name: str, plan: S3Plan, bucket: str) -> None:
+        """End the program where there is no such bucket, and warn of one that pods may not reach."""
+        use = BucketUse(bucket=bucket, path=plan.path, region=plan.identity.region)
+        try:
+            region = aws.s3.get_bucket(bucket, opts=pulumi.InvokeOptions(parent=self)).bucket_region
+            found = BucketFound(region=region)
+        except Exception as error:  # the SDK has no type for what a provider answers
+            found = found_by_status(str(error))
+        refuse(name, bucket_faults(use, found))
+        for remark in bucket_remarks(use, found) if found else ():
+            pulumi.warn(f"{plan.path}: {remark}", self)
 
     def _bucket(self, name: str, plan: S3Plan, place: StorePlace) -> aws.s3.Bucket:
         return aws.s3.Bucket(

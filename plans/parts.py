@@ -261,7 +261,8 @@ class JobPlan:
     stores: tuple[str, ...]
     nodes: int
     checkpoints: str | None
-    """Directory in the container that a restart resumes from."""
+    """What a restart resumes from, as store/directory; of a job that names no store the directory in the
+    container."""
     resumes_from: str | None = None
     """Where a run finds the checkpoint of the run before it, as store/directory; None where it
     begins afresh, or where nobody knows."""

@@ -12,6 +12,8 @@ from plans.stores import StorePlan
 
 @dataclass(frozen=True, kw_only=True)
 class S3Plan(StorePlan):
+    path: str
+    """The setting that names the bucket."""
     existing: str | None
     """Name of a bucket that exists; None: the stack creates one."""
     name: str
@@ -27,6 +29,11 @@ class S3Plan(StorePlan):
     """Prefix and days after which S3 deletes the objects below it."""
     old_versions_days: int | None
     """Days that a version stays which is deleted or overwritten; None: the bucket has none."""
+
+
+def bucket_of(url: str) -> str:
+    """Name of the bucket of s3://bucket/prefix/."""
+    return url.removeprefix("s3://").partition("/")[0]
 
 
 def mount_statements(plan: S3Plan, bucket: str, prefix: str = "") -> list[Document]:

@@ -66,7 +66,7 @@ def job_plan(
         pool=job.pool,
         stores=rendered.stores,
         nodes=job.nodes,
-        checkpoints=training.env.get("CHECKPOINT_DIR"),
+        checkpoints=_saved(job) or training.env.get("CHECKPOINT_DIR"),
         resumes_from=job.resumes_from,
         labels=training.labels,
         annotations=progress_notes(job, environment, region),
@@ -80,6 +80,12 @@ def job_plan(
         wait_minutes=job.wait_minutes,
         run=f"{digest(rendered.asked)[:12]}-{job.run}",
     )
+
+
+def _saved(job: JobConfig) -> str | None:
+    """Where the job saves, as store/directory."""
+    saved = job.checkpoints
+    return f"{saved.store}/{job.in_run(saved.directory)}" if saved else None
 
 
 def _managed(job: JobConfig) -> dict[str, Any]:

@@ -1,10 +1,11 @@
 """The questions that `make check LIVE=1` asks an AWS account. They read and never write; AWS's policy
-ReadOnlyAccess answers all of them. What the answers mean: preflight.py."""
+ReadOnlyAccess answers all of them. Those about stores: store_questions.py. What the answers mean:
+preflight.py."""
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from catalog.instances import ADDRESS_QUOTA, QUOTAS
@@ -13,17 +14,17 @@ from plans.images import parts
 from plans.parts import Identity
 from plans.policies import same_role
 from plans.pull_through import CacheRule, rules_of
-from plans.store_faults import ServersFound, StoreFound
 from stacks.derive.capacity import TYPES
 from stacks.reports.caller import TIMEOUTS, Filters, NotAnswered
-from stacks.reports.network_questions import NetworkQuestions, tagged
+from stacks.reports.network_questions import tagged
+from stacks.reports.store_questions import StoreQuestions
 
 OWN_ADDRESS = "https://checkip.amazonaws.com"
 _AMIS = "/aws/service/eks/optimized-ami/{kubernetes}/amazon-linux-2023/x86_64/{variant}"
 """Folder of AWS's public parameters about EKS's AMIs (EKS user guide, retrieve-ami-id)."""
 
 
-class Account(NetworkQuestions):
+class Account(StoreQuestions):
     """The account that the AWS provider would work in. Each method is a question."""
 
     def caller_arn(self) -> str:
@@ -207,15 +208,6 @@ class Account(NetworkQuestions):
         found = self._ask("kms:GetKeyPolicy", unless="NotFound", KeyId=arn, PolicyName="default")
         return found.get("Policy", "")
 
-    def keeps_versions(self, bucket: str) -> bool:
-        """Whether a bucket keeps old versions of its objects."""
-        return self._ask("s3:GetBucketVersioning", Bucket=bucket).get("Status") == "Enabled"
-
-    def is_public(self, bucket: str) -> bool:
-        """Whether the policy of a bucket lets everybody in."""
-        found = self._ask("s3:GetBucketPolicyStatus", unless="NoSuchBucketPolicy", Bucket=bucket)
-        return found.get("PolicyStatus", {}).get("IsPublic", False)
-
     def secret(self, name: str) -> dict[str, Any]:
         """As Secrets Manager describes the secret, without its value; empty where it knows none."""
         return self._ask("secretsmanager:DescribeSecret", unless="ResourceNotFound", SecretId=name)
@@ -231,58 +223,11 @@ class Account(NetworkQuestions):
         )
         return quota, len(every) - len(own)
 
-    def lustre_file_system(self, id_: str) -> StoreFound | None:
-        """An FSx for Lustre file system; None where the region has none of that id."""
-        found = self._ask(
-            "fsx:DescribeFileSystems", unless="FileSystemNotFound", FileSystemIds=[id_]
-        )
-        systems = [one for one in found.get("FileSystems", ()) if one["FileSystemType"] == "LUSTRE"]
-        if not systems:
-            return None
-        ids = systems[0].get("NetworkInterfaceIds", [])
-        return StoreFound(
-            servers=self._servers({"network-interface-id": ids}) if ids else {},
-            lifecycle=systems[0]["Lifecycle"],
-            version=systems[0].get("FileSystemTypeVersion", ""),
-            deployment=systems[0]["LustreConfiguration"]["DeploymentType"],
-        )
-
-    def backup(self, id_: str) -> dict[str, Any]:
-        """As FSx describes a backup; empty where it knows none."""
-        found = self._ask("fsx:DescribeBackups", unless="BackupNotFound", BackupIds=[id_])
-        return next(iter(found.get("Backups", ())), {})
-
-    def efs_file_system(self, id_: str) -> StoreFound | None:
-        """An EFS file system; None where the region has none of that id."""
-        found = self._ask(
-            "elasticfilesystem:DescribeFileSystems", unless="FileSystemNotFound", FileSystemId=id_
-        )
-        systems = found.get("FileSystems", ())
-        if not systems:
-            return None
-        targets = self._servers({"description": [f"EFS mount target for {id_} (*"]})
-        return StoreFound(servers=targets, lifecycle=systems[0]["LifeCycleState"].upper())
-
     def group_ids(self, vpc: str, name: str) -> tuple[str, ...]:
         """Ids of the security groups with that name."""
         asked: Filters = {"vpc-id": [vpc], "group-name": [name]}
         found = self._ask("ec2:DescribeSecurityGroups", filters=asked)["SecurityGroups"]
         return tuple(one["GroupId"] for one in found)
-
-    def _servers(self, filters: Filters) -> dict[str, ServersFound]:
-        """Zone → what is there of a file system with these interfaces."""
-        found: dict[str, list[dict[str, Any]]] = {}
-        for one in self._ask("ec2:DescribeNetworkInterfaces", filters=filters)["NetworkInterfaces"]:
-            found.setdefault(one["AvailabilityZone"], []).append(one)
-        return {zone: self._server(those) for zone, those in found.items()}
-
-    def _server(self, interfaces: Sequence[Mapping[str, Any]]) -> ServersFound:
-        groups = sorted({each["GroupId"] for one in interfaces for each in one["Groups"]})
-        return ServersFound(
-            vpc_id=interfaces[0]["VpcId"],
-            groups=tuple(groups),
-            rules=self._rules(groups),
-        )
 
     def _vcpus(self, filters: Filters) -> int:
         return sum(

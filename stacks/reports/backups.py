@@ -22,11 +22,25 @@ def backup_checks(account: Account, plan: EnvironmentPlan) -> dict[str, Check]:
         if isinstance(store, LustrePlan) and store.restore_from
     }
     return {
-        f"backup {backup}": lambda name=name, store=store, backup=backup: backup_errors(
-            f"environment.storage.{name}.lustre", store, account.backup(backup)
+        f"backup {backup}": lambda name=name, store=store, backup=backup: _errors(
+            account, name, store, backup
         )
         for name, (store, backup) in restored.items()
     }
+
+
+def _errors(account: Account, name: str, store: LustrePlan, backup: str) -> Iterator[InputError]:
+    """Nothing once the file system is there: FSx reads the backup when it creates it, and never again.
+    It can have grown since, and the backup can be gone."""
+    if not account.has_lustre(_tags(store, name)):
+        path = f"environment.storage.{name}.lustre"
+        yield from backup_errors(path, store, account.backup(backup))
+
+
+def _tags(store: LustrePlan, name: str) -> dict[str, str]:
+    """What tells the store from a stranger's; tags of the stack file may have changed."""
+    tags = store.identity.tags(name)
+    return {key: value for key, value in tags.items() if key.startswith("trainyard:")}
 
 
 def backup_errors(path: str, store: LustrePlan, found: Mapping[str, Any]) -> Iterator[InputError]:

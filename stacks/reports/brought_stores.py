@@ -1,5 +1,5 @@
-"""What `make check LIVE=1` asks about file systems that the stack is brought, and what the answers mean.
-What they must be: plans/store_faults.py."""
+"""What `make check LIVE=1` asks about stores that the stack is brought, and what the answers mean.
+What file systems must be: plans/store_faults.py. Of buckets: buckets.py."""
 
 from __future__ import annotations
 
@@ -10,14 +10,22 @@ from plans.store_faults import Client, StoreFound, efs_faults, lustre_faults
 from plans.stores import BroughtEfsPlan, BroughtLustrePlan, BroughtPlan
 from stacks.planned import EnvironmentPlan
 from stacks.reports.account import Account
+from stacks.reports.buckets import bucket_checks
+from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.problems import InputError, InputWarning
 
 Finding = InputError | InputWarning
 Check = Callable[[], Iterator[Finding]]
 
 
-def store_checks(account: Account, plan: EnvironmentPlan) -> dict[str, Check]:
+def store_checks(
+    account: Account, plan: EnvironmentPlan, wanted: EnvironmentConfig
+) -> dict[str, Check]:
     """The questions by name; none where the stack makes its stores."""
+    return {**_file_system_checks(account, plan), **bucket_checks(account, plan, wanted)}
+
+
+def _file_system_checks(account: Account, plan: EnvironmentPlan) -> dict[str, Check]:
     if not isinstance(plan.network, BroughtNetworkPlan):
         return {}
     network: BroughtNetworkPlan = plan.network

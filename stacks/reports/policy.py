@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import command_line
 from catalog.permissions import (
+    BUCKET_QUESTIONS,
     CLOUDFORMATION,
     CLUSTER_QUESTIONS,
     COPY_QUESTIONS,
@@ -193,7 +194,9 @@ def _questions(plan: EnvironmentPlan) -> set[str]:
     of_network = () if plan.own_network else VPC_QUESTIONS
     of_cluster = () if plan.own_cluster else CLUSTER_QUESTIONS
     of_copies = COPY_QUESTIONS if plan.copies else ()
-    return {*of_stores, *of_network, *of_cluster, *of_copies}
+    in_buckets = any(team.pods and team.pods.statements for team in plan.teams.values())
+    of_buckets = BUCKET_QUESTIONS if in_buckets else ()
+    return {*of_stores, *of_network, *of_cluster, *of_copies, *of_buckets}
 
 
 def _brought(plan: EnvironmentPlan) -> BroughtClusterScope | None:

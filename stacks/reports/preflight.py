@@ -124,7 +124,7 @@ def checks(
     return {
         **(brought_cluster_checks(account, plan, caller) or _cluster_checks(account, plan, caller)),
         **vpc_checks(account, plan.network),
-        **store_checks(account, plan),
+        **store_checks(account, plan, wanted),
         **backup_checks(account, plan),
         **public_address_checks(account, plan.network),
         **state_checks(account, back_end()),

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from catalog.service_roles import ServiceRole
 from catalog.storage import Driver
 from frozen import dataclass
+from plans.bucket_faults import BucketUse
 from plans.fixed import Fixed
 from plans.parts import Identity
 from plans.stores import StorePlan
@@ -189,6 +190,13 @@ class StoreKind(ABC, Generic[Settings, Plan]):
         """Calls of AWS that a preview and `make check LIVE=1` ask about it, beside those of its
         resources."""
         return ()
+
+    def bucket_uses(
+        self, path: str, settings: Settings, region: str, *, isolated: bool
+    ) -> Iterator[BucketUse]:
+        """Settings that name buckets which exist before the stack. `path`: of its settings.
+        `isolated`: nodes have no way to the internet."""
+        yield from ()
 
     def linked_buckets(self, plan: Plan) -> tuple[str, ...]:
         """Names of the S3 buckets that AWS links to it."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from catalog import latencies, versions
+from catalog.permissions import BUCKET_QUESTIONS
 from catalog.service_roles import FSX
 from catalog.storage import (
     LUSTRE_SERVER_GIB,
@@ -14,8 +15,10 @@ from catalog.storage import (
     SCRATCH_2_PER_TIB,
     Driver,
 )
+from plans.bucket_faults import BucketUse
 from plans.fixed import Fixed
 from plans.parts import Identity
+from plans.s3 import bucket_of
 from plans.stores import LustrePlan
 from stacks.settings.environment import PoolConfig
 from stacks.settings.problems import InputError, InputWarning
@@ -33,6 +36,8 @@ METADATA_OVER_EFA = "AUTOMATIC"
 """A file system made for EFA must have a metadata configuration; in this mode its speed grows with
 the capacity."""
 SIZE_STEP_GIB = 2400
+NO_IMPORT = "FSx imports changes from no other region"
+"""FSx for Lustre user guide, overview-dra-data-repo; it exports to any."""
 
 
 class Lustre(StoreKind[LustreConfig, LustrePlan]):
@@ -176,13 +181,26 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
                 wanted=plan.throughput_mbps_per_tib,
             )
 
+    def bucket_uses(
+        self, path: str, settings: LustreConfig, region: str, *, isolated: bool
+    ) -> Iterator[BucketUse]:
+        for name, link in settings.repositories.items():
+            yield BucketUse(
+                bucket=bucket_of(link.s3),
+                path=f"{path}.repositories.{name}.s3",
+                region=region,
+                only_here=NO_IMPORT if link.auto_import else "",
+            )
+
     def linked_buckets(self, plan: LustrePlan) -> tuple[str, ...]:
-        links = [repository.s3 for repository in plan.repositories.values()]
-        return tuple(sorted({link.removeprefix("s3://").partition("/")[0] for link in links}))
+        return tuple(
+            sorted({bucket_of(repository.s3) for repository in plan.repositories.values()})
+        )
 
     def questions(self, plan: LustrePlan) -> tuple[str, ...]:
-        """Questions of `make check LIVE=1` about the backup."""
-        return ("fsx:DescribeBackups",) if plan.restore_from else ()
+        """Questions of `make check LIVE=1` about the backup and the buckets."""
+        backup = ("fsx:DescribeBackups",) if plan.restore_from else ()
+        return (*backup, *(BUCKET_QUESTIONS if plan.repositories else ()))
 
     def row(self, plan: LustrePlan) -> StoreRow:
         speed = plan.throughput_mbps_per_tib or SCRATCH_2_PER_TIB.write / 1e6

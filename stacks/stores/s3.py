@@ -14,7 +14,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from catalog.permissions import BUCKET_QUESTIONS
 from catalog.storage import Driver
+from plans.bucket_faults import NO_WAY, BucketUse
 from plans.encryption import KEY_ARN, region_of
 from plans.parts import Identity
 from plans.s3 import S3Plan
@@ -76,6 +78,7 @@ class S3(StoreKind[S3Config, S3Plan]):
             identity=me,
             kind=self.name,
             keep=keep,
+            path=f"environment.storage.{name}.{self.name}.bucket",
             existing=settings.bucket,
             name=me.short_name(name, OWN_NAME),
             writable=settings.writable,
@@ -123,16 +126,7 @@ class S3(StoreKind[S3Config, S3Plan]):
                 fix=f"write {plain if BUCKET.fullmatch(plain) else 'a name such as my-data'}",
                 write=plain if BUCKET.fullmatch(plain) else "my-data",
             )
-        if settings.kms_key_arn is not None and not KEY.fullmatch(settings.kms_key_arn):
-            yield InputError(
-                path=f"{path}.kms_key_arn",
-                must="be the ARN of a KMS key: IAM allows an alias to nobody",
-                got=settings.kms_key_arn or "nothing",
-                fix="write one such as arn:aws:kms:<region>:<account>:key/<id>",
-            )
-        elif settings.bucket is None and settings.kms_key_arn is not None:
-            yield from _own_key_errors(f"{path}.kms_key_arn", settings.kms_key_arn, around.region)
-
+        yield from _key_errors(path, settings, around.region)
         yield from _aging_errors(path, settings)
 
     def errors_together(
@@ -183,6 +177,23 @@ class S3(StoreKind[S3Config, S3Plan]):
     def own_buckets(self, plan: S3Plan) -> tuple[str, ...]:
         return () if plan.existing else (f"{plan.name}-*",)
 
+    def bucket_uses(
+        self, path: str, settings: S3Config, region: str, *, isolated: bool
+    ) -> Iterator[BucketUse]:
+        if settings.bucket:
+            yield BucketUse(
+                bucket=settings.bucket,
+                path=f"{path}.bucket",
+                region=region,
+                only_here=NO_WAY if isolated else "",
+                keys_path=f"{path}.kms_key_arn",
+                keys=tuple(filter(None, [settings.kms_key_arn])),
+                written=settings.writable,
+            )
+
+    def questions(self, plan: S3Plan) -> tuple[str, ...]:
+        return BUCKET_QUESTIONS if plan.existing else ()
+
     def row(self, plan: S3Plan) -> StoreRow:
         return StoreRow(
             kind=f"S3, {'new files' if plan.writable else 'read only'}",
@@ -197,13 +208,23 @@ class S3(StoreKind[S3Config, S3Plan]):
         yield UsageCost(what=f"S3 {name}, without requests", service="s3", sku="standard")
 
 
-def _own_key_errors(path: str, key: str, region: str) -> Iterator[InputError]:
-    """The key of a bucket that the stack makes. One that exists may be in another region, with a key of
-    that region (S3 user guide, UsingKMSEncryption)."""
-    if region_of(key) != region:
+def _key_errors(path: str, settings: S3Config, region: str) -> Iterator[InputError]:
+    """Keys that no bucket can have, or not the one that the stack makes: S3 takes a key of the bucket's
+    region only (S3 API, PutBucketEncryption). Where a bucket that exists is, only S3 knows."""
+    key = settings.kms_key_arn
+    if key is None:
+        return
+    if not KEY.fullmatch(key):
         yield InputError(
-            path=path,
-            must=f"be a key of {region}, as the bucket is: S3 encrypts with none of another region",
+            path=f"{path}.kms_key_arn",
+            must="be the ARN of a KMS key: IAM allows an alias to nobody",
+            got=key or "nothing",
+            fix="write one such as arn:aws:kms:<region>:<account>:key/<id>",
+        )
+    elif settings.bucket is None and region_of(key) != region:
+        yield InputError(
+            path=f"{path}.kms_key_arn",
+            must=f"be a key of {region}, where the stack makes the bucket",
             got=key,
             fix=f"write a key of {region}: aws kms list-keys --region {region}",
         )

@@ -13,6 +13,7 @@ import pytest
 from catalog import permissions
 from catalog.permissions import (
     BESIDE,
+    BUCKET_QUESTIONS,
     CLOUDFORMATION,
     CLUSTER_QUESTIONS,
     COPY_QUESTIONS,
@@ -24,6 +25,7 @@ from catalog.permissions import (
     VPC_QUESTIONS,
 )
 from plans.deployer import BOUNDARY_READS, COPY_READS, KEY_READS, SECRET_READS
+from rehearsal.aws.iam_actions import IAM_ACTIONS
 from tests.support.recording import CHECKOUT
 
 CFN_LINT = Path(str(importlib.util.find_spec("cfnlint").origin)).parent  # pyright: ignore[reportOptionalMemberAccess]
@@ -80,11 +82,18 @@ def test_the_questions_are_those_that_a_live_check_asks() -> None:
     """Those about a boundary, copies, a key or a secret are allowed only where the stack names one, and of
     that one."""
     reports = CHECKOUT / "stacks" / "reports"
-    files = reports / "account.py", reports / "network_questions.py"
+    files = [reports / f"{name}.py" for name in ("account", "store_questions", "network_questions")]
     source = "".join(file.read_text() for file in files)
     asked = set(re.findall(r'"([a-z0-9-]+:[A-Z]\w+)"', source)) - {"sts:GetCallerIdentity"}
+    asked = {IAM_ACTIONS.get(call, call) for call in asked}
     of_stores = {ask for asks in STORE_QUESTIONS.values() for ask in asks}
-    of_what_is_brought = {*of_stores, *CLUSTER_QUESTIONS, *VPC_QUESTIONS, "fsx:DescribeBackups"}
+    of_what_is_brought = {
+        *of_stores,
+        *BUCKET_QUESTIONS,
+        *CLUSTER_QUESTIONS,
+        *VPC_QUESTIONS,
+        "fsx:DescribeBackups",
+    }
     assert asked | {"eks:ListClusters"} == {
         *QUESTIONS,
         *BOUNDARY_READS,

@@ -6,7 +6,10 @@ import functools
 import json
 from typing import Any
 
-from tests.support.recording import Graph, Node, deploy
+import pulumi
+import pytest
+
+from tests.support.recording import BUCKET, Graph, Node, deploy
 from tests.support.stackfile import ENVIRONMENT, at
 
 KEY = "arn:aws:kms:ap-northeast-2:111122223333:key/1234abcd"
@@ -88,6 +91,55 @@ def test_an_existing_bucket_is_used_and_never_made() -> None:
     }
     assert spec["mountOptions"] == ["allow-other", "read-only"]
     assert spec["accessModes"] == ["ReadOnlyMany"]
+
+
+def answered(answer: Any, *, preview: bool = True) -> Graph:
+    """The dev stack on a bucket of which the AWS provider says that."""
+    edit = at("storage.corpus", {"s3": {"bucket": "our-corpus"}})
+
+    def look_up(token: str, arguments: dict[str, Any]) -> Any:
+        assert (token, arguments["bucket"]) == (BUCKET, "our-corpus")
+        return answer
+
+    return deploy("dev", lambda all_: edit(all_[ENVIRONMENT]), vpc=look_up, preview=preview)
+
+
+def refused(why: str) -> Any:
+    return {}, [("bucket", f"reading S3 Bucket (our-corpus): {why}")]
+
+
+STATUS = "operation error S3: HeadBucket, https response error StatusCode: {}, RequestID: 1"
+
+
+@pytest.mark.parametrize("preview", [True, False])
+def test_a_bucket_that_does_not_exist_ends_the_program(preview: bool) -> None:
+    with pytest.raises(
+        pulumi.RunError, match=r"corpus\.s3\.bucket: must name a bucket that exists"
+    ):
+        answered(refused("couldn't find resource"), preview=preview)
+
+
+@pytest.mark.parametrize(
+    ("answer", "remark"),
+    [
+        (refused(STATUS.format(403)), "S3 does not let the caller list it"),
+        (refused(STATUS.format(301)), "our-corpus is in another region, not in ap-northeast-2"),
+        ({"bucketRegion": "eu-west-1"}, "our-corpus is in eu-west-1, not in ap-northeast-2"),
+    ],
+)
+def test_what_pods_may_not_reach_is_a_warning(
+    answer: Any, remark: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warnings = list[str]()
+    monkeypatch.setattr(pulumi, "warn", lambda text, *_: warnings.append(text))
+    assert answered(answer).nodes
+    [warning] = [each for each in warnings if "our-corpus" in each]
+    assert warning.startswith("environment.storage.corpus.s3.bucket: ") and remark in warning
+
+
+def test_another_refusal_of_the_look_up_is_told_as_it_is() -> None:
+    with pytest.raises(ValueError, match="StatusCode: 503"):
+        answered(refused(STATUS.format(503)))
 
 
 def test_the_driver_may_read_the_bucket_and_create_objects_only_where_jobs_may() -> None:

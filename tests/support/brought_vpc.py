@@ -14,6 +14,7 @@ SUBNETS = {
 }
 TABLE, NAT = "rtb-0123456789abcdef0", "nat-0123456789abcdef0"
 ACCOUNT = "111122223333"
+REGION = "ap-northeast-2"
 NETWORK: dict[str, Any] = {"vpc_id": VPC, "private_subnets": SUBNETS}
 BROUGHT: Edit = at("network", NETWORK)
 """A stack that is brought this VPC."""
@@ -44,6 +45,9 @@ class Brought:
 
     def _getCallerIdentity(self, arguments: dict[str, Any]) -> dict[str, Any]:
         return {"id": ACCOUNT, "accountId": ACCOUNT, "arn": "", "userId": ""}
+
+    def _getBucket(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        return {"id": arguments["bucket"], "bucketRegion": REGION}
 
     def _getVpcs(self, arguments: dict[str, Any]) -> dict[str, Any]:
         assert arguments["filters"] == [{"name": "vpc-id", "values": [VPC]}]

@@ -193,8 +193,9 @@ class RecordingMonitor(mocks.MockMonitor):
         jitter: random.Random | None,
         deployed: Deployed = NOTHING,
         maker: Maker | None = None,
+        region: str = "",
     ) -> None:
-        super().__init__(NoLookups(parameters, vpc, deployed))
+        super().__init__(NoLookups(parameters, vpc, deployed, region))
         self._maker = maker or _pretend
         self.graph, self._lock, self._references = Graph(), threading.Lock(), references
         self._preview, self._jitter, self._vpc = preview, jitter, vpc
@@ -314,18 +315,23 @@ CLUSTER = {
 """What pulumi-eks leaves in the state of every environment: a reference to a resource."""
 
 
+BUCKET = "aws:s3/getBucket:getBucket"
+
+
 class NoLookups(pulumi.runtime.Mocks):
-    """The only look-ups of the program are those of what is deployed, of a listed team's contract and
-    of a brought VPC. Each of AWS names its provider: without one it asks whatever account and region
-    the shell has."""
+    """The only look-ups of the program are those of what is deployed, of a listed team's contract, of
+    buckets, which are all there, and of a brought VPC. Each of AWS names its provider: without one
+    it asks whatever account and region the shell has."""
 
     def __init__(
         self,
         parameters: dict[str, str] | None = None,
         vpc: Lookup | None = None,
         deployed: Deployed = NOTHING,
+        region: str = "",
     ) -> None:
         self.parameters, self.vpc, self.deployed = parameters or {}, vpc, deployed
+        self.region = region
 
     def new_resource(self, args: Any) -> tuple[str, dict[str, Any]]:
         raise AssertionError("the recording monitor answers registrations itself")
@@ -345,6 +351,8 @@ class NoLookups(pulumi.runtime.Mocks):
             return {**args.args, "insecureValue": self.parameters[name]}
         if self.vpc:
             return self.vpc(args.token, args.args)
+        if args.token == BUCKET:
+            return {**args.args, "bucketRegion": self.region}
         raise AssertionError(f"the program looks something up: {args.token}")
 
 
@@ -410,6 +418,7 @@ def record(
         jitter=jitter,
         deployed=deployed,
         maker=maker,
+        region=values.get("aws:region", ""),
     )
     settings.ROOT.set(None)  # of an earlier run
     pulumi.runtime.set_mocks(

@@ -17,6 +17,7 @@ from plans.parts import digest
 from plans.stores import EfsPlan, LustrePlan
 from stacks.plan import plan_stack
 from stacks.planned import EnvironmentPlan, Planned, TeamPlan
+from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.reader import Reading, read
 from tests.support.recording import CHECKOUT, stack_values
 
@@ -88,6 +89,13 @@ def planned(*edits: Edit, stack: str = "dev", folder: Path = CHECKOUT) -> Planne
 
 def errors(*edits: Edit, stack: str = "dev") -> list[str]:
     return [str(error) for error in planned(*edits, stack=stack).errors]
+
+
+def environment(*edits: Edit) -> EnvironmentConfig:
+    """Settings of the dev environment."""
+    found = reading(*edits).config
+    assert found and found.environment
+    return found.environment
 
 
 def environment_plan(*edits: Edit, folder: Path = CHECKOUT) -> EnvironmentPlan:

@@ -274,6 +274,30 @@ def _part_of_cluster(operation: str, word: str, what: str, *names: str) -> Looku
     return look_up
 
 
+def _bucket(clients: Clients, region: str, arguments: Properties) -> Properties:
+    """As the genuine provider answers of a bucket that it may list; else in its words."""
+    name = arguments["bucket"]
+    try:
+        told = clients.get("s3", region).head_bucket(Bucket=name)["ResponseMetadata"]
+    except ClientError as fault:
+        status = fault.response["Error"]["Code"]
+        why = "couldn't find resource"
+        if status != "404":
+            why = f"operation error S3: HeadBucket, https response error StatusCode: {status}"
+        raise Refused(f"reading S3 Bucket ({name}): {why}") from None
+    there = told["HTTPHeaders"]["x-amz-bucket-region"]
+    return {
+        **arguments,
+        "id": name,
+        "arn": f"arn:aws:s3:::{name}",
+        "bucketDomainName": f"{name}.s3.amazonaws.com",
+        "bucketRegion": there,
+        "bucketRegionalDomainName": f"{name}.s3.{there}.amazonaws.com",
+        "hostedZoneId": "",
+        "region": region,
+    }
+
+
 LOOKUPS: dict[str, Lookup] = {
     "aws:eks/getAccessEntry:getAccessEntry": _part_of_cluster(
         "describe_access_entry", "accessEntry", "Access Entry", "principalArn"
@@ -294,6 +318,7 @@ LOOKUPS: dict[str, Lookup] = {
     "aws:ec2/getSubnets:getSubnets": _ids("Subnet", "describe_subnets"),
     "aws:ec2/getVpc:getVpc": _vpc,
     "aws:ec2/getVpcs:getVpcs": _ids("Vpc", "describe_vpcs"),
+    "aws:s3/getBucket:getBucket": _bucket,
     "aws:vpc/getSecurityGroupRule:getSecurityGroupRule": _group_rule,
     "aws:vpc/getSecurityGroupRules:getSecurityGroupRules": _ids(
         "SecurityGroupRule", "describe_security_group_rules"

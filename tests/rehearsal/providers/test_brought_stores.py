@@ -12,15 +12,18 @@ import pulumi
 import pytest
 
 from plans.access import AccessPlan
+from plans.bucket_faults import BucketFound, found_by_status
 from rehearsal.providers.aws.provider import Aws
 from rehearsal.providers.call import Call
+from rehearsal.providers.problems import Refused
 from rehearsal.providers.wire import Properties
 from stacks.reports.account import Account as Asked
 from stacks.reports.brought_stores import store_checks
+from tests.rehearsal.aws.test_permissions import Somebody
 from tests.rehearsal.aws_world import AT_ONCE, REGION, Account, Network, served, speak_to
 from tests.rehearsal.providers.test_lookups import _main, _settings
-from tests.support.recording import Graph, deploy
-from tests.support.stackfile import ENVIRONMENT, Edit, at, environment_plan
+from tests.support.recording import BUCKET, Graph, deploy
+from tests.support.stackfile import ENVIRONMENT, Edit, at, environment, environment_plan
 
 
 @pytest.fixture(scope="module")
@@ -117,9 +120,14 @@ def _answers(plugin: Aws) -> Any:
     return answer
 
 
-def _deployed(stores: Stores) -> Graph:
+def _plugin() -> Aws:
     plugin = Aws()
     plugin.configure({"region": REGION})
+    return plugin
+
+
+def _deployed(stores: Stores) -> Graph:
+    plugin = _plugin()
 
     def changes(values: dict[str, Any]) -> None:
         for edit in stores.edits:
@@ -130,7 +138,8 @@ def _deployed(stores: Stores) -> Graph:
 
 def _findings(stores: Stores) -> list[str]:
     plan = environment_plan(*stores.edits)
-    checks = store_checks(Asked(AccessPlan(region=REGION)), plan)
+    wanted = environment(*stores.edits)
+    checks = store_checks(Asked(AccessPlan(region=REGION)), plan, wanted)
     assert len(checks) == 2
     return [str(finding) for check in checks.values() for finding in check()]
 
@@ -156,3 +165,29 @@ def test_a_file_system_that_does_not_exist_is_none() -> None:
     asked = Asked(AccessPlan(region=REGION))
     assert asked.lustre_file_system("fs-0123456789abcdef9") is None
     assert asked.efs_file_system("fs-0123456789abcdef9") is None
+
+
+def test_a_bucket_is_looked_up_as_it_is_asked_for(account: Account) -> None:
+    s3, asked, plugin = account.client("s3"), Asked(AccessPlan(region=REGION)), _plugin()
+    place = {"LocationConstraint": REGION}
+    s3.create_bucket(Bucket="our-sets", CreateBucketConfiguration=place)
+    assert plugin.invoke(BUCKET, {"bucket": "our-sets"})["bucketRegion"] == REGION
+    assert asked.bucket("our-sets") == BucketFound(region=REGION)
+    with pytest.raises(Refused) as refused:
+        plugin.invoke(BUCKET, {"bucket": "no-sets"})
+    assert found_by_status(str(refused.value)) is None is asked.bucket("no-sets")
+
+
+def test_a_bucket_that_a_role_may_not_list_is_there(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account.client("s3").create_bucket(
+        Bucket="their-sets", CreateBucketConfiguration={"LocationConstraint": REGION}
+    )
+    for name, value in Somebody(account, "stranger").keys.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(Refused) as refused:
+        _plugin().invoke(BUCKET, {"bucket": "their-sets"})
+    assert found_by_status(str(refused.value)) == BucketFound(seen=False)
+    found = Asked(AccessPlan(region=REGION)).bucket("their-sets")
+    assert found and not found.seen

@@ -25,7 +25,7 @@ FILE_SYSTEM = {
 
 def said(found: dict[str, Any]) -> list[str]:
     told = Mock(spec=Account)
-    told.backup.return_value = found
+    told.backup.return_value, told.has_lustre.return_value = found, False
     checks = backup_checks(told, environment_plan(RESTORED))
     findings = [str(finding) for check in checks.values() for finding in check()]
     told.backup.assert_called_once_with(BACKUP)
@@ -59,3 +59,13 @@ def test_what_is_not_as_in_the_backup_is_an_error_with_the_value_to_write(
     lines = said({"Lifecycle": "AVAILABLE", "FileSystem": FILE_SYSTEM | was})
     assert lines[0].startswith(f"environment.storage.scratch.lustre.{error}")
     assert all("Fix: write " in line for line in lines)
+
+
+@pytest.mark.parametrize("found", [{}, {"Lifecycle": "AVAILABLE", "FileSystem": FILE_SYSTEM}])
+def test_a_file_system_that_is_there_needs_the_backup_no_more(found: dict[str, Any]) -> None:
+    told, grown = Mock(spec=Account), at("storage.scratch.lustre.capacity_gib", 9600)
+    told.backup.return_value, told.has_lustre.return_value = found, True
+    [check] = backup_checks(told, environment_plan(RESTORED, grown)).values()
+    assert [*check()] == []
+    [asked] = told.has_lustre.call_args.args
+    assert asked["trainyard:stack"] == "dev" and asked["trainyard:name"] == "scratch"

@@ -37,6 +37,7 @@ from stacks.reports import caller as caller_module
 from stacks.reports.account import Account
 from stacks.reports.caller import NotAnswered
 from stacks.reports.network_questions import EndpointFound, NetworkQuestions, SubnetRoom
+from stacks.reports.store_questions import StoreQuestions
 from stacks.settings.problems import InputError, InputWarning
 from stacks.settings.reader import read
 from tests.plans.test_vpc_faults import SOUND as SOUND_VPC
@@ -822,12 +823,11 @@ def test_a_role_that_aws_refuses_is_named(ours: Account, monkeypatch: pytest.Mon
 
 
 def test_every_question_reads() -> None:
-    actions = re.findall(
-        r'"[a-z0-9]+:([A-Z][A-Za-z]+)"',
-        inspect.getsource(NetworkQuestions) + inspect.getsource(Account),
-    )
-    reads = ("Get", "Describe", "List")
-    assert len(actions) == 42 and all(action.startswith(reads) for action in actions)
+    kinds = (Account, NetworkQuestions, StoreQuestions)
+    asked = "".join(inspect.getsource(kind) for kind in kinds)
+    actions = re.findall(r'"[a-z0-9]+:([A-Z][A-Za-z]+)"', asked)
+    reads = ("Get", "Describe", "Head", "List")
+    assert len(actions) == 45 and all(action.startswith(reads) for action in actions)
 
 
 def test_an_account_is_asked_through_botocore(ours: Account) -> None:

@@ -359,10 +359,15 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         "storage.corpus.s3.kms_key_arn",
         "must be the ARN of a KMS key",
     ),
-    "a bucket with a key of another region": (
-        [at("storage.corpus", {"s3": {"kms_key_arn": KEY.replace("ap-northeast-2", "eu-west-1")}})],
+    "key of another region for a bucket": (
+        [
+            at(
+                "storage.corpus",
+                {"s3": {"kms_key_arn": "arn:aws:kms:eu-west-1:111122223333:key/0a"}},
+            )
+        ],
         "storage.corpus.s3.kms_key_arn",
-        "must be a key of ap-northeast-2, as the bucket is",
+        "must be a key of ap-northeast-2, where the stack makes the bucket",
     ),
     "existing bucket that would be deleted": (
         [at("storage.corpus", {"s3": {"bucket": "our-corpus"}, "data": "delete"})],
