@@ -47,7 +47,7 @@ class BucketUse:
     path: str
     """The setting that names it."""
     region: str
-    """Of the stack."""
+    """The region of the stack."""
     only_here: str = ""
     """Why it must be in the stack's region; empty where it can be elsewhere."""
     keys_path: str = ""

@@ -35,7 +35,7 @@ class Identity:
     """The team of the environment that the resources are made for; None: they are for all."""
 
     def of_team(self, team: str, tags: Mapping[str, str]) -> Identity:
-        """Of what is made for one team. `tags`: the team's, which count before those of all."""
+        """The identity of what is made for one team. `tags`: the team's, which count before those of all."""
         merged = {**dict(self.extra_tags), **tags}
         return replace(self, team=team, extra_tags=tuple(sorted(merged.items())))
 

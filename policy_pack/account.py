@@ -236,7 +236,7 @@ def _reached(cluster: str, region: str, account: str) -> dict[str, str]:
 
 
 def _volumes(plan: TeamPlan) -> dict[str, Any]:
-    """Of the stores that the team mounts."""
+    """Volumes of the stores that the team mounts."""
     return {
         claim.store: {
             "handle": claim.store,

@@ -58,7 +58,7 @@ class ContainerView:
     node_rank: int | None
     """The rank of the only node that runs this container; None where several do."""
     where: Where
-    """Of "image", "script", "env" and "env.<variable>"."""
+    """Places of "image", "script", "env" and "env.<variable>"."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +121,7 @@ class JobView:
     shared_memory: tuple[SharedMemory, ...]
     requests: tuple[PodRequest, ...]
     where: Where
-    """Of "job", "nodes", "gpus" and "ranks"."""
+    """Places of "job", "nodes", "gpus" and "ranks"."""
 
 
 def entry_view(path: str, job: JobConfig, environment: EnvironmentConfig) -> JobView:

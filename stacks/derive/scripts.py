@@ -61,14 +61,14 @@ class Launch:
 
     text: str
     line: int
-    """Of the script, from 1."""
+    """Line of the script, from 1."""
     at: int
     """Offset in the script behind the name, where options can be put in."""
     nodes: str = ""
     ranks: str = ""
     """Processes a node."""
     rank: str = ""
-    """Of the node."""
+    """Rank of the node."""
     endpoint: str = ""
     backend: str = "static"
     has_shell_variables: bool = False

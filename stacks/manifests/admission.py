@@ -41,7 +41,7 @@ class Manifest:
     nodes: int
     """How many pods train; 0 where there is no job."""
     gpus: int
-    """Of a pod."""
+    """GPUs of a pod."""
     image: str
     """That its pods train with; empty where the runtime has it."""
     errors: tuple[InputError, ...]

@@ -55,7 +55,7 @@ class ManifestContext:
 
     workload: Workload
     trainer_minor: tuple[int, int]
-    """Of the release: (2, 1)."""
+    """Major and minor version of the Trainer, such as (2, 1)."""
     controller: str
     """Name and release of what runs the job."""
     runtime: Mapping[str, Any] | None

@@ -53,9 +53,9 @@ OTHER_DEVICES = {
 
 
 LIMITS = ("backoffLimit", "activeDeadlineSeconds")
-"""Of a runPolicy: what ends a job whose pods fail again and again."""
+"""Fields of a runPolicy that end a job whose pods fail again and again."""
 RESTARTS = 5
-"""Of each pod, in the limit that a message proposes: as many as an own runtime has by default."""
+"""Restarts of each pod in the limit that a message proposes: as many as an own runtime has by default."""
 
 
 def pod_problems(context: ManifestContext) -> Problems:
@@ -156,7 +156,7 @@ def _label_of_nodes(key: str) -> str | None:
 
 
 def _selectors(context: ManifestContext) -> Problems:
-    """Of a selector, one term must fit a node."""
+    """One term of each selector must fit a node."""
     for terms in context.workload.selectors:
         wrong = [list(_fits_no_node(context, term)) for term in terms]
         if all(wrong):

@@ -41,7 +41,7 @@ def pool_problems(
 def _selectors(
     context: ManifestContext, name: str, labels: Mapping[str, set[str] | None]
 ) -> Iterator[InputError]:
-    """Of each selector, one term must fit."""
+    """One term of each selector must fit the pool."""
     for terms in context.workload.selectors:
         wrong = [[r for r in term if _fits_no_node(r, labels)] for term in terms]
         if wrong and all(wrong):

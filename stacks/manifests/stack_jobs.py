@@ -32,11 +32,11 @@ class StackJobs:
     """What is wrong with the files."""
 
     path: str
-    """Of the jobs in the stack file."""
+    """Path of the jobs in the stack file."""
 
     @property
     def warnings(self) -> tuple[InputWarning, ...]:
-        """Of the jobs that are files themselves, and of the files that others bring."""
+        """Warnings about jobs that are files themselves, and about files that other jobs bring."""
         found = [warning for manifest in self.read.values() for warning in manifest.warnings]
         for name, job in typed(self.jobs).items():
             found += keep_warnings(f"{self.path}.{name}", job, self.folder)

@@ -38,7 +38,7 @@ class EndpointFound:
     """It gives the public name of the API to its own addresses."""
     groups: tuple[str, ...]
     rules: tuple[RuleFound, ...]
-    """Of all its security groups."""
+    """The rules of all its security groups."""
 
 
 @dataclass(frozen=True, kw_only=True)

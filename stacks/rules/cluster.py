@@ -117,8 +117,8 @@ def _after_standard_support(release: KubernetesRelease, policy: str, today: date
 
 
 def _extended_price() -> str:
-    """Of extended support beside that of standard support, in us-east-1; no list that was read has
-    another price in another region (facts of 2026-11-22)."""
+    """Prices of extended and of standard support in us-east-1. No price list that was read on 2026-11-22
+    has another price in another region."""
     usual, more = (
         sum(found.usd for found in versions.control_plane_prices("us-east-1", support) if found)
         for support in ("standard", "extended")

@@ -10,8 +10,8 @@ from stacks.settings.job import JobConfig
 from stacks.settings.problems import InputWarning
 
 BYTES_BESIDE_CHECKPOINT = 4
-"""Of a parameter in mixed precision: its weight and its gradient in bf16, two bytes each, which no
-checkpoint holds (Rajbhandari et al., ZeRO, arXiv:1910.02054, section 3.1)."""
+"""Bytes of a parameter in mixed precision that no checkpoint holds: its weight and its gradient in bf16,
+two bytes each (Rajbhandari et al., ZeRO, arXiv:1910.02054, section 3.1)."""
 
 
 def model_memory_warnings(

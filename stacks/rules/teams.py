@@ -26,8 +26,8 @@ from stacks.settings.problems import REMOVE, InputError, InputWarning, write_one
 from stacks.settings.team_entry import TeamEntryConfig
 
 REACHED_BYTES = 2100
-"""Of the contract, for how to reach the cluster: its certificate authority (1,500), ARN, endpoint
-and name."""
+"""Bytes of the contract that say how to reach the cluster: its certificate authority (1,500), ARN,
+endpoint and name."""
 
 
 def entry_errors(wanted: EnvironmentConfig, access: AccessPlan) -> Iterator[InputError]:

@@ -24,7 +24,7 @@ class Saved:
     job: str
     """What messages call the job."""
     path: str
-    """Of the setting."""
+    """Path of the setting."""
     store: str
     directory: PurePosixPath
     part: PurePosixPath = PurePosixPath()
@@ -101,7 +101,7 @@ def shared_directory_errors(
 
 
 def _overlaps(saves: Sequence[Saved]) -> list[Saved | None]:
-    """Of each, the first before it whose directory is the same, inside it or around it. Not pair by
+    """For each directory the first one before it that is the same, inside it or around it. Not pair by
     pair: a thousand jobs would be half a million pairs."""
     here: dict[tuple[str, PurePosixPath], int] = {}
     inside: dict[tuple[str, PurePosixPath], int] = {}

@@ -93,7 +93,7 @@ class Efs(StoreKind[EfsConfig, EfsPlan]):
         return Component
 
     def interfaces(self, settings: EfsConfig, zones: tuple[str, ...]) -> Mapping[str, int]:
-        """Of its mount targets."""
+        """Interfaces of its mount targets, by zone."""
         return dict.fromkeys(zones, 1)
 
     def made_from(self, settings: EfsConfig, zone: str) -> list[str]:

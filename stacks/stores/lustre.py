@@ -87,7 +87,7 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
         return Component
 
     def interfaces(self, settings: LustreConfig, zones: tuple[str, ...]) -> Mapping[str, int]:
-        """Of its metadata server and its file servers."""
+        """Interfaces of its metadata server and its file servers, by zone."""
         capacity = settings.capacity_gib or LUSTRE_SMALLEST_GIB
         return {zones[0]: 1 + -(-capacity // LUSTRE_SERVER_GIB)}
 
