@@ -170,11 +170,12 @@ def own_pulumi() -> Path:
     )
     ours = (
         f"cd {shlex.quote(str(paths.CHECKOUT))} && TRAINYARD_REHEARSAL="
-        f"{shlex.quote(str(paths.STATE))} {VENV}/python"
+        f"{shlex.quote(str(paths.STATE))} {shlex.quote(f'{VENV}/python')}"
     )
+    pulumi = shlex.quote(str(paths.BIN / "pulumi"))
     folder.mkdir(parents=True, exist_ok=True)
     for name, script in {
-        "pulumi": f'({ours} -c {shlex.quote(fresh)}) || exit\nexec {paths.BIN}/pulumi "$@"\n',
+        "pulumi": f'({ours} -c {shlex.quote(fresh)}) || exit\nexec {pulumi} "$@"\n',
         "session-manager-plugin": f'{ours} -m rehearsal.tunnel "$@"\n',
     }.items():
         (folder / name).write_text(f"#!/bin/sh\n{script}")

@@ -37,7 +37,7 @@ def statements(graph: Graph, policy: str) -> dict[str, Any]:
 def test_without_a_key_no_resource_names_one(dev: Graph) -> None:
     text = dev.golden().replace("alias/aws/sns", "")
     assert "kms" not in text.lower() and "encryptionConfigKeyArn" not in text
-    assert not dev.of("LogGroup") and not dev.of("FlowLog")
+    assert not dev.of("FlowLog")
     assert dev["Queue karpenter"].inputs["sqsManagedSseEnabled"] is True
 
 

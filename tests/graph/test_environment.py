@@ -1152,7 +1152,13 @@ def test_the_control_plane_logs_who_did_what_and_stays_as_it_is_when_support_end
     cluster = dev["eks:index:Cluster cluster"].inputs
     assert cluster["enabledClusterLogTypes"] == ["audit", "authenticator"]
     assert cluster["upgradePolicy"] == {"supportType": "EXTENDED"}
-    other = environment(at("cluster.logs", []), at("cluster.upgrade_policy", "standard"))
+    assert [group.inputs["retentionInDays"] for group in dev.of("LogGroup")] == [90]
+    other = environment(
+        without("cluster.log_retention_days"),
+        at("cluster.logs", []),
+        at("cluster.upgrade_policy", "standard"),
+    )
+    assert not other.of("LogGroup")
     cluster = other["eks:index:Cluster cluster"].inputs
     assert cluster["enabledClusterLogTypes"] == []
     assert cluster["upgradePolicy"] == {"supportType": "STANDARD"}

@@ -12,7 +12,7 @@ from stacks.reports.cost import estimate
 from stacks.reports.encryption import encryption
 from tests.support.graphs import environment
 from tests.support.recording import Graph
-from tests.support.stackfile import Edit, at, environment_plan
+from tests.support.stackfile import Edit, at, environment_plan, without
 from tests.support.stacks import KEY
 
 KEPT = at("logs", {"days": 14})
@@ -89,9 +89,10 @@ def test_whoever_deploys_it_may_make_its_group_and_nobody_elses() -> None:
             if each["Sid"] == "WriteLogs"
         ]
 
-    [named] = groups(KEPT)
+    none = without("cluster.log_retention_days")
+    [named] = groups(KEPT, none)
     assert "arn:aws:logs:ap-northeast-2:*:log-group:/trainyard/pods/dev-*" in named
-    assert groups() == []
+    assert groups(none) == []
 
 
 def test_the_plan_says_what_a_gigabyte_of_logs_costs() -> None:

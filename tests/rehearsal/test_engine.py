@@ -254,3 +254,17 @@ def test_the_kubeconfig_works_by_itself_and_holds_no_token(dev: Stack):
     assert Path(plugin["command"]).is_absolute()
     assert {"name": "AWS_ENDPOINT_URL", "value": "http://127.0.0.1:2"} in plugin["env"]
     assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_pulumi_for_people_runs_from_folders_with_blanks(
+    dev: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs, python = tmp_path / "my programs", tmp_path / "my environment"
+    for folder, name, text in ((programs, "pulumi", 'echo "$@"'), (python, "python", "true")):
+        folder.mkdir()
+        (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+        (folder / name).chmod(0o755)
+    monkeypatch.setattr(paths, "BIN", programs)
+    monkeypatch.setattr(engine, "VENV", python)
+    ours = engine.own_pulumi() / "pulumi"
+    assert subprocess.check_output([ours, "stack", "ls"], text=True) == "stack ls\n"

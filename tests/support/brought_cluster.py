@@ -28,6 +28,7 @@ CLUSTER: dict[str, Any] = {
 IN_CLUSTER: tuple[Edit, ...] = (
     at("network", NETWORK),
     without("cluster.public_access_cidrs"),
+    without("cluster.log_retention_days"),
     *(at(f"cluster.{key}", value) for key, value in CLUSTER.items()),
 )
 """A stack that is brought this cluster, in its VPC."""
