@@ -143,6 +143,11 @@ def _without_block(graph: Graph) -> None:
         del graph.nodes[node.urn]
 
 
+def _narrow_tls(graph: Graph) -> None:
+    one = _first(graph, "BucketPolicy")
+    one.inputs["policy"] = one.inputs["policy"].replace('"s3:*"', '"s3:GetBucketLocation"')
+
+
 _WILD = '{"Statement": [{"Effect": "Allow", "Action": "ec2:*", "Resource": "*"}]}'
 BROKEN: dict[str, tuple[str, Callable[[Graph], object], str]] = {
     "a circle": ("no_circle", _circle, "a circle"),
@@ -167,6 +172,17 @@ BROKEN: dict[str, tuple[str, Callable[[Graph], object], str]] = {
         "is in a public subnet",
     ),
     "a bucket without its block": ("stores_are_closed", _without_block, "has no Bucket"),
+    "a bucket whose objects need no TLS": (
+        "buckets_refuse_plain_http",
+        _narrow_tls,
+        "answers without TLS",
+    ),
+    "logs for ever": ("logs_end", _set("LogGroup", retentionInDays=None), "has no retention"),
+    "one role with a boundary": (
+        "roles_share_a_boundary",
+        _set("aws:iam/role:Role", permissionsBoundary="arn:aws:iam::123456789012:policy/boundary"),
+        "has the boundary None",
+    ),
     "a wildcard": (
         "no_wildcard_without_a_reason",
         _set("RolePolicy", policy=_WILD),

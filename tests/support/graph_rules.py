@@ -250,6 +250,43 @@ def tags_say_whose_it_is(graph: Graph) -> Iterator[str]:
             yield f"{node} has the tag trainyard:team {tags.get('trainyard:team')}, and not {team}"
 
 
+def roles_share_a_boundary(graph: Graph) -> Iterator[str]:
+    """A role without the boundary of the others can do what the company forbids."""
+    limits = {
+        str(role): role.inputs.get("permissionsBoundary") for role in graph.of("aws:iam/role:Role")
+    }
+    wanted = next((limit for limit in limits.values() if limit), None)
+    for role, limit in limits.items():
+        if limit != wanted:
+            yield f"{role} has the boundary {limit}, and another role {wanted}"
+
+
+def logs_end(graph: Graph) -> Iterator[str]:
+    """CloudWatch keeps a line for ever where nobody says how long."""
+    for group in graph.of("LogGroup"):
+        if not group.inputs.get("retentionInDays"):
+            yield f"{group} has no retention"
+
+
+def buckets_refuse_plain_http(graph: Graph) -> Iterator[str]:
+    """Every call without TLS is denied, on the bucket and on its objects."""
+    for bucket in graph.of("Bucket"):
+        policies = [
+            statement
+            for one in graph.of("BucketPolicy")
+            if one.inputs["bucket"] in (bucket.id, bucket.inputs["bucket"])
+            for statement in json.loads(one.inputs["policy"])["Statement"]
+        ]
+        if not any(
+            each["Effect"] == "Deny"
+            and _listed(each["Action"]) == ["s3:*"]
+            and len(_listed(each["Resource"])) == 2
+            and each["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+            for each in policies
+        ):
+            yield f"{bucket} answers without TLS"
+
+
 OF_EVERY_GRAPH: tuple[Rule, ...] = (
     no_circle,
     destroy_order,
@@ -262,5 +299,8 @@ OF_EVERY_GRAPH: tuple[Rule, ...] = (
     components_are_called_as_their_class,
     memory_is_limited,
     tags_say_whose_it_is,
+    roles_share_a_boundary,
+    logs_end,
+    buckets_refuse_plain_http,
 )
 """Those that need nothing but the graph."""
