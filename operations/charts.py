@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,14 +96,19 @@ def copy_charts(stack: Stack, *, nothing: str, yes: bool, as_json: bool) -> int:
             except (CannotBuild, OSError, BotoCoreError, ClientError) as error:
                 print(f"{chart.name}: {error}", file=sys.stderr)
                 failed.append(chart.name)
+    _tell(digests, as_json=as_json)
+    if failed:
+        print(f"not copied: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def _tell(digests: Mapping[PublicChart, str], *, as_json: bool) -> None:
+    """What was copied: name, version, and SHA-256 of the archive."""
     rows = [(chart.name, chart.version, digest) for chart, digest in digests.items()]
     if as_json:
         print(json.dumps([dict(zip(("chart", "version", "sha256"), r, strict=True)) for r in rows]))
     elif rows:
         print(*command_line.table(rows), sep="\n")
-    if failed:
-        print(f"not copied: {', '.join(failed)}", file=sys.stderr)
-    return 1 if failed else 0
 
 
 def _row(chart: PublicChart) -> tuple[str, str]:

@@ -93,12 +93,7 @@ def _copied(plan: EnvironmentPlan | TeamPlan, *, yes: bool, as_json: bool) -> in
         absent = [each for each in found.values() if not each.digest]
         imported = coming(absent, mirror.rules()) if absent else []
         missing = [each for each in absent if each not in imported]
-        listing = sys.stderr if as_json else sys.stdout
-        _print([each.copy for each in missing], listing)
-        if imported:
-            images = [each.copy.image for each in imported]
-            print("when a node pulls them, pull-through rules import", *images, file=listing)
-        print(f"{len(missing)} of {len(found)} images are missing", file=listing)
+        _announce(missing, imported, len(found), sys.stderr if as_json else sys.stdout)
         made, failed, code = list[Looked](), dict[str, str](), 0
         if missing:
             require_crane()
@@ -107,16 +102,29 @@ def _copied(plan: EnvironmentPlan | TeamPlan, *, yes: bool, as_json: bool) -> in
             made, failed = ([], {}) if code else mirror.make(missing)
     except (BotoCoreError, ClientError) as error:
         raise CannotBuild(f"ECR: {error}") from None
-    found |= {each.copy: each for each in made}
+    _tell(found | {each.copy: each for each in made}, made, as_json=as_json)
+    if failed:
+        print(f"{len(failed)} of {len(missing)} images were not copied:", file=sys.stderr)
+        print(*command_line.table(failed.items()), sep="\n", file=sys.stderr)
+    return code or (1 if failed else 0)
+
+
+def _announce(missing: Sequence[Looked], imported: Sequence[Looked], of: int, to: TextIO) -> None:
+    """Which copies are missing, and which of them ECR imports by itself."""
+    _print([each.copy for each in missing], to)
+    if imported:
+        images = [each.copy.image for each in imported]
+        print("when a node pulls them, pull-through rules import", *images, file=to)
+    print(f"{len(missing)} of {of} images are missing", file=to)
+
+
+def _tell(found: Mapping[Copy, Looked], made: Sequence[Looked], *, as_json: bool) -> None:
+    """What was copied, with its digest; for programs, every copy."""
     if as_json:
         _print_json({copy: each.digest for copy, each in found.items()})
     elif made:
         print(*command_line.table([(each.copy.image, each.digest) for each in made]), sep="\n")
         print(f"{len(made)} images were copied")
-    if failed:
-        print(f"{len(failed)} of {len(missing)} images were not copied:", file=sys.stderr)
-        print(*command_line.table(failed.items()), sep="\n", file=sys.stderr)
-    return code or (1 if failed else 0)
 
 
 def _print(copies: Sequence[Copy], to: TextIO) -> None:

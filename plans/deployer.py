@@ -194,23 +194,21 @@ def _reading(read: Iterable[str], scope: Scope) -> list[Document]:
         {"Sid": "ReadRegion", "Action": regional, **scope.in_region()},
         {"Sid": "ReadIam", "Action": everywhere, "Resource": "*"},
         {"Sid": "ReadParameters", "Action": parameters, "Resource": allowed},
-        *_one("ReadKey", {*KEY_READS} if scope.key else set(), {"Resource": scope.key}),
-        *_one(
-            "ReadBoundary",
-            {*BOUNDARY_READS} if scope.boundary else set(),
-            {"Resource": scope.boundary},
-        ),
-        *_one(
-            "ReadCopies",
-            {*COPY_READS} if scope.copies else set(),
-            {"Resource": [f"arn:aws:ecr:{scope.region}:{each}" for each in scope.copies]},
-        ),
-        *_one(
-            "ReadSecrets",
-            {*SECRET_READS} if scope.secrets else set(),
-            {"Resource": secret_arns(scope.secrets, region=scope.region, account="*")},
-        ),
+        *_reading_named(scope),
     ]
+
+
+def _reading_named(scope: Scope) -> Iterable[Document]:
+    """Reads of single things that the stack file names."""
+    copies = [f"arn:aws:ecr:{scope.region}:{each}" for each in scope.copies]
+    secrets = secret_arns(scope.secrets, region=scope.region, account="*") if scope.secrets else []
+    for sid, calls, resource in (
+        ("ReadKey", KEY_READS, scope.key),
+        ("ReadBoundary", BOUNDARY_READS, scope.boundary),
+        ("ReadCopies", COPY_READS, copies),
+        ("ReadSecrets", SECRET_READS, secrets),
+    ):
+        yield from _one(sid, {*calls} if resource else set(), {"Resource": resource})
 
 
 def _statements(writes: set[str], scope: Scope) -> Iterable[Document]:

@@ -145,7 +145,8 @@ class Account:
             "endpoint": reached["endpoint"],
             "certificateAuthorities": [{"data": reached["certificate_authority"]}],
             "accessConfigs": [{"authenticationMode": "API"}],
-            "kubernetesNetworkConfigs": [{"serviceIpv4Cidr": SERVICE_CIDRS[0]}],
+            "kubernetesNetworkConfigs": [{"serviceIpv4Cidr": SERVICE_CIDRS[0], "ipFamily": "ipv4"}],
+            "computeConfigs": [],
             "vpcConfig": vpc,
         }
 

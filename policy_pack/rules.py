@@ -254,14 +254,14 @@ RULES = (
     Rule(
         name="own-key",
         description="What a stack stores is encrypted with a KMS key of the company.",
-        fix="environment.kms_key_arn: the ARN of a key of the company",
+        fix="set environment.kms_key_arn to the ARN of a key of the company",
         check=own_key,
         config=OWN_KEYS,
     ),
     Rule(
         name="buckets-own-key",
         description="Every bucket names the key of its objects.",
-        fix="environment.kms_key_arn names the key of each bucket that the stack creates",
+        fix="set environment.kms_key_arn, which names the key of each bucket that the stack creates",
         stack_check=buckets_own_key,
         config=OWN_KEYS,
     ),

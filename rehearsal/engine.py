@@ -1,5 +1,4 @@
-"""Drives the real Pulumi engine against the world: backend, stack files, plugins, one command at a
-time.
+"""Drives the real Pulumi engine against the world, one command at a time.
 
 Nothing of it touches a tracked file: the engine reads copies of the stack files in STATE/config,
 which differ from the tracked ones by where charts come from. What the engine is told through its
@@ -161,8 +160,8 @@ def search_path() -> str:
 
 
 def own_pulumi() -> Path:
-    """A folder with a pulumi that takes the stack file as it is now: it reads our copy, and people
-    edit theirs. And with the plugin of the AWS CLI that carries a tunnel."""
+    """A folder with a pulumi that takes the stack file as it is now, and reads our copy; and with the
+    plugin of the AWS CLI that carries a tunnel."""
     folder = paths.STATE / "bin"
     fresh = (
         "import os; from rehearsal import engine;"
@@ -172,10 +171,10 @@ def own_pulumi() -> Path:
         f"cd {shlex.quote(str(paths.CHECKOUT))} && TRAINYARD_REHEARSAL="
         f"{shlex.quote(str(paths.STATE))} {shlex.quote(f'{VENV}/python')}"
     )
-    pulumi = shlex.quote(str(paths.BIN / "pulumi"))
+    program = shlex.quote(str(paths.BIN / "pulumi"))
     folder.mkdir(parents=True, exist_ok=True)
     for name, script in {
-        "pulumi": f'({ours} -c {shlex.quote(fresh)}) || exit\nexec {pulumi} "$@"\n',
+        "pulumi": f'({ours} -c {shlex.quote(fresh)}) || exit\nexec {program} "$@"\n',
         "session-manager-plugin": f'{ours} -m rehearsal.tunnel "$@"\n',
     }.items():
         (folder / name).write_text(f"#!/bin/sh\n{script}")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 from frozen import dataclass
 from plans.networks import BroughtNetworkPlan
@@ -98,11 +99,10 @@ def _wall(need: _Need, rules: Sequence[AclRule]) -> AclRule | None:
     """The rule that denies some of the connections; None where all are allowed. A rule that denies
     some ranges of the internet is no wall."""
     left, peer = [need.ports], ipaddress.IPv4Network(need.peer)
-    for rule in rules:
+    for rule in filter(partial(_is_about, need), rules):
         cidr = ipaddress.IPv4Network(rule.cidr)
-        about = rule.egress == need.egress and rule.protocol in (*TCP, EVERYTHING)
         ports = ALL if rule.protocol == EVERYTHING else rule.ports
-        if not about or not cidr.overlaps(peer) or not any(_overlap(ports, one) for one in left):
+        if not any(_overlap(ports, one) for one in left):
             continue
         whole = peer.subnet_of(cidr)
         if rule.allows and whole:
@@ -110,6 +110,12 @@ def _wall(need: _Need, rules: Sequence[AclRule]) -> AclRule | None:
         elif not rule.allows and (whole or need.peer != EVERYWHERE):
             return rule
     return None
+
+
+def _is_about(need: _Need, rule: AclRule) -> bool:
+    """Whether a rule judges connections of that direction and with some of those peers."""
+    same = rule.egress == need.egress and rule.protocol in (*TCP, EVERYTHING)
+    return same and ipaddress.IPv4Network(rule.cidr).overlaps(ipaddress.IPv4Network(need.peer))
 
 
 def _overlap(a: Ports, b: Ports) -> bool:

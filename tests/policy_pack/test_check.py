@@ -54,7 +54,7 @@ def test_a_violation_is_an_error_with_its_policy_and_what_to_write(
     # Pools are registered in any order: the last one goes over the budget.
     over = "error    within-budget: (g6e|h100)-pool: must leave the pools within 300.00 USD"
     assert re.search(over, said)
-    assert "Fix: environment.pools.<name>.max_nodes: fewer nodes" in said
+    assert "Fix: lower environment.pools.<name>.max_nodes" in said
     assert "it: violates within-budget" in said
 
 

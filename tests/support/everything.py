@@ -215,6 +215,7 @@ _TEAM: dict[str, Any] = {
     "kms_key_arns": [
         "arn:aws:kms:ap-northeast-2:111122223333:key/0a1b2c3d-0000-4000-8000-000000000000"
     ],
+    "tags": {"cost-center": "18"},
 }
 
 

@@ -169,7 +169,7 @@ def test_a_preview_asks_the_policies_of_the_checkout_and_those_that_somebody_con
         f"pulumi preview --non-interactive --policy-pack policy_pack --policy-pack-config {config}",
         check=False,
     )
-    assert "network: must have cost-center among its tags. Fix: environment.tags" in said
+    assert "network: must have cost-center among its tags. Fix: set environment.tags" in said
     assert "must leave the pools within 1.00 USD an hour" in said
 
 

@@ -346,8 +346,8 @@ DEPLOYING = {
     "PassRoles": {"AddRoleToInstanceProfile"},
 }
 """Statement of the deployer's policies → the calls that are refused without it."""
-OTHERS = {"UseKeys", "MakeServiceLinkedRoles"}
-"""Statements about services that the account does not have: KMS, and roles that AWS makes."""
+OTHERS = {"UseKeys", "MakeServiceLinkedRoles", "WriteLogs"}
+"""Statements about services whose calls nothing here makes: KMS, roles that AWS makes, and logs."""
 
 
 def _deploying() -> list[Document]:

@@ -53,7 +53,7 @@ def test_the_pods_run_the_script_with_the_stores_and_a_folder_of_the_run() -> No
     plan = environment_plan(at("jobs.accept", _entry("h100")))
     job = plan.jobs["accept"]
     assert job.files and [*job.files.data] == ["measure.py"]
-    assert job.checkpoints == "/stores/scratch/accept-h100/1"
+    assert job.checkpoints == "scratch/accept-h100/1"
     command = job.spec["trainer"]["command"]
     assert command[-3:] == [
         "/workspace/measure.py",

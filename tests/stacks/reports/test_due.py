@@ -149,7 +149,7 @@ def test_live_asks_the_account(
 def test_a_team_is_sent_to_its_environment(capsys: pytest.CaptureFixture[str]) -> None:
     assert due.main(["team-vision"]) == 0
     assert "make due STACK=dev" in capsys.readouterr().out
-    assert due.text(team_plan(), [])[0].startswith("team-vision: ")
+    assert due.text(team_plan(), [])[0].startswith("team-vision has nothing due")
 
 
 def test_a_stack_without_a_sound_file_has_no_list(

@@ -17,7 +17,7 @@ from stacks.reports.encryption import (
 )
 from stacks.settings.problems import InputError
 from tests.stacks.reports.test_preflight import account
-from tests.support.stackfile import at, environment_plan
+from tests.support.stackfile import at, environment_plan, without
 from tests.support.stacks import KEY, planned
 
 SEALED = "a key of the company and logs"
@@ -27,6 +27,7 @@ SOUND = {
     "KeyUsage": "ENCRYPT_DECRYPT",
 }
 PRINTED = key_policy(KEY, "dev")
+NO_LOGS = environment_plan(at("kms_key_arn", KEY), without("cluster.log_retention_days"))
 SIDS = [each["Sid"] for each in PRINTED["Statement"]]
 
 
@@ -36,7 +37,7 @@ def of_key(**described: str) -> list[InputError]:
 
 def of_policy(statements: Any, stack: str = SEALED) -> list[InputError]:
     document = json.dumps({"Version": "2012-10-17", "Statement": statements})
-    plan = planned(SEALED) if stack == SEALED else environment_plan(at("kms_key_arn", KEY))
+    plan = planned(SEALED) if stack == SEALED else NO_LOGS
     return [*policy_errors(plan, KEY, document)]
 
 
@@ -133,7 +134,7 @@ def test_the_deployer_uses_the_key_through_services_only_and_no_other_key() -> N
 
 def test_a_role_for_flow_logs_is_passed_to_no_other_service() -> None:
     sealed, dev = (json.dumps(report.policies(planned(each))) for each in (SEALED, "dev"))
-    assert "vpc-flow-logs.amazonaws.com" in sealed and "vpc-flow-logs" not in dev
+    assert "vpc-flow-logs.amazonaws.com" in sealed and "vpc-flow-logs.amazonaws.com" not in dev
 
 
 def test_make_policy_prints_the_statements_for_the_owner_of_the_key(

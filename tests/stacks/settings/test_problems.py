@@ -75,6 +75,8 @@ FIRST_WORDS = {
         "list",
         "need",
         "agree",
+        "wait",
+        "let",
         "allow",
         "begin",
         "come",
