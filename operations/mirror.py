@@ -91,7 +91,7 @@ def _copied(plan: EnvironmentPlan | TeamPlan, *, yes: bool, as_json: bool) -> in
         mirror = Mirror(plan)
         found = {each.copy: each for each in mirror.look()}
         absent = [each for each in found.values() if not each.digest]
-        imported = coming(absent, mirror.rules()) if absent else []
+        imported = _imported(mirror, absent)
         missing = [each for each in absent if each not in imported]
         _announce(missing, imported, len(found), sys.stderr if as_json else sys.stdout)
         made, failed, code = list[Looked](), dict[str, str](), 0
@@ -103,10 +103,20 @@ def _copied(plan: EnvironmentPlan | TeamPlan, *, yes: bool, as_json: bool) -> in
     except (BotoCoreError, ClientError) as error:
         raise CannotBuild(f"ECR: {error}") from None
     _tell(found | {each.copy: each for each in made}, made, as_json=as_json)
+    _regret(failed, len(missing))
+    return code or int(bool(failed))
+
+
+def _imported(mirror: Mirror, absent: Sequence[Looked]) -> list[Looked]:
+    """Those that a pull-through rule imports when a node pulls them."""
+    return coming(absent, mirror.rules()) if absent else []
+
+
+def _regret(failed: Mapping[str, str], of: int) -> None:
+    """Which images were not copied, and why."""
     if failed:
-        print(f"{len(failed)} of {len(missing)} images were not copied:", file=sys.stderr)
+        print(f"{len(failed)} of {of} images were not copied:", file=sys.stderr)
         print(*command_line.table(failed.items()), sep="\n", file=sys.stderr)
-    return code or (1 if failed else 0)
 
 
 def _announce(missing: Sequence[Looked], imported: Sequence[Looked], of: int, to: TextIO) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
+from typing import Any
 
 import pytest
 from moto.iam.aws_managed_policies import aws_managed_policies_data
@@ -17,7 +18,7 @@ STACKS = (EVERYTHING, "no way to the internet", "a store of this cluster only")
 """Between them they have every policy of a role."""
 
 
-def _actions(policy: dict[str, object]) -> Iterator[str]:
+def _actions(policy: dict[str, Any]) -> Iterator[str]:
     statements = policy["Statement"]
     for each in statements if isinstance(statements, list) else [statements]:
         actions = each["Action"]
