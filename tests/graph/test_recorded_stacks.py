@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
+from policy_pack.rules import OWN_KEYS, RULES
 from stacks.planned import EnvironmentPlan
+from tests.policy_pack.test_rules import resources, violations
 from tests.support.brought_vpc import SUBNETS
 from tests.support.everything import everything
 from tests.support.graph_rules import OF_EVERY_GRAPH, Rule, in_the_zone
@@ -113,6 +115,19 @@ def _zones(stack: str) -> tuple[str, str, tuple[str, ...]]:
 @pytest.mark.parametrize("stack", ALL)
 def test_nodes_stores_and_jobs_are_in_the_zone(stack: str) -> None:
     assert [*in_the_zone(graph_of(stack), *_zones(stack))] == []
+
+
+VIOLATES = {EVERYTHING: {"audited", "within-budget"}}
+"""Recorded stack → policies that it violates by its own settings: `cluster.logs` lists `audit` alone, and its
+full pools cost more than the policy allows by default."""
+
+
+@pytest.mark.parametrize("stack", ALL)
+def test_no_recorded_stack_violates_a_policy(stack: str) -> None:
+    found = resources(graph_of(stack))
+    names = [rule.name for rule in RULES if not rule.advisory and rule.config is not OWN_KEYS]
+    said = {name: [*violations(name, found)] for name in names}
+    assert {name for name, musts in said.items() if musts} == VIOLATES.get(stack, set()), said
 
 
 def _first(graph: Graph, kind: str) -> Node:

@@ -15,7 +15,6 @@ from policy_pack.kinds import CLUSTER
 from policy_pack.resource import Resource
 from policy_pack.rules import OWN_KEYS, RULES, Budget
 from policy_pack.taggable import source_of, taggable
-from tests.graph.test_recorded_stacks import ALL, EVERYTHING, graph_of
 from tests.support.grammar import begins_with_a_verb
 from tests.support.recording import CHECKOUT, Graph, Node
 from tests.support.stacks import KEY, recorded
@@ -271,11 +270,6 @@ def test_a_bucket_that_names_no_key_is_found(stacks: dict[str, list[Resource]]) 
     assert "must have a BucketServerSide" in next(violations("buckets-own-key", nameless))
 
 
-VIOLATES = {EVERYTHING: {"audited", "within-budget"}}
-"""Recorded stack → policies that it violates by its own settings: `cluster.logs` lists `audit` alone, and its
-full pools cost more than the policy allows by default."""
-
-
 @pytest.fixture(scope="module")
 def stacks(dev: Graph, most: Graph, team: Graph) -> dict[str, list[Resource]]:
     graphs = {
@@ -295,14 +289,6 @@ def test_no_stack_of_this_program_violates_a_policy(
 ) -> None:
     for stack, found in stacks.items():
         assert [*violations(name, found)] == [], stack
-
-
-@pytest.mark.parametrize("stack", ALL)
-def test_no_recorded_stack_violates_a_policy(stack: str) -> None:
-    found = resources(graph_of(stack))
-    names = [rule.name for rule in RULES if not rule.advisory and rule.config is not OWN_KEYS]
-    said = {name: [*violations(name, found)] for name in names}
-    assert {name for name, musts in said.items() if musts} == VIOLATES.get(stack, set()), said
 
 
 @pytest.mark.parametrize(("name", "kind", "edit", "said"), PLANTED)
