@@ -71,10 +71,9 @@ class Mirror:
 
     def _looked(self, copy: Copy) -> Looked:
         name = parts(copy.copy)
-        which = {"imageDigest": name.digest} if name.digest else {"imageTag": name.tag or "latest"}
         try:
             found = self._ecr.describe_images(
-                registryId=self._account, repositoryName=name.repository, imageIds=[which]
+                registryId=self._account, repositoryName=name.repository, imageIds=[name.in_ecr]
             )
         except self._ecr.exceptions.RepositoryNotFoundException:
             return Looked(copy=copy, new=True)

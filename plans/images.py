@@ -73,6 +73,11 @@ class Parts:
         tag, digest = f":{self.tag}" * bool(self.tag), f"@{self.digest}" * bool(self.digest)
         return tag + digest
 
+    @property
+    def in_ecr(self) -> dict[str, str]:
+        """What ECR calls the image within its repository (ECR API, ImageIdentifier)."""
+        return {"imageDigest": self.digest} if self.digest else {"imageTag": self.tag or "latest"}
+
 
 def parts(image: str) -> Parts:
     """The parts of a name, as container runtimes read it."""

@@ -108,13 +108,12 @@ class Account(StoreQuestions):
     def has_image(self, image: str) -> bool:
         """Whether a registry of ECR in the region has an image, by its name there."""
         name = parts(image)
-        which = {"imageDigest": name.digest} if name.digest else {"imageTag": name.tag or "latest"}
         answer = self._ask(
             "ecr:DescribeImages",
             unless=("RepositoryNotFound", "ImageNotFound"),
             registryId=name.registry.partition(".")[0],
             repositoryName=name.repository,
-            imageIds=[which],
+            imageIds=[name.in_ecr],
         )
         return bool(answer.get("imageDetails"))
 
