@@ -39,6 +39,7 @@ FLAGS = {
         "--learning_rate=3e-3",
         "--bf16=True",
         "--save_steps=10",
+        "--logging_steps=1",
         f"--deepspeed={CHECKOUT / 'tests/workloads/e-ds_full.json'}",
     ),
 }
@@ -80,11 +81,15 @@ def _disturbed(folder: Path, sample: str, **env: str) -> Run:
 
 
 def _ends_as_if_nothing_had_happened(folder: Path, sample: str, step: int) -> None:
+    """The step after the checkpoint has the loss that it has without the kill. Later steps may differ:
+    the first step of a process adds its ranks in another order than the steps after it, because DDP
+    sorts its buckets anew after one step, and a last digit in fp32 is soon another number in bf16."""
     run = _disturbed(folder, sample)
     assert run.wait() == [0, 0], run.log
     assert resumed(run.log) == [step], run.log
     undisturbed = _undisturbed(folder, sample).log
     first, loss = min(after_resuming(run.log).items())
+    assert first == step + 1, run.log
     assert loss == pytest.approx(after_resuming(undisturbed)[first], rel=1e-5, abs=2e-6)
     assert final(run.log) == [pytest.approx(final(undisturbed)[0], rel=ROUNDING)] * RANKS
 
