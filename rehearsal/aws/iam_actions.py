@@ -11,6 +11,7 @@ IAM_ACTIONS = {
     "budgets:DescribeBudget": "budgets:ViewBudget",
     "budgets:DescribeNotificationsForBudget": "budgets:ViewBudget",
     "budgets:DescribeSubscribersForNotification": "budgets:ViewBudget",
+    "monitoring:GetMetricData": "cloudwatch:GetMetricData",
     "s3:DeleteBucketEncryption": "s3:PutEncryptionConfiguration",
     "s3:DeleteBucketLifecycle": "s3:PutLifecycleConfiguration",
     "s3:DeletePublicAccessBlock": "s3:PutBucketPublicAccessBlock",
@@ -24,5 +25,5 @@ IAM_ACTIONS = {
     "s3:PutBucketLifecycleConfiguration": "s3:PutLifecycleConfiguration",
     "s3:PutPublicAccessBlock": "s3:PutBucketPublicAccessBlock",
 }
-"""Call of S3 or Budgets → the action that a policy names for it, where the two differ (Service
-Authorization Reference)."""
+"""Call of S3, Budgets or CloudWatch → the action that a policy names for it, where the two differ
+(Service Authorization Reference)."""

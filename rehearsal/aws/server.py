@@ -48,7 +48,17 @@ from rehearsal.aws.operations import ANSWERS, CHECKS, FOLLOWS, LOCK, Call, NotBu
 from rehearsal.aws.wire import Environ, Reply
 
 _OURS = frozenset(
-    {"amp", "budgets", "eks", "fsx", "ssm", "pricing", "arc-zonal-shift", "service-quotas"}
+    {
+        "amp",
+        "arc-zonal-shift",
+        "budgets",
+        "cloudwatch",
+        "eks",
+        "fsx",
+        "pricing",
+        "service-quotas",
+        "ssm",
+    }
 )
 """Services of which moto is not asked."""
 POLL_SECONDS = 0.05
@@ -74,6 +84,7 @@ for _module in (
     "addons",
     "workspaces",
     "budgets",
+    "cloudwatch",
 ):
     importlib.import_module(f"rehearsal.aws.{_module}")
 

@@ -27,7 +27,8 @@ BETWEEN_CHANGES = 6 * 3600
 managing-throughput-capacity of the user guide)."""
 
 
-def _here(call: Call, held: dict[str, Fields] = FILE_SYSTEMS) -> dict[str, Fields]:
+def here(call: Call, held: dict[str, Fields] = FILE_SYSTEMS) -> dict[str, Fields]:
+    """Those of the region of the call."""
     return {
         id_: view for id_, view in held.items() if f":fsx:{call.region}:" in view["ResourceARN"]
     }
@@ -35,7 +36,7 @@ def _here(call: Call, held: dict[str, Fields] = FILE_SYSTEMS) -> dict[str, Field
 
 def _absent(call: Call, word: str, held: dict[str, Fields]) -> str:
     """Which of those that the call names are not there."""
-    return ", ".join({*(call[f"{word}s"] or [call[word] or ""])} - {*_here(call, held), ""})
+    return ", ".join({*(call[f"{word}s"] or [call[word] or ""])} - {*here(call, held), ""})
 
 
 def linked(file_system: str) -> list[Fields]:
@@ -246,7 +247,7 @@ answers("fsx", "DescribeFileSystems")(
     lambda call: {
         "FileSystems": [
             view
-            for id_, view in _here(call).items()
+            for id_, view in here(call).items()
             if id_ in (call["FileSystemIds"] or FILE_SYSTEMS)
         ]
     }
@@ -338,7 +339,7 @@ def _describe_links(call: Call) -> Fields:
     return {
         "Associations": [
             view
-            for id_, view in _here(call, ASSOCIATIONS).items()
+            for id_, view in here(call, ASSOCIATIONS).items()
             if id_ in (call["AssociationIds"] or ASSOCIATIONS) and view["FileSystemId"] in of
         ]
     }

@@ -25,7 +25,12 @@ warnings.filterwarnings(
     "ignore", message=".*does not match an error shape.*"
 )  # most of EC2's are in no model
 _CREDENTIAL = re.compile(r"Credential=([A-Z0-9]+)/\d{8}/([a-z0-9-]+)/([a-z0-9-]+)/aws4_request")
-SERVICES = {"aps": "amp", "elasticfilesystem": "efs", "servicequotas": "service-quotas"} | {
+SERVICES = {
+    "aps": "amp",
+    "elasticfilesystem": "efs",
+    "monitoring": "cloudwatch",
+    "servicequotas": "service-quotas",
+} | {
     name: name
     for name in (
         "arc-zonal-shift",
