@@ -324,7 +324,7 @@ _SERVERS = (
     "ec2:DescribeSecurityGroups",
 )
 STORE_QUESTIONS = {
-    "lustre": ("fsx:DescribeFileSystems", *_SERVERS),
+    "lustre": ("fsx:DescribeFileSystems", "cloudwatch:GetMetricData", *_SERVERS),
     "efs": ("elasticfilesystem:DescribeFileSystems", *_SERVERS),
 }
 """Kind of a file system that is brought → what a preview and `make check LIVE=1` ask about it."""

@@ -81,6 +81,8 @@ class StoreFound:
     """Version of Lustre."""
     deployment: str = ""
     """Deployment type of Lustre; empty where nobody tells."""
+    capacity_gib: int = 0
+    """Size of Lustre; 0 where it grows by itself, or where nobody tells."""
 
 
 def lustre_faults(

@@ -1,9 +1,11 @@
 """What `make check LIVE=1` asks about stores that the stack is brought, and what the answers mean.
-What file systems must be: plans/store_faults.py. Of buckets: buckets.py."""
+What file systems must be: plans/store_faults.py. Whether checkpoints fit: free_room.py. Of buckets:
+buckets.py."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from plans.networks import NODES, BroughtNetworkPlan
 from plans.store_faults import Client, StoreFound, efs_faults, lustre_faults
@@ -11,6 +13,7 @@ from plans.stores import BroughtEfsPlan, BroughtLustrePlan, BroughtPlan
 from stacks.planned import EnvironmentPlan
 from stacks.reports.account import Account
 from stacks.reports.buckets import bucket_checks
+from stacks.reports.free_room import needs, room_findings
 from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.problems import InputError, InputWarning
 
@@ -22,19 +25,26 @@ def store_checks(
     account: Account, plan: EnvironmentPlan, wanted: EnvironmentConfig
 ) -> dict[str, Check]:
     """The questions by name; none where the stack makes its stores."""
-    return {**_file_system_checks(account, plan), **bucket_checks(account, plan, wanted)}
+    return {**_file_system_checks(account, plan, wanted), **bucket_checks(account, plan, wanted)}
 
 
-def _file_system_checks(account: Account, plan: EnvironmentPlan) -> dict[str, Check]:
+def _file_system_checks(
+    account: Account, plan: EnvironmentPlan, wanted: EnvironmentConfig
+) -> dict[str, Check]:
     if not isinstance(plan.network, BroughtNetworkPlan):
         return {}
     network: BroughtNetworkPlan = plan.network
-    stores = [store for store in plan.stores.values() if isinstance(store, BroughtPlan)]
+    stores = {name: store for name, store in plan.stores.items() if isinstance(store, BroughtPlan)}
+
+    def findings(name: str, store: BroughtPlan) -> Iterator[Finding]:
+        told = found(account, store)
+        yield from store_findings(store, network.vpc_id, clients(account, network, store), told)
+        if told and told.capacity_gib:
+            yield from room_findings(account, store, told.capacity_gib, needs(name, wanted))
+
     return {
-        f"file system {store.file_system_id}": lambda store=store: store_findings(
-            store, network.vpc_id, clients(account, network, store), found(account, store)
-        )
-        for store in stores
+        f"file system {store.file_system_id}": partial(findings, name, store)
+        for name, store in stores.items()
     }
 
 
@@ -76,10 +86,4 @@ def store_findings(
         yield InputError(path=fault.path, must=fault.must, got=fault.got, fix=fault.fix)
     if told and told.deployment and not faults:
         lost = ", which loses data with a server" if told.deployment.startswith("SCRATCH") else ""
-        yield InputWarning(
-            path=store.path,
-            text=(
-                f"it is {told.deployment}{lost}; how much room is free on it AWS does not say: see"
-                " FreeDataStorageCapacity in CloudWatch"
-            ),
-        )
+        yield InputWarning(path=store.path, text=f"it is {told.deployment}{lost}")

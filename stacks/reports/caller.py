@@ -18,6 +18,7 @@ TIMEOUTS = {
 """Seconds, and two retries: a page of an answer takes at most 18 seconds."""
 CLIENTS = (
     "sts",
+    "cloudwatch",
     "ec2",
     "ecr",
     "eks",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from plans.bucket_faults import BucketFound
@@ -13,6 +14,12 @@ from stacks.reports.network_questions import NetworkQuestions
 S3_OWN_KEY = "alias/aws/s3"
 """AWS's own KMS key for S3, which lets in whoever of its account may read the objects (S3 user guide,
 UsingKMSEncryption)."""
+FREE_ROOM = "FreeDataStorageCapacity"
+"""Metric of CloudWatch: bytes that files can still fill."""
+FREE_ROOM_MINUTES = 15
+"""How old the newest value may be."""
+ELASTIC = "INTELLIGENT_TIERING"
+"""Storage type of a Lustre that grows by itself (FSx API, StorageType)."""
 
 
 class StoreQuestions(NetworkQuestions):
@@ -32,7 +39,28 @@ class StoreQuestions(NetworkQuestions):
             lifecycle=systems[0]["Lifecycle"],
             version=systems[0].get("FileSystemTypeVersion", ""),
             deployment=systems[0]["LustreConfiguration"]["DeploymentType"],
+            capacity_gib=_capacity(systems[0]),
         )
+
+    def free_bytes(self, id_: str) -> int | None:
+        """How much room is free on a Lustre file system; None where CloudWatch has no value of the last
+        minutes. FSx sends a value of each disk every minute, and their sum is what is free on the file
+        system (FSx for Lustre user guide, performance-monitoring). The current minute is left out,
+        because values of some disks may still be missing."""
+        dimensions = [{"Name": "FileSystemId", "Value": id_}]
+        metric = {"Namespace": "AWS/FSx", "MetricName": FREE_ROOM, "Dimensions": dimensions}
+        until = datetime.now(UTC).replace(second=0, microsecond=0)
+        found = self._ask(
+            "cloudwatch:GetMetricData",
+            MetricDataQueries=[
+                {"Id": "free", "MetricStat": {"Metric": metric, "Period": 60, "Stat": "Sum"}}
+            ],
+            StartTime=until - timedelta(minutes=FREE_ROOM_MINUTES),
+            EndTime=until,
+            ScanBy="TimestampDescending",
+        )
+        values = [value for one in found["MetricDataResults"] for value in one["Values"]]
+        return int(values[0]) if values else None
 
     def has_lustre(self, tags: Mapping[str, str]) -> bool:
         """Whether there is a file system with these tags."""
@@ -102,3 +130,8 @@ class StoreQuestions(NetworkQuestions):
             if key and not key.endswith(S3_OWN_KEY):
                 return key
         return None
+
+
+def _capacity(system: Mapping[str, Any]) -> int:
+    """GiB of a Lustre file system; 0 where it grows by itself."""
+    return 0 if system.get("StorageType") == ELASTIC else system["StorageCapacity"]

@@ -116,10 +116,7 @@ def _checkpoint_size(
         need = most * verdict.bytes / 2**30
         yield InputError(
             path=f"{path}.checkpoints.store",
-            must=(
-                f"have room for {most} checkpoints of {verdict.bytes / 1e9:,.0f} GB each"
-                f"{_as_kept(wanted)}"
-            ),
+            must=room_needed(wanted, verdict.bytes),
             got=f"{name}, with room for {held}",
             fix=" or ".join(
                 kind.larger(f"environment.storage.{name}.{kind.name}", need)
@@ -128,8 +125,11 @@ def _checkpoint_size(
         )
 
 
-def _as_kept(wanted: CheckpointConfig) -> str:
-    return f": {wanted.keep} that stay, and the one being written" if wanted.keep else ""
+def room_needed(wanted: CheckpointConfig, size: float) -> str:
+    """What a store must have for checkpoints of so many bytes, as errors say it."""
+    kept = f": {wanted.keep} that stay, and the one being written" if wanted.keep else ""
+    most = checkpoints_on_disk(wanted.keep)
+    return f"have room for {most} checkpoints of {size / 1e9:,.0f} GB each{kept}"
 
 
 def _checkpoint_interval(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from catalog.permissions import STORE_QUESTIONS
 from plans.parts import Identity
@@ -36,6 +36,8 @@ class Brought(StoreKind[Settings, Plan], Generic[Settings, Plan]):
 
     brought = True
     example = {}
+    checked_live: ClassVar[str] = ""
+    """What `make check LIVE=1` says about checkpoints, as the end of a sentence."""
 
     def plan(
         self, me: Identity, name: str, settings: Settings, *, keep: bool, zones: tuple[str, ...]
@@ -67,10 +69,7 @@ class Brought(StoreKind[Settings, Plan], Generic[Settings, Plan]):
     ) -> Iterator[InputWarning]:
         yield InputWarning(
             path=path,
-            text=(
-                f"{name} is brought: how long a save takes, and how many fit, is not checked, nor"
-                " whether the file system keeps data when one of its servers fails"
-            ),
+            text=f"{name} is brought: how long a save takes is not checked{self.checked_live}",
         )
 
     def errors(self, path: str, settings: Settings, around: Surroundings) -> Iterator[InputError]:
@@ -109,6 +108,10 @@ class BroughtLustre(Brought[LustreConfig, BroughtLustrePlan]):
     name, driver = Lustre.name, Lustre.driver
     plans = BroughtLustrePlan
     directories_by_pod, zonal = Lustre.directories_by_pod, Lustre.zonal
+    checked_live = (
+        "; `make check LIVE=1` says how many fit, and whether the file system keeps data when one of"
+        " its servers fails"
+    )
     holds_data = Lustre.holds_data
 
     def component(self) -> Any:

@@ -39,6 +39,11 @@ REFERENCE_REGION = "us-east-1"
 shown as a cost."""
 
 
+def usable_gib(capacity_gib: int) -> float:
+    """What files can fill of a file system."""
+    return capacity_gib * LUSTRE_USABLE
+
+
 @dataclass(frozen=True, kw_only=True)
 class LustreSize:
     """A Lustre file system, by what its speed follows from."""
@@ -58,7 +63,7 @@ class LustreSize:
     @property
     def usable_gib(self) -> float:
         """What files can fill."""
-        return self.capacity_gib * LUSTRE_USABLE
+        return usable_gib(self.capacity_gib)
 
     def disks(self) -> Speed:
         """What the disks reach: a restart cannot count on the memory of servers."""

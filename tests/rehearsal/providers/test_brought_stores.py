@@ -13,6 +13,7 @@ import pytest
 
 from plans.access import AccessPlan
 from plans.bucket_faults import BucketFound, found_by_status
+from rehearsal.aws import cloudwatch
 from rehearsal.providers.aws.provider import Aws
 from rehearsal.providers.call import Call
 from rehearsal.providers.problems import Refused
@@ -136,9 +137,9 @@ def _deployed(stores: Stores) -> Graph:
     return deploy("dev", changes, vpc=_answers(plugin))
 
 
-def _findings(stores: Stores) -> list[str]:
-    plan = environment_plan(*stores.edits)
-    wanted = environment(*stores.edits)
+def _findings(stores: Stores, *edits: Edit) -> list[str]:
+    plan = environment_plan(*stores.edits, *edits)
+    wanted = environment(*stores.edits, *edits)
     checks = store_checks(Asked(AccessPlan(region=REGION)), plan, wanted)
     assert len(checks) == 2
     return [str(finding) for check in checks.values() for finding in check()]
@@ -147,7 +148,7 @@ def _findings(stores: Stores) -> list[str]:
 def test_closed_groups_are_found_by_the_components_and_by_the_check(stores: Stores) -> None:
     with pytest.raises(pulumi.RunError, match="must let TCP 1018-1023 in from 10.20.0.0/20"):
         _deployed(stores)
-    lustre, efs = _findings(stores)
+    lustre, _, efs = _findings(stores)
     assert "scratch.lustre.file_system_id: must let TCP 1018-1023 in from 10.20.0.0/20" in lustre
     assert "home.efs.file_system_id: must let TCP 2049 in from 10.20.0.0/20" in efs
 
@@ -157,8 +158,17 @@ def test_open_groups_are_found_sound_by_the_components_and_by_the_check(stores: 
     graph = _deployed(stores)
     handles = {v.inputs["spec"]["csi"]["volumeHandle"] for v in graph.of("PersistentVolume")}
     assert handles == {stores.lustre, stores.efs}
-    [warning] = _findings(stores)
-    assert "it is SCRATCH_2, which loses data with a server; how much room is free" in warning
+    deployment, room = _findings(stores)
+    assert "it is SCRATCH_2, which loses data with a server" in deployment
+    assert "1,128 of its 1,200 GiB are free" in room
+
+
+def test_checkpoints_are_compared_with_the_room_that_cloudwatch_tells(
+    stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cloudwatch, "_free", lambda system: 500 * 2**30)
+    room, tight = _findings(stores, at("jobs.t5-large.parameters_billion", 30))[-2:]
+    assert "500 of its 1,200 GiB are free" in room and "and 500 GiB are free on scratch" in tight
 
 
 def test_a_file_system_that_does_not_exist_is_none() -> None:
