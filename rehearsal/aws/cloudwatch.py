@@ -7,6 +7,7 @@ a value in another region, or under an id that FSx does not know.
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from catalog.storage import LUSTRE_USABLE
 from rehearsal import paths
@@ -53,5 +54,13 @@ def _newest_minute(until: datetime) -> datetime:
 def _free(system: Fields) -> float:
     """Bytes that files can still fill."""
     held = (paths.FILE_SYSTEMS / system["FileSystemId"]).rglob("*")
-    used = sum(each.lstat().st_blocks for each in held) * BLOCK
+    used = sum(_blocks(each) for each in held) * BLOCK
     return max(0.0, system["StorageCapacity"] * 2**30 * LUSTRE_USABLE - used)
+
+
+def _blocks(path: Path) -> int:
+    """What a file or directory takes; nothing where a job has deleted it meanwhile."""
+    try:
+        return path.lstat().st_blocks
+    except FileNotFoundError:
+        return 0

@@ -58,6 +58,14 @@ def test_what_lies_on_a_file_system_is_not_free(account: Account, network: Netwo
     assert 2**20 <= EMPTY - free < 2**21
 
 
+def test_a_file_that_a_job_deletes_meanwhile_counts_for_nothing(
+    account: Account, network: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system = create(account, network)["FileSystemId"]
+    monkeypatch.setattr(Path, "rglob", lambda self, pattern: [self / "gone"])
+    assert values(account.client("cloudwatch"), system) == [EMPTY]
+
+
 def test_only_a_file_system_of_the_region_that_is_there_has_a_value(
     account: Account, network: Network
 ) -> None:

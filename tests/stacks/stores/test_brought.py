@@ -8,7 +8,7 @@ from stacks.reports.policy import policies, resource_types
 from stacks.stores.kinds import plan_kind
 from tests.support.brought_stores import BROUGHT_STORES, EFS, LUSTRE
 from tests.support.brought_vpc import BROUGHT
-from tests.support.stackfile import environment_plan, planned
+from tests.support.stackfile import at, environment_plan, planned
 
 ON_BROUGHT = (BROUGHT, BROUGHT_STORES)
 
@@ -61,4 +61,11 @@ def test_the_claim_of_another_file_system_has_another_name() -> None:
 
 def test_how_long_a_save_takes_is_said_to_be_unknown() -> None:
     warnings = [warning.text for warning in planned(*ON_BROUGHT).warnings]
-    assert any("scratch is brought: how long a save takes" in text for text in warnings)
+    [lustre] = [text for text in warnings if "scratch is brought: how long a save takes" in text]
+    assert "`make check LIVE=1` says how many fit" in lustre
+
+
+def test_nothing_is_said_of_how_many_checkpoints_fit_where_a_file_system_grows() -> None:
+    elsewhere = at("jobs.t5-large.checkpoints.store", "home")
+    warnings = [warning.text for warning in planned(*ON_BROUGHT, elsewhere).warnings]
+    assert "home is brought: how long a save takes is not checked" in warnings
