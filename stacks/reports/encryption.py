@@ -11,7 +11,6 @@ import command_line
 from plans.encryption import key_policy
 from plans.metrics import MetricsPlan
 from plans.policies import Document, account_of
-from plans.s3 import S3Plan
 from stacks.planned import EnvironmentPlan, TeamPlan
 from stacks.reports.account import Account
 from stacks.settings.problems import InputError, InputWarning
@@ -65,16 +64,15 @@ def bucket_key_warnings(plan: EnvironmentPlan, caller: str) -> Iterator[InputWar
     key-policy-modifying-external-accounts)."""
     account = account_of(caller)
     for name, store in plan.stores.items():
-        if not isinstance(store, S3Plan):
-            continue
-        key = store.kms_key_arn
-        if key and account_of(key) != account:
-            calls = f"kms:Decrypt{' and kms:GenerateDataKey' if store.writable else ''}"
+        kind = plan_kind(store)
+        use = kind.key_use(store)
+        if use and account_of(key := use["Resource"]) != account:
             yield InputWarning(
-                path=f"environment.storage.{name}.s3.kms_key_arn",
+                path=f"environment.storage.{name}.{kind.name}.kms_key_arn",
                 text=(
                     f"{key} belongs to account {account_of(key)}: have its owner allow {account}"
-                    f" {calls} in the policy of the key, or pods cannot use the bucket"
+                    f" {' and '.join(use['Action'])} in the policy of the key, or pods cannot use the"
+                    " bucket"
                 ),
             )
 

@@ -16,6 +16,7 @@ from frozen import dataclass
 from plans.bucket_faults import BucketUse
 from plans.fixed import Fixed
 from plans.parts import Identity
+from plans.policies import Document
 from plans.stores import StorePlan
 from stacks.settings.environment import EnvironmentConfig, PoolConfig
 from stacks.settings.problems import InputError, InputWarning
@@ -197,6 +198,11 @@ class StoreKind(ABC, Generic[Settings, Plan]):
         """Settings that name buckets which exist before the stack. `path`: of its settings.
         `isolated`: nodes have no way to the internet."""
         yield from ()
+
+    def key_use(self, plan: Plan) -> Document | None:
+        """The statement of IAM by which pods use the KMS key of its objects; None where they use
+        none."""
+        return None
 
     def linked_buckets(self, plan: Plan) -> tuple[str, ...]:
         """Names of the S3 buckets that AWS links to it."""

@@ -19,7 +19,8 @@ from catalog.storage import Driver
 from plans.bucket_faults import NO_WAY, BucketUse
 from plans.encryption import KEY_ARN, region_of
 from plans.parts import Identity
-from plans.s3 import S3Plan
+from plans.policies import Document
+from plans.s3 import S3Plan, key_statement
 from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.problems import REMOVE, InputError
 from stacks.settings.stores import S3Config
@@ -190,6 +191,10 @@ class S3(StoreKind[S3Config, S3Plan]):
                 keys=tuple(filter(None, [settings.kms_key_arn])),
                 written=settings.writable,
             )
+
+    def key_use(self, plan: S3Plan) -> Document | None:
+        key = plan.kms_key_arn
+        return key_statement(key, writable=plan.writable) if key else None
 
     def questions(self, plan: S3Plan) -> tuple[str, ...]:
         return BUCKET_QUESTIONS if plan.existing else ()

@@ -60,6 +60,9 @@ def test_a_key_of_a_bucket_that_another_account_owns_is_told() -> None:
     [told] = bucket_key_warnings(plan, mine.replace("123456789012", "999999999999"))
     assert told.path == "environment.storage.sets.s3.kms_key_arn"
     assert "allow 999999999999 kms:Decrypt in the policy of the key" in told.text
+    plan = environment_plan(at("storage.sets", {"s3": bucket | {"writable": True}}))
+    [told] = bucket_key_warnings(plan, mine.replace("123456789012", "999999999999"))
+    assert "kms:Decrypt and kms:GenerateDataKey in the policy" in told.text
 
 
 @pytest.mark.parametrize(
