@@ -27,6 +27,11 @@ EFS_NODE = "aws-efs-csi-driver"
 """Image of the driver's pod on each node."""
 NO_CREDENTIALS = "No signing credentials available"
 """What Mountpoint says where the pod has no identity."""
+S3_NODE: Object = {
+    "metadata": {"namespace": "kube-system"},
+    "spec": {"serviceAccountName": "s3-csi-driver-sa"},
+}
+"""The pod of the S3 driver on a node, as far as AWS asks for it."""
 
 
 def _whole(name: str) -> Path:
@@ -147,14 +152,15 @@ def _root_of(kubelet: Host, name: str, point: str) -> Mount:
 
 def s3(kubelet: Host, pod: Object, spec: Object) -> Mount:
     """The bucket, or a prefix of it, which nobody needs to make. Every bucket that exists elsewhere
-    counts as there. With the pod's own identity, whoever may not list the prefix cannot mount it."""
+    counts as there. Who may not list the prefix cannot mount it: the pod where the volume says so, and
+    else the driver's node part."""
     said = spec["csi"].get("volumeAttributes", {})
     if not (bucket := said.get("bucketName")):
         raise NotReady("mount-s3: bucketName is not set")
     options = [option.partition(" ") for option in spec.get("mountOptions", ())]
     prefix = next((value.strip() for key, _, value in options if key == "prefix"), "")
-    if said.get("authenticationSource") == "pod":
-        _listed(kubelet, pod, bucket, prefix)
+    own = said.get("authenticationSource") == "pod"
+    _listed(kubelet, pod if own else S3_NODE, bucket, prefix)
     place = _whole(bucket) / prefix
     place.mkdir(parents=True, exist_ok=True)
     return Mount(source=str(place))

@@ -128,7 +128,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """The account's own endpoints."""
         url, found = urlparse(self.path), None
-        words = url.path.split("/")[2:]
+        words = url.path.split("/")[2:] or [""]
         if words[0] == "instances" and words[1] in self.cloud.instances:
             key = "stranger" if "stranger" in words[1] else words[1]
             found = {"AccessKeyId": key, "SecretAccessKey": "s", "SessionToken": "t"}
@@ -141,6 +141,8 @@ class Handler(BaseHTTPRequestHandler):
                     "id": f"arn:aws:eks:ap-northeast-2:123456789012:cluster/{CLUSTER}",
                 }
             ]
+        if "list-type=2" in url.query:
+            return self._send(200, "<ListBucketResult/>")
         if words[0] == "pod-identity":
             found = self.cloud.identities.get(dict(parse_qsl(url.query))["service_account"])
         self._send(404 if found is None else 200, json.dumps(found))

@@ -217,6 +217,24 @@ def test_a_prefix_is_mounted_by_pods_that_may_list_it(disks: Path) -> None:
     assert s3("any/", bucket="elsewhere") == disks / "elsewhere/any"
 
 
+def test_a_bucket_is_mounted_by_the_driver_where_the_pod_has_no_part_in_it(disks: Path) -> None:
+    def asked(pod: dict[str, Any]) -> dict[str, str]:
+        spec = pod.get("spec", {})
+        return KEYS if spec.get("serviceAccountName") == "s3-csi-driver-sa" else {}
+
+    node = host()
+    node.pod_identity = asked
+    spec = {
+        "csi": {"volumeAttributes": {"bucketName": "data"}},
+        "mountOptions": ["prefix teams/vision/"],
+    }
+    assert drivers.s3(node, {}, spec).source == str(disks / "data/teams/vision")
+    with pytest.raises(NotReady, match="ListObjectsV2 failed for bucket data: .*AccessDenied"):
+        drivers.s3(node, {}, spec | {"mountOptions": []})
+    with pytest.raises(NotReady, match="No signing credentials available"):
+        drivers.s3(host(keys={}), {}, spec)
+
+
 @pytest.mark.parametrize("name", ["../../home", "fs-1&x=/../../home", "fs-1:/sub", "", ".", "a/b"])
 def test_what_is_mounted_is_called_as_a_file_system_or_a_bucket(disks: Path, name: str) -> None:
     with pytest.raises(NotReady, match="the rehearsal mounts nothing that is called"):

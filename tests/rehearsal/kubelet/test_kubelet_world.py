@@ -271,6 +271,8 @@ def test_a_pod_sees_exactly_the_gpus_it_asks_for(world: World) -> None:
 
 
 def test_a_job_reads_a_file_of_a_bucket_and_writes_one_only_where_it_may(world: World) -> None:
+    keys = dict.fromkeys(("AccessKeyId", "SecretAccessKey", "SessionToken"), "s3-driver")
+    world.ask("identities", {"s3-csi-driver-sa": keys})
     world.apply(*bucket_claim("filled", "our-corpus"))
     world.apply(*bucket_claim("read", "our-corpus", "allow-other", "read-only"))
     fill, use = (
@@ -397,8 +399,11 @@ def test_a_condition_that_somebody_else_writes_is_written_again(world: World) ->
     world.apply(job("steady", "sleep 60"))
 
     def ready() -> str:
-        [pod] = world.pods("steady")
-        conditions = {one["type"]: one["status"] for one in pod["status"].get("conditions", [])}
+        conditions = {
+            one["type"]: one["status"]
+            for pod in world.pods("steady")
+            for one in pod["status"].get("conditions", [])
+        }
         return conditions.get("Ready", "")
 
     until(lambda: ready() == "True")
