@@ -288,7 +288,8 @@ def _of_ecr(call: Call) -> Iterator[str]:
 
 def _of_ssm(call: Call) -> Iterator[str]:
     """AWS's own parameters are in no account."""
-    name = call["Name"] or ""
+    tagged = call["ResourceId"] if call["ResourceType"] == "Parameter" else None
+    name = call["Name"] or tagged or ""
     owner = "" if name.startswith("/aws/") else backends.ACCOUNT
     if name:
         yield f"arn:aws:ssm:{call.region}:{owner}:parameter/{name.lstrip('/')}"

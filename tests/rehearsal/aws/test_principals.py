@@ -80,3 +80,20 @@ def test_who_deploys_under_a_boundary_makes_no_role_without_it(account: Account)
             "take away": lambda: iam.delete_role_permissions_boundary(RoleName=arns[0]),
         }
     ) == {"read another", "make without", "widen without", "take away"}
+
+
+def test_a_parameter_is_asked_for_by_its_name_when_its_tags_are(account: Account) -> None:
+    ours, reader = "/trainyard/demo/teams/a", Somebody(account, "reader")
+    for name in (ours, "/other"):
+        account.client("ssm").put_parameter(Name=name, Value="{}", Type="String")
+    arn = f"arn:aws:ssm:{REGION}:*:parameter/trainyard/demo/*"
+    reader.may({"Effect": "Allow", "Action": ["ssm:ListTagsForResource"], "Resource": arn})
+    ssm = reader.client("ssm")
+    assert _refused(
+        {
+            name: lambda name=name: ssm.list_tags_for_resource(
+                ResourceType="Parameter", ResourceId=name
+            )
+            for name in (ours, "/other")
+        }
+    ) == {"/other"}

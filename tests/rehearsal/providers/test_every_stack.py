@@ -1,10 +1,14 @@
 """Every recorded stack comes up in an account without a cluster, has nothing to change then, and goes. With
-a cluster, and with a network or a cluster that is brought: tests/worlds."""
+a cluster, and with a network or a cluster that is brought: tests/worlds.
+
+Who deploys may do what `make policy` prints for the stack file, and nothing else; who previews and
+refreshes, what it prints with PREVIEW=1."""
 
 from __future__ import annotations
 
 import json
 import re
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -12,11 +16,14 @@ import yaml
 
 from plans.encryption import key_policy
 from plans.policies import document
-from rehearsal import paths
+from rehearsal import engine, paths
 from rehearsal.aws.identity import ACCOUNT
 from rehearsal.commands.down import _is_of
+from rehearsal.kubelet.kubelet import CREDENTIALS
+from stacks.reports.policy import policies
+from stacks.reports.stack_file import planned_file
 from tests.graph.test_recorded_stacks import EVERYTHING, MORE
-from tests.rehearsal.aws_world import Account, policy, role
+from tests.rehearsal.aws_world import policy, role
 from tests.support.alone import LEFT, Alone, alone
 from tests.support.everything import everything
 from tests.support.recording import CHECKOUT, stack_values
@@ -53,8 +60,6 @@ def prepare(place: Alone, settings: dict[str, Any]) -> dict[str, Any]:
     region = settings["aws:region"]
     for name in sorted(set(re.findall(r"arn:aws:iam::\d+:role/([\w-]+)", text))):
         role(place.account, name, "ec2.amazonaws.com")
-    for chain in settings.get("aws:assumeRoles", ()):
-        deploys(place.account, chain["roleArn"].rpartition("/")[2])
     for name in sorted(set(re.findall(r"arn:aws:iam::\d+:policy/([\w-]+)", text))):
         policy(place.account, name, Action="*", Resource="*")
     for bucket in sorted(set(re.findall(r'"bucket": "([\w-]+)"|s3://([\w-]+)/', text))):
@@ -71,16 +76,47 @@ def prepare(place: Alone, settings: dict[str, Any]) -> dict[str, Any]:
     return json.loads(text)
 
 
-def deploys(account: Account, name: str) -> None:
-    """Let everybody assume the role, and the role do everything."""
-    iam = account.client("iam")
-    anybody = document({"Principal": {"AWS": "*"}, "Action": ["sts:AssumeRole"]})
-    iam.update_assume_role_policy(RoleName=name, PolicyDocument=json.dumps(anybody))
-    iam.put_role_policy(
-        RoleName=name,
-        PolicyName="everything",
-        PolicyDocument=json.dumps(document({"Action": ["*"], "Resource": "*"})),
-    )
+class Caller:
+    """Who runs the engine: a role, and the roles that the stack file assumes from there. The last may do
+    what it is allowed here, the others assume the next."""
+
+    def __init__(self, place: Alone, settings: dict[str, Any]) -> None:
+        self._place, self._iam = place, place.account.client("iam")
+        assumed = [
+            each["roleArn"].rpartition("/")[2] for each in settings.get("aws:assumeRoles", ())
+        ]
+        self._roles = ["caller", *assumed]
+        trust = document({"Principal": {"AWS": "*"}, "Action": "sts:AssumeRole"})
+        role(place.account, "caller", "ec2.amazonaws.com")
+        for name in self._roles:
+            self._iam.update_assume_role_policy(RoleName=name, PolicyDocument=json.dumps(trust))
+        for name, following in pairwise(self._roles):
+            assume = document({"Action": ["sts:AssumeRole"], "Resource": arn_of(following)})
+            self._iam.put_role_policy(
+                RoleName=name, PolicyName="assume", PolicyDocument=json.dumps(assume)
+            )
+        keys = place.account.client("sts").assume_role(
+            RoleArn=arn_of("caller"), RoleSessionName="up"
+        )["Credentials"]
+        self.keys = {name: keys[key] for name, key in CREDENTIALS.items()}
+        """As environment variables."""
+
+    def may(self, *, preview: bool) -> None:
+        """Do what `make policy` prints for the stack file as it is, and nothing else, by policies that
+        can be attached to a role."""
+        name = self._roles[-1]
+        for old in self._iam.list_attached_role_policies(RoleName=name)["AttachedPolicies"]:
+            self._iam.detach_role_policy(RoleName=name, PolicyArn=old["PolicyArn"])
+            self._iam.delete_policy(PolicyArn=old["PolicyArn"])
+        found = planned_file(self._place.stack.name)
+        assert found and found[1].plan
+        for title, allowed in policies(found[1].plan, preview=preview).items():
+            made = self._iam.create_policy(PolicyName=title, PolicyDocument=json.dumps(allowed))
+            self._iam.attach_role_policy(RoleName=name, PolicyArn=made["Policy"]["Arn"])
+
+
+def arn_of(role: str) -> str:
+    return f"arn:aws:iam::{ACCOUNT}:role/{role}"
 
 
 def write(place: Alone, settings: dict[str, Any]) -> None:
@@ -88,7 +124,9 @@ def write(place: Alone, settings: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", sorted({*STACKS, *MORE, EVERYTHING} - ELSEWHERE.keys()))
-def test_it_comes_up_has_nothing_to_change_and_goes(name: str) -> None:
+def test_it_comes_up_has_nothing_to_change_and_goes(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings = settings_of(name)
     manifests = [
         job["manifest"] for job in settings[ENVIRONMENT]["jobs"].values() if "manifest" in job
@@ -96,13 +134,21 @@ def test_it_comes_up_has_nothing_to_change_and_goes(name: str) -> None:
     with alone("dev", {path: (CHECKOUT / path).read_text() for path in manifests}) as place:
         settings = prepare(place, settings)
         write(place, settings)
+        caller, variables = Caller(place, settings), engine.variables
+        monkeypatch.setattr(engine, "variables", lambda stack: variables(stack) | caller.keys)
+        monkeypatch.chdir(place.checkout)
         before = {thing["id"] for thing in place.left()}
+        caller.may(preview=False)
         assert place.do("up") == 0, place.log.read_text()
-        assert "error" not in (said := place.pulumi("preview", "--expect-no-changes")), said
+        caller.may(preview=True)
+        said = place.pulumi("preview", "--refresh", "--expect-no-changes")
+        assert "error" not in said, said
         if settings[ENVIRONMENT]["cluster"].get("deletion_protection"):
             settings[ENVIRONMENT]["cluster"]["deletion_protection"] = False
             write(place, settings)
+            caller.may(preview=False)
             assert place.do("up") == 0, place.log.read_text()
+        caller.may(preview=False)
         assert place.do("down") in (0, LEFT), place.log.read_text()
         kept = before | {each["id"] for each in place.state() if each.get("id")}
         assert [thing for thing in place.left() if not _is_of(thing, kept)] == []
