@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from rehearsal.aws import backends, budgets, launch_templates, principals, workspaces
+from rehearsal.aws import backends, budgets, capacity, launch_templates, principals, workspaces
 from rehearsal.aws.iam_actions import IAM_ACTIONS
 from rehearsal.aws.operations import Call, Fields
 from rehearsal.aws.policies import Ask
@@ -56,10 +56,6 @@ def of(call: Call) -> Iterator[Ask]:
         yield replace(ask, action=action, context=shared | dict(ask.context))
 
 
-# ---- EC2
-# --------------------------------------------------------------------------------------------------
-
-
 def _by_tags(call: Call) -> Iterator[Ask]:
     """Objects of EC2 by their ids, with their tags; what a call creates, with the tags it gets."""
     given, tagged = _pairs(call["Tags"]), _tags(call["TagSpecifications"])
@@ -67,10 +63,12 @@ def _by_tags(call: Call) -> Iterator[Ask]:
     for id_ in ids:
         context = _request(given) | _resource(call, id_)
         yield Ask(action=call.name, resource=_ec2(call, _kind(id_), id_), context=context)
+    if group := _placement_group(call):
+        yield Ask(action=call.name, resource=group.arn, context=_resource(call, group.id))
     for kind, tags in tagged.items():
         yield Ask(action=call.name, resource=_ec2(call, kind), context=_request(tags))
         yield _tagging(call, kind, tags)
-    if not ids and not tagged:
+    if not ids and not tagged and not group:
         yield Ask(action=call.name)
 
 
@@ -84,6 +82,12 @@ def _ids(call: Call) -> Iterator[str]:
         yield from (
             one.id for one in call.ec2.launch_templates.values() if one.name == name
         )  # one that is created has no id yet
+
+
+def _placement_group(call: Call) -> capacity.Group | None:
+    """The one that a call deletes: the only objects of EC2 that are named, and not by their ids."""
+    deletes = call.name == "ec2:DeletePlacementGroup"
+    return capacity.groups(call.ec2).get(call["GroupName"]) if deletes else None
 
 
 def _launch(call: Call) -> Iterator[Ask]:
@@ -204,10 +208,6 @@ def _pairs(tags: object) -> dict[str, str]:
         one.get("Key", one.get("key")): one.get("Value", one.get("value")) or ""
         for one in (tags if isinstance(tags, list) else ())
     }
-
-
-# ---- other services
-# --------------------------------------------------------------------------------------------------
 
 
 def _by_name(call: Call) -> Iterator[Ask]:

@@ -337,7 +337,7 @@ DEPLOYING = {
     "ReadIam": {"GetRole"},
     "ReadParameters": {"GetParameter"},
     "WriteInRegion": {"CreateVpc"},
-    "DeleteOwn": {"DeleteSecurityGroup"},
+    "DeleteOwn": {"DeleteSecurityGroup", "DeletePlacementGroup"},
     "WriteSqs": {"CreateQueue"},
     "WriteEvents": {"PutRule"},
     "WriteEks": {"CreateAccessEntry"},
@@ -353,7 +353,8 @@ OTHERS = {"UseKeys", "MakeServiceLinkedRoles", "WriteLogs"}
 def _deploying() -> list[Document]:
     """The statements of whoever deploys the recorded stack."""
     types = {one["type"] for one in json.loads(GRAPH.read_text())} & CLOUDFORMATION.keys()
-    made = deployer_policies(types | {"aws:eks/cluster:Cluster"}, Scope(stack=STACK, region=REGION))
+    types |= {"aws:eks/cluster:Cluster", "aws:ec2/placementGroup:PlacementGroup"}
+    made = deployer_policies(types, Scope(stack=STACK, region=REGION))
     return [one for document in made.values() for one in document["Statement"]]
 
 
@@ -370,6 +371,14 @@ def _deployer(account: Account, karpenter: Karpenter) -> tuple[Somebody, Calls]:
             TagSpecifications=own,
         )["GroupId"]
 
+    def placement_group() -> str:
+        name = f"p-{secrets.token_hex(4)}"
+        tags = [own[0] | {"ResourceType": "placement-group"}]
+        account.client("ec2").create_placement_group(
+            GroupName=name, Strategy="cluster", TagSpecifications=tags
+        )
+        return name
+
     arn = role(account, "demo-entered", "ec2.amazonaws.com")
     role(account, "demo-nodes", "ec2.amazonaws.com")
     account.client("iam").create_instance_profile(InstanceProfileName="demo-nodes")
@@ -382,6 +391,7 @@ def _deployer(account: Account, karpenter: Karpenter) -> tuple[Somebody, Calls]:
         "GetParameter": lambda: deployer.client("ssm").get_parameter(Name=IMAGE),
         "CreateVpc": lambda: ec2.create_vpc(CidrBlock="10.0.0.0/16", DryRun=True),
         "DeleteSecurityGroup": lambda: ec2.delete_security_group(GroupId=group(), DryRun=True),
+        "DeletePlacementGroup": lambda: ec2.delete_placement_group(GroupName=placement_group()),
         "CreateQueue": lambda: deployer.client("sqs").create_queue(QueueName="demo-q"),
         "PutRule": lambda: deployer.client("events").put_rule(
             Name="demo-r", EventPattern='{"source": ["aws.ec2"]}'
@@ -431,12 +441,14 @@ def test_whoever_deploys_cannot_give_away_more_than_the_stack_has(
     ec2, iam = somebody.client("ec2"), somebody.client("iam")
     admin = "arn:aws:iam::aws:policy/AdministratorAccess"
     role(account, "demo-mine", "ec2.amazonaws.com")
+    account.client("ec2").create_placement_group(GroupName="others", Strategy="cluster")
     attempts: Calls = {
         "an administrator": lambda: iam.attach_role_policy(RoleName="demo-mine", PolicyArn=admin),
         "a role of others": lambda: iam.delete_role(RoleName="karpenter"),
         "a group of others": lambda: ec2.delete_security_group(
             GroupId=karpenter.network.group, DryRun=True
         ),
+        "a placement group of others": lambda: ec2.delete_placement_group(GroupName="others"),
         "another region": lambda: somebody.client("ec2", region="us-east-1").create_vpc(
             CidrBlock="10.0.0.0/16", DryRun=True
         ),
