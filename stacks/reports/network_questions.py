@@ -82,13 +82,16 @@ class NetworkQuestions(Caller):
         }
 
     def vpc(self, id_: str, subnets: Sequence[str]) -> VpcFound | None:
-        """A VPC with those of the subnets that exist; None where the region has no such VPC."""
+        """A VPC with those of the subnets that exist; None where the account has no such VPC in the
+        region, and none is shared with it."""
         vpcs = self._ask("ec2:DescribeVpcs", filters={"vpc-id": [id_]})["Vpcs"]
         if not vpcs:
             return None
         tables = self._route_tables(id_, subnets)
         known = self._ask("ec2:DescribeSubnets", filters={"subnet-id": subnets})["Subnets"]
+        owner, caller = vpcs[0]["OwnerId"], self._ask("sts:GetCallerIdentity")["Account"]
         return VpcFound(
+            shared_by="" if owner == caller else owner,
             cidrs=tuple(one["CidrBlock"] for one in vpcs[0]["CidrBlockAssociationSet"]),
             dns_support=self._has(id_, "enableDnsSupport"),
             dns_hostnames=self._has(id_, "enableDnsHostnames"),
