@@ -56,6 +56,7 @@ POLL_SECONDS = 0.05
 
 for _module in (
     "network",
+    "sharing",
     "endpoints",
     "capacity",
     "instances",
