@@ -138,6 +138,22 @@ class NetworkQuestions(Caller):
             for one in found
         ]
 
+    def endpoint_offers(self, apis: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """API → names of the zones in which the region offers an interface endpoint for it; an API for
+        which it offers none is not in it. By a filter, because EC2 refuses a name that it does not know."""
+        region = self._access.region
+        filters: Filters = {
+            "service-name": [service_name(region, api) for api in apis],
+            "service-type": ["Interface"],
+        }
+        found = self._ask("ec2:DescribeVpcEndpointServices", filters=filters)["ServiceDetails"]
+        return {
+            one["ServiceName"].removeprefix(service_name(region, "")): tuple(
+                one["AvailabilityZones"]
+            )
+            for one in found
+        }
+
     def name_servers(self, vpc: str) -> list[str]:
         """The DNS servers that the DHCP options of the VPC name; empty without options, and for
         those of Amazon."""

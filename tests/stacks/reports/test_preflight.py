@@ -96,6 +96,10 @@ SOUND: dict[str, Any] = {
     "vpc": None,
     "without_s3": [],
     "endpoints": [],
+    "endpoint_offers": {
+        api: tuple(f"{REGION}{letter}" for letter in "abcd")
+        for api in (*ALWAYS, "elasticfilesystem")
+    },
     "name_servers": [],
     "acls": {},
     "has_role": True,
@@ -591,6 +595,8 @@ def test_a_brought_vpc_without_the_internet_leads_to_every_api_that_is_called() 
     assert "network.s3_endpoint: must be true: without the internet images come from S3" in s3
     ours = at("network.endpoints", "private")
     assert said(*NO_INTERNET, ours) == []
+    [unknown] = said(*NO_INTERNET, ours, endpoint_offers={})
+    assert f"private, and {REGION} has none for {', '.join(sorted(every))}" in unknown
     [twice] = said(*NO_INTERNET, ours, endpoints=for_apis("sqs", "kms"))
     assert "has endpoints for sqs; unless they are this stack's own" in twice
     assert said(BROUGHT) == []
@@ -850,7 +856,7 @@ def test_every_question_reads() -> None:
     asked = "".join(inspect.getsource(kind) for kind in kinds)
     actions = re.findall(r'"[a-z0-9]+:([A-Z][A-Za-z]+)"', asked)
     reads = ("Get", "Describe", "Head", "List")
-    assert len(actions) == 46 and all(action.startswith(reads) for action in actions)
+    assert len(actions) == 47 and all(action.startswith(reads) for action in actions)
 
 
 def test_an_account_is_asked_through_botocore(ours: Account) -> None:
