@@ -144,31 +144,32 @@ refuses(
 @answers("ec2", "DescribeVpcEndpointServices")
 def _services(call: Call) -> Fields:
     """moto tells of services that no region has, in zones that it makes up."""
-    wanted = {one["Name"]: one["Values"] for one in call["Filters"] or ()}
-    if unknown := wanted.keys() - {"service-name", "service-type"}:
-        raise NotBuilt(f"the filter {', '.join(sorted(unknown))}")
     every = [
         *(_service(call, api, INTERFACE) for api in sorted(SERVICES)),
         *(_service(call, api, "Gateway") for api in GATEWAYS),
     ]
-    names = call["ServiceNames"] or ()
-    for name in names:
-        absent = name not in {one["ServiceName"] for one in every}
-        refuse(absent, "InvalidServiceName", f"The Vpc Endpoint Service '{name}' does not exist")
-
-    def fits(one: Fields) -> bool:
-        told = {
-            "service-name": one["ServiceName"],
-            "service-type": one["ServiceType"][0]["ServiceType"],
-        }
-        named = not names or one["ServiceName"] in names
-        return named and all(told[key] in values for key, values in wanted.items())
-
-    found = [one for one in every if fits(one)]
+    names = {one["ServiceName"] for one in every}
+    for name in call["ServiceNames"] or ():
+        words = f"The Vpc Endpoint Service '{name}' does not exist"
+        refuse(name not in names, "InvalidServiceName", words)
+    found = [one for one in every if _is_asked_for(call, one)]
     return {
         "ServiceNames": sorted({one["ServiceName"] for one in found}),
         "ServiceDetails": found,
     }
+
+
+def _is_asked_for(call: Call, service: Fields) -> bool:
+    """By its name, and by all filters."""
+    told = {
+        "service-name": service["ServiceName"],
+        "service-type": service["ServiceType"][0]["ServiceType"],
+    }
+    filters = {one["Name"]: one["Values"] for one in call["Filters"] or ()}
+    if unknown := filters.keys() - told.keys():
+        raise NotBuilt(f"the filter {', '.join(sorted(unknown))}")
+    named = told["service-name"] in (call["ServiceNames"] or [told["service-name"]])
+    return named and all(told[name] in values for name, values in filters.items())
 
 
 def _service(call: Call, api: str, kind: str) -> Fields:

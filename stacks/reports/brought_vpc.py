@@ -48,10 +48,15 @@ def endpoint_findings(
     `there`: the endpoints of the VPC."""
     if network.endpoints_elsewhere:
         yield _elsewhere(network)
-        return
-    if vpc and vpc.shared_by:
+    elif vpc and vpc.shared_by:
         yield _out_of_sight(network, vpc.shared_by)
-        return
+    else:
+        yield from _in_sight(network, vpc, there)
+
+
+def _in_sight(
+    network: BroughtNetworkPlan, vpc: VpcFound | None, there: Sequence[EndpointFound]
+) -> Iterator[InputError | InputWarning]:
     path, called = f"{AT}.endpoints", network.called_apis
     named = [one for one in there if one.private_dns and one.api in called]
     lacking = [api for api in called if api not in {one.api for one in named}]

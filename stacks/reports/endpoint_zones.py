@@ -32,24 +32,28 @@ def endpoint_zone_checks(
 def endpoint_errors(network: AnyNetworkPlan, offers: Offers) -> Iterator[InputError]:
     """Services that the region lacks, and zones of the network that lack some of the others."""
     apis = network.endpoints.apis if network.endpoints else ()
-    region, instead = network.identity.region, _without_endpoints(network)
     if absent := [api for api in apis if api not in offers]:
+        region = network.identity.region
         yield InputError(
             path=f"{AT}.endpoints",
             must=f"be endpoints that PrivateLink offers in {region}",
             got=f"private, and {region} has none for {', '.join(absent)}",
-            fix=f"take another region{instead}",
+            fix=f"take another region{_without_endpoints(network)}",
         )
-    there = {api: offers[api] for api in apis if api in offers}
-    every = sorted({zone for zones in there.values() for zone in zones})
-    fit = [zone for zone in every if all(zone in zones for zones in there.values())]
+    yield from _zone_errors(network, {api: offers[api] for api in apis if api in offers})
+
+
+def _zone_errors(network: AnyNetworkPlan, offers: Offers) -> Iterator[InputError]:
+    """Zones of the network without some of the services. `offers`: of all that the region has."""
+    sets = [{*zones} for zones in offers.values()]
+    fit = sorted(set[str].intersection(*sets)) if sets else []
     for zone in [each.name for each in network.zones]:
-        if lacking := [api for api, zones in there.items() if zone not in zones]:
+        if lacking := [api for api, zones in offers.items() if zone not in zones]:
             yield InputError(
                 path=_setting(network, zone),
                 must="be in a zone in which PrivateLink offers every endpoint of the stack",
                 got=f"{zone}, which has none for {', '.join(lacking)}",
-                fix=_other_zone(network, fit) + instead,
+                fix=_other_zone(network, fit) + _without_endpoints(network),
             )
 
 
