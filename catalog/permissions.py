@@ -283,6 +283,7 @@ QUESTIONS = (
     "ec2:DescribeRouteTables",
     "ec2:DescribeSubnets",
     "ec2:DescribeVpcAttribute",
+    "ec2:DescribeVpcEndpointServices",
     "ec2:DescribeVpcEndpoints",
     "ec2:DescribeVpcs",
     "eks:DescribeAccessEntry",

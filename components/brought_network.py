@@ -31,12 +31,13 @@ class BroughtNetwork(Network):
     ) -> None:
         super().__init__("trainyard:network:BroughtNetwork", name, None, opts)
         self._plan, self._ask = plan, pulumi.InvokeOptions(parent=self)
+        caller = aws.get_caller_identity(opts=self._ask).account_id
         tables = self._route_tables()
-        found = self._found(tables)
+        found = self._found(tables, caller)
         wrong = [*faults(plan, found)]
         if wrong or not found:
             raise pulumi.RunError("\n".join(["the VPC cannot be used", *map(str, wrong)]))
-        self.account_id = aws.get_caller_identity(opts=self._ask).account_id
+        self.account_id = caller
         if plan.s3_endpoint:
             ids = sorted({table.route_table_id for table in tables.values() if table})
             s3_endpoint(self, name, plan.identity, plan.vpc_id, ids)
@@ -68,9 +69,9 @@ class BroughtNetwork(Network):
             subnet_ids=[zone.subnet_id for zone in self._plan.zones],
         )
 
-    def _found(self, tables: Tables) -> VpcFound | None:
+    def _found(self, tables: Tables, caller: str) -> VpcFound | None:
         """The VPC and its subnets; None where there is no such VPC. A look-up by filter finds
-        nothing where one by id ends the program."""
+        nothing where one by id ends the program. `caller`: the account that asks."""
         vpcs = aws.ec2.get_vpcs(filters=[_filter("vpc-id", self._plan.vpc_id)], opts=self._ask)
         if not vpcs.ids:
             return None
@@ -78,6 +79,7 @@ class BroughtNetwork(Network):
         wanted = [zone.subnet_id for zone in self._plan.zones]
         known = aws.ec2.get_subnets(filters=[_filter("subnet-id", *wanted)], opts=self._ask).ids
         return VpcFound(
+            shared_by="" if vpc.owner_id == caller else vpc.owner_id,
             cidrs=tuple(one.cidr_block for one in vpc.cidr_block_associations),
             dns_support=vpc.enable_dns_support,
             dns_hostnames=vpc.enable_dns_hostnames,

@@ -2,8 +2,9 @@
 
 The component asks in every preview, `make check LIVE=1` before it; both judge by this file. Sources:
 EKS user guide, network-reqs (two zones, DNS hostnames and resolution); VPC user guide,
-VPC_Internet_Gateway (a subnet is public by its route); EC2 API, RunInstances (public addresses are
-for launches with one interface).
+VPC_Internet_Gateway (a subnet is public by its route) and vpc-share-limitations (what an account may
+do in a VPC that another one shares with it); EC2 API, RunInstances (public addresses are for launches
+with one interface).
 """
 
 from __future__ import annotations
@@ -59,6 +60,8 @@ class SubnetFound:
 class VpcFound:
     """A VPC as EC2 describes it."""
 
+    shared_by: str
+    """Account that owns it and shares its subnets by AWS RAM; empty where it is the caller's own."""
     cidrs: tuple[str, ...]
     dns_support: bool
     dns_hostnames: bool
@@ -76,6 +79,7 @@ def faults(plan: BroughtNetworkPlan, found: VpcFound | None) -> Iterator[Fault]:
             fix="write the id that `aws ec2 describe-vpcs` prints, or log in to its account",
         )
         return
+    yield from _endpoints(plan, found)
     yield from _dns(plan, found)
     if plan.makes_cluster and service_cidr(found.cidrs) is None:
         yield Fault(
@@ -85,7 +89,28 @@ def faults(plan: BroughtNetworkPlan, found: VpcFound | None) -> Iterator[Fault]:
             fix="bring a VPC with other ranges, or with a cluster in it: cluster.name",
         )
     for zone in plan.zones:
-        yield from _subnet(plan, zone, found.subnets.get(zone.subnet_id))
+        yield from _subnet(plan, zone, found)
+
+
+def owner_must(found: VpcFound) -> str:
+    """How a fix begins that changes the VPC or a subnet, which only their owner can."""
+    return f"let account {found.shared_by} " if found.shared_by else ""
+
+
+def _endpoints(plan: BroughtNetworkPlan, found: VpcFound) -> Iterator[Fault]:
+    """Endpoints that the stack would make: EC2 refuses CreateVpcEndpoint to all but the owner."""
+    settings = {
+        "s3_endpoint": (plan.s3_endpoint, "true", "a gateway endpoint for S3"),
+        "endpoints": (plan.endpoints, "private", "an endpoint with private DNS for each AWS API"),
+    }
+    for name, (makes, value, what) in settings.items():
+        if found.shared_by and makes:
+            yield Fault(
+                path=f"{AT}.{name}",
+                must=f"not be {value}: only the account that owns a VPC makes endpoints in it",
+                got=f"{value}, and {plan.vpc_id} belongs to account {found.shared_by}",
+                fix=f"delete it, and {owner_must(found)}make {what}",
+            )
 
 
 def _dns(plan: BroughtNetworkPlan, found: VpcFound) -> Iterator[Fault]:
@@ -100,22 +125,22 @@ def _dns(plan: BroughtNetworkPlan, found: VpcFound) -> Iterator[Fault]:
                 path=f"{AT}.vpc_id",
                 must=f"be a VPC with {name}",
                 got=f"{plan.vpc_id} without it",
-                fix=f"run `aws ec2 modify-vpc-attribute --vpc-id {plan.vpc_id} {option}`",
+                fix=f"{owner_must(found)}run `aws ec2 modify-vpc-attribute --vpc-id {plan.vpc_id} {option}`",
             )
 
 
-def _subnet(
-    plan: BroughtNetworkPlan, zone: BroughtZonePlan, found: SubnetFound | None
-) -> Iterator[Fault]:
+def _subnet(plan: BroughtNetworkPlan, zone: BroughtZonePlan, vpc: VpcFound) -> Iterator[Fault]:
     """What is wrong with the subnet of one zone."""
     path, id_ = f"{AT}.private_subnets.{zone.name}", zone.subnet_id
+    found, owner = vpc.subnets.get(id_), owner_must(vpc)
     if found is None or found.vpc_id != plan.vpc_id:
+        absent = "does not exist or is not shared with this account" if owner else "does not exist"
         yield Fault(
             path=path,
             must=f"be a subnet of {plan.vpc_id}",
-            got=f"{id_}, which does not exist" if found is None else f"{id_} of {found.vpc_id}",
+            got=f"{id_}, which {absent}" if found is None else f"{id_} of {found.vpc_id}",
             fix=f"write one that `aws ec2 describe-subnets --filters Name=vpc-id,Values={plan.vpc_id}`"
-            " prints",
+            " prints" + f", or {owner}share it" * bool(owner),
         )
         return
     if found.zone != zone.name:
@@ -126,7 +151,7 @@ def _subnet(
             fix=f"write it under {found.zone}, or another subnet here",
         )
     yield from _zone_id(plan, zone, found)
-    yield from _private(path, id_, found, plan.isolated)
+    yield from _private(path, id_, found, isolated=plan.isolated, owner=owner)
     use = plan.addresses[zone.name]
     if room(found.cidr) < use.total:
         yield Fault(
@@ -166,9 +191,11 @@ def _zone_id(
         )
 
 
-def _private(path: str, id_: str, found: SubnetFound, isolated: bool) -> Iterator[Fault]:
+def _private(
+    path: str, id_: str, found: SubnetFound, *, isolated: bool, owner: str
+) -> Iterator[Fault]:
     """Nodes have private addresses, and reach registries and AWS APIs by a default route, unless they
-    reach them by endpoints."""
+    reach them by endpoints. `owner`: of owner_must."""
     if found.way_out.startswith(INTERNET_GATEWAY):
         yield Fault(
             path=path,
@@ -181,7 +208,7 @@ def _private(path: str, id_: str, found: SubnetFound, isolated: bool) -> Iterato
             path=path,
             must=f"have a route to {EVERYWHERE}: nodes pull images of public registries",
             got=f"{id_} without one",
-            fix="add a route to a NAT gateway or a transit gateway to its route table, or write"
+            fix=f"{owner}add a route to a NAT gateway or a transit gateway to its route table, or write"
             " internet: none with artifacts.images",
         )
     if found.public_addresses:
@@ -189,6 +216,6 @@ def _private(path: str, id_: str, found: SubnetFound, isolated: bool) -> Iterato
             path=path,
             must="give no public addresses: EC2 refuses them to nodes with several interfaces",
             got=f"{id_}, which does",
-            fix=f"run `aws ec2 modify-subnet-attribute --subnet-id {id_}"
+            fix=f"{owner}run `aws ec2 modify-subnet-attribute --subnet-id {id_}"
             " --no-map-public-ip-on-launch`, or write another subnet",
         )

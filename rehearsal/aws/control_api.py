@@ -24,6 +24,7 @@ from rehearsal.aws import (
     principals,
     quotas,
     reach,
+    sharing,
     storage,
     workspaces,
 )
@@ -156,7 +157,7 @@ def _notice(given: Fields) -> None:
 
 def _fault(given: Fields) -> None:
     """Something goes wrong, or the account is like this: `reserve` creates a reservation, `quota`
-    sets a quota, `api-away` ends the API server for a while."""
+    sets a quota, `share` gives a VPC to another account, `api-away` ends the API server for a while."""
     details = {name: value for name, value in given.items() if name != "kind"}
     if given.get("kind") == "quota":
         refuse(
@@ -165,6 +166,8 @@ def _fault(given: Fields) -> None:
             f"no quota but {', '.join(quotas.QUOTAS)}",
         )
         quotas.QUOTAS[details["code"]] = float(details["value"])
+    elif given.get("kind") == "share":
+        sharing.share(**details)
     elif given.get("kind") == "reserve":
         made = capacity.create_reservation(**details)
         CLOCK.at(made.gives_until, lambda: instances.reclaim(made))

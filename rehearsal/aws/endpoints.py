@@ -1,8 +1,10 @@
 """Interface endpoints of a VPC: what AWS refuses about them, the network interfaces that they are, and
 the time they take.
 
-Sources: EC2 API reference, CreateVpcEndpoint; PrivateLink guide, create-interface-endpoint (one subnet
-of a zone; private DNS needs both DNS attributes of the VPC and no other endpoint of the service with it).
+Sources: EC2 API reference, CreateVpcEndpoint and DescribeVpcEndpointServices; PrivateLink guide,
+create-interface-endpoint (one subnet of a zone; private DNS needs both DNS attributes of the VPC and no
+other endpoint of the service with it); terraform-aws-modules/terraform-aws-vpc#785 (the answer to a
+subnet in a zone without the service).
 """
 
 from __future__ import annotations
@@ -12,7 +14,15 @@ from typing import Any
 from rehearsal.aws import backends
 from rehearsal.aws.clock import CLOCK
 from rehearsal.aws.network import drop_interfaces, own_interface
-from rehearsal.aws.operations import Call, Fields, answers, follows, refuse, refuses
+from rehearsal.aws.operations import (
+    Call,
+    Fields,
+    NotBuilt,
+    answers,
+    follows,
+    refuse,
+    refuses,
+)
 
 INTERFACE = "Interface"
 SERVICES = {
@@ -31,6 +41,12 @@ SERVICES = {
 }
 """Services whose endpoints AWS offers in every region; Pricing and IAM are not among them
 (PrivateLink guide, aws-services-privatelink-support)."""
+
+GATEWAYS = ("s3",)
+"""Services with a gateway endpoint, besides the interface endpoint."""
+LACKING: dict[str, frozenset[str]] = {}
+"""Service → ids of zones in which it has no endpoints. Empty: nobody here has seen which they are; tests
+say some."""
 
 
 def _interface(call: Call) -> bool:
@@ -72,6 +88,17 @@ def _one_zone_twice(call: Call) -> str:
     return ""
 
 
+def _outside(call: Call) -> str:
+    """The service and the subnet that is in a zone without it."""
+    known = call.ec2.vpc_end_points.get(call["VpcEndpointId"])
+    name = known.service_name if known else call["ServiceName"]
+    lacking = LACKING.get(name.split(".", 3)[3], frozenset())
+    for id_ in call["SubnetIds"] or call["AddSubnetIds"] or ():
+        if call.ec2.get_subnet(id_).availability_zone_id in lacking:
+            return f"{name} does not support the availability zone of the subnet: {id_}"
+    return ""
+
+
 refuses(
     "ec2",
     "CreateVpcEndpoint",
@@ -104,6 +131,59 @@ refuses(
     "Found another VPC endpoint subnet in the availability zone of {hit}",
     lambda call: _interface(call) and _one_zone_twice(call),
 )
+
+refuses(
+    "ec2",
+    "CreateVpcEndpoint ModifyVpcEndpoint",
+    "InvalidParameter",
+    "The VPC endpoint service {hit}.",
+    _outside,
+)
+
+
+@answers("ec2", "DescribeVpcEndpointServices")
+def _services(call: Call) -> Fields:
+    """moto tells of services that no region has, in zones that it makes up."""
+    every = [
+        *(_service(call, api, INTERFACE) for api in sorted(SERVICES)),
+        *(_service(call, api, "Gateway") for api in GATEWAYS),
+    ]
+    names = {one["ServiceName"] for one in every}
+    for name in call["ServiceNames"] or ():
+        words = f"The Vpc Endpoint Service '{name}' does not exist"
+        refuse(name not in names, "InvalidServiceName", words)
+    found = [one for one in every if _is_asked_for(call, one)]
+    return {
+        "ServiceNames": sorted({one["ServiceName"] for one in found}),
+        "ServiceDetails": found,
+    }
+
+
+def _is_asked_for(call: Call, service: Fields) -> bool:
+    """By its name, and by all filters."""
+    told = {
+        "service-name": service["ServiceName"],
+        "service-type": service["ServiceType"][0]["ServiceType"],
+    }
+    filters = {one["Name"]: one["Values"] for one in call["Filters"] or ()}
+    if unknown := filters.keys() - told.keys():
+        raise NotBuilt(f"the filter {', '.join(sorted(unknown))}")
+    named = told["service-name"] in (call["ServiceNames"] or [told["service-name"]])
+    return named and all(told[name] in values for name, values in filters.items())
+
+
+def _service(call: Call, api: str, kind: str) -> Fields:
+    lacking = LACKING.get(api, frozenset()) if kind == INTERFACE else frozenset()
+    zones = [one for one in call.ec2.describe_availability_zones() if one.zone_id not in lacking]
+    return {
+        "ServiceName": f"com.amazonaws.{call.region}.{api}",
+        "ServiceType": [{"ServiceType": kind}],
+        "ServiceRegion": call.region,
+        "AvailabilityZones": [one.name for one in zones],
+        "AvailabilityZoneIds": [one.zone_id for one in zones],
+        "Owner": "amazon",
+        "AcceptanceRequired": False,
+    }
 
 
 @follows("ec2", "CreateVpcEndpoint")

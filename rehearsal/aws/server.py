@@ -66,6 +66,7 @@ POLL_SECONDS = 0.05
 
 for _module in (
     "network",
+    "sharing",
     "endpoints",
     "capacity",
     "instances",

@@ -19,6 +19,7 @@ FAULTS = (
     "delay",
     "reserve",
     "quota",
+    "share",
     "api-away",
     "vanish",
     "notice",
@@ -58,10 +59,12 @@ FAULT_FIELDS: dict[str, tuple[Any, str]] = {
     "code": (str, "error: AWS's code; quota: code of the quota, such as L-DB2E81BA"),
     "instances": (int, "reserve: how many instances"),
     "value": (float, "quota: its new value"),
+    "vpc": (str, "share: id of a VPC of the account"),
+    "owner": (str, "share: the account that owns it from now on, and shares it"),
 }
 """Field of a fault → its type and its help text. Seconds of `api-away` are those of this machine, as
-those of leases and of kubelets are. The last six are for `reserve`, which creates a
-capacity reservation or a Capacity Block, and for `quota`."""
+those of leases and of kubelets are. The last eight are for `reserve`, which creates a capacity
+reservation or a Capacity Block, for `quota`, and for `share`."""
 
 
 def fault(options: argparse.Namespace) -> int:

@@ -10,6 +10,7 @@ from plans.networks import AnyNetworkPlan, BroughtNetworkPlan
 from plans.store_faults import Client
 from plans.vpc_faults import AT, VpcFound, faults
 from stacks.reports.account import Account
+from stacks.reports.caller import once
 from stacks.reports.network_questions import EndpointFound
 from stacks.reports.vpc_walls import HTTPS, acl_findings, dns_findings
 from stacks.settings.problems import InputError, InputWarning
@@ -22,14 +23,13 @@ def vpc_checks(account: Account, network: AnyNetworkPlan) -> dict[str, Check]:
     if not isinstance(network, BroughtNetworkPlan):
         return {}
     vpc, subnets = network.vpc_id, [zone.subnet_id for zone in network.zones]
-
-    def found() -> VpcFound | None:
-        return account.vpc(vpc, subnets)
-
+    found = once(lambda: account.vpc(vpc, subnets))
     return {
         f"VPC {vpc}": lambda: vpc_findings(network, found()),
         f"endpoints of {vpc}": lambda: endpoint_findings(network, found(), account.endpoints(vpc)),
-        f"S3 endpoint of {vpc}": lambda: s3_findings(network, account.without_s3(vpc, subnets)),
+        f"S3 endpoint of {vpc}": lambda: s3_findings(
+            network, found(), account.without_s3(vpc, subnets)
+        ),
         f"DNS servers of {vpc}": lambda: dns_findings(network, found(), account.name_servers(vpc)),
         f"network ACLs of {vpc}": lambda: acl_findings(network, found(), account.acls(subnets)),
     }
@@ -48,7 +48,15 @@ def endpoint_findings(
     `there`: the endpoints of the VPC."""
     if network.endpoints_elsewhere:
         yield _elsewhere(network)
-        return
+    elif vpc and vpc.shared_by:
+        yield _out_of_sight(network, vpc.shared_by)
+    else:
+        yield from _in_sight(network, vpc, there)
+
+
+def _in_sight(
+    network: BroughtNetworkPlan, vpc: VpcFound | None, there: Sequence[EndpointFound]
+) -> Iterator[InputError | InputWarning]:
     path, called = f"{AT}.endpoints", network.called_apis
     named = [one for one in there if one.private_dns and one.api in called]
     lacking = [api for api in called if api not in {one.api for one in named}]
@@ -75,12 +83,33 @@ def endpoint_findings(
         yield from _of_endpoint(network, vpc, one)
 
 
+def _reached(network: BroughtNetworkPlan) -> str:
+    """The APIs that endpoints must lead to: that of S3 too, where nothing else does."""
+    return ", ".join([S3, *network.called_apis] if network.isolated else network.called_apis)
+
+
+def _out_of_sight(network: BroughtNetworkPlan, owner: str) -> InputWarning:
+    """EC2 describes an endpoint to the account that made it."""
+    apis = _reached(network)
+    unknown = (
+        f"nothing checks that it has them for {apis}; each must have private DNS and let"
+        if network.isolated
+        else f"any of them with private DNS for {apis} must be available and let"
+    )
+    return InputWarning(
+        path=f"{AT}.vpc_id",
+        text=(
+            f"{network.vpc_id} belongs to account {owner}, which shares it; its endpoints are not"
+            f" visible from here, and {unknown} TCP 443 in from the private subnets"
+        ),
+    )
+
+
 def _elsewhere(network: BroughtNetworkPlan) -> InputWarning:
-    apis = [S3, *network.called_apis] if network.isolated else network.called_apis
     return InputWarning(
         path=f"{AT}.endpoints",
         text=(
-            f"elsewhere: nothing checks that nodes in {network.vpc_id} reach {', '.join(apis)} by"
+            f"elsewhere: nothing checks that nodes in {network.vpc_id} reach {_reached(network)} by"
             " endpoints of another VPC; the private hosted zone of each must be associated with this"
             " VPC, and each must let TCP 443 in from the private subnets"
         ),
@@ -124,9 +153,11 @@ def _of_endpoint(
 
 
 def s3_findings(
-    network: BroughtNetworkPlan, without: Sequence[str]
+    network: BroughtNetworkPlan, vpc: VpcFound | None, without: Sequence[str]
 ) -> Iterator[InputError | InputWarning]:
     """Whether the stack must make the endpoint. `without`: the subnets whose route table has none."""
+    if vpc and vpc.shared_by:
+        return  # it is not visible, as the finding about endpoints says
     path, served = f"{AT}.s3_endpoint", len(network.zones) - len(without)
     if network.s3_endpoint and served:
         yield InputWarning(

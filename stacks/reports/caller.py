@@ -3,9 +3,10 @@ questions there are: account.py."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cached_property
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import cache, cached_property
+from threading import Lock
+from typing import Any, TypeVar
 
 from plans.access import AccessPlan
 from stacks.derive.credentials import aws_session
@@ -32,10 +33,23 @@ CLIENTS = (
 )
 """By the prefix of their IAM actions, as botocore calls them."""
 Filters = dict[str, Sequence[str]]
+T = TypeVar("T")
 
 
 class NotAnswered(Exception):
     """A call that was denied or failed: its name, and the reason."""
+
+
+def once(ask: Callable[[], T]) -> Callable[[], T]:
+    """A question of several checks, which run at once: the first of them asks, and the others wait for
+    its answer. A question that failed is asked again."""
+    lock, remembered = Lock(), cache(ask)
+
+    def answer() -> T:
+        with lock:
+            return remembered()
+
+    return answer
 
 
 class Caller:

@@ -82,13 +82,16 @@ class NetworkQuestions(Caller):
         }
 
     def vpc(self, id_: str, subnets: Sequence[str]) -> VpcFound | None:
-        """A VPC with those of the subnets that exist; None where the region has no such VPC."""
+        """A VPC with those of the subnets that exist; None where the account has no such VPC in the
+        region, and none is shared with it."""
         vpcs = self._ask("ec2:DescribeVpcs", filters={"vpc-id": [id_]})["Vpcs"]
         if not vpcs:
             return None
         tables = self._route_tables(id_, subnets)
         known = self._ask("ec2:DescribeSubnets", filters={"subnet-id": subnets})["Subnets"]
+        owner, caller = vpcs[0]["OwnerId"], self._ask("sts:GetCallerIdentity")["Account"]
         return VpcFound(
+            shared_by="" if owner == caller else owner,
             cidrs=tuple(one["CidrBlock"] for one in vpcs[0]["CidrBlockAssociationSet"]),
             dns_support=self._has(id_, "enableDnsSupport"),
             dns_hostnames=self._has(id_, "enableDnsHostnames"),
@@ -134,6 +137,22 @@ class NetworkQuestions(Caller):
             )
             for one in found
         ]
+
+    def endpoint_offers(self, apis: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """API → names of the zones in which the region offers an interface endpoint for it; an API for
+        which it offers none is not in it. By a filter, because EC2 refuses a name that it does not know."""
+        region = self._access.region
+        filters: Filters = {
+            "service-name": [service_name(region, api) for api in apis],
+            "service-type": ["Interface"],
+        }
+        found = self._ask("ec2:DescribeVpcEndpointServices", filters=filters)["ServiceDetails"]
+        return {
+            one["ServiceName"].removeprefix(service_name(region, "")): tuple(
+                one["AvailabilityZones"]
+            )
+            for one in found
+        }
 
     def name_servers(self, vpc: str) -> list[str]:
         """The DNS servers that the DHCP options of the VPC name; empty without options, and for

@@ -27,6 +27,7 @@ from stacks.reports.brought_vpc import vpc_checks
 from stacks.reports.caller import NotAnswered
 from stacks.reports.copies import copy_checks
 from stacks.reports.encryption import bucket_key_warnings, key_checks
+from stacks.reports.endpoint_zones import endpoint_zone_checks
 from stacks.reports.free_addresses import address_checks
 from stacks.reports.public_addresses import public_address_checks
 from stacks.reports.reach import address_errors, asks_address, first_update_errors
@@ -124,6 +125,7 @@ def checks(
     return {
         **(brought_cluster_checks(account, plan, caller) or _cluster_checks(account, plan, caller)),
         **vpc_checks(account, plan.network),
+        **endpoint_zone_checks(account, plan.network),
         **store_checks(account, plan, wanted),
         **backup_checks(account, plan),
         **public_address_checks(account, plan.network),

@@ -99,6 +99,15 @@ def test_a_bucket_is_called_by_the_account_of_the_stack_not_by_that_of_the_vpc()
     assert graph["Bucket sets"].inputs["bucket"].endswith(ACCOUNT)
 
 
+def test_endpoints_in_a_vpc_of_another_account_are_refused_before_anything_is_made() -> None:
+    shared = Brought(vpc={"ownerId": "444455556666"})
+    assert brought(shared).nodes.keys() == brought(Brought()).nodes.keys()
+    with pytest.raises(pulumi.RunError) as refused:
+        brought(shared, at("network.s3_endpoint", True), at("network.endpoints", "private"))
+    settings = [line.partition(": must ")[0] for line in str(refused.value).splitlines()[1:]]
+    assert settings == ["environment.network.s3_endpoint", "environment.network.endpoints"]
+
+
 def test_services_have_a_range_beside_those_of_the_vpc() -> None:
     ranges = [
         {"associationId": "", "cidrBlock": cidr, "state": "associated"}

@@ -28,7 +28,12 @@ def _subnet(zone: str, number: int) -> SubnetFound:
 
 
 FOUND = {SUBNETS[A]: _subnet(A, 1), SUBNETS[C]: _subnet(C, 3)}
-SOUND = VpcFound(cidrs=("10.20.0.0/16",), dns_support=True, dns_hostnames=True, subnets=FOUND)
+SOUND = VpcFound(
+    shared_by="", cidrs=("10.20.0.0/16",), dns_support=True, dns_hostnames=True, subnets=FOUND
+)
+OWNER = "444455556666"
+SHARED = replace(SOUND, shared_by=OWNER)
+"""The same VPC, where the network account of a company owns it."""
 
 
 def _plan() -> BroughtNetworkPlan:
@@ -162,3 +167,45 @@ def test_a_vpc_without_the_internet_needs_no_way_out_and_must_still_be_private()
     assert [*faults(plan, _with(A, way_out=""))] == []
     [fault] = faults(plan, _with(A, way_out="igw-1"))
     assert fault.must == "be private"
+
+
+def test_a_shared_vpc_is_sound_where_the_stack_makes_no_endpoints() -> None:
+    assert [*faults(_plan(), SHARED)] == []
+
+
+SHARED_FAULTS: dict[str, tuple[str, str, str]] = {
+    "s3_endpoint": (
+        "true",
+        "not be true: only the account that owns a VPC makes endpoints in it",
+        f"delete it, and let account {OWNER} make a gateway endpoint for S3",
+    ),
+    "endpoints": (
+        "private",
+        "not be private: only the account that owns a VPC makes endpoints in it",
+        f"delete it, and let account {OWNER} make an endpoint with private DNS for each AWS API",
+    ),
+}
+
+
+@pytest.mark.parametrize("setting", SHARED_FAULTS)
+def test_only_the_owner_of_a_vpc_makes_endpoints_in_it(setting: str) -> None:
+    value, must, fix = SHARED_FAULTS[setting]
+    written = at(f"network.{setting}", True if value == "true" else value)
+    network = environment_plan(BROUGHT, written).network
+    assert isinstance(network, BroughtNetworkPlan)
+    assert [*faults(network, SOUND)] == []
+    [fault] = faults(network, SHARED)
+    assert (fault.path, fault.must, fault.fix) == (f"environment.network.{setting}", must, fix)
+    assert fault.got == f"{value}, and {VPC} belongs to account {OWNER}"
+
+
+def test_what_only_the_owner_of_a_vpc_can_change_the_fix_leaves_to_it() -> None:
+    bad = replace(_with(A, public_addresses=True, way_out=""), dns_support=False, shared_by=OWNER)
+    fixes = [fault.fix for fault in faults(_plan(), bad)]
+    assert len(fixes) == 3 and all(fix.startswith(f"let account {OWNER} ") for fix in fixes)
+
+
+def test_a_subnet_may_be_there_and_not_be_shared() -> None:
+    [fault] = faults(_plan(), replace(SHARED, subnets={SUBNETS[A]: FOUND[SUBNETS[A]]}))
+    assert fault.got == f"{SUBNETS[C]}, which does not exist or is not shared with this account"
+    assert fault.fix.endswith(f" prints, or let account {OWNER} share it")

@@ -25,6 +25,7 @@ from rehearsal.aws import (
     parameters,
     quotas,
     services,
+    sharing,
     storage,
     workspaces,
 )
@@ -182,6 +183,7 @@ def served(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Account]:
         storage.FILE_SYSTEMS,
         storage.ASSOCIATIONS,
         services._deleted_queues,
+        sharing.OWNERS,
         workspaces.WORKSPACES,
         budgets.BUDGETS,
     ):

@@ -56,7 +56,8 @@ class Brought:
     def _getVpc(self, arguments: dict[str, Any]) -> dict[str, Any]:
         ranges = [{"associationId": "", "cidrBlock": "10.20.0.0/16", "state": "associated"}]
         dns = {"enableDnsSupport": True, "enableDnsHostnames": True}
-        return {"id": VPC, "cidrBlockAssociations": ranges, **dns, **self.vpc}
+        told = {"id": VPC, "ownerId": ACCOUNT, "cidrBlockAssociations": ranges}
+        return {**told, **dns, **self.vpc}
 
     def _getSubnets(self, arguments: dict[str, Any]) -> dict[str, Any]:
         [only] = arguments["filters"]

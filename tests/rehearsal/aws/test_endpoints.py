@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from catalog.endpoints import ALERTS, ALWAYS, EFS_API, NONE, SECRETS, TUNNEL
-from rehearsal.aws.endpoints import SERVICES
-from tests.rehearsal.aws_world import REGION, Account, Network, refused, served
+from plans.access import AccessPlan
+from rehearsal.aws.endpoints import LACKING, SERVICES
+from stacks.reports.account import Account as Asked
+from tests.rehearsal.aws_world import REGION, Account, Network, refused, served, speak_to
 
 
 @pytest.fixture
@@ -111,3 +113,33 @@ def test_two_subnets_of_one_zone_are_refused(network: Network) -> None:
     second = network.subnet("10.20.210.0/24", "a")
     with refused("DuplicateSubnetsInSameZone"):
         create(network, SubnetIds=[network.subnets[0], second])
+
+
+def test_a_service_is_offered_in_its_zones_and_refused_in_others(
+    network: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(LACKING, "ec2", frozenset({"apne2-az3"}))
+    with refused("InvalidParameter"):
+        create(network)
+    made = create(network, SubnetIds=network.subnets[:1])
+    with refused("InvalidParameter"):
+        network.ec2.modify_vpc_endpoint(
+            VpcEndpointId=made["VpcEndpointId"], AddSubnetIds=network.subnets[1:2]
+        )
+    create(network, ServiceName=f"com.amazonaws.{REGION}.sqs")
+
+
+def test_services_and_their_zones_are_told_as_the_check_asks_for_them(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    speak_to(account, monkeypatch)
+    monkeypatch.setitem(LACKING, "ec2", frozenset({"apne2-az3"}))
+    told = Asked(AccessPlan(region=REGION)).endpoint_offers(["ec2", "sqs", "pricing"])
+    zones = [f"{REGION}{letter}" for letter in "abcd"]
+    assert told == {"ec2": (zones[0], zones[1], zones[3]), "sqs": tuple(zones)}
+    ec2 = account.client("ec2")
+    both = ec2.describe_vpc_endpoint_services(ServiceNames=[f"com.amazonaws.{REGION}.s3"])
+    kinds = [one["ServiceType"][0]["ServiceType"] for one in both["ServiceDetails"]]
+    assert sorted(kinds) == ["Gateway", "Interface"] and len(both["ServiceNames"]) == 1
+    with refused("InvalidServiceName"):
+        ec2.describe_vpc_endpoint_services(ServiceNames=["com.amazonaws.eu-west-1.s3"])

@@ -11,6 +11,7 @@ import pytest
 from plans.access import AccessPlan
 from plans.networks import BroughtNetworkPlan
 from plans.vpc_faults import faults
+from rehearsal.aws.sharing import OWNERS, share
 from rehearsal.providers.aws.provider import Aws
 from rehearsal.providers.problems import Refused
 from stacks.reports.account import Account as Asked
@@ -70,11 +71,11 @@ def plugin(account: Account) -> Aws:
     return made
 
 
-def _deployed(network: Network, plugin: Aws) -> Graph:
-    """The dev stack in that VPC, whose look-ups the aws plugin answers."""
+def _deployed(network: Network, plugin: Aws, **more: Any) -> Graph:
+    """The dev stack in that VPC, whose look-ups the aws plugin answers. `more`: settings of the network."""
 
     def changes(values: dict[str, Any]) -> None:
-        values[ENVIRONMENT]["network"] = _settings(network)
+        values[ENVIRONMENT]["network"] = _settings(network) | more
 
     return deploy("dev", changes, vpc=plugin.invoke)
 
@@ -117,6 +118,18 @@ def test_an_endpoint_of_s3_is_seen_in_the_route_tables_that_have_it(network: Net
     without = Asked(AccessPlan(region=REGION)).without_s3(network.vpc, network.subnets)
     assert without == network.subnets[:1]
     network.ec2.delete_vpc_endpoints(VpcEndpointIds=[made])
+
+
+def test_the_owner_of_a_shared_vpc_is_found_by_both(network: Network, plugin: Aws) -> None:
+    share(network.vpc, "444455556666")
+    try:
+        found = Asked(AccessPlan(region=REGION)).vpc(network.vpc, network.subnets)
+        assert found and found.shared_by == "444455556666"
+        assert _deployed(network, plugin)["NodeGroup system"]
+        with pytest.raises(Exception, match="belongs to account 444455556666"):
+            _deployed(network, plugin, s3_endpoint=True)
+    finally:
+        OWNERS.clear()
 
 
 def test_what_does_not_exist_is_refused_in_the_genuine_providers_words(plugin: Aws) -> None:

@@ -40,6 +40,8 @@ from stacks.reports.network_questions import EndpointFound, NetworkQuestions, Su
 from stacks.reports.store_questions import StoreQuestions
 from stacks.settings.problems import InputError, InputWarning
 from stacks.settings.reader import read
+from tests.plans.test_vpc_faults import OWNER
+from tests.plans.test_vpc_faults import SHARED as SHARED_VPC
 from tests.plans.test_vpc_faults import SOUND as SOUND_VPC
 from tests.support.brought_vpc import BROUGHT, SUBNETS, VPC
 from tests.support.patience import PATIENCE
@@ -94,6 +96,10 @@ SOUND: dict[str, Any] = {
     "vpc": None,
     "without_s3": [],
     "endpoints": [],
+    "endpoint_offers": {
+        api: tuple(f"{REGION}{letter}" for letter in "abcd")
+        for api in (*ALWAYS, "elasticfilesystem")
+    },
     "name_servers": [],
     "acls": {},
     "has_role": True,
@@ -509,7 +515,7 @@ def test_a_brought_vpc_is_judged_with_the_rules_of_the_preview() -> None:
     plan = environment_plan(BROUGHT)
     told = account()
     preflight.preflight(told, plan, reading(BROUGHT).config.environment, 60)  # pyright: ignore[reportOptionalMemberAccess]
-    told.vpc.assert_called_with(VPC, [*SUBNETS.values()])
+    told.vpc.assert_called_once_with(VPC, [*SUBNETS.values()])
     assert told.addresses.call_args.args[1] == [*SUBNETS.values()], "of its subnets by id"
     told.without_s3.assert_called_once_with(VPC, [*SUBNETS.values()])
 
@@ -589,9 +595,32 @@ def test_a_brought_vpc_without_the_internet_leads_to_every_api_that_is_called() 
     assert "network.s3_endpoint: must be true: without the internet images come from S3" in s3
     ours = at("network.endpoints", "private")
     assert said(*NO_INTERNET, ours) == []
+    [unknown] = said(*NO_INTERNET, ours, endpoint_offers={})
+    assert f"private, and {REGION} has none for {', '.join(sorted(every))}" in unknown
     [twice] = said(*NO_INTERNET, ours, endpoints=for_apis("sqs", "kms"))
     assert "has endpoints for sqs; unless they are this stack's own" in twice
     assert said(BROUGHT) == []
+
+
+def test_endpoints_of_a_shared_vpc_are_not_called_missing() -> None:
+    """Only their owner sees them."""
+
+    def said(*edits: Edit) -> list[str]:
+        unseen = found(*edits, vpc=SHARED_VPC, without_s3=[*SUBNETS.values()])
+        return [str(one) for one in unseen if "endpoint" in str(one) or isinstance(one, InputError)]
+
+    here = f"environment.network.vpc_id: {VPC} belongs to account {OWNER}, which shares it;"
+    apis = ", ".join(sorted({*ALWAYS, "elasticfilesystem"}))
+    [with_internet] = said(BROUGHT)
+    assert with_internet.startswith(here)
+    assert f"any of them with private DNS for {apis} must be available and let" in with_internet
+    [without_internet] = said(*NO_INTERNET)
+    assert without_internet.startswith(here)
+    assert f"nothing checks that it has them for s3, {apis};" in without_internet
+    [elsewhere] = said(*NO_INTERNET, at("network.endpoints", "elsewhere"))
+    assert "elsewhere: nothing checks" in elsewhere
+    refused, _ = said(BROUGHT, at("network.s3_endpoint", True))
+    assert "network.s3_endpoint: must not be true: only the account that owns" in refused
 
 
 def test_a_private_endpoint_in_a_brought_vpc_needs_no_public_one_before_it() -> None:
@@ -827,7 +856,7 @@ def test_every_question_reads() -> None:
     asked = "".join(inspect.getsource(kind) for kind in kinds)
     actions = re.findall(r'"[a-z0-9]+:([A-Z][A-Za-z]+)"', asked)
     reads = ("Get", "Describe", "Head", "List")
-    assert len(actions) == 46 and all(action.startswith(reads) for action in actions)
+    assert len(actions) == 48 and all(action.startswith(reads) for action in actions)
 
 
 def test_an_account_is_asked_through_botocore(ours: Account) -> None:
