@@ -129,8 +129,11 @@ worlds: $(DEVELOP)        ## run the tests of jobs, of capacity, of access to th
 lint: $(DEVELOP)          ## check format, style and types
 	@.venv/bin/ruff format --check && .venv/bin/ruff check && .venv/bin/pyright
 
-soak: $(DEVELOP)          ## run long tests: every known misconfiguration, 40 things left out, and 24 random process kills, 4 of them on a busy machine
+soak: $(DEVELOP)          ## run long tests: every known misconfiguration, 40 things left out, a kill at every operation of AWS, and 24 random process kills, 4 of them on a busy machine
 	@.venv/bin/pytest -m soak
+	@for word in up down; do for when in before after; do \
+	  .venv/bin/python -m tests.worlds.crawl --alone --word $$word --when $$when || exit 1; done; done
+	@.venv/bin/python -m tests.worlds.crawl --alone --every 3
 	@.venv/bin/python -m tests.worlds.soak
 	@.venv/bin/python -m tests.worlds.soak --no-leave-outs --kills 4 --busy 6
 
