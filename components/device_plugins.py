@@ -7,11 +7,11 @@ import pulumi_kubernetes as k8s
 
 from components.chart import release
 from components.pool_daemon import of_types
-from plans.parts import DevicePluginsPlan
+from plans.parts import EFA_PLUGIN, DevicePluginsPlan
 from plans.pod_template import GPU
 
 NAMESPACE = "kube-system"
-EFA_LABELS = {"app.kubernetes.io/name": "aws-efa-k8s-device-plugin"}
+EFA_LABELS = {"app.kubernetes.io/name": EFA_PLUGIN}
 
 
 class DevicePlugins(pulumi.ComponentResource):
@@ -87,9 +87,7 @@ class DevicePlugins(pulumi.ComponentResource):
         )
         return k8s.apps.v1.DaemonSet(
             name,
-            metadata=k8s.meta.v1.ObjectMetaArgs(
-                name="aws-efa-k8s-device-plugin", namespace=NAMESPACE
-            ),
+            metadata=k8s.meta.v1.ObjectMetaArgs(name=EFA_PLUGIN, namespace=NAMESPACE),
             spec=k8s.apps.v1.DaemonSetSpecArgs(
                 selector=k8s.meta.v1.LabelSelectorArgs(match_labels=EFA_LABELS),
                 template=k8s.core.v1.PodTemplateSpecArgs(

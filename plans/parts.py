@@ -165,6 +165,10 @@ class GpuPoolPlan:
     """What its nodes pull while they start."""
 
 
+EFA_PLUGIN = "aws-efa-k8s-device-plugin"
+"""Name of its DaemonSet, which is that of AWS's own chart, too."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class DevicePluginsPlan:
     nvidia: ChartPlan

@@ -4,7 +4,8 @@ is one chart.
 What is published under a version is not quite what lies in the module of that version: a release
 writes versions and image tags into the chart. CHARTS repeats that, and nothing else. Another chart
 is another line there; its version is the one in the go.mod of `folder`. `python -m
-rehearsal.charts` writes the product's own charts of the Trainer's CRDs.
+rehearsal.charts` writes the product's own charts of the Trainer's CRDs, and what all charts make in a
+cluster (catalog/chart_objects.json).
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ from typing import Any
 import yaml
 
 import command_line
+from catalog.chart_objects import OBJECTS_FILE
 from catalog.versions import KUEUE
-from rehearsal import paths
+from rehearsal import paths, toolchain
+from rehearsal.chart_objects import OWN, objects_text
 from rehearsal.toolchain import go, link, locked
 from rehearsal.toolchain.programs import pinned
 
@@ -170,7 +173,6 @@ def _edit(file: Path, line: str, becomes: str) -> None:
     file.write_text(after)
 
 
-OWN = paths.CHECKOUT / "components/charts"
 CRDS: dict[str, tuple[tuple[str, str, str], ...]] = {
     release: (
         (trainer, _TRAINER, "manifests/base/crds"),
@@ -224,13 +226,16 @@ def main(arguments: list[str]) -> int:
     """Write them; 0."""
     command_line.parser(
         "rehearsal.charts",
-        "Write the product's own charts of the Trainer's CRDs anew, from the pinned Go modules.",
+        "Write the product's own charts of the Trainer's CRDs anew, from the pinned Go modules, and"
+        " the table of what all charts make in a cluster.",
     ).parse_args(arguments)
     for release in CRDS:
         for name, text in crd_chart(release).items():
             target = OWN / f"kubeflow-trainer-crds-{release}" / name
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text)
+    toolchain.ensure(["helm"])
+    OBJECTS_FILE.write_text(objects_text(ensure()))
     return 0
 
 

@@ -1,5 +1,6 @@
 """The questions that `make check LIVE=1` asks an AWS account. They read and never write; AWS's policy
-ReadOnlyAccess answers all of them. Those about stores: store_questions.py. What the answers mean:
+ReadOnlyAccess answers all of them. Those about stores: store_questions.py; those
+about what is in a cluster: cluster_questions.py. What the answers mean:
 preflight.py."""
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from plans.policies import same_role
 from plans.pull_through import CacheRule, rules_of
 from stacks.derive.capacity import TYPES
 from stacks.reports.caller import TIMEOUTS, Filters, NotAnswered
+from stacks.reports.cluster_questions import ClusterQuestions
 from stacks.reports.network_questions import tagged
 from stacks.reports.store_questions import StoreQuestions
 
@@ -24,7 +26,7 @@ _AMIS = "/aws/service/eks/optimized-ami/{kubernetes}/amazon-linux-2023/x86_64/{v
 """Folder of AWS's public parameters about EKS's AMIs (EKS user guide, retrieve-ami-id)."""
 
 
-class Account(StoreQuestions):
+class Account(StoreQuestions, ClusterQuestions):
     """The account that the AWS provider would work in. Each method is a question."""
 
     def caller_arn(self) -> str:

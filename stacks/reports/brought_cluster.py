@@ -3,7 +3,7 @@ the cluster must be: plans/cluster_faults.py."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from plans.cluster_faults import AT, ClusterFound, faults, no_admin
 from plans.clusters import BroughtClusterPlan
@@ -12,10 +12,11 @@ from plans.vpc_faults import Fault
 from stacks.planned import EnvironmentPlan
 from stacks.reports.account import Account
 from stacks.reports.reach import answers
+from stacks.reports.taken_names import taken_findings
 from stacks.settings.problems import InputError, InputWarning
 
 Finding = InputError | InputWarning
-Check = Callable[[], Iterator[Finding]]
+Check = Callable[[], Iterable[Finding]]
 
 
 def brought_cluster_checks(
@@ -37,6 +38,9 @@ def brought_cluster_checks(
         f"Karpenter in {name}": lambda: karpenter_findings(
             cluster, me.stack, account.karpenter_nodes(name)
         ),
+        f"names that are taken in {name}": lambda: (
+            taken_findings(account, plan, name) if _lets_in(found()) else ()
+        ),
     }
     if cluster.public and not plan.access.proxy_url:
         checks[f"who reaches {name}"] = lambda: reach_findings(
@@ -54,6 +58,11 @@ def cluster_findings(
 
 def _error(fault: Fault) -> InputError:
     return InputError(path=fault.path, must=fault.must, got=fault.got, fix=fault.fix)
+
+
+def _lets_in(found: ClusterFound | None) -> bool:
+    """Whether it is worth asking the API server: what is wrong otherwise, `faults` says."""
+    return found is not None and found.status in ("ACTIVE", "UPDATING") and found.caller_enters
 
 
 def admin_findings(
@@ -88,8 +97,8 @@ def build_findings(
 def karpenter_findings(
     cluster: BroughtClusterPlan, stack: str, nodes: Sequence[Mapping[str, str]]
 ) -> Iterator[InputError]:
-    """Nodes that another Karpenter has launched: two of them would act on each other's NodePools. Where
-    it has no node now, Helm refuses its CRDs during `up`."""
+    """Nodes that another Karpenter has launched: two of them would act on each other's NodePools. One
+    without nodes is found by its CRDs (taken_names.py)."""
     theirs = sorted(
         {tags["karpenter.sh/nodepool"] for tags in nodes if tags.get("trainyard:stack") != stack}
     )

@@ -92,13 +92,20 @@ class Caller:
             raise NotAnswered(f"{action}: {why}") from error
 
     @cached_property
+    def _session(self) -> Any:
+        """A botocore session; NotAssumed where AWS refuses a role of the stack file."""
+        from botocore import config
+
+        return aws_session(self._access, config.Config(**TIMEOUTS))
+
+    @cached_property
     def _clients(self) -> dict[str, Any]:
         """By IAM prefix; made by the first question, before there are threads: botocore is slow to
         load."""
         from botocore import config
 
         settings = config.Config(**TIMEOUTS)
-        make = aws_session(self._access, settings).create_client
+        make = self._session.create_client
         return {
             name.replace("-", ""): make(name, self._access.region, config=settings)
             for name in CLIENTS

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
+from catalog.chart_objects import OBJECTS_FILE
 from rehearsal import charts, paths
+from rehearsal.chart_objects import RELEASES, objects_text
 from rehearsal.toolchain import ToolchainError, go
 
 VALUES = {"karpenter": ["--set=settings.clusterName=trainyard"]}
@@ -198,3 +200,18 @@ def test_a_newer_releases_workloads_can_replace_an_olders_in_place(mirror: Path)
         for objects in releases
     )
     assert older == newer and len(older) == 2
+
+
+@pytest.mark.world
+def test_the_table_of_what_charts_make_is_that_of_the_pinned_charts(mirror: Path) -> None:
+    """After a change that is meant: python -m rehearsal.charts."""
+    assert objects_text(mirror) == OBJECTS_FILE.read_text()
+
+
+@pytest.mark.world
+def test_a_chart_that_does_not_render_says_why(
+    mirror: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(RELEASES, "karpenter", ("kube-system", "karpenter", ()))
+    with pytest.raises(ToolchainError, match="karpenter: .*clusterName"):
+        objects_text(mirror)

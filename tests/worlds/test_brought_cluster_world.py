@@ -4,6 +4,7 @@ does not exist, a job to its end in it, and afterwards the cluster is object by 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,6 +26,7 @@ pytestmark = [
 STACK, FILE = "guest", "Pulumi.guest.yaml"
 NAME, NODES = "research", "cpu"
 ADD_ONS = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent", "coredns")
+JOBSETS = "components/charts/kubeflow-trainer-crds-2.1.0/templates/jobsets.jobset.x-k8s.io.yaml"
 LEFT = {"kubeflow-system"}
 """Namespaces of what stays: Helm deletes none that it has created."""
 NODE_POLICIES = (
@@ -136,6 +138,30 @@ def objects(harness: Harness) -> dict[str, dict[str, str]]:
     return found
 
 
+def theirs(harness: Harness, command: str) -> None:
+    """kubectl in the cluster, as its owner, with a JobSet CRD of the owner's own Helm release and a
+    namespace as its objects."""
+    kubeconfig = harness.state / "theirs"
+    harness.shell(f"aws eks update-kubeconfig --name {NAME} --kubeconfig {kubeconfig}")
+    crd = json.loads((harness.checkout / JOBSETS).read_text())
+    crd["metadata"]["annotations"] = {
+        "meta.helm.sh/release-name": "jobset",
+        "meta.helm.sh/release-namespace": "jobset-system",
+    }
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "training"}}
+    file = harness.state / "theirs.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [crd, space]}))
+    harness.shell(f"kubectl --kubeconfig {kubeconfig} {command} --filename {file}")
+
+
+def checked(harness: Harness) -> str:
+    """What `make check LIVE=1` says of names that are taken, or that it was not checked."""
+    said = harness.shell(f"{sys.executable} -m stacks.reports.check --live {STACK}", check=False)
+    assert "next: make preview" in said or "error" in said, said
+    of_names = ("are free", "not checked", "question failed")
+    return "\n".join(line for line in said.splitlines() if any(word in line for word in of_names))
+
+
 @pytest.fixture(scope="module")
 def harness() -> Iterator[Harness]:
     with rehearsing(STACK, {FILE: stack(ABSENT)}) as made:
@@ -156,7 +182,18 @@ def test_a_job_runs_in_it_and_down_leaves_it_as_it_was(harness: Harness) -> None
     said = harness.log.read_text()
     assert "Fix: write [eks-pod-identity-agent]" in said, said
     (harness.checkout / FILE).write_text(stack(network, "eks-pod-identity-agent"))
+    theirs(harness, "create")
+    said = checked(harness)
+    assert "CustomResourceDefinition jobsets.jobset.x-k8s.io of Helm release jobset in" in said, (
+        said
+    )
+    assert "environment.namespace" in said and "Namespace training, written by kubectl" in said, (
+        said
+    )
+    theirs(harness, "delete")
+    assert checked(harness) == ""
     assert harness.do("up", "--stack", STACK) == 0, harness.log.read_text()
+    assert checked(harness) == "", "what the stack has made is its own"
     logs = "kubectl logs --namespace training --selector jobset.sigs.k8s.io/jobset-name=look"
     assert "brought" in harness.shell(f"{logs} --tail -1")
     for parts in zip(before[:6], described(harness)[:6], strict=True):

@@ -8,10 +8,12 @@ from unittest.mock import Mock
 
 import pytest
 
+from catalog.chart_objects import ObjectName
 from plans.cluster_faults import AddOnFound, ClusterFound
 from plans.policies import ADMIN_POLICY
 from stacks.reports.account import Account
 from stacks.reports.brought_cluster import brought_cluster_checks
+from stacks.reports.cluster_questions import OwnerFound
 from stacks.reports.cost import estimate
 from stacks.reports.timeline import schedule
 from tests.plans.test_cluster_faults import SOUND
@@ -30,6 +32,7 @@ def account(found: ClusterFound | None = SOUND, **answers: Any) -> Any:
         "access_policies": [ADMIN_POLICY],
         "add_on_builds": [*BUILDS.values()],
         "karpenter_nodes": [],
+        "cluster_objects": {},
         "own_address": "203.0.113.7",
     }
     for name, answer in (sound | answers).items():
@@ -72,6 +75,16 @@ def test_another_karpenter_is_found_by_its_nodes() -> None:
     [fault] = said(account(karpenter_nodes=[NODE, NODE | {"trainyard:stack": "dev"}]))
     assert "must be a cluster without Karpenter" in fault and "with nodes of theirs" in fault
     assert said(account(karpenter_nodes=[NODE | {"trainyard:stack": "dev"}])) == []
+
+
+def test_names_that_are_taken_in_it_are_found_before_anything_is_made() -> None:
+    """Only where the caller enters it: the error about that says all."""
+    crd = ObjectName("CustomResourceDefinition", "nodepools.karpenter.sh")
+    taken = {crd: OwnerFound(release=("karpenter", "karpenter"), managers=("helm",))}
+    [fault] = said(account(cluster_objects=taken))
+    assert "of Helm release karpenter in karpenter" in fault
+    told = account(replace(SOUND, caller_enters=False), cluster_objects=taken)
+    assert len(said(told)) == 1 and not told.cluster_objects.called
 
 
 @pytest.mark.parametrize("ranges", [(), ("198.51.100.0/24",)])
