@@ -51,7 +51,7 @@ class ReleaseObjects:
     """What a Helm release makes."""
 
     namespace: str
-    """Of the release."""
+    """Where the release is."""
     objects: tuple[ObjectName, ...]
 
 
