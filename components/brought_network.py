@@ -45,7 +45,7 @@ class BroughtNetwork(Network):
         nodes, self.node_rules = node_security_group(self, plan.identity, plan.vpc_id, tags)
 
         self.vpc_id, self.cidrs = plan.vpc_id, found.cidrs
-        self.service_cidr = service_cidr(found.cidrs) or ""
+        self.service_cidr = service_cidr(found.cidrs, plan.service_cidr) or ""
         self.subnet_in = {zone.name: zone.subnet_id for zone in plan.zones}
         self.cidr_in = {zone: found.subnets[id_].cidr for zone, id_ in self.subnet_in.items()}
         self.public_subnet_ids = []

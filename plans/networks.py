@@ -138,6 +138,8 @@ class BroughtNetworkPlan:
     """ID of the training zone, as the stack file says it."""
     makes_cluster: bool
     """The cluster is the stack's, and needs a range for services beside those of the VPC."""
+    service_cidr: str | None
+    """Range that the stack file wants for services; None: whichever of SERVICE_CIDRS is free."""
     addresses: Mapping[str, SubnetUse]
     """Zone → what is taken of its subnet."""
     s3_endpoint: bool
@@ -162,12 +164,13 @@ def has_flow_logs(network: AnyNetworkPlan) -> bool:
     return isinstance(network, OwnNetworkPlan) and network.flow_logs is not None
 
 
-def service_cidr(vpc_cidrs: Iterable[str]) -> str | None:
-    """The first range of SERVICE_CIDRS that overlaps no range of the VPC; None where both do."""
+def service_cidr(vpc_cidrs: Iterable[str], wanted: str | None = None) -> str | None:
+    """The range of services: `wanted`, or the first of SERVICE_CIDRS. It overlaps no range of the VPC;
+    None where each does."""
     taken = [ipaddress.ip_network(cidr) for cidr in vpc_cidrs]
     free = (
         cidr
-        for cidr in SERVICE_CIDRS
+        for cidr in ([wanted] if wanted else SERVICE_CIDRS)
         if not any(ipaddress.ip_network(cidr).overlaps(one) for one in taken)
     )
     return next(free, None)

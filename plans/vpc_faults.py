@@ -81,15 +81,28 @@ def faults(plan: BroughtNetworkPlan, found: VpcFound | None) -> Iterator[Fault]:
         return
     yield from _endpoints(plan, found)
     yield from _dns(plan, found)
-    if plan.makes_cluster and service_cidr(found.cidrs) is None:
-        yield Fault(
+    if plan.makes_cluster and service_cidr(found.cidrs, plan.service_cidr) is None:
+        yield _service_range(plan, found)
+    for zone in plan.zones:
+        yield from _subnet(plan, zone, found)
+
+
+def _service_range(plan: BroughtNetworkPlan, found: VpcFound) -> Fault:
+    """A range of services that overlaps with the VPC, which EKS refuses."""
+    if plan.service_cidr is None:
+        return Fault(
             path=f"{AT}.vpc_id",
             must=f"leave one of {' and '.join(SERVICE_CIDRS)} to Kubernetes services",
             got=", ".join(found.cidrs),
-            fix="bring a VPC with other ranges, or with a cluster in it: cluster.name",
+            fix="write a range that is free everywhere as cluster.service_cidr: 192.168.64.0/18, for"
+            " example",
         )
-    for zone in plan.zones:
-        yield from _subnet(plan, zone, found)
+    return Fault(
+        path="environment.cluster.service_cidr",
+        must=f"overlap with no range of {plan.vpc_id}, which has {', '.join(found.cidrs)}",
+        got=plan.service_cidr,
+        fix="write a range that neither the VPC nor a network that it reaches has",
+    )
 
 
 def owner_must(found: VpcFound) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from plans.networks import BroughtNetworkPlan, BroughtZonePlan
+from plans.networks import SERVICE_CIDRS, BroughtNetworkPlan, BroughtZonePlan
 from plans.stores import StorePlan
 from plans.upstream_runtimes import upstream_runtimes
 from stacks import immutable
@@ -32,6 +32,8 @@ WORKSPACE = ("aws:amp/workspace:Workspace", "managed-prometheus")
 KMS_KEY = "environment.kms_key_arn"
 KEY = "encryptionConfig.provider.keyArn"
 """Place of its KMS key in its outputs."""
+SERVICES = "kubernetesNetworkConfig.serviceIpv4Cidr"
+"""Place of the range of its services there."""
 VPC = ("aws:ec2/vpc:Vpc", "network")
 SUBNET, PRIVATE = "aws:ec2/routeTableAssociation:RouteTableAssociation", "network-private-"
 """Where the id of a private subnet stands: the engine tells outputs, and no ids."""
@@ -188,11 +190,12 @@ def _cluster(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[Change]:
 
 
 def _born_with(plan: EnvironmentPlan, deployed: Deployed, cluster: Guarded) -> Iterator[Change]:
-    """A cluster's key and role, which EKS never changes."""
+    """A cluster's key, role and range of services, which EKS never changes."""
     had_key, key = deployed.output(*CLUSTER, KEY), plan.identity.kms_key_arn
     if had_key and had_key != key:
         # EKS associates a key once: there is no call that changes it or takes it away.
         yield Setting(path=KMS_KEY, was=had_key, wanted=key).change(cluster)
+    yield from _services(plan, deployed, cluster)
     own, boundary = plan.identity.name("control-plane"), plan.identity.permissions_boundary
     had = str(deployed.output(*CLUSTER, "roleArn")).endswith(f"/{own}")
     if had != bool(boundary):
@@ -203,6 +206,17 @@ def _born_with(plan: EnvironmentPlan, deployed: Deployed, cluster: Guarded) -> I
             got=boundary or "nothing",
             back="it" if had else "no permissions_boundary",
         )
+
+
+def _services(plan: EnvironmentPlan, deployed: Deployed, cluster: Guarded) -> Iterator[Change]:
+    """Another range of services. Of a brought VPC a plan does not know the ranges, so which of
+    SERVICE_CIDRS it leaves is the component's business."""
+    was, wanted = deployed.output(*CLUSTER, SERVICES), plan.network.service_cidr
+    if _network(plan, deployed) or (wanted is None and was in SERVICE_CIDRS):
+        return
+    if was not in (None, wanted):
+        setting = Setting(path="environment.cluster.service_cidr", was=was, wanted=wanted)
+        yield setting.change(cluster)
 
 
 def _other_cluster(

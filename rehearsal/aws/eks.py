@@ -7,7 +7,6 @@ One cluster at a time, of a Kubernetes version that the rehearsal has, with auth
 from __future__ import annotations
 
 import base64
-import ipaddress
 import secrets
 import threading
 import time
@@ -206,12 +205,7 @@ def _check_new(call: Call) -> list[Any]:
     )
     subnets = _placed(call.region, call["resourcesVpcConfig"])
     _refuse_zones(call, subnets)
-    vpc = ipaddress.IPv4Network(call.ec2.get_vpc(subnets[0].vpc_id).cidr_block)
-    refuse(
-        ipaddress.IPv4Network(service_cidr).overlaps(vpc),
-        INVALID,
-        f"The service CIDR {service_cidr} overlaps with the CIDR of the VPC, {vpc}",
-    )
+    network.refuse_services(service_cidr, call.ec2.get_vpc(subnets[0].vpc_id), INVALID)
     return subnets
 
 

@@ -6,6 +6,7 @@ mount targets, file systems, clusters and instances all own some here too.
 
 from __future__ import annotations
 
+import ipaddress
 import secrets
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -18,6 +19,8 @@ from rehearsal.aws.quotas import VALUES
 
 VPCS, ADDRESSES = 5, VALUES[ADDRESS_QUOTA]
 """Quotas of a new account, the default VPC not counted."""
+PRIVATE = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")
+"""In which a range of services is."""
 
 
 def own_interface(region: str, subnet: str, groups: Iterable[str], description: str) -> str:
@@ -60,6 +63,23 @@ def placed(region: str, subnets: Iterable[str], groups: Iterable[str], code: str
         "There must be subnets, and they and the security groups must belong to one VPC",
     )
     return list(found.values())
+
+
+def refuse_services(cidr: str, vpc: Any, code: str) -> None:
+    """A range that a cluster cannot have for its services (EKS API, KubernetesNetworkConfigRequest)."""
+    services = ipaddress.IPv4Network(cidr)
+    private = any(services.subnet_of(ipaddress.IPv4Network(one)) for one in PRIVATE)
+    refuse(
+        not private or not 12 <= services.prefixlen <= 24,
+        code,
+        f"The service CIDR {cidr} is not between /12 and /24 in {', '.join(PRIVATE)}",
+    )
+    for one in vpc.get_cidr_block_association_set():
+        refuse(
+            services.overlaps(ipaddress.IPv4Network(one["cidr_block"])),
+            code,
+            f"The service CIDR {cidr} overlaps with the CIDR of the VPC, {one['cidr_block']}",
+        )
 
 
 def group_in_use(ec2: Any, group: str) -> bool:

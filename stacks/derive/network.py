@@ -52,8 +52,8 @@ def network_plan(
     if isinstance(wanted.network, BroughtNetworkConfig):
         return _brought(me, wanted, wanted.network, zones, cluster_name)
     cidr, planned = wanted.network.cidr, zone_cidrs(wanted.network.cidr, zones)
-    services = service_cidr([cidr])
-    assert services is not None  # no range of rules.network overlaps both
+    services = service_cidr([cidr], wanted.cluster.service_cidr)
+    assert services is not None  # no range of rules.network overlaps both, and rules.cluster asked
     return OwnNetworkPlan(
         identity=me,
         cidr=cidr,
@@ -110,6 +110,7 @@ def _brought(
         training_zone=planned[0],
         zone_id=wanted.zone_id,
         makes_cluster=wanted.cluster.name is None,
+        service_cidr=wanted.cluster.service_cidr,
         addresses=subnet_uses(wanted, zones),
         s3_endpoint=network.s3_endpoint,
         isolated=network.internet == "none",

@@ -96,7 +96,7 @@ class _ApiServer:
         more: str | None = ""
         while more is not None:
             answer = self._get(path, {"limit": str(PAGE), **({"continue": more} if more else {})})
-            for item in answer["items"]:
+            for item in answer["items"] or ():  # null where there is none
                 meta = item["metadata"]
                 yield ObjectName(kind, meta["name"], namespace), _owner(meta)
             more = answer["metadata"].get("continue") or None

@@ -22,6 +22,7 @@ from stacks.settings.yaml_file import as_yaml
 
 AT = "environment.cluster"
 OF_THE_OWNER = (
+    "service_cidr",
     "upgrade_policy",
     "logs",
     "log_retention_days",

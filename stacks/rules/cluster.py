@@ -18,6 +18,7 @@ from stacks.rules.endpoint import endpoint_errors
 from stacks.rules.entries import torchtune_errors
 from stacks.rules.images import image_errors, tag_errors
 from stacks.rules.pods import variable_errors
+from stacks.rules.service_range import service_range_errors
 from stacks.settings.environment import (
     EnvironmentConfig,
     OwnRuntimeConfig,
@@ -44,6 +45,7 @@ def cluster_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
         yield from _karpenter(cluster.version)
     yield from endpoint_errors(cluster)
     yield from brought_cluster_errors(wanted)
+    yield from service_range_errors(wanted)
     roles = [admin.role_arn for admin in cluster.admins.values()]
     for role in sorted({role for role in roles if roles.count(role) > 1}):
         second = [name for name, admin in cluster.admins.items() if admin.role_arn == role][1]

@@ -39,6 +39,12 @@ class ClusterConfig:
     """Kubernetes minor version, in quotes: "1.35", which is the recommended value, "1.34" or
     "1.36". It can be raised by one minor version at a time: see docs/upgrades.md. With `name`: the
     version that the cluster has."""
+    service_cidr: str | None = None
+    """IPv4 range of the addresses of Kubernetes services, between /24 and /12, in 10.0.0.0/8,
+    172.16.0.0/12 or 192.168.0.0/16. Pods cannot reach anything else at these addresses, so it must
+    overlap neither with the VPC nor with a network that is peered with it or connected by VPN. By default
+    172.20.0.0/16, or 10.100.0.0/16 where that overlaps with the VPC. EKS never changes the range of a
+    cluster. Refused with `name`: a cluster that exists has its range."""
     upgrade_policy: Literal["extended", "standard"] = "extended"
     """What EKS does when standard support of the version ends. `extended`, the recommended value:
     the control plane stays as it is, and costs six times as much. `standard`: EKS upgrades the

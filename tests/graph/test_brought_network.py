@@ -118,6 +118,12 @@ def test_services_have_a_range_beside_those_of_the_vpc() -> None:
     assert cluster["kubernetesServiceIpAddressRange"] == "10.100.0.0/16"
 
 
+def test_services_have_the_range_that_the_stack_file_wants() -> None:
+    graph = brought(Brought(), at("cluster.service_cidr", "192.168.0.0/20"))
+    cluster = graph["eks:index:Cluster cluster"].inputs
+    assert cluster["kubernetesServiceIpAddressRange"] == "192.168.0.0/20"
+
+
 def test_a_subnet_without_a_route_table_of_its_own_follows_the_main_one() -> None:
     assert brought(Brought(by_name=False))["NodeGroup system"]
     with pytest.raises(pulumi.RunError, match="must have a route to"):

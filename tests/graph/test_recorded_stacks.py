@@ -34,6 +34,7 @@ MORE: dict[str, tuple[Edit, ...]] = {
         at("cluster.endpoint", "private"),
         without("cluster.public_access_cidrs"),
         at("cluster.tunnel_port", 8443),
+        at("cluster.service_cidr", "192.168.128.0/18"),
     ),
     "efs-only": (
         without("storage.scratch"),

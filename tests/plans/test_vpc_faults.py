@@ -156,6 +156,17 @@ def test_a_cluster_that_is_brought_has_a_range_of_services_of_its_own() -> None:
     assert isinstance(network, BroughtNetworkPlan) and not network.makes_cluster
 
 
+def test_a_range_of_services_that_the_stack_file_wants_is_judged_instead_of_the_usual_two() -> None:
+    both = replace(SOUND, cidrs=("10.0.0.0/8", "172.16.0.0/12"))
+    free = replace(_plan(), service_cidr="192.168.0.0/20")
+    assert [*faults(free, both)] == []
+    [fault] = faults(free, replace(both, cidrs=("10.0.0.0/8", "192.168.8.0/24")))
+    assert str(fault).startswith(
+        f"environment.cluster.service_cidr: must overlap with no range of {VPC}, which has 10.0.0.0/8,"
+        " 192.168.8.0/24; got 192.168.0.0/20. Fix: write"
+    )
+
+
 def test_services_keep_away_from_every_range_of_the_vpc() -> None:
     assert service_cidr(["10.0.0.0/16"]) == "172.20.0.0/16"
     assert service_cidr(["10.0.0.0/16", "172.16.0.0/12"]) == "10.100.0.0/16"

@@ -239,6 +239,22 @@ def test_what_is_changed_added_or_removed_without_a_replacement_is_not_refused(c
             (),
             "permissions_boundary: must stay, as the control plane's role has one, or the cluster",
         ),
+        (
+            (),
+            (at("cluster.service_cidr", "192.168.0.0/20"),),
+            "cluster.service_cidr: must stay 172.20.0.0/16, or the cluster is replaced, and every node"
+            " and job in it ends; got 192.168.0.0/20. Fix: write 172.20.0.0/16 again",
+        ),
+        (
+            (at("cluster.service_cidr", "192.168.0.0/20"),),
+            (),
+            "cluster.service_cidr: must stay 192.168.0.0/20, or the cluster is replaced",
+        ),
+        (
+            (BROUGHT, at("cluster.service_cidr", "192.168.0.0/20")),
+            (BROUGHT,),
+            "cluster.service_cidr: must stay 192.168.0.0/20, or the cluster is replaced",
+        ),
         ((BROUGHT,), IN_CLUSTER, "cluster.name: must not be set later, or the cluster is replaced"),
         (IN_CLUSTER, (BROUGHT,), "cluster.name: must stay research, or the cluster is replaced"),
         (
@@ -345,7 +361,7 @@ def test_the_plugin_replaces_the_stores_that_the_rule_names_and_no_others(case: 
 
 def test_another_range_of_the_own_vpc_is_refused_whatever_is_allowed() -> None:
     """Tried with the engine: EC2 refuses to move the gateways."""
-    other, entries = at("network.cidr", "10.1.0.0/16"), ["storage.scratch"]
+    other, entries = at("network.cidr", "172.20.0.0/16"), ["storage.scratch"]
     found = deployed(graph_of())
     for edits in ((other,), (other, at("allow_replace", entries))):
         refused = [*replacing_errors(environment_plan(*edits), found)]

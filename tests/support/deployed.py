@@ -29,6 +29,9 @@ def deployed(graph: Graph) -> Deployed:
             "region": REGION,
             "roleArn": f"arn:aws:iam::123456789012:role/{_role(graph)}" if role else BY_PULUMI_EKS,
             "vpcConfig": {"vpcId": node.inputs["vpcId"]},
+            "kubernetesNetworkConfig": {
+                "serviceIpv4Cidr": node.inputs["kubernetesServiceIpAddressRange"]
+            },
             **_encryption(node.inputs.get("encryptionConfigKeyArn")),
         }
     return Deployed(resources=found)

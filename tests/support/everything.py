@@ -236,6 +236,7 @@ def everything() -> dict[str, Any]:
     wanted["network"]["flow_logs"] = {"days": 14}
     wanted["cluster"] |= {
         "admins": {"ops": {"role_arn": f"{_ROLE}/ops"}},
+        "service_cidr": "192.168.128.0/18",
         "logs": ["audit"],
         "log_retention_days": 90,
         "deletion_protection": True,

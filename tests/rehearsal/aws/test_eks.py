@@ -136,6 +136,22 @@ def test_a_cluster_in_the_making_takes_its_time(account: Account, network: Netwo
         account.client("eks").delete_cluster(name="demo")
 
 
+def test_services_keep_away_from_the_second_range_of_a_vpc(
+    account: Account, network: Network
+) -> None:
+    network.ec2.associate_vpc_cidr_block(VpcId=network.vpc, CidrBlock="192.168.0.0/20")
+    with refused("InvalidParameterException"):
+        create_cluster(
+            account, network, kubernetesNetworkConfig={"serviceIpv4Cidr": "192.168.8.0/24"}
+        )
+
+
+def test_services_have_the_range_that_is_asked_for(account: Account, network: Network) -> None:
+    create_cluster(account, network, kubernetesNetworkConfig={"serviceIpv4Cidr": "192.168.8.0/24"})
+    found = account.client("eks").describe_cluster(name="demo")["cluster"]
+    assert found["kubernetesNetworkConfig"]["serviceIpv4Cidr"] == "192.168.8.0/24"
+
+
 @pytest.mark.parametrize(
     ("more", "code"),
     [
@@ -147,6 +163,14 @@ def test_a_cluster_in_the_making_takes_its_time(account: Account, network: Netwo
         ),
         (
             {"kubernetesNetworkConfig": {"serviceIpv4Cidr": "10.20.0.0/16"}},
+            "InvalidParameterException",
+        ),
+        (
+            {"kubernetesNetworkConfig": {"serviceIpv4Cidr": "100.64.0.0/16"}},
+            "InvalidParameterException",
+        ),
+        (
+            {"kubernetesNetworkConfig": {"serviceIpv4Cidr": "192.168.0.0/25"}},
             "InvalidParameterException",
         ),
         ({"accessConfig": {"authenticationMode": "CONFIG_MAP"}}, "NotImplemented"),

@@ -42,6 +42,11 @@ def test_services_never_share_addresses_with_the_vpc(cidr: str) -> None:
     assert not ipaddress.ip_network(services).overlaps(ipaddress.ip_network(cidr))
 
 
+def test_services_have_the_range_of_the_stack_file() -> None:
+    wanted = at("cluster.service_cidr", "192.168.0.0/20")
+    assert own_network(environment_plan(wanted)).service_cidr == "192.168.0.0/20"
+
+
 def test_the_training_zone_comes_first_and_two_others_keep_the_controllers_up() -> None:
     zones = environment_plan(at("zone", "ap-northeast-2c")).network.zones
     assert [z.name for z in zones] == ["ap-northeast-2c", "ap-northeast-2a", "ap-northeast-2b"]

@@ -61,7 +61,8 @@ class ApiServer(BaseHTTPRequestHandler):
         page = int(query.get("continue", ["0"])[0])
         items = OBJECTS.get(url.path, [])
         more = str(page + 1) if page + 1 < len(items) else ""
-        body = {"items": [{"metadata": one} for one in items[page : page + 1]]}
+        # Go writes an empty list as null, as the world of a brought cluster has shown.
+        body = {"items": [{"metadata": one} for one in items[page : page + 1]] or None}
         data = json.dumps(body | {"metadata": {"continue": more}}).encode()
         self.send_response(self.status)
         self.send_header("Content-Length", str(len(data)))

@@ -422,6 +422,43 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         "cluster.logs",
         "must not be set with name",
     ),
+    "a range of services of a brought cluster": (
+        [*IN_CLUSTER, at("cluster.service_cidr", "192.168.0.0/16")],
+        "cluster.service_cidr",
+        "Fix: delete it; the owner of the cluster decides it",
+    ),
+    "a range of services with bits behind its prefix": (
+        [at("cluster.service_cidr", "192.168.1.0/16")],
+        "cluster.service_cidr",
+        "must be an IPv4 range, without bits behind its prefix; got 192.168.1.0/16. Fix: write"
+        " 192.168.0.0/16",
+    ),
+    "a range of services that is none": (
+        [at("cluster.service_cidr", "services")],
+        "cluster.service_cidr",
+        "must be an IPv4 range, without bits behind its prefix; got services. Fix: write 172.20.0.0/16",
+    ),
+    "services with public addresses": (
+        [at("cluster.service_cidr", "100.64.0.0/16")],
+        "cluster.service_cidr",
+        "must lie in 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16; got 100.64.0.0/16. Fix: write"
+        " 172.20.0.0/16",
+    ),
+    "too small a range of services": (
+        [at("cluster.service_cidr", "192.168.1.64/26")],
+        "cluster.service_cidr",
+        "must be /12 to /24; got 192.168.1.64/26. Fix: write 192.168.1.0/24",
+    ),
+    "too large a range of services": (
+        [at("cluster.service_cidr", "10.0.0.0/8")],
+        "cluster.service_cidr",
+        "must be /12 to /24; got 10.0.0.0/8. Fix: write 172.20.0.0/16",
+    ),
+    "services at addresses of the VPC": (
+        [at("cluster.service_cidr", "10.0.128.0/20")],
+        "cluster.service_cidr",
+        "must not overlap with environment.network.cidr, 10.0.0.0/16; got 10.0.128.0/20. Fix: delete",
+    ),
     "deletion protection of a brought cluster": (
         [*IN_CLUSTER, at("cluster.deletion_protection", True)],
         "cluster.deletion_protection",
