@@ -51,7 +51,7 @@ class ReleaseObjects:
     """What a Helm release makes."""
 
     namespace: str
-    """Of the release."""
+    """Namespace of the release, in which its objects are unless their names say otherwise."""
     objects: tuple[ObjectName, ...]
 
 

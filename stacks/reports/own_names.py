@@ -34,7 +34,7 @@ class Part:
     instead: str
     """What the stack file can say so that the stack does without it; empty where it cannot."""
     releases: tuple[str, ...] = ()
-    """Of Helm, which makes what catalog/chart_objects.json lists."""
+    """Helm releases, which make what catalog/chart_objects.json lists."""
     objects: tuple[ObjectName, ...] = ()
     """What the stack makes without Helm."""
 
@@ -49,8 +49,8 @@ class Part:
 
 
 def parts(plan: EnvironmentPlan) -> Iterator[Part]:
-    """Everything with a name that another one can have taken. Left out are
-    ClusterRoles, policies and DaemonSets whose names begin with trainyard-."""
+    """Everything with a name that another one can have taken. ClusterRoles, policies and DaemonSets
+    whose names begin with trainyard- are left out."""
     yield from _controllers(plan)
     yield from _namespaces(plan)
     for name in plan.priorities:
