@@ -51,7 +51,7 @@ class ReleaseObjects:
     """What a Helm release makes."""
 
     namespace: str
-    """Where the release is."""
+    """Namespace of the release, in which its objects are, unless an object names another one."""
     objects: tuple[ObjectName, ...]
 
 

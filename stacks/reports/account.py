@@ -1,6 +1,6 @@
 """The questions that `make check LIVE=1` asks an AWS account. They read and never write; AWS's policy
-ReadOnlyAccess answers all of them. Those about stores: store_questions.py; those about what is in a
-cluster: cluster_questions.py. What the answers mean: preflight.py."""
+ReadOnlyAccess answers all of them, but those to the API server of a cluster (cluster_questions.py).
+Those about stores: store_questions.py. What the answers mean: preflight.py."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def _error(fault: Fault) -> InputError:
 
 
 def _lets_in(found: ClusterFound | None) -> bool:
-    """Whether it is worth asking the API server: what is wrong otherwise, `faults` says."""
+    """Whether the API server can admit the caller. Where not, the errors about the cluster say why."""
     return found is not None and found.status in ("ACTIVE", "UPDATING") and found.caller_enters
 
 

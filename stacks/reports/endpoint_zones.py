@@ -73,7 +73,7 @@ def _other_zone(network: AnyNetworkPlan, fit: list[str]) -> str:
 
 
 def _without_endpoints(network: AnyNetworkPlan) -> str:
-    """The other way out, where something else leads to AWS APIs: the internet, or endpoints of a brought
+    """What else a fix offers where something else leads to AWS APIs: the internet, or endpoints of a brought
     VPC."""
     only_way = isinstance(network, OwnNetworkPlan) and not network.ways_out
     return "" if only_way else ", or delete endpoints: private"

@@ -25,16 +25,9 @@ def service_range_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
     vpc = wanted.network.cidr if isinstance(wanted.network, NetworkConfig) else ""
     taken = [vpc] if is_range(vpc) else []
     usual = service_cidr(taken) or SERVICE_CIDRS[0]
-    if not is_range(cidr):
-        yield _error("be an IPv4 range, without bits behind its prefix", cidr, _near(cidr) or usual)
-    elif not within(cidr, RFC_1918):
-        yield _error(f"lie in {', '.join(map(str, RFC_1918))}", cidr, usual)
-    elif not LARGEST <= (bits := ipaddress.IPv4Network(cidr).prefixlen) <= SMALLEST:
-        size = min(max(bits, LARGEST), SMALLEST)
-        address = cidr.partition("/")[0]
-        near = str(ipaddress.IPv4Network((address, size), strict=False))
-        sound = within(near, RFC_1918) and service_cidr(taken, near)
-        yield _error(f"be /{LARGEST} to /{SMALLEST}", cidr, near if sound else usual)
+    if must := _form(cidr):
+        near = _nearest(cidr, taken) or usual
+        yield InputError(path=PATH, must=must, got=cidr, fix=f"write {near}", write=near)
     elif service_cidr(taken, cidr) is None:
         yield InputError(
             path=PATH,
@@ -45,12 +38,22 @@ def service_range_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
         )
 
 
-def _near(cidr: str) -> str | None:
-    """The range that the text means, where EKS would take that."""
+def _form(cidr: str) -> str:
+    """What the range must be, whatever else there is; empty where it is that."""
+    if not is_range(cidr):
+        return "be an IPv4 range, without bits behind its prefix"
+    if not within(cidr, RFC_1918):
+        return f"lie in {', '.join(map(str, RFC_1918))}"
+    sized = LARGEST <= ipaddress.IPv4Network(cidr).prefixlen <= SMALLEST
+    return "" if sized else f"be /{LARGEST} to /{SMALLEST}"
+
+
+def _nearest(cidr: str, taken: list[str]) -> str | None:
+    """The range nearest to the text that EKS takes; None without one."""
     near = without_host_bits(cidr)
-    sound = near and within(near, RFC_1918)
-    return near if sound and LARGEST <= ipaddress.IPv4Network(near).prefixlen <= SMALLEST else None
-
-
-def _error(must: str, cidr: str, near: str) -> InputError:
-    return InputError(path=PATH, must=must, got=cidr, fix=f"write {near}", write=near)
+    if near is None:
+        return None
+    address, _, bits = near.partition("/")
+    size = min(max(int(bits), LARGEST), SMALLEST)
+    sized = str(ipaddress.IPv4Network((address, size), strict=False))
+    return None if _form(sized) else service_cidr(taken, sized)
