@@ -124,9 +124,10 @@ def refuses(
     when: Callable[[Call], Any],
     *,
     status: int | None = None,
+    first: bool = False,
 ) -> None:
     """Refuse the operations when that is true. In the message, {Field} is the request's and {hit}
-    what `when` said."""
+    what `when` said. `first`: before whatever else would refuse them."""
 
     def check(call: Call) -> None:
         if hit := when(call):
@@ -137,4 +138,5 @@ def refuses(
             )
 
     for action in actions.split():
-        CHECKS[service, action].append(check)
+        checks = CHECKS[service, action]
+        checks.insert(0 if first else len(checks), check)

@@ -82,6 +82,7 @@ refuses(
     "This operation does not support shared VPCs.",
     _of_another,
     status=403,
+    first=True,
 )
 for _action in OF_THE_OWNER.split():
     refuses(
@@ -92,6 +93,7 @@ for _action in OF_THE_OWNER.split():
         " provided object is not owned by you",
         _of_another,
         status=403,
+        first=True,
     )
 
 
