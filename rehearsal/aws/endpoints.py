@@ -53,6 +53,11 @@ def _interface(call: Call) -> bool:
     return call["VpcEndpointType"] == INTERFACE
 
 
+def _api(service: str) -> str:
+    """What AWS calls the API of an endpoint service, behind com.amazonaws and the region."""
+    return service.split(".", 3)[3]
+
+
 def of_vpc(ec2: Any, vpc: str, service: str) -> list[Any]:
     """The interface endpoints of a VPC whose service ends like this and that give it its public name."""
     return [
@@ -67,7 +72,7 @@ def of_vpc(ec2: Any, vpc: str, service: str) -> list[Any]:
 
 def _conflict(call: Call) -> str:
     """The name that another endpoint has in the VPC."""
-    api = call["ServiceName"].split(".", 3)[3]
+    api = _api(call["ServiceName"])
     taken = call["PrivateDnsEnabled"] and of_vpc(call.ec2, call["VpcId"], f"{call.region}.{api}")
     return f"{'.'.join(reversed(api.split('.')))}.{call.region}.amazonaws.com" if taken else ""
 
@@ -92,7 +97,7 @@ def _outside(call: Call) -> str:
     """The service and the subnet that is in a zone without it."""
     known = call.ec2.vpc_end_points.get(call["VpcEndpointId"])
     name = known.service_name if known else call["ServiceName"]
-    lacking = LACKING.get(name.split(".", 3)[3], frozenset())
+    lacking = LACKING.get(_api(name), frozenset())
     for id_ in call["SubnetIds"] or call["AddSubnetIds"] or ():
         if call.ec2.get_subnet(id_).availability_zone_id in lacking:
             return f"{name} does not support the availability zone of the subnet: {id_}"

@@ -11,6 +11,7 @@ from plans.policies import ADMIN_POLICY
 from plans.vpc_faults import Fault
 from stacks.planned import EnvironmentPlan
 from stacks.reports.account import Account
+from stacks.reports.caller import once
 from stacks.reports.reach import answers
 from stacks.reports.taken_names import taken_findings
 from stacks.settings.problems import InputError, InputWarning
@@ -27,10 +28,7 @@ def brought_cluster_checks(
         return {}
     cluster = plan.cluster
     me, name, every = plan.identity, cluster.name, [*cluster.add_ons, *cluster.made_add_ons]
-
-    def found() -> ClusterFound | None:
-        return account.cluster(name, every, caller)
-
+    found = once(lambda: account.cluster(name, every, caller))
     checks: dict[str, Check] = {
         f"cluster {name}": lambda: cluster_findings(cluster, found()),
         f"admins of {name}": lambda: admin_findings(account, cluster, found()),

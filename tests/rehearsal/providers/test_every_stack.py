@@ -19,10 +19,10 @@ from plans.policies import document
 from rehearsal import engine, paths
 from rehearsal.aws.identity import ACCOUNT
 from rehearsal.commands.down import _is_of
-from rehearsal.kubelet.kubelet import CREDENTIALS
 from stacks.reports.policy import policies
 from stacks.reports.stack_file import planned_file
 from tests.graph.test_recorded_stacks import EVERYTHING, MORE
+from tests.rehearsal.aws.test_permissions import Somebody
 from tests.rehearsal.aws_world import policy, role
 from tests.support.alone import LEFT, Alone, alone
 from tests.support.everything import everything
@@ -86,20 +86,16 @@ class Caller:
             each["roleArn"].rpartition("/")[2] for each in settings.get("aws:assumeRoles", ())
         ]
         self._roles = ["caller", *assumed]
+        self.keys = Somebody(place.account, "caller").keys
+        """As environment variables."""
         trust = document({"Principal": {"AWS": "*"}, "Action": "sts:AssumeRole"})
-        role(place.account, "caller", "ec2.amazonaws.com")
-        for name in self._roles:
+        for name in assumed:
             self._iam.update_assume_role_policy(RoleName=name, PolicyDocument=json.dumps(trust))
         for name, following in pairwise(self._roles):
             assume = document({"Action": ["sts:AssumeRole"], "Resource": arn_of(following)})
             self._iam.put_role_policy(
                 RoleName=name, PolicyName="assume", PolicyDocument=json.dumps(assume)
             )
-        keys = place.account.client("sts").assume_role(
-            RoleArn=arn_of("caller"), RoleSessionName="up"
-        )["Credentials"]
-        self.keys = {name: keys[key] for name, key in CREDENTIALS.items()}
-        """As environment variables."""
 
     def may(self, *, preview: bool) -> None:
         """Do what `make policy` prints for the stack file as it is, and nothing else, by policies that
