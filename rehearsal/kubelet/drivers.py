@@ -23,15 +23,10 @@ from rehearsal.kubelet.process import Mount
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 """The id of a file system or the name of a bucket, which becomes a folder's name."""
-EFS_NODE = "aws-efs-csi-driver"
-"""Image of the driver's pod on each node."""
+EFS_NODE, S3_NODE = "aws-efs-csi-driver", "aws-mountpoint-s3-csi-driver"
+"""Images of the drivers' pods on each node."""
 NO_CREDENTIALS = "No signing credentials available"
 """What Mountpoint says where the pod has no identity."""
-S3_NODE: Object = {
-    "metadata": {"namespace": "kube-system"},
-    "spec": {"serviceAccountName": "s3-csi-driver-sa"},
-}
-"""The pod of the S3 driver on a node, as far as AWS asks for it."""
 
 
 def _whole(name: str) -> Path:
@@ -160,14 +155,14 @@ def s3(kubelet: Host, pod: Object, spec: Object) -> Mount:
     options = [option.partition(" ") for option in spec.get("mountOptions", ())]
     prefix = next((value.strip() for key, _, value in options if key == "prefix"), "")
     own = said.get("authenticationSource") == "pod"
-    _listed(kubelet, pod if own else S3_NODE, bucket, prefix)
+    _listed(kubelet, pod if own else kubelet.daemon(S3_NODE), bucket, prefix)
     place = _whole(bucket) / prefix
     place.mkdir(parents=True, exist_ok=True)
     return Mount(source=str(place))
 
 
-def _listed(kubelet: Host, pod: Object, bucket: str, prefix: str) -> None:
-    keys = kubelet.pod_identity(pod)
+def _listed(kubelet: Host, pod: Object | None, bucket: str, prefix: str) -> None:
+    keys = {} if pod is None else kubelet.pod_identity(pod)
     if not keys:
         raise NotReady(f"mount-s3: Failed to create mount process: {NO_CREDENTIALS}")
     try:
@@ -182,6 +177,6 @@ def _listed(kubelet: Host, pod: Object, bucket: str, prefix: str) -> None:
 DRIVERS: dict[str, tuple[str, Callable[[Host, Object, Object], Mount]]] = {
     "fsx.csi.aws.com": ("aws-fsx-csi-driver", lustre),
     "efs.csi.aws.com": (EFS_NODE, efs),
-    "s3.csi.aws.com": ("aws-mountpoint-s3-csi-driver", s3),
+    "s3.csi.aws.com": (S3_NODE, s3),
 }
 """CSI driver → the image of its node part, and what it mounts for a pod, by the spec of the volume."""

@@ -91,11 +91,18 @@ class World:
         return self.logs(name)
 
 
+def account(name: str, namespace: str) -> dict[str, Any]:
+    """A service account."""
+    meta = {"name": name, "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta}
+
+
 def daemon(name: str, image: str) -> dict[str, Any]:
     """A DaemonSet on every node."""
     spec = {
         "tolerations": [{"operator": "Exists"}],
         "hostNetwork": name == "aws-node",
+        "serviceAccountName": name,
         "containers": [{"name": "main", "image": image}],
     }
     return {
@@ -231,7 +238,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     for name in ("i-1", "i-2"):
         client.ask("launch", name, 2)
     client.ask("lustre", {"fs-1": lustre("fs-1"), "fs-2": lustre("fs-2", "CREATING")})
-    made.apply(*(daemon(name, image) for name, image in DAEMONS.items()), *dns())
+    accounts = (account(name, "kube-system") for name in DAEMONS)
+    made.apply(*accounts, *(daemon(name, image) for name, image in DAEMONS.items()), *dns())
     until(lambda: made.kubectl("get", "nodes").count(" Ready ") == 2)
     until(lambda: made.kubectl("get", "nodes", "-o", "yaml").count('nvidia.com/gpu: "8"') == 4)
     yield made
@@ -272,7 +280,7 @@ def test_a_pod_sees_exactly_the_gpus_it_asks_for(world: World) -> None:
 
 def test_a_job_reads_a_file_of_a_bucket_and_writes_one_only_where_it_may(world: World) -> None:
     keys = dict.fromkeys(("AccessKeyId", "SecretAccessKey", "SessionToken"), "s3-driver")
-    world.ask("identities", {"s3-csi-driver-sa": keys})
+    world.ask("identities", {"s3-csi-node": keys})
     world.apply(*bucket_claim("filled", "our-corpus"))
     world.apply(*bucket_claim("read", "our-corpus", "allow-other", "read-only"))
     fill, use = (
@@ -471,7 +479,7 @@ def test_only_a_service_account_with_an_association_gets_credentials(world: Worl
         "identities",
         {"trained": {"AccessKeyId": "ASIA1", "SecretAccessKey": "s", "SessionToken": "t"}},
     )
-    world.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "trained"}})
+    world.apply(account("trained", "default"))
     show = 'echo "key=$AWS_ACCESS_KEY_ID" "$AWS_REGION" "$AWS_ENDPOINT_URL"'
     assert world.run("with", show, spec={"serviceAccountName": "trained"}).startswith(
         "key=ASIA1 ap-northeast-2 http://10."
