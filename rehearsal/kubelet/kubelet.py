@@ -228,10 +228,12 @@ class Kubelet:
     def fall_silent(self, seconds: float) -> None:
         """Its connection to the API server is dead for so long, as when that server has died: nothing comes
         through in either direction, and the processes of its pods go on."""
-        alive, self.api, self._dead = self.api, Api("https://127.0.0.1:1"), True
+        silent = Api("https://127.0.0.1:1")
+        alive, self.api, self._dead = self.api, silent, True
 
         def speak() -> None:
-            self.api, self._dead = alive, False
+            if self.api is silent:  # it may have died since
+                self.api, self._dead = alive, False
 
         again = threading.Timer(seconds, speak)
         again.daemon = True
