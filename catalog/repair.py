@@ -1,7 +1,8 @@
 """Numbers and names by which sick nodes are found and replaced.
 
 Sources: aws/eks-node-monitoring-agent 1.7.0 (pkg/manager, dcgm_policies.go), kubernetes-sigs/karpenter
-1.14 (pkg/controllers/node/health), Kubernetes 1.34 (kubelet's node lease), read in 2026-08.
+1.14 (pkg/controllers/node/health), Kubernetes 1.34 (kubelet's node lease), read in 2026-08; EC2 user guide
+(monitoring-system-instance-status-check), read in 2026-11.
 """
 
 from __future__ import annotations
@@ -41,8 +42,22 @@ LOOK_SECONDS = 3
 BLIND_SECONDS = 15
 """After a longer gap in its own sight the program has seen no lease: an API server that was away makes
 no node dead."""
-SILENT_SECONDS = 30
-"""Three renewals of a lease, which kubelet does every 10 s. The node controller waits 50 s."""
+ASK_SECONDS = 30
+"""Silence after which EC2 is asked about a node's instance: three renewals of a lease, which kubelet does
+every 10 s. A node whose instance EC2 calls stopped, terminated or impaired is replaced at once."""
+SILENT_SECONDS = 60
+"""Silence before which no node counts as dead for silence alone. A client of Kubernetes notices that its
+connection to an API server is dead after 30 s without a frame and 15 s without an answer to its ping
+(apimachinery, pkg/util/net/http.go). The next renewal comes within 10 s, and the program's next look within
+3 s. The node controller waits 50 s for the same reason, which is tight (kubernetes/kubernetes#127352)."""
+TOGETHER_SECONDS = 30
+"""Nodes that fell silent within so many seconds have one cause, such as an API server that died. Each
+kubelet renews its lease every 10 s, so the last renewals of all are closer together than that."""
+PATIENCE_SECONDS = 300
+"""Silence for which a node is waited for whose instance runs, or that fell silent with others: its ranks
+go on meanwhile. Kubernetes itself waits as long before it ends pods of an unreachable node (the default of
+tolerationSeconds). EC2 checks an instance each minute and calls it impaired two or three minutes after it
+died, so a dead node does not wait that long."""
 GRACE_SECONDS = 5
 """For the pods of a node that still answers: its GPUs write no checkpoint any more."""
 SHARE = 0.2

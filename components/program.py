@@ -5,16 +5,19 @@ Which programs there are, and how they differ: plans/program.py.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 import pulumi
 import pulumi_kubernetes as k8s
 
 from components.one_pod import one_pod
+from components.role import Lends, pod_role
 from components.unprivileged import files_of, server, system_pod
 from plans.metrics import APP as LABEL
 from plans.parts import digest
 from plans.program import PORT, ProgramPlan
+from plans.team_identity import pod_trust
 
 RBAC = "rbac.authorization.k8s.io"
 SETTINGS = "settings.json"
@@ -34,9 +37,10 @@ class Program(pulumi.ComponentResource):
         plan: ProgramPlan,
         *,
         nodes: Sequence[pulumi.Resource],
+        lends: Lends | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`nodes`: that it runs on."""
+        """`nodes`: that it runs on. `lends`: of a program that has a role."""
         super().__init__(type_, name, None, opts)
         self._plan, self._child = plan, pulumi.ResourceOptions(parent=self)
         self._namespace = k8s.core.v1.Namespace(
@@ -57,6 +61,7 @@ class Program(pulumi.ComponentResource):
         rights = [
             *([self._may(name, subjects)] if plan.may else []),
             *([self._may_remember(name, subjects)] if plan.may_remember else []),
+            *(self._enters(name, lends, account.metadata.name) if lends else []),
         ]
         files = {**plan.files, SETTINGS: plan.settings}
         file = k8s.core.v1.ConfigMap(
@@ -118,6 +123,28 @@ class Program(pulumi.ComponentResource):
             subjects=subjects,
             opts=self._child,
         )
+
+    def _enters(
+        self, name: str, lends: Lends, account: pulumi.Output[str]
+    ) -> list[pulumi.Resource]:
+        """What gives its pod its role."""
+        if not (role := self._plan.role):
+            return []
+        trusts = pulumi.Output.all(lends.trusts, self._namespace).apply(
+            lambda found: pod_trust(found[0], found[1], self._plan.app)
+        )
+        _, ready = pod_role(
+            self,
+            name,
+            lends.identity,
+            role.name,
+            trusts,
+            cluster_name=lends.cluster_name,
+            namespace=self._namespace,
+            service_account=account,
+            inline={role.may: json.dumps(role.policy, sort_keys=True)},
+        )
+        return ready
 
 
 def _pod(

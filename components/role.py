@@ -8,8 +8,19 @@ from collections.abc import Iterable, Mapping, Sequence
 import pulumi
 import pulumi_aws as aws
 
+from frozen import dataclass
 from plans.parts import Identity
 from plans.policies import Document, as_text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lends:
+    """What gives pods of a cluster the roles of its environment."""
+
+    identity: Identity
+    cluster_name: pulumi.Input[str]
+    trusts: pulumi.Output[Document]
+    """Trust policy for roles that pods of this cluster get through EKS Pod Identity."""
 
 
 def role(

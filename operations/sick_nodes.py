@@ -12,6 +12,8 @@ from plans.repair import NOTE
 
 HELD = "not replaced"
 """Part of the note of a node that is left as it is: workloads/repair."""
+WAITED = "waited for"
+"""Part of the note of a silent node that may speak again."""
 NOTICES = {
     "InstanceUnhealthy": "AWS retires its instance or maintains it, on a day that EC2 names",
     "SpotInterrupted": "EC2 takes the spot instance back within two minutes",
@@ -29,17 +31,21 @@ def sick(snapshot: Snapshot) -> Iterator[Finding]:
             continue
         note = meta.get("annotations", {}).get(NOTE)
         if note:
-            yield Finding(
-                what=f"node {name} is sick",
-                why=note,
-                do=_by_hand(snapshot, name) if HELD in note else NOTHING,
-            )
+            yield _noted(snapshot, name, note)
         elif broken := _broken(node):
             yield Finding(
                 what=f"node {name} is sick",
                 why=broken,
                 do=f"{_by_hand(snapshot, name)}; environment.repair: {{}} does it by itself",
             )
+
+
+def _noted(snapshot: Snapshot, node: str, note: str) -> Finding:
+    if WAITED in note:
+        do = f"{YET}: {_by_hand(snapshot, node)}"
+        return Finding(what=f"node {node} is silent", why=note, do=do)
+    do = _by_hand(snapshot, node) if HELD in note else NOTHING
+    return Finding(what=f"node {node} is sick", why=note, do=do)
 
 
 def warned(snapshot: Snapshot) -> Iterator[Finding]:
@@ -89,6 +95,7 @@ def leaving(snapshot: Snapshot) -> Iterator[Finding]:
             )
 
 
+YET = "wait: its runs go on, and the node is replaced when EC2 calls it dead. To replace it now"
 NOTHING = "wait: Karpenter replaces the node, and its gangs start anew from their checkpoints"
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 
-from catalog.repair import LEFT_ALONE
+from catalog.repair import LEFT_ALONE, PATIENCE_SECONDS
 from catalog.xids import REPLACE, XID_CLASSES, XidClass
 from plans.alert import Alert
 from plans.budget import plain
@@ -246,6 +246,21 @@ def _nodes() -> Iterator[Alert]:
         fix=(
             "kubectl get events --namespace default shows what the nodes had; kubectl delete nodeclaim"
             " replaces one, and repair.nodes_an_hour allows more"
+        ),
+    )
+    yield Alert(
+        name="NodeSilent",
+        severity="warning",
+        expression=query("sick nodes", 'state="waiting"'),
+        minutes=0,
+        says=(
+            "the kubelet of node {{ $labels.sick_node }} of pool {{ $labels.sick_pool }} says nothing, and"
+            f" is waited for, {PATIENCE_SECONDS // 60} minutes at most: its instance runs, or other nodes"
+            " fell silent with it"
+        ),
+        fix=(
+            "nothing: its runs go on, and a node that EC2 calls dead is replaced at once; where many are"
+            " silent, the AWS Health Dashboard may say why"
         ),
     )
     yield Alert(

@@ -8,9 +8,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from frozen import dataclass
+from plans.policies import Document
 
 PORT = 8080
 """Where each answers kubelet at /healthz, and Prometheus at /metrics."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RolePlan:
+    """The IAM role that a program's pod gets through EKS Pod Identity."""
+
+    name: str
+    may: str
+    """What its policy is called by."""
+    policy: Document
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,3 +44,5 @@ class ProgramPlan:
     """What the role with these rights is called by."""
     may_remember: Sequence[str] = ()
     """Verbs on ConfigMaps of its namespace."""
+    role: RolePlan | None = None
+    """None: it asks nothing of AWS."""

@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 
 from catalog.repair import (
+    ASK_SECONDS,
     AT_END,
     BLIND_SECONDS,
     CONDITIONS,
@@ -16,13 +17,16 @@ from catalog.repair import (
     GRACE_SECONDS,
     LOOK_SECONDS,
     NOTICES,
+    PATIENCE_SECONDS,
     SHARE,
     SILENT_SECONDS,
+    TOGETHER_SECONDS,
 )
 from frozen import dataclass
 from plans.parts import SHELL, Spec
 from plans.pod_template import NODES_FOR, POOL
-from plans.program import ProgramPlan
+from plans.policies import Document, document
+from plans.program import ProgramPlan, RolePlan
 
 APP = "trainyard-repair"
 """Name of its namespace, its Deployment, its service account, and the label of its pod."""
@@ -56,6 +60,8 @@ class RepairPlan:
     """The program that replaces sick nodes."""
 
     image: str
+    role_name: str
+    region: str
     files: Mapping[str, str]
     """Name → text of its program."""
     nodes_an_hour: int | None
@@ -74,6 +80,20 @@ def program(plan: RepairPlan) -> ProgramPlan:
         settings=settings(plan),
         may=(*MAY, MAY_READ_LOGS) if plan.hung_minutes else MAY,
         may_remember=MAY_REMEMBER,
+        role=RolePlan(name=plan.role_name, may="ask", policy=asking(plan.region)),
+    )
+
+
+def asking(region: str) -> Document:
+    """The policy of its role: read what EC2 says of instances, and change nothing. EC2 can limit that to
+    a region, and not to instances (Service Authorization Reference)."""
+    return document(
+        {
+            "Sid": "ReadInstanceStatus",
+            "Action": "ec2:DescribeInstanceStatus",
+            "Resource": "*",
+            "Condition": {"StringEquals": {"aws:RequestedRegion": region}},
+        }
     )
 
 
@@ -93,7 +113,13 @@ def settings(plan: RepairPlan) -> str:
             "notices": NOTICES,
             "look_seconds": LOOK_SECONDS,
             "blind_seconds": BLIND_SECONDS,
-            "silent_seconds": SILENT_SECONDS,
+            "silence": {
+                "ask": ASK_SECONDS,
+                "silent": SILENT_SECONDS,
+                "patience": PATIENCE_SECONDS,
+                "together": TOGETHER_SECONDS,
+            },
+            "region": plan.region,
             "grace_seconds": GRACE_SECONDS,
             "share": SHARE,
             "nodes_an_hour": plan.nodes_an_hour,

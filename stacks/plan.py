@@ -288,7 +288,7 @@ def _environment(
         job_pods=job_pods_plan(me, wanted),
         directory_roots=directory_roots_plan(wanted),
         metrics=metrics_plan(me, wanted, plugins.efa_instance_types),
-        repair=repair_plan(wanted),
+        repair=repair_plan(me, wanted),
         history=history_plan(wanted),
         logs=pod_logs_plan(me, wanted),
         budget=budget_plan(me, wanted),

@@ -17,6 +17,7 @@ from components.metrics import Metrics
 from components.pod_logs import PodLogs
 from components.program import Program
 from components.push_gateway import PushGateway
+from components.role import Lends
 from plans import gangs, grafana, history, repair
 from plans.metrics import VIEW, MetricsPlan
 from plans.parts import Identity
@@ -45,7 +46,8 @@ def watch(
         Budget("budget", plan.budget, identity=me, opts=on_aws)
     if plan.repair:
         sick = repair.program(plan.repair)
-        Program("trainyard:nodes:Repair", "repair", sick, nodes=nodes, opts=in_cluster)
+        lends = Lends(identity=me, cluster_name=cluster_name, trusts=trusts)
+        Program("trainyard:nodes:Repair", "repair", sick, nodes=nodes, lends=lends, opts=in_cluster)
     if plan.gangs:
         half = gangs.program(plan.gangs)
         Program("trainyard:queues:Gangs", "gangs", half, nodes=nodes, opts=in_cluster)

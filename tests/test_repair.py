@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import time
 from types import ModuleType
 from typing import Any
@@ -11,142 +10,12 @@ from typing import Any
 import pytest
 
 from plans.parts import SHELL
-from plans.repair import NOTE, TAINT, RepairPlan, settings
+from plans.repair import NOTE, TAINT
 from tests.support.metrics import RECORDED
 from tests.support.programs import program_fixture
+from tests.support.repair_server import TRAINS, Object, Server, leaving, now, repair
 
-Object = dict[str, Any]
-POOL = "trainyard.io/pool"
-LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
-CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
 program = program_fixture("repair")
-
-
-class Server:
-    """Nodes n0, n1, … of one pool, each with a claim, a lease, and pods of `gang` jobs."""
-
-    def __init__(self, program: ModuleType, nodes: int = 4) -> None:
-        self.program = program
-        self.nodes = {f"n{i}": _node(f"n{i}") for i in range(nodes)}
-        self.claims = {f"c{i}": _claim(f"c{i}", f"n{i}") for i in range(nodes)}
-        self.leases = dict.fromkeys(self.nodes, 0)
-        self.pods: dict[str, Object] = {}
-        self.history: Object | None = None
-        self.writes: list[tuple[str, str]] = []
-        self.graces: dict[str, int] = {}
-        self.events: list[str] = []
-        self.warnings: list[Object] = []
-        self.logs: dict[str, str] = {}
-        self.asked: list[str] = []
-        self.deaf = False
-        self.away = False
-
-    def run(self, name: str, node: str, **labels: str) -> None:
-        self.pods[name] = {
-            "metadata": {"name": name, "namespace": "t", "uid": name, "labels": labels},
-            "spec": {"nodeName": node, "containers": [{"name": "node"}]},
-            "status": {"phase": "Running"},
-        }
-
-    def started(self, ago: float, *, runs: bool = True) -> None:
-        """Containers of all pods, so many seconds ago."""
-        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - ago))
-        state = {"running": {"startedAt": at}} if runs else {"waiting": {}}
-        for pod in self.pods.values():
-            pod["status"]["containerStatuses"] = [{"state": state}]
-
-    def text(self, path: str, otherwise: str) -> str:
-        """The log of a pod, as far as the path asks for it."""
-        self.asked.append(path)
-        return (
-            otherwise
-            if self.deaf
-            else self.logs.get(path.partition("/log?")[0].rpartition("/")[2], "")
-        )
-
-    def sicken(self, node: str, reason: str, kind: str = "AcceleratedHardwareReady") -> None:
-        condition = {"type": kind, "status": "False", "reason": reason, "message": "it broke"}
-        self.nodes[node]["status"]["conditions"] = [condition]
-
-    def warn(self, node: str, message: str, at: str, reason: str = "StorageReady") -> None:
-        """An event of the agent, which makes no condition False; with `reason` one of Karpenter."""
-        about = {"kind": "Node", "name": node}
-        said = {"reason": reason, "message": message, "lastTimestamp": at}
-        self.warnings.append({"involvedObject": about, **said})
-
-    def beat(self, *silent: str) -> None:
-        self.leases = {n: v + (n not in silent) for n, v in self.leases.items()}
-
-    def items(self, path: str, **query: str) -> list[Object]:
-        if self.away:
-            raise self.program.ApiError(0, "nobody answers")
-        if path == LEASES:
-            return [
-                {"metadata": {"name": n}, "spec": {"renewTime": str(v)}}
-                for n, v in self.leases.items()
-            ]
-        if path == self.program.EVENTS:
-            return self.warnings
-        held = {"/api/v1/nodes": self.nodes, CLAIMS: self.claims, "/api/v1/pods": self.pods}[path]
-        wanted = query.get("fieldSelector", "").removeprefix("spec.nodeName=")
-        found = [one for one in held.values() if not wanted or one["spec"]["nodeName"] == wanted]
-        return copy.deepcopy(found)
-
-    def ask(self, method: str, path: str, body: Any = None, kind: str = "json") -> Object:
-        if self.away:
-            raise self.program.ApiError(0, "nobody answers")
-        name = path.rpartition("/")[2]
-        if "configmaps" in path:
-            return self._memory(method, body)
-        self.writes.append((method, path.removeprefix("/api/v1/")))
-        if path.endswith("/events"):
-            self.events.append(body["message"])
-        elif path.startswith("/api/v1/nodes/"):
-            meta = self.nodes[name]["metadata"]
-            meta["annotations"].update(body.get("metadata", {}).get("annotations", {}))
-            self.nodes[name]["spec"].update(body.get("spec", {}))
-        elif path.startswith(CLAIMS):
-            meta = self.claims[name]["metadata"]
-            if method == "DELETE":
-                meta.setdefault("deletionTimestamp", _now())
-            else:
-                meta["annotations"] = body["metadata"]["annotations"]
-        elif method == "DELETE":
-            self.graces[name] = body.get("gracePeriodSeconds", 30)
-            self.pods[name]["metadata"]["deletionTimestamp"] = _now()
-            if not self.graces[name]:
-                del self.pods[name]
-        return {}
-
-    def _memory(self, method: str, body: Any) -> Object:
-        if self.history is None and method != "POST":
-            raise self.program.ApiError(404, "no history")
-        self.history = self.history if method == "GET" else body
-        assert self.history
-        return self.history
-
-
-def _now() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-
-
-def _node(name: str) -> Object:
-    return {
-        "metadata": {
-            "name": name,
-            "uid": name,
-            "creationTimestamp": "2026-11-23T08:00:00Z",
-            "resourceVersion": "1",
-            "labels": {POOL: "h100"},
-            "annotations": {},
-        },
-        "spec": {"taints": [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]},
-        "status": {"conditions": [{"type": "AcceleratedHardwareReady", "status": "True"}]},
-    }
-
-
-def _claim(name: str, node: str) -> Object:
-    return {"metadata": {"name": name, "uid": name}, "spec": {}, "status": {"nodeName": node}}
 
 
 @pytest.fixture
@@ -159,21 +28,6 @@ def clock(program: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [1000.0]
     monkeypatch.setattr(program.time, "monotonic", lambda: now[0])
     return now
-
-
-def repair(
-    server: Server, nodes_an_hour: int | None = None, hung_minutes: int | None = None
-) -> Any:
-    plan = RepairPlan(
-        image="python", files={}, nodes_an_hour=nodes_an_hour, hung_minutes=hung_minutes
-    )
-    said = json.loads(settings(plan))
-    lists = {key: tuple(said[key]) for key in ("conditions", "at_end", "events")}
-    return server.program.Repair(server, server.program.Settings(**{**said, **lists}))
-
-
-def leaving(server: Server) -> list[str]:
-    return [n for n, c in server.claims.items() if "deletionTimestamp" in c["metadata"]]
 
 
 def test_healthy_nodes_are_left_alone(server: Server) -> None:
@@ -242,11 +96,11 @@ def test_a_spot_notice_ends_gangs_with_their_own_grace_once_karpenter_deletes_th
 ) -> None:
     for rank in range(2):
         server.run(f"p{rank}", f"n{rank}", **{"training.kubeflow.org/job-name": "j"})
-    server.warn("n1", "Spot interruption warning was triggered", _now(), "SpotInterrupted")
+    server.warn("n1", "Spot interruption warning was triggered", now(), "SpotInterrupted")
     program = repair(server)
     program.step()
     assert (server.graces, leaving(server)) == ({}, [])
-    server.claims["c1"]["metadata"]["deletionTimestamp"] = _now()
+    server.claims["c1"]["metadata"]["deletionTimestamp"] = now()
     program.step()
     assert server.graces == {"p0": 30, "p1": 30}
     assert not server.history and "annotations" not in server.claims["c1"]["metadata"]
@@ -258,8 +112,8 @@ def test_after_a_spot_notice_pods_that_the_operator_creates_again_are_left_alone
 ) -> None:
     for rank in range(2):
         server.run(f"p{rank}", f"n{rank}", **{"training.kubeflow.org/job-name": "j"})
-    server.warn("n1", "Spot interruption warning was triggered", _now(), "SpotInterrupted")
-    server.claims["c1"]["metadata"]["deletionTimestamp"] = _now()
+    server.warn("n1", "Spot interruption warning was triggered", now(), "SpotInterrupted")
+    server.claims["c1"]["metadata"]["deletionTimestamp"] = now()
     program = repair(server)
     program.step()
     server.run("p0", "n0", **{"training.kubeflow.org/job-name": "j"})
@@ -369,29 +223,12 @@ def test_a_node_that_works_on_is_replaced_when_its_run_has_ended(server: Server)
     assert leaving(server) == ["c0"]
 
 
-def test_a_silent_node_is_replaced_after_30_seconds_and_its_pods_are_removed_by_force(
-    server: Server, clock: list[float]
-) -> None:
-    server.run("p0", "n0", **{"jobset.sigs.k8s.io/jobset-name": "j"})
-    server.run("p1", "n1", **{"jobset.sigs.k8s.io/jobset-name": "j"})
-    program = repair(server)
-    for _ in range(11):
-        server.beat("n0")
-        program.step()
-        clock[0] += 3
-    assert leaving(server) == [], "30 s"
-    program.step()
-    assert leaving(server) == ["c0"] and server.graces == {"p0": 0}
-    made = [what for _, what in server.writes]
-    assert made.index("nodes/n0") < made.index("namespaces/t/pods/p0")
-
-
 def test_a_pod_that_ends_for_ever_is_removed_by_force(server: Server, clock: list[float]) -> None:
     """The node controller deletes pods of a lost node, and nobody is there to say that they ended."""
-    server.run("p0", "n0", **{"jobset.sigs.k8s.io/jobset-name": "j"})
-    server.pods["p0"]["metadata"]["deletionTimestamp"] = _now()
+    server.run("p0", "n0", **TRAINS)
+    server.pods["p0"]["metadata"]["deletionTimestamp"] = now()
     program = repair(server)
-    for _ in range(12):
+    for _ in range(22):
         server.beat("n0")
         program.step()
         clock[0] += 3

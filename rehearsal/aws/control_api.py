@@ -18,6 +18,7 @@ from rehearsal.aws import (
     budgets,
     capacity,
     eks,
+    instance_status,
     instances,
     notices,
     parameters,
@@ -146,6 +147,13 @@ def _vanish(given: Fields) -> Fields:
     refuse(not instance, "NotFound", f"no instance {given['id']}")
     instances.vanish(instance)
     return {"id": instance.id, "state": instance.state}
+
+
+def _dead(given: Fields) -> None:
+    """The machine of an instance has died, and EC2 does not know it yet."""
+    instance = instances.find(given["id"])
+    refuse(not instance, "NotFound", f"no instance {given['id']}")
+    instance_status.died(instance)
 
 
 def _notice(given: Fields) -> None:
@@ -373,6 +381,7 @@ _ROUTES: dict[tuple[str, str], Callable[[Fields], Any]] = {
     ("GET", "instances/*/reach"): _reach,
     ("POST", "instances/*/vanish"): _vanish,
     ("POST", "instances/*/notice"): _notice,
+    ("POST", "instances/*/dead"): _dead,
     ("GET", "pod-identity"): _pod_credentials,
     ("GET", "file-systems/*/mount"): _efs_mount,
     ("GET", "inventory"): _inventory,

@@ -33,6 +33,7 @@ BREAKS = (
     "efa-down",
     "nvme-gone",
     "kubelet-dead",
+    "kubelet-silent",
     "node-lost",
     "node-slow",
     "rank-killed",
@@ -44,13 +45,18 @@ BREAKS = (
     "mended",
 )
 """What breaks on a machine: kubelet/damage.py."""
+OF_BREAK = {"xid": "xid", "kubelet-silent": "seconds"}
+"""What breaks → the option that it must have, besides."""
 FAULT_FIELDS: dict[str, tuple[Any, str]] = {
     "service": (str, "only calls to this service, such as ec2"),
     "action": (str, "only this call, such as RunInstances"),
     "zone": (str, "only in this zone, such as ap-northeast-2a"),
     "instance_type": (str, "only for this instance type, such as g6e.48xlarge"),
     "count": (int, "how often it happens (once by default); -1: until `clear`"),
-    "seconds": (float, "delay: how long each call takes; api-away: how long it lasts"),
+    "seconds": (
+        float,
+        "delay: how long each call takes; api-away, and break of a kubelet-silent: how long it lasts",
+    ),
     "available": (int, "no-capacity: how many instances AWS can still launch"),
     "id": (str, "reserve: id of the reservation"),
     "starts": (str, "reserve: when it starts, such as 2027-01-04T11:30:00Z"),
@@ -62,9 +68,9 @@ FAULT_FIELDS: dict[str, tuple[Any, str]] = {
     "vpc": (str, "share: id of a VPC of the account"),
     "owner": (str, "share: the account that owns it from now on, and shares it"),
 }
-"""Field of a fault → its type and its help text. Seconds of `api-away` are those of this machine, as
-those of leases and of kubelets are. The last eight are for `reserve`, which creates a capacity
-reservation or a Capacity Block, for `quota`, and for `share`."""
+"""Field of a fault → its type and its help text. Seconds of `api-away` and of
+`kubelet-silent` are those of this machine, as those of leases are. The last eight are for `reserve`, which
+creates a capacity reservation or a Capacity Block, for `quota`, and for `share`."""
 
 
 def fault(options: argparse.Namespace) -> int:
@@ -78,7 +84,11 @@ def fault(options: argparse.Namespace) -> int:
     fits = {
         "vanish": {"instance"} == options_of_fault.keys(),
         "notice": {"instance", "notice"} == options_of_fault.keys(),
-        "break": {"instance", "what", *(["xid"] if options.what == "xid" else [])}
+        "break": {
+            "instance",
+            "what",
+            *([OF_BREAK[what]] if (what := options.what) in OF_BREAK else []),
+        }
         == options_of_fault.keys(),
         "api-away": {"seconds"} == options_of_fault.keys(),
         "clear": not options_of_fault,
@@ -88,8 +98,9 @@ def fault(options: argparse.Namespace) -> int:
     if not fits.get(options.kind, not of_instances & options_of_fault.keys()):
         print(
             "`vanish` must have --instance and no other option; `notice` must have --instance and"
-            " --notice; `break` must have --instance and --what, and for `xid` also --xid;"
-            " `api-away` must have --seconds; `clear` and `fault` alone must have none",
+            " --notice; `break` must have --instance and --what, for `xid` also --xid, and for"
+            " `kubelet-silent` also --seconds; `api-away` must have --seconds; `clear` and `fault`"
+            " alone must have none",
             file=sys.stderr,
         )
         return REFUSED
@@ -113,7 +124,9 @@ def break_machine(options: argparse.Namespace) -> int:
     if not (folder / "address").exists():
         print(f"{options.instance} has no machine that runs", file=sys.stderr)
         return REFUSED
-    said = {"kind": options.what, **({"xid": options.xid} if options.what == "xid" else {})}
+    said = {"kind": options.what}
+    if more := OF_BREAK.get(options.what):
+        said[more] = getattr(options, more)
     with (folder / paths.DAMAGE).open("a") as file:
         file.write(f"{json.dumps(said)}\n")
     return 0

@@ -179,10 +179,15 @@ class Account:
             )
         )
 
-    def private(self, path: str) -> Any:
+    def dead(self, instance: str) -> None:
+        """Tell the account that the machine of an instance has died: EC2 finds out by itself, in its own
+        time."""
+        self.private(f"/instances/{instance}/dead", "POST")
+
+    def private(self, path: str, method: str = "GET") -> Any:
         """One of the account's own endpoints; None for 404."""
         answer = self.pool.request(
-            "GET",
+            method,
             f"{self.url}/_world{path}",
             headers={"Authorization": f"Bearer {self.secret}"},
         )

@@ -72,6 +72,7 @@ class Damage:
             "efa-down": lambda _: self._efa_down(),
             "nvme-gone": lambda _: self._nvme_gone(),
             "kubelet-dead": lambda _: self._kubelet.die(),
+            "kubelet-silent": lambda said: self._kubelet.fall_silent(float(said["seconds"])),
             "node-lost": lambda _: os.kill(os.getpid(), signal.SIGKILL),
             "node-slow": lambda _: self._lasting.update(slow=self._slow),
             "rank-killed": lambda _: self._first(ranks.kill),

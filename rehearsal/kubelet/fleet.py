@@ -35,6 +35,8 @@ class Fleet:
         self._account = Account(url=world.account_url, secret=world.world_secret)
         self._machines: dict[str, subprocess.Popen[bytes]] = {}
         self._dead: set[str] = set()
+        self._told: set[str] = set()
+        """Dead ones of which the account knows."""
         self._looked = 0.0
         self._trouble = ""
 
@@ -71,6 +73,7 @@ class Fleet:
         """Make machines and nodes follow."""
         running = {name for name, state in states.items() if state == "running"}
         self._dead &= running
+        self._told &= self._dead
         for name in [
             n
             for n, process in self._machines.items()
@@ -79,6 +82,9 @@ class Fleet:
             self._end(name, expected=name not in running)
         for name in sorted(running - set(self._machines) - self._dead):
             self._machines[name] = start(name, self._account.region)
+        for name in sorted(self._dead - self._told):
+            self._account.dead(name)
+            self._told.add(name)
         if (
             time.monotonic() - self._looked > CLOUD_CONTROLLER_SECONDS
             and (paths.PLANE / "admin.crt").exists()

@@ -225,6 +225,20 @@ class Kubelet:
         self._dead = True
         self.api = Api("https://127.0.0.1:1")
 
+    def fall_silent(self, seconds: float) -> None:
+        """Its connection to the API server is dead for so long, as when that server has died: nothing comes
+        through in either direction, and the processes of its pods go on."""
+        silent = Api("https://127.0.0.1:1")
+        alive, self.api, self._dead = self.api, silent, True
+
+        def speak() -> None:
+            if self.api is silent:  # it may have died since
+                self.api, self._dead = alive, False
+
+        again = threading.Timer(seconds, speak)
+        again.daemon = True
+        again.start()
+
     # ---- pods
     # ----------------------------------------------------------------------------------------------
 
@@ -249,7 +263,7 @@ class Kubelet:
             f"{path}&resourceVersion={version}", timeout_seconds=WATCH_SECONDS
         ):
             if self._dead:
-                raise OSError("this kubelet is dead")
+                raise OSError("this kubelet hears nothing")
             if event["type"] == "ERROR":
                 raise ApiError(event["object"].get("code", 500), event["object"])
             if event["type"] == "DELETED":

@@ -7,14 +7,20 @@ from pathlib import Path
 _WORKLOADS = Path(__file__).resolve().parents[2] / "workloads"
 SHARED = _WORKLOADS / "in_cluster"
 """What every program has beside its own files."""
+ON_AWS = _WORKLOADS / "on_aws"
+"""What programs have, too, that ask EC2."""
+ASK_EC2 = ("repair",)
 
 
-def program_folder(name: str) -> Path:
-    """The folder of a program."""
-    return _WORKLOADS / name
+def program_folders(name: str) -> tuple[Path, ...]:
+    """The folders whose files a program has."""
+    return (SHARED, *([ON_AWS] if name in ASK_EC2 else []), _WORKLOADS / name)
 
 
 def program_files(name: str) -> dict[str, str]:
     """Name of each file of a program → its text."""
-    folders = (SHARED, program_folder(name))
-    return {file.name: file.read_text() for each in folders for file in sorted(each.glob("*.py"))}
+    return {
+        file.name: file.read_text()
+        for folder in program_folders(name)
+        for file in sorted(folder.glob("*.py"))
+    }

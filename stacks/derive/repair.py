@@ -7,17 +7,20 @@ import json
 
 from catalog import versions
 from plans.node_parts import AddOnPlan
+from plans.parts import Identity
 from plans.repair import AGENT, AGENT_CONFIGURATION, RepairPlan
 from stacks.derive.programs import program_files
 from stacks.settings.environment import EnvironmentConfig
 
 
-def repair_plan(wanted: EnvironmentConfig) -> RepairPlan | None:
+def repair_plan(me: Identity, wanted: EnvironmentConfig) -> RepairPlan | None:
     """None where the stack file wants no repair."""
     if wanted.repair is None:
         return None
     return RepairPlan(
         image=versions.PYTHON_IMAGE,
+        role_name=me.name("repair"),
+        region=me.region,
         files=program_files("repair"),
         nodes_an_hour=wanted.repair.nodes_an_hour,
         hung_minutes=wanted.repair.hung_minutes,

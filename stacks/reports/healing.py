@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import command_line
-from catalog.repair import FOUND_SECONDS, SHARE, SILENT_SECONDS
+from catalog.repair import FOUND_SECONDS, PATIENCE_SECONDS, SHARE
 from stacks.planned import EnvironmentPlan, TeamPlan
 
 
@@ -20,8 +20,9 @@ def healing(plan: EnvironmentPlan | TeamPlan) -> list[str]:
         for name, use in plan.capacity.items()
     ]
     note = (
-        f"a broken node leaves after {FOUND_SECONDS} s, a silent one after {SILENT_SECONDS} s; its gangs"
-        " start anew on a warm spare or wait for a new node; a run that "
+        f"a broken node leaves after {FOUND_SECONDS} s, a silent one when EC2 calls its instance dead, or"
+        f" after {PATIENCE_SECONDS // 60} minutes; its gangs start anew on a warm spare or wait for a new"
+        " node; a run that "
         + (
             f"logs nothing for {hung} minutes starts anew"
             if hung

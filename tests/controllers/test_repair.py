@@ -39,7 +39,8 @@ class Cluster:
 
     def program(self) -> Any:
         settings = self.module.Settings.read(self.files / SETTINGS)
-        return self.module.Repair(self.module.Api(), settings)
+        instances = self.module.Instances(lambda ids: {})
+        return self.module.Repair(self.module.Api(), settings, instances)
 
     def look(self, program: Any) -> None:
         """The program sees what was written until now, and acts."""

@@ -39,6 +39,12 @@ def test_a_node_that_is_held_is_named_with_the_command_that_replaces_it() -> Non
     assert "kubectl delete nodeclaim" in said
 
 
+def test_a_silent_node_that_is_waited_for_is_named_and_not_called_sick() -> None:
+    [said] = _said(_node(note="KubeletSilent: nothing said; waited for, because EC2 says it runs"))
+    assert said.startswith("node n0 is silent\n")
+    assert "wait: its runs go on" in said and "kubectl delete nodeclaim" in said
+
+
 def test_without_repair_the_words_of_the_monitoring_agent_are_told() -> None:
     [said] = _said(_node(reason="NvidiaXID79Error"))
     assert "NvidiaXID79Error: it broke" in said and "environment.repair" in said

@@ -173,6 +173,7 @@ CASES: dict[str, tuple[tuple[Series, ...], tuple[Series, ...]]] = {
     "Watchdog": (({},), ()),
     "NodeReplaced": ((sick("replacing"), sick("draining")), ({}, sick("held"))),
     "NodeNotReplaced": ((sick("held"),), ({}, sick("replacing"))),
+    "NodeSilent": ((sick("waiting"),), ({}, sick("held"))),
     "NodeNotGone": ((sick("replacing"),), ({}, sick("draining"))),
     "RunStandsStill": (
         (gang(0, 0), spinning(0, 0.001)),

@@ -62,6 +62,8 @@ class Cloud:
         self.instances: dict[str, dict[str, Any]] = {}
         self.lustre: dict[str, dict[str, Any]] = {}
         self.identities: dict[str, dict[str, str]] = {}
+        self.dead: list[str] = []
+        """Instances whose machines have died, as the fleet tells it."""
 
     def launch(self, name: str, efa: int = 0) -> None:
         """An instance that runs at once."""
@@ -161,6 +163,9 @@ class Handler(BaseHTTPRequestHandler):
                 },
             }
             return self._send(200, json.dumps(review))
+        if self.path.endswith("/dead"):
+            self.cloud.dead.append(self.path.split("/")[-2])
+            return self._send(200, "null")
         if "ContainerRegistry" in self.headers.get("X-Amz-Target", ""):
             return self._send(400, '{"__type": "RepositoryNotFoundException"}')
         if "X-Amz-Target" in self.headers:
@@ -236,6 +241,7 @@ def main() -> None:
         "launch": cloud.launch,
         "state": cloud.state,
         "vanish": cloud.instances.pop,
+        "dead": lambda: cloud.dead,
         "lustre": cloud.lustre.update,
         "identities": cloud.identities.update,
         "apply": lambda text: kubectl("apply", "-f", "-", stdin=text),

@@ -18,7 +18,7 @@ import pytest
 
 from components.program import SETTINGS
 from rehearsal import paths
-from stacks.derive.programs import SHARED, program_files, program_folder
+from stacks.derive.programs import program_files, program_folders
 from tests.rehearsal.api_server import ApiServer
 from tests.support.recording import Graph
 
@@ -26,7 +26,7 @@ from tests.support.recording import Graph
 @contextmanager
 def imported(name: str) -> Iterator[ModuleType]:
     """The program's first file, which has its name; its imports find what its pod has."""
-    folders = [str(SHARED), str(program_folder(name))]
+    folders = [str(folder) for folder in program_folders(name)]
     sys.path[:0] = folders
     try:
         yield importlib.import_module(name)

@@ -59,7 +59,15 @@ FAULTS: dict[str, Fault] = {
     "xid 48": Fault(breaks=("xid", "--xid", "48"), reason="NvidiaXID48Error"),
     "nvme gone": Fault(breaks=("nvme-gone",), reason="BlockDeviceIOError"),
     "node lost": Fault(breaks=("node-lost",), reason="KubeletSilent"),
-    "kubelet dead": Fault(breaks=("kubelet-dead",), reason="KubeletSilent"),
+    "kubelet dead": Fault(
+        breaks=("kubelet-dead",),
+        reason="KubeletSilent",
+        says=("is silent", "waited for"),
+        lasts=120,
+    ),
+    "half of the kubelets silent": Fault(
+        breaks=("kubelet-silent", "--seconds", "45"), restarts=False, untouched=True, lasts=75
+    ),
     "rank killed": Fault(breaks=("rank-killed",)),
     "rank out of memory": Fault(breaks=("rank-out-of-memory",)),
     "checkpoint damaged": Fault(breaks=("checkpoint-damaged",)),

@@ -10,7 +10,7 @@ import json
 import re
 import sys
 import time
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
@@ -33,7 +33,7 @@ pytestmark = [
 ]
 
 SPEED = 60
-"""Of the world: AWS's durations are divided by it."""
+"""The world's: AWS's durations are divided by it, but for EC2's status checks."""
 STEPS = 100_000
 """More than any test takes; `test_all_runs_end_complete` lets the runs resume near their end."""
 STATIC = {
@@ -146,11 +146,11 @@ def _anew(pods: list[Object], since: float, broken: set[str]) -> bool:
     )
 
 
-def _ranks(harness: Harness) -> list[tuple[str, int]]:
-    """Pods of all gangs, and how often each has started anew."""
+def _ranks(harness: Harness, jobs: Iterable[str] = JOBS) -> list[tuple[str, int]]:
+    """Pods of gangs, and how often each has started anew."""
     return [
         (pod["metadata"]["uid"], pod["status"]["containerStatuses"][0]["restartCount"])
-        for key in JOBS
+        for key in jobs
         for pod in _pods(harness, key)
     ]
 
@@ -192,6 +192,38 @@ def _mend(harness: Harness, fault: Fault) -> None:
 
 def _status(harness: Harness) -> str:
     return harness.shell(f"{sys.executable} -m operations.status 0.2", check=False)
+
+
+SILENT_SECONDS = 240
+"""For which half of the kubelets say nothing."""
+
+
+def test_a_node_that_died_beside_silent_ones_goes_and_no_other_gang_starts_anew(
+    harness: Harness,
+) -> None:
+    hit = {key: _nodes(harness, key) for key in JOBS}
+    [*_, (node, dead)] = hit["ondemand"].items()
+    silent = [*hit["operator"].values(), [*hit["spare"].values()][-1]]
+    others, began = {"operator", "spare"}, time.time()
+    ranks = _ranks(harness, sorted(others))
+    steps = {key: _step(harness, key) for key in others}
+    breaks = [(one, "kubelet-silent", "--seconds", str(SILENT_SECONDS)) for one in silent]
+    words = [("break", "--instance", one, "--what", *what) for one, *what in breaks]
+    words += [("break", "--instance", dead, "--what", "node-lost")]
+    started = [harness.start("fault", *each) for each in words]
+    assert [each.wait() for each in started] == [0] * len(started)
+    planted = time.time()
+    assert until(lambda: _anew(_pods(harness, "ondemand"), began, {node}), every=1), _seen(harness)
+    print(f"died beside silent ones: {time.time() - planted:.0f} s here", flush=True)
+    said = _status(harness)
+    assert said.count("is silent") == len(silent), said
+    time.sleep(max(0.0, planted + SILENT_SECONDS + 45 - time.time()))
+    assert ranks == _ranks(harness, sorted(others)), _seen(harness)
+    for key in others:
+        assert until(lambda key=key: _step(harness, key) > steps[key] + 8), _seen(harness)
+    sick = f"kubectl get nodes -o yaml | grep {NOTE}"
+    assert until(lambda: not harness.shell(sick, check=False), lambda: _seen(harness), every=1)
+    assert dead not in harness.gpu_instances() and {*silent} <= {*harness.gpu_instances()}
 
 
 @pytest.mark.parametrize("name", FAULTS)

@@ -2,9 +2,10 @@
 
 It runs as one pod, with nothing but Python. Every few seconds it reads nodes, their events, leases and
 NodeClaims. A node is sick where the EKS node monitoring agent says so in a condition or an event, or
-where its kubelet is silent. It taints a sick node, ends the gangs on it, and deletes its NodeClaim;
-Karpenter does the rest. Why: docs/decisions/0018. What is sick: sickness.py. Runs that stand still:
-hangs.py. What it is told: plans/repair.py.
+where its kubelet is silent and dead. It taints a sick node, ends the gangs on it, and deletes its
+NodeClaim; Karpenter does the rest. Why: docs/decisions/0018. What is sick: sickness.py. Which silent nodes
+are dead: silence.py, and what EC2 says of them: instances.py. Runs that stand still: hangs.py. What it is
+told: plans/repair.py.
 """
 
 from __future__ import annotations
@@ -12,18 +13,25 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from api_server import NOT_FOUND, Api, ApiError, say, serve
 from hangs import HUNG, Hangs, words
-from sickness import Object, Settings, Sick, Sight, labels, most, siblings, sickness, trains
+from instances import Instances, question
+from sickness import Object, Settings, Sick, labels, most, siblings, sickness, trains
+from silence import Sight, Silence, silence
 
 CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
 EVENTS = "/api/v1/namespaces/default/events"
 """Those of nodes, which are in no namespace, are here."""
 TERMINATE_AT = "karpenter.sh/nodeclaim-termination-timestamp"
 """Annotation of a NodeClaim: when Karpenter's patience with pods ends."""
+UNREACHABLE = "node.kubernetes.io/unreachable"
+"""Taint of the node controller on a node that is silent for 50 s. With the effect NoExecute it ends the
+pods that do not tolerate it for longer, ours after 30 s."""
 STUCK_SECONDS = 120
+CONFLICT = 409
 HOUR, REMEMBERED = 3600.0, 50
 """Of the history: what the limit looks at, in seconds, and how many entries stay."""
 
@@ -31,9 +39,11 @@ HOUR, REMEMBERED = 3600.0, 50
 class Repair:
     """Looks, decides, acts."""
 
-    def __init__(self, api: Api, settings: Settings) -> None:
-        self._api, self._settings = api, settings
-        self._sight, self._hangs = Sight(settings.blind_seconds), Hangs(api, settings)
+    def __init__(self, api: Api, settings: Settings, instances: Instances) -> None:
+        """`instances`: EC2, which knows them."""
+        self._api, self._settings, self._instances = api, settings, instances
+        self._sight = Sight(settings.blind_seconds, settings.silence.together)
+        self._hangs = Hangs(api, settings)
         self._memory = f"/api/v1/namespaces/{settings.namespace}/configmaps"
         self._history: list[Object] = []
         self._states: dict[str, tuple[str, str, str]] = {}
@@ -65,18 +75,45 @@ class Repair:
         )
         self._recall()
         self._states = {}
+        silences = self._silences(nodes, claims, now)
         for node in nodes:
             name = node["metadata"]["name"]
-            sick = sickness(node, self._sight.quiet(name, now), self._settings, events)
-            if sick and (claim := claims.get(name)):
+            sick = sickness(node, silences.get(name), self._settings, events)
+            if claim := claims.get(name):
                 pool = labels(node).get(self._settings.pool_label, "")
                 size = sum(labels(n).get(self._settings.pool_label) == pool for n in nodes)
                 try:
-                    state = self._treat(node, claim, sick, pool, size)
+                    state = self._treat(node, claim, sick, pool, size) if sick else self._well(node)
+                    self._keep(node, state)
                 except ApiError as error:  # the next look tries again; others need not wait for it
                     say(f"{name}: {error}")
                     state = "replacing"
-                self._states[name] = (pool, sick.reason, state)
+                if sick:
+                    self._states[name] = (pool, sick.reason, state)
+
+    def _silences(
+        self, nodes: list[Object], claims: Mapping[str, Object], now: float
+    ) -> dict[str, Silence]:
+        """Name of each silent node → what is to be done about it. EC2 is asked meanwhile."""
+        limits, quiet = self._settings.silence, dict[str, float]()
+        ids = {n["metadata"]["name"]: _instance(n) for n in nodes}
+        for name in ids:
+            if (seconds := self._sight.quiet(name, now)) > limits.ask:
+                quiet[name] = seconds
+        self._instances.ask(filter(None, map(ids.__getitem__, quiet)), now)
+        # One that Karpenter ends falls silent by itself.
+        stays = {name: seconds for name, seconds in quiet.items() if not _leaves(claims.get(name))}
+        together = self._sight.together(stays)
+        found = {
+            name: silence(
+                seconds,
+                together=name in together,
+                word=self._instances.says(ids[name], now),
+                limits=limits,
+            )
+            for name, seconds in quiet.items()
+        }
+        return {name: each for name, each in found.items() if each}
 
     def start_anew(self) -> None:
         """End the pods of runs that stand still: their controllers start them again, which go on from
@@ -91,10 +128,15 @@ class Repair:
             self._end(pods, self._settings.grace_seconds)
 
     def _treat(self, node: Object, claim: Object, sick: Sick, pool: str, size: int) -> str:
-        """Do what is due, and say what becomes of the node: held, draining or replacing."""
+        """Do what is due, and say what becomes of the node: waiting, held, draining or replacing."""
         name, limit = node["metadata"]["name"], most(size, self._settings)
         started = next((e for e in self._history if e["claim"] == claim["metadata"]["name"]), None)
-        leaving = claim["metadata"].get("deletionTimestamp")
+        leaving = _leaves(claim)
+        if sick.waits and not started:
+            patience = f"{self._settings.silence.patience:.0f} seconds"
+            waits = f"waited for until {patience} have passed, because {sick.waits}"
+            self._note(node, f"{sick.reason}: {sick.message}; {waits}", "Silent")
+            return "waiting"
         if sick.reason in self._settings.notices:
             return self._leave(node, sick) if leaving else "draining"
         if not started and not leaving and self._replaced(pool) >= limit:
@@ -133,6 +175,30 @@ class Repair:
         self._end(pods, None)
         return "replacing"
 
+    def _well(self, node: Object) -> str:
+        """Nothing is said any more of a node that was waited for or held, and is well again."""
+        key, meta = self._settings.note, node["metadata"]
+        tainted = any(taint["key"] == self._settings.taint for taint in _taints(node))
+        if key in (meta.get("annotations") or {}) and not tainted:
+            say(f"{meta['name']}: is well again")
+            self._patch(node, {"metadata": {"annotations": {key: None}}})
+        return "well"
+
+    def _keep(self, node: Object, state: str) -> None:
+        """The pods of a node stay while it is not replaced: the node controller would end those of a
+        silent one, and its kubelet would do it as soon as it speaks again. It writes the taint again, and
+        the time of its patience begins anew."""
+        old = _taints(node)
+        kept = [each for each in old if (each["key"], each["effect"]) != (UNREACHABLE, "NoExecute")]
+        if kept == old or state == "replacing":
+            return
+        version = {"resourceVersion": node["metadata"]["resourceVersion"]}
+        try:
+            self._patch(node, {"metadata": version, "spec": {"taints": kept}})
+        except ApiError as error:
+            if error.code != CONFLICT:  # somebody else has written to it: the next look
+                raise
+
     def _replaced(self, pool: str) -> int:
         since = time.time() - HOUR
         return sum(e["pool"] == pool and e["at"] > since for e in self._history)
@@ -142,7 +208,7 @@ class Repair:
 
     def _taint(self, node: Object, sick: Sick) -> None:
         """Nothing new starts on it. The list of taints is replaced as a whole, so only as it was."""
-        key, old = self._settings.taint, node["spec"].get("taints") or []
+        key, old = self._settings.taint, _taints(node)
         if any(taint["key"] == key for taint in old):
             return
         new = [*old, {"key": key, "value": sick.reason[:63], "effect": "NoSchedule"}]
@@ -193,7 +259,7 @@ class Repair:
         try:
             self._api.ask(method, path, body, kind)
         except ApiError as error:
-            if error.code not in (404, 409):
+            if error.code not in (NOT_FOUND, CONFLICT):
                 raise
 
     # ---- what it remembers
@@ -239,6 +305,20 @@ class Repair:
         return "\n".join(lines) + "\n"
 
 
+def _instance(node: Object) -> str:
+    """Id of its instance; empty where it says none."""
+    return (node["spec"].get("providerID") or "").rpartition("/")[2]
+
+
+def _leaves(claim: Object | None) -> bool:
+    """Whether Karpenter ends the node."""
+    return bool(claim and claim["metadata"].get("deletionTimestamp"))
+
+
+def _taints(node: Object) -> list[Object]:
+    return node["spec"].get("taints") or []
+
+
 def event(obj: Object, words: str, reason: str, kind: str = "Node") -> Object:
     """An event of a node or a pod, which `kubectl describe` shows."""
     meta, now = obj["metadata"], time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -259,7 +339,8 @@ def event(obj: Object, words: str, reason: str, kind: str = "Node") -> Object:
 
 
 if __name__ == "__main__":
-    looking = Repair(Api(), Settings.read(Path(sys.argv[1])))
+    told = Settings.read(Path(sys.argv[1]))
+    looking = Repair(Api(), told, Instances(question(told.region)))
     serve(
         int(sys.argv[2]),
         lambda: time.monotonic() - looking.looked < STUCK_SECONDS,

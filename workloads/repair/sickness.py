@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from silence import REASON, Limits, Silence
 
 Object = dict[str, Any]
 
@@ -38,11 +40,13 @@ class Settings:
     """Of the node monitoring agent: what it says in an event alone, and what a node does not survive."""
     notices: tuple[str, ...]
     """Reasons of events of Karpenter, which deletes the node itself: AWS takes it away soon."""
+    region: str
+    """Whose EC2 is asked about instances."""
     look_seconds: float
     blind_seconds: float
     """Of its own sight: after a longer gap it knows nothing about leases."""
-    silent_seconds: float
-    """A kubelet that renewed its lease no more for so long is dead."""
+    silence: Limits
+    """How long a kubelet may be silent."""
     grace_seconds: int
     """For the pods of a node that still answers."""
     share: float
@@ -55,9 +59,13 @@ class Settings:
     @staticmethod
     def read(path: Path) -> Settings:
         """The file of the ConfigMap."""
-        said = json.loads(path.read_text())
+        return Settings.of(json.loads(path.read_text()))
+
+    @staticmethod
+    def of(said: Mapping[str, Any]) -> Settings:
+        """From what the file says."""
         lists = {key: tuple(said[key]) for key in ("conditions", "at_end", "events", "notices")}
-        return Settings(**{**said, **lists})
+        return Settings(**{**said, **lists, "silence": Limits(**said["silence"])})
 
 
 @dataclass(frozen=True)
@@ -67,41 +75,27 @@ class Sick:
     reason: str
     message: str
     silent: bool = False
-
-
-@dataclass
-class Sight:
-    """What it has seen of leases with its own eyes and its own clock: no clock of a node counts, and
-    an API server that was away makes nobody dead."""
-
-    blind_seconds: float
-    _seen: dict[str, tuple[str, float]] = field(default_factory=dict)
-    _looked: float = -math.inf
-
-    def look(self, leases: Mapping[str, str], now: float) -> None:
-        """`leases`: node → renewTime."""
-        if now - self._looked > self.blind_seconds:
-            self._seen = {}
-        self._looked = now
-        old = self._seen
-        self._seen = {
-            name: old[name] if name in old and old[name][0] == renewed else (renewed, now)
-            for name, renewed in leases.items()
-        }
-
-    def quiet(self, node: str, now: float) -> float:
-        """Seconds since its lease was last seen to change; 0 without a lease."""
-        return now - self._seen[node][1] if node in self._seen else 0.0
+    """Whether nobody is there to end its pods."""
+    waits: str = ""
+    """Why it is waited for, and nothing is done; empty: something is."""
 
 
 def sickness(
-    node: Object, quiet: float, settings: Settings, events: Iterable[Object] = ()
+    node: Object, silence: Silence | None, settings: Settings, events: Iterable[Object] = ()
 ) -> Sick | None:
-    """What is wrong with a node, if anything. A dead kubelet first: it says nothing of the rest.
-    `events`: of the namespace in which those of nodes are."""
-    if quiet > settings.silent_seconds:
-        words = f"its kubelet has said nothing for {settings.silent_seconds:.0f} seconds"
-        return Sick("KubeletSilent", words, silent=True)
+    """What is wrong with a node, if anything. A dead kubelet first: it says nothing of the rest. Last
+    one that is waited for: what broke before it fell silent counts. `events`: of the namespace in which
+    those of nodes are."""
+    if silence and not silence.waits:
+        return Sick(REASON, silence.message, silent=True)
+    broken = _broken(node, settings, events)
+    if silence and broken:
+        return replace(broken, silent=True)
+    return broken or (silence and Sick(REASON, silence.message, silent=True, waits=silence.waits))
+
+
+def _broken(node: Object, settings: Settings, events: Iterable[Object]) -> Sick | None:
+    """What others say of the node."""
     for condition in node["status"].get("conditions", []):
         if condition["type"] in settings.conditions and condition["status"] == "False":
             words = condition.get("message") or f"{condition['type']} is False"

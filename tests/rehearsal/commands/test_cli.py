@@ -219,6 +219,8 @@ def test_down_drains_and_repairs_the_stack_and_asks_nobody(
         ["break", "--instance", "i-1"],
         ["break", "--instance", "i-1", "--what", "xid"],
         ["break", "--instance", "i-1", "--what", "efa-down", "--xid", "79"],
+        ["break", "--instance", "i-1", "--what", "kubelet-silent"],
+        ["break", "--instance", "i-1", "--what", "kubelet-dead", "--seconds", "45"],
         ["api-away"],
         ["api-away", "--seconds", "9", "--zone", "a"],
         ["clear", "--service", "ec2"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import socket
+import time
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from rehearsal.kubelet.container import Container, Probe, refused
 from rehearsal.kubelet.environment import NotReady, environment, expand, quantity
 from rehearsal.kubelet.node import EFA, GPU
 from rehearsal.paths import free_port
+from tests.support.patience import until
 
 AUTHORITY = base64.b64encode(b"ca").decode()
 PART = (
@@ -331,3 +333,26 @@ def test_a_probe_by_tcp_passes_while_the_port_is_open() -> None:
 def test_a_stand_in_is_found_where_a_runtime_calls_it() -> None:
     assert images.at_hand(["/usr/sbin/sshd", "-De"]) == [f"{images.TOOLS_AT}/sshd", "-De"]
     assert images.at_hand(["/manager"]) == ["/manager"] and images.at_hand([]) == []
+
+
+def _kubelet(api: object) -> kubelet.Kubelet:
+    rest = ("account", "world", "instance", "config", "capacity", "devices")
+    return kubelet.Kubelet(**dict.fromkeys(rest), api=api, address="")  # pyright: ignore
+
+
+def test_a_kubelet_whose_connection_is_dead_for_a_while_speaks_again() -> None:
+    api = object()
+    made = _kubelet(api)
+    made.fall_silent(0.2)
+    assert made.api is not api and made._dead
+    until(lambda: made.api is api)
+    assert not made._dead
+
+
+def test_a_kubelet_that_dies_while_it_is_silent_stays_dead() -> None:
+    made = _kubelet(object())
+    made.fall_silent(0.1)
+    made.die()
+    dead = made.api
+    time.sleep(0.3)
+    assert made.api is dead and made._dead

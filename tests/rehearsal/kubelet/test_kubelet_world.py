@@ -530,7 +530,9 @@ def test_a_machine_that_dies_takes_its_pods_along_and_is_not_started_again(world
     until(lambda: [p["status"]["phase"] for p in world.pods("victim")] == ["Running"] * 2)
     world.ask("shell", "pkill -9 -f 'rehearsal.kubelet.machine i-[2] '")
     until(lambda: world.ask("shell", "pgrep -fxc 'sleep 5432'")["out"] == "1\n")
+    until(lambda: world.ask("dead"))
     time.sleep(1)
+    assert world.ask("dead") == ["i-2"], "EC2 is told once, and of no other"
     assert world.ask("shell", "pgrep -fc 'rehearsal.kubelet.machine i-[2] '")["out"] == "0\n"
 
 

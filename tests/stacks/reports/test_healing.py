@@ -14,8 +14,9 @@ def test_a_stack_without_repair_says_nothing_of_it() -> None:
 def test_every_pool_says_how_many_nodes_are_replaced_in_an_hour() -> None:
     said = plan.text(environment_plan(at("repair", {}), at("pools.g6e.max_nodes", 16)))
     assert "  g6e     16     at most 4" in said and "  h100    2      at most 1" in said
-    assert "a broken node leaves after 15 s, a silent one after 30 s" in said
-    assert "repair.hung_minutes starts it anew" in " ".join(said.split())
+    words = " ".join(said.split())
+    assert "a broken node leaves after 15 s, a silent one when EC2 calls its instance dead" in words
+    assert "or after 5 minutes" in words and "repair.hung_minutes starts it anew" in words
 
 
 def test_a_limit_and_runs_that_stand_still_are_those_of_the_stack_file() -> None:
