@@ -1,8 +1,12 @@
 # STACK names a stack file, Pulumi.<stack>.yaml. `make` prints the words below that have a ## comment.
 STACK ?= dev
 STACK_IS_GIVEN := $(filter command environment,$(firstword $(origin STACK)))
+# Each is 1, or is left out. What the environment says of all but LIVE may be about something else.
+FLAGS := LIVE POLICY PREVIEW KEY BOUNDARY FOLLOW PAST YES LIST CHARTS ONCE
+JUDGED := LIVE $(foreach flag,$(FLAGS),$(if $(filter command,$(firstword $(origin $(flag)))),$(flag)))
 # What somebody gives is text: make expands nothing in it, and a shell sees it in quotes.
 $(foreach name,STACK FILE TRAINER DEADLINE POLICY PART LIVE JSON PREVIEW KEY BOUNDARY JOB RANK FOLLOW PAST YES POOL NODES IMAGE FROM REGISTRY LIST CHARTS RUN GPUS MINUTES ONCE SVG,$(eval override $(name) := $$(value $(name))))
+$(foreach flag,$(JUDGED),$(if $(filter-out 0 1,$($(flag))),$(error $(flag) must be 1, or be left out; got $($(flag)). Fix: write $(flag)=1)))
 quoted = '$(subst ','\'',$(1))'
 PYTHON ?= python3
 PRODUCT := .venv/.product
@@ -11,6 +15,12 @@ TRAIN := .venv/.train
 REHEARSAL := .venv/bin/python -m rehearsal
 # LIVE=1 means the stack of that name on an AWS account. Without it a word means the rehearsal.
 ON_ACCOUNT := $(filter 1,$(LIVE))
+# Words that only the rehearsal has, and what does the same on an account.
+INSTEAD_up = pulumi up --stack $(STACK)
+INSTEAD_down = make drain LIVE=1 STACK=$(STACK) and pulumi destroy --stack $(STACK) --exclude-protected
+INSTEAD_preview = pulumi preview --stack $(STACK)
+INSTEAD_env = make kubeconfig LIVE=1 STACK=$(STACK)
+$(foreach word,$(if $(ON_ACCOUNT),$(filter up down preview env,$(MAKECMDGOALS))),$(error make $(word) works in the rehearsal only, and LIVE=1 means an AWS account. Fix: $(INSTEAD_$(word)), or leave out LIVE=1))
 OF_JOB = $(if $(JOB),--job $(call quoted,$(JOB)))
 AGREED = $(if $(filter 1,$(YES)),--yes)
 # Without plugins pydantic need not look through all that is installed.

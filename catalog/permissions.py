@@ -278,6 +278,7 @@ QUESTIONS = (
     "ec2:DescribeAddresses",
     "ec2:DescribeAvailabilityZones",
     "ec2:DescribeCapacityReservations",
+    "ec2:DescribeImages",
     "ec2:DescribeInstanceTypeOfferings",
     "ec2:DescribeInstances",
     "ec2:DescribeRouteTables",

@@ -150,11 +150,12 @@ def _with(stack: Stack, text: str) -> str:
 
 def _price(name: str, cost: JobCost, instance_type: str, hours: float) -> str:
     start, measuring = cost.cold_start_seconds / 60, hours * 60
-    dollars = (
-        f"about {cost.usd:,.2f} USD"
-        if cost.usd is not None
-        else f"no price is known of {', '.join(cost.missing)}"
-    )
+    if cost.prepaid:
+        dollars = "paid already with a Capacity Block"
+    elif cost.usd is not None:
+        dollars = f"about {cost.usd:,.2f} USD"
+    else:
+        dollars = f"no price is known of {', '.join(cost.missing)}"
     return (
         f"jobs.{name}: {cost.nodes} nodes of {instance_type}, {start:.0f} minutes of starting and"
         f" {measuring:.0f} of measuring, {dollars}"

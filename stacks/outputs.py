@@ -14,7 +14,7 @@ from stacks.reports.cost import estimate
 
 def job_starts(plan: EnvironmentPlan | TeamPlan) -> dict[str, str]:
     """job → what is said whenever a run of it begins: the nodes it takes, what an hour of them
-    costs, and which checkpoint it resumes from."""
+    costs or that it is paid already, and which checkpoint it resumes from."""
     types = {
         name: " or ".join(pool["instance_types"]) for name, pool in plan.contract["pools"].items()
     }
@@ -38,6 +38,9 @@ def _resumes(job: JobPlan) -> str:
 
 
 def _hourly(cost: JobCost) -> str:
+    """What an hour of the job's nodes costs, in words."""
+    if cost.prepaid:
+        return "paid already with a Capacity Block,"
     known = cost.at_least_usd_per_hour
     more = "" if cost.usd_per_hour == known else ", and what has no price"
     return "no price known" if known is None else f"${known:,.2f} an hour while it runs{more}"

@@ -162,6 +162,78 @@ def test_what_a_setting_of_make_holds_is_never_run(
         assert f"|{value}|" in done.stdout, done.stderr
 
 
+def _make(*words: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """make in a folder with the Makefile alone, where nothing can be installed or run."""
+    if cwd != CHECKOUT:
+        shutil.copy(CHECKOUT / "Makefile", cwd)
+    return subprocess.run(
+        ["make", *words],
+        cwd=cwd,
+        env={"PATH": os.environ["PATH"], "PYTHON": "false"} | environment,
+        capture_output=True,
+        text=True,
+    )
+
+
+INSTEAD = {
+    "up": "pulumi up --stack team-vision",
+    "down": "make drain LIVE=1 STACK=team-vision and pulumi destroy --stack team-vision"
+    " --exclude-protected",
+    "preview": "pulumi preview --stack team-vision",
+    "env": "make kubeconfig LIVE=1 STACK=team-vision",
+}
+
+
+@pytest.mark.parametrize("by", ["command", "environment"])
+@pytest.mark.parametrize("word", INSTEAD)
+def test_a_word_of_the_rehearsal_refuses_live_and_names_the_command_for_an_account(
+    word: str, by: str, tmp_path: Path
+) -> None:
+    given = ["LIVE=1"] if by == "command" else []
+    done = _make(
+        word, "STACK=team-vision", *given, cwd=tmp_path, **({} if given else {"LIVE": "1"})
+    )
+    assert (done.returncode, done.stdout) == (2, ""), "it neither installs nor starts anything"
+    said = f"make {word} works in the rehearsal only, and LIVE=1 means an AWS account"
+    assert said in done.stderr and f"Fix: {INSTEAD[word]}, or " in done.stderr, done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["Makefile"]
+
+
+def test_every_word_that_only_the_rehearsal_has_refuses_live() -> None:
+    """A word of the second section that reads no LIVE."""
+    sections = re.split(r"^##@ ", (CHECKOUT / "Makefile").read_text(), flags=re.MULTILINE)
+    [section] = [one for one in sections if one.startswith("In the rehearsal, without an AWS")]
+    assert {*re.findall(r"^([a-z-]+):", section, re.MULTILINE)} | {"preview"} == {*INSTEAD}
+
+
+def test_no_other_word_is_refused() -> None:
+    """What reads the stack file alone takes LIVE=1: it means neither place."""
+    for word, live in [("up", ""), ("up", "LIVE=0"), ("status", "LIVE=1"), ("plan", "LIVE=1")]:
+        done = _make("--dry-run", word, *filter(None, [live]), cwd=CHECKOUT)
+        assert (done.returncode, done.stderr) == (0, ""), (word, live)
+
+
+@pytest.mark.parametrize(
+    "flag",
+    ["LIVE", "POLICY", "PREVIEW", "KEY", "BOUNDARY", "FOLLOW", "PAST", "YES", "LIST", "CHARTS"]
+    + ["ONCE"],
+)
+def test_a_setting_that_is_1_or_nothing_refuses_another_value(flag: str, tmp_path: Path) -> None:
+    """`make drain LIVE=yes` meant the rehearsal, and `make check POLICY=true` no policy."""
+    done = _make("check", f"{flag}=true", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    said = f"{flag} must be 1, or be left out; got true. Fix: write {flag}=1"
+    assert said in done.stderr
+
+
+def test_every_setting_that_is_1_or_nothing_is_one_of_those() -> None:
+    text = (CHECKOUT / "Makefile").read_text()
+    [flags] = re.findall(r"^FLAGS := (.*)$", text, re.MULTILINE)
+    asked = re.findall(r"\$\(filter 1,((?:\$\([A-Z]+\) ?)+)\)", text)
+    read = {*re.findall(r"[A-Z]+", " ".join(asked))}
+    assert read == {*flags.split()}
+
+
 @pytest.mark.parametrize("setting", sorted({w for words in MAKE for w in words[1:]}))
 def test_every_setting_of_a_make_word_is_read_by_the_makefile(setting: str):
     assert f"$({setting.partition('=')[0]})" in (CHECKOUT / "Makefile").read_text()

@@ -18,6 +18,8 @@ _RECOMMENDED = re.compile(
     r"recommended/release_version"
 )
 NEWEST_RELEASE = "v20261101"
+OLDER_KUBELETS = {("1.35", "v20260724"): "1.35.4"}
+"""(minor release of Kubernetes, release of the AMI) → kubelet, where it is not that of the catalogue."""
 
 
 def public_parameter(region: str, name: str) -> str:
@@ -35,11 +37,22 @@ def _image(region: str, name: str) -> str:
 
 
 def _recommended(name: str) -> str:
-    """The newest release, with the patch release of the kubelet that the catalogue has."""
+    """The newest release, with its kubelet."""
     asked = _RECOMMENDED.fullmatch(name)
     if not asked or asked["version"] not in KUBERNETES:
         return ""
-    return f"{KUBERNETES[asked['version']].ami_patch}-{NEWEST_RELEASE.removeprefix('v')}"
+    return node_release(asked["version"], NEWEST_RELEASE)
+
+
+def node_release(version: str, date: str) -> str:
+    """The release of AMIs as a node group takes it: 1.35.8-20261012 of 1.35 and v20261012."""
+    return f"{_kubelet(version, date)}-{date.removeprefix('v')}"
+
+
+def _kubelet(version: str, date: str) -> str:
+    """Version of the kubelet in AMIs of a release."""
+    known = KUBERNETES.get(version)
+    return OLDER_KUBELETS.get((version, date)) or (known.ami_patch if known else f"{version}.0")
 
 
 def ami(region: str, version: str, arch: str, variant: str, date: str = NEWEST_RELEASE) -> str:
@@ -47,6 +60,15 @@ def ami(region: str, version: str, arch: str, variant: str, date: str = NEWEST_R
     name = f"amazon-eks-node-al2023-{arch}-{variant}-{version}-{date}"
     id_ = "ami-0" + hashlib.sha1(f"{region}/{name}".encode()).hexdigest()[:16]
     backends.publish_ami(
-        region, id_, name=name, architecture=arch, owner_id="602401143452", owner_alias="amazon"
+        region,
+        id_,
+        name=name,
+        architecture=arch,
+        owner_id="602401143452",
+        owner_alias="amazon",
+        description=(
+            "EKS-optimized Kubernetes node based on Amazon Linux 2023, (k8s:"
+            f" {_kubelet(version, date)}, containerd: 2.*)"
+        ),
     )
     return id_

@@ -172,10 +172,10 @@ def _versions(owner: Cluster, version: str | None, release: str | None) -> Field
         f"Nodegroup Kubernetes version should be equal to or less than Cluster kubernetes version"
         f" {cluster_version}",
     )
-    release = release or f"{version}.0-{images.NEWEST_RELEASE.removeprefix('v')}"
+    release = release or images.node_release(version, images.NEWEST_RELEASE)
     found = _RELEASE.fullmatch(release)
     refuse(
-        not found or found["version"] != version,
+        not found or release != images.node_release(version, f"v{found['day']}"),
         INVALID,
         f"Requested release version {release} is not valid for kubernetes version {version}.",
     )

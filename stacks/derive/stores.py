@@ -23,8 +23,13 @@ def job_verdict(job: JobConfig, environment: EnvironmentConfig, region: str) -> 
     store = environment.storage.get(job.checkpoints.store) if job.checkpoints else None
     if pool is None or not pool.instance_types or store is None:
         return None
+    return checkpoint_verdict(job, sized_store(store, environment, region), region, pool)
+
+
+def sized_store(store: StoreConfig, environment: EnvironmentConfig, region: str) -> StoreConfig:
+    """The store with its size decided for the pools of the environment."""
     first = [each.instance_types[0] for each in environment.pools.values() if each.instance_types]
-    return checkpoint_verdict(job, sized(store, region, first), region, pool)
+    return sized(store, region, first)
 
 
 def job_verdicts(

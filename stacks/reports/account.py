@@ -5,6 +5,7 @@ Those about stores: store_questions.py. What the answers mean: preflight.py."""
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,6 +24,10 @@ from stacks.reports.store_questions import StoreQuestions
 OWN_ADDRESS = "https://checkip.amazonaws.com"
 _AMIS = "/aws/service/eks/optimized-ami/{kubernetes}/amazon-linux-2023/x86_64/{variant}"
 """Folder of AWS's public parameters about EKS's AMIs (EKS user guide, retrieve-ami-id)."""
+_KUBELET = re.compile(r"\(k8s: (\d+\.\d+\.\d+),")
+"""The kubelet in the description of an AMI of EKS (awslabs/amazon-eks-ami,
+`ami_component_description`; seen on AMIs from 2024-03-29 to 2026-09-03). Whether AWS keeps the
+parameter release_version of a release that it no longer recommends, no public listing proves."""
 
 
 class Account(StoreQuestions, ClusterQuestions):
@@ -145,11 +150,22 @@ class Account(StoreQuestions, ClusterQuestions):
         add_ons = found.get("addons", ())
         return [build["addonVersion"] for one in add_ons for build in one["addonVersions"]]
 
-    def has_ami(self, kubernetes: str, variant: str, release: str) -> bool:
-        """Whether the region has EKS's AMI of a release: v20261012. `variant`: standard or nvidia."""
-        image = f"amazon-eks-node-al2023-x86_64-{variant}-{kubernetes}-{release}"
-        name = f"{_AMIS.format(kubernetes=kubernetes, variant=variant)}/{image}/image_id"
-        return bool(self._ask("ssm:GetParameter", unless="ParameterNotFound", Name=name))
+    def kubelet_of_ami(self, kubernetes: str, variant: str, release: str) -> str:
+        """Version of the kubelet in EKS's AMI of a release, v20261012: 1.35.8; empty where the region
+        does not have the AMI. `variant`: standard or nvidia."""
+        name = f"amazon-eks-node-al2023-x86_64-{variant}-{kubernetes}-{release}"
+        at = f"{_AMIS.format(kubernetes=kubernetes, variant=variant)}/{name}/image_id"
+        parameter = self._ask("ssm:GetParameter", unless="ParameterNotFound", Name=at)
+        if not parameter:
+            return ""
+        image = parameter["Parameter"]["Value"]
+        found = self._ask("ec2:DescribeImages", unless="InvalidAMIID", ImageIds=[image])
+        for described in found.get("Images", ()):
+            text = described.get("Description", "")
+            if named := _KUBELET.search(text):
+                return named[1]
+            raise NotAnswered(f"ec2:DescribeImages: {image} does not name its kubelet: {text}")
+        return ""
 
     def recommended_ami(self, kubernetes: str, variant: str) -> str:
         """Release of the AMI that EKS recommends, such as 1.35.8-20261012."""

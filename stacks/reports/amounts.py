@@ -61,6 +61,18 @@ class Total:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PaidOnce:
+    """What is paid in advance, beside every hour: a lower bound unless all of it is priced."""
+
+    usd_once: Decimal | None
+    """None where no price of it is known."""
+    as_of: str | None
+    """Date of the oldest price."""
+    missing: tuple[str, ...]
+    """The Capacity Blocks that have no price."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class JobCost:
     """The nodes of one job. Each amount is what is known of it; None where nothing is, or where the
     stack file does not say enough."""
@@ -106,6 +118,8 @@ class Estimate:
     usage: tuple[Line, ...]
     """Grows with use, and is in no sum."""
     jobs: tuple[JobCost, ...]
+    paid_once: PaidOnce | None
+    """The sum of `once`, which no sum by the hour contains; None where there is nothing of it."""
     idle: Total
     at_work: Total
     all_full: Total

@@ -20,7 +20,15 @@ from plans.clusters import OwnClusterPlan
 from plans.parts import JobPlan
 from stacks.derive.capacity import PoolUse
 from stacks.planned import EnvironmentPlan, TeamPlan
-from stacks.reports.amounts import Estimate, JobCost, Line, Part, TeamEstimate, Total
+from stacks.reports.amounts import (
+    Estimate,
+    JobCost,
+    Line,
+    PaidOnce,
+    Part,
+    TeamEstimate,
+    Total,
+)
 from stacks.reports.network_cost import by_hour, by_use
 from stacks.reports.timeline import cold_start
 from stacks.stores.figures import UsageCost
@@ -55,6 +63,7 @@ def estimate(plan: EnvironmentPlan | TeamPlan) -> Estimate | TeamEstimate:
         once=once,
         usage=usage,
         jobs=tuple(_job(plan, job) for job in plan.jobs.values()),
+        paid_once=_paid_once(once) if once else None,
         idle=_total((*fixed, *storage)),
         at_work=_total((*fixed, *storage, *work)),
         all_full=_total((*fixed, *storage, *full)),
@@ -111,6 +120,16 @@ def _once(plan: EnvironmentPlan) -> Iterable[Line]:
             as_of=part.as_of,
             parts=(part,),
         )
+
+
+def _paid_once(lines: Sequence[Line]) -> PaidOnce:
+    """What is known of the lines."""
+    known = [line.usd_once for line in lines if line.usd_once is not None]
+    return PaidOnce(
+        usd_once=sum(known, Decimal()) if known else None,
+        as_of=min((line.as_of for line in lines if line.as_of), default=None),
+        missing=tuple(line.what for line in lines if line.usd_once is None),
+    )
 
 
 def _storage(plan: EnvironmentPlan) -> Iterable[Line]:

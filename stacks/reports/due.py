@@ -136,7 +136,8 @@ def _trainer(plan: EnvironmentPlan) -> Iterator[Due]:
 def _tables(plan: EnvironmentPlan, today: date) -> Iterator[Due]:
     """Prices and offers that are too old."""
     costs = estimate(plan)
-    dates = [sum_.as_of for sum_ in (costs.idle, costs.at_work, costs.all_full)]
+    sums = (costs.idle, costs.at_work, costs.all_full, costs.paid_once)
+    dates = [sum_.as_of for sum_ in sums if sum_]
     if old := stale(dates, today):
         what, _, _ = old.partition(": `")
         oldest = min(as_of for as_of in dates if as_of)

@@ -14,7 +14,15 @@ from decimal import Decimal
 
 from catalog.prices import stale
 from command_line import table, wrapped
-from stacks.reports.amounts import Estimate, JobCost, Line, Part, TeamEstimate, Total
+from stacks.reports.amounts import (
+    Estimate,
+    JobCost,
+    Line,
+    PaidOnce,
+    Part,
+    TeamEstimate,
+    Total,
+)
 from stacks.reports.cost import HOURS
 
 WHAT = 38
@@ -28,10 +36,15 @@ def at_least(total: Total) -> str:
     return f"{'at least ' if total.missing else ''}{total.usd_per_hour:,.4f}"
 
 
+def once(paid: PaidOnce) -> str:
+    """What is paid in advance, in words."""
+    return f"{'at least ' if paid.missing and paid.usd_once else ''}{_usd(paid.usd_once)}"
+
+
 def money(costs: Estimate | TeamEstimate, today: date) -> list[str]:
     """What is paid while nothing runs, at work, and with full pools; then each job."""
     old = stale(_dates(costs), today)
-    lines = [_headline(costs)]
+    lines = [line.removeprefix("  ") for line in wrapped(_headline(costs))]
     lines += wrapped(old) if old else []
     if isinstance(costs, Estimate):
         lines += _table(costs)
@@ -44,8 +57,12 @@ def _headline(costs: Estimate | TeamEstimate) -> str:
     if isinstance(costs, TeamEstimate):
         return "money: jobs only, in USD without tax; the environment pays for the rest"
     known = "at least " if costs.all_full.missing or costs.at_work.missing else ""
+    paid = ""
+    if costs.paid_once:
+        known_once = costs.paid_once.usd_once is not None
+        paid = f"{once(costs.paid_once) if known_once else 'an unknown sum'} once, and "
     return (
-        f"money: {known}{costs.idle.usd_per_hour:,.2f} USD an hour idle,"
+        f"money: {paid}{known}{costs.idle.usd_per_hour:,.2f} USD an hour idle,"
         f" {costs.at_work.usd_per_hour:,.2f} at work,"
         f" {costs.all_full.usd_per_hour:,.2f} with all pools full; without tax"
     )
@@ -101,9 +118,10 @@ def _quantity(part: Part) -> tuple[str, str]:
 
 
 def _lacking(costs: Estimate) -> list[str]:
-    """What the sums lack."""
+    """What the sums lack, what is paid once first."""
+    blocks = costs.paid_once.missing if costs.paid_once else ()
     every = (*costs.idle.missing, *costs.at_work.missing, *costs.all_full.missing)
-    missing = dict.fromkeys(_without_count(what) for what in every)
+    missing = dict.fromkeys([*blocks, *map(_without_count, every)])
     if not missing:
         return []
     return wrapped(f"prices missing for this region: {'; '.join(missing)}")

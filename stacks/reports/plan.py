@@ -24,7 +24,7 @@ from stacks.reports.cost import estimate
 from stacks.reports.encryption import encryption
 from stacks.reports.healing import healing
 from stacks.reports.metrics import metrics
-from stacks.reports.money import at_least, money
+from stacks.reports.money import at_least, money, once
 from stacks.reports.stack_file import errors_of, report_on
 from stacks.reports.timeline import Timeline, other_jobs, schedule
 from stacks.reports.upgrade import versions_section
@@ -100,18 +100,20 @@ def summary(plan: Plan) -> dict[str, Any]:
     return {
         "minutes_to_first_step": round(timeline.seconds / 60, 1),
         "minutes_to_first_step_one_in_ten": round(timeline.slow_seconds / 60, 1),
-        **_usd_per_hour(plan),
+        **_usd(plan),
         "goodput": {name: round(verdict.goodput, 3) for name, verdict in plan.checkpoints.items()},
         "see": f"make plan STACK={plan.identity.stack}",
     }
 
 
-def _usd_per_hour(plan: Plan) -> dict[str, Any]:
-    """Sums and quotas of an environment. A team has its jobs alone: the rest is the environment's."""
+def _usd(plan: Plan) -> dict[str, Any]:
+    """Sums and quotas of an environment, what is paid once first. A team has its jobs alone: the rest is
+    the environment's."""
     if isinstance(plan, TeamPlan):
         return {"usd_per_hour_at_work": at_least(estimate(plan).at_work)}
     costs = estimate(plan)
     return {
+        **({"usd_once": once(costs.paid_once)} if costs.paid_once else {}),
         "usd_per_hour_idle": at_least(costs.idle),
         "usd_per_hour_at_work": at_least(costs.at_work),
         "usd_per_hour_all_pools_full": at_least(costs.all_full),

@@ -212,7 +212,7 @@ def _release_checks(account: Account, plan: EnvironmentPlan) -> dict[str, Check]
             variant,
             release,
             account.recommended_ami(version, variant),
-            exists=account.has_ami(version, variant, release),
+            account.kubelet_of_ami(version, variant, release),
         )
         for variant, release in amis(plan)
     }

@@ -64,14 +64,16 @@ def build_errors(
 
 
 def ami_errors(
-    plan: EnvironmentPlan, variant: str, release: str, recommended: str, *, exists: bool
+    plan: EnvironmentPlan, variant: str, release: str, recommended: str, kubelet: str
 ) -> Iterator[InputError]:
-    """A pinned release of EKS's AMI that the region does not have, or whose patch release of the
-    kubelet is another one. `recommended`: the release that EKS recommends."""
+    """A pinned release of EKS's AMI that the region does not have, or whose kubelet is another one than
+    a node group would ask for. `recommended`: the release that EKS recommends. `kubelet`: of the AMI;
+    empty where there is none."""
     version, own = plan.cluster.version, plan.system_nodes.release
     of_system_nodes = variant == STANDARD and ami_release(own) == release
     pinned_here = of_system_nodes and own != versions.KUBERNETES[version].system_nodes
-    if not exists:
+    of_ami = f"{kubelet}-{release.removeprefix('v')}"
+    if not kubelet:
         yield InputError(
             path=RELEASE if pinned_here else VERSION,
             must=f"have an AMI of EKS, variant {variant}, in {plan.identity.region}",
@@ -82,12 +84,13 @@ def ami_errors(
                 else f"write {ami_release(recommended)} in catalog/versions.py, AMI_RELEASE"
             ),
         )
-    elif of_system_nodes and ami_release(recommended) == release and recommended != own:
+    elif of_system_nodes and own != of_ami:
         yield InputError(
             path=RELEASE if pinned_here else VERSION,
             must=f"have the patch release of the kubelet in EKS's AMI of {release}",
             got=own,
-            fix=f"write system_nodes: {{release: {recommended}}}",
+            fix=f"write {of_ami if pinned_here else f'system_nodes: {{release: {of_ami}}}'}",
+            write=of_ami if pinned_here else None,
         )
 
 

@@ -6,12 +6,12 @@ What only one kind of store refuses is in the class of that kind: stacks/stores/
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from math import ceil
 from pathlib import Path
 
 from stacks.derive.jobs import KEEP, command_of
-from stacks.derive.stores import job_verdict
+from stacks.derive.stores import job_verdict, sized_store
+from stacks.rules.checkpoint_advice import best_minutes, better_checkpoints
 from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.files import is_inside
 from stacks.settings.job import CheckpointConfig, JobConfig
@@ -21,8 +21,7 @@ from stacks.settings.yaml_file import as_yaml
 from stacks.stores.brought import brought_errors
 from stacks.stores.goodput import Verdict, checkpoints_on_disk
 from stacks.stores.kind import Surroundings
-from stacks.stores.kinds import KINDS, kinds_of, made_for_efa, of_kind, whose
-from stacks.stores.lustre_sizing import proposal
+from stacks.stores.kinds import KINDS, kinds_of, of_kind, whose
 
 WORTH_A_WARNING = 0.90
 """A goodput below this is a warning even where the job asks for none."""
@@ -76,7 +75,8 @@ def checkpoint_errors(
     verdict = job_verdict(job, environment, region)
     if verdict is not None and job.checkpoints is not None:
         store = environment.storage[job.checkpoints.store]
-        yield from _checkpoint_size(path, job.checkpoints, store, verdict)
+        decided = sized_store(store, environment, region)
+        yield from _checkpoint_size(path, job.checkpoints, store, decided, verdict)
         yield from _checkpoint_interval(path, job, environment, region, verdict)
         yield from _checkpoint_goodput(path, job, environment, region, verdict)
     elif job.goodput_percent is not None and _speed_is_not_known(job, environment):
@@ -109,8 +109,13 @@ def _speed_is_not_known(job: JobConfig, environment: EnvironmentConfig) -> bool:
 
 
 def _checkpoint_size(
-    path: str, wanted: CheckpointConfig, store: StoreConfig, verdict: Verdict
+    path: str,
+    wanted: CheckpointConfig,
+    store: StoreConfig,
+    decided: StoreConfig,
+    verdict: Verdict,
 ) -> Iterator[InputError]:
+    """A store without room for the checkpoints. `decided`: with its size."""
     most, held, name = checkpoints_on_disk(wanted.keep), verdict.checkpoints_held, wanted.store
     if held is not None and held < most:
         need = most * verdict.bytes / 2**30
@@ -119,8 +124,10 @@ def _checkpoint_size(
             must=room_needed(wanted, verdict.bytes),
             got=f"{name}, with room for {held}",
             fix=" or ".join(
-                kind.larger(f"environment.storage.{name}.{kind.name}", need)
-                for kind, _ in kinds_of(store)
+                kind.larger(f"environment.storage.{name}.{kind.name}", need, settings, sized)
+                for (kind, settings), (_, sized) in zip(
+                    kinds_of(store), kinds_of(decided), strict=True
+                )
             ),
         )
 
@@ -138,8 +145,7 @@ def _checkpoint_interval(
     assert job.checkpoints is not None  # checkpoint_errors has looked
     minutes, store = verdict.interval_seconds / 60, job.checkpoints.store
     save = verdict.write_seconds / 60
-    too_long = verdict.interval_given and verdict.write_seconds > verdict.interval_seconds
-    if not verdict.save_fits_interval or too_long:
+    if verdict.saves_too_often:
         more = ceil(save) + 1
         yield InputError(
             path=f"{path}.checkpoints.interval_minutes",
@@ -149,7 +155,7 @@ def _checkpoint_interval(
             write=more,
         )
     if verdict.interval_given and minutes > verdict.mtbf_hours * 60:
-        best = round(_best_interval(job, environment, region))
+        best = best_minutes(job, environment, region)
         yield InputError(
             path=f"{path}.checkpoints.interval_minutes",
             must=(
@@ -170,6 +176,7 @@ def _checkpoint_goodput(
     if verdict.goodput * 100 < job.goodput_percent:
         tenths = int(verdict.goodput * 1000)
         possible = tenths // 10 if tenths % 10 == 0 else tenths / 10
+        first = f"write {possible:g}" if possible else "delete it"
         yield InputError(
             path=f"{path}.goodput_percent",
             must=(
@@ -177,8 +184,8 @@ def _checkpoint_goodput(
                 f" {verdict.write_seconds:,.0f} s"
             ),
             got=f"{job.goodput_percent:g}",
-            fix=f"write {possible:g}; {_better_store(job, environment, region)}",
-            write=possible,
+            fix=f"{first}; {better_checkpoints(job, environment, region)}",
+            write=possible or REMOVE,
         )
 
 
@@ -199,7 +206,7 @@ def checkpoint_warnings(
             text=(
                 f"a save takes {found.write_seconds / 60:.0f} minutes, which leaves"
                 f" {found.goodput:.0%} of the time to train;"
-                f" {_better_store(job, environment, region)}"
+                f" {better_checkpoints(job, environment, region)}"
             ),
         )
 
@@ -222,31 +229,3 @@ def keep_warnings(path: str, job: JobConfig, folder: Path) -> Iterator[InputWarn
                 f" as --save_total_limit $({KEEP}) to transformers"
             ),
         )
-
-
-def _best_interval(job: JobConfig, environment: EnvironmentConfig, region: str) -> float:
-    """Minutes between saves that lose least."""
-    assert job.checkpoints is not None  # callers have a verdict
-    found = job_verdict(
-        replace(job, checkpoints=replace(job.checkpoints, interval_minutes=None)),
-        environment,
-        region,
-    )
-    return found.interval_seconds / 60 if found else 0
-
-
-def _better_store(job: JobConfig, environment: EnvironmentConfig, region: str) -> str:
-    """The store that keeps the job at its goodput, in words."""
-    late = job.checkpoints is not None and job.checkpoints.asynchronous
-    store = environment.storage.get(job.checkpoints.store) if job.checkpoints else None
-    return proposal(
-        job.parameters_billion or 0,
-        job.nodes,
-        environment.pools[job.pool].instance_types[0],
-        region,
-        job.goodput_percent or 95,
-        job.bytes_per_parameter,
-        blocking=not late,
-        efa=store is not None and made_for_efa(store),
-        on_disk=checkpoints_on_disk(job.checkpoints.keep if job.checkpoints else None),
-    )

@@ -89,6 +89,12 @@ class Verdict:
     checkpoints_held: int | None
     """How many fit; None where the file system grows by itself."""
 
+    @property
+    def saves_too_often(self) -> bool:
+        """Whether a save is not over when the next one is due."""
+        late = self.interval_given and self.write_seconds > self.interval_seconds
+        return late or not self.save_fits_interval
+
 
 def checkpoints_on_disk(keep: int | None) -> int:
     """How many must fit: those that a job keeps, and the one being written."""

@@ -172,8 +172,9 @@ class StoreKind(ABC, Generic[Settings, Plan]):
         where a job or a runtime names the store."""
         yield from ()
 
-    def larger(self, path: str, gib: float) -> str:
-        """How to make it so large that files can fill so much. `path`: of its settings."""
+    def larger(self, path: str, gib: float, settings: Settings, decided: Settings) -> str:
+        """How to make it so large that files can fill so much. `path`: of its settings. `decided`: the
+        settings with size and speed, where they follow from others."""
         return f"write a larger store than {path}"
 
     # AWS.

@@ -9,8 +9,10 @@ from catalog import latencies, versions
 from catalog.permissions import BUCKET_QUESTIONS
 from catalog.service_roles import FSX
 from catalog.storage import (
+    LUSTRE_EFA_STEP_GIB,
     LUSTRE_SERVER_GIB,
     LUSTRE_SMALLEST_GIB,
+    LUSTRE_STEP_GIB,
     LUSTRE_USABLE,
     SCRATCH_2_PER_TIB,
     Driver,
@@ -35,7 +37,6 @@ COMPRESSION = "LZ4"
 METADATA_OVER_EFA = "AUTOMATIC"
 """A file system made for EFA must have a metadata configuration; in this mode its speed grows with
 the capacity."""
-SIZE_STEP_GIB = 2400
 NO_IMPORT = "FSx imports changes from no other region"
 """FSx for Lustre user guide, overview-dra-data-repo; it exports to any."""
 
@@ -154,9 +155,15 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
                 ),
             )
 
-    def larger(self, path: str, gib: float) -> str:
-        size = -(-(gib / LUSTRE_USABLE) // SIZE_STEP_GIB) * SIZE_STEP_GIB
-        return f"write capacity_gib: {size:.0f} or more under {path}"
+    def larger(self, path: str, gib: float, settings: LustreConfig, decided: LustreConfig) -> str:
+        tier = decided.throughput_mbps_per_tib
+        by_tier = LUSTRE_EFA_STEP_GIB if decided.efa else {}
+        step = by_tier.get(tier or 0, LUSTRE_STEP_GIB)
+        size = -(-(gib / LUSTRE_USABLE) // step) * step
+        write = f"write capacity_gib: {size:.0f} or more"
+        if settings.for_model is not None:
+            return f"{write} and throughput_mbps_per_tib: {tier} under {path}, in the place of for_model"
+        return f"{write} under {path}"
 
     def resource_types(self, plan: LustrePlan) -> tuple[str, ...]:
         links = ("aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation",)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 
+from catalog.failures import FAILURES_PER_1000_NODE_DAYS
 from catalog.prices import lustre_per_month
 from catalog.storage import (
     CHECKPOINT_BYTES_PER_PARAMETER,
@@ -101,11 +102,18 @@ class Needs:
     """Least part of the time that trains. None: the best there is, at its lowest price."""
     efa: bool = False
     """Created with EFA, and mounted over it where the instance type can."""
+    over_efa: bool = True
+    """Whether the nodes may mount it over EFA."""
     bytes_per_parameter: float = CHECKPOINT_BYTES_PER_PARAMETER
     blocking: bool = True
     """Whether training stops while a checkpoint is written."""
+    interval_seconds: float | None = None
+    """Training between two saves; None: the best."""
+    failures_per_1000_node_days: float = FAILURES_PER_1000_NODE_DAYS
     on_disk: int = CHECKPOINTS_KEPT
     """Number of checkpoints that it must hold."""
+    least_gib: int = 0
+    """Capacity that it must have."""
 
 
 def needs_of(
@@ -139,40 +147,6 @@ def sized(lustre: LustreConfig, region: str, instance_types: Sequence[str]) -> L
     )
 
 
-def proposal(
-    parameters_billion: float,
-    nodes: int,
-    instance_type: str,
-    region: str,
-    goodput_percent: float,
-    bytes_per_parameter: float,
-    *,
-    blocking: bool,
-    efa: bool,
-    on_disk: int,
-) -> str:
-    """The store that keeps a model at its goodput, in words."""
-    choice = chosen(
-        Needs(
-            parameters_billion=parameters_billion,
-            nodes=nodes,
-            instance_type=instance_type,
-            region=region,
-            goodput=goodput_percent / 100,
-            bytes_per_parameter=bytes_per_parameter,
-            blocking=blocking,
-            efa=efa,
-            on_disk=on_disk,
-        )
-    )
-    if choice is None:
-        return "no Lustre is enough, so save asynchronously"
-    return (
-        f"lustre: {{capacity_gib: {choice.store.capacity_gib}, throughput_mbps_per_tib:"
-        f" {choice.store.tier}}} keeps {choice.verdict.goodput:.1%}"
-    )
-
-
 def client(lustre: LustreConfig, instance_types: Sequence[str]) -> str:
     """The type that a store is sized for."""
     able = [kind for kind in instance_types if lustre.efa and kind in EFA_LUSTRE_CLIENTS]
@@ -188,15 +162,21 @@ def for_model(needs: Needs) -> Choice | None:
         instance_type=needs.instance_type,
         bytes_per_parameter=needs.bytes_per_parameter,
         stall_seconds=None if needs.blocking else ASYNC_STALL_SECONDS,
+        failures_per_1000_node_days=needs.failures_per_1000_node_days,
     )
     region, efa = needs.region, needs.efa
     ranked_by = region if _every_tier_priced(region) else REFERENCE_REGION
     sold = sorted(_sold(efa), key=lambda store: (_usd(store, ranked_by) or 0, -(store.tier or 0)))
-    verdicts = ((store, verdict(training, store, mounted_over_efa=efa)) for store in sold)
+    over_efa, interval = efa and needs.over_efa, needs.interval_seconds
+    verdicts = (
+        (store, verdict(training, store, mounted_over_efa=over_efa, interval_seconds=interval))
+        for store in sold
+        if store.capacity_gib >= needs.least_gib
+    )
     roomy = (
         Choice(store=store, verdict=given, usd_per_month=_usd(store, region))
         for store, given in verdicts
-        if (given.checkpoints_held or 0) >= needs.on_disk
+        if (given.checkpoints_held or 0) >= needs.on_disk and not given.saves_too_often
     )
     if needs.goodput is None:
         return max(roomy, key=lambda choice: choice.verdict.goodput, default=None)

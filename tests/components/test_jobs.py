@@ -99,6 +99,17 @@ def test_it_says_what_an_hour_costs_as_far_as_prices_are_known(
     )
 
 
+def test_it_says_of_a_job_on_a_capacity_block_that_its_nodes_are_paid_already() -> None:
+    held = {"id": "cr-0123456789abcdef0", "instances": 2}
+    times = {"starts": "2100-12-01T11:30:00Z", "ends": "2100-12-08T11:30:00Z"}
+    block = {"instance_types": ["p5.48xlarge"], "max_nodes": 2, "capacity": "block"}
+    plan = environment_plan(at("pools.g6e", {**block, "reservation": {**held, **times}}))
+    assert job_starts(plan)["t5-large"].startswith(
+        "t5-large starts a run: 2 x p5.48xlarge, paid already with a Capacity Block, in"
+        " ap-northeast-2"
+    )
+
+
 def test_a_run_that_finds_an_older_checkpoint_says_where_and_how_to_begin_afresh() -> None:
     directory = at(f"{JOB}.checkpoints.directory", "t5-large/{run}")
     assert job_starts(environment_plan())["t5-large"].endswith(

@@ -4,6 +4,7 @@ objects of a cluster."""
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -124,6 +125,21 @@ def test_the_price_comes_before_the_question_and_the_entry_passes_the_check(
     assert check.main(["dev"]) == 0
     config = read_file("dev").config
     assert config and config.environment and [*config.environment.jobs] == ["accept-h100", "mine"]
+
+
+def test_nodes_of_a_capacity_block_are_paid_already(
+    stack_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    held = (
+        "capacity: block, reservation: {id: cr-0123456789abcdef0, instances: 2,"
+        " starts: 2100-12-01T11:30:00Z, ends: 2100-12-08T11:30:00Z}, max_nodes: 2"
+    )
+    text = stack_file.read_text()
+    [line] = [line for line in text.splitlines() if line.strip().startswith("h100:")]
+    stack_file.write_text(text.replace(line, re.sub(r"max_nodes: \d+", held, line)))
+    assert _written(monkeypatch, "--nodes", "2") == 0
+    said = capsys.readouterr().out.splitlines()[0]
+    assert said.endswith(" of measuring, paid already with a Capacity Block"), said
 
 
 def test_all_nodes_of_the_pool_and_the_image_of_its_job_are_the_default(

@@ -611,9 +611,10 @@ def test_instances_of_a_node_group_are_as_its_launch_template_says(
         {"version": "1.35"},
         {"releaseVersion": "1.35.8-20261012"},
         {"version": "1.34", "releaseVersion": "1.34-20261012"},
+        {"version": "1.34", "releaseVersion": "1.34.10-20261012"},
     ],
 )
-def test_nodes_cannot_be_newer_than_their_cluster_nor_their_release_of_another_version(
+def test_nodes_cannot_be_newer_than_their_cluster_nor_their_release_of_another_kubelet(
     account: Account, network: Network, eks: Any, more: dict[str, str]
 ) -> None:
     with refused("InvalidParameterException"):

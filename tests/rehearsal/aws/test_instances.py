@@ -13,8 +13,10 @@ import pytest
 from botocore.exceptions import ClientError
 
 from catalog.versions import KUBERNETES
+from plans.access import AccessPlan
 from rehearsal.aws import identity
 from rehearsal.aws.images import NEWEST_RELEASE
+from stacks.reports.account import Account as Asked
 from tests.rehearsal.aws_world import (
     NEVER,
     REGION,
@@ -23,6 +25,7 @@ from tests.rehearsal.aws_world import (
     profile,
     refused,
     served,
+    speak_to,
     trust,
 )
 
@@ -37,6 +40,18 @@ def test_the_recommended_ami_has_the_patch_release_of_the_kubelet(account: Accou
     assert found == f"{KUBERNETES['1.34'].ami_patch}-{NEWEST_RELEASE.removeprefix('v')}"
     with refused("ParameterNotFound"):
         ssm.get_parameter(Name=name.replace("1.34", "1.29"))
+
+
+@pytest.mark.parametrize(("day", "kubelet"), [("v20261012", "1.35.8"), ("v20260724", "1.35.4")])
+def test_the_kubelet_of_any_release_is_read_as_a_live_check_reads_it(
+    account: Account, monkeypatch: pytest.MonkeyPatch, day: str, kubelet: str
+) -> None:
+    """Neither is the release that EKS recommends."""
+    speak_to(account, monkeypatch)
+    asked = Asked(AccessPlan(region=REGION))
+    assert asked.kubelet_of_ami("1.35", "standard", day) == kubelet
+    assert asked.recommended_ami("1.35", "standard").endswith(NEWEST_RELEASE.removeprefix("v"))
+    assert asked.kubelet_of_ami("1.35", "standard", "20261012") == ""
 
 
 class Fleet:

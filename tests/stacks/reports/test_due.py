@@ -82,9 +82,13 @@ def test_prices_are_late_since_the_oldest_of_them(monkeypatch: pytest.MonkeyPatc
     """One that was read again makes the others no younger."""
     dates = {"idle": "2026-11-01", "at_work": "2025-02-03", "all_full": None}
     costs = SimpleNamespace(**{name: SimpleNamespace(as_of=day) for name, day in dates.items()})
+    costs.paid_once = None
     monkeypatch.setattr(due, "estimate", lambda _: costs)
     late = found(now=datetime(2028, 1, 1, tzinfo=UTC))["some of"]
     assert late.when == "since 2025-02-03"
+    costs.paid_once = SimpleNamespace(as_of="2025-01-02")
+    late = found(now=datetime(2028, 1, 1, tzinfo=UTC))["some of"]
+    assert late.when == "since 2025-01-02", "a block's price is a price too"
 
 
 def test_the_list_is_in_the_order_of_its_days() -> None:

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+from datetime import date
 from typing import Any
 
 import pytest
 
 from stacks.plan import plan_stack
-from stacks.reports import plan, stack_file
+from stacks.reports import cost, plan, stack_file
 from stacks.reports.timeline import schedule
 from stacks.settings.reader import read
 from tests.support.cases.jobs import pytorch_job
 from tests.support.recording import CHECKOUT
-from tests.support.stackfile import ENVIRONMENT, Edit, at, environment_plan, team_plan, values
+from tests.support.stackfile import (
+    ENVIRONMENT,
+    Edit,
+    at,
+    environment_plan,
+    team_plan,
+    values,
+)
 
 G6E = {"instance_types": ["g6e.48xlarge"], "max_nodes": 4}
 
@@ -189,6 +198,78 @@ def test_a_capacity_block_shows_what_is_paid_in_advance_and_when_it_starts() -> 
     assert "once, not by the hour" in text and "48 hours, paid in advance" in text
     assert "paid in advance with a Capacity Block: t5-large" in text
     assert "the block of g6e starts at 2100-12-01 11:30 UTC: its jobs wait until then" in text
+
+
+def _blocks(zone: str, *instances: int) -> Any:
+    """The dev stack with a Capacity Block of 14 days in each of its pools, in a zone."""
+    name = ("g6e", "second", "third")
+    times = {"starts": "2100-12-01T11:30:00Z", "ends": "2100-12-15T11:30:00Z"}
+    pools = {
+        name: {
+            "instance_types": ["p5.48xlarge"],
+            "max_nodes": count,
+            "capacity": "block",
+            "reservation": {"id": f"cr-0123456789abcdef{number}", "instances": count, **times},
+        }
+        for number, (name, count) in enumerate(zip(name, instances, strict=False))
+    }
+    found = values(at("zone", zone), at("pools", pools))
+    found["aws:region"] = zone[:-1]
+    return plan_stack(read(found, stack="dev", project="trainyard"), CHECKOUT).accepted()
+
+
+def _money(found: Any) -> str:
+    """The section of money, its lines joined."""
+    return " ".join(" ".join(plan.money(plan.estimate(found), date(2026, 11, 26))).split())
+
+
+def test_the_first_line_of_money_begins_with_what_is_paid_once() -> None:
+    """64 p5 for 14 days: 64 x 336 hours at 34.608."""
+    paid = _blocks("us-east-1a", 64)
+    text = _money(paid)
+    assert text.startswith("money: 744,210.43 once, and "), text[:200]
+    assert "USD an hour idle, " in text and "prices missing" not in text
+    assert plan.summary(paid)["usd_once"] == "744,210.43"
+    assert [*plan.summary(paid)].index("usd_once") < [*plan.summary(paid)].index(
+        "usd_per_hour_idle"
+    )
+    said = json.loads(plan.as_json(plan.data(paid)))["money"]["paid_once"]
+    assert said["usd_once"] == "744210.43" and said["missing"] == [] and said["as_of"]
+    two = _blocks("us-east-1a", 64, 32)
+    assert plan.summary(two)["usd_once"] == "1,116,315.65"
+
+
+def test_a_capacity_block_without_a_price_is_the_first_price_that_is_missing() -> None:
+    unpriced = _blocks("ap-northeast-1a", 8)
+    text = _money(unpriced)
+    assert text.startswith("money: an unknown sum once, and at least "), text[:200]
+    assert "prices missing for this region: block of g6e, 8 x p5.48xlarge; " in text
+    assert plan.summary(unpriced)["usd_once"] == "no price"
+
+
+def test_a_sum_of_blocks_of_which_one_has_no_price_says_at_least(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = _blocks("us-east-1a", 64, 32)
+    costs = plan.estimate(found)
+    half = dataclasses.replace(costs.once[1], usd_once=None)
+    monkeypatch.setattr(cost, "_once", lambda _: (costs.once[0], half))
+    assert plan.summary(found)["usd_once"] == "at least 744,210.43"
+    text = _money(found)
+    assert text.startswith("money: at least 744,210.43 once, and ")
+    assert "prices missing for this region: block of second, 32 x p5.48xlarge" in text
+
+
+def test_a_stack_without_a_capacity_block_has_nothing_that_is_paid_once() -> None:
+    assert "usd_once" not in plan.summary(environment_plan())
+    assert " once, and " not in _money(environment_plan())
+    assert plan.estimate(environment_plan()).paid_once is None
+
+
+def test_the_first_line_of_money_fits_a_terminal_with_the_largest_block() -> None:
+    lines = plan.text(_blocks("us-east-1a", 64, 64, 64)).splitlines()
+    assert max(map(len, lines)) <= 100
+    assert any(line.startswith("money: 2,232,631.29 once, and ") for line in lines)
 
 
 def test_every_line_fits_a_terminal_of_100_columns() -> None:

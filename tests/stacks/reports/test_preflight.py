@@ -107,7 +107,7 @@ SOUND: dict[str, Any] = {
     "has_image": True,
     "pull_through_rules": [],
     "add_on_builds": [build for each in KUBERNETES.values() for build in each.add_ons.values()],
-    "has_ami": True,
+    "kubelet_of_ami": "1.35.8",
     "recommended_ami": "1.35.8-20261101",
 }
 
@@ -856,7 +856,7 @@ def test_every_question_reads() -> None:
     asked = "".join(inspect.getsource(kind) for kind in kinds)
     actions = re.findall(r'"[a-z0-9]+:([A-Z][A-Za-z]+)"', asked)
     reads = ("Get", "Describe", "Head", "List")
-    assert len(actions) == 48 and all(action.startswith(reads) for action in actions)
+    assert len(actions) == 49 and all(action.startswith(reads) for action in actions)
 
 
 def test_an_account_is_asked_through_botocore(ours: Account) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 from botocore.stub import Stubber
@@ -11,11 +12,17 @@ from moto import mock_aws
 from plans.access import AccessPlan
 from stacks.reports import releases
 from stacks.reports.account import Account
-from tests.stacks.reports.test_preflight import errors
+from stacks.reports.caller import NotAnswered
+from stacks.settings.problems import InputError
+from tests.stacks.reports.test_preflight import errors, found
 from tests.support.stackfile import at, environment_plan
 
 DNS = "v1.13.2-eksbuild.31"
 OWN = at("system_nodes.release", "1.35.7-20260912")
+DESCRIBED = (
+    "EKS-optimized Kubernetes node based on Amazon Linux 2023, (k8s: 1.35.8, containerd:"
+    " 2.2.5-1.amzn2023.0.4)"
+)
 AMIS = "/aws/service/eks/optimized-ami/1.35/amazon-linux-2023/x86_64/nvidia"
 
 
@@ -48,25 +55,40 @@ def test_an_add_on_without_any_build_is_refused() -> None:
 
 
 def test_an_ami_that_the_region_does_not_have_is_refused_with_the_recommended_one() -> None:
-    nvidia, standard = errors(has_ami=False)
+    nvidia, standard = errors(kubelet_of_ami="")
     assert nvidia == (
         "environment.cluster.version: must have an AMI of EKS, variant nvidia, in ap-northeast-2;"
         " got 1.35, which has none of release v20261012. Fix: write v20261101 in"
         " catalog/versions.py, AMI_RELEASE"
     )
     assert "variant standard" in standard
-    [*_, own] = errors(OWN, has_ami=False)
+    [*_, own] = errors(OWN, kubelet_of_ami="")
     assert own.startswith("environment.system_nodes.release: must have an AMI of EKS")
     assert own.endswith("got 1.35, which has none of release v20260912. Fix: write 1.35.8-20261101")
 
 
-def test_another_patch_release_in_the_ami_of_the_pinned_day_is_refused() -> None:
-    [said] = errors(recommended_ami="1.35.9-20261012")
+@pytest.mark.parametrize("recommended", ["1.35.8-20261012", "1.35.9-20261101", "1.35.10-20270301"])
+def test_another_kubelet_in_the_ami_of_the_pinned_day_is_refused_whatever_eks_recommends(
+    recommended: str,
+) -> None:
+    [said] = errors(kubelet_of_ami="1.35.9", recommended_ami=recommended)
     assert said == (
         "environment.cluster.version: must have the patch release of the kubelet in EKS's AMI of"
         " v20261012; got 1.35.8-20261012. Fix: write system_nodes: {release: 1.35.9-20261012}"
     )
-    assert errors(recommended_ami="1.35.8-20261012") == []
+    assert errors(kubelet_of_ami="1.35.8", recommended_ami=recommended) == []
+
+
+def test_a_release_of_the_stack_file_with_another_kubelet_is_refused_with_the_value_to_write() -> (
+    None
+):
+    [said] = found(OWN)[2:]
+    assert str(said) == (
+        "environment.system_nodes.release: must have the patch release of the kubelet in EKS's AMI"
+        " of v20260912; got 1.35.7-20260912. Fix: write 1.35.8-20260912"
+    )
+    assert isinstance(said, InputError) and said.write == "1.35.8-20260912"
+    assert errors(at("system_nodes.release", said.write)) == []
 
 
 @pytest.fixture
@@ -87,13 +109,28 @@ def test_eks_is_asked_for_the_builds_of_one_add_on(account: Account) -> None:
         assert account.add_on_builds("1.35", "coredns") == []
 
 
-def test_an_ami_is_asked_for_by_the_parameter_of_its_release(account: Account) -> None:
-    name = "amazon-eks-node-al2023-x86_64-nvidia-1.35-v20261012"
+def test_the_kubelet_of_an_ami_is_read_in_the_description_of_the_image_of_its_release(
+    account: Account,
+) -> None:
+    name = {"Name": f"{AMIS}/amazon-eks-node-al2023-x86_64-nvidia-1.35-v20261012/image_id"}
+    image = {"ImageIds": ["ami-0123456789abcdef0"]}
+    kubelet = partial(account.kubelet_of_ami, "1.35", "nvidia", "v20261012")
+    with Stubber(account._clients["ssm"]) as ssm, Stubber(account._clients["ec2"]) as ec2:
+        for _ in range(3):
+            ssm.add_response("get_parameter", {"Parameter": {"Value": image["ImageIds"][0]}}, name)
+        ssm.add_client_error("get_parameter", "ParameterNotFound")
+        ec2.add_response("describe_images", {"Images": [{"Description": DESCRIBED}]}, image)
+        ec2.add_client_error("describe_images", "InvalidAMIID.NotFound")
+        ec2.add_response("describe_images", {"Images": [{"Description": "an image"}]}, image)
+        assert kubelet() == "1.35.8"
+        assert kubelet() == "", "the parameter names an image that the region lacks"
+        with pytest.raises(NotAnswered, match=r"ami-0\w+ does not name its kubelet: an image"):
+            kubelet()
+        assert kubelet() == "", "no parameter, no image"
+
+
+def test_the_release_that_eks_recommends_is_read_in_its_parameter(account: Account) -> None:
     with Stubber(account._clients["ssm"]) as stub:
-        found = {"Parameter": {"Name": "x", "Value": "1.35.8-20261101"}}
-        stub.add_response("get_parameter", found, {"Name": f"{AMIS}/{name}/image_id"})
-        stub.add_client_error("get_parameter", "ParameterNotFound")
-        stub.add_response("get_parameter", found, {"Name": f"{AMIS}/recommended/release_version"})
-        assert account.has_ami("1.35", "nvidia", "v20261012")
-        assert not account.has_ami("1.35", "nvidia", "v20261012")
+        said = {"Parameter": {"Name": "x", "Value": "1.35.8-20261101"}}
+        stub.add_response("get_parameter", said, {"Name": f"{AMIS}/recommended/release_version"})
         assert account.recommended_ami("1.35", "nvidia") == "1.35.8-20261101"
