@@ -315,6 +315,10 @@ def _not_settings(mistake: Mistake) -> InputError:
     if isinstance(mistake.value, str) and mistake.value and len(required) == 1:
         meant = {required[0]: mistake.value}
         return mistake.error("be settings", f"write {as_yaml(meant)}", meant)
+    if classes and not required and example(mistake.steps) is None:
+        empty, fix = mistake.value is None, f"write {mistake.key}: {{}}"
+        must = f"be settings{', not empty' * empty}"
+        return mistake.error(must, f"{fix}{', or delete the line' * empty}", {})
     return _wrong_kind(mistake, "be settings")
 
 
