@@ -15,6 +15,7 @@ import yaml
 
 import command_line
 from benchmarks.measure import CHECKOUT, in_turns, table
+from catalog.scalars import as_file
 from stacks.plan import plan_stack
 from stacks.planned import EnvironmentPlan
 from stacks.reports import check
@@ -116,7 +117,7 @@ def _of_teams(count: int) -> Iterator[Path]:
         folder = Path(name)
         (folder / "Pulumi.yaml").write_text((CHECKOUT / "Pulumi.yaml").read_text())
         for stack, value in {"dev": environment_of(count), "team-vision": team}.items():
-            (folder / f"Pulumi.{stack}.yaml").write_text(yaml.safe_dump(value))
+            (folder / f"Pulumi.{stack}.yaml").write_text(as_file(value))
         yield folder
 
 

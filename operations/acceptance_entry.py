@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pydantic
-import yaml
 
+from catalog.scalars import as_file
 from operations.stack import Stack
 from operations.stack_lines import with_job
 from stacks.derive.acceptance import acceptance_entry, is_acceptance, measured_stores
@@ -84,7 +84,7 @@ def new_entry(stack: Stack, pool: str | None, nodes: int | None, image: str | No
     if job in stack.taken:
         raise EntryError(f"{stack.file} has another job {job}. Fix: rename it")
     cost = _cost(stack, job, pydantic.TypeAdapter(JobConfig).validate_python(entry))
-    text = yaml.safe_dump({job: entry}, sort_keys=False, default_flow_style=None, width=100)
+    text = as_file({job: entry}, default_flow_style=None, width=100)
     return Entry(
         stack=stack.name,
         pool=name,

@@ -48,7 +48,7 @@ def scalar_of_job(text: str, name: str, key: str, value: str) -> Change | None:
 
 def values_of_jobs(text: str, key: str, default: object = None) -> dict[str, object]:
     """Job of a stack file → its setting of this name; the default where it has none."""
-    config = read_documents(text, "")[0][0].value["config"]
+    config = read_documents(text, "", by_engine=True)[0][0].value["config"]
     stacks = [value for key, value in config.items() if ":" in key and isinstance(value, dict)]
     return {
         name: entry.get(key, default)

@@ -22,7 +22,8 @@ from typing import Any
 
 import yaml
 
-from rehearsal import interrupts, paths, processes, world
+from catalog.scalars import as_file
+from rehearsal import interrupts, paths, processes, stack_copy, world
 from rehearsal.aws.identity import DEVELOPER_KEY
 from rehearsal.providers import install
 
@@ -82,7 +83,7 @@ def _document(file: Path) -> dict[str, Any]:
     """A stack file; EngineError where it is none. What its settings may say is for the program to
     judge."""
     try:
-        found = yaml.safe_load(file.read_text())
+        found = stack_copy.read(file.read_text())
     except yaml.YAMLError as error:
         raise EngineError(f"{file.name} is not YAML: {' '.join(str(error).split())}") from None
     if not isinstance(found, dict) or not isinstance(found.get("config"), dict):
@@ -225,14 +226,11 @@ def refresh_copy(stack: Stack) -> None:
     if not stack.tracked.exists():
         return
     wanted, now = _document(stack.tracked), paths.world()
-    before = yaml.safe_load(stack.copy.read_text()) if stack.copy.exists() else {}
-    if isinstance(environment := wanted["config"].get("trainyard:environment"), dict):
-        environment["artifacts"] = (environment.get("artifacts") or {}) | {
-            "charts": str(paths.CHARTS)
-        }
-    wanted |= {key: before[key] for key in ("encryptionsalt",) if key in before}
-    if wanted != before:
-        stack.copy.write_text(yaml.safe_dump(wanted, sort_keys=False))
+    before = stack_copy.read(stack.copy.read_text()) if stack.copy.exists() else {}
+    salt = {key: before[key] for key in ("encryptionsalt",) if key in before}
+    text = stack_copy.copied(stack.tracked.read_text(), str(paths.CHARTS), salt)
+    if stack_copy.read(text) != before:
+        stack.copy.write_text(text)
     profiles(stack).write_text(
         f"[profile {wanted['config'].get('aws:profile', 'developer')}]\n"
         f"aws_access_key_id = {DEVELOPER_KEY}\naws_secret_access_key = {now.developer_secret}\n"
@@ -396,5 +394,5 @@ def write_kubeconfig(stack: Stack) -> Path:
             ],
         }
     KUBECONFIG.touch(mode=0o600)
-    KUBECONFIG.write_text(yaml.safe_dump(config))
+    KUBECONFIG.write_text(as_file(config))
     return KUBECONFIG

@@ -20,16 +20,18 @@ def file_errors(path: str, job: JobConfig, folder: Path) -> Iterator[InputError]
     if job.files is None:
         return
     path, names, size = f"{path}.files.sources", [Path(each).name for each in job.files.sources], 0
+    elsewhere: dict[str, str] | None = None
     for source in job.files.sources:
         file = folder / source
         if not is_inside(folder, source):
+            elsewhere = _by_name(folder) if elsewhere is None else elsewhere
             yield InputError(
                 path=path,
                 must="list files of this checkout",
                 got=f"{source[:80]}, which is {_what_is(file)}",
                 fix=(
                     "write paths from the project's folder, such as"
-                    f" {_elsewhere(folder, source) or 'scripts/train.py'}"
+                    f" {elsewhere.get(Path(source).name, 'scripts/train.py')}"
                 ),
             )
             continue
@@ -68,12 +70,11 @@ def _what_is(file: Path) -> str:
         return "not there"
 
 
-def _elsewhere(folder: Path, source: str) -> str | None:
-    """A file of that name elsewhere in the folders that jobs bring files from."""
-    name = Path(source).name
+def _by_name(folder: Path) -> dict[str, str]:
+    """Name of each file in the folders that jobs bring files from → its path."""
     places = [folder / "scripts", folder / "workloads"]
-    found = next((file for place in places if name for file in sorted(place.rglob(name))), None)
-    return str(found.relative_to(folder)) if found else None
+    files = [file for place in places for file in sorted(place.rglob("*")) if file.is_file()]
+    return {file.name: str(file.relative_to(folder)) for file in reversed(files)}
 
 
 def _is_text(content: bytes) -> bool:

@@ -117,7 +117,7 @@ def node_prices(region: str, wanted: EnvironmentConfig) -> dict[str, Price | Non
             "ec2-spot" if pool.capacity == "spot" else "ec2", pool.instance_types[0], region
         )
         for name, pool in wanted.pools.items()
-        if pool.capacity != "block"
+        if pool.capacity != "block" and pool.instance_types
     }
 
 

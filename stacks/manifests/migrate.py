@@ -12,11 +12,10 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-import yaml
-
 import command_line
 from catalog import versions
 from catalog.job_kinds import JOB_KINDS
+from catalog.scalars import as_file
 from stacks.manifests.context import contexts_of
 from stacks.manifests.document import Workload, read_manifest
 from stacks.manifests.migration import Migration, NotMigrated, migrate
@@ -154,7 +153,7 @@ def _entries(migrations: Iterable[Migration]) -> list[str]:
     lines: list[str] = []
     for migration in migrations:
         settings = {key: value for key, value in migration.entry.items() if key != "script"}
-        entry = yaml.safe_dump({migration.name: settings}, sort_keys=False)
+        entry = as_file({migration.name: settings})
         lines.append(textwrap.indent(entry, "  ").rstrip("\n"))
         if script := migration.entry.get("script"):
             lines += ["    script: |", textwrap.indent(script, "      ")]
@@ -164,10 +163,7 @@ def _entries(migrations: Iterable[Migration]) -> list[str]:
 def _pytorch_jobs(migrations: Iterable[Migration]) -> list[str]:
     """A line for each job that can stay a PyTorchJob."""
     return [
-        f"{it.name}: "
-        + yaml.safe_dump(
-            it.pytorch_job, default_flow_style=True, sort_keys=False, width=999
-        ).strip()
+        f"{it.name}: " + as_file(it.pytorch_job, default_flow_style=True, width=999).strip()
         for it in migrations
         if it.pytorch_job
     ]

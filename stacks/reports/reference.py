@@ -28,6 +28,9 @@ account (`aws:…`), and exactly one of `trainyard:environment` and `trainyard:t
 
 - You can leave out every setting that is not marked as required. Where the default is empty, nothing is set.
 - An unknown setting is an error. `make check` names it, with the nearest setting that exists.
+- A section cannot be empty: `metrics: {}` turns metrics on, with the defaults of their settings.
+- Text that Pulumi reads as a number or a time needs quotes: `"1e-3"`, `"1.30"`, `"2027-01-04"`. `make check` names each
+  such place.
 - Units are part of the names: `capacity_gib` is in GiB, `wait_minutes` in minutes.
 - `<name>` is a name of your choice: lower-case letters, digits and dashes, starting with a letter, at most 32
   characters.

@@ -10,6 +10,7 @@ from typing import Annotated
 import pydantic
 
 from frozen import dataclass
+from stacks.settings.section import Section
 
 Text = Annotated[str, pydantic.Field(min_length=1)]
 RoleArn = Annotated[str, pydantic.Field(pattern=r"^arn:aws[a-z-]*:iam::\d{12}:role/.+$")]
@@ -81,7 +82,7 @@ class AwsConfig:
     profile: Text | None = None
     """Name of a profile in ~/.aws/config. Everybody who uses the stack or its kubeconfig needs a
     profile of that name."""
-    assumeRole: AssumeRoleConfig | None = None
+    assumeRole: Section[AssumeRoleConfig] = None
     """Short for `assumeRoles` with one role."""
     assumeRoles: tuple[AssumeRoleConfig, ...] = ()
     """Roles to assume, each with the credentials of the one before. The last role creates the
@@ -91,7 +92,7 @@ class AwsConfig:
     created."""
     forbiddenAccountIds: tuple[AccountId, ...] = ()
     """Account IDs that are refused before anything is created."""
-    defaultTags: DefaultTagsConfig | None = None
+    defaultTags: Section[DefaultTagsConfig] = None
     """Tags for every AWS resource. `environment.tags` and the tags that this program sets override
     tags with the same key."""
 

@@ -29,6 +29,7 @@ from stacks.settings.metrics import MetricsConfig
 from stacks.settings.network import NETWORK_HINTS, AnyNetwork, NetworkConfig
 from stacks.settings.queues import QueuesConfig
 from stacks.settings.repair import RepairConfig
+from stacks.settings.section import Section
 from stacks.settings.stores import StoreConfig
 from stacks.settings.team_entry import KeyArn, TeamEntryConfig
 
@@ -93,7 +94,7 @@ class PoolConfig:
     """How the nodes are bought. `on_demand` is the recommended value. EC2 takes `spot` nodes back
     with two minutes' warning. `reservation` (ODCR) and `block` (Capacity Block for ML) require
     `reservation`."""
-    reservation: ReservationConfig | None = None
+    reservation: Section[ReservationConfig] = None
     """The reservation that the nodes are launched in. Only for `capacity: reservation` and
     `capacity: block`."""
     replicas: Positive | None = None
@@ -141,7 +142,7 @@ class OwnRuntimeConfig:
     """`torch`: for torchrun. `mpi`: for mpirun and the launcher of DeepSpeed; the image must have
     sshd, as upstream's deepspeed-runtime has. `cpu`: a failed pod restarts alone, and the others
     wait for it. `torchtune`: runs the recipe in `torchtune`."""
-    torchtune: TorchtuneConfig | None = None
+    torchtune: Section[TorchtuneConfig] = None
     """Required with `kind: torchtune`."""
     command: tuple[str, ...] = ()
     """Command of jobs that set none, also of TrainJobs that people create by hand."""
@@ -230,7 +231,7 @@ class EnvironmentConfig:
     registries: dict[Name, RegistryConfig] = field(default_factory=dict)
     """ECR repositories, by name."""
     trainer: TrainerConfig
-    training_operator: TrainingOperatorConfig | None = None
+    training_operator: Section[TrainingOperatorConfig] = None
     """Required for jobs with `pytorch_job`. By default the training-operator is not installed."""
     namespace: Name = "training"
     """Kubernetes namespace of the environment's own jobs. Each team has its own namespace."""
@@ -239,17 +240,17 @@ class EnvironmentConfig:
     ] = field(default_factory=dict)
     """PriorityClasses: name and value. A pending pod with a higher value evicts pods with lower
     values. A gang that loses a pod stops as a whole."""
-    queues: QueuesConfig | None = None
+    queues: Section[QueuesConfig] = None
     """Queues for the jobs of `teams`. By default a job starts at once, and its pods wait for nodes."""
-    metrics: MetricsConfig | None = None
+    metrics: Section[MetricsConfig] = None
     """Metrics, alerts and dashboards. By default nothing in the cluster collects them."""
-    repair: RepairConfig | None = None
+    repair: Section[RepairConfig] = None
     """What replaces broken nodes. By default nothing does."""
-    history: HistoryConfig | None = None
+    history: Section[HistoryConfig] = None
     """What records runs. By default a run is forgotten as soon as its job is deleted."""
-    logs: LogsConfig | None = None
+    logs: Section[LogsConfig] = None
     """What keeps the logs of pods. By default a log goes with its pod."""
-    budget: BudgetConfig | None = None
+    budget: Section[BudgetConfig] = None
     """By default AWS tells nobody what the environment costs."""
     teams: dict[Name, TeamEntryConfig] = field(default_factory=dict)
     """Teams that the environment admits, by name. By default a team's stack creates its namespace
@@ -263,7 +264,7 @@ class EnvironmentConfig:
     """What the next `pulumi up` can replace: `metrics.managed_prometheus`, `storage.<name>`,
     `pools.<name>`, `runtimes.<name>`. A preview refuses to replace anything else of these kinds, and the
     cluster always, and says which setting would. Delete the entries afterwards."""
-    artifacts: ArtifactsConfig | None = None
+    artifacts: Section[ArtifactsConfig] = None
     """By default charts and images come from the public registries of their projects."""
     tags: dict[str, str] = field(default_factory=dict)
     """Tags for every AWS resource, in addition to the tags that this program sets."""

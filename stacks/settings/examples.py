@@ -144,6 +144,21 @@ SINGULAR = {
     "host_paths": "folder",
 }
 """Map of named things → what one of them is."""
+VERSIONS: dict[tuple[str, ...], Sequence[str]] = {
+    ("environment", "cluster", "version"): tuple(versions.KUBERNETES),
+    ("environment", "trainer", "version"): tuple(versions.TRAINERS),
+    ("environment", "training_operator", "version"): versions.TRAINING_OPERATORS,
+}
+"""Setting → the versions that it takes."""
+
+
+def known_version(steps: Sequence[str], text: str) -> str | None:
+    """The version that somebody means who writes 2.1 or 1.3; None where there is none or the setting
+    is no version."""
+    choices = VERSIONS.get(tuple(steps), ())
+    alike = [choice for choice in choices if choice == text or choice.startswith(f"{text}.")]
+    alike += [choice for choice in choices if re.fullmatch(re.escape(text) + "0+", choice)]
+    return alike[0] if alike else None
 
 
 def example(steps: Sequence[str]) -> Any | None:

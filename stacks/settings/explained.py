@@ -12,13 +12,13 @@ import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
+from datetime import date
 from typing import Any
 
-from catalog import versions
 from frozen import dataclass
 from stacks.settings.aws import KEYS, REPLACEMENTS
 from stacks.settings.environment import SETTING_HINTS
-from stacks.settings.examples import PATTERNS, as_name, example
+from stacks.settings.examples import PATTERNS, as_name, example, known_version
 from stacks.settings.job import NO_SETTINGS, JobConfig, ManifestConfig
 from stacks.settings.lookup import is_required, keys_at, types_at
 from stacks.settings.problems import REMOVE, InputError
@@ -27,12 +27,6 @@ from stacks.settings.yaml_file import as_yaml
 SIMILAR = 0.74
 """How alike two names must be before one is proposed for the other; below it they mean different
 things: network_policies is not network."""
-VERSIONS: dict[tuple[str, ...], Sequence[str]] = {
-    ("environment", "cluster", "version"): tuple(versions.KUBERNETES),
-    ("environment", "trainer", "version"): tuple(versions.TRAINERS),
-    ("environment", "training_operator", "version"): versions.TRAINING_OPERATORS,
-}
-"""Setting → the versions that it takes."""
 COMMAND_LINES = ("arguments", "command")
 """Settings that list the words of a command line."""
 UNITS = {"gib": r"gi?b?", "minutes": r"m|min|minutes?", "mbps": r"mb(ps|/s)"}
@@ -60,6 +54,11 @@ class Mistake:
     @property
     def path(self) -> str:
         return path_of(self.steps)
+
+    @property
+    def text(self) -> str:
+        """The value as the file writes it; a text without its quotes."""
+        return self.value if isinstance(self.value, str) else self.written or shown(self.value)
 
     @property
     def key(self) -> str:
@@ -101,15 +100,6 @@ def explained(
 def shown(value: Any) -> str:
     """A value as JSON, cut to 80 characters, without what is encrypted in it."""
     return json.dumps(_without_secrets(value), default=str)[:80]
-
-
-def known_version(steps: Sequence[str], text: str) -> str | None:
-    """The version that somebody means who writes 2.1 or 1.3; None where there is none or the setting
-    is no version."""
-    choices = VERSIONS.get(tuple(steps), ())
-    alike = [choice for choice in choices if choice == text or choice.startswith(f"{text}.")]
-    alike += [choice for choice in choices if re.fullmatch(re.escape(text) + "0+", choice)]
-    return alike[0] if alike else None
 
 
 def _without_secrets(value: Any) -> Any:
@@ -190,9 +180,8 @@ def _missing(mistake: Mistake) -> InputError:
 
 
 def _not_text(mistake: Mistake) -> InputError:
-    if isinstance(mistake.value, bool | int | float):
-        text = mistake.written or shown(mistake.value)
-        meant = known_version(mistake.steps, text) or text
+    if isinstance(mistake.value, bool | int | float | date):
+        meant = known_version(mistake.steps, mistake.text) or mistake.text
         return mistake.error("be text", f"write {as_yaml(meant)}", meant)
     if isinstance(mistake.value, list) and len(mistake.value) == 1:
         [only] = mistake.value
@@ -287,8 +276,9 @@ def _too_short(mistake: Mistake) -> InputError:
 
 
 def _not_a_list(mistake: Mistake) -> InputError:
-    if isinstance(mistake.value, str | int | float) and mistake.value != "":
-        listed = _words(mistake.value) if mistake.key in COMMAND_LINES else [mistake.value]
+    if isinstance(mistake.value, str | int | float | date) and mistake.value != "":
+        item = mistake.text if str in types_at([*mistake.steps, "0"]) else mistake.value
+        listed = _words(item) if mistake.key in COMMAND_LINES else [item]
         return mistake.error("be a list", f"write {as_yaml(listed)}", listed)
     return _wrong_kind(mistake, "be a list")
 
@@ -325,11 +315,15 @@ def _not_settings(mistake: Mistake) -> InputError:
     if isinstance(mistake.value, str) and mistake.value and len(required) == 1:
         meant = {required[0]: mistake.value}
         return mistake.error("be settings", f"write {as_yaml(meant)}", meant)
+    if classes and not required and example(mistake.steps) is None:
+        empty, fix = mistake.value is None, f"write {mistake.key}: {{}}"
+        must = f"be settings{', not empty' * empty}"
+        return mistake.error(must, f"{fix}{', or delete the line' * empty}", {})
     return _wrong_kind(mistake, "be settings")
 
 
 def _no_time(mistake: Mistake) -> InputError:
-    text = str(mistake.value).strip()
+    text = mistake.text.strip('"')
     if re.fullmatch(r"\d{4}-\d\d-\d\d", text):
         text += "T11:30:00Z"
     elif re.fullmatch(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?", text):
@@ -346,6 +340,8 @@ def _wrong_kind(mistake: Mistake, must: str, suffix: str = "") -> InputError:
         write = REMOVE if value is None else None
         fix = "delete the line" + (f", or write {as_yaml(value)}" if value is not None else "")
         return mistake.error(f"{must}, not empty" if must != "not be empty" else must, fix, write)
+    if value is None and mistake.value is None and mistake.written and must == "be text":
+        return mistake.error(must, f"write {as_yaml(mistake.written)}", mistake.written)
     if value is None:
         what = must.removeprefix("be ") if must.startswith("be ") else "a value"
         return mistake.error(must, f"write {what}{suffix}")

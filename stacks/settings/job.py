@@ -15,6 +15,7 @@ from frozen import dataclass
 from plans.pod_template import SecretKey
 from plans.queues import Urgency
 from plans.secrets import ManagedSecret
+from stacks.settings.section import Section
 
 Name = Annotated[str, pydantic.Field(pattern=r"^[a-z]([-a-z0-9]{0,30}[a-z0-9])?$")]
 """Lower-case letters, digits and dashes, at most 32: it becomes part of Kubernetes and AWS
@@ -112,7 +113,7 @@ class TorchrunConfig:
     max_restarts: Annotated[int, pydantic.Field(ge=0, le=100, strict=True)] = 0
     """Number of times that torchrun restarts the ranks of a node, before the pod fails and the gang
     restarts."""
-    rendezvous: RendezvousConfig | None = None
+    rendezvous: Section[RendezvousConfig] = None
     """By default the ranks meet at the first node (c10d)."""
 
 
@@ -151,7 +152,7 @@ class TorchtuneConfig:
     """Name of a store in `environment.storage`."""
     directory: Annotated[str, pydantic.Field(pattern=r"^[^/].*[^/]$|^[^/]$")]
     """Path from the root of the store. Pods mount it as /workspace."""
-    token: SecretKey | None = None
+    token: Section[SecretKey] = None
     """Hugging Face token, in a Secret of each job's namespace."""
 
 
@@ -236,7 +237,7 @@ class JobConfig:
     runtime: str | None = None
     """Name of a runtime of the environment: one of `trainer.runtimes` or `trainer.own_runtimes`.
     Set exactly one of `runtime` and `pytorch_job`."""
-    pytorch_job: PyTorchJobConfig | None = None
+    pytorch_job: Section[PyTorchJobConfig] = None
     """Makes the job a PyTorchJob. Write `{}` if you need none of its settings."""
     script: str | None = None
     """Bash script. It runs with `set -euo pipefail`. Set exactly one of `script`, `command`,
@@ -247,9 +248,9 @@ class JobConfig:
     arguments: tuple[str, ...] | None = None
     """Arguments of the image's own entrypoint, which starts the training. `[]` starts it without
     arguments. `make check` cannot see what the entrypoint does."""
-    torchrun: TorchrunConfig | None = None
+    torchrun: Section[TorchrunConfig] = None
     """Runs a Python script with torchrun."""
-    elastic: ElasticConfig | None = None
+    elastic: Section[ElasticConfig] = None
     """Lets the number of nodes change while the job runs; `nodes` is the initial number. Only with
     `pytorch_job`."""
     gpus_per_node: Positive | None = None
@@ -266,7 +267,7 @@ class JobConfig:
     90 % of the node's memory. /dev/shm counts against it."""
     storage: dict[Name, MountConfig] = field(default_factory=dict)
     """Stores that the job mounts: name of a store in `environment.storage` → path."""
-    checkpoints: CheckpointConfig | None = None
+    checkpoints: Section[CheckpointConfig] = None
     """Required where the gang can restart, unless `allow_no_checkpoint` is true."""
     parameters_billion: Annotated[float, pydantic.Field(gt=0, le=10_000)] | None = None
     """Number of parameters of the model, in billions. With it the plan computes how long a
@@ -292,11 +293,11 @@ class JobConfig:
     local_scratch: Annotated[str, pydantic.Field(pattern=r"^/[^:]+$")] | None = None
     """Path in the container of a folder on the node's local NVMe disks, for caches and staged
     checkpoints. Its files are deleted with the pod."""
-    files: FilesConfig | None = None
+    files: Section[FilesConfig] = None
     """Scripts of this checkout that the job needs."""
     host_paths: dict[Name, HostPathConfig] = field(default_factory=dict)
     """Folders of the node that the job mounts, each under a name of your choice."""
-    tensorboard: DirectoryConfig | None = None
+    tensorboard: Section[DirectoryConfig] = None
     """Directory for TensorBoard event files. The job finds it in the variable TENSORBOARD_DIR:
     /tensorboard, or a path below `storage` where the job mounts the same store."""
     env: dict[str, str] = field(default_factory=dict)

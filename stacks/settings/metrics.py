@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 import pydantic
 
 from frozen import dataclass
+from stacks.settings.section import Section
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,9 +54,9 @@ class MetricsConfig:
     retention_days: Annotated[int, pydantic.Field(ge=1, le=90, strict=True)] = 15
     """Number of days that Prometheus keeps samples, on the disk of its system node. A new system node
     begins with an empty history: `remote_write` keeps it elsewhere."""
-    remote_write: RemoteWriteConfig | None = None
+    remote_write: Section[RemoteWriteConfig] = None
     """By default samples stay in the cluster."""
-    managed_prometheus: ManagedPrometheusConfig | None = None
+    managed_prometheus: Section[ManagedPrometheusConfig] = None
     """By default AWS keeps no samples."""
     push_gateway: bool = False
     """Whether jobs can send figures of their own, such as the loss, to a Prometheus Pushgateway. Jobs
@@ -67,5 +68,5 @@ class MetricsConfig:
     """USD that nodes of pools can cost within 24 hours before an alert says so: nodes that ran, by the
     prices of `make plan`. Capacity Blocks, which are paid in advance, do not count. By default there is
     no such alert."""
-    alerts: AlertsConfig | None = None
+    alerts: Section[AlertsConfig] = None
     """By default alerts stand in Prometheus, and nobody is told."""

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 import pydantic
 
 from frozen import dataclass
+from stacks.settings.section import Section
 
 Internet = Literal["outbound", "none"]
 VpcId = Annotated[str, pydantic.Field(pattern=r"^vpc-[0-9a-f]{8,17}$")]
@@ -45,7 +46,7 @@ class NetworkConfig:
     value with `internet: outbound`: one for S3, which is free. `private`: also an interface endpoint
     for each AWS API that this stack calls from inside the VPC, in each zone. Each costs money by the
     hour and zone: `make plan` lists them."""
-    flow_logs: FlowLogsConfig | None = None
+    flow_logs: Section[FlowLogsConfig] = None
     """By default no traffic is recorded."""
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pydantic
 
+from catalog.scalars import engine_time, engine_value
 from catalog.zones import ZONE_LETTERS
 from frozen import dataclass
 from stacks.settings.aws import AwsConfig
@@ -70,8 +72,8 @@ def read_file(stack: str, folder: Path = Path(".")) -> Reading:
 
 def _read_text(text: str, file: str, stack: str, project: str, *, drop: bool = False) -> Reading:
     """Read the text of a stack file. `drop`: without lines that are no YAML."""
-    documents, wrong = read_documents(text, file, drop=drop)
-    errors = tuple(replace(error, path=_setting(error.path, project)) for error in wrong)
+    documents, wrong = read_documents(text, file, drop=drop, by_engine=True)
+    errors = tuple(_of_settings(wrong, project))
     document = documents[0] if documents else Document(file=file)
     values = (document.value or {}).get("config") if _is_map(document.value) else document.value
     if not _is_map(values):
@@ -85,7 +87,8 @@ def _read_text(text: str, file: str, stack: str, project: str, *, drop: bool = F
         return Reading(configs=(), errors=errors or (no_settings,))
     if errors and not documents:
         return Reading(configs=(), errors=errors)
-    found = _typed(values or {}, stack, project, _lines(document, project))
+    values = {key: _handed_over(value) for key, value in (values or {}).items()}
+    found = _typed(values, stack, project, _lines(document, project))
     return replace(
         found, errors=(*_secret_errors(document.secrets, project), *errors, *found.errors)
     )
@@ -113,7 +116,8 @@ def stack_files(folder: Path) -> dict[str, Path]:
 
 def _project(folder: Path) -> str:
     """The name of the Pulumi project; empty where Pulumi.yaml has none."""
-    documents, _ = read_documents(text_of(folder / "Pulumi.yaml"), "Pulumi.yaml")
+    text = text_of(folder / "Pulumi.yaml")
+    documents, _ = read_documents(text, "Pulumi.yaml", by_engine=True)
     value = documents[0].value if documents else None
     return str(value.get("name") or "") if isinstance(value, dict) else ""
 
@@ -136,6 +140,11 @@ def _setting(path: str, project: str) -> str:
     return path.removeprefix("config.").removeprefix(f"{project}:")
 
 
+def _of_settings(errors: Iterable[InputError], project: str) -> Iterator[InputError]:
+    """The errors of a file, with their paths as problems name them."""
+    return (replace(error, path=_setting(error.path, project)) for error in errors)
+
+
 def _lines(document: Document, project: str) -> Lines:
     """Where the settings stand, by their paths in problems."""
 
@@ -155,13 +164,33 @@ def read_engine() -> Reading:
     """Read the configuration the engine hands to this program."""
     import pulumi  # only here: `make check` needs no SDK
 
-    values = {key: _decoded(text) for key, text in pulumi.runtime.config.CONFIG.get().items()}
+    given = {key: _decoded(text) for key, text in pulumi.runtime.config.CONFIG.get().items()}
     stack, project = pulumi.get_stack(), pulumi.get_project()
-    file, lines = Path(f"Pulumi.{stack}.yaml"), Lines()
-    if file.is_file():
-        documents, _ = read_documents(text_of(file), file.name)
-        lines = _lines(documents[0], project) if documents else lines
-    return read(values, stack=stack, project=project, lines=lines)
+    file = Path(f"Pulumi.{stack}.yaml")
+    found, _ = (
+        read_documents(text_of(file), file.name, by_engine=True) if file.is_file() else ((), ())
+    )
+    document = found[0] if found else Document(file=file.name)
+    lines = _lines(document, project)
+    values = {key: _with_times(it, _setting(key, project), lines) for key, it in given.items()}
+    reading = read(values, stack=stack, project=project, lines=lines)
+    return replace(reading, errors=(*_of_settings(document.errors, project), *reading.errors))
+
+
+def _with_times(value: Any, path: str, lines: Lines) -> Any:
+    """A value of the engine with its times, which the engine hands over as text in a form of its
+    own."""
+    if isinstance(value, dict):
+        return {key: _with_times(item, f"{path}.{key}", lines) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_times(item, f"{path}.{n}", lines) for n, item in enumerate(value)]
+    time = engine_time(value) if isinstance(value, str) else None
+    written = engine_value(lines.written.get(path, ""))
+    if time is None or path in lines.of and path not in lines.written:  # a text in quotes
+        return value
+    if isinstance(written, datetime) and (written == time or written == time.replace(tzinfo=None)):
+        return written
+    return time
 
 
 def read(
@@ -178,9 +207,9 @@ def _typed(values: Mapping[str, Any], stack: str, project: str, lines: Lines) ->
     """Turn configuration keys, which hold no secrets any more, into types."""
     own, account = _namespace(values, project), _namespace(values, "aws")
     errors = [*_misplaced(values, own, project)]
-    own = {key: value for key, value in own.items() if key not in ENGINE_KEYS}
+    own = {key: value for key, value in own.items() if key not in ENGINE_KEYS and value != ""}
     region = account.pop("region", None)
-    if region is None:
+    if region in (None, ""):
         region = _region_of(own.get("environment"))
         errors.append(_no_region(region))
     present = [kind for kind in ("environment", "team") if own.get(kind) is not None]
@@ -327,6 +356,16 @@ NO_REGION = "unknown"
 """Region of a stack whose stack file sets none: the rules say nothing of it."""
 ENGINE_KEYS = ("stack", "project", "region", "aws")
 """What the engine or another namespace says, so that the project's own settings cannot."""
+
+
+def _handed_over(value: Any) -> Any:
+    """A value right under `config` as the engine hands it to the program: what is no map and no list
+    is text."""
+    if isinstance(value, dict | list):
+        return value
+    if value is None:
+        return ""
+    return _decoded(value if isinstance(value, str) else json.dumps(value, default=str).strip('"'))
 
 
 def _decoded(text: str) -> Any:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pydantic
-import yaml
 
+from catalog.scalars import engine_value
 from stacks.settings.environment import StackConfig
 from stacks.settings.examples import as_name
 from stacks.settings.explained import explained, path_of
@@ -174,8 +174,8 @@ def _explained(wrong: Any, lines: Lines) -> InputError:
     """An error of pydantic as one of ours."""
     location = wrong["loc"]
     steps = _steps(location)
-    written = lines.written.get(".".join(map(str, steps)), "")
-    if written and yaml.safe_load(written) != wrong.get("input"):
+    written = lines.written.get(path_of(steps), "")
+    if written and repr(engine_value(written)) != repr(wrong.get("input")):
         written = ""  # the engine was given another value than the file has
     in_manifest = location[1:2] == ("jobs",) and "manifest" in location[3:4]
     return explained(steps, wrong, in_manifest, written)

@@ -17,6 +17,7 @@ from catalog.storage import (
 from frozen import dataclass
 from plans.repository import Repository
 from stacks.settings.job import Name, Positive
+from stacks.settings.section import Section
 
 TeamsSee = Literal["together", "apart", "read_only"]
 EfsDays = Literal[1, 7, 14, 30, 60, 90, 180, 270, 365]
@@ -69,7 +70,7 @@ class LustreConfig:
     throughput_mbps_per_tib: Positive | None = None
     """Speed of PERSISTENT_2: 125, 250, 500 or 1000. The write speed decides how long a checkpoint
     takes. Leave it out with SCRATCH_2."""
-    for_model: ModelConfig | None = None
+    for_model: Section[ModelConfig] = None
     """Chooses the cheapest size and speed that keep a model of this size at its goodput."""
     backup_days: Annotated[int, pydantic.Field(ge=0, le=BACKUP_DAYS_AT_MOST, strict=True)] = 0
     """Number of days that daily backups are kept. FSx backs up only PERSISTENT_2 without
@@ -127,7 +128,7 @@ class EfsConfig:
     ) = None
     """MiB/s of `throughput: provisioned`, at most 3414: so much is written, or three times as much
     read. EFS lowers it at most once in 24 hours."""
-    lifecycle: LifecycleConfig | None = None
+    lifecycle: Section[LifecycleConfig] = None
     """When files move to cheaper storage. By default all of them stay in the standard class."""
     only_this_cluster: Annotated[bool, pydantic.Field(strict=True)] = False
     """Whether EFS refuses whoever mounts the file system without TLS, or without the IAM role of this
@@ -163,9 +164,9 @@ class S3Config:
 class StoreConfig:
     """Shared storage that jobs mount by its name. Set exactly one of `lustre`, `efs` and `s3`."""
 
-    lustre: LustreConfig | None = None
-    efs: EfsConfig | None = None
-    s3: S3Config | None = None
+    lustre: Section[LustreConfig] = None
+    efs: Section[EfsConfig] = None
+    s3: Section[S3Config] = None
     teams: TeamsSee = "together"
     """What the teams of `environment.teams` see of the store. `together`: every team reads and writes
     the whole store. `apart`: each team has a directory of its own, `teams/<team>`, and cannot reach

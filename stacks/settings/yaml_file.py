@@ -8,11 +8,11 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
 from typing import Any, TypeVar
 
 import yaml
 
+from catalog.scalars import EngineLoader, is_text, key_of, value_of
 from stacks.settings.files import MOST_BYTES, NO_TEXT
 from stacks.settings.problems import InputError, Problem
 from stacks.settings.secrets import Secret, hidden, secrets_of_text, withheld
@@ -50,6 +50,8 @@ class Document:
     """Path of a value that is no text → its characters in the file: 1.30, of which YAML makes 1.3."""
     text: str = field(default="", repr=False)
     """The whole file, without its secrets."""
+    by_engine: bool = False
+    """Whether the values are those that Pulumi's engine reads."""
     secrets: list[Secret] = field(default_factory=list)
     """Where secrets were. They are in neither `value` nor `written` nor `text`."""
     errors: list[InputError] = field(default_factory=list)
@@ -82,11 +84,12 @@ class Lines:
 
 
 def read_documents(
-    text: str, file: str, *, drop: bool = False
+    text: str, file: str, *, drop: bool = False, by_engine: bool = False
 ) -> tuple[list[Document], tuple[InputError, ...]]:
     """Every document of a file, and what is wrong with the file itself. A line that cannot be YAML
     is an error, and the rest is read as if the line were indented as the one before it; with `drop`,
-    or where that does not help, as if it were not there."""
+    or where that does not help, as if it were not there. `by_engine`: the values are those that
+    Pulumi's engine reads; else those of YAML 1.1, as PyYAML reads them."""
     if reason := _unreadable(text):
         return [], (replace(reason, file=file),)
     errors: list[InputError] = []
@@ -94,8 +97,7 @@ def read_documents(
     for _ in range(REPAIRS):
         try:
             _measure(text)
-            roots = [node for node in yaml.compose_all(text, yaml.CSafeLoader) if node]
-            documents = [_document(file, hidden(text)[0], root) for root in roots]
+            documents = _documents(file, text, by_engine)
             beside = _secrets_beside(whole, file, documents)
             of_documents = (e for document in documents for e in document.errors)
             return documents, (*beside, *errors, *of_documents)
@@ -203,17 +205,23 @@ def as_yaml(value: Any) -> str:
 
 def _is_plain(text: str) -> bool:
     """Whether a text needs no quotes in a YAML file, in a list neither."""
-    if re.search(r"[,\[\]{}#:]\s|[,\[\]{}]|^$|:$", text):
+    if re.search(r"[,\[\]{}#:]\s|[,\[\]{}]|^$|:$", text) or not is_text(text):
         return False
     try:
-        value = yaml.safe_load(text)
+        node = yaml.compose(text, yaml.CSafeLoader)
     except yaml.YAMLError:
         return False
-    return value == text or isinstance(value, date)  # a date is read as text, here and by Pulumi
+    return isinstance(node, yaml.ScalarNode) and not node.style and node.value == text
 
 
-def _document(file: str, text: str, root: yaml.Node) -> Document:
-    document = Document(file=file, text=text)
+def _documents(file: str, text: str, by_engine: bool) -> list[Document]:
+    loader = EngineLoader if by_engine else yaml.CSafeLoader
+    roots = [node for node in yaml.compose_all(text, loader) if node]
+    return [_document(file, hidden(text)[0], root, by_engine) for root in roots]
+
+
+def _document(file: str, text: str, root: yaml.Node, by_engine: bool) -> Document:
+    document = Document(file=file, text=text, by_engine=by_engine)
     value = _value(document, root, ())
     document.value, document.secrets = withheld(value)
     for secret in document.secrets:
@@ -227,16 +235,20 @@ def _value(document: Document, node: yaml.Node, path: Path) -> Any:
         return _mapping(document, node, path)
     if isinstance(node, yaml.SequenceNode):
         return [_value(document, item, (*path, index)) for index, item in enumerate(node.value)]
-    # Kubernetes and Pulumi know no dates and no numbers to the base of 60, which 12:30 would be.
+    value = value_of(node) if document.by_engine else _by_yaml_1_1(node)
+    if node.value and not isinstance(value, str):
+        document.written[path] = node.value
+    return value
+
+
+def _by_yaml_1_1(node: yaml.Node) -> Any:
+    # Kubernetes knows no dates and no numbers to the base of 60, which 12:30 would be.
     if re.search(r":\d|-\d+-", node.value):
         return node.value
     try:
-        value = yaml.constructor.SafeConstructor().construct_object(node)
+        return yaml.constructor.SafeConstructor().construct_object(node)
     except (AttributeError, IndexError, KeyError, ValueError):
         return node.value  # of thousands of digits, or no value of its tag: !!int "", !!bool often
-    if value is not None and not isinstance(value, str):
-        document.written[path] = node.value
-    return value
 
 
 def _mapping(document: Document, node: yaml.MappingNode, path: Path) -> dict[str, Any]:
@@ -253,7 +265,7 @@ def _mapping(document: Document, node: yaml.MappingNode, path: Path) -> dict[str
         if not isinstance(key, yaml.ScalarNode):
             document.errors.append(_template(document, path, line))
             continue
-        name = str(key.value)
+        name = _name(document, key, path)
         if name in own:
             document.errors.append(
                 InputError(
@@ -268,6 +280,23 @@ def _mapping(document: Document, node: yaml.MappingNode, path: Path) -> dict[str
         document.lines[*path, name] = line
         own[name] = _value(document, item, (*path, name))
     return merged | own
+
+
+def _name(document: Document, key: yaml.ScalarNode, path: Path) -> str:
+    """A key as text. An error where the engine makes another text of it."""
+    name = key_of(key) if document.by_engine else key.value
+    if name not in (key.value, key.value.lower()):
+        document.errors.append(
+            InputError(
+                path=".".join(map(str, (*path, key.value))),
+                file=document.file,
+                line=key.start_mark.line + 1,
+                must="be text",
+                got=f"{key.value or 'nothing'}, which Pulumi reads as {name}",
+                fix=f"write {json.dumps(key.value)}",
+            )
+        )
+    return name
 
 
 def _template(document: Document, path: Path, line: int) -> InputError:

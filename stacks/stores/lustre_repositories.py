@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import combinations
+from itertools import combinations, islice
 
 from catalog.storage import REPOSITORIES_AT_MOST
 from plans.repository import Repository
@@ -53,7 +53,10 @@ def repository_errors(path: str, lustre: LustreConfig) -> Iterator[InputError]:
         )
     for name, each in named.items():
         yield from _single(f"{path}.repositories.{name}", each)
-    for (name, each), (other, second) in combinations(named.items(), 2):
+    allowed = islice(
+        named.items(), REPOSITORIES_AT_MOST
+    )  # each with each of thousands takes minutes
+    for (name, each), (other, second) in combinations(allowed, 2):
         at = f"{path}.repositories.{other}"
         if overlap(
             each.path, second.path

@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 import yaml
 
+from catalog.scalars import EngineLoader
 from rehearsal import engine, paths, processes
 from rehearsal.aws.identity import DEVELOPER_KEY
 from rehearsal.engine import Stack
 from tests.rehearsal.conftest import ENVIRONMENT, TEAM, write_stack_file
 from tests.support.patience import until
+from tests.support.scalars import TEXTS, can_be_bare
 
 
 @pytest.fixture
@@ -89,6 +91,41 @@ def test_the_copy_differs_from_the_tracked_file_by_where_charts_come_from(
     copied = yaml.safe_load(dev.copy.read_text())["config"]
     assert copied["trainyard:environment"].pop("artifacts") == {"charts": str(paths.CHARTS)}
     assert copied == ENVIRONMENT
+
+
+@pytest.mark.parametrize("quotes", ["", "'", '"'])
+def test_the_engine_reads_the_same_in_the_copy_as_in_the_tracked_file(
+    checkout: Path, dev: Stack, quotes: str
+):
+    """Our copy took the quotes off "1e-3", and made true of on and another text of a time."""
+    written = [text for text in TEXTS if can_be_bare(text) and text]
+    items = "".join(f"\n        - {quotes}{text}{quotes}" for text in written)
+    dev.tracked.write_text(
+        "config:\n  aws:region: us-east-1\n  trainyard:environment:\n    merged: &one {a: 1e-3}\n"
+        f"    here: {{<<: *one, 1e3: on, !!str 1e3: b}}\n    list:{items}\n    artifacts: {{images: x/y}}\n"
+    )
+    engine.refresh_copy(dev)
+    tracked, copied = (
+        yaml.load(f.read_text(), EngineLoader)["config"] for f in (dev.tracked, dev.copy)
+    )
+    added = {"images": "x/y", "charts": str(paths.CHARTS)}
+    assert copied["trainyard:environment"].pop("artifacts") == added
+    tracked["trainyard:environment"].pop("artifacts")
+    assert len(written) > 80 and repr(copied) == repr(tracked)
+
+
+def test_a_section_that_is_empty_reaches_the_program_which_refuses_it(checkout: Path, dev: Stack):
+    dev.tracked.write_text("config: {'trainyard:environment': {zone: a, artifacts: }}\n")
+    engine.refresh_copy(dev)
+    assert yaml.safe_load(dev.copy.read_text())["config"] == {
+        "trainyard:environment": {"zone": "a", "artifacts": None}
+    }
+
+
+def test_a_day_that_no_calendar_has_is_no_traceback(checkout: Path, dev: Stack):
+    dev.tracked.write_text("config: {'trainyard:environment': {zone: 2026-02-30, tags: {a: =}}}\n")
+    engine.refresh_copy(dev)
+    assert dev.settings["trainyard:environment"]["zone"] == "2026-02-30"
 
 
 def test_a_team_is_refused_while_its_environment_is_not_up(checkout: Path):

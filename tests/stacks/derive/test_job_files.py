@@ -52,6 +52,26 @@ def test_a_file_that_lies_in_another_folder_is_proposed(tmp_path: Path) -> None:
     assert "which is a folder" in error.got
 
 
+@pytest.mark.parametrize("name", ["a" * 300, "b/" * 3000, "a**b", "[", "a\0b", "..", ""])
+def test_a_name_that_no_file_can_have_is_an_error_and_no_traceback(
+    tmp_path: Path, name: str
+) -> None:
+    for place in ("scripts", "workloads"):
+        (tmp_path / place).mkdir()
+    [error] = file_errors("jobs.a", _bringing(name), tmp_path)
+    assert error.fix.endswith("such as scripts/train.py") and len(error.got) < 120
+
+
+def test_thousands_of_files_that_are_not_there_look_for_others_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Path] = []
+    monkeypatch.setattr(Path, "rglob", lambda place, _: asked.append(place) or [])
+    wrong = [f"{number}.py" for number in range(2000)]
+    assert len([*file_errors("jobs.a", _bringing(*wrong), tmp_path)]) == 2000
+    assert len(asked) == 2
+
+
 def _bringing(*sources: str) -> JobConfig:
     return JobConfig(
         nodes=1, pool="g6e", image="i:1", runtime="r", files=FilesConfig(sources=sources)

@@ -14,9 +14,11 @@ import pydantic
 import pytest
 import yaml
 
+from catalog.scalars import EngineLoader
 from stacks.manifests import migrate
 from stacks.settings.job import JobConfig
 from tests.support.recording import CHECKOUT, WORKLOADS
+from tests.support.scalars import TEXTS
 from tests.support.stackfile import Edit, at, errors
 
 FOLDER = WORKLOADS
@@ -95,6 +97,32 @@ def test_a_train_job_becomes_an_entry_with_the_same_script(
         "nodeSelector [a-t5-large.trainjob.yaml:" in line and "the pool decides" in line
         for line in said
     )
+
+
+def test_every_text_of_a_job_is_the_same_text_for_pyyaml_and_for_pulumi(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """A bare 1e-3 is a number for Pulumi, which a command cannot have."""
+    variables = {f"X{number}": text for number, text in enumerate(TEXTS)}
+    trainer = {
+        "image": "image:1",
+        "numNodes": 1,
+        "args": ["--lr", "1e-3", "--v", "0o17", "--e", "1e5", "--f", "+1e3"],
+        "env": [{"name": name, "value": text} for name, text in variables.items()],
+    }
+    job = {
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "TrainJob",
+        "metadata": {"name": "mine"},
+        "spec": {"runtimeRef": {"name": "torch-distributed"}, "trainer": trainer},
+    }
+    (file := tmp_path / "job.yaml").write_text(json.dumps(job))
+    assert migrate.main([str(file)]) == 0
+    said = capsys.readouterr().out
+    for read in (yaml.safe_load(said), yaml.load(said, EngineLoader)):
+        entry = read["jobs"]["mine"]
+        assert entry["arguments"] == trainer["args"]
+        assert entry["env"] == variables
 
 
 def test_the_30b_job_comes_out_repaired(capsys: pytest.CaptureFixture[str]) -> None:

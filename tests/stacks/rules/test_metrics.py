@@ -123,6 +123,12 @@ def test_a_history_without_a_second_copy_is_a_warning() -> None:
     assert not [each for each in errors(at(WRITE, address)) if "metrics" in each]
 
 
+def test_a_pool_without_types_has_no_price_and_is_no_traceback() -> None:
+    edits = (at("metrics", {"dollars_a_day": 5}), at("pools.h100.instance_types", []))
+    [error] = [each for each in errors(*edits) if "instance_types" in each]
+    assert error.startswith("environment.pools.h100.instance_types: must")
+
+
 def test_nodes_whose_price_is_not_known_are_a_warning() -> None:
     def warned(*edits: Edit) -> list[str]:
         found = planned(at("metrics", {"dollars_a_day": 500}), *edits).warnings

@@ -467,7 +467,7 @@ STACK = """config:
     cluster: {version: 1.30, public_access_cidrs: [192.0.2.7/32]}
     pools:
       1: {instance_types: [g6e.48xlarge], max_nodes: 4}
-      no: {instance_types: [g6e.48xlarge], max_nodes: 4.0}
+      no: {instance_types: [g6e.48xlarge], max_nodes: 4.50}
     trainer: {version: 2.1.0, runtimes: [torch-distributed]}
 """
 
@@ -487,8 +487,8 @@ def test_a_message_has_the_line_and_the_value_as_the_file_writes_it(tmp_path: Pa
     assert one.startswith("environment.pools.1 [Pulumi.x.yaml:7]: must be a name")
     assert one.endswith('got "1". Fix: rename it to pool-1')
     assert no == (
-        "environment.pools.no.max_nodes [Pulumi.x.yaml:8]: must be a whole number; got 4.0. Fix:"
-        " write 4"
+        "environment.pools.no.max_nodes [Pulumi.x.yaml:8]: must be a whole number; got 4.50. Fix:"
+        " write a value such as 4"
     )
 
 
