@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pulumi
-import yaml
 from google.protobuf import struct_pb2
 from pulumi.runtime import mocks, settings
 from pulumi.runtime.proto import resource_pb2
@@ -30,7 +29,9 @@ from policy_pack.resource import Resource, Rule
 from policy_pack.rules import RULES
 from stacks.planned import EnvironmentPlan, TeamPlan
 from stacks.reports.stack_file import report_on
+from stacks.settings.files import text_of
 from stacks.settings.reader import Reading
+from stacks.settings.yaml_file import read_documents
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 CONFIG = CHECKOUT / "policy_pack" / "config.json"
@@ -135,7 +136,7 @@ def _shown(
 
 
 def resources(
-    stack: str, settings_: Mapping[str, Any], plan: EnvironmentPlan | TeamPlan
+    stack: str, settings_: Mapping[str, str], plan: EnvironmentPlan | TeamPlan
 ) -> list[Resource]:
     """What the program registers with these settings, whose plan is `plan`. AsksAnAccount."""
     account = Account(plan)
@@ -143,15 +144,28 @@ def resources(
     mocks.set_mocks(_Answers(account), project="trainyard", stack=stack, monitor=monitor)
     engine: Any = settings.SETTINGS
     engine.callbacks = monitor
-    texts = {
-        key: value if isinstance(value, str) else json.dumps(value, sort_keys=True)
-        for key, value in settings_.items()
-    }
-    pulumi.runtime.set_all_config(texts)
+    pulumi.runtime.set_all_config({**settings_})
     settings.ROOT.set(None)  # run_in_stack makes its own
     program = str(CHECKOUT / "__main__.py")
     _sync_await(run_in_stack(lambda: (runpy.run_path(program), None)[1]))
     return monitor.shown
+
+
+def configuration(stack: str) -> dict[str, str]:
+    """The configuration of a stack as the engine hands it to the program: a text for each key, JSON
+    where it is no text. Its values are those that the plan was made from."""
+    file = Path(f"Pulumi.{stack}.yaml")
+    documents, _ = read_documents(text_of(file), file.name)
+    return {
+        key: value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=_text)
+        for key, value in documents[0].value["config"].items()
+        if value is not None
+    }
+
+
+def _text(value: bytes) -> str:
+    """What !!binary says, which JSON cannot."""
+    return value.decode(errors="replace")
 
 
 def violations(
@@ -201,10 +215,9 @@ def judge(stack: str, configured: Mapping[str, Any]) -> int:
 
 
 def _judged(stack: str, plan: EnvironmentPlan | TeamPlan, configured: Mapping[str, Any]) -> int:
-    values = yaml.safe_load(Path(f"Pulumi.{stack}.yaml").read_text())["config"]
     logging.disable(logging.WARNING)  # `make check` has printed the warnings of the program
     try:
-        every = [*violations(resources(stack, values, plan), configured)]
+        every = [*violations(resources(stack, configuration(stack), plan), configured)]
     except AsksAnAccount as asked:
         print(f"{stack}: not judged: policy_pack/account.py does not answer {asked}")
         return VIOLATED
