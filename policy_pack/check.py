@@ -24,17 +24,16 @@ from pulumi.runtime.sync_await import _sync_await
 
 import command_line
 from policy_pack.account import NOT_THERE, Account, AsksAnAccount, NotThere
+from policy_pack.configured import CHECKOUT, CONFIG, DISABLED, MANDATORY, chosen, sound
 from policy_pack.kinds import CLUSTER
 from policy_pack.resource import Resource, Rule
 from policy_pack.rules import RULES
 from stacks.planned import EnvironmentPlan, TeamPlan
-from stacks.reports.stack_file import report_on
+from stacks.reports.stack_file import HAS_ERRORS, report_on
 from stacks.settings.files import text_of
 from stacks.settings.reader import Reading
 from stacks.settings.yaml_file import read_documents
 
-CHECKOUT = Path(__file__).resolve().parents[1]
-CONFIG = CHECKOUT / "policy_pack" / "config.json"
 OF_EKS, PROVIDER = "eks:index:Cluster", "pulumi:providers:aws"
 VIOLATED = 1
 MADE_OF = ("endpointPublicAccess", "publicAccessCidrs")
@@ -171,38 +170,36 @@ def _text(value: bytes) -> str:
 def violations(
     found: list[Resource], configured: Mapping[str, Any]
 ) -> Iterator[tuple[Rule, bool, str]]:
-    """(policy, whether it is mandatory, sentence) of each violation. `configured`: what
-    policy_pack/config.json says."""
+    """(policy, whether it is mandatory, sentence) of each violation. `configured`: a configuration
+    without errors."""
     names = {one.urn: one.name for one in found}
     for rule in RULES:
-        level, config = _configured(rule, configured.get(rule.name, {}))
-        if level == "disabled":
+        level, config = chosen(rule, configured)
+        if level == DISABLED:
             continue
         for urn, must in rule.stack_check(found, config) if rule.stack_check else ():
-            yield rule, level == "mandatory", f"{names[urn]}: {must}"
+            yield rule, level == MANDATORY, f"{names[urn]}: {must}"
         for one in found:
             for must in rule.check(one, config) if rule.check else ():
-                yield rule, level == "mandatory", f"{one.name}: {must}"
-
-
-def _configured(rule: Rule, given: Any) -> tuple[str, Mapping[str, Any]]:
-    """The level of a policy and its configuration; disabled without what it needs."""
-    given = {"enforcementLevel": given} if isinstance(given, str) else given
-    if any(key not in given for key in rule.needs_config):
-        return "disabled", {}
-    defaults = {key: each.get("default") for key, each in rule.config.items()}
-    level = "advisory" if rule.advisory else "mandatory"
-    return given.get("enforcementLevel", level), {**defaults, **given}
+                yield rule, level == MANDATORY, f"{one.name}: {must}"
 
 
 def main(arguments: list[str]) -> int:
-    """Judge one stack; 0 where no mandatory policy is violated."""
+    """Judge one stack; 0 where policy_pack/config.json has no error, and no mandatory policy is
+    violated."""
     parser = command_line.parser(
         "policy_pack.check", "Say which policies a stack file violates, without an account."
     )
     parser.add_argument("stack", metavar="STACK", help="judge Pulumi.STACK.yaml of this folder")
     stack = parser.parse_args(arguments).stack
-    return judge(stack, json.loads(CONFIG.read_text()))
+    return judge_by(CONFIG, stack)
+
+
+def judge_by(file: Path, stack: str) -> int:
+    """Judge a stack by a file that configures the policies, or print the errors of that file; the exit
+    status."""
+    configured = sound(file)
+    return HAS_ERRORS if configured is None else judge(stack, configured)
 
 
 def judge(stack: str, configured: Mapping[str, Any]) -> int:
