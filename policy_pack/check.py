@@ -11,16 +11,18 @@ import json
 import logging
 import runpy
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pulumi
-from google.protobuf import struct_pb2
+from google.protobuf import json_format, struct_pb2
 from pulumi.runtime import mocks, settings
-from pulumi.runtime.proto import resource_pb2
-from pulumi.runtime.rpc import _special_resource_sig, _special_sig_key, deserialize_properties
+from pulumi.runtime.proto import callback_pb2, resource_pb2
+from pulumi.runtime.rpc import _special_resource_sig, _special_sig_key
 from pulumi.runtime.stack import run_in_stack
 from pulumi.runtime.sync_await import _sync_await
+from pulumi_policy.deserialize import deserialize_properties
 
 import command_line
 from policy_pack.account import NOT_THERE, Account, AsksAnAccount, NotThere
@@ -47,21 +49,37 @@ class Shown(mocks.MockMonitor):
         self._account = account
         self.shown: list[Resource] = []
         self._tags: dict[str, str] = {}
+        self._transforms: dict[str, pulumi.ResourceTransform] = {}
 
     def RegisterResource(self, request: Any) -> resource_pb2.RegisterResourceResponse:
         urn = self.make_urn(request.parent, request.type, request.name)
-        props = deserialize_properties(request.object)
+        props = _as_shown(request.object)
         needs = [urn for one in request.propertyDependencies.values() for urn in one.urns]
         answer = struct_pb2.Struct()
         answer.CopyFrom(request.object)
         if request.type == PROVIDER:
             self._tags = json.loads(props.get("defaultTags", "{}")).get("tags", {})
         elif request.custom or request.type == OF_EKS:
-            self.shown.append(_shown(request, urn, props, frozenset(needs), self._tags))
+            resource = _shown(request, urn, props, frozenset(needs), self._tags)
+            self.shown.append(self._transformed(request, resource))
             answer.update(self._made_up(request, urn))
         id_ = f"{request.name}-id" if request.custom else ""
         self.resources[urn] = self.ResourceRegistration(urn, id_, {})
         return resource_pb2.RegisterResourceResponse(urn=urn, id=id_, object=answer)
+
+    def _transformed(self, request: Any, resource: Resource) -> Resource:
+        """A resource as the transforms leave it that the program asks for."""
+        for each in request.transforms:
+            asked = pulumi.ResourceTransformArgs(
+                request.custom,
+                resource.type,
+                resource.name,
+                {**resource.props},
+                pulumi.ResourceOptions(),
+            )
+            result: Any = self._transforms[each.token](asked)
+            resource = replace(resource, props=result.props) if result else resource
+        return resource
 
     def _made_up(self, request: Any, urn: str) -> dict[str, Any]:
         """What AWS would add, as far as the program takes it apart."""
@@ -90,6 +108,11 @@ class Shown(mocks.MockMonitor):
         self.resources[urn] = self.ResourceRegistration(urn, request.id, {})
         return resource_pb2.ReadResourceResponse(urn=urn, properties=answer)
 
+    def register_transform(self, transform: pulumi.ResourceTransform) -> callback_pb2.Callback:
+        token = str(len(self._transforms))
+        self._transforms[token] = transform
+        return callback_pb2.Callback(token=token)
+
     def register_resource_hook(self, hook: pulumi.ResourceHook) -> None:
         """Hooks are for the engine."""
 
@@ -108,6 +131,22 @@ class _Answers(pulumi.runtime.Mocks):
             return self._account.look_up(args.token, args.args)
         except NotThere:
             return {}, [("", NOT_THERE)]
+
+
+def _as_shown(inputs: struct_pb2.Struct) -> dict[str, Any]:
+    """Inputs as the engine shows them to a policy: secrets in clear, and a resource as its id."""
+    return deserialize_properties(_by_id(json_format.MessageToDict(inputs)))
+
+
+def _by_id(value: Any) -> Any:
+    """A value in which each resource is its id, or its URN where it has none."""
+    if isinstance(value, list):
+        return [_by_id(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if value.get(_special_sig_key) == _special_resource_sig:
+        return value.get("id") or value["urn"]
+    return {key: _by_id(item) for key, item in value.items()}
 
 
 def _shown(

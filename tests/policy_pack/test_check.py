@@ -13,6 +13,8 @@ import yaml
 from policy_pack import check
 from policy_pack.account import Account
 from policy_pack.check import CONFIG, judge
+from policy_pack.configured import config_errors
+from policy_pack.kinds import CLUSTER
 from stacks.plan import plan_stack
 from stacks.settings.reader import read_file
 from tests.support import dispatching
@@ -21,6 +23,7 @@ from tests.support.brought_stores import BROUGHT_STORES
 from tests.support.brought_vpc import BROUGHT
 from tests.support.recording import CHECKOUT
 from tests.support.stackfile import ENVIRONMENT, Edit, at, values
+from tests.support.stacks import BOUNDARY, STACKS
 from tests.support.teams import both, by_name, checkout, listed
 
 ROLE = "arn:aws:iam::123456789012:role/vision"
@@ -146,6 +149,41 @@ def test_a_look_up_without_an_answer_is_said_and_not_passed(
     monkeypatch.delattr(Account, "_getRouteTables")
     assert judged(tmp_path, monkeypatch, {}, BROUGHT) == 1
     assert "account.py does not answer aws:ec2/getRouteTables" in capsys.readouterr().out
+
+
+EVERY = {
+    "all": "mandatory",
+    "tagged": {"required": ["nobody-has-it"]},
+    "images-from-allowed-registries": {"registries": ["nowhere/"]},
+    "within-budget": {"max_usd_per_hour": 1},
+    "own-key": {"keys": ["arn:aws:kms:*:000000000000:key/"]},
+    "buckets-own-key": {"keys": ["arn:aws:kms:*:000000000000:key/"]},
+}
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_every_stack_is_judged_by_every_policy(
+    stack: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert [*config_errors(EVERY)] == []
+    text = yaml.safe_dump({"config": values(*STACKS[stack])})
+    assert text_judged(tmp_path, monkeypatch, text, EVERY) == 1
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("it: violates images-from-allowed-registries, own-key, ")
+    assert last.endswith("tagged, within-budget")
+
+
+def test_the_policies_see_a_resource_as_the_engine_shows_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a transform has changed, and another resource as its id."""
+    found: list[Any] = []
+    monkeypatch.setattr(check, "violations", lambda shown, _: found.extend(shown) or ())
+    edits = at("cluster.scaling_tier", "tier-xl"), at("permissions_boundary", BOUNDARY)
+    assert judged(tmp_path, monkeypatch, {}, *edits) == 0
+    [cluster] = [one for one in found if one.type == CLUSTER]
+    assert cluster.part("controlPlaneScalingConfig", "tier") == "tier-xl"
+    assert cluster.part("serviceRole") == "control-plane-id"
 
 
 DATE = re.compile(r"\b20\d\d(?=-\d\d-\d\d)")
