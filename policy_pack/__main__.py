@@ -22,14 +22,16 @@ from pulumi_policy import (
     StackValidationArgs,
     StackValidationPolicy,
 )
+from pulumi_policy import policy as module
 
 from policy_pack.resource import Resource, Rule
 from policy_pack.rules import RULES
+from policy_pack.strict import StrictServicer, default_level
 
 
 def policy(rule: Rule) -> Policy:
     """A rule, as the engine takes it."""
-    level = EnforcementLevel.ADVISORY if rule.advisory else EnforcementLevel.MANDATORY
+    level = default_level(rule)
     schema = PolicyConfigSchema({key: dict(value) for key, value in rule.config.items()})
     common: dict[str, Any] = {
         "name": rule.name,
@@ -90,6 +92,9 @@ def _sentence(name: str, must: str, rule: Rule) -> str:
     return f"{name}: {must}. Fix: {rule.fix}."
 
 
+module._PolicyAnalyzerServicer = (
+    StrictServicer  # PolicyPack takes no other way to read its configuration
+)
 PolicyPack(
     name="trainyard",
     enforcement_level=EnforcementLevel.MANDATORY,

@@ -206,6 +206,11 @@ class Account:
         out = asked["securityGroupRuleId"] == "out"
         return {"id": "", "isEgress": out, "referencedSecurityGroupId": "", **every}
 
+    # ---- a bucket: in the region of the stack
+
+    def _getBucket(self, asked: Answer) -> Answer:
+        return {"id": asked["bucket"], "bucketRegion": self._plan.access.region}
+
     # ---- other stacks
 
     def _StackReference(self, asked: Answer) -> Answer:

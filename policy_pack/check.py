@@ -11,29 +11,31 @@ import json
 import logging
 import runpy
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pulumi
-import yaml
-from google.protobuf import struct_pb2
+from google.protobuf import json_format, struct_pb2
 from pulumi.runtime import mocks, settings
-from pulumi.runtime.proto import resource_pb2
-from pulumi.runtime.rpc import _special_resource_sig, _special_sig_key, deserialize_properties
+from pulumi.runtime.proto import callback_pb2, resource_pb2
+from pulumi.runtime.rpc import _special_resource_sig, _special_sig_key
 from pulumi.runtime.stack import run_in_stack
 from pulumi.runtime.sync_await import _sync_await
+from pulumi_policy.deserialize import deserialize_properties
 
 import command_line
 from policy_pack.account import NOT_THERE, Account, AsksAnAccount, NotThere
+from policy_pack.configured import CHECKOUT, CONFIG, DISABLED, MANDATORY, chosen, sound
 from policy_pack.kinds import CLUSTER
 from policy_pack.resource import Resource, Rule
 from policy_pack.rules import RULES
 from stacks.planned import EnvironmentPlan, TeamPlan
-from stacks.reports.stack_file import report_on
+from stacks.reports.stack_file import HAS_ERRORS, report_on
+from stacks.settings.files import text_of
 from stacks.settings.reader import Reading
+from stacks.settings.yaml_file import read_documents
 
-CHECKOUT = Path(__file__).resolve().parents[1]
-CONFIG = CHECKOUT / "policy_pack" / "config.json"
 OF_EKS, PROVIDER = "eks:index:Cluster", "pulumi:providers:aws"
 VIOLATED = 1
 MADE_OF = ("endpointPublicAccess", "publicAccessCidrs")
@@ -47,21 +49,37 @@ class Shown(mocks.MockMonitor):
         self._account = account
         self.shown: list[Resource] = []
         self._tags: dict[str, str] = {}
+        self._transforms: dict[str, pulumi.ResourceTransform] = {}
 
     def RegisterResource(self, request: Any) -> resource_pb2.RegisterResourceResponse:
         urn = self.make_urn(request.parent, request.type, request.name)
-        props = deserialize_properties(request.object)
+        props = _as_shown(request.object)
         needs = [urn for one in request.propertyDependencies.values() for urn in one.urns]
         answer = struct_pb2.Struct()
         answer.CopyFrom(request.object)
         if request.type == PROVIDER:
             self._tags = json.loads(props.get("defaultTags", "{}")).get("tags", {})
         elif request.custom or request.type == OF_EKS:
-            self.shown.append(_shown(request, urn, props, frozenset(needs), self._tags))
+            resource = _shown(request, urn, props, frozenset(needs), self._tags)
+            self.shown.append(self._transformed(request, resource))
             answer.update(self._made_up(request, urn))
         id_ = f"{request.name}-id" if request.custom else ""
         self.resources[urn] = self.ResourceRegistration(urn, id_, {})
         return resource_pb2.RegisterResourceResponse(urn=urn, id=id_, object=answer)
+
+    def _transformed(self, request: Any, resource: Resource) -> Resource:
+        """A resource as the transforms leave it that the program asks for."""
+        for each in request.transforms:
+            asked = pulumi.ResourceTransformArgs(
+                request.custom,
+                resource.type,
+                resource.name,
+                {**resource.props},
+                pulumi.ResourceOptions(),
+            )
+            result: Any = self._transforms[each.token](asked)
+            resource = replace(resource, props=result.props) if result else resource
+        return resource
 
     def _made_up(self, request: Any, urn: str) -> dict[str, Any]:
         """What AWS would add, as far as the program takes it apart."""
@@ -90,6 +108,11 @@ class Shown(mocks.MockMonitor):
         self.resources[urn] = self.ResourceRegistration(urn, request.id, {})
         return resource_pb2.ReadResourceResponse(urn=urn, properties=answer)
 
+    def register_transform(self, transform: pulumi.ResourceTransform) -> callback_pb2.Callback:
+        token = str(len(self._transforms))
+        self._transforms[token] = transform
+        return callback_pb2.Callback(token=token)
+
     def register_resource_hook(self, hook: pulumi.ResourceHook) -> None:
         """Hooks are for the engine."""
 
@@ -108,6 +131,22 @@ class _Answers(pulumi.runtime.Mocks):
             return self._account.look_up(args.token, args.args)
         except NotThere:
             return {}, [("", NOT_THERE)]
+
+
+def _as_shown(inputs: struct_pb2.Struct) -> dict[str, Any]:
+    """Inputs as the engine shows them to a policy: secrets in clear, and a resource as its id."""
+    return deserialize_properties(_by_id(json_format.MessageToDict(inputs)))
+
+
+def _by_id(value: Any) -> Any:
+    """A value in which each resource is its id, or its URN where it has none."""
+    if isinstance(value, list):
+        return [_by_id(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if value.get(_special_sig_key) == _special_resource_sig:
+        return value.get("id") or value["urn"]
+    return {key: _by_id(item) for key, item in value.items()}
 
 
 def _shown(
@@ -135,7 +174,7 @@ def _shown(
 
 
 def resources(
-    stack: str, settings_: Mapping[str, Any], plan: EnvironmentPlan | TeamPlan
+    stack: str, settings_: Mapping[str, str], plan: EnvironmentPlan | TeamPlan
 ) -> list[Resource]:
     """What the program registers with these settings, whose plan is `plan`. AsksAnAccount."""
     account = Account(plan)
@@ -143,52 +182,63 @@ def resources(
     mocks.set_mocks(_Answers(account), project="trainyard", stack=stack, monitor=monitor)
     engine: Any = settings.SETTINGS
     engine.callbacks = monitor
-    texts = {
-        key: value if isinstance(value, str) else json.dumps(value, sort_keys=True)
-        for key, value in settings_.items()
-    }
-    pulumi.runtime.set_all_config(texts)
+    pulumi.runtime.set_all_config({**settings_})
     settings.ROOT.set(None)  # run_in_stack makes its own
     program = str(CHECKOUT / "__main__.py")
     _sync_await(run_in_stack(lambda: (runpy.run_path(program), None)[1]))
     return monitor.shown
 
 
+def configuration(stack: str) -> dict[str, str]:
+    """The configuration of a stack as the engine hands it to the program: a text for each key, JSON
+    where it is no text. Its values are those that the plan was made from."""
+    file = Path(f"Pulumi.{stack}.yaml")
+    documents, _ = read_documents(text_of(file), file.name)
+    return {
+        key: value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=_text)
+        for key, value in documents[0].value["config"].items()
+        if value is not None
+    }
+
+
+def _text(value: bytes) -> str:
+    """What !!binary says, which JSON cannot."""
+    return value.decode(errors="replace")
+
+
 def violations(
     found: list[Resource], configured: Mapping[str, Any]
 ) -> Iterator[tuple[Rule, bool, str]]:
-    """(policy, whether it is mandatory, sentence) of each violation. `configured`: what
-    policy_pack/config.json says."""
+    """(policy, whether it is mandatory, sentence) of each violation. `configured`: a configuration
+    without errors."""
     names = {one.urn: one.name for one in found}
     for rule in RULES:
-        level, config = _configured(rule, configured.get(rule.name, {}))
-        if level == "disabled":
+        level, config = chosen(rule, configured)
+        if level == DISABLED:
             continue
         for urn, must in rule.stack_check(found, config) if rule.stack_check else ():
-            yield rule, level == "mandatory", f"{names[urn]}: {must}"
+            yield rule, level == MANDATORY, f"{names[urn]}: {must}"
         for one in found:
             for must in rule.check(one, config) if rule.check else ():
-                yield rule, level == "mandatory", f"{one.name}: {must}"
-
-
-def _configured(rule: Rule, given: Any) -> tuple[str, Mapping[str, Any]]:
-    """The level of a policy and its configuration; disabled without what it needs."""
-    given = {"enforcementLevel": given} if isinstance(given, str) else given
-    if any(key not in given for key in rule.needs_config):
-        return "disabled", {}
-    defaults = {key: each.get("default") for key, each in rule.config.items()}
-    level = "advisory" if rule.advisory else "mandatory"
-    return given.get("enforcementLevel", level), {**defaults, **given}
+                yield rule, level == MANDATORY, f"{one.name}: {must}"
 
 
 def main(arguments: list[str]) -> int:
-    """Judge one stack; 0 where no mandatory policy is violated."""
+    """Judge one stack; 0 where policy_pack/config.json has no error, and no mandatory policy is
+    violated."""
     parser = command_line.parser(
         "policy_pack.check", "Say which policies a stack file violates, without an account."
     )
     parser.add_argument("stack", metavar="STACK", help="judge Pulumi.STACK.yaml of this folder")
     stack = parser.parse_args(arguments).stack
-    return judge(stack, json.loads(CONFIG.read_text()))
+    return judge_by(CONFIG, stack)
+
+
+def judge_by(file: Path, stack: str) -> int:
+    """Judge a stack by a file that configures the policies, or print the errors of that file; the exit
+    status."""
+    configured = sound(file)
+    return HAS_ERRORS if configured is None else judge(stack, configured)
 
 
 def judge(stack: str, configured: Mapping[str, Any]) -> int:
@@ -201,10 +251,9 @@ def judge(stack: str, configured: Mapping[str, Any]) -> int:
 
 
 def _judged(stack: str, plan: EnvironmentPlan | TeamPlan, configured: Mapping[str, Any]) -> int:
-    values = yaml.safe_load(Path(f"Pulumi.{stack}.yaml").read_text())["config"]
     logging.disable(logging.WARNING)  # `make check` has printed the warnings of the program
     try:
-        every = [*violations(resources(stack, values, plan), configured)]
+        every = [*violations(resources(stack, configuration(stack), plan), configured)]
     except AsksAnAccount as asked:
         print(f"{stack}: not judged: policy_pack/account.py does not answer {asked}")
         return VIOLATED

@@ -63,7 +63,8 @@ class Rule:
     advisory: bool = False
     """Whether a violation is a warning, unless the configuration says "mandatory"."""
     config: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """JSON schema of what a security team configures; a property without a default is required."""
+    """JSON schema of each setting of a security team, with one example: a number or a list of texts. A
+    setting without a default is required where the policy is on."""
 
     @property
     def needs_config(self) -> tuple[str, ...]:

@@ -166,8 +166,15 @@ def _full_usd(pool: Resource) -> Decimal | None:
     return nodes * max(known) if len(known) == len(prices) else None
 
 
-OWN_KEYS = {"keys": {"type": "array", "items": {"type": "string"}}}
+def _texts(*example: str) -> dict[str, Any]:
+    """JSON schema of a list of texts. An empty text would be the beginning of everything."""
+    item = {"type": "string", "pattern": r"\S"}
+    return {"type": "array", "items": item, "minItems": 1, "examples": [[*example]]}
+
+
+OWN_KEYS = {"keys": _texts("arn:aws:kms:*:123456789012:key/")}
 """Beginnings of the ARNs of the company's keys."""
+REQUIRED = ["trainyard:project", "trainyard:stack"]
 RULES = (
     Rule(
         name="encrypted",
@@ -204,13 +211,7 @@ RULES = (
         description="Every taggable resource has the required tags.",
         fix="set environment.tags: {<key>: <value>}, or aws:defaultTags",
         check=tagged,
-        config={
-            "required": {
-                "type": "array",
-                "items": {"type": "string"},
-                "default": ["trainyard:project", "trainyard:stack"],
-            }
-        },
+        config={"required": {**_texts(*REQUIRED), "default": REQUIRED}},
     ),
     Rule(
         name="least-privilege",
@@ -242,14 +243,14 @@ RULES = (
         description="Images come from allowed registries.",
         fix="push the image to a repository of environment.registries, and name it",
         check=allowed_images,
-        config={"registries": {"type": "array", "items": {"type": "string"}}},
+        config={"registries": _texts("123456789012.dkr.ecr.*.amazonaws.com/")},
     ),
     Rule(
         name="within-budget",
         description="All pools together, when they are full, stay within a budget.",
         fix="lower environment.pools.<name>.max_nodes",
         check=Budget(),
-        config={"max_usd_per_hour": {"type": "number", "exclusiveMinimum": 0}},
+        config={"max_usd_per_hour": {"type": "number", "exclusiveMinimum": 0, "examples": [400]}},
     ),
     Rule(
         name="own-key",

@@ -13,7 +13,8 @@ from rehearsal.commands.steps import FAILED, REFUSED, build_programs, failure, o
 from rehearsal.progress import Display
 
 PACK = paths.CHECKOUT / "policy_pack"
-POLICIES = ("--policy-pack", str(PACK), "--policy-pack-config", str(PACK / "config.json"))
+CONFIG = PACK / "config.json"
+POLICIES = ("--policy-pack", str(PACK), "--policy-pack-config", str(CONFIG))
 """Every preview is judged by the policies."""
 
 
@@ -48,6 +49,9 @@ def status(options: argparse.Namespace) -> int:
 
 def preview(options: argparse.Namespace) -> int:
     """Run `pulumi preview` in the running world, or in an account that starts for it."""
+    judge = [sys.executable, "-m", "policy_pack.configured", str(CONFIG)]
+    if code := subprocess.call(judge, cwd=paths.CHECKOUT):  # the engine would say less, and later
+        return code
     stack, display, began = engine.find(options.stack), Display(), not world.running()
     if not open_world(stack, display, parts=world.PARTS[:1] if began else None):
         return REFUSED

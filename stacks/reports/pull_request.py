@@ -33,6 +33,9 @@ EMPTY = (
     " every resource reads as new."
 )
 
+NOTHING_SAID = "the preview failed before it compared anything; the log of the job says why"
+"""The error of a preview without counts: every stack has a resource, which is the stack itself."""
+
 
 def main(arguments: list[str]) -> int:
     """Print the comment; 1 where the stack file has errors."""
@@ -64,15 +67,16 @@ def _refused(stack: str, errors: Sequence[InputError]) -> str:
 
 
 def previewed(preview: dict[str, Any]) -> Iterator[str]:
-    """What Pulumi would do: counts, then each replacement and deletion by name."""
+    """What Pulumi would do: counts, then each replacement and deletion by name, and each error."""
     counts = preview.get("changeSummary") or {}
-    said = [f"{counts[key]} {words}" for key, words in CHANGES.items() if counts.get(key)]
-    yield f"Compared with what is deployed: {', '.join(said) or 'nothing changes'}."
-    yield ""
+    problems = preview.get("diagnostics") or []
+    errors = [each["message"].strip() for each in problems if each.get("severity") == "error"]
+    if counts:
+        said = [f"{counts[key]} {words}" for key, words in CHANGES.items() if counts.get(key)]
+        yield f"Compared with what is deployed: {', '.join(said) or 'nothing changes'}."
+        yield ""
     yield from _lost(preview.get("steps") or [])
-    for problem in preview.get("diagnostics") or []:
-        if problem.get("severity") == "error":
-            yield f"- **error**: {problem['message'].strip()}"
+    yield from (f"- **error**: {error}" for error in errors or ([] if counts else [NOTHING_SAID]))
     yield ""
 
 

@@ -10,13 +10,20 @@ from typing import Any
 import pytest
 import yaml
 
+from policy_pack import check
 from policy_pack.account import Account
 from policy_pack.check import CONFIG, judge
+from policy_pack.configured import config_errors
+from policy_pack.kinds import CLUSTER
+from stacks.plan import plan_stack
+from stacks.settings.reader import read_file
 from tests.support import dispatching
 from tests.support.brought_cluster import IN_CLUSTER
 from tests.support.brought_stores import BROUGHT_STORES
 from tests.support.brought_vpc import BROUGHT
+from tests.support.recording import CHECKOUT
 from tests.support.stackfile import ENVIRONMENT, Edit, at, values
+from tests.support.stacks import BOUNDARY, STACKS
 from tests.support.teams import both, by_name, checkout, listed
 
 ROLE = "arn:aws:iam::123456789012:role/vision"
@@ -31,8 +38,13 @@ def judged(
     written = values() | config
     for edit in (at("jobs", {}), *edits):
         edit(written[ENVIRONMENT])
+    return text_judged(folder, monkeypatch, yaml.safe_dump({"config": written}), configured)
+
+
+def text_judged(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str, configured: Any) -> int:
+    """Judge a stack file that consists of these characters."""
     (folder / "Pulumi.yaml").write_text("name: trainyard\n")
-    (folder / "Pulumi.it.yaml").write_text(yaml.safe_dump({"config": written}))
+    (folder / "Pulumi.it.yaml").write_text(text)
     monkeypatch.chdir(folder)
     return judge("it", configured)
 
@@ -137,3 +149,141 @@ def test_a_look_up_without_an_answer_is_said_and_not_passed(
     monkeypatch.delattr(Account, "_getRouteTables")
     assert judged(tmp_path, monkeypatch, {}, BROUGHT) == 1
     assert "account.py does not answer aws:ec2/getRouteTables" in capsys.readouterr().out
+
+
+EVERY = {
+    "all": "mandatory",
+    "tagged": {"required": ["nobody-has-it"]},
+    "images-from-allowed-registries": {"registries": ["nowhere/"]},
+    "within-budget": {"max_usd_per_hour": 1},
+    "own-key": {"keys": ["arn:aws:kms:*:000000000000:key/"]},
+    "buckets-own-key": {"keys": ["arn:aws:kms:*:000000000000:key/"]},
+}
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_every_stack_is_judged_by_every_policy(
+    stack: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert [*config_errors(EVERY)] == []
+    text = yaml.safe_dump({"config": values(*STACKS[stack])})
+    assert text_judged(tmp_path, monkeypatch, text, EVERY) == 1
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("it: violates images-from-allowed-registries, own-key, ")
+    assert last.endswith("tagged, within-budget")
+
+
+def test_the_policies_see_a_resource_as_the_engine_shows_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a transform has changed, and another resource as its id."""
+    found: list[Any] = []
+    monkeypatch.setattr(check, "violations", lambda shown, _: found.extend(shown) or ())
+    edits = at("cluster.scaling_tier", "tier-xl"), at("permissions_boundary", BOUNDARY)
+    assert judged(tmp_path, monkeypatch, {}, *edits) == 0
+    [cluster] = [one for one in found if one.type == CLUSTER]
+    assert cluster.part("controlPlaneScalingConfig", "tier") == "tier-xl"
+    assert cluster.part("serviceRole") == "control-plane-id"
+
+
+DATE = re.compile(r"\b20\d\d(?=-\d\d-\d\d)")
+DATED = {
+    f"{path.name} {block.split()[1]}": block
+    for path in (CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").rglob("*.md")))
+    for block in re.findall(r"```yaml\n(.*?)```", path.read_text(), re.DOTALL)
+    if DATE.search(block)
+}
+"""Examples of the documents that have a date."""
+assert DATED, "docs/capacity.md has the times of a Capacity Block"
+
+
+def with_lines(setting: str, lines: str, *, indent: int) -> str:
+    """The dev stack file with more lines below the line of a setting."""
+    text = yaml.safe_dump({"config": values(at("jobs", {}), at("tags", {"a": "b"}))})
+    [above] = [line for line in text.splitlines() if line.strip() == f"{setting}:"]
+    more = "".join(f"{' ' * indent}{line}\n" for line in lines.splitlines())
+    return text.replace(f"{above}\n", f"{above}\n{more}", 1)
+
+
+@pytest.mark.parametrize("example", DATED)
+def test_an_example_of_the_documents_that_has_a_date_is_judged(
+    example: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    setting, _, lines = DATE.sub("2098", DATED[example]).partition("\n")
+    assert setting == "pools:", "write a test of its own for a date that is not one of a pool"
+    text = with_lines("pools", lines, indent=4)
+    assert text_judged(tmp_path, monkeypatch, text, {}) == 0, capsys.readouterr().out
+    assert "it: violates no policy that is mandatory" in capsys.readouterr().out
+
+
+SCALARS = """
+word
+'quoted'
+"1.30"
+1.30
+1e-3
+1_000
+017
+0o17
+0x1f
++1e3
+-0.0
+.inf
+.nan
+12:30
+1:30:00
+on
+yes
+true
+NULL
+~
+2027-01-04
+2027-01-04T11:30:00Z
+2027-01-04 11:30:00.5 +9
+2027-13-40
+!!str 4
+!!int 4
+!!float 4
+!!null x
+!!bool yes
+!!binary aGVsbG8=
+!!binary /w==
+!!timestamp 2027-01-04
+!!timestamp 20270104
+!!set {a, b}
+!!omap [a: 1]
+""".splitlines()
+"""A value of each kind that YAML has."""
+
+
+def test_every_kind_of_value_that_yaml_has_is_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the settings of another program, which may be anything."""
+    alone = "".join(f"other:s{n}: {scalar}\n" for n, scalar in enumerate(SCALARS))
+    inner = "".join(f"- {{at: {scalar}}}\n" for scalar in SCALARS)
+    text = with_lines("config", f"{alone}other:all:\n{inner}", indent=2)
+    assert text_judged(tmp_path, monkeypatch, text, {}) == 0, capsys.readouterr().out
+
+
+def test_the_policies_see_a_value_as_the_plan_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    meant, found = {}, []
+    for number, scalar in enumerate(SCALARS):
+        (tmp_path / "Pulumi.yaml").write_text("name: trainyard\n")
+        (tmp_path / "Pulumi.it.yaml").write_text(with_lines("tags", f"t: {scalar}", indent=6))
+        plan = plan_stack(read_file("it", tmp_path)).plan
+        if plan is not None:
+            meant[f"t{number}"] = scalar, dict(plan.identity.extra_tags)["t"]
+    assert {"2027-01-04", "12:30", "word"} <= {scalar for scalar, _ in meant.values()}
+    monkeypatch.setattr(check, "violations", lambda shown, _: found.extend(shown) or ())
+    lines = "\n".join(f"{name}: {scalar}" for name, (scalar, _) in meant.items())
+    text = with_lines("tags", lines, indent=6)
+    assert text_judged(tmp_path, monkeypatch, text, {}) == 0, capsys.readouterr().out
+    [network] = [one for one in found if one.type == "aws:ec2/vpc:Vpc"]
+    seen = {name: network.part("tags", name) for name in meant}
+    assert seen == {name: value for name, (_, value) in meant.items()}

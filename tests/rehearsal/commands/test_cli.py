@@ -68,6 +68,19 @@ def test_up_stops_where_a_killed_update_could_not_be_repaired(
     assert len(engine.resources(engine.find("dev"))) == made
 
 
+def test_a_preview_starts_nothing_where_a_policy_is_misspelt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+):
+    started: list[Any] = []
+    monkeypatch.setattr(look, "open_world", lambda *_, **__: started.append(1))
+    monkeypatch.setattr(look, "CONFIG", tmp_path / "config.json")
+    look.CONFIG.write_text('{"own-keys": "mandatory"}')
+    assert look.preview(argparse.Namespace(stack="dev")) != 0 and not started
+    said = capfd.readouterr().out
+    assert f"own-keys [{look.CONFIG}:1]: must be the name of a policy" in said
+    assert said.endswith(f"{look.CONFIG}: 1 error\n")
+
+
 def test_a_repair_takes_the_lock_of_a_killed_engine_away_before_it_asks(
     monkeypatch: pytest.MonkeyPatch,
 ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,18 @@ def test_replacements_and_deletions_are_named_once_with_their_reason(
     assert "- **replaces** `LustreFileSystem scratch`, because of storageCapacity" in said
     assert "- **deletes** `NodePool h100`" in said
     assert "- **error**: the cluster is unreachable\n" in said and "a tag" not in said
+
+
+def test_a_preview_that_failed_before_it_began_is_an_error_and_not_no_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """pulumi 3.259 prints {} where it refuses a policy pack's configuration."""
+    monkeypatch.chdir(CHECKOUT)
+    for preview in ({}, {"diagnostics": [{"severity": "error", "message": "no such stack"}]}):
+        (tmp_path / "preview.json").write_text(json.dumps(preview))
+        said = _printed(capsys, str(tmp_path / "preview.json"))
+        assert len(re.findall(r"^- \*\*error\*\*", said, re.MULTILINE)) == 1
+        assert "Compared with" not in said
 
 
 def test_without_a_preview_the_comment_says_that_the_account_is_empty(
