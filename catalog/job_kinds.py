@@ -38,6 +38,14 @@ class JobKind:
     time_limit: tuple[str, ...]
     """Where a job has the seconds after which it fails. They count from when its queue starts it (Trainer
     2.3.0, trainjob_controller.go; training-operator, common/job.go)."""
+    deletion: str
+    """Propagation policy of a deletion: background, or foreground, in which the job stays until its pods
+    are gone. The Trainer makes the JobSet again of a TrainJob that stays (2.1.0 and 2.3.0,
+    trainjob_controller.go, asks for no deletionTimestamp). The training-operator leaves a job alone that
+    is being deleted (pytorchjob_controller.go)."""
+    whole: tuple[str, ...]
+    """Resources, as kubectl calls them, that the controller makes under the name of the job. Its pods end
+    after them."""
     ready_as_a_whole: bool
     """Kueue takes a gang for complete only when all its pods run. It takes a PyTorchJob for it that is
     Running, as soon as its Master runs, or one Worker where there is no Master (kueue 0.16.2 and
@@ -57,6 +65,8 @@ JOB_KINDS: dict[str, JobKind] = {
         rank_variables="PET_MASTER_ADDR, PET_NODE_RANK, PET_NNODES",
         keeps_variables=False,
         time_limit=("spec", "activeDeadlineSeconds"),
+        deletion="background",
+        whole=("jobsets.jobset.x-k8s.io",),
         ready_as_a_whole=True,
     ),
     "PyTorchJob": JobKind(
@@ -71,6 +81,8 @@ JOB_KINDS: dict[str, JobKind] = {
         rank_variables="$(MASTER_ADDR), $(MASTER_PORT)",
         keeps_variables=True,
         time_limit=("spec", "runPolicy", "activeDeadlineSeconds"),
+        deletion="foreground",
+        whole=(),
         ready_as_a_whole=False,
     ),
 }

@@ -13,8 +13,12 @@ import pulumi
 import pulumi_kubernetes as k8s
 
 from catalog.job_kinds import JOB_KINDS
-from components import wait_for_job
+from components import run_before, wait_for_job
 from plans.parts import RUN, ConfigMapPlan, Identity, JobPlan, Spec
+
+DELETION = "pulumi.com/deletionPropagationPolicy"
+"""Annotation that the provider of Kubernetes reads when it deletes an object (pulumi-kubernetes#3011). It
+deletes in the foreground by default."""
 
 
 class Jobs(pulumi.ComponentResource):
@@ -36,11 +40,11 @@ class Jobs(pulumi.ComponentResource):
         """`starts`: what is said when a run of a job begins. `needs`: what a job waits for."""
         super().__init__("trainyard:jobs:Jobs", name, None, opts)
         self._stack = f"urn:pulumi:{identity.stack}::{identity.project}"
-        self._namespace, said_before = namespace, _said(starts)
+        self._namespace, before = namespace, [_alone(kubeconfig), _said(starts)]
         for key, plan in plans.items():
             files = [self._files(key, plan.files)] if plan.files else []
             beside = [self._beside(key, made, needs[key]) for made in plan.objects]
-            run = self._run(key, plan, said_before, needs=[*needs[key], *files, *beside])
+            run = self._run(key, plan, before, needs=[*needs[key], *files, *beside])
             if plan.wait != "none":
                 _wait(run, plan, kubeconfig)
         self.register_outputs({})
@@ -93,18 +97,19 @@ class Jobs(pulumi.ComponentResource):
         self,
         name: str,
         plan: JobPlan,
-        said_before: pulumi.ResourceHook,
+        before: list[pulumi.ResourceHook | pulumi.ResourceHookFunction],
         needs: Sequence[pulumi.Resource],
     ) -> k8s.apiextensions.CustomResource:
         # Runtime, claims, files and pool are named in the spec and not referred to: at destroy the run
         # ends first.
-        version = JOB_KINDS[plan.kind].api_version
+        it = JOB_KINDS[plan.kind]
+        version = it.api_version
         opts = self._options(name, f"{version}:{plan.kind}", needs)
         # Controllers write to the spec (suspend, overrides); a paid run follows its identity only.
         opts.ignore_changes = ["spec"]
         opts.replace_on_changes = [f'metadata.annotations["{RUN}"]']
         opts.delete_before_replace = True
-        opts.hooks = pulumi.ResourceHookBinding(before_create=[said_before])
+        opts.hooks = pulumi.ResourceHookBinding(before_create=before)
         return k8s.apiextensions.CustomResource(
             name,
             api_version=version,
@@ -113,7 +118,8 @@ class Jobs(pulumi.ComponentResource):
             metadata={
                 "name": plan.name,
                 "namespace": self._namespace,
-                "annotations": {RUN: plan.run, **plan.annotations},
+                "annotations": {RUN: plan.run, **plan.annotations}
+                | ({} if it.deletion == "foreground" else {DELETION: it.deletion}),
                 **({"labels": dict(plan.labels)} if plan.labels else {}),
             },
             opts=opts,
@@ -129,6 +135,27 @@ def _said(starts: Mapping[str, str]) -> pulumi.ResourceHook:
         lambda run: pulumi.info(starts[run.name]),
         pulumi.ResourceHookOptions(on_dry_run=True, ignore_errors=True),
     )
+
+
+def _alone(kubeconfig: pulumi.Output[str]) -> pulumi.ResourceHook:
+    """One hook for all jobs, which lets a run begin when nothing is left of the run before it. A preview
+    waits for nothing."""
+
+    async def wait(run: pulumi.ResourceHookArgs) -> None:
+        job = run.new_inputs or {}
+        config, meta = await kubeconfig.future(), job.get("metadata") or {}
+        if config:
+            # In a thread: other resources go on meanwhile.
+            await asyncio.to_thread(
+                run_before.until_gone,
+                config,
+                job["kind"],
+                meta["namespace"],
+                meta["name"],
+                say=lambda what: pulumi.info(f"{run.name} {what}"),
+            )
+
+    return pulumi.ResourceHook("job-alone", wait)
 
 
 def _wait(run: pulumi.CustomResource, plan: JobPlan, kubeconfig: pulumi.Output[str]) -> None:

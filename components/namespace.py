@@ -38,6 +38,8 @@ class JobNamespace(pulumi.ComponentResource):
     namespace: pulumi.Output[str]
     claims: dict[str, k8s.core.v1.PersistentVolumeClaim]
     """store → its bound claim."""
+    inside: pulumi.ResourceOptions
+    """Options of what lies in the namespace, beside its parent."""
 
     def __init__(
         self,
@@ -46,14 +48,21 @@ class JobNamespace(pulumi.ComponentResource):
         *,
         volumes: Mapping[str, Volume],
         drivers: Mapping[str, pulumi.Resource],
+        at_once: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        """`at_once`: the namespace is deleted with everything in it at once. Others send jobs to it: a
+        claim is only deleted after their pods, which end with nothing but the namespace."""
         # The type is part of the URN of everything below: another one would replace it all.
         super().__init__("trainyard:jobs:Workspace", name, None, opts)
         self._drivers, self._namespace = drivers, plan.namespace
         # Training images run as root; host access, privileges and host ports stay refused, but
         # where a job asks for a folder of its node: no level admits that alone.
         level = "privileged" if plan.host_paths else "baseline"
+        reserved = {
+            claim.store: self._volume(claim, volumes[claim.store], at_once=at_once)
+            for claim in plan.claims
+        }
         namespace = k8s.core.v1.Namespace(
             name,
             metadata=k8s.meta.v1.ObjectMetaArgs(
@@ -61,13 +70,17 @@ class JobNamespace(pulumi.ComponentResource):
                 labels={"pod-security.kubernetes.io/enforce": level, **plan.labels},
                 annotations=dict(plan.annotations) or None,
             ),
-            opts=pulumi.ResourceOptions(parent=self),
+            # A volume is only deleted after its claim, so after the namespace.
+            opts=pulumi.ResourceOptions(
+                parent=self, depends_on=[*reserved.values()] if at_once else []
+            ),
         )
+        self.inside = pulumi.ResourceOptions(deleted_with=namespace if at_once else None)
         self.namespace = namespace.metadata.name.apply(lambda made: made or "")
         if plan.max_gpus:
             self._quota(name, plan.max_gpus)
         self.claims = {
-            claim.store: self._claim(claim, volumes[claim.store]) for claim in plan.claims
+            claim.store: self._claim(claim, reserved[claim.store]) for claim in plan.claims
         }
         self.register_outputs({})
 
@@ -76,11 +89,18 @@ class JobNamespace(pulumi.ComponentResource):
             f"{name}-gpus",
             metadata={"name": "gpus", "namespace": self.namespace},
             spec={"hard": {f"requests.{GPU}": str(gpus)}},
-            opts=pulumi.ResourceOptions(parent=self),
+            opts=self._within(),
         )
 
-    def _claim(self, claim: ClaimPlan, volume: Volume) -> k8s.core.v1.PersistentVolumeClaim:
-        made = k8s.core.v1.PersistentVolume(
+    def _within(self, opts: pulumi.ResourceOptions | None = None) -> pulumi.ResourceOptions:
+        """Options of a child that lies in the namespace."""
+        own = pulumi.ResourceOptions.merge(self.inside, pulumi.ResourceOptions(parent=self))
+        return pulumi.ResourceOptions.merge(own, opts)
+
+    def _volume(
+        self, claim: ClaimPlan, volume: Volume, *, at_once: bool
+    ) -> k8s.core.v1.PersistentVolume:
+        return k8s.core.v1.PersistentVolume(
             f"{self._namespace}-{claim.store}-volume",
             metadata={"name": claim.volume_name},
             spec=k8s.core.v1.PersistentVolumeSpecArgs(
@@ -91,7 +111,7 @@ class JobNamespace(pulumi.ComponentResource):
                 mount_options=list(claim.options),
                 # Reserved for this namespace: a volume is visible to the whole cluster.
                 claim_ref=k8s.core.v1.ObjectReferenceArgs(
-                    name=claim.name, namespace=self.namespace
+                    name=claim.name, namespace=self._namespace
                 ),
                 csi=k8s.core.v1.CSIPersistentVolumeSourceArgs(
                     driver=claim.driver.name,
@@ -99,8 +119,15 @@ class JobNamespace(pulumi.ComponentResource):
                     volume_attributes=dict(volume.attributes),
                 ),
             ),
-            opts=pulumi.ResourceOptions(parent=self, depends_on=volume.needs),
+            # Until the last pod is gone, the driver must be there, as for a claim.
+            opts=pulumi.ResourceOptions(
+                parent=self, depends_on=[*volume.needs, *(self._driver(claim) if at_once else [])]
+            ),
         )
+
+    def _claim(
+        self, claim: ClaimPlan, made: k8s.core.v1.PersistentVolume
+    ) -> k8s.core.v1.PersistentVolumeClaim:
         return k8s.core.v1.PersistentVolumeClaim(
             f"{self._namespace}-{claim.store}-claim",
             metadata={"name": claim.name, "namespace": self.namespace},
@@ -113,8 +140,8 @@ class JobNamespace(pulumi.ComponentResource):
             # Who mounts the claim needs the driver on the node, to unmount it too: pods would stay
             # Terminating. A bound volume does not go before its claim: of a file system that is made
             # anew under the same names, the claim goes first.
-            opts=pulumi.ResourceOptions(
-                parent=self, depends_on=self._driver(claim), replace_with=[made]
+            opts=self._within(
+                pulumi.ResourceOptions(depends_on=self._driver(claim), replace_with=[made])
             ),
         )
 

@@ -64,7 +64,10 @@ class Team(pulumi.ComponentResource):
             key: stores[key].directory(each, roots, own) for key, each in plan.directories.items()
         }
         volumes = {key: store.volume for key, store in stores.items()} | directories
-        space = JobNamespace(name, plan.workspace, volumes=volumes, drivers=drivers, opts=own)
+        space = JobNamespace(
+            name, plan.workspace, volumes=volumes, drivers=drivers, at_once=True, opts=own
+        )
+        self._inside = pulumi.ResourceOptions.merge(space.inside, own)
         inside = [
             self._count(name, plan, space.namespace),
             self._requests(name, space.namespace),
@@ -72,7 +75,7 @@ class Team(pulumi.ComponentResource):
             self._network(name, plan, ranges, space.namespace),
         ]
         if plan.queue:
-            queue = TeamQueue(name, plan.queue, namespace=space.namespace, needs=queues, opts=own)
+            queue = TeamQueue(name, plan.queue, space=space, needs=queues, opts=own)
             inside.append(queue.ready)
         if plan.pods:
             pods = TeamIdentity(
@@ -137,7 +140,9 @@ class Team(pulumi.ComponentResource):
             spec={"hard": {**counts, "pods": str(plan.max_pods)}},
             # Kubernetes looks for new kinds every 30 s, and at a quota that is older than a kind in
             # it only every 5 min: until then it refuses all jobs of that kind.
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[*self._controllers]),
+            opts=pulumi.ResourceOptions.merge(
+                self._inside, pulumi.ResourceOptions(depends_on=[*self._controllers])
+            ),
         )
 
     def _requests(self, name: str, namespace: pulumi.Input[str]) -> pulumi.Resource:
@@ -147,7 +152,7 @@ class Team(pulumi.ComponentResource):
             spec=k8s.core.v1.LimitRangeSpecArgs(
                 limits=[k8s.core.v1.LimitRangeItemArgs(type="Container", default_request=SMALLEST)]
             ),
-            opts=pulumi.ResourceOptions(parent=self),
+            opts=self._inside,
         )
 
     def _network(
@@ -157,7 +162,7 @@ class Team(pulumi.ComponentResource):
             f"{name}-network",
             metadata={"name": "network", "namespace": namespace},
             spec=policy_spec(ranges, pod_identity=plan.pods is not None, pushes=plan.pushes),
-            opts=pulumi.ResourceOptions(parent=self),
+            opts=self._inside,
         )
 
     def _bindings(
@@ -181,7 +186,7 @@ class Team(pulumi.ComponentResource):
                         "name": group_name(plan.workspace.namespace, role),
                     }
                 ],
-                opts=pulumi.ResourceOptions(parent=self),
+                opts=self._inside,
             )
             for role in ROLES
             if role in taken

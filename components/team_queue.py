@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import pulumi
 import pulumi_kubernetes as k8s
 
+from components.namespace import JobNamespace
 from components.queues import kueue_object
 from plans.queues import API, TeamQueuePlan, cluster_queue_spec
 
@@ -26,7 +27,7 @@ class TeamQueue(pulumi.ComponentResource):
         name: str,
         plan: TeamQueuePlan,
         *,
-        namespace: pulumi.Input[str],
+        space: JobNamespace,
         needs: Sequence[pulumi.Resource],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
@@ -40,9 +41,11 @@ class TeamQueue(pulumi.ComponentResource):
             f"{name}-queue",
             api_version=API,
             kind="LocalQueue",
-            metadata={"name": plan.team, "namespace": namespace},
+            metadata={"name": plan.team, "namespace": space.namespace},
             spec={"clusterQueue": plan.team},
             # Named in the spec only.
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[share]),
+            opts=pulumi.ResourceOptions.merge(
+                space.inside, pulumi.ResourceOptions(parent=self, depends_on=[share])
+            ),
         )
         self.register_outputs({})

@@ -11,6 +11,7 @@ from typing import Any
 import pulumi
 import pulumi_kubernetes as k8s
 
+from components.admission_policy import admission_policy
 from plans import queue_admission
 from plans.team_access import EVERYBODY, OF_THE_CLUSTER, ROLES, Grant, grants, role_name
 from plans.team_admission import binding, policies
@@ -79,22 +80,13 @@ class TeamRules(pulumi.ComponentResource):
     def _policies(self, name: str, rules: Mapping[str, Any]) -> list[pulumi.Resource]:
         """Make admission policies, each with its binding; returns the bindings. `rules`: name of a
         policy → its spec."""
-        made: list[pulumi.Resource] = []
-        for policy, spec in rules.items():
-            short = policy.rpartition("-")[2]
-            described = k8s.admissionregistration.v1.ValidatingAdmissionPolicy(
-                f"{name}-{short}",
-                metadata={"name": policy},
+        return [
+            admission_policy(
+                self,
+                f"{name}-{policy.rpartition('-')[2]}",
+                policy,
                 spec=spec,
-                opts=pulumi.ResourceOptions(parent=self),
+                binding=binding(policy),
             )
-            made.append(
-                k8s.admissionregistration.v1.ValidatingAdmissionPolicyBinding(
-                    f"{name}-{short}",
-                    metadata={"name": policy},
-                    spec=binding(policy),
-                    # The binding names the policy; without the policy it does nothing.
-                    opts=pulumi.ResourceOptions(parent=self, depends_on=[described]),
-                )
-            )
-        return made
+            for policy, spec in rules.items()
+        ]

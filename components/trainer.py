@@ -11,7 +11,9 @@ from collections.abc import Sequence
 import pulumi
 import pulumi_kubernetes as k8s
 
+from components.admission_policy import admission_policy
 from components.chart import WITH_THE_NODES, release
+from plans import one_run
 from plans.parts import RuntimePlan, TrainerPlan
 
 NAMESPACE = "kubeflow-system"
@@ -54,6 +56,10 @@ class Trainer(pulumi.ComponentResource):
             # are no need: the pods wait for them, and the release for the pods.
             needs=[crds],
             minutes=WITH_THE_NODES,
+        )
+        # Also of jobs of the training-operator.
+        admission_policy(
+            self, "one-run", one_run.POLICY, spec=one_run.policy(), binding=one_run.binding()
         )
         self.ready = [controllers, *nodes]
         self.register_outputs({})

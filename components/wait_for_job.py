@@ -116,7 +116,7 @@ def wait(
 def _jobs(kubectl: Kubectl, kind: str, name: str) -> list[Any] | None:
     """The job; an empty list where there is none. None where the API server does not answer."""
     one = f"--field-selector=metadata.name={name}"
-    shown = _said(*kubectl, "get", kind.lower(), one, "--output=json")
+    shown = answer(*kubectl, "get", kind.lower(), one, "--output=json")
     return json.loads(shown)["items"] if shown else None
 
 
@@ -134,12 +134,12 @@ def _state(job: Mapping[str, Any]) -> str:
 def _words_of_failures(kubectl: Kubectl, selector: str) -> str:
     """The last lines of the pod that failed first, then the last line of every pod. Empty where no
     container has failed."""
-    shown = _said(*kubectl, "get", "pods", f"--selector={selector}", "--output=json")
+    shown = answer(*kubectl, "get", "pods", f"--selector={selector}", "--output=json")
     failures = sorted(_failures(json.loads(shown)["items"] if shown else []))
     if not failures:
         return ""
     first = failures[0]
-    log = _said(
+    log = answer(
         *(*kubectl, "logs", first.pod, f"--container={first.container}", f"--tail={LINES}"),
         *(["--previous"] if first.restarted else []),
     )
@@ -166,13 +166,13 @@ def _failures(pods: list[Mapping[str, Any]]) -> Iterator[Failure]:
 
 
 def _last_lines(kubectl: Kubectl, selector: str, lines: int) -> str:
-    return _said(
+    return answer(
         *(*kubectl, "logs", f"--selector={selector}", f"--tail={lines}"),
         *("--prefix", "--ignore-errors"),
     )
 
 
-def _said(*words: str) -> str:
+def answer(*words: str) -> str:
     """What a command prints; empty where it fails, as the API server may be away for a moment."""
     try:
         return subprocess.run(words, capture_output=True, text=True, timeout=60).stdout

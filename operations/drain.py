@@ -14,7 +14,8 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TextIO
@@ -22,6 +23,7 @@ from typing import Any, TextIO
 import yaml
 
 import command_line
+from catalog.job_kinds import JOB_KINDS
 from operations.consent import ask
 from operations.kubectl import UNSERVED, Kubectl, Login, Object, kubectl_with, logged_in_to
 from operations.pulumi import outputs
@@ -32,6 +34,13 @@ KIND = "trainjobs.trainer.kubeflow.org"
 KINDS = (KIND, "pytorchjobs.kubeflow.org")
 LOG_LINE = re.compile(r"[EIWF]\d{4} ")
 NOTHING = "No job was deleted."
+POLL_SECONDS = 2.0
+LOOKS = 2
+"""Looks in a row that must find no pod: a controller that has not heard yet of a deletion can make
+one."""
+PATIENCE_SECONDS = 900.0
+"""How long the pods of a deleted job may take to end: a grace period in which they write a
+checkpoint."""
 PROTECTED = (
     "the cluster of stack {stack} is protected from deletion. To delete it, write deletion_protection:"
     " false under environment.cluster of Pulumi.{stack}.yaml and run `pulumi up --stack {stack}` first"
@@ -77,8 +86,8 @@ class Reached:
 
 
 def main(arguments: list[str]) -> int:
-    """Delete all jobs and print their names. Return 0 if none remain, 1 if one remains or the cluster
-    does not answer, 2 if there is no terminal to ask."""
+    """Delete all jobs and print their names. Return 0 if none remain and no pod of them, 1 if one
+    remains or the cluster does not answer, 2 if there is no terminal to ask."""
     parser = command_line.parser(
         "operations.drain",
         "List the training jobs on the cluster of a stack, ask, and delete them.",
@@ -197,7 +206,8 @@ def drain(place: Place, kubectl: Kubectl, *, yes: bool) -> int:
         return code
     for kind, job in jobs:
         delete(kubectl, kind, job)
-    return max([_remaining(kubectl, kind, place) for kind in KINDS])
+    remaining = max([_remaining(kubectl, kind, place) for kind in KINDS])
+    return remaining or int(not ended(kubectl, [job for _, job in jobs]))
 
 
 def title(job: Object) -> str:
@@ -216,13 +226,47 @@ def jobs_of(kubectl: Kubectl, kind: str, place: Place) -> list[Object]:
 
 
 def delete(kubectl: Kubectl, kind: str, job: Object) -> None:
-    """Delete a job and wait for its end, or print why it could not be deleted."""
+    """Delete a job and wait until it is gone, or print why it could not be deleted. Its pods may still
+    end. In the foreground the Trainer would make its JobSet again: catalog/job_kinds.py."""
     namespace, name = job["metadata"]["namespace"], job["metadata"]["name"]
     print(f"deletes {title(job)}", flush=True)
     try:
-        kubectl("delete", kind, name, f"--namespace={namespace}", "--wait", "--timeout=120s")
+        kubectl(
+            *("delete", kind, name, f"--namespace={namespace}"),
+            *("--cascade=background", "--wait", "--timeout=120s"),
+        )
     except RuntimeError as error:
         print(f"could not delete {title(job)}: {error}", flush=True)
+
+
+def ended(kubectl: Kubectl, jobs: Iterable[Object]) -> bool:
+    """Wait until the pods of deleted jobs are gone, and print which ones are waited for. False, with the
+    reason printed, where some are left after PATIENCE_SECONDS or the cluster does not answer."""
+    deadline, said, gone, jobs = time.monotonic() + PATIENCE_SECONDS, "", 0, [*jobs]
+    try:
+        while gone < LOOKS:
+            left = ", ".join(pod for job in jobs for pod in _pods(kubectl, job))
+            gone = 0 if left else gone + 1
+            if left and time.monotonic() > deadline:
+                print(f"not ended after {PATIENCE_SECONDS / 60:g} minutes: {left}", flush=True)
+                return False
+            if left and left != said:
+                print(f"waits for the end of {left}", flush=True)
+            said = left
+            if gone < LOOKS:
+                time.sleep(POLL_SECONDS)
+    except RuntimeError as error:
+        print(f"cannot list the pods of what was deleted: {error}", flush=True)
+        return False
+    return True
+
+
+def _pods(kubectl: Kubectl, job: Object) -> list[str]:
+    """Pods of a job. RuntimeError where the cluster does not answer."""
+    namespace, name = job["metadata"]["namespace"], job["metadata"]["name"]
+    label = f"--selector={JOB_KINDS[job['kind']].pod_label}={name}"
+    found = json.loads(kubectl("get", "pods", f"--namespace={namespace}", label, "--output=json"))
+    return [f"pod {namespace}/{pod['metadata']['name']}" for pod in found["items"]]
 
 
 def _remaining(kubectl: Kubectl, kind: str, place: Place) -> int:

@@ -1,6 +1,7 @@
 """`python -m operations.stop STACK [--job JOB]`: end one job of a stack, after a question.
 
-The job is deleted on the cluster, with its pods and their logs. Its checkpoints stay. The stack file
+The job is deleted on the cluster, with its pods and their logs, and the command returns when the pods
+are gone: until then they may write a checkpoint. Its checkpoints stay. The stack file
 still has its entry, so the last lines say how it begins again and how it stays away.
 
 The cluster is the one in the stack's own outputs. The current context of kubectl is not used.
@@ -13,7 +14,7 @@ import sys
 import command_line
 from operations.chosen import Chosen, choose
 from operations.consent import ask
-from operations.drain import delete, jobs_of, reached
+from operations.drain import delete, ended, jobs_of, reached
 from operations.kubectl import Object, kubectl_with
 from operations.snapshot import last_condition
 from operations.target import add_live, update_command
@@ -22,8 +23,8 @@ NOTHING = "No job was stopped."
 
 
 def main(arguments: list[str]) -> int:
-    """Return 0 where the job is gone, 1 where it is not or the cluster does not answer, 2 where there
-    is no terminal to ask."""
+    """Return 0 where the job and its pods are gone, 1 where they are not or the cluster does not
+    answer, 2 where there is no terminal to ask."""
     parser = command_line.parser(
         "operations.stop", "Name one job of a stack, ask, and end it on the cluster."
     )
@@ -45,7 +46,8 @@ def main(arguments: list[str]) -> int:
             if code := _asked(job, yes=options.yes):
                 return code
             delete(kubectl, job.kind, job.body)
-            if _uid(job.body) in map(_uid, jobs_of(kubectl, job.kind, cluster.place)):
+            still = _uid(job.body) in map(_uid, jobs_of(kubectl, job.kind, cluster.place))
+            if still or not ended(kubectl, [job.body]):
                 print(f"not stopped: {job}", file=sys.stderr)
                 return 1
     except RuntimeError as error:

@@ -33,9 +33,10 @@ class Deployed:
         return found
 
 
-def read_deployed(types: Collection[str]) -> Deployed:
-    """Ask the engine which resources of these types the stack holds. Nothing before the first
-    `pulumi up`. The answer has secrets in clear, so the other types are dropped here.
+def read_deployed(types: Collection[str], stack: str | None = None) -> Deployed:
+    """Ask the engine which resources of these types a stack of this project holds, by default the one
+    that is updated. Nothing before the first `pulumi up`; raises where there is no other stack of this
+    name. The answer has secrets in clear, so the other types are dropped here.
 
     The engine is asked without references to resources, which the SDK's own call demands. pulumi-eks has
     some among its outputs, and the SDK asks for each of them at once: in an update that has just begun
@@ -47,8 +48,8 @@ def read_deployed(types: Collection[str]) -> Deployed:
     from pulumi.runtime.proto import resource_pb2
 
     asked = struct_pb2.Struct()
-    stack = f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}"
-    asked.update({"stackName": stack})
+    place = f"{pulumi.get_organization()}/{pulumi.get_project()}"
+    asked.update({"stackName": f"{place}/{stack or pulumi.get_stack()}"})
     monitor = settings.get_monitor()
     assert monitor
     answer = monitor.Invoke(

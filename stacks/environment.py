@@ -134,7 +134,12 @@ async def build(plan: EnvironmentPlan) -> dict[str, Any]:
     )
 
     workspace = JobNamespace(
-        "workspace", plan.workspace, volumes=volumes, drivers=add_ons, opts=in_cluster
+        "workspace",
+        plan.workspace,
+        volumes=volumes,
+        drivers=add_ons,
+        at_once=False,
+        opts=in_cluster,
     )
     secrets = job_identity(plan, cluster_name=name, trusts=trusts, add_ons=add_ons, opts=in_cluster)
     training = take_jobs(plan, cluster_name=name, trusts=trusts, nodes=nodes, opts=in_cluster)

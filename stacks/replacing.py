@@ -15,7 +15,7 @@ from typing import Any
 from plans.networks import SERVICE_CIDRS, BroughtNetworkPlan, BroughtZonePlan
 from plans.stores import StorePlan
 from plans.upstream_runtimes import upstream_runtimes
-from stacks import immutable
+from stacks import immutable, leaving
 from stacks.deployed import Deployed, read_deployed
 from stacks.guarded import Change, Guarded, Setting, shown
 from stacks.planned import EnvironmentPlan, Planned
@@ -37,14 +37,23 @@ SERVICES = "kubernetesNetworkConfig.serviceIpv4Cidr"
 VPC = ("aws:ec2/vpc:Vpc", "network")
 SUBNET, PRIVATE = "aws:ec2/routeTableAssociation:RouteTableAssociation", "network-private-"
 """Where the id of a private subnet stands: the engine tells outputs, and no ids."""
-GROUP = "aws:ec2/placementGroup:PlacementGroup"
 POOL = "trainyard:nodes:GpuPool"
 """Its NodePools and EC2NodeClasses have its name."""
 RUNTIME = "kubernetes:trainer.kubeflow.org/v1alpha1:ClusterTrainingRuntime"
 POLICY = "spec.template.spec.failurePolicy"
 STORES = tuple(kind.holds_data for kind in KINDS.values())
 TYPES = frozenset(
-    {CLUSTER[0], NODES[0], VPC[0], WORKSPACE[0], SUBNET, GROUP, POOL, RUNTIME, *STORES}
+    {
+        CLUSTER[0],
+        NODES[0],
+        VPC[0],
+        WORKSPACE[0],
+        SUBNET,
+        POOL,
+        RUNTIME,
+        *leaving.TYPES,
+        *STORES,
+    }
 )
 """Types of resources that the rules look at."""
 
@@ -59,7 +68,8 @@ def compared(planned: Planned, lines: Lines) -> Planned:
     warnings = (
         *replacing_warnings(plan, deployed),
         *growing_warnings(plan, deployed),
-        *leaving_warnings(plan, deployed),
+        *leaving.leaving_warnings(plan, deployed),
+        *leaving.team_warnings(plan, deployed),
     )
     return replace(
         planned,
@@ -67,6 +77,7 @@ def compared(planned: Planned, lines: Lines) -> Planned:
             *planned.errors,
             *replacing_errors(plan, deployed),
             *immutable.immutable_errors(plan, deployed),
+            *leaving.team_errors(plan, deployed),
         ),
         warnings=(*planned.warnings, *warnings),
     ).located(lines)
@@ -122,25 +133,6 @@ def growing_warnings(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[Inpu
                         " size or speed after 6 hours. It cannot become smaller again"
                     ),
                 )
-
-
-def leaving_warnings(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[InputWarning]:
-    """Placement groups that the update deletes while their pools stay. EC2 refuses that as long as an
-    instance runs in one (InvalidPlacementGroup.InUse), the provider does not wait
-    (terraform-provider-aws, ec2_placement_group.go), and Karpenter leaves running nodes where they
-    are."""
-    for name, pool in plan.pools.items():
-        was = deployed.output(GROUP, f"{name}-nodes", "name")
-        own = pool.placement_group if pool.own_placement_group else None
-        if was not in (None, own):
-            yield InputWarning(
-                path="environment.zone" if own else f"environment.pools.{name}.placement",
-                text=(
-                    f"this update deletes the placement group {was}, which EC2 refuses while a node"
-                    " runs in it. The update then fails: run `pulumi up` again when the nodes that"
-                    f" pool {name} has now are gone"
-                ),
-            )
 
 
 def changes(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[Change]:

@@ -88,6 +88,7 @@ def _namespace(
         plan.workspace,
         volumes=_volumes(plan.workspace, contract),
         drivers={},
+        at_once=True,
         opts=in_cluster,
     )
 

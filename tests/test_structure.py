@@ -42,6 +42,7 @@ FLOORS = (
     ("stacks/deployed",),
     ("stacks/immutable",),
     ("stacks/guarded",),
+    ("stacks/leaving",),
     ("stacks/replacing",),
     ("stacks/reports",),
     ("stacks/outputs",),

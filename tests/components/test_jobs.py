@@ -43,6 +43,20 @@ def test_a_train_job_waits_for_its_runtime_and_a_pytorch_job_for_its_operator(de
     assert run.inputs["metadata"]["annotations"].keys() == {"trainyard.io/run"}
 
 
+def test_a_train_job_is_deleted_in_the_background_or_the_trainer_makes_it_again(dev: Graph) -> None:
+    """Its annotation is none of its spec, of which its identity is a digest."""
+    assert dev[TRAIN_JOB].inputs["metadata"]["annotations"] == {
+        "trainyard.io/run": environment_plan().jobs["t5-large"].run,
+        "pulumi.com/deletionPropagationPolicy": "background",
+    }
+
+
+def test_a_run_begins_when_the_one_before_it_is_gone(dev: Graph) -> None:
+    legacy = environment(*pytorch_job())["kubernetes:kubeflow.org/v1:PyTorchJob t5-large"]
+    for run in (dev[TRAIN_JOB], legacy):
+        assert list(run.options.hooks.before_create) == ["job-alone", "job-starts"]
+
+
 def test_a_run_is_replaced_by_its_identity_only_and_the_old_one_ends_first(dev: Graph) -> None:
     options = dev[TRAIN_JOB].options
     assert list(options.ignoreChanges) == ["spec"] and options.deleteBeforeReplace

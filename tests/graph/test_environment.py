@@ -1043,15 +1043,18 @@ def test_only_nodes_that_can_have_lustre_go_over_efa(dev: Graph) -> None:
     assert boots(dev) == {"g6e-class": False, "h100-class": False}
 
 
-def test_nothing_is_ever_forgotten_while_it_still_costs_money(dev: Graph) -> None:
-    assert not [
-        n
-        for n in [
-            *dev.nodes.values(),
-            *environment(at("storage.scratch.data", "keep")).nodes.values(),
-        ]
-        if n.options.retainOnDelete or n.options.deletedWith
-    ]
+def test_nothing_is_ever_forgotten_while_it_still_costs_money(dev: Graph, most: Graph) -> None:
+    """Kubernetes itself deletes what lies in a namespace, with the namespace."""
+    kept = environment(at("storage.scratch.data", "keep"))
+    nodes = [node for graph in (dev, most, kept) for node in graph.nodes.values()]
+    assert not [n for n in nodes if n.options.retainOnDelete]
+    assert not [n for n in [*dev.nodes.values(), *kept.nodes.values()] if n.options.deletedWith]
+    for node in most.nodes.values():
+        if node.options.deletedWith:
+            space = most.nodes[node.options.deletedWith]
+            assert space.kind == "kubernetes:core/v1:Namespace"
+            assert node.kind.startswith("kubernetes:")
+            assert node.inputs["metadata"]["namespace"] == space.inputs["metadata"]["name"]
 
 
 # Outputs and refusals.

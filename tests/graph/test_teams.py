@@ -162,7 +162,8 @@ def test_what_holds_for_all_teams_exists_once(with_teams: Graph) -> None:
     assert [n.name for n in with_teams.of("ClusterRole")] == [
         f"teams-{role}" for role in ("deployer", "everybody", "member", "viewer")
     ]
-    assert len(with_teams.of("ValidatingAdmissionPolicyBinding")) == 2
+    bound = [n.name for n in with_teams.of("ValidatingAdmissionPolicyBinding")]
+    assert bound == ["one-run", "teams-jobs", "teams-pods"]
 
 
 def test_a_namespace_says_whose_it_is_and_what_its_images_are(with_teams: Graph) -> None:
@@ -234,6 +235,22 @@ def test_nobody_enters_before_limits_roles_and_policies_stand(with_teams: Graph)
         "ValidatingAdmissionPolicyBinding teams-jobs",
     ):
         assert with_teams.waits_for(entry, with_teams[earlier]), earlier
+
+
+def test_the_namespace_goes_with_all_jobs_before_what_their_pods_need(with_teams: Graph) -> None:
+    """Destroy is the graph backwards. A claim waits for its pods, which only the namespace ends."""
+    space = with_teams["Namespace team-vision"]
+    inside = [
+        node
+        for node in with_teams.starting("kubernetes:")
+        if (node.inputs.get("metadata") or {}).get("namespace") == "team-vision"
+    ]
+    assert len(inside) > 6
+    assert {node.options.deletedWith for node in inside} == {space.urn}
+    volume = with_teams["PersistentVolume team-vision-scratch-volume"]
+    assert not volume.options.deletedWith, "it lies in no namespace"
+    assert with_teams.waits_for(space, volume)
+    assert with_teams.waits_for(volume, with_teams["Addon aws-fsx-csi-driver"])
 
 
 def test_the_order_of_a_list_of_roles_means_nothing() -> None:

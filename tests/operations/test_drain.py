@@ -44,8 +44,9 @@ def job(space: str, name: str, kind: str = "TrainJob", state: str = "") -> dict[
 class Machine:
     """The programs kubectl and pulumi, and a cluster with jobs.
 
-    `stays` are names of jobs that do not end; `refuses` maps a word of a kubectl call to its
-    complaint; `current` is the person's own kubeconfig.
+    `stays` are names of jobs that do not end; `pods` maps a job to the pods of it that are seen, look
+    by look; `refuses` maps a word of a kubectl call to its complaint; `current` is the person's own
+    kubeconfig.
     """
 
     def __init__(
@@ -55,15 +56,17 @@ class Machine:
         outputs: dict[str, Any] = ENVIRONMENT,
         current: dict[str, Any] | None = None,
         stays: tuple[str, ...] = (),
+        pods: dict[str, list[list[str]]] | None = None,
         refuses: dict[str, str] | None = None,
         answer: str | None = None,
     ) -> None:
         self.jobs, self.outputs, self.stays = list(jobs), outputs, stays
-        self.current, self.refuses = current, refuses or {}
+        self.current, self.refuses, self.pods = current, refuses or {}, pods or {}
         self.calls: list[tuple[str, ...]] = []
         self.ended: list[str] = []
         self.terminal = Terminal(monkeypatch, answer)
         monkeypatch.setattr(subprocess, "run", self.run)
+        monkeypatch.setattr(drain, "POLL_SECONDS", 0)
         monkeypatch.setenv("KUBECONFIG", "of the person")
 
     def run(self, words: list[str], **how: Any) -> subprocess.CompletedProcess[str]:
@@ -93,7 +96,13 @@ class Machine:
                 return "{}"
             case ["kubectl", "get", kind, scope, "--output=json", *_]:
                 return json.dumps({"items": [*self._found(kind, scope)]})
-            case ["kubectl", "delete", kind, name, scope, *_]:
+            case ["kubectl", "get", "pods", scope, selector, "--output=json", *_]:
+                space, of = scope.partition("=")[2], selector.rpartition("=")[2]
+                seen = self.pods.get(of) or [[]]
+                names = seen.pop(0) if len(seen) > 1 else seen[0]
+                found = [{"metadata": {"namespace": space, "name": name}} for name in names]
+                return json.dumps({"items": found})
+            case ["kubectl", "delete", kind, name, scope, "--cascade=background", *_]:
                 if name in self.stays:
                     raise RuntimeError("timed out waiting for the condition")
                 [found] = [it for it in self._found(kind, scope) if it["metadata"]["name"] == name]
@@ -253,6 +262,41 @@ def test_a_job_that_does_not_end_keeps_no_other_and_is_named_with_the_reason(
     said = capsys.readouterr().out
     assert "could not delete TrainJob team-a/llama: timed out waiting for the condition\n" in said
     assert said.endswith("not deleted: TrainJob team-a/llama\n")
+
+
+def test_it_returns_when_the_pods_of_every_job_are_gone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They may write a checkpoint after their job is gone."""
+    pods = {"llama": [["llama-0", "llama-1"], ["llama-1"], ["llama-1"], []], "old": [[]]}
+    machine = Machine(monkeypatch, *JOBS, pods=pods)
+    assert drain.main(["dev", "--yes"]) == 0 and pods["llama"] == [[]]
+    assert capsys.readouterr().out.endswith(
+        "deletes PyTorchJob team-a/old\n"
+        "waits for the end of pod team-a/llama-0, pod team-a/llama-1\n"
+        "waits for the end of pod team-a/llama-1\n"
+    )
+    labels = [word for call in machine.calls for word in call if "selector" in word]
+    assert "--selector=training.kubeflow.org/job-name=old" in labels
+
+
+def test_a_pod_that_does_not_end_is_named_and_no_success(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Machine(monkeypatch, JOBS[0], pods={"llama": [["llama-0"]]})
+    monkeypatch.setattr(drain, "PATIENCE_SECONDS", 0.06)
+    assert drain.main(["dev", "--yes"]) == 1
+    assert "not ended after 0.001 minutes: pod team-a/llama-0\n" in capsys.readouterr().out
+
+
+def test_pods_that_cannot_be_listed_are_no_success_and_the_jobs_are_gone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine = Machine(monkeypatch, JOBS[0], refuses={"get pods": "connection refused"})
+    assert drain.main(["dev", "--yes"]) == 1 and machine.ended == ["team-a/llama"]
+    printed = capsys.readouterr()
+    assert "No job was deleted" not in printed.out + printed.err
+    assert printed.out.endswith("cannot list the pods of what was deleted: connection refused\n")
 
 
 def test_a_job_that_is_sent_meanwhile_is_named(

@@ -98,7 +98,9 @@ class Cluster:
             case ["get", "--raw=/version", *_]:
                 return "{}"
             case ["get", "pods", _, selector, *_]:
-                return json.dumps({"items": PODS[selector.rpartition("=")[2]]})
+                job = selector.rpartition("=")[2]
+                there = any(one["metadata"]["name"] == job for one in self.jobs)
+                return json.dumps({"items": PODS[job] if there else []})
             case ["get", kind, *_]:
                 return json.dumps({"items": [one for one in self.jobs if self._is(one, kind)]})
             case ["logs", *rest]:

@@ -10,12 +10,12 @@ import pytest
 
 from rehearsal.providers.aws.provider import KINDS as AWS
 from stacks.deployed import Deployed
+from stacks.leaving import leaving_warnings
 from stacks.planned import EnvironmentPlan
 from stacks.replacing import (
     STORES,
     changes,
     growing_warnings,
-    leaving_warnings,
     replacing_errors,
     replacing_warnings,
 )

@@ -4,6 +4,7 @@ options and edges."""
 from __future__ import annotations
 
 import contextlib
+import inspect
 import json
 import logging
 import os
@@ -214,7 +215,11 @@ class RecordingMonitor(mocks.MockMonitor):
     def _before_create(self, request: Any, urn: str) -> None:
         for hook in (self._hooks[name] for name in request.hooks.before_create):
             if not self._preview or hook.opts and hook.opts.on_dry_run:
-                hook(pulumi.ResourceHookArgs(urn=urn, id="", name=request.name, type=request.type))
+                began = hook(
+                    pulumi.ResourceHookArgs(urn=urn, id="", name=request.name, type=request.type)
+                )
+                if inspect.iscoroutine(began):
+                    began.close()  # it would wait for a cluster
 
     def RegisterResource(self, request: Any) -> resource_pb2.RegisterResourceResponse:
         urn = self.make_urn(request.parent, request.type, request.name)

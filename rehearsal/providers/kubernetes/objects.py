@@ -51,7 +51,7 @@ class Objects:
         if not call.type.endswith(f":{new['kind']}"):
             raise Refused(f"{NOT_OURS} {call.type}")
         for key in waiting.annotated(new):
-            if key.startswith("pulumi.com/") and key not in (waiting.WAIT_FOR, waiting.SKIP):
+            if key.startswith("pulumi.com/") and key not in waiting.KNOWN:
                 raise Refused(f"{NOT_OURS} the annotation {key}")
         if isinstance(meta := new.get("metadata") or {}, dict) and not meta.get("name"):
             raise Refused(f"{NOT_OURS} names of its own: give {call.name} a metadata.name")
@@ -122,7 +122,7 @@ class Objects:
     def delete(self, call: Call, state: Properties) -> None:
         target = _target(call, state)
         try:
-            self.cluster.api.delete(target, policy="Foreground")
+            self.cluster.api.delete(target, policy=waiting.deletion_policy(state))
             if not waiting.skipped(state):
                 waiting.until_gone(call, self.cluster.api, target)
         except ApiError as error:

@@ -16,6 +16,9 @@ DEFAULT = 600.0
 """Seconds, where the program gives no customTimeouts."""
 INTERRUPTED = "timed out waiting for the condition"
 WAIT_FOR, SKIP = "pulumi.com/waitFor", "pulumi.com/skipAwait"
+DELETION = "pulumi.com/deletionPropagationPolicy"
+KNOWN = (WAIT_FOR, SKIP, DELETION)
+"""Annotations of the genuine plugin that this one follows."""
 
 
 def annotated(obj: Object) -> Object:
@@ -26,6 +29,13 @@ def annotated(obj: Object) -> Object:
 def skipped(obj: Object) -> bool:
     """Whether its annotation pulumi.com/skipAwait asks to wait for nothing of it."""
     return annotated(obj).get(SKIP) == "true"
+
+
+def deletion_policy(obj: Object) -> str:
+    """The propagation policy with which the object is deleted (overrides.go, DeletionPropagation): in
+    the foreground by default, also for a word that nobody knows."""
+    asked = annotated(obj).get(DELETION, "").capitalize()
+    return asked if asked in ("Background", "Orphan") else "Foreground"
 
 
 def until_ready(call: Call, api: Api, live: Object) -> tuple[Object, list[str]]:

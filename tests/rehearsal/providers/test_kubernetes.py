@@ -660,6 +660,37 @@ def test_a_deletion_waits_until_the_finalizers_are_gone(api_server: ApiServer, p
     assert api_server.admin.get(inputs) is None
 
 
+@pytest.mark.parametrize(
+    ("asked", "waits"), [(None, True), ("background", False), ("Background", False), ("x", True)]
+)
+def test_a_deletion_in_the_background_does_not_wait_for_what_belongs_to_the_object(
+    api_server: ApiServer, plugin, widgets, asked: str | None, waits: bool
+):
+    """Nor does the object stay meanwhile, for whose sake its controller would make parts of it again."""
+    inputs = widget(unique("w"), {waiting.DELETION: asked} if asked else None)
+    id_, state = created(plugin, "example.com/v1:Widget", inputs)
+    part = widget(unique("part"))
+    part["metadata"]["finalizers"] = ["example.com/keep"]
+    part["metadata"]["ownerReferences"] = [
+        {
+            "apiVersion": "example.com/v1",
+            "kind": "Widget",
+            "name": inputs["metadata"]["name"],
+            "uid": state["metadata"]["uid"],
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+    ]
+    api_server.admin.apply(part, manager="other")
+    gone = call("example.com/v1:Widget", id=id_, timeout=2)
+    if waits:
+        with pytest.raises(Refused, match=r"preventing deletion \(foregroundDeletion\)"):
+            plugin.delete(gone, state)
+    else:
+        plugin.delete(gone, state)
+        assert api_server.admin.get(inputs) is None and api_server.admin.get(part)
+
+
 def test_an_object_that_somebody_made_again_counts_as_deleted(
     api_server: ApiServer, plugin, widgets
 ):

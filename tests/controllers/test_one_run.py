@@ -1,0 +1,182 @@
+"""No pod of a run lives beside a later run of its name, with the Trainer and JobSet of each release at a
+real API server: how a TrainJob is deleted, and what the policy of plans/one_run.py refuses."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from catalog.job_kinds import JOB_KINDS
+from plans import one_run
+from plans.trainer import pod_jobs, train_job_spec
+from rehearsal.kube import ApiError, Object
+from tests.support.cases.trainer import JOB, train_job
+from tests.support.patience import until
+from tests.support.team_server import CRDS
+from tests.support.trainer_server import TrainerServer, runtimes
+
+ADMISSION = "admissionregistration.k8s.io/v1"
+HELD = "example.com/writes-a-checkpoint"
+SETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets"
+PODS = "/api/v1/namespaces/default/pods"
+PATCH = "application/merge-patch+json"
+TIMES = 10
+
+
+def job(trainer: TrainerServer, name: str) -> Object:
+    jobs = pod_jobs(runtimes(trainer.release)["own-torch"][1])
+    spec = train_job_spec(trainer.release, "own-torch", JOB, jobs=jobs)
+    made = train_job(name, spec)
+    return made | {"metadata": made["metadata"] | {"namespace": "default"}}
+
+
+def legacy_job(name: str) -> Object:
+    container = {"name": "pytorch", "image": "trainer:1"}
+    replica = {"replicas": 1, "template": {"spec": {"containers": [container]}}}
+    return {
+        "apiVersion": JOB_KINDS["PyTorchJob"].api_version,
+        "kind": "PyTorchJob",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"pytorchReplicaSpecs": {"Master": replica}},
+    }
+
+
+def refusal(trainer: TrainerServer, obj: Object, *, ask: bool = False) -> str:
+    """Why it is refused; empty where it is not. `ask`: without making it."""
+    try:
+        if ask:
+            at = trainer.api.path(obj, collection=True)
+            trainer.api.request("POST", f"{at}?dryRun=All", obj)
+        else:
+            trainer.create(obj)
+    except ApiError as error:
+        return str(error)
+    return ""
+
+
+def ghosts(trainer: TrainerServer, name: str, policy: str) -> int:
+    """How many JobSets the Trainer makes for a TrainJob that is gone."""
+    made = trainer.create(job(trainer, name))
+    trainer.pods(name, 2)
+    first = trainer.api.request("GET", f"{SETS}/{name}")["metadata"]["uid"]
+    trainer.api.delete(made, policy=policy)
+    assert until(lambda: not trainer.api.get(made))
+    seen, end = set[str](), time.monotonic() + 1
+    while time.monotonic() < end:
+        sets = trainer.api.request("GET", SETS)["items"]
+        seen |= {it["metadata"]["uid"] for it in sets if it["metadata"]["name"] == name}
+        time.sleep(0.02)
+    return len(seen - {first})
+
+
+def test_a_deletion_as_ours_leaves_no_ghost_and_one_in_the_foreground_does(
+    trainer: TrainerServer,
+) -> None:
+    ours = JOB_KINDS["TrainJob"].deletion.capitalize()
+    assert [ghosts(trainer, f"ours-{n}", ours) for n in range(TIMES)] == [0] * TIMES
+    assert any(ghosts(trainer, f"other-{n}", "Foreground") for n in range(TIMES)), (
+        "the Trainer makes no ghosts any more: its TrainJobs can be deleted in the foreground"
+    )
+
+
+@pytest.fixture
+def guarded(trainer: TrainerServer) -> Iterator[TrainerServer]:
+    """With the policy, which an API server obeys a moment later."""
+    parts: list[Object] = [
+        _named("ValidatingAdmissionPolicy", one_run.policy()),
+        _named("ValidatingAdmissionPolicyBinding", one_run.binding()),
+    ]
+    for part in parts:
+        trainer.api.apply(part, manager="tests")
+    kept = trainer.create(_pod("probe", "probe"))
+    probe = job(trainer, "probe")
+    assert until(lambda: "pod probe of the TrainJob" in refusal(trainer, probe, ask=True))
+    trainer.api.delete(kept)
+    yield trainer
+    for part in parts:
+        trainer.api.delete(part)
+
+
+def _named(kind: str, spec: Any) -> Object:
+    return {
+        "apiVersion": ADMISSION,
+        "kind": kind,
+        "metadata": {"name": one_run.POLICY},
+        "spec": spec,
+    }
+
+
+def _pod(name: str, of: str, kind: str = "TrainJob") -> Object:
+    labels = {JOB_KINDS[kind].pod_label: of}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default", "labels": labels},
+        "spec": {"containers": [{"name": "node", "image": "trainer:1"}]},
+    }
+
+
+def test_a_job_is_refused_until_the_pods_of_the_one_before_are_gone(guarded: TrainerServer) -> None:
+    """Pods that end slowly: they have a finalizer in the place of a grace period."""
+    first = guarded.create(job(guarded, "slow"))
+    pods = guarded.pods("slow", 2)
+    for each in pods:
+        _finalizers(guarded, each, [HELD])
+    guarded.api.delete(first)
+    made = first | {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet"}
+    assert until(lambda: not guarded.api.get(made)), "only its pods are left"
+    said = refusal(guarded, job(guarded, "slow"))
+    assert "of the TrainJob that was called slow before is still there: send the job again" in said
+    assert refusal(guarded, job(guarded, "another")) == ""
+    for each in pods:
+        _finalizers(guarded, each, None)
+    began = time.monotonic()
+    assert until(lambda: refusal(guarded, job(guarded, "slow")) == "")
+    assert time.monotonic() - began < 5
+    assert guarded.pods("slow", 2)
+
+
+def test_a_gang_that_starts_again_passes(guarded: TrainerServer) -> None:
+    """JobSet makes its Jobs again while pods of the first try end."""
+    guarded.create(job(guarded, "again"))
+    pods = guarded.pods("again", 2)
+    for each in pods:
+        _finalizers(guarded, each, [HELD])
+    [made] = guarded.api.request(
+        "GET",
+        "/apis/batch/v1/namespaces/default/jobs?labelSelector="
+        "jobset.sigs.k8s.io%2Fjobset-name%3Dagain",
+    )["items"]
+    guarded.api.delete(made | {"apiVersion": "batch/v1", "kind": "Job"})
+    assert guarded.pods("again", 4)
+    for each in pods:
+        _finalizers(guarded, each, None)
+
+
+def test_jobs_of_the_training_operator_are_kept_apart_too(guarded: TrainerServer) -> None:
+    guarded.api.apply(_crd(), manager="tests")
+    left = guarded.create(_pod("old-master-0", "old", "PyTorchJob"))
+    assert until(
+        lambda: "pod old-master-0 of the PyTorchJob" in refusal(guarded, legacy_job("old"))
+    )
+    assert refusal(guarded, job(guarded, "old")) == "", "the name is that of another kind"
+    guarded.api.delete(left)
+    assert until(lambda: refusal(guarded, legacy_job("old")) == "")
+
+
+def _crd() -> Object:
+    import yaml
+
+    return yaml.load(CRDS[-1].read_text(), yaml.CSafeLoader)
+
+
+def _finalizers(trainer: TrainerServer, pod: Object, names: list[str] | None) -> None:
+    trainer.api.request(
+        "PATCH",
+        f"{PODS}/{pod['metadata']['name']}",
+        {"metadata": {"finalizers": names}},
+        content_type=PATCH,
+    )

@@ -1,0 +1,73 @@
+"""Which runs of a job have pods, Jobs and nodes, looked at all the time while something happens."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from catalog.job_kinds import JOB_KINDS
+from tests.worlds.harness import Harness, Object
+
+EVERY = 0.3
+"""Seconds between two looks. A ghost lived for three."""
+LABELS = [kind.pod_label for kind in JOB_KINDS.values()]
+
+
+@dataclass
+class Census:
+    """What was seen until now. A run is the uid of what owns its pods and Jobs: a JobSet, a
+    PyTorchJob."""
+
+    runs: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """Job → its runs."""
+    overlaps: list[str] = field(default_factory=list[str])
+    """Looks that found two runs of one job."""
+    nodes: int = 0
+    """The most NodeClaims at a time."""
+    looks: int = 0
+
+    def look(self, objects: list[Object]) -> None:
+        now: dict[str, set[str]] = defaultdict(set)
+        for each in objects:
+            labels = each["metadata"].get("labels") or {}
+            for label in LABELS:
+                if name := labels.get(label):
+                    now[name].add(_run(each))
+        for name, runs in now.items():
+            self.runs[name] |= runs
+            if len(runs) > 1:
+                self.overlaps.append(f"{name}: {sorted(runs)}")
+        self.nodes = max(self.nodes, sum(each["kind"] == "NodeClaim" for each in objects))
+        self.looks += 1
+
+
+def _run(each: Object) -> str:
+    labels = each["metadata"]["labels"]
+    owners = each["metadata"].get("ownerReferences") or [{"uid": "nobody"}]
+    return labels.get("jobset.sigs.k8s.io/jobset-uid") or owners[0]["uid"]
+
+
+@contextmanager
+def counted(harness: Harness) -> Iterator[Census]:
+    """Look until the end of the block."""
+    found, over = Census(), threading.Event()
+
+    def watch() -> None:
+        while not over.wait(EVERY):
+            said = harness.shell(
+                "kubectl get pods,jobs,nodeclaims --all-namespaces --output json", check=False
+            )
+            if said.startswith("{"):
+                found.look(json.loads(said)["items"])
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield found
+    finally:
+        over.set()
+        thread.join()

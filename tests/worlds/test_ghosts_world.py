@@ -1,0 +1,174 @@
+"""Runs that begin after others of their name, and a team that leaves with a job: nothing of an old run
+is there beside a new one, and nothing waits for something that nobody ends."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from rehearsal import world
+from stacks.plan import plan_stack
+from stacks.reports.policy import policies
+from stacks.settings.reader import read_file
+from tests.support.patience import until
+from tests.worlds.census import counted
+from tests.worlds.harness import Harness, Object, rehearsing_teams, with_l4
+
+pytestmark = [
+    pytest.mark.world,
+    pytest.mark.apart,
+    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
+]
+
+STACK, TEAM = "ghosts", "nlp"
+SLOW = "trap 'sleep 3; exit 143' TERM; sleep 900 & wait"
+"""A script that writes a checkpoint when it is told to end."""
+TIMES = 2
+LUSTRE = {"lustre": {"capacity_gib": 1200, "deployment": "SCRATCH_2"}, "data": "delete"}
+CONFIG = with_l4(
+    max_nodes=4,
+    storage={"scratch": LUSTRE},
+    teams={TEAM: {"deployer": f"arn:aws:iam::123456789012:role/{TEAM}", "stores": ["scratch"]}},
+    training_operator={"version": "1.8.1"},
+)
+SETTINGS = CONFIG["trainyard:environment"]
+SETTINGS["trainer"]["own_runtimes"] = {"once": {"image": "trainer:1", "max_restarts": 0}}
+
+
+def job(what: int, **more: Any) -> Object:
+    return {
+        "nodes": 1,
+        "pool": "l4",
+        "image": "trainer:1",
+        "gpus_per_node": 1,
+        "storage": {"scratch": {"path": "/scratch"}},
+        "allow_no_checkpoint": True,
+        "script": f"echo {what}; {SLOW}",
+        "wait": "running",
+        "wait_minutes": 10,
+        **more,
+    }
+
+
+def both(what: int) -> dict[str, Object]:
+    return {"mine": job(what, runtime="once"), "old": job(what, pytorch_job={})}
+
+
+def of_the_team(script: str) -> Object:
+    its = {"llm": job(0, runtime="once", script=script, wait="none")}
+    config = {"environment": STACK, "name": TEAM, "jobs": its}
+    return {"aws:region": "us-east-2", "trainyard:team": config}
+
+
+def write(harness: Harness, name: str, config: Object) -> None:
+    (harness.checkout / f"Pulumi.{name}.yaml").write_text(yaml.safe_dump({"config": config}))
+
+
+def up(harness: Harness, jobs: Object | None = None, *, teams: bool = True) -> str:
+    """Plain pulumi on the environment with these jobs; what it says, at last FAILED where it fails. The
+    words for a team's stack have left its kubeconfig behind."""
+    assert harness.do("kubeconfig", "--stack", STACK) == 0
+    left_out = () if teams else ("teams",)
+    settings = {key: value for key, value in SETTINGS.items() if key not in left_out}
+    write(harness, STACK, {**CONFIG, "trainyard:environment": settings | {"jobs": jobs or {}}})
+    return harness.shell(
+        f"pulumi up --stack {STACK} --yes --skip-preview --non-interactive 2>&1 || echo FAILED"
+    )
+
+
+@pytest.fixture(scope="module")
+def harness() -> Iterator[Harness]:
+    team = {f"Pulumi.team-{TEAM}.yaml": yaml.safe_dump({"config": of_the_team(SLOW)})}
+    with rehearsing_teams(STACK, CONFIG, files=team) as made:
+        yield made
+
+
+def changed_stopped_and_deleted(harness: Harness, times: int) -> None:
+    with counted(harness) as seen:
+        for what in range(times):
+            said = up(harness, both(what))
+            assert "FAILED" not in said, said
+        for name in both(0):
+            stopped = harness.shell(
+                f"{sys.executable} -m operations.stop {STACK} --job {name} --yes", check=False
+            )
+            assert "stopped;" in stopped, stopped
+            label = (
+                "jobset.sigs.k8s.io/jobset-name"
+                if name == "mine"
+                else "training.kubeflow.org/job-name"
+            )
+            assert not harness.get(f"pods -n training -l {label}={name}")["items"]
+        for what in range(times):
+            assert "FAILED" not in up(harness, both(1000 + what))
+            assert "FAILED" not in up(harness), "without jobs"
+    assert seen.looks > 10 * times
+    assert seen.overlaps == []
+    assert {name: len(runs) for name, runs in seen.runs.items()} == {
+        "mine": 2 * times,
+        "old": 2 * times,
+    }
+    assert seen.nodes <= 2
+
+
+def test_no_run_is_beside_a_later_one(harness: Harness) -> None:
+    changed_stopped_and_deleted(harness, TIMES)
+
+
+@pytest.mark.soak
+def test_no_run_is_beside_a_later_one_ten_times(harness: Harness) -> None:
+    changed_stopped_and_deleted(harness, 10)
+
+
+def team_up(harness: Harness, script: str) -> None:
+    write(harness, f"team-{TEAM}", of_the_team(script))
+    plan = plan_stack(read_file(f"team-{TEAM}", harness.checkout), harness.checkout).accepted()
+    [policy] = policies(plan).values()
+    given = f"--role-name {TEAM} --policy-name contract"
+    harness.shell(f"aws iam put-role-policy {given} --policy-document '{json.dumps(policy)}'")
+    assert harness.do("up", "--stack", f"team-{TEAM}", "--wait", "1") in (0, 1)
+    llm = f"pods -n team-{TEAM} -l jobset.sigs.k8s.io/jobset-name=llm"
+    assert until(lambda: [p["status"]["phase"] for p in harness.get(llm)["items"]])
+
+
+@pytest.mark.parametrize("script", [SLOW, "true"], ids=["running", "finished"])
+def test_a_team_with_a_job_leaves_after_its_stack(harness: Harness, script: str) -> None:
+    """First as nobody should, with the way out of the documents; then in the right order."""
+    team_up(harness, script)
+    refused = up(harness, teams=False)
+    assert f"must stay while stack team-{TEAM} has jobs of the team" in refused
+    assert f"pulumi destroy --stack team-{TEAM}" in refused
+    # Somebody forgets the stack file: nothing is known of the stack.
+    file = harness.checkout / f"Pulumi.team-{TEAM}.yaml"
+    text = file.read_text()
+    file.unlink()
+    said = up(harness, teams=False)
+    assert "FAILED" not in said, said
+    assert f"this update deletes team {TEAM}" in said
+    assert not harness.get("namespaces -l trainyard.io/team")["items"]
+    assert not [it for it in harness.get("pv")["items"] if TEAM in it["metadata"]["name"]]
+    file.write_text(text)
+    harness.shell(
+        f"PULUMI_K8S_DELETE_UNREACHABLE=true pulumi refresh --yes --stack team-{TEAM} 2>&1"
+    )
+    assert harness.do("down", "--stack", f"team-{TEAM}") == 0, harness.log.read_text()
+    assert "FAILED" not in up(harness)
+    team_up(harness, script)
+    assert harness.do("down", "--stack", f"team-{TEAM}") == 0, harness.log.read_text()
+    assert "FAILED" not in up(harness, teams=False)
+    assert "FAILED" not in up(harness)
+
+
+def test_down_leaves_nothing(harness: Harness) -> None:
+    assert "FAILED" not in up(harness, both(0))
+    with counted(harness) as seen:
+        assert harness.do("down", "--stack", STACK) == 0, harness.log.read_text()
+    assert all(len(runs) == 1 for runs in seen.runs.values())
+    given = f"--role-name {TEAM}"
+    harness.shell(f"aws iam delete-role-policy {given} --policy-name contract", check=False)
+    harness.shell(f"aws iam delete-role {given}")
