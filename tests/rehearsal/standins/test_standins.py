@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -256,6 +257,27 @@ def test_rdzv_conf_sets_the_limits_that_the_backend_reads_in_torch(
     with pytest.raises(SystemExit):
         torchrun.join(torchrun.arguments(words, env), ("127.0.0.1", 1), 1)
     assert tuple(waited) == expected
+
+
+@pytest.mark.parametrize("late", [0, 1])
+@pytest.mark.parametrize(("env", "code"), [({}, 1), ({VARIABLE: conf()}, 0)], ids=["torch", "ours"])
+def test_a_node_that_is_half_an_hour_late_is_waited_for_with_the_variable_alone(
+    folder: Path, late: int, env: dict[str, str], code: int
+) -> None:
+    """Which node it is: `late`. The half hour is 3 s long."""
+    said = {**env, "TRAINYARD_RENDEZVOUS_SPEED": "600"}
+    flags = ("--nnodes=2", f"--master_port={free_port()}")
+
+    def node(rank: int) -> subprocess.Popen[str]:
+        return start("torchrun", *flags, f"--node_rank={rank}", "train.py", cwd=folder, **said)
+
+    early = node(1 - late)
+    if code:
+        assert ended(early)[0] == code, "torch by itself gives up after 900 s"
+        return
+    time.sleep(3)
+    assert early.poll() is None
+    assert [ended(each)[0] for each in (early, node(late))] == [0, 0]
 
 
 def test_limits_of_the_rendezvous_are_divided_by_the_speed(folder: Path) -> None:
