@@ -39,6 +39,7 @@ class TrainingOperator(pulumi.ComponentResource):
             plan.chart,
             namespace=NAMESPACE,
             create_namespace=True,
+            values={"initTries": plan.init_tries},
             minutes=WITH_THE_NODES,
         )
         self.ready = [controller, *nodes]

@@ -202,8 +202,8 @@ def leaked_pods(snapshot: Snapshot) -> Iterator[Finding]:
     """Pods that have not ended although their job has: their GPUs are paid for, and other jobs wait
     for them.
 
-    A worker that has not started looks up its master 100 times every 2 s (init container of
-    training-operator v1.8.1). A worker that has started waits for its master without limit.
+    A worker that has not started looks up its master for NODES_SECONDS (catalog/waiting.py), and
+    where nothing sets PET_RDZV_CONF a worker that has started waits as long as torch does.
     """
     for job in snapshot.jobs():
         if not job.ended or job.since is None:

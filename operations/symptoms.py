@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from catalog.waiting import NODES_SECONDS, TORCH_SECONDS
+
 GRACE_SECONDS = 20
 """Shorter delays are normal and are not reported."""
 
@@ -186,7 +188,10 @@ STARTING = (
     ),
     Symptom(
         pattern=r"init container (\S+) still runs",
-        why="init container {0} has not ended (init-pytorch waits until DNS knows the master)",
+        why=(
+            "init container {0} has not ended (init-pytorch waits until DNS knows the master:"
+            f" {NODES_SECONDS // 3600} hours at most, then its pod fails)"
+        ),
         do=(
             "kubectl -n {namespace} get pods,services -l {job}; kubectl -n {namespace} logs -l {job}"
             " --container {0}"
@@ -219,7 +224,10 @@ last event about it."""
 RENDEZVOUS = (
     Symptom(
         pattern=r"RendezvousTimeoutError",  # pytorch/tutorials#2209, ymcui/Chinese-LLaMA-Alpaca-2#274
-        why="not all nodes joined the rendezvous in time (torch waits 600 s)",
+        why=(
+            "not all nodes joined the rendezvous in time (torch waits"
+            f" {TORCH_SECONDS['join_timeout']} s where neither --rdzv_conf nor PET_RDZV_CONF says more)"
+        ),
         do=(
             "compare --nnodes, --rdzv_id and --rdzv_endpoint: kubectl -n {namespace} logs -l {job}"
             " --prefix --tail=20"

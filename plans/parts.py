@@ -219,6 +219,8 @@ class TrainerPlan:
 class TrainingOperatorPlan:
     version: str
     chart: ChartPlan
+    init_tries: int
+    """How often a Worker looks up its Master before its pod fails."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,8 @@ training.
 The agent (this program) joins the rendezvous, starts its ranks and ends as torchrun ends. The node
 whose address the endpoint is hosts the hub (rendezvous.py). Facts of torch are in FLAGS and the
 constants below it. TRAINYARD_STEPS and TRAINYARD_STEP_SECONDS set the length; CHECKPOINT_DIR, if
-set, must be mounted storage.
+set, must be mounted storage. Limits of the rendezvous are divided by TRAINYARD_RENDEZVOUS_SPEED, so
+that a test can wait them out.
 """
 
 import argparse
@@ -48,8 +49,9 @@ JOIN_SECONDS = {"c10d": 600.0, "etcd-v2": 600.0, "static": 900.0}
 """How long torch waits for the other nodes."""
 LAST_CALL_SECONDS = 30.0
 """How long torch waits for more nodes than the fewest (c10d: last_call_timeout)."""
-CONNECT_SECONDS = 60.0
+CONNECT_SECONDS = {"c10d": 60.0, "etcd-v2": 60.0, "static": 900.0}
 """How long torch tries to reach the store."""
+SPEED = float(os.environ.get("TRAINYARD_RENDEZVOUS_SPEED", "1"))
 NAMED_SECONDS = 5.0
 """How long a pod may run before DNS knows its name."""
 NCCL_SHM = 64 * 2**20
@@ -195,24 +197,33 @@ def sizes(nnodes: str) -> tuple[int, int]:
 
 
 def conf(text: str) -> dict[str, str]:
-    """What --rdzv_conf sets."""
-    return dict(pair.split("=", 1) for pair in text.split(",") if "=" in pair)
+    """What --rdzv_conf sets; ValueError as in torch (rendezvous/utils.py, _parse_rendezvous_config)."""
+    said = dict[str, str]()
+    for pair in text.split(",") if text.strip() else ():
+        key, _, value = (part.strip() for part in pair.partition("="))
+        if not (key and value):
+            lacks = f"option '{key}' must have a value specified" if key else "string is malformed"
+            raise Refused(f"ValueError: The rendezvous configuration {lacks}.")
+        said[key] = value
+    return said
 
 
-def last_call(text: str) -> float:
-    """How long an elastic run waits for more nodes than it must have."""
-    return float(conf(text).get("last_call_timeout", LAST_CALL_SECONDS))
+def limit(args: argparse.Namespace, key: str, default: float) -> float:
+    """A limit of the rendezvous in seconds, by --rdzv_conf or torch's default."""
+    seconds = int(conf(args.rdzv_conf).get(key, default))
+    if seconds <= 0:
+        raise Refused(f"ValueError: The {key.removesuffix('_timeout')} timeout must be positive.")
+    return seconds / SPEED
 
 
 def join(args: argparse.Namespace, address: tuple[str, int], ranks: int) -> dict[str, int]:
-    """Meet the other nodes: this node's place in the world. --rdzv_conf may set how long that may
-    take."""
-    said = conf(args.rdzv_conf)
-    seconds = float(
-        said.get("join_timeout") or said.get("timeout") or JOIN_SECONDS[args.rdzv_backend]
-    )
+    """Meet the other nodes: this node's place in the world. static has one limit for everything, c10d
+    one for the store and one for the others."""
+    backend, once = args.rdzv_backend, args.rdzv_backend == "static"
+    connect = limit(args, "timeout" if once else "read_timeout", CONNECT_SECONDS[backend])
+    seconds = limit(args, "timeout" if once else "join_timeout", JOIN_SECONDS[backend])
     try:
-        line = rendezvous.connect(address, CONNECT_SECONDS)
+        line = rendezvous.connect(address, connect)
         line.say(
             {
                 "run": args.rdzv_id,
@@ -270,7 +281,8 @@ def meeting(args: argparse.Namespace) -> tuple[tuple[str, int], rendezvous.Hub |
     host, port = endpoint(args)
 
     def own(at: int) -> rendezvous.Hub:
-        return rendezvous.Hub(at, args.rdzv_id, sizes(args.nnodes), last_call(args.rdzv_conf))
+        more = limit(args, "last_call_timeout", LAST_CALL_SECONDS)
+        return rendezvous.Hub(at, args.rdzv_id, sizes(args.nnodes), more)
 
     if args.rdzv_backend == "etcd-v2":
         server = own(0)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Literal
 
 from catalog import versions
+from catalog.waiting import INIT_TRIES
 from plans.images import ChartImage
 from plans.parts import (
     ChartPlan,
@@ -149,6 +150,7 @@ def training_operator_plans(
                 images=_operator_images(wanted.version),
                 named=_mirrored(artifacts),
             ),
+            init_tries=INIT_TRIES,
         )
     }
 

@@ -7,13 +7,13 @@ A TrainJob and a PyTorchJob of one description are twins: the same pods under an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from catalog import fabric
 from frozen import dataclass
-from plans import push_gateway
+from plans import push_gateway, rendezvous
 from plans.own_runtimes import Fetched, OwnRuntime, own_runtime
 from plans.parts import ConfigMapPlan, JobPlan, RuntimePlan, Spec, digest
 from plans.pod_template import PULL_POLICIES, HostFolder, Mount, Training
@@ -26,6 +26,7 @@ from stacks.derive import pod_resources
 from stacks.derive.capacity import TYPES, node_selector
 from stacks.derive.history import progress_notes
 from stacks.derive.job_files import config_map
+from stacks.derive.rendezvous import MASTER, waits, with_whole_name
 from stacks.settings.environment import EnvironmentConfig, OwnRuntimeConfig
 from stacks.settings.job import JobConfig, PyTorchJobConfig, TorchrunConfig, TorchtuneConfig
 from stacks.stores.kinds import claim_name
@@ -57,7 +58,7 @@ def job_plan(
     files = config_map(name, job, folder)
     secrets = secret_files(name, job.managed_secrets, region)
     training = _training(job, environment, files, secrets)
-    rendered = _rendered(job, environment, training, runtimes)
+    rendered = _rendered(job, environment, training, runtimes, namespace)
     return JobPlan(
         name=name,
         namespace=namespace,
@@ -119,6 +120,7 @@ def _training(
         node_selector=node_selector(job, environment),
         env=fabric.environment(kinds[0], job.nodes)
         | pushes(environment)
+        | waits(job, environment)
         | job.env
         | places
         | _kept(job),
@@ -169,6 +171,7 @@ def _rendered(
     environment: EnvironmentConfig,
     training: Training,
     runtimes: Mapping[str, RuntimePlan],
+    namespace: str,
 ) -> _Rendered:
     """A PyTorchJob, or a TrainJob on its runtime."""
     if job.pytorch_job is not None:
@@ -180,10 +183,11 @@ def _rendered(
             asked=[_asked(job, training), _said(asdict(operator))],
         )
     runtime = runtimes[job.runtime or ""]
+    named = replace(training, command=with_whole_name(training.command, namespace))
     return _Rendered(
         kind="TrainJob",
         spec=train_job_spec(
-            environment.trainer.version, runtime.name, training, jobs=pod_jobs(runtime.spec)
+            environment.trainer.version, runtime.name, named, jobs=pod_jobs(runtime.spec)
         ),
         stores=tuple(sorted({*stores(job), *runtime.stores})),
         asked=[_asked(job, training), job.runtime, *_recipe(job, environment)],
@@ -196,8 +200,8 @@ RUN_ID = "--rdzv_id=$(PET_MASTER_ADDR)"
 
 def _asked(job: JobConfig, training: Training) -> dict[str, Any]:
     """Input of the run's identity. vCPUs, memory and arguments count only where the stack file sets
-    them, so a new default starts no new run. Nor does a Pushgateway, or a newer setting that the job
-    does not use."""
+    them, so a new default starts no new run. Nor does a variable of ours that came later, or a newer
+    setting that the job does not use."""
     asked = asdict(training)
     settings = {
         "cpus": job.cpus_per_node,
@@ -209,8 +213,9 @@ def _asked(job: JobConfig, training: Training) -> dict[str, Any]:
         if said is None:
             del asked[name]
     asked["command"] = [word for word in asked["command"] if word != RUN_ID]
-    if push_gateway.VARIABLE not in job.env:
-        asked["env"].pop(push_gateway.VARIABLE, None)
+    for later in (push_gateway.VARIABLE, rendezvous.VARIABLE):
+        if later not in job.env:
+            asked["env"].pop(later, None)
     return asked
 
 
@@ -362,7 +367,7 @@ def _torchrun(wanted: TorchrunConfig) -> tuple[str, ...]:
         "torchrun",
         f"--max_restarts={wanted.max_restarts}",
         f"--rdzv_backend={'etcd-v2' if meet else 'c10d'}",
-        f"--rdzv_endpoint={meet.etcd if meet else '$(PET_MASTER_ADDR):$(PET_MASTER_PORT)'}",
+        f"--rdzv_endpoint={meet.etcd if meet else MASTER}",
         *([RUN_ID] if meet else []),
         wanted.script,
         *wanted.arguments,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 
 from frozen import dataclass
 
@@ -20,13 +21,18 @@ class Options:
     """Processes of all nodes together."""
     rank: str = ""
     """Rank of the node."""
+    conf: str = ""
+    """How long nodes wait for each other, in the words of torchrun's --rdzv_conf."""
 
 
 _FABRIC = Options(nodes="--num-nodes", per_node="--devices", rank="--node-rank")
 _MPI = Options(total="-np")
 LAUNCHERS: dict[str, Options] = {
     "accelerate launch": Options(
-        nodes="--num_machines", total="--num_processes", rank="--machine_rank"
+        nodes="--num_machines",
+        total="--num_processes",
+        rank="--machine_rank",
+        conf="--rdzv_conf",
     ),
     "deepspeed": Options(nodes="--num_nodes", per_node="--num_gpus", rank="--node_rank"),
     "fabric run": _FABRIC,
@@ -74,9 +80,7 @@ def other_launches(script: str) -> Iterator[OtherLaunch]:
 def _said(text: str, names: Options) -> dict[str, str]:
     """The options of a launcher, as `names` spells them. Those of the program behind it are its
     own."""
-    wanted = {
-        _plain(option): option for option in (names.nodes, names.per_node, names.total, names.rank)
-    }
+    wanted = {_plain(option): option for option in asdict(names).values()}
     said: dict[str, str] = {}
     words = iter(text.split())
     for word in words:

@@ -71,6 +71,8 @@ class Launch:
     """Rank of the node."""
     endpoint: str = ""
     backend: str = "static"
+    conf: str = ""
+    """What --rdzv_conf says."""
     has_shell_variables: bool = False
     """Options may hide in a variable of the shell."""
     options: frozenset[str] = field(default_factory=frozenset)
@@ -157,6 +159,7 @@ def _launch(script: str, found: re.Match[str]) -> Launch:
         rank=said.get("node-rank", ""),
         endpoint=said.get("rdzv-endpoint") or said.get("master-addr", ""),
         backend=said.get("rdzv-backend", "static"),
+        conf=said.get("rdzv-conf", ""),
         options=frozenset(said),
         has_shell_variables=opaque,
     )

@@ -19,6 +19,7 @@ from stacks.manifests.pod_security import pod_security_errors
 from stacks.manifests.pool_fit import pool_problems
 from stacks.manifests.rules import manifest_problems
 from stacks.manifests.tolerations import tolerating, toleration_warnings
+from stacks.manifests.waiting import lacks_waiting, waiting
 from stacks.rules.jobs import controller_fix
 from stacks.rules.pools import unknown_pool
 from stacks.settings.environment import EnvironmentConfig
@@ -44,6 +45,8 @@ class Manifest:
     """GPUs of a pod."""
     image: str
     """That its pods train with; empty where the runtime has it."""
+    lacks_waiting: bool
+    """Its pods are to be told how long they wait for each other."""
     errors: tuple[InputError, ...]
     warnings: tuple[InputWarning, ...]
 
@@ -66,7 +69,7 @@ class Manifest:
             nodes=self.nodes,
             checkpoints=None,
             labels=job["metadata"].get("labels", {}),
-            spec=job["spec"],
+            spec=waiting(job["kind"], job["spec"]) if self.lacks_waiting else job["spec"],
             files=None,
             objects=tuple(beside),
             priorities=(),
@@ -212,6 +215,7 @@ def judged(
         nodes=job.nodes if job else 0,
         gpus=job.gpus if job else 0,
         image=_image(job),
+        lacks_waiting=lacks_waiting(job),
         errors=tuple(problem for problem in problems if isinstance(problem, InputError)),
         warnings=tuple(problem for problem in problems if isinstance(problem, InputWarning)),
     )

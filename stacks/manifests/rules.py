@@ -21,6 +21,7 @@ from stacks.manifests.context import ManifestContext
 from stacks.manifests.document import POD, TRAINER, Path, items, look, mapping
 from stacks.manifests.field_rules import ELASTIC_FIX, field_errors
 from stacks.manifests.pod_rules import pod_problems
+from stacks.manifests.waiting import short_policy
 from stacks.rules.jobs import job_problems
 from stacks.settings.problems import InputError, InputWarning
 
@@ -385,6 +386,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
         _pytorch_container,
         _replica_without_gpus,
         _master,
+        short_policy,
     ),
     "ConfigMap": (_object_name, _config_map_size),
 }

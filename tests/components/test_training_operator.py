@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from catalog.waiting import INIT_TRIES
 from components.training_operator import NAMESPACE, TrainingOperator
 from plans.parts import ChartPlan, Spec, TrainingOperatorPlan
 from rehearsal import paths
@@ -20,10 +21,15 @@ from tests.support.recording import CHECKOUT, record
 CHART = "components/charts/training-operator"
 MODULE = "github.com/kubeflow/training-operator"
 UPSTREAM = f"{MODULE}@v1.8.1/manifests"
+MAIN = f"{MODULE}@v1.8.1/cmd/training-operator.v1/main.go"
 
 
 @pytest.fixture(scope="module")
 def objects() -> dict[str, Any]:
+    return templated()
+
+
+def templated(*words: str) -> dict[str, Any]:
     """Kind → object, as Helm would install the chart."""
     if not (paths.BIN / "helm").exists():
         pytest.skip("the toolchain was never built here")
@@ -33,6 +39,7 @@ def objects() -> dict[str, Any]:
         "training-operator",
         CHART,
         f"--namespace={NAMESPACE}",
+        *words,
     ]
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -115,10 +122,25 @@ def test_the_deployment_is_upstreams_for_pytorch_jobs_and_never_runs_twice(
     assert {key: container(objects)[key] for key in same} == {key: expected[key] for key in same}
 
 
+def test_a_worker_looks_up_its_master_as_often_as_the_chart_is_told() -> None:
+    """Upstream's flag, and as a whole number: Helm makes a float of a large one."""
+    rendered = templated("--set-json", f"initTries={INIT_TRIES}")
+    [name] = [
+        word
+        for word in container(rendered)["args"]
+        if word.startswith("--pytorch-init-container-max")
+    ]
+    assert name == f"--pytorch-init-container-max-tries={INIT_TRIES}"
+    assert name.removeprefix("--").partition("=")[0] in crds.upstream(MAIN).read_text()
+
+
 def test_the_operator_is_a_release_of_the_chart_in_the_checkout() -> None:
-    plan = TrainingOperatorPlan(version="1.8.1", chart=ChartPlan(chart=f"./{CHART}"))
+    plan = TrainingOperatorPlan(
+        version="1.8.1", chart=ChartPlan(chart=f"./{CHART}"), init_tries=INIT_TRIES
+    )
     [release] = record(lambda: TrainingOperator("training-operator", plan, nodes=[]), "dev", {}).of(
         "Release"
     )
     assert release.inputs["chart"] == f"./{CHART}" and release.inputs["namespace"] == NAMESPACE
     assert (CHECKOUT / release.inputs["chart"] / "Chart.yaml").exists()
+    assert release.inputs["values"] == {"initTries": INIT_TRIES}

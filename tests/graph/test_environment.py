@@ -22,6 +22,7 @@ import pytest
 
 from catalog.latencies import TYPICAL
 from catalog.versions import DEFAULT_KUBERNETES
+from plans.rendezvous import VARIABLE, conf
 from tests.support.graphs import environment
 from tests.support.recording import UNKNOWN, Changes, Graph, Node, deploy
 from tests.support.stackfile import ENVIRONMENT, SCRATCH, at, without
@@ -803,7 +804,8 @@ def test_the_job_has_shared_memory_and_a_place_for_checkpoints(dev: Graph) -> No
             {"name": "scratch", "mountPath": "/checkpoints", "subPath": "t5-large"},
         ],
     }
-    assert spec["trainer"]["env"] == [{"name": "CHECKPOINT_DIR", "value": "/checkpoints"}]
+    env = {each["name"]: each["value"] for each in spec["trainer"]["env"]}
+    assert env == {"CHECKPOINT_DIR": "/checkpoints", VARIABLE: conf()}
 
 
 def test_the_job_leaves_a_dead_node_soon_and_is_not_disrupted(dev: Graph) -> None:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from catalog import versions
 from catalog.instances import GPU_TYPES, InstanceType
 from plans.parts import Identity
+from plans.rendezvous import VARIABLE, conf
 from stacks.derive.capacity import efa_interfaces
 from stacks.plan import plan_stack
 from stacks.planned import EnvironmentPlan
@@ -259,6 +260,7 @@ def test_checkpoints_are_found_in_one_place_whatever_store_and_directory_they_li
     assert job.spec["trainer"]["env"] == [
         {"name": "A", "value": "1"},
         {"name": "CHECKPOINT_DIR", "value": "/checkpoints"},
+        {"name": VARIABLE, "value": conf()},
     ]
     mounts = job.spec["podTemplateOverrides"][0]["spec"]["containers"][0]["volumeMounts"]
     assert mounts[1:] == [{"name": "home", "mountPath": "/checkpoints", "subPath": "t5/large"}]
@@ -272,7 +274,8 @@ def test_a_store_that_a_job_mounts_anyway_is_not_mounted_again_for_checkpoints()
     pod = job.spec["podTemplateOverrides"][0]["spec"]
     assert [v["name"] for v in pod["volumes"]] == ["dshm", "scratch"]
     assert [m["mountPath"] for m in pod["containers"][0]["volumeMounts"]] == ["/dev/shm", "/mnt"]
-    assert job.spec["trainer"]["env"] == [{"name": "CHECKPOINT_DIR", "value": "/mnt/t5-large"}]
+    env = {each["name"]: each["value"] for each in job.spec["trainer"]["env"]}
+    assert env == {"CHECKPOINT_DIR": "/mnt/t5-large", VARIABLE: conf()}
 
 
 def test_a_script_stops_at_its_first_failure_and_a_command_runs_as_it_is() -> None:

@@ -9,13 +9,16 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from catalog.waiting import FIRST_NODE_SECONDS, NODES_SECONDS
 from operations.symptoms import RENDEZVOUS, read
+from plans.rendezvous import VARIABLE, conf
 from rehearsal.kubelet import images
 from rehearsal.paths import free_port
 from rehearsal.standins import git
@@ -208,11 +211,79 @@ def test_a_node_without_an_endpoint_waits_for_itself(folder: Path) -> None:
         "torchrun",
         "--nnodes=2",
         "--rdzv_backend=c10d",
-        "--rdzv_conf=timeout=1",
+        "--rdzv_conf=join_timeout=1",
         f"--rdzv_endpoint=localhost:{free_port()}",
         "train.py",
         cwd=folder,
     )
+    assert code == 1 and "RendezvousTimeoutError" in output
+
+
+LIMITS = {
+    "c10d by itself": ("c10d", {}, (), (60, 600)),
+    "static by itself": ("static", {}, (), (900, 900)),
+    "c10d, its own two": ("c10d", {}, ("join_timeout=5,read_timeout=7",), (7, 5)),
+    "c10d does not read that of static": ("c10d", {}, ("timeout=5",), (60, 600)),
+    "static, its own one": ("static", {}, ("timeout=5,join_timeout=9",), (5, 5)),
+    "the variable": ("c10d", {VARIABLE: conf()}, (), (FIRST_NODE_SECONDS, NODES_SECONDS)),
+    "the variable with static": ("static", {VARIABLE: conf()}, (), (NODES_SECONDS,) * 2),
+    "the command line wins": ("c10d", {VARIABLE: conf()}, ("join_timeout=5",), (60, 5)),
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_rdzv_conf_sets_the_limits_that_the_backend_reads_in_torch(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    backend, env, said, expected = LIMITS[name]
+    monkeypatch.syspath_prepend(str(images.STAND_INS))
+    torchrun = importlib.import_module("torchrun")
+    waited: list[float] = []
+
+    class Silent:
+        def say(self, value: Any) -> None:
+            pass
+
+        def hear(self, seconds: float) -> None:
+            waited.append(seconds)
+            raise TimeoutError
+
+    def connect(address: tuple[str, int], seconds: float) -> Silent:
+        waited.append(seconds)
+        return Silent()
+
+    monkeypatch.setattr(torchrun.rendezvous, "connect", connect)
+    words = [f"--rdzv_backend={backend}", *(f"--rdzv_conf={each}" for each in said), "train.py"]
+    with pytest.raises(SystemExit):
+        torchrun.join(torchrun.arguments(words, env), ("127.0.0.1", 1), 1)
+    assert tuple(waited) == expected
+
+
+@pytest.mark.parametrize("late", [0, 1])
+@pytest.mark.parametrize(("env", "code"), [({}, 1), ({VARIABLE: conf()}, 0)], ids=["torch", "ours"])
+def test_a_node_that_is_half_an_hour_late_is_waited_for_with_the_variable_alone(
+    folder: Path, late: int, env: dict[str, str], code: int
+) -> None:
+    """Which node it is: `late`. The half hour is 3 s long."""
+    said = {**env, "TRAINYARD_RENDEZVOUS_SPEED": "600"}
+    flags = ("--nnodes=2", f"--master_port={free_port()}")
+
+    def node(rank: int) -> subprocess.Popen[str]:
+        return start("torchrun", *flags, f"--node_rank={rank}", "train.py", cwd=folder, **said)
+
+    early = node(1 - late)
+    if code:
+        assert ended(early)[0] == code, "torch by itself gives up after 900 s"
+        return
+    time.sleep(3)
+    assert early.poll() is None
+    assert [ended(each)[0] for each in (early, node(late))] == [0, 0]
+
+
+def test_limits_of_the_rendezvous_are_divided_by_the_speed(folder: Path) -> None:
+    endpoint = f"--rdzv_endpoint=localhost:{free_port()}"
+    words = ("--nnodes=2", "--rdzv_backend=c10d", endpoint, "train.py")
+    code, output = run("torchrun", *words, cwd=folder, TRAINYARD_RENDEZVOUS_SPEED="600")
     assert code == 1 and "RendezvousTimeoutError" in output
 
 
@@ -223,6 +294,8 @@ def test_a_node_without_an_endpoint_waits_for_itself(folder: Path) -> None:
         (("--nproc_per_node=gpu", "train.py"), "Cuda is not available"),
         (("--nproc_per_node=many", "train.py"), "Unsupported nproc_per_node"),
         (("--rdzv_backend=etcd", "train.py"), "does not implement the rendezvous backend 'etcd'"),
+        (("--rdzv_conf=join_timeout", "train.py"), "must have a value specified"),
+        (("--rdzv_conf=timeout=0", "train.py"), "timeout must be positive"),
     ],
 )
 def test_torchrun_fails_as_torchrun_does(

@@ -9,6 +9,7 @@ import pytest
 
 from catalog import versions
 from plans.parts import JobPlan
+from plans.rendezvous import VARIABLE, conf
 from stacks.derive import jobs
 from tests.support.cases.jobs import JOB, SCRIPT, TOKEN, pytorch_job, tune
 from tests.support.recording import CHECKOUT
@@ -141,6 +142,7 @@ def test_events_and_checkpoints_on_one_store_are_below_one_mount() -> None:
     assert env == {
         "CHECKPOINT_DIR": "/stores/scratch/t5-large",
         "TENSORBOARD_DIR": "/stores/scratch/events",
+        VARIABLE: conf(),
     }
     assert list(mounted(planned)) == ["/dev/shm", "/stores/scratch"]
 
@@ -156,7 +158,7 @@ def test_torchrun_meets_at_the_first_node_or_at_an_etcd() -> None:
         "torchrun",
         "--max_restarts=0",
         "--rdzv_backend=c10d",
-        "--rdzv_endpoint=$(PET_MASTER_ADDR):$(PET_MASTER_PORT)",
+        "--rdzv_endpoint=$(PET_MASTER_ADDR).training.svc.cluster.local:$(PET_MASTER_PORT)",
         "a.py",
         "--x",
         "1",

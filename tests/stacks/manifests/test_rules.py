@@ -68,7 +68,10 @@ def test_valid_inputs_pass_without_a_word(name: str) -> None:
 def test_what_people_write_legally_passes_without_a_word(path: Path) -> None:
     release = "2.3.0" if path.stem.endswith("on-2.3") else next(iter(versions.TRAINERS))
     said = judged(path.read_text(), release=release)
-    true_of_some = ("the image's own entrypoint", "makes one $ of $$", "restarts for ever")
+    true_of_some = (
+        *("the image's own entrypoint", "makes one $ of $$", "restarts for ever"),
+        "gives up where a node comes",
+    )
     assert [each for each in said if not any(words in each for words in true_of_some)] == []
     assert len(VALID) >= 40
 
@@ -987,6 +990,16 @@ NOTED: dict[str, tuple[str, tuple[str, str], str]] = {
         ONE,
         ("{replicas: 1,", "{replicas: 1, restartPolicy: OnFailure,"),
         "OnFailure without runPolicy.backoffLimit restarts for ever and keeps its nodes",
+    ),
+    "a torchrun that gives up early": (
+        JOB,
+        script("torchrun --rdzv_conf=timeout=600 train.py"),
+        "torchrun gives up where a node comes 600 s later than another",
+    ),
+    "a policy that gives up early": (
+        V1,
+        ("spec:\n", "spec:\n  elasticPolicy: {rdzvConf: [{key: join_timeout, value: '600'}]}\n"),
+        "(rdzvConf has join_timeout)",
     ),
     "T3": (RUNTIME, ("trainjob-ancestor-step", "trainjob-ancestor"), "reach none of its pods"),
     "a program on several nodes that nothing starts ranks for": (
