@@ -12,6 +12,7 @@ import logging
 import runpy
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from pulumi.runtime.sync_await import _sync_await
 from pulumi_policy.deserialize import deserialize_properties
 
 import command_line
+from catalog.scalars import as_engine_time
 from policy_pack.account import NOT_THERE, Account, AsksAnAccount, NotThere
 from policy_pack.configured import CHECKOUT, CONFIG, DISABLED, MANDATORY, chosen, sound
 from policy_pack.kinds import CLUSTER
@@ -193,7 +195,7 @@ def configuration(stack: str) -> dict[str, str]:
     """The configuration of a stack as the engine hands it to the program: a text for each key, JSON
     where it is no text. Its values are those that the plan was made from."""
     file = Path(f"Pulumi.{stack}.yaml")
-    documents, _ = read_documents(text_of(file), file.name)
+    documents, _ = read_documents(text_of(file), file.name, by_engine=True)
     return {
         key: value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=_text)
         for key, value in documents[0].value["config"].items()
@@ -201,8 +203,10 @@ def configuration(stack: str) -> dict[str, str]:
     }
 
 
-def _text(value: bytes) -> str:
-    """What !!binary says, which JSON cannot."""
+def _text(value: bytes | datetime) -> str:
+    """What JSON has no value for: a time, in the engine's form, and what !!binary says."""
+    if isinstance(value, datetime):
+        return as_engine_time(value)
     return value.decode(errors="replace")
 
 
