@@ -375,6 +375,7 @@ READ_BOTH_SHAPES = {
     "stacks/manifests/context.py",
     "stacks/manifests/document.py",
     "stacks/manifests/migration.py",
+    "stacks/manifests/training.py",
     "stacks/manifests/v2_script.py",
     "operations/snapshot.py",
 }

@@ -3,14 +3,18 @@ line. `make migrate` prints it, so nothing is lost silently."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
 from stacks.manifests.document import REPLICAS, Container, Path, Pod, Workload, look, mapping
+from stacks.manifests.left_out import NOT_SHOWN
+from stacks.manifests.printed import Printed
+from stacks.manifests.training import Training
+from stacks.settings.secrets import HIDDEN
 
 IN_ENTRY = (
-    *("apiVersion", "kind", "metadata name", "metadata namespace", "metadata labels *"),
+    *("apiVersion", "kind", "metadata name", "metadata namespace"),
     *("spec runtimeRef name", "spec nprocPerNode", "spec pytorchReplicaSpecs * replicas"),
     *(f"spec trainer {name}" for name in ("image", "numNodes", "numProcPerNode")),
     *("spec trainer command **", "spec trainer args **", "spec trainer command"),
@@ -21,20 +25,24 @@ IN_ENTRY = (
             "activeDeadlineSeconds",
         )
     ),
-    *("spec elasticPolicy minReplicas", "spec elasticPolicy maxReplicas"),
+    *(f"spec elasticPolicy {name}" for name in ("minReplicas", "maxReplicas", "maxRestarts")),
     *("spec podTemplateOverrides * targetJobs **", "spec runtimePatches * manager"),
-    *("** replicatedJobs * name", "** containers # name", "** containers # image"),
+    "** containers # name",
     *("** containers # command **", "** containers # args **", "** containers # command"),
-    *("** env * name", "** env * value", "** env * valueFrom secretKeyRef name"),
-    *("** env * valueFrom secretKeyRef key", "** imagePullSecrets * name"),
-    *("** containers # volumeMounts * name", "** containers # volumeMounts * mountPath"),
-    *("** volumes * name", "** volumes * persistentVolumeClaim claimName"),
+    *("** containers # volumeMounts * name", "** volumes * name"),
     *("spec mlPolicy numNodes", "spec mlPolicy torch numProcPerNode"),
-    *("** volumes * emptyDir", "** volumes * hostPath path"),
+)
+"""Fields that become part of an entry, of `pytorch_job`, or of a sentence of their own, or that only
+link other fields. #: the number of the container that becomes the entry."""
+COMPARED = (
+    "metadata labels *",
+    *("** env * value", "** env * valueFrom ** name", "** env * valueFrom ** key"),
+    *("** env * name", "** imagePullSecrets * name", "** containers # image"),
+    *("** containers # volumeMounts * mountPath", "** volumes * emptyDir"),
+    *("** volumes * persistentVolumeClaim claimName", "** volumes * hostPath path"),
     *("** volumes * configMap name", "** volumes * configMap items * key"),
 )
-"""Fields that become part of an entry, of `pytorch_job`, or of a sentence of their own. #: the number
-of the container that becomes the entry."""
+"""Fields that are in an entry only where their value is printed."""
 
 USUAL = {
     ("** volumes * emptyDir medium", "medium"): "Memory",
@@ -49,55 +57,66 @@ TRAINING_JOBS = {"node", "launcher"}
 
 def left_over(
     job: Workload,
-    trains: Pod,
-    container: Container,
+    trains: Training,
     others: Sequence[Workload],
     named: Collection[str],
+    said: Printed,
 ) -> list[str]:
-    """A line for each field of a job that its entry does not have. `trains`, `container`: the pod
-    and its container that become the entry. `others`: objects of its files. `named`: fields that have
-    a sentence."""
+    """A line for each field of a job that its entry does not have. `trains`: what becomes the entry.
+    `others`: objects of its files. `named`: fields that have a sentence. `said`: what is printed of
+    the job."""
     sentences = [
         f"{job.where(*path)}: {_short(value)}"
-        for path, value in _not_in_entry(job, container, named)
-        if not _is_other_replica(path, trains)
+        for path, value in _not_in_entry(job, trains.container, named, said)
+        if not _is_other_replica(path, trains.pod)
     ]
-    sentences += _differences(job, trains, named)
+    sentences += _differences(job, trains.pod, named)
     sentences += [
         f"{job.where(*pod.path)}: for the pods of {', '.join(other_jobs)}, and the entry has none"
         for pod in job.pods
         if (other_jobs := sorted({*pod.jobs} - TRAINING_JOBS))
     ]
-    for other in others:
-        if other is job or mapping(other.get(*REPLICAS)) or other.get("spec", "runtimeRef"):
-            continue
-        if other.kind == "TrainingRuntime":
-            if other.name in ("", job.get("spec", "runtimeRef", "name")):
-                sentences += [
-                    f"{other.where(*path)}: {_short(value)}: of the runtime;"
-                    " environment.trainer.own_runtimes describes runtimes"
-                    for path, value in _not_in_entry(other, container, ())
-                ]
-        elif not _is_mounted(other, job, others):
-            sentences.append(
-                f"{other.kind or 'object'} {other.name} [{other.file}:{other.at('kind')['line']}]:"
-                " no part of an entry; create it with kubectl where the stack has no such object"
+    if runtime := trains.runtime:
+        sentences += [
+            f"{runtime.where(*path)}: {_short(value)}: of the runtime;"
+            " environment.trainer.own_runtimes describes runtimes"
+            for path, value in _not_in_entry(
+                runtime, trains.in_runtime or trains.container, (), said
             )
-    return sentences
+        ]
+    beside = [other for other in others if not (other is job or mapping(other.get(*REPLICAS)))]
+    return sentences + [
+        f"{other.kind or 'object'} {other.name} [{other.file}:{other.at('kind')['line']}]:"
+        " no part of an entry; create it with kubectl where the stack has no such object"
+        for other in beside
+        if other.kind != "TrainingRuntime"
+        and not other.get("spec", "runtimeRef")
+        and not _is_mounted(other, job, others)
+    ]
 
 
 def _not_in_entry(
-    workload: Workload, container: Container, named: Collection[str]
+    workload: Workload, container: Container, named: Collection[str], said: Printed
 ) -> Iterator[tuple[Path, Any]]:
     """(path, value) of fields; what is not in the entry as a whole comes as a whole."""
     number = container.path[-1] if isinstance(container.path[-1], int) else 0
-    patterns = (pattern.replace("#", str(number)) for pattern in IN_ENTRY)
-    covered = {path for pattern in patterns for path in workload.find(pattern)}
+
+    def find(patterns: Iterable[str]) -> Iterator[Path]:
+        for pattern in patterns:
+            yield from workload.find(pattern.replace("#", str(number)))
+
+    covered = {*find(IN_ENTRY), *(path for path in find(COMPARED) if said.has(workload, path))}
     covered |= {
         path
         for (pattern, sibling), usual in USUAL.items()
         for path in workload.find(pattern)
         if workload.get(*path[:-1], sibling) == usual
+        and (path[-2:-1] == ("runtimeRef",) or said.has(workload, path))
+    }
+    covered |= {
+        path
+        for path in workload.find("** replicatedJobs * name")
+        if workload.get(*path) in TRAINING_JOBS
     }
     for path in _missing(workload.body, (), covered, named):
         yield path, workload.get(*path)
@@ -163,4 +182,6 @@ def _is_mounted(config_map: Workload, job: Workload, others: Sequence[Workload])
 
 
 def _short(value: Any) -> str:
+    if HIDDEN in str(value):
+        return NOT_SHOWN
     return "nothing" if value is None else " ".join(str(value).split())[:60]

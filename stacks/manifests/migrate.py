@@ -18,7 +18,8 @@ from catalog.job_kinds import JOB_KINDS
 from catalog.scalars import as_file
 from stacks.manifests.context import contexts_of
 from stacks.manifests.document import Workload, read_manifest
-from stacks.manifests.migration import Migration, NotMigrated, migrate
+from stacks.manifests.migrated import Migration, NotMigrated
+from stacks.manifests.migration import migrate
 from stacks.manifests.rules import manifest_problems
 from stacks.manifests.v2_script import NOT_DONE
 from stacks.settings.environment import EnvironmentConfig, StackConfig

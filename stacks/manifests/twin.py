@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from plans.pod_template import GPU, PULL_POLICIES
-from stacks.manifests.document import REPLICAS, Workload, mapping
+from plans.pytorch import RESTARTS_PER_GANG_RESTART
+from stacks.manifests.document import REPLICAS, Workload, look, mapping
 
 GPUS_BY_ROLE_OF_A_COORDINATOR = {"Master": False, "Worker": True}
 """Role → whether its pods have GPUs, where the master only coordinates the workers."""
@@ -18,7 +20,7 @@ def pytorch_job(job: Workload) -> dict[str, Any]:
     elastic = mapping(job.get("spec", "elasticPolicy"))
     own = {
         "clean_pods": str(policy.get("cleanPodPolicy") or "none").lower(),
-        "restarts": policy.get("backoffLimit"),
+        "restarts": _first(elastic.get("maxRestarts"), policy.get("backoffLimit")),
         "keep_finished_minutes": _minutes(policy.get("ttlSecondsAfterFinished")),
         "image_pull_policy": _pull_policy(job),
         "master_labels": _labels(job, "Master"),
@@ -38,6 +40,24 @@ def pytorch_job(job: Workload) -> dict[str, Any]:
         settings["pytorch_job"]["coordinator"] = True
         settings["nodes"] = job.get("spec", "pytorchReplicaSpecs", "Worker", "replicas") or 1
     return settings
+
+
+def restarts_of_a_gang(job: Workload, settings: Mapping[str, Any]) -> list[str]:
+    """What becomes of the limits of restarts of a PyTorchJob. `settings`: those it stays one with."""
+    policy = ("spec", "runPolicy", "backoffLimit")
+    limit, restarts = job.get(*policy), look(settings, "pytorch_job", "restarts")
+    if limit is None or not isinstance(restarts, int) or restarts < 1:
+        return []
+    pods = sum(pod.nodes for pod in job.pods if isinstance(pod.nodes, int))
+    made = restarts * pods * RESTARTS_PER_GANG_RESTART + 1
+    return [
+        f"{job.where(*policy)}: {limit}: pytorch_job.restarts {restarts} counts restarts of the whole"
+        f" gang, so the object has backoffLimit {made}, which counts those of each pod"
+    ]
+
+
+def _first(*values: Any) -> Any:
+    return next((value for value in values if value is not None), None)
 
 
 def _pull_policy(job: Workload) -> str | None:

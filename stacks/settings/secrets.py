@@ -12,6 +12,15 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from frozen import dataclass
+from stacks.settings.assigned_secrets import (
+    OF_LOGIN,
+    Context,
+    assigned,
+    in_address,
+    is_placeholder,
+    is_secret,
+    looks_secret,
+)
 from stacks.settings.aws import KEYS
 from stacks.settings.problems import InputError
 
@@ -29,6 +38,10 @@ KINDS = {
     "a Slack webhook": r"hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9+/]{20,}",
     "a Weights & Biases key": r"wandb_v1_\w{20,}|(?:local-)?[0-9a-f]{40}(?=@api\.wandb)",
     "a Google API key": r"AIza[\w-]{35}",
+    "a Google token": r"GOCSPX-[\w-]{28}|ya29\.[\w-]{20,}",
+    "an Azure key": r"\w{3}\dQ~[\w~.-]{31,34}|AccountKey=[\w+/]{86}==",
+    "a RunPod key": r"rpa_[A-Z0-9]{40,}",
+    "an Artifactory key": r"AKC[a-z][A-Za-z0-9]{60,}",
     "a Databricks token": r"dapi[a-f0-9]{32}",
     "an npm token": r"npm_[A-Za-z0-9]{36}",
     "a PyPI token": r"pypi-AgE[\w-]{50,}",
@@ -63,8 +76,8 @@ KINDS = {
 }
 """Secret → what it looks like. The prefixes are those of gitleaks (config/gitleaks.toml, commit
 009e025, rules aws-access-token, github-*, gitlab-*, huggingface-*, openai-api-key, anthropic-*,
-slack-*, gcp-api-key, databricks-*, npm-*, pypi-upload-token, jwt, and those of the services that are
-named), with lengths that also find a
+slack-*, gcp-api-key, azure-ad-client-secret, artifactory-api-key, databricks-*, npm-*,
+pypi-upload-token, jwt, and those of the services that are named), with lengths that also find a
 token that was cut. Langfuse: langfuse.com/docs (API keys). NVIDIA: docs.nvidia.com/ngc (API keys).
 Docker: docs.docker.com (access tokens)."""
 PRIVATE_KEY = re.compile(
@@ -75,34 +88,14 @@ TOKEN = re.compile(
     # The look behind stands once, before all: most places of a text end there.
     rf"(?<![\w-])(?:{'|'.join(f'(?P<k{n}>{shape})' for n, shape in enumerate(KINDS.values()))})"
 )
-IN_URL = re.compile(r"(?<=://)[^/\s:@$<{]*:([^/\s@$<{]+)@")
-"""A password in a URL: https://user:password@host."""
+IN_URL = re.compile(
+    r"(?<=://)(?:(?P<user>[^/\s:@$<{\[]*):(?P<password>[^\s@$<{\"'`]{1,1000})|(?P<token>[\w~.-]{20,1000}))@"
+)
+"""A password in a URL: https://user:password@host, or https://token@host."""
 URL_PASSWORD = "a password in a URL"
 """The kind of what IN_URL finds."""
-_NAME = (
-    r"(?:[A-Z0-9]+_)*(?:TOKEN|API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|CREDENTIALS?)"
-    r"|[A-Z0-9_]{0,60}(?:SECRET|PASSWORD|PASSWD)[A-Z0-9_]{0,60}"
-    r"|(?:[\w.-]{0,60}[-_.])?(?:auth[-_])?(?:api[-_]?key|api[-_]?token|access[-_]?key|access[-_]?token"
-    r"|secret[-_]?key|password|passwd|token)"
-)
-NAME = re.compile(rf"(?:{_NAME})$")
-"""Names whose value is a secret."""
-NO_SECRET_NAME = re.compile(
-    r".*(?:_NAME|_PATH|_FILE|_DIR|_ARN|_ID|_URL|_MOUNT|_REF|_TYPE)$"
-    r"|(?:BOS|EOS|PAD|UNK|SEP|CLS|MASK|MAX|NUM|SPECIAL|IMAGE|STOP)_TOKEN$"
-)
-"""Names that only resemble one: where a secret is, and tokens of a tokenizer."""
-NO_SECRET = re.compile(
-    r"\s*|[<$%{*].*|.*[{<]{2}.*|/.*|file://.*|\d{1,5}|\W+|(?i:empty|none|null|dummy|true|false|unused|x+|…)",
-    re.DOTALL,
-)
-"""Values that are none: variables, placeholders, paths, small numbers."""
-ASSIGNED = re.compile(
-    rf"(?:(?<![\w-])(?P<a>{_NAME})=|(?<![\w-])--(?P<b>{_NAME})(?:=|[ \t]+)"
-    rf"|^[ \t-]*(?P<c>{_NAME}):[ \t]+)(?P<quote>['\"]?)(?P<secret>[^\s'\"$<{{;&|]{{4,}})(?P=quote)",
-    re.MULTILINE,
-)
-"""In a script, a list of arguments or a line: NAME=value, --name value, name: value."""
+ASSIGNED = "a password or key"
+"""The kind of what is known by its name only."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,23 +146,26 @@ def hidden(text: str) -> tuple[str, tuple[str, ...]]:
         return HIDDEN + "\n" * secret.count("\n")
 
     def hide_token(found: re.Match[str]) -> str:
+        if is_placeholder(found[0]):
+            return found[0]
         return hide([*KINDS][int(str(found.lastgroup)[1:])], found[0])
 
-    def hide_group(found: re.Match[str], group: int | str, kind: str) -> str:
-        secret = found[group]
-        if NO_SECRET.fullmatch(secret) or HIDDEN in secret:
-            return found[0]
-        return found[0].replace(secret, hide(kind, secret))
-
-    def hide_assigned(found: re.Match[str]) -> str:
-        name = found["a"] or found["b"] or found["c"]
-        is_secret = not NO_SECRET_NAME.match(name)
-        return hide_group(found, "secret", "a password or key") if is_secret else found[0]
+    def hide_in_url(found: re.Match[str]) -> str:
+        secret = found[str(found.lastgroup)]
+        is_one = (
+            in_address(found["user"], secret)
+            if found["password"]
+            else looks_secret(secret, Context.CODE)
+        )
+        return found[0].replace(secret, hide(URL_PASSWORD, secret)) if is_one else found[0]
 
     text = PRIVATE_KEY.sub(lambda found: hide("a private key", found[0]), text)
     text = TOKEN.sub(hide_token, text)
-    text = IN_URL.sub(lambda found: hide_group(found, 1, URL_PASSWORD), text)
-    return ASSIGNED.sub(hide_assigned, text), tuple(kinds)
+    text = IN_URL.sub(hide_in_url, text)
+    for place in reversed(assigned(text)):
+        kinds.append(ASSIGNED)
+        text = text[: place.start] + HIDDEN + text[place.end :]
+    return text, tuple(kinds)
 
 
 def _without(value: Any, path: tuple[str | int, ...], name: str, found: list[Secret]) -> Any:
@@ -192,15 +188,17 @@ def _without(value: Any, path: tuple[str | int, ...], name: str, found: list[Sec
 
 
 def _option(item: Any) -> str:
-    """The name of an option whose value is the next argument."""
-    return item[2:] if isinstance(item, str) and re.fullmatch(r"--[a-z][\w-]*", item) else ""
+    """The name of an option whose value is the next argument, or of what follows `login`."""
+    if item == "login":
+        return OF_LOGIN
+    return item if isinstance(item, str) and re.fullmatch(r"--[a-z][\w-]*", item) else ""
 
 
 def _text(value: Any, path: tuple[str | int, ...], name: str, found: list[Secret]) -> Any:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return value
     if _is_secret(name, str(value)):
-        found.append(Secret(path=_clean(path), kind="a password or key"))
+        found.append(Secret(path=_clean(path), kind=ASSIGNED))
         return HIDDEN
     text, kinds = hidden(str(value))
     found += [Secret(path=_clean(path), kind=kind) for kind in dict.fromkeys(kinds)]
@@ -209,11 +207,9 @@ def _text(value: Any, path: tuple[str | int, ...], name: str, found: list[Secret
 
 def _is_secret(name: str, value: str) -> bool:
     """Whether a value is a secret because of its name; the kinds above are more precise."""
-    if name.removeprefix("aws:") in KEYS or NO_SECRET_NAME.match(name):
+    if name.removeprefix("aws:") in KEYS or not is_secret(name, value, Context.TEXT):
         return False
-    if not NAME.match(name) or NO_SECRET.fullmatch(value) or HIDDEN in value:
-        return False
-    return not (TOKEN.search(value) or PRIVATE_KEY.search(value))
+    return not (HIDDEN in value or TOKEN.search(value) or PRIVATE_KEY.search(value))
 
 
 def _clean(path: Sequence[str | int]) -> tuple[str | int, ...]:
@@ -228,6 +224,8 @@ def secrets_of_text(text: str, known: Sequence[str]) -> Iterator[tuple[int, str]
     for shape, kinds in ((PRIVATE_KEY, None), (TOKEN, [*KINDS])):
         for match in shape.finditer(text):
             kind = kinds[int(str(match.lastgroup)[1:])] if kinds else "a private key"
+            if is_placeholder(match[0]):
+                continue
             if kind in left:
                 left.remove(kind)
             else:
