@@ -330,7 +330,7 @@ def _no_time(mistake: Mistake) -> InputError:
         text = text.replace(" ", "T") + "Z"
     else:
         text = "2027-01-01T11:30:00Z"
-    return mistake.error("be a time with a time zone", f"write {text}", text)
+    return mistake.error("be a time with a time zone", f"write {as_yaml(text)}", text)
 
 
 def _wrong_kind(mistake: Mistake, must: str, suffix: str = "") -> InputError:

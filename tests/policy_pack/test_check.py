@@ -279,7 +279,7 @@ def test_the_policies_see_a_value_as_the_plan_has_it(
         plan = plan_stack(read_file("it", tmp_path)).plan
         if plan is not None:
             meant[f"t{number}"] = scalar, dict(plan.identity.extra_tags)["t"]
-    assert {"2027-01-04", "12:30", "word"} <= {scalar for scalar, _ in meant.values()}
+    assert {'"1.30"', "12:30", "word"} <= {scalar for scalar, _ in meant.values()}
     monkeypatch.setattr(check, "violations", lambda shown, _: found.extend(shown) or ())
     lines = "\n".join(f"{name}: {scalar}" for name, (scalar, _) in meant.items())
     text = with_lines("tags", lines, indent=6)

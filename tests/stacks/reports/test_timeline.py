@@ -14,7 +14,14 @@ from stacks.reports.timeline import Timeline, cold_start, schedule
 from stacks.settings.reader import read
 from tests.support.cases.jobs import pytorch_job
 from tests.support.recording import Graph, deploy
-from tests.support.stackfile import at, environment_plan, sound_stacks, team_plan, values
+from tests.support.stackfile import (
+    at,
+    environment_plan,
+    sound_stacks,
+    team_plan,
+    values,
+    without,
+)
 
 # What waits for what.
 
@@ -223,7 +230,7 @@ def test_nothing_comes_of_a_change_within_a_stages_slack_and_all_of_what_goes_be
 
 
 def test_a_job_waits_for_its_own_file_systems_only() -> None:
-    bare = [at("jobs.t5-large.checkpoints", None), at("jobs.t5-large.allow_no_checkpoint", True)]
+    bare = [without("jobs.t5-large.checkpoints"), at("jobs.t5-large.allow_no_checkpoint", True)]
     slack = schedule(environment_plan(*bare)).slack
     assert slack["file system scratch"] is None and slack["aws-fsx-csi-driver"] is None
 

@@ -925,7 +925,7 @@ REFUSED |= {
         [_h100(capacity="block", reservation={**BLOCK, "starts": "2098-12-01T11:30:00"})],
         f"{POOL}.reservation.starts",
         'must be a time with a time zone; got "2098-12-01T11:30:00". Fix: write '
-        "2098-12-01T11:30:00Z",
+        '"2098-12-01T11:30:00Z"',
     ),
     "a block of a type that has none": (
         [
@@ -1489,7 +1489,7 @@ REFUSED |= {
     "the day of a time": (
         [_h100(capacity="block", reservation={**BLOCK, "starts": "2098-12-01"})],
         f"{POOL}.reservation.starts",
-        "Fix: write 2098-12-01T11:30:00Z",
+        'Fix: write "2098-12-01T11:30:00Z"',
     ),
     "variables as a list": (
         [at(f"{JOB}.env", [{"name": "A", "value": "1"}])],

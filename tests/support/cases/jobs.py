@@ -92,7 +92,7 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         "two things at /workspace",
     ),
     "torchtune on nothing": (
-        tune(torchtune=None),
+        [*tune(), without("trainer.own_runtimes.tune.torchtune")],
         "trainer.own_runtimes.tune.torchtune",
         "be set together with `kind: torchtune`",
     ),
