@@ -988,6 +988,13 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
         "NVL without NVLink",
         "delete",
     ),
+    "a rank that is 0 on every node": (
+        JOB,
+        script("torchrun --nnodes=2 --node_rank=${RANK:-0} --master_addr=$PET_MASTER_ADDR t.py"),
+        "command",
+        "sets no RANK: each of 2 nodes would be the first of its own",
+        "write ${PET_NODE_RANK} for ${RANK:-0}",
+    ),
     "memory alone over a runtime with GPUs": (
         OVER_GPUS,
         (OWN_RESOURCES, "{requests: {memory: 900Gi}, limits: {memory: 900Gi}}"),
