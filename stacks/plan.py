@@ -319,7 +319,10 @@ def _team(
     the plan of the environment."""
     described = typed(team.jobs)
     plans = queued(
-        jobs.planned(environment, share.namespace, config.region), team.jobs, share.queue
+        jobs.planned(environment, share.namespace, config.region),
+        team.jobs,
+        share.queue,
+        environment.trainer.version,
     )
     mounted = {store for job in plans.values() for store in job.stores}
     stores = {name: store for name, store in environment.storage.items() if name in mounted}

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from catalog.job_kinds import JOB_KINDS
+from catalog.kueue_types import as_written_back
 from catalog.latencies import LATENCIES
 from catalog.versions import PYTHON_IMAGE, TRAINER_RELEASES
 from plans.dispatch import CHECK, DispatchPlan
 from plans.gangs import GangsPlan
-from plans.parts import Identity, JobPlan
+from plans.parts import Identity, JobPlan, Spec
 from plans.policies import ROLE_NAME
 from plans.queues import DISPATCHER, FlavorPlan, PoolShare, QueuesPlan, TeamQueuePlan, job_labels
 from stacks.derive.capacity import first_type, largest_gang
@@ -163,10 +164,14 @@ def _ready_minutes(wanted: EnvironmentConfig) -> int:
 
 
 def queued(
-    plans: Mapping[str, JobPlan], jobs: Mapping[str, AnyJob], queue: TeamQueuePlan | None
+    plans: Mapping[str, JobPlan],
+    jobs: Mapping[str, AnyJob],
+    queue: TeamQueuePlan | None,
+    trainer: str,
 ) -> dict[str, JobPlan]:
-    """The jobs of a team with the labels of its queue and, where they run elsewhere, whoever runs them.
-    Neither is part of a run's identity: a new queue starts no run again."""
+    """The jobs of a team with the labels of its queue and, where they run elsewhere, whoever runs them;
+    and without the zero values that Kueue would drop. None of it is part of a run's identity: a new
+    queue starts no run again. `trainer`: its release."""
     if queue is None:
         return dict(plans)
     elsewhere = {"managedBy": DISPATCHER} if queue.check else {}
@@ -174,7 +179,12 @@ def queued(
         name: replace(
             plan,
             labels={**plan.labels, **job_labels(queue.team, jobs[name].urgency)},
-            spec={**plan.spec, **elsewhere},
+            spec={**_sent(plan, trainer), **elsewhere},
         )
         for name, plan in plans.items()
     }
+
+
+def _sent(plan: JobPlan, trainer: str) -> Spec:
+    """The spec of a job, as Kueue writes it back. Nobody compares what it does to a PyTorchJob."""
+    return as_written_back(plan.spec, trainer) if JOB_KINDS[plan.kind].has_runtime else plan.spec

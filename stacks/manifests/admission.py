@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from stacks.manifests.context import ManifestContext, contexts_of
 from stacks.manifests.document import Workload, look, read_manifest
 from stacks.manifests.pod_security import pod_security_errors
 from stacks.manifests.pool_fit import pool_problems
+from stacks.manifests.queue_fields import queue_field_errors
 from stacks.manifests.rules import manifest_problems
 from stacks.manifests.tolerations import tolerating, toleration_warnings
 from stacks.manifests.waiting import lacks_waiting, waiting
@@ -203,7 +204,7 @@ def judged(
         problems += [] if privileged_pods else pod_security_errors(context, namespace)
         problems += _claims(context, claims, environment)
         problems += _secrets(context)
-        problems += _grace(context, environment)
+        problems += _new(queue_field_errors(context, environment, release), places)
         problems += _runtime(context, accepted, environment)
         problems += _on_pool(context, pool, environment, places)
     job = next((context for context in contexts if context.workload.kind in JOB_KINDS), None)
@@ -230,10 +231,15 @@ def _on_pool(
     context: ManifestContext, pool: str, environment: EnvironmentConfig, places: Collection[str]
 ) -> Iterator[InputError | InputWarning]:
     """What the pool cannot do, where nothing else is wrong yet. `places`: of other problems."""
-    for problem in pool_problems(context, pool, environment):
-        if problem.where not in places:
-            yield problem
+    yield from _new(pool_problems(context, pool, environment), places)
     yield from toleration_warnings(context, pool, environment)
+
+
+def _new(
+    found: Iterable[InputError | InputWarning], places: Collection[str]
+) -> list[InputError | InputWarning]:
+    """The problems at no place that has another one. `places`: those."""
+    return [problem for problem in found if problem.where not in places]
 
 
 def _kind(workload: Workload) -> str:
@@ -318,21 +324,6 @@ def _secrets(context: ManifestContext) -> Iterator[InputError]:
                 DRIVER,
                 "write the job as an entry with secrets: {HF_TOKEN: {secrets_manager:"
                 " vision/hf-token, key: token}}",
-            )
-
-
-def _grace(context: ManifestContext, environment: EnvironmentConfig) -> Iterator[InputError]:
-    """Kueue 0.19.2 has the types of Trainer 2.2.1 and writes the whole TrainJob: it drops the field
-    (kueue#14836)."""
-    field = "terminationGracePeriodSeconds"
-    patches = "spec runtimePatches * trainingRuntimeSpec template spec replicatedJobs *"
-    for path in context.workload.find(f"{patches} template spec template spec {field}"):
-        if environment.queues is not None:
-            yield context.error(
-                path,
-                "not be set in runtimePatches of a job in a queue: Kueue drops it",
-                context.get(*path),
-                f"set {field} in the pods of a TrainingRuntime, and delete it here",
             )
 
 

@@ -9,6 +9,7 @@ from functools import cache, cached_property
 from typing import Any
 
 from frozen import dataclass
+from plans.runtime_objects import ANCESTOR
 from stacks.derive.scripts import script_of
 from stacks.settings.problems import InputError, Place, Problem
 from stacks.settings.yaml_file import Document, Path, read_documents
@@ -16,6 +17,8 @@ from stacks.settings.yaml_file import Document, Path, read_documents
 JOBS: Path = ("spec", "template", "spec", "replicatedJobs")
 POD: Path = ("template", "spec", "template", "spec")
 """From a replicated job to its pods."""
+STEP: Path = ("template", "metadata", "labels", ANCESTOR)
+"""From a replicated job to what it is to the Trainer."""
 TRAINER: Path = ("spec", "trainer")
 REPLICAS: Path = ("spec", "pytorchReplicaSpecs")
 

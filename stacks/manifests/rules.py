@@ -16,9 +16,9 @@ from typing import Any
 from plans.pod_template import GPU
 from plans.runtime_objects import ANCESTOR
 from stacks.derive.job_files import CONFIG_MAP_BYTES
-from stacks.manifests import webhook_rules
+from stacks.manifests import over_runtime, webhook_rules
 from stacks.manifests.context import ManifestContext
-from stacks.manifests.document import POD, TRAINER, Path, items, look, mapping
+from stacks.manifests.document import POD, STEP, TRAINER, Path, items, look, mapping
 from stacks.manifests.field_rules import ELASTIC_FIX, field_errors
 from stacks.manifests.pod_rules import pod_problems
 from stacks.manifests.waiting import short_policy
@@ -29,7 +29,6 @@ Problems = Iterator[InputError | InputWarning]
 Rule = Callable[[ManifestContext], Problems]
 SERVED = "trainer.kubeflow.org/v1alpha1"
 V1_SERVED = "kubeflow.org/v1"
-STEP = ("template", "metadata", "labels", ANCESTOR)
 JOBS = "spec template spec replicatedJobs"
 
 
@@ -367,6 +366,9 @@ RULES: dict[str, tuple[Rule, ...]] = {
         webhook_rules.patch_manager,
         webhook_rules.override_containers,
         _ranks_by_cpus,
+        over_runtime.lost_resources,
+        over_runtime.request_over_limit,
+        over_runtime.arguments_stay,
     ),
     "TrainingRuntime": (
         _api_version(SERVED),

@@ -15,7 +15,7 @@ from catalog.instances import GPU_TYPES
 from catalog.job_kinds import JOB_KINDS, job_kind
 from stacks.derive.job_view import RESERVED_ENV, ContainerView, JobView
 from stacks.derive.scripts import Launch, launches, placeholders, saved_in, single_program
-from stacks.rules import clones, devices, launchers, scripts, waiting
+from stacks.rules import clones, devices, launchers, one_node, scripts, waiting
 from stacks.rules.images import image_errors, is_untagged, tag_errors
 from stacks.rules.pinning import unpinned
 from stacks.settings.problems import InputError, InputWarning
@@ -311,6 +311,7 @@ OF_CONTAINERS: tuple[Callable[[JobView, ContainerView], Problems], ...] = (
     _harmful_variable,
     _reserved_variable,
     _unknown_variable,
+    one_node.alone_by_default,
     rendezvous,
     waiting.short_wait,
     _ranks_of_a_launch,
@@ -318,6 +319,7 @@ OF_CONTAINERS: tuple[Callable[[JobView, ContainerView], Problems], ...] = (
 )
 WHY_RANKS_DO_NOT_MEET: tuple[Callable[[JobView, ContainerView], Problems], ...] = (
     rendezvous,
+    one_node.alone_by_default,
     no_launcher,
 )
 """Rules that explain a job that runs and does not train: `make status` asks these."""

@@ -101,7 +101,7 @@ def escaped_variable(view: JobView, container: ContainerView) -> Iterator[InputE
     """A launch whose variable has a backslash before it, where nothing takes the backslash away: no
     quotes, and no heredoc that may write the line into another script."""
     script = container.script
-    if not _has_shell(container) or "<<" in script:
+    if not has_shell(container) or "<<" in script:
         return
     for launch in launches(script):
         found = re.search(r"\\\$[({]?\w+[)}]?", launch.text)
@@ -118,7 +118,7 @@ def escaped_variable(view: JobView, container: ContainerView) -> Iterator[InputE
 def variable_without_shell(view: JobView, container: ContainerView) -> Iterator[InputError]:
     """A variable of the job in the way of a shell, where no shell starts. Another name may be meant
     for the program."""
-    if _has_shell(container) or container.own_entrypoint:
+    if has_shell(container) or container.own_entrypoint:
         return
     known = {*container.env, *(container.more_env or ()), *RESERVED_ENV}
     for name in dict.fromkeys(re.findall(r"\$\{?([A-Z][A-Z0-9_]*)\b", "\n".join(container.words))):
@@ -144,7 +144,7 @@ def process_id(view: JobView, container: ContainerView) -> Iterator[InputWarning
         )
 
 
-def _has_shell(container: ContainerView) -> bool:
+def has_shell(container: ContainerView) -> bool:
     """Whether a shell reads the words, or may do so: a script that the image has."""
     first = PurePosixPath(container.words[0]).name if container.words else ""
     return first in SHELLS or first.endswith(".sh") or "-c" in container.words

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from catalog.versions import KUEUE
+from catalog.versions import KUEUE, TRAINER_RELEASES
+from plans.parts import JobPlan
 from plans.queue_admission import POLICY
 from stacks.planned import EnvironmentPlan
 from stacks.reports import plan as report
@@ -247,6 +248,80 @@ def test_a_job_waits_in_the_queue_of_its_team_and_is_the_same_run(tmp_path: Path
     urgent = both(by_name, at("jobs.vit-base.urgency", "high"))
     job = team_of(checkout(tmp_path, with_queues, urgent)).jobs["vit-base"]
     assert job.labels["kueue.x-k8s.io/priority-class"] == "high" and job.run == plain.run
+
+
+ZEROS = """\
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {name: theirs}
+spec:
+  runtimeRef: {name: torch-distributed}
+  trainer:
+    numNodes: 2
+    image: public.ecr.aws/deep-learning-containers/train:1
+    command: [bash, -c, "torchrun train.py"]
+    args: []
+    env: [{name: EMPTY, value: ""}, {name: SET, value: "0"}]
+    resourcesPerNode: {limits: {nvidia.com/gpu: 8}}
+  runtimePatches:
+    - manager: example.com/me
+      trainingRuntimeSpec:
+        template:
+          spec:
+            replicatedJobs:
+              - name: node
+                template:
+                  spec:
+                    template:
+                      spec:
+                        nodeSelector: {}
+                        volumes: [{name: tmp, emptyDir: {medium: ""}}]
+                        containers:
+                          - name: node
+                            volumeMounts: [{name: tmp, mountPath: /scratch, readOnly: false, subPath: ""}]
+                            securityContext: {runAsUser: 0, allowPrivilegeEscalation: false}
+"""
+
+
+@pytest.mark.parametrize("release", TRAINER_RELEASES)
+def test_a_queued_job_has_no_zero_value_that_kueue_would_drop(tmp_path: Path, release: str) -> None:
+    """Trainer 2.3 takes the loss for a change, and the job never starts. In 2.1 nothing is compared."""
+    old = release == "2.1.0"
+    text = ZEROS[: ZEROS.index("  runtimePatches")] if old else ZEROS
+    (tmp_path / "theirs.yaml").write_text(text)
+    team = both(
+        by_name,
+        at("jobs.vit-base.env", {"EMPTY": "", "SET": "0"}),
+        at("jobs.theirs", {"manifest": "theirs.yaml", "pool": "g6e"}),
+    )
+
+    def jobs(edit: Edit) -> tuple[JobPlan, JobPlan]:
+        released = both(edit, at("trainer.version", release))
+        found = team_of(checkout(tmp_path, released, team)).jobs
+        return found["vit-base"], found["theirs"]
+
+    plain, sent = jobs(listed), jobs(with_queues)
+    assert [job.run for job in sent] == [job.run for job in plain]
+    assert {"name": "EMPTY", "value": ""} in plain[0].spec["trainer"]["env"]
+    assert plain[1].spec == yaml.safe_load(text)["spec"]
+    for job in sent:
+        empty = {"name": "EMPTY", "value": ""} if old else {"name": "EMPTY"}
+        assert empty in job.spec["trainer"]["env"]
+        assert {"name": "SET", "value": "0"} in job.spec["trainer"]["env"]
+    assert ("args" in sent[1].spec["trainer"]) is old
+    if not old:
+        [patch] = sent[1].spec["runtimePatches"]
+        [job] = patch["trainingRuntimeSpec"]["template"]["spec"]["replicatedJobs"]
+        assert job["template"]["spec"]["template"]["spec"] == {
+            "volumes": [{"name": "tmp", "emptyDir": {}}],
+            "containers": [
+                {
+                    "name": "node",
+                    "volumeMounts": [{"name": "tmp", "mountPath": "/scratch"}],
+                    "securityContext": {"runAsUser": 0, "allowPrivilegeEscalation": False},
+                }
+            ],
+        }
 
 
 def test_the_plan_says_what_each_team_is_guaranteed_and_can_have(tmp_path: Path) -> None:

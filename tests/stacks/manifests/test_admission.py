@@ -390,6 +390,35 @@ def test_what_kueue_drops_from_a_job_in_a_queue_is_refused() -> None:
     ]
 
 
+OWN_ARGS = """\
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainingRuntime
+metadata: {name: mine}
+spec:
+  mlPolicy: {torch: {}}
+  template: {spec: {replicatedJobs: [{name: node, template: {
+    metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}, spec: {template: {spec: {
+    containers: [{name: node, image: "a/b:1", command: [torchrun], args: [--old, train.py]}]}}}}}]}}
+---
+"""
+
+
+@pytest.mark.parametrize("release", ["2.1.0", "2.3.0"])
+def test_an_empty_list_cannot_clear_the_runtimes_words_in_a_queue(release: str) -> None:
+    """The Trainer takes [] for no arguments, and Kueue writes the job back without it."""
+    job = JOB.replace("{name: torch-distributed}", "{kind: TrainingRuntime, name: mine}")
+    text = OWN_ARGS + job + "    args: []\n"
+    queues = environment(at("queues", {}))
+    assert said(text, trainer=release) == []
+    assert said(JOB + "    args: []\n", trainer=release, environment=queues) == []
+    [error] = said(text, trainer=release, environment=queues)
+    assert error == (
+        "spec.trainer.args [x.yaml:20]: must not be an empty list in a queue: Kueue drops it, and pods"
+        " get the runtime's args; got []. Fix: take args out of the runtime, or write the whole command"
+        " here"
+    )
+
+
 @pytest.mark.parametrize("release", ["2.1.0", "2.3.0"])
 def test_a_job_of_the_trainer_gets_the_toleration_of_our_taint_beside_its_own(release: str) -> None:
     without = ON_CPU.replace("{operator: Exists}", "{key: a, operator: Exists}")

@@ -13,6 +13,7 @@ import yaml
 
 from catalog import versions
 from plans.upstream_runtimes import upstream_runtimes
+from stacks.derive.capacity import TYPES
 from stacks.manifests import rules
 from stacks.manifests.context import contexts_of
 from stacks.manifests.document import read_manifest
@@ -269,6 +270,32 @@ def also(text: str) -> tuple[str, str]:
 def script(text: str) -> tuple[str, str]:
     return SCRIPT, f"[bash, -c, {json.dumps(text)}]"
 
+
+OWN_RESOURCES = "{limits: {nvidia.com/gpu: 8, vpc.amazonaws.com/efa: 4, memory: 900Gi}}"
+OVER_GPUS = (
+    JOB.replace("{name: torch-distributed}", "{kind: TrainingRuntime, name: mine}").replace(
+        "{limits: {nvidia.com/gpu: 4}}", OWN_RESOURCES
+    )
+    + """\
+---
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainingRuntime
+metadata: {name: mine}
+spec:
+  mlPolicy: {torch: {}}
+  template: {spec: {replicatedJobs: [{name: node, template: {
+    metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}, spec: {template: {spec: {
+    containers: [{name: node, image: "a/b:1",
+      resources: {limits: {nvidia.com/gpu: 8, vpc.amazonaws.com/efa: 4, memory: 512Gi}}}]}}}}}]}}
+"""
+)
+"""A job whose runtime, beside it, has the same devices."""
+OVER_LIMIT = OVER_GPUS.replace(
+    OWN_RESOURCES, "{limits: {nvidia.com/gpu: 8}, requests: {memory: 900Gi}}"
+)
+COUNTED = (
+    "must list the GPUs of its runtime too: Trainer 2.3.0 counts processes by this field alone"
+)
 
 MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
     # case: (file, (what stands there, what stands there by mistake), path, rule, way out)
@@ -964,6 +991,34 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
         "NVL without NVLink",
         "delete",
     ),
+    "a rank that is 0 on every node": (
+        JOB,
+        script("torchrun --nnodes=2 --node_rank=${RANK:-0} --master_addr=$PET_MASTER_ADDR t.py"),
+        "command",
+        "sets no RANK: each of 2 nodes would be the first of its own",
+        "write ${PET_NODE_RANK} for ${RANK:-0}",
+    ),
+    "memory alone over a runtime with GPUs": (
+        OVER_GPUS,
+        (OWN_RESOURCES, "{requests: {memory: 900Gi}, limits: {memory: 900Gi}}"),
+        "spec.trainer.resourcesPerNode",
+        "so pods get no GPU",
+        "add nvidia.com/gpu: 8, vpc.amazonaws.com/efa: 4 to its limits",
+    ),
+    "vCPUs alone over a runtime with GPUs": (
+        OVER_GPUS,
+        (OWN_RESOURCES, '{requests: {cpu: "8"}}'),
+        "spec.trainer.resourcesPerNode",
+        "so pods get no GPU",
+        "add memory: 512Gi, nvidia.com/gpu: 8, vpc.amazonaws.com/efa: 4",
+    ),
+    "no resources over a runtime with GPUs": (
+        OVER_GPUS,
+        (OWN_RESOURCES, "{}"),
+        "spec.trainer.resourcesPerNode",
+        "and starts 1 on the 8 GPUs of a pod",
+        "add nvidia.com/gpu: 8 to its limits",
+    ),
     "a large ConfigMap": (
         "kind: ConfigMap\ndata:\n  a: X",
         ("X", "x" * (2**20 + 1)),
@@ -1068,6 +1123,16 @@ NOTED: dict[str, tuple[str, tuple[str, str], str]] = {
         (TRAINER, f'{TRAINER}    env: [{{name: MASTER_PORT, value: "29501"}}]\n'),
         "MASTER_PORT reaches no process, because torchrun sets it",
     ),
+    "a runtime's EFA that a job loses": (
+        OVER_GPUS,
+        (OWN_RESOURCES, "{limits: {nvidia.com/gpu: 8, memory: 900Gi}}"),
+        "takes the place of all resources of the runtime, so pods lose vpc.amazonaws.com/efa: 4; write",
+    ),
+    "the runtime's arguments behind another command": (
+        OVER_GPUS.replace('image: "a/b:1",', 'image: "a/b:1", command: [run], args: [--old],'),
+        (f"command: {SCRIPT}", "command: [torchrun, t.py]"),
+        "the runtime's args stay behind this command: --old; write args here too",
+    ),
     "parts of nodes": (V1, (POD, P5_POD), "4 of a node's 8 GPUs"),
     "latest": (
         JOB,
@@ -1097,6 +1162,48 @@ def test_what_works_and_should_be_known_is_noted_alone(case: str) -> None:
     text, (there, instead), said = NOTED[case]
     [note] = judged(text.replace(there, instead, 1))
     assert note.startswith("warning: ") and " [x.yaml:" in note and said in note
+
+
+@pytest.mark.parametrize(
+    ("own", "said"),
+    [
+        (
+            "{limits: {memory: 900Gi}}",
+            f"{COUNTED}, and starts 1 on the 8 GPUs of a pod; got memory",
+        ),
+        ('{requests: {cpu: "90"}}', f"{COUNTED}, and starts 90 on the 8 GPUs of a pod; got cpu"),
+        (
+            "{}",
+            f"{COUNTED}, and starts 1 on the 8 GPUs of a pod; got nothing. Fix: add nvidia.com/gpu",
+        ),
+        ("{limits: {nvidia.com/gpu: 8}}", ""),
+        ("{limits: {nvidia.com/gpu: 8}, requests: {memory: 512Gi}}", ""),
+        (
+            "{limits: {nvidia.com/gpu: 8}, requests: {memory: 900Gi}}",
+            "must be at most the limit of its runtime, 512Gi",
+        ),
+        ("{requests: {memory: 900Gi}, limits: {memory: 900Gi, nvidia.com/gpu: 8}}", ""),
+    ],
+)
+def test_trainer_2_3_merges_resources_and_counts_processes_by_those_of_the_job(
+    own: str, said: str
+) -> None:
+    found = judged(OVER_GPUS.replace(OWN_RESOURCES, own), release="2.3.0")
+    assert [said in each for each in found] == ([True] if said else [])
+
+
+@pytest.mark.parametrize("release", versions.TRAINERS)
+def test_gpus_are_not_missed_where_nobody_counts_them(release: str) -> None:
+    """A start that says how many, a number in the job, nodes without GPUs, and another Trainer's count."""
+    memory = OVER_GPUS.replace(OWN_RESOURCES, "{limits: {memory: 600Gi}}")
+    says = memory.replace("torchrun train.py", "torchrun --nproc-per-node=8 train.py")
+    number = memory.replace(TRAINER, TRAINER + "    numProcPerNode: 8\n")
+    no_torch = memory.replace("mlPolicy: {torch: {}}", "mlPolicy: {numNodes: 2}")
+    for text in (says, number, no_torch):
+        found = [each for each in judged(text, release=release) if "list the GPUs" in each]
+        assert len(found) == (1 if release == "2.1.0" else 0), (text, found)
+    cpus = {"release": release, "pool_type": TYPES["m7i.8xlarge"]}
+    assert not any("list the GPUs" in each for each in judged(memory, **cpus))
 
 
 @pytest.mark.parametrize("kind", ['""', "Directory", "BlockDevice", "directory"])
@@ -1228,7 +1335,7 @@ def test_every_rule_is_broken_by_a_test_above() -> None:
     contexts = [context for text in texts for context in contexts_of(read_manifest(text, "x")[0])]
     contexts += [
         context
-        for text in (INITIALIZED.replace("hf://a/b", "a/b"), PATCHED)
+        for text in (INITIALIZED.replace("hf://a/b", "a/b"), PATCHED, OVER_LIMIT)
         for context in contexts_of(read_manifest(text, "x")[0], release="2.3.0")
     ]
     silent = [

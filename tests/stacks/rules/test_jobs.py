@@ -67,6 +67,10 @@ def test_a_port_that_torchrun_sets_itself_is_said_to_be_idle() -> None:
 
 
 PROBES = {
+    "a rank that nobody sets": (
+        "torchrun --nnodes=2 --node_rank=${RANK:-0} t.py",
+        "not go on with a default where",
+    ),
     "a script that YAML folded into a comment": ("# train\n", "run something"),
     "a line that YAML folded behind a comment": ("torchrun # go --x train.py", "go on behind a #"),
     "a continued line with a blank": ("torchrun \\ \n  train.py", "end a continued line"),

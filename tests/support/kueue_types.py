@@ -1,0 +1,64 @@
+"""Writes catalog/kueue_types.json from the Go types of the Kueue that goes with Trainer 2.3:
+`python -m tests.support.kueue_types`. It takes two minutes where Go has compiled none of it yet."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import command_line
+from catalog.kueue_types import TYPES_FILE
+from catalog.versions import TRAINER_RELEASES
+from rehearsal import paths
+from rehearsal.toolchain import go
+from rehearsal.toolchain.programs import FOLDER
+
+FOLDERS = {TRAINER_RELEASES["2.3.0"].kueue: "kueue-0.19"}
+"""Release of Kueue → the folder of the toolchain that pins its types."""
+
+
+def types_text() -> str:
+    """kueue_types.json: a line for each type. CalledProcessError where Go cannot run the program."""
+    releases = (
+        f"{json.dumps(release)}: {_lines(_forms(folder))}" for release, folder in FOLDERS.items()
+    )
+    return "{\n" + ",\n".join(releases) + "\n}\n"
+
+
+def _lines(forms: dict[str, object]) -> str:
+    written = (f"{json.dumps(name)}: {json.dumps(form)}" for name, form in sorted(forms.items()))
+    return "{\n" + ",\n".join(written) + "\n}"
+
+
+def _forms(folder: str) -> dict[str, object]:
+    """What kueue_types.go prints among the modules of a folder of the toolchain."""
+    with tempfile.TemporaryDirectory() as made:
+        for name in ("go.mod", "go.sum"):
+            shutil.copy(FOLDER / folder / name, made)
+        shutil.copy(Path(__file__).with_suffix(".go"), Path(made) / "main.go")
+        done = subprocess.run(
+            [go.executable(print), "run", "."],
+            cwd=made,
+            env=go.environment(),
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+    return json.loads(done.stdout)
+
+
+def main(arguments: list[str]) -> int:
+    """Write the file, and say which."""
+    command_line.parser("tests.support.kueue_types", "Write catalog/kueue_types.json.").parse_args(
+        arguments
+    )
+    TYPES_FILE.write_text(types_text())
+    print(TYPES_FILE.relative_to(paths.CHECKOUT))
+    return 0
+
+
+if __name__ == "__main__":
+    command_line.run(main)
