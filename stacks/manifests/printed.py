@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
-import yaml
-
+from catalog.scalars import as_file
 from frozen import dataclass
 from stacks.manifests.document import Path, Workload, items, look
 from stacks.manifests.migrated import Migration
@@ -23,7 +22,7 @@ class Printed:
 
     @cached_property
     def _text(self) -> str:
-        return "\n".join([yaml.safe_dump(dict(self.entry), width=10**6), *self.sentences])
+        return "\n".join([as_file(dict(self.entry), width=10**6), *self.sentences])
 
     def has(self, workload: Workload, path: Path) -> bool:
         """Whether the value at a path of an object is printed, as what it is there."""
