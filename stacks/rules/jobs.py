@@ -312,6 +312,7 @@ OF_CONTAINERS: tuple[Callable[[JobView, ContainerView], Problems], ...] = (
     _reserved_variable,
     _unknown_variable,
     one_node.alone_by_default,
+    one_node.asked_by_default,
     rendezvous,
     waiting.short_wait,
     _ranks_of_a_launch,

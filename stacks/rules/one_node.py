@@ -52,20 +52,11 @@ _READS_MORE = re.compile(
 """A script that may take variables from elsewhere."""
 
 
-def alone_by_default(
-    view: JobView, container: ContainerView
-) -> Iterator[InputError | InputWarning]:
-    """Each such variable, where it decides who meets whom; and where the script asks it only."""
-    if view.nodes < 2 or not view.runtime_known or not has_shell(container):
-        return
-    text = _expanded(container.script)
-    names = _unset(view, container, text)
-    used = {
-        there: name
-        for there, name in _defaults(names, _TESTS.sub(" ", text)).items()
-        if _reaches_a_start(name, text)
-    }
-    asked = _defaults(names, " ".join(_TESTS.findall(text)))
+def alone_by_default(view: JobView, container: ContainerView) -> Iterator[InputError]:
+    """Such variables, where they decide who meets whom."""
+    text, names = _unset(view, container)
+    found = _defaults(names, _TESTS.sub(" ", text))
+    used = {there: name for there, name in found.items() if _reaches_a_start(name, text)}
     if used:
         yield InputError(
             **container.where("script"),
@@ -77,7 +68,13 @@ def alone_by_default(
             got=", ".join(used),
             fix=_way_out(view, used),
         )
-    elif asked:
+
+
+def asked_by_default(view: JobView, container: ContainerView) -> Iterator[InputWarning]:
+    """Such variables, where the script decides by them what a node does."""
+    text, names = _unset(view, container)
+    asked = _defaults(names, " ".join(_TESTS.findall(text)))
+    if asked:
         yield InputWarning(
             **container.where("script"),
             text=(
@@ -97,12 +94,15 @@ def _expanded(script: str) -> str:
     return _SHOWN.sub(" ", text.replace("\\\n", "  "))
 
 
-def _unset(view: JobView, container: ContainerView, text: str) -> list[str]:
-    """The variables that nobody sets; none where somebody may."""
-    if container.more_env is None or _READS_MORE.search(text):
-        return []
-    known = {*container.more_env, *(name for each in view.containers for name in each.env)}
-    return [name for name in VARIABLES if name not in known and not _is_set(name, text)]
+def _unset(view: JobView, container: ContainerView) -> tuple[str, list[str]]:
+    """What the shell expands, and the variables that nobody sets; none where somebody may, or where there
+    is one node."""
+    text = _expanded(container.script)
+    open_end = container.more_env is None or _READS_MORE.search(text)
+    if view.nodes < 2 or not view.runtime_known or not has_shell(container) or open_end:
+        return text, []
+    known = {*(container.more_env or ()), *(name for each in view.containers for name in each.env)}
+    return text, [name for name in VARIABLES if name not in known and not _is_set(name, text)]
 
 
 def _defaults(names: list[str], text: str) -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from catalog.kueue_types import as_written_back
 from catalog.versions import TRAINER_RELEASES
 from plans.parts import RUN
 from plans.pod_template import GPU, POOL, TOLERATIONS
@@ -15,9 +16,12 @@ from plans.queue_admission import POLICY
 from plans.queues import QUEUE_LABEL, job_labels
 from plans.trainer import changed_pods
 from rehearsal.kube import ApiError, Object
+from stacks.manifests.document import read_manifest
 from tests.support.kueue_server import KINDS, KueueServer, kueue_server
 from tests.support.patience import until
+from tests.support.recording import WORKLOADS
 from tests.support.team_server import PREFIX
+from tests.support.zero_values import find_zeros, zero_spec
 
 pytestmark = pytest.mark.apart
 
@@ -139,6 +143,89 @@ def test_a_started_job_is_the_same_run_with_the_same_pods(cluster: KueueServer) 
     for pod in pods():
         assert pod["spec"]["nodeSelector"] == {POOL: "g6e"}
         assert [each for each in TOLERATIONS if each not in pod["spec"]["tolerations"]] == []
+
+
+def with_zeros(cluster: KueueServer, name: str) -> Object:
+    """A job with every zero value that Kueue's types leave out."""
+    made = job(cluster, "vision", name, 1)
+    field = TRAINER_RELEASES[cluster.trainer.release].pod_changes
+    pod = {"nodeSelector": {POOL: "g6e"}, "tolerations": TOLERATIONS}
+    zeros = zero_spec(cluster.trainer.release, field, pod)
+    trainer = made["spec"]["trainer"]
+    resources = {**zeros["trainer"].pop("resourcesPerNode"), **trainer.pop("resourcesPerNode")}
+    made["spec"] |= {
+        field: zeros[field],
+        "trainer": {**zeros["trainer"], **trainer, "resourcesPerNode": resources},
+    }
+    return made
+
+
+def as_sent(cluster: KueueServer, made: Object) -> Object:
+    """The job as the program sends it into a queue."""
+    return made | {"spec": as_written_back(made["spec"], cluster.trainer.release)}
+
+
+def test_a_job_with_zero_values_starts_as_it_is_sent_and_not_as_it_was_written(
+    cluster: KueueServer,
+) -> None:
+    """Kueue drops them when it writes the job back, and from 2.3 on the CRD takes the loss for a change. With
+    2.1 both start."""
+    written = with_zeros(cluster, "written")
+    assert len(find_zeros(written["spec"])) > (60 if cluster.trainer.release == "2.1.0" else 90)
+    cluster.trainer.create(written)
+    cluster.trainer.create(as_sent(cluster, with_zeros(cluster, "sent")))
+    assert starts(cluster, "vision", "sent")
+    if cluster.trainer.release == "2.1.0":
+        assert starts(cluster, "vision", "written")
+        return
+    assert until(
+        lambda: cluster.condition("team-vision", "written", "Admitted").get("status") == "True"
+    )
+    # Kueue has tried it by the time that it has started a later one.
+    cluster.trainer.create(job(cluster, "vision", "later", 1))
+    assert starts(cluster, "vision", "later")
+    assert not started(cluster, "vision", "written")
+
+
+REFUSED = {"hostPath", "nfs", "csi"}
+
+
+def sample_jobs(cluster: KueueServer) -> dict[str, Object]:
+    """The TrainJobs of tests/workloads/valid: what they say of their trainer and of the job `node`, on one
+    node of this environment. Patches are those of the release."""
+    release = cluster.trainer.release
+    field = TRAINER_RELEASES[release].pod_changes
+    made: dict[str, Object] = {}
+    for path in sorted(WORKLOADS.glob("valid/*.yaml")):
+        workloads, _ = read_manifest(path.read_text(), path.name)
+        for workload in workloads:
+            if workload.kind != "TrainJob" or (path.stem.endswith("2.3") and release == "2.1.0"):
+                continue
+            name = f"s{len(made)}-{path.stem.replace('.', '-')}"[:30].rstrip("-")
+            body = job(cluster, "vision", name, 1)
+            given = {**workload.get("spec").get("trainer", {})}
+            given.pop("numProcPerNode", None)  # a word in 2.1, a number from 2.2 on
+            body["spec"]["trainer"] = {**given, **body["spec"]["trainer"]}
+            pod = {"nodeSelector": {POOL: "g6e"}, "tolerations": TOLERATIONS}
+            for each in workload.pods:
+                if "node" in each.jobs:
+                    kept = {"volumes", "containers", "initContainers"} & each.spec.keys()
+                    pod |= {part: each.spec[part] for part in kept}
+            # The policy of teams refuses these.
+            pod["volumes"] = [v for v in pod.get("volumes", []) if not REFUSED & v.keys()]
+            body["spec"][field] = changed_pods(field, {"node": pod})
+            made[name] = body
+    return made
+
+
+def test_every_sample_starts_as_it_is_sent(cluster: KueueServer) -> None:
+    samples = sample_jobs(cluster)
+    assert len(samples) > 20
+    for name, body in samples.items():
+        sent = as_sent(cluster, body)
+        cluster.trainer.create(sent)
+        assert starts(cluster, "vision", name), name
+        cluster.api.delete(sent)
 
 
 def test_a_pytorchjob_waits_and_starts_as_a_whole(cluster: KueueServer) -> None:

@@ -82,7 +82,18 @@ func visit(t reflect.Type) string {
 	return name
 }
 
+// With an argument: writes a TrainJob.spec back as Kueue does, from standard input to standard output.
 func main() {
+	if len(os.Args) > 1 {
+		var spec trainer.TrainJobSpec
+		if err := json.NewDecoder(os.Stdin).Decode(&spec); err != nil {
+			panic(err)
+		}
+		if err := json.NewEncoder(os.Stdout).Encode(spec); err != nil {
+			panic(err)
+		}
+		return
+	}
 	visit(reflect.TypeFor[trainer.TrainJobSpec]())
 	if err := json.NewEncoder(os.Stdout).Encode(forms); err != nil {
 		panic(err)

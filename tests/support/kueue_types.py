@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import command_line
 from catalog.kueue_types import TYPES_FILE
@@ -35,19 +36,29 @@ def _lines(forms: dict[str, object]) -> str:
 
 def _forms(folder: str) -> dict[str, object]:
     """What kueue_types.go prints among the modules of a folder of the toolchain."""
+    return json.loads(_run(folder))
+
+
+def written_back(spec: Any, folder: str) -> Any:
+    """TrainJob.spec as the types write it that they have read. `folder`: of the toolchain."""
+    return json.loads(_run(folder, "write", given=json.dumps(spec)))
+
+
+def _run(folder: str, *arguments: str, given: str = "") -> str:
     with tempfile.TemporaryDirectory() as made:
         for name in ("go.mod", "go.sum"):
             shutil.copy(FOLDER / folder / name, made)
         shutil.copy(Path(__file__).with_suffix(".go"), Path(made) / "main.go")
         done = subprocess.run(
-            [go.executable(print), "run", "."],
+            [go.executable(print), "run", ".", *arguments],
             cwd=made,
             env=go.environment(),
+            input=given,
             stdout=subprocess.PIPE,
             text=True,
             check=True,
         )
-    return json.loads(done.stdout)
+    return done.stdout
 
 
 def main(arguments: list[str]) -> int:

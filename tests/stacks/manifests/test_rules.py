@@ -1133,6 +1133,11 @@ NOTED: dict[str, tuple[str, tuple[str, str], str]] = {
         (f"command: {SCRIPT}", "command: [torchrun, t.py]"),
         "the runtime's args stay behind this command: --old; write args here too",
     ),
+    "a rank that is asked and that nobody sets": (
+        JOB,
+        script('[ "${RANK:-0}" = 0 ] && python get.py; torchrun t.py'),
+        "sets no RANK, so ${RANK:-0} is the same on all 2 nodes",
+    ),
     "parts of nodes": (V1, (POD, P5_POD), "4 of a node's 8 GPUs"),
     "latest": (
         JOB,
