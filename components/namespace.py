@@ -38,8 +38,8 @@ class JobNamespace(pulumi.ComponentResource):
     namespace: pulumi.Output[str]
     claims: dict[str, k8s.core.v1.PersistentVolumeClaim]
     """store → its bound claim."""
-    inside: pulumi.ResourceOptions
-    """Options of what lies in the namespace, beside its parent."""
+    goes_with: k8s.core.v1.Namespace | None
+    """The namespace, where what lies in it is deleted with it and not by itself."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class JobNamespace(pulumi.ComponentResource):
                 parent=self, depends_on=[*reserved.values()] if at_once else []
             ),
         )
-        self.inside = pulumi.ResourceOptions(deleted_with=namespace if at_once else None)
+        self.goes_with = namespace if at_once else None
         self.namespace = namespace.metadata.name.apply(lambda made: made or "")
         if plan.max_gpus:
             self._quota(name, plan.max_gpus)
@@ -89,13 +89,8 @@ class JobNamespace(pulumi.ComponentResource):
             f"{name}-gpus",
             metadata={"name": "gpus", "namespace": self.namespace},
             spec={"hard": {f"requests.{GPU}": str(gpus)}},
-            opts=self._within(),
+            opts=pulumi.ResourceOptions(parent=self, deleted_with=self.goes_with),
         )
-
-    def _within(self, opts: pulumi.ResourceOptions | None = None) -> pulumi.ResourceOptions:
-        """Options of a child that lies in the namespace."""
-        own = pulumi.ResourceOptions.merge(self.inside, pulumi.ResourceOptions(parent=self))
-        return pulumi.ResourceOptions.merge(own, opts)
 
     def _volume(
         self, claim: ClaimPlan, volume: Volume, *, at_once: bool
@@ -140,8 +135,11 @@ class JobNamespace(pulumi.ComponentResource):
             # Who mounts the claim needs the driver on the node, to unmount it too: pods would stay
             # Terminating. A bound volume does not go before its claim: of a file system that is made
             # anew under the same names, the claim goes first.
-            opts=self._within(
-                pulumi.ResourceOptions(depends_on=self._driver(claim), replace_with=[made])
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                depends_on=self._driver(claim),
+                replace_with=[made],
+                deleted_with=self.goes_with,
             ),
         )
 

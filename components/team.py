@@ -67,12 +67,11 @@ class Team(pulumi.ComponentResource):
         space = JobNamespace(
             name, plan.workspace, volumes=volumes, drivers=drivers, at_once=True, opts=own
         )
-        self._inside = pulumi.ResourceOptions.merge(space.inside, own)
         inside = [
-            self._count(name, plan, space.namespace),
-            self._requests(name, space.namespace),
-            *self._bindings(name, plan, space.namespace),
-            self._network(name, plan, ranges, space.namespace),
+            self._count(name, plan, space),
+            self._requests(name, space),
+            *self._bindings(name, plan, space),
+            self._network(name, plan, ranges, space),
         ]
         if plan.queue:
             queue = TeamQueue(name, plan.queue, space=space, needs=queues, opts=own)
@@ -130,50 +129,48 @@ class Team(pulumi.ComponentResource):
             for entrant, wanted in plan.entrants.items()
         }
 
-    def _count(
-        self, name: str, plan: TeamEntryPlan, namespace: pulumi.Input[str]
-    ) -> pulumi.Resource:
+    def _count(self, name: str, plan: TeamEntryPlan, space: JobNamespace) -> pulumi.Resource:
         counts = {f"count/{kind}": str(plan.max_jobs) for kind in plan.job_kinds}
         return k8s.core.v1.ResourceQuota(
             f"{name}-objects",
-            metadata={"name": "objects", "namespace": namespace},
+            metadata={"name": "objects", "namespace": space.namespace},
             spec={"hard": {**counts, "pods": str(plan.max_pods)}},
             # Kubernetes looks for new kinds every 30 s, and at a quota that is older than a kind in
             # it only every 5 min: until then it refuses all jobs of that kind.
-            opts=pulumi.ResourceOptions.merge(
-                self._inside, pulumi.ResourceOptions(depends_on=[*self._controllers])
+            opts=pulumi.ResourceOptions(
+                parent=self, depends_on=[*self._controllers], deleted_with=space.goes_with
             ),
         )
 
-    def _requests(self, name: str, namespace: pulumi.Input[str]) -> pulumi.Resource:
+    def _requests(self, name: str, space: JobNamespace) -> pulumi.Resource:
         return k8s.core.v1.LimitRange(
             f"{name}-requests",
-            metadata={"name": "requests", "namespace": namespace},
+            metadata={"name": "requests", "namespace": space.namespace},
             spec=k8s.core.v1.LimitRangeSpecArgs(
                 limits=[k8s.core.v1.LimitRangeItemArgs(type="Container", default_request=SMALLEST)]
             ),
-            opts=self._inside,
+            opts=pulumi.ResourceOptions(parent=self, deleted_with=space.goes_with),
         )
 
     def _network(
-        self, name: str, plan: TeamEntryPlan, ranges: Ranges, namespace: pulumi.Input[str]
+        self, name: str, plan: TeamEntryPlan, ranges: Ranges, space: JobNamespace
     ) -> pulumi.Resource:
         return k8s.networking.v1.NetworkPolicy(
             f"{name}-network",
-            metadata={"name": "network", "namespace": namespace},
+            metadata={"name": "network", "namespace": space.namespace},
             spec=policy_spec(ranges, pod_identity=plan.pods is not None, pushes=plan.pushes),
-            opts=self._inside,
+            opts=pulumi.ResourceOptions(parent=self, deleted_with=space.goes_with),
         )
 
     def _bindings(
-        self, name: str, plan: TeamEntryPlan, namespace: pulumi.Input[str]
+        self, name: str, plan: TeamEntryPlan, space: JobNamespace
     ) -> list[pulumi.Resource]:
         """A RoleBinding of each role that somebody has, to its group."""
         taken = {entrant.role for entrant in plan.entrants.values()}
         return [
             k8s.rbac.v1.RoleBinding(
                 f"{name}-{role}s",
-                metadata={"name": role_name(role), "namespace": namespace},
+                metadata={"name": role_name(role), "namespace": space.namespace},
                 role_ref={
                     "api_group": "rbac.authorization.k8s.io",
                     "kind": "ClusterRole",
@@ -186,7 +183,7 @@ class Team(pulumi.ComponentResource):
                         "name": group_name(plan.workspace.namespace, role),
                     }
                 ],
-                opts=self._inside,
+                opts=pulumi.ResourceOptions(parent=self, deleted_with=space.goes_with),
             )
             for role in ROLES
             if role in taken

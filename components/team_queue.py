@@ -44,8 +44,8 @@ class TeamQueue(pulumi.ComponentResource):
             metadata={"name": plan.team, "namespace": space.namespace},
             spec={"clusterQueue": plan.team},
             # Named in the spec only.
-            opts=pulumi.ResourceOptions.merge(
-                space.inside, pulumi.ResourceOptions(parent=self, depends_on=[share])
+            opts=pulumi.ResourceOptions(
+                parent=self, depends_on=[share], deleted_with=space.goes_with
             ),
         )
         self.register_outputs({})
