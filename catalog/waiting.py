@@ -22,10 +22,11 @@ it, and an error that keeps nodes away for ever is paid for a day at most. The s
 `make plan` prints takes less than an hour. torch hands the limit of the static backend to poll() as
 milliseconds in 32 bits: 24 days are the most."""
 
-FIRST_NODE_SECONDS = 2 * 3600
+FIRST_NODE_SECONDS = 3600
 """For the node that hosts a rendezvous of the backend c10d. Shorter than NODES_SECONDS, because this
 limit also ends another wait: under a name that only DNS knows, a first node that asks too early takes
-itself for another one, and waits for itself (torch: rendezvous/utils.py, _matches_machine_hostname).
+itself for another one, and waits for itself (torch: rendezvous/utils.py, _matches_machine_hostname),
+with all nodes there and paid for. No start that `make plan` prints is slower.
 Scripts and files name it so; stacks/derive/rendezvous.py names it otherwise. After the limit the gang
 starts anew, and the pod of its first node is created first: it gets a node that is there."""
 
