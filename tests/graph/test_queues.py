@@ -261,7 +261,7 @@ spec:
     image: public.ecr.aws/deep-learning-containers/train:1
     command: [bash, -c, "torchrun train.py"]
     args: []
-    env: [{name: EMPTY, value: ""}, {name: SET, value: "0"}]
+    env: [{name: PET_RDZV_CONF, value: timeout=86400}, {name: EMPTY, value: ""}, {name: SET, value: "0"}]
     resourcesPerNode: {limits: {nvidia.com/gpu: 8}}
   runtimePatches:
     - manager: example.com/me
