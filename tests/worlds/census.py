@@ -6,7 +6,7 @@ import json
 import threading
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from catalog.job_kinds import JOB_KINDS
@@ -61,7 +61,7 @@ def counted(harness: Harness) -> Iterator[Census]:
             said = harness.shell(
                 "kubectl get pods,jobs,nodeclaims --all-namespaces --output json", check=False
             )
-            if said.startswith("{"):
+            with suppress(ValueError):  # no answer, or one that ends early, as while `down` runs
                 found.look(json.loads(said)["items"])
 
     thread = threading.Thread(target=watch)
