@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
 import time
 from collections.abc import Callable
 
 from catalog.job_kinds import JOB_KINDS
-from components.wait_for_job import Kubectl, answer
+from components.wait_for_job import Kubectl, answer, kubectl_of
 
 MINUTES = 20.0
 """How long it waits. Longer than a node that is dead stays: docs/heal.md."""
@@ -43,15 +42,7 @@ def until_gone(
     if not shutil.which("kubectl"):
         return
     deadline, gone, unanswered, said = time.monotonic() + MINUTES * 60, 0, 0, ""
-    with tempfile.NamedTemporaryFile("w", suffix=".kubeconfig") as file:
-        file.write(kubeconfig)
-        file.flush()
-        kubectl = (
-            "kubectl",
-            f"--kubeconfig={file.name}",
-            f"--namespace={namespace}",
-            "--request-timeout=20s",
-        )
+    with kubectl_of(kubeconfig, namespace) as kubectl:
         while gone < LOOKS and unanswered < UNANSWERED:
             left = _left(kubectl, kind, name)
             unanswered = unanswered + 1 if left is None else 0

@@ -14,6 +14,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import pulumi
@@ -80,15 +81,7 @@ def wait(
     Raises RunFailed when it fails, when the time is over, and at once where there is no kubectl.
     """
     deadline, selector = time.monotonic() + minutes * 60, f"{JOB_KINDS[kind].pod_label}={name}"
-    with tempfile.NamedTemporaryFile("w", suffix=".kubeconfig") as file:
-        file.write(kubeconfig)
-        file.flush()
-        kubectl = (
-            "kubectl",
-            f"--kubeconfig={file.name}",
-            f"--namespace={namespace}",
-            "--request-timeout=20s",
-        )
+    with kubectl_of(kubeconfig, namespace) as kubectl:
         where, said = "not seen yet", ""
         while time.monotonic() < deadline:
             found = _jobs(kubectl, kind, name)
@@ -111,6 +104,20 @@ def wait(
         f"{kind} {namespace}/{name} is {where}{over}; its ranks said last:\n"
         f"{said or 'nothing: it has no pods'}"
     )
+
+
+@contextmanager
+def kubectl_of(kubeconfig: str, namespace: str) -> Iterator[Kubectl]:
+    """kubectl for a namespace of the cluster that a kubeconfig, given as text, leads to."""
+    with tempfile.NamedTemporaryFile("w", suffix=".kubeconfig") as file:
+        file.write(kubeconfig)
+        file.flush()
+        yield (
+            "kubectl",
+            f"--kubeconfig={file.name}",
+            f"--namespace={namespace}",
+            "--request-timeout=20s",
+        )
 
 
 def _jobs(kubectl: Kubectl, kind: str, name: str) -> list[Any] | None:
