@@ -145,9 +145,7 @@ def _alone(kubeconfig: pulumi.Output[str]) -> pulumi.ResourceHook:
         job = run.new_inputs or {}
         config, meta = await kubeconfig.future(), job.get("metadata") or {}
         if config:
-            # In a thread: other resources go on meanwhile.
-            await asyncio.to_thread(
-                run_before.until_gone,
+            await run_before.gone(
                 config,
                 job["kind"],
                 meta["namespace"],

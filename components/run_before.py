@@ -8,10 +8,13 @@ jobset.go, Status): a run that follows one that has ended would never train.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from catalog.job_kinds import JOB_KINDS
 from components.wait_for_job import Kubectl, answer, kubectl_of
@@ -26,9 +29,20 @@ kubectl."""
 UNANSWERED = 5
 """Looks in a row without an answer after which the run begins all the same."""
 
+_THREADS = ThreadPoolExecutor(32, thread_name_prefix="run-before")
+"""Threads for these waits alone: runs that `up` waits for can hold all threads of the loop for days."""
+
 
 class StillThere(RuntimeError):
     """Something of the run before is still there; the message names it."""
+
+
+async def gone(
+    kubeconfig: str, kind: str, namespace: str, name: str, *, say: Callable[[str], object]
+) -> None:
+    """`until_gone` in a thread: other resources go on meanwhile."""
+    look = partial(until_gone, kubeconfig, kind, namespace, name, say=say)
+    await asyncio.get_running_loop().run_in_executor(_THREADS, look)
 
 
 def until_gone(

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 
 from components import run_before
-from components.run_before import StillThere, until_gone
+from components.run_before import StillThere, gone, until_gone
 
 NOTHING: list[str] = []
 
@@ -96,3 +99,21 @@ def test_it_asks_for_this_job_only(shows: Any, tmp_path: Path) -> None:
 def test_without_kubectl_the_run_begins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert begins() == []
+
+
+def test_a_run_begins_while_all_threads_of_the_loop_wait_for_other_runs(shows: Any) -> None:
+    shows(NOTHING)
+    over = Event()
+
+    async def begin() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(1))
+        other = loop.run_in_executor(None, over.wait)
+        try:
+            it = gone("kubeconfig", "TrainJob", "training", "mine", say=print)
+            await asyncio.wait_for(it, 60)
+        finally:
+            over.set()
+        assert await other
+
+    asyncio.run(begin())
