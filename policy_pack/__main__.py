@@ -92,9 +92,8 @@ def _sentence(name: str, must: str, rule: Rule) -> str:
     return f"{name}: {must}. Fix: {rule.fix}."
 
 
-module._PolicyAnalyzerServicer = (
-    StrictServicer  # PolicyPack takes no other way to read its configuration
-)
+# PolicyPack takes no other way to read its configuration.
+module._PolicyAnalyzerServicer = StrictServicer
 PolicyPack(
     name="trainyard",
     enforcement_level=EnforcementLevel.MANDATORY,

@@ -53,9 +53,8 @@ def repository_errors(path: str, lustre: LustreConfig) -> Iterator[InputError]:
         )
     for name, each in named.items():
         yield from _single(f"{path}.repositories.{name}", each)
-    allowed = islice(
-        named.items(), REPOSITORIES_AT_MOST
-    )  # each with each of thousands takes minutes
+    # Each with each of thousands takes minutes.
+    allowed = islice(named.items(), REPOSITORIES_AT_MOST)
     for (name, each), (other, second) in combinations(allowed, 2):
         at = f"{path}.repositories.{other}"
         if overlap(

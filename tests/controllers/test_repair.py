@@ -6,25 +6,19 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
-import yaml
 
 from components.program import SETTINGS
 from plans.repair import APP, NOTE, TAINT
-from rehearsal import paths
 from rehearsal.kube import ApiError, Object
-from tests.rehearsal.api_server import PROGRAMS, ApiServer, start
-from tests.support.crds import KARPENTER, upstream
+from tests.rehearsal.api_server import ApiServer
 from tests.support.patience import until
-from tests.support.programs import entered
-from tests.support.recording import deploy
-from tests.support.stackfile import ENVIRONMENT
+from tests.support.programs import repairing
 from tests.support.team_server import As
 
 CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
@@ -62,15 +56,8 @@ class Cluster:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    if missing := [name for name in PROGRAMS if not (paths.BIN / name).exists()]:
-        pytest.skip(f"needs {', '.join(missing)} of the rehearsal's toolchain")
     folder = tmp_path_factory.mktemp("repair")
-    graph = deploy("dev", lambda values: values[ENVIRONMENT].update(repair={}))
-    with ExitStack() as stack:
-        server = start(stack, folder)
-        crd = yaml.safe_load(upstream(f"{KARPENTER}/karpenter.sh_nodeclaims.yaml").read_text())
-        server.admin.apply(crd, manager="tests")
-        module = stack.enter_context(entered(server, graph, "repair", folder))
+    with repairing(folder) as (server, module):
         yield Cluster(server=server, module=module, files=folder)
 
 

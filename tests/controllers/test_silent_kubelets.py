@@ -16,18 +16,12 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-import yaml
 
 from components.program import SETTINGS
 from plans.pod_template import TOLERATIONS
 from plans.repair import NOTE
-from rehearsal import paths
 from rehearsal.kube import Api, Object
-from tests.rehearsal.api_server import PROGRAMS, start
-from tests.support.crds import KARPENTER, upstream
-from tests.support.programs import entered
-from tests.support.recording import deploy
-from tests.support.stackfile import ENVIRONMENT
+from tests.support.programs import repairing
 
 pytestmark = pytest.mark.apart
 
@@ -78,15 +72,9 @@ class Kubelets:
 def kubelets(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[tuple[Kubelets, ModuleType, Path]]:
-    if missing := [name for name in PROGRAMS if not (paths.BIN / name).exists()]:
-        pytest.skip(f"needs {', '.join(missing)} of the rehearsal's toolchain")
     folder = tmp_path_factory.mktemp("silent")
-    graph = deploy("dev", lambda values: values[ENVIRONMENT].update(repair={}))
     with ExitStack() as stack:
-        server = start(stack, folder)
-        crd = yaml.safe_load(upstream(f"{KARPENTER}/karpenter.sh_nodeclaims.yaml").read_text())
-        server.admin.apply(crd, manager="tests")
-        module = stack.enter_context(entered(server, graph, "repair", folder))
+        server, module = stack.enter_context(repairing(folder))
         for name in NAMES:
             _made(server.admin, name)
         made = Kubelets(server.admin)

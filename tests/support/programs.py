@@ -8,19 +8,22 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+import yaml
 
 from components.program import SETTINGS
 from rehearsal import paths
 from stacks.derive.programs import program_files, program_folders
-from tests.rehearsal.api_server import ApiServer
-from tests.support.recording import Graph
+from tests.rehearsal.api_server import PROGRAMS, ApiServer, start
+from tests.support.crds import KARPENTER, upstream
+from tests.support.recording import Graph, deploy
+from tests.support.stackfile import ENVIRONMENT
 
 
 @contextmanager
@@ -87,6 +90,20 @@ def entered(server: ApiServer, graph: Graph, name: str, folder: Path) -> Iterato
         for variable, value in where.items():
             patch.setenv(variable, value)
         yield module
+
+
+@contextmanager
+def repairing(folder: Path) -> Iterator[tuple[ApiServer, ModuleType]]:
+    """A real API server that knows NodeClaims, and the program of repair with the rights of its pod there.
+    Skips where the toolchain is not built."""
+    if missing := [name for name in PROGRAMS if not (paths.BIN / name).exists()]:
+        pytest.skip(f"needs {', '.join(missing)} of the rehearsal's toolchain")
+    graph = deploy("dev", lambda values: values[ENVIRONMENT].update(repair={}))
+    with ExitStack() as stack:
+        server = start(stack, folder)
+        crd = yaml.safe_load(upstream(f"{KARPENTER}/karpenter.sh_nodeclaims.yaml").read_text())
+        server.admin.apply(crd, manager="tests")
+        yield server, stack.enter_context(entered(server, graph, "repair", folder))
 
 
 _START = """
