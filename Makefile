@@ -37,31 +37,31 @@ help:                     ## print these words
 ##@ Before anything is created
 
 check: $(if $(filter 1,$(POLICY)),$(DEVELOP),$(PRODUCT))         ## list all errors of a stack file; POLICY=1 also judges it by the policies; LIVE=1 also reads the AWS account, DEADLINE= seconds at most
-	@.venv/bin/python -m stacks.reports.check $(if $(filter 1,$(LIVE)),--live $(if $(DEADLINE),--deadline $(call quoted,$(DEADLINE)))) $(call quoted,$(STACK))
+	@.venv/bin/python -m trainyard.reports.check $(if $(filter 1,$(LIVE)),--live $(if $(DEADLINE),--deadline $(call quoted,$(DEADLINE)))) $(call quoted,$(STACK))
 	$(if $(filter 1,$(POLICY)),@.venv/bin/python -m policy_pack.check $(call quoted,$(STACK)))
 
 plan: $(PRODUCT)          ## print nodes, quota, goodput, time to the first step and cost; JSON=1 for programs
-	@.venv/bin/python -m stacks.reports.plan $(call quoted,$(STACK)) $(if $(JSON),--json)
+	@.venv/bin/python -m trainyard.reports.plan $(call quoted,$(STACK)) $(if $(JSON),--json)
 
 due: $(PRODUCT)           ## print what is due, until when and what to do; LIVE=1 also asks the AWS account; JSON=1 for programs
-	@.venv/bin/python -m stacks.reports.due $(call quoted,$(STACK)) $(if $(ON_ACCOUNT),--live) $(if $(JSON),--json)
+	@.venv/bin/python -m trainyard.reports.due $(call quoted,$(STACK)) $(if $(ON_ACCOUNT),--live) $(if $(JSON),--json)
 
 policy: $(PRODUCT)        ## print the IAM policies that deploying needs, PART=<name> alone; PREVIEW=1: that of previews; KEY=1: that of kms_key_arn; BOUNDARY=1: that of permissions_boundary
-	@.venv/bin/python -m stacks.reports.policy $(call quoted,$(STACK)) $(if $(filter 1,$(PREVIEW)),--preview) $(if $(filter 1,$(KEY)),--key) $(if $(filter 1,$(BOUNDARY)),--boundary) $(if $(PART),--part $(call quoted,$(PART)))
+	@.venv/bin/python -m trainyard.reports.policy $(call quoted,$(STACK)) $(if $(filter 1,$(PREVIEW)),--preview) $(if $(filter 1,$(KEY)),--key) $(if $(filter 1,$(BOUNDARY)),--boundary) $(if $(PART),--part $(call quoted,$(PART)))
 
 dashboards: $(PRODUCT)    ## write the dashboards of a stack with metrics to dashboards/, for Grafana's import
-	@.venv/bin/python -m stacks.reports.dashboards $(call quoted,$(STACK))
+	@.venv/bin/python -m trainyard.reports.dashboards $(call quoted,$(STACK))
 
 preview: $(DEVELOP)       ## print what `make up` would change
 	@$(REHEARSAL) preview --stack $(call quoted,$(STACK))
 
 migrate: $(PRODUCT)       ## print a PyTorchJob or TrainJob (FILE=job.yaml) as an entry; STACK=: with its names, TRAINER=: for this release
-	@.venv/bin/python -m stacks.manifests.migrate $(if $(FILE),$(call quoted,$(FILE))) \
+	@.venv/bin/python -m trainyard.migrate.migrate $(if $(FILE),$(call quoted,$(FILE))) \
 	  $(if $(TRAINER),--trainer $(call quoted,$(TRAINER))) $(if $(STACK_IS_GIVEN),--stack $(call quoted,$(STACK)))
 
 schema: $(PRODUCT)        ## write the JSON schema and the reference of stack files, in docs/
-	@.venv/bin/python -m stacks.reports.check --schema > docs/stack.schema.json
-	@.venv/bin/python -m stacks.reports.reference > docs/stack-file.md
+	@.venv/bin/python -m trainyard.reports.check --schema > docs/stack.schema.json
+	@.venv/bin/python -m trainyard.reports.reference > docs/stack-file.md
 
 ##@ In the rehearsal, without an AWS account
 
@@ -77,53 +77,53 @@ down: $(DEVELOP)          ## delete all stacks and end the rehearsal; with STACK
 ##@ In the rehearsal; with LIVE=1 on your AWS account, where STACK is the Pulumi stack
 
 status: $(NEEDS)          ## print nodes and jobs, and what keeps a job from running
-	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.status --live --stack $(call quoted,$(STACK)),$(REHEARSAL) status --stack $(call quoted,$(STACK)))
+	@$(if $(ON_ACCOUNT),.venv/bin/python -m trainyard.operations.status.status --live --stack $(call quoted,$(STACK)),$(REHEARSAL) status --stack $(call quoted,$(STACK)))
 
 logs: $(NEEDS)            ## print the whole logs of all ranks of JOB=<job>; RANK=<node> of one node, FOLLOW=1 until it ends, PAST=1 of pods that are gone
-	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.logs --live $(call quoted,$(STACK)),$(REHEARSAL) logs --stack $(call quoted,$(STACK))) $(OF_JOB) \
+	@$(if $(ON_ACCOUNT),.venv/bin/python -m trainyard.operations.runs.logs --live $(call quoted,$(STACK)),$(REHEARSAL) logs --stack $(call quoted,$(STACK))) $(OF_JOB) \
 	  $(if $(RANK),--rank $(call quoted,$(RANK))) $(if $(filter 1,$(FOLLOW)),--follow) $(if $(filter 1,$(PAST)),--past)
 
 stop: $(NEEDS)            ## name the run of JOB=<job>, ask, end it, and print how to begin again; YES=1 for programs
-	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.stop --live $(call quoted,$(STACK)),$(REHEARSAL) stop --stack $(call quoted,$(STACK))) $(OF_JOB) $(AGREED)
+	@$(if $(ON_ACCOUNT),.venv/bin/python -m trainyard.operations.runs.stop --live $(call quoted,$(STACK)),$(REHEARSAL) stop --stack $(call quoted,$(STACK))) $(OF_JOB) $(AGREED)
 
 again: $(PRODUCT)         ## increase the run number of JOB=<job> in the stack file, after a question; YES=1 for programs
-	@.venv/bin/python -m operations.again $(if $(ON_ACCOUNT),--live) $(call quoted,$(STACK)) $(OF_JOB) $(AGREED)
+	@.venv/bin/python -m trainyard.operations.runs.again $(if $(ON_ACCOUNT),--live) $(call quoted,$(STACK)) $(OF_JOB) $(AGREED)
 
 image: $(NEEDS)           ## build FROM=<folder with a Dockerfile>, push it to ECR, write its digest into JOB=<job>; REGISTRY=, YES=1
-	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.image --live $(call quoted,$(STACK)),$(REHEARSAL) image --stack $(call quoted,$(STACK))) $(AGREED) \
+	@$(if $(ON_ACCOUNT),.venv/bin/python -m trainyard.operations.images.image --live $(call quoted,$(STACK)),$(REHEARSAL) image --stack $(call quoted,$(STACK))) $(AGREED) \
 	  $(OF_JOB) $(if $(FROM),--from $(call quoted,$(FROM))) $(if $(REGISTRY),--registry $(call quoted,$(REGISTRY)))
 
 mirror: $(NEEDS)          ## list the images that nodes pull, copy those that artifacts.images lacks; LIST=1 lists only, CHARTS=1: charts instead, JSON=1, YES=1
-	@$(if $(ON_ACCOUNT)$(filter 1,$(LIST) $(CHARTS)),.venv/bin/python -m operations.mirror $(if $(ON_ACCOUNT),--live) $(call quoted,$(STACK)),$(REHEARSAL) mirror --stack $(call quoted,$(STACK))) $(AGREED) \
+	@$(if $(ON_ACCOUNT)$(filter 1,$(LIST) $(CHARTS)),.venv/bin/python -m trainyard.operations.images.mirror $(if $(ON_ACCOUNT),--live) $(call quoted,$(STACK)),$(REHEARSAL) mirror --stack $(call quoted,$(STACK))) $(AGREED) \
 	  $(if $(filter 1,$(LIST)),--list) $(if $(filter 1,$(CHARTS)),--charts) $(if $(JSON),--json)
 
 accept: $(NEEDS)          ## judge what the nodes of POOL=<pool> reach, by line; without such a job: its price, a question, its entry
-	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.accept --live $(call quoted,$(STACK)),$(REHEARSAL) accept --stack $(call quoted,$(STACK))) $(AGREED) \
+	@$(if $(ON_ACCOUNT),.venv/bin/python -m trainyard.operations.nodes.accept --live $(call quoted,$(STACK)),$(REHEARSAL) accept --stack $(call quoted,$(STACK))) $(AGREED) \
 	  $(if $(POOL),--pool $(call quoted,$(POOL))) $(if $(NODES),--nodes $(call quoted,$(NODES))) $(if $(IMAGE),--image $(call quoted,$(IMAGE))) $(if $(JSON),--json)
 
 spent: $(NEEDS)           ## print GPU hours and dollars of each finished run, and of each team; JSON=1 for programs
-	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.spent --live $(call quoted,$(STACK)),$(REHEARSAL) spent --stack $(call quoted,$(STACK))) $(if $(JSON),--json)
+	@$(if $(ON_ACCOUNT),.venv/bin/python -m trainyard.operations.runs.spent --live $(call quoted,$(STACK)),$(REHEARSAL) spent --stack $(call quoted,$(STACK))) $(if $(JSON),--json)
 
 runs: $(NEEDS)            ## print each run: who, what, when, how long, dollars, outcome; JSON=1 for programs
-	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.history --live $(call quoted,$(STACK)),$(REHEARSAL) runs --stack $(call quoted,$(STACK))) $(if $(JSON),--json)
+	@$(if $(ON_ACCOUNT),.venv/bin/python -m trainyard.operations.runs.history --live $(call quoted,$(STACK)),$(REHEARSAL) runs --stack $(call quoted,$(STACK))) $(if $(JSON),--json)
 
 watch: $(NEEDS)           ## show nodes, runs with their ranks, queue, dollars and alerts until ctrl-C; ONCE=1 prints one frame, SVG=<file> draws it
-	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.watch --live $(call quoted,$(STACK)),$(REHEARSAL) watch --stack $(call quoted,$(STACK))) \
+	@$(if $(ON_ACCOUNT),.venv/bin/python -m trainyard.operations.runs.watch --live $(call quoted,$(STACK)),$(REHEARSAL) watch --stack $(call quoted,$(STACK))) \
 	  $(if $(filter 1,$(ONCE)),--once) $(if $(JSON),--json) $(if $(SVG),--svg $(call quoted,$(SVG)))
 
 shell: $(NEEDS)           ## open a terminal on a node of POOL=<pool>, or RUN=<command>; its price and a question first; IMAGE=, GPUS=, MINUTES=, YES=1
-	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.shell --live $(call quoted,$(STACK)),$(REHEARSAL) shell --stack $(call quoted,$(STACK))) $(AGREED) \
+	@$(if $(ON_ACCOUNT),.venv/bin/python -m trainyard.operations.nodes.shell --live $(call quoted,$(STACK)),$(REHEARSAL) shell --stack $(call quoted,$(STACK))) $(AGREED) \
 	  $(if $(POOL),--pool $(call quoted,$(POOL))) $(if $(IMAGE),--image $(call quoted,$(IMAGE))) $(if $(GPUS),--gpus $(call quoted,$(GPUS))) \
 	  $(if $(MINUTES),--minutes $(call quoted,$(MINUTES))) $(if $(RUN),--run $(call quoted,$(RUN)))
 
 kubeconfig: $(NEEDS)      ## write a kubeconfig, and print its path
-	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.kubeconfig --live $(call quoted,$(STACK)),$(REHEARSAL) kubeconfig --stack $(call quoted,$(STACK)))
+	@$(if $(ON_ACCOUNT),.venv/bin/python -m trainyard.operations.reach.kubeconfig --live $(call quoted,$(STACK)),$(REHEARSAL) kubeconfig --stack $(call quoted,$(STACK)))
 
 drain: $(NEEDS)           ## list the training jobs on the cluster, ask, and delete them
-	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.drain --live $(call quoted,$(STACK)),$(REHEARSAL) drain --stack $(call quoted,$(STACK)))
+	@$(if $(ON_ACCOUNT),.venv/bin/python -m trainyard.operations.recovery.drain --live $(call quoted,$(STACK)),$(REHEARSAL) drain --stack $(call quoted,$(STACK)))
 
 repair: $(NEEDS)          ## after a killed or failed update: list what must be mended, ask, and do it
-	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.repair --live $(call quoted,$(STACK)),$(REHEARSAL) repair --stack $(call quoted,$(STACK)))
+	@$(if $(ON_ACCOUNT),.venv/bin/python -m trainyard.operations.recovery.repair --live $(call quoted,$(STACK)),$(REHEARSAL) repair --stack $(call quoted,$(STACK)))
 
 ##@ For contributors
 

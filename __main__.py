@@ -6,12 +6,12 @@ from typing import Any
 import pulumi
 
 from stacks import environment, team
-from stacks.plan import plan_stack
-from stacks.planned import EnvironmentPlan
-from stacks.replacing import compared
-from stacks.reports.plan import summary
-from stacks.settings.problems import Refused, told
-from stacks.settings.reader import read_engine
+from trainyard.decide import plan_stack
+from trainyard.plan import EnvironmentPlan
+from trainyard.problems import Refused, told
+from trainyard.replacing.replacing import compared
+from trainyard.reports.plan import summary
+from trainyard.settings.reading.reader import read_engine
 
 # Most garbage of the SDK dies young; what survives lives until exit. So the collector looks at young
 # objects every 20,000 allocations, and almost never at older ones.

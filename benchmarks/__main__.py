@@ -1,8 +1,8 @@
 """`make bench`: every measurement, one after the other, each with its comparison from the same
 minutes."""
 
-import command_line
 from benchmarks import check, destroy, estate, manifests, program
+from trainyard import command_line
 
 
 def main(arguments: list[str]) -> int:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import command_line
 from benchmarks.measure import in_turns, table
+from trainyard import command_line
 
 
 def main(arguments: list[str]) -> int:
@@ -13,7 +13,7 @@ def main(arguments: list[str]) -> int:
     ).parse_args(arguments)
     runs = in_turns(
         {
-            "make check STACK=dev": ["-m", "stacks.reports.check", "dev"],
+            "make check STACK=dev": ["-m", "trainyard.reports.check", "dev"],
             "pydantic and yaml alone": ["-c", "import pydantic, yaml; pydantic.TypeAdapter(int)"],
         }
     )

@@ -12,8 +12,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import command_line
-from catalog.latencies import TYPICAL
+from trainyard import command_line
+from trainyard.catalog.aws.latencies import TYPICAL
 
 TAKES = {
     "aws:ec2/natGateway:NatGateway": "ec2.nat-gateway.delete",
@@ -23,7 +23,7 @@ TAKES = {
     "aws:efs/mountTarget:MountTarget": "efs.mount-target.delete",
     "aws:fsx/lustreFileSystem:LustreFileSystem": "fsx.lustre.delete",
 }
-"""Types whose deletion is waited for → its name in catalog/latencies.py. The others answer at once."""
+"""Types whose deletion is waited for → its name in trainyard/catalog/aws/latencies.py. The others answer at once."""
 _WITHOUT: dict[str, Any] = {"dependencies": (), "parent": "", "provider": ""}
 """A resource of a state that needs nothing."""
 SPEED = 2.0

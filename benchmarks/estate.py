@@ -13,14 +13,14 @@ from typing import Any
 
 import yaml
 
-import command_line
 from benchmarks.measure import CHECKOUT, in_turns, table
-from catalog.scalars import as_file
-from stacks.plan import plan_stack
-from stacks.planned import EnvironmentPlan
-from stacks.reports import check
-from stacks.reports.plan import as_json, data, text
-from stacks.settings.reader import read, read_file
+from trainyard import command_line
+from trainyard.catalog.scalars import as_file
+from trainyard.decide import plan_stack
+from trainyard.plan import EnvironmentPlan
+from trainyard.reports import check
+from trainyard.reports.plan import as_json, data, text
+from trainyard.settings.reading.reader import read, read_file
 
 ME = ["-m", "benchmarks.estate"]
 
@@ -102,7 +102,7 @@ def of_one(count: int) -> None:
 def checked(count: int) -> None:
     """What `make check` does with an environment that lists that many teams."""
     with _of_teams(count) as folder, contextlib.chdir(folder):
-        gc.disable()  # as stacks/reports/check.py does
+        gc.disable()  # as trainyard/reports/check.py does
         assert check.main(["dev"]) == 0
 
 

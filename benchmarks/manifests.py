@@ -7,10 +7,10 @@ import statistics
 import time
 from pathlib import Path
 
-import command_line
-from stacks.manifests.context import contexts_of
-from stacks.manifests.document import read_manifest
-from stacks.manifests.rules import manifest_problems
+from trainyard import command_line
+from trainyard.manifests.context import contexts_of
+from trainyard.manifests.document import read_manifest
+from trainyard.manifests.rules import manifest_problems
 
 WORKLOADS = Path(__file__).resolve().parent.parent / "tests" / "workloads"
 ONE_MS, THOUSAND_S = 20, 5

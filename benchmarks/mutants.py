@@ -25,20 +25,20 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any
 
-import command_line
 from benchmarks.faults import Fault, faults, is_another_program
 from benchmarks.measure import CHECKOUT
+from trainyard import command_line
 
 ROOMS = {
     "components": 4,
     "plans": 4,
-    "stacks/derive": 2,
-    "stacks/rules": 2,
-    "stacks/stores": 2,
+    "trainyard/derive": 2,
+    "trainyard/rules": 2,
+    "trainyard/stores": 2,
     "operations": 2,
-    "stacks/manifests": 1,
-    "stacks/reports": 1,
-    "stacks/settings": 1,
+    "trainyard/manifests": 1,
+    "trainyard/reports": 1,
+    "trainyard/settings": 1,
     "stacks": 1,
     "catalog": 1,
 }
@@ -50,9 +50,9 @@ FAST = (
 )
 """Of tests/, what needs no rehearsal and runs the product in its own process."""
 WRITTEN_ANEW = (
-    "tests/stacks/settings/test_reader.py::test_the_schema_in_docs_is_the_one_that_the_types_give",
-    "tests/stacks/reports/test_reference.py::test_the_page_in_docs_is_the_one_that_the_types_give",
-    "tests/stacks/reports/test_plan.py::test_the_picture_in_the_documents_is_of_the_checkouts_stack",
+    "tests/trainyard/settings/reading/test_reader.py::test_the_schema_in_docs_is_the_one_that_the_types_give",
+    "tests/trainyard/reports/test_reference.py::test_the_page_in_docs_is_the_one_that_the_types_give",
+    "tests/trainyard/reports/test_plan.py::test_the_picture_in_the_documents_is_of_the_checkouts_stack",
 )
 """Goldens, as are the recorded graphs: one command writes them anew."""
 LIBRARIES = ("pulumi", "pydantic", "hypothesis", "jsonschema", "botocore", "google", "yaml")

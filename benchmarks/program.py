@@ -18,8 +18,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import command_line
 from benchmarks.measure import CHECKOUT, in_turns, table
+from trainyard import command_line
 
 if TYPE_CHECKING:
     from tests.support.recording import Graph, Node

@@ -11,11 +11,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from catalog import versions
-from plans.clusters import NETWORK_POLICY, BroughtClusterPlan
-from plans.networks import SERVICE_CIDRS, BroughtNetworkPlan
-from plans.stores import BroughtPlan
-from stacks.planned import EnvironmentPlan, TeamPlan
+from trainyard.catalog import versions
+from trainyard.plan import EnvironmentPlan, TeamPlan
+from trainyard.plans.clusters import NETWORK_POLICY, BroughtClusterPlan
+from trainyard.plans.networks import SERVICE_CIDRS, BroughtNetworkPlan
+from trainyard.plans.stores import BroughtPlan
 
 NOBODY = "000000000000"
 """The account, where the stack file names none."""

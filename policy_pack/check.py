@@ -25,18 +25,18 @@ from pulumi.runtime.stack import run_in_stack
 from pulumi.runtime.sync_await import _sync_await
 from pulumi_policy.deserialize import deserialize_properties
 
-import command_line
-from catalog.scalars import as_engine_time
 from policy_pack.account import NOT_THERE, Account, AsksAnAccount, NotThere
 from policy_pack.configured import CHECKOUT, CONFIG, DISABLED, MANDATORY, chosen, sound
 from policy_pack.kinds import CLUSTER
 from policy_pack.resource import Resource, Rule
 from policy_pack.rules import RULES
-from stacks.planned import EnvironmentPlan, TeamPlan
-from stacks.reports.stack_file import HAS_ERRORS, report_on
-from stacks.settings.files import text_of
-from stacks.settings.reader import Reading
-from stacks.settings.yaml_file import read_documents
+from trainyard import command_line
+from trainyard.catalog.scalars import as_engine_time
+from trainyard.plan import EnvironmentPlan, TeamPlan
+from trainyard.reports.stack_file import HAS_ERRORS, report_on
+from trainyard.settings.reading.files import text_of
+from trainyard.settings.reading.reader import Reading
+from trainyard.settings.reading.yaml_file import read_documents
 
 OF_EKS, PROVIDER = "eks:index:Cluster", "pulumi:providers:aws"
 VIOLATED = 1

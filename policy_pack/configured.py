@@ -16,14 +16,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import command_line
 from policy_pack.resource import Config, Rule
 from policy_pack.rules import RULES
-from stacks.settings.explained import SIMILAR, shown
-from stacks.settings.files import MOST_BYTES
-from stacks.settings.problems import InputError
-from stacks.settings.secrets import hidden
-from stacks.settings.yaml_file import read_documents
+from trainyard import command_line
+from trainyard.problems import InputError
+from trainyard.settings.reading.explained import SIMILAR, shown
+from trainyard.settings.reading.files import MOST_BYTES
+from trainyard.settings.reading.secrets import hidden
+from trainyard.settings.reading.yaml_file import read_documents
 
 LEVEL, ALL = "enforcementLevel", "all"
 ADVISORY, MANDATORY, DISABLED = "advisory", "mandatory", "disabled"
@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> int:
 
 def sound(file: Path) -> Mapping[str, Any] | None:
     """What a file configures; None where something is wrong with it, which is printed."""
-    from stacks.reports.stack_file import errors_of  # only here: the engine's pack needs no plan
+    from trainyard.reports.stack_file import errors_of  # only here: the engine's pack needs no plan
 
     configured, errors = read_config(file)
     if errors:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from catalog.ranges import is_internet
 from policy_pack.kinds import (
     ADDRESSES,
     BUCKET_BLOCK,
@@ -22,6 +21,7 @@ from policy_pack.kinds import (
     TRUE,
 )
 from policy_pack.resource import Config, Resource, as_list
+from trainyard.catalog.aws.ranges import is_internet
 
 PUBLISHED = ("LoadBalancer", "NodePort")
 BLOCKED = ("blockPublicAcls", "blockPublicPolicy", "ignorePublicAcls", "restrictPublicBuckets")

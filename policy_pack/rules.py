@@ -16,7 +16,6 @@ from typing import Any
 
 from pulumi_policy.proxy import UnknownValueError
 
-from catalog.prices import price
 from policy_pack.keys import buckets_own_key, encrypted, own_key
 from policy_pack.kinds import (
     BUCKET,
@@ -33,6 +32,7 @@ from policy_pack.reached import no_public_ingress, private
 from policy_pack.resource import Config, Resource, Rule, as_list
 from policy_pack.rights import least_privilege
 from policy_pack.taggable import taggable
+from trainyard.catalog.aws.prices import price
 
 INSTANCE_TYPE, ZONE = "node.kubernetes.io/instance-type", "topology.kubernetes.io/zone"
 CAPACITY = "karpenter.sh/capacity-type"

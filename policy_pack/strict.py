@@ -25,7 +25,7 @@ from policy_pack.configured import (
     config_errors,
 )
 from policy_pack.resource import Rule
-from stacks.settings.problems import counted, listed
+from trainyard.problems import counted, listed
 
 UNSAID = EnforcementLevel.REMEDIATE
 """The level of a policy that must be configured, until somebody says one: the engine hands on the same

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import command_line
 from rehearsal import paths, toolchain, world
 from rehearsal.commands.down import down
 from rehearsal.commands.faults import BREAKS, FAULT_FIELDS, FAULTS, NOTICES, fault
@@ -40,6 +39,7 @@ from rehearsal.commands.steps import FAILED
 from rehearsal.commands.up import up
 from rehearsal.engine import EngineError
 from rehearsal.kube import ApiError
+from trainyard import command_line
 
 STACK: dict[str, Any] = {
     "default": "dev",

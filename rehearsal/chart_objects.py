@@ -1,4 +1,4 @@
-"""What Helm makes of each chart that the graph installs: the text of catalog/chart_objects.json.
+"""What Helm makes of each chart that the graph installs: the text of trainyard/catalog/chart_objects.json.
 
 The components say under which name, in which namespace and with which values a chart is installed.
 RELEASES repeats what the names of objects follow from.
@@ -13,9 +13,9 @@ from pathlib import Path
 
 import yaml
 
-from catalog.chart_objects import KINDS, WORKLOADS, ObjectName
 from rehearsal import paths
 from rehearsal.toolchain import go
+from trainyard.catalog.chart_objects import KINDS, WORKLOADS, ObjectName
 
 RELEASES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "karpenter": ("kube-system", "karpenter", ("--set=settings.clusterName=any",)),

@@ -5,7 +5,7 @@ What is published under a version is not quite what lies in the module of that v
 writes versions and image tags into the chart. CHARTS repeats that, and nothing else. Another chart
 is another line there; its version is the one in the go.mod of `folder`. `python -m
 rehearsal.charts` writes the product's own charts of the Trainer's CRDs, and what all charts make in a
-cluster (catalog/chart_objects.json).
+cluster (trainyard/catalog/chart_objects.json).
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from typing import Any
 
 import yaml
 
-import command_line
-from catalog.chart_objects import OBJECTS_FILE
-from catalog.versions import KUEUE
 from rehearsal import paths, toolchain
 from rehearsal.chart_objects import OWN, objects_text
 from rehearsal.toolchain import go, link, locked
 from rehearsal.toolchain.programs import pinned
+from trainyard import command_line
+from trainyard.catalog.chart_objects import OBJECTS_FILE
+from trainyard.catalog.versions import KUEUE
 
 
 @dataclass(frozen=True, kw_only=True)

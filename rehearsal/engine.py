@@ -22,10 +22,10 @@ from typing import Any
 
 import yaml
 
-from catalog.scalars import as_file
 from rehearsal import interrupts, paths, processes, stack_copy, world
 from rehearsal.aws.identity import DEVELOPER_KEY
 from rehearsal.providers import install
+from trainyard.catalog.scalars import as_file
 
 CONFIG = paths.STATE / "config"
 KUBECONFIG = paths.STATE / "kubeconfig"

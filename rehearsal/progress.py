@@ -13,10 +13,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
-from catalog.latencies import STAGES
-from command_line import table
 from rehearsal.kube import Object
 from rehearsal.processes import HEARTBEAT_SECONDS, Process, heartbeat
+from trainyard.catalog.aws.latencies import STAGES
+from trainyard.command_line import table
 
 COMPONENTS = {
     "network": ("network:Network",),

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from catalog.scalars import Copier, EngineLoader, as_file
+from trainyard.catalog.scalars import Copier, EngineLoader, as_file
 
 ENVIRONMENT = "trainyard:environment"
 

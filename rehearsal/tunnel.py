@@ -12,8 +12,8 @@ import json
 import socket
 import sys
 
-import command_line
 from rehearsal import paths, relay
+from trainyard import command_line
 
 VERSION = "1.2.707.0"
 """A version that takes its arguments as below (aws-cli, customizations/sessionmanager.py)."""

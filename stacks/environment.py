@@ -7,32 +7,32 @@ from typing import Any
 
 import pulumi
 
-from components.account import aws_provider
-from components.add_ons import AddOns, CniIdentity, PodRoles
-from components.brought_cluster import BroughtCluster
-from components.brought_network import BroughtNetwork
-from components.cluster import Cluster
-from components.device_plugins import DevicePlugins
-from components.gpu_nodes import GpuNodes
-from components.gpu_pool import GpuPool
-from components.karpenter import Karpenter
-from components.namespace import JobNamespace, Volume
-from components.network import Network
-from components.own_cluster import OwnCluster
-from components.own_network import OwnNetwork
-from components.prefetch import Prefetch
-from components.registry import Registry
-from components.system_nodes import SystemNodes
-from plans.clusters import BroughtClusterPlan, OwnClusterPlan, protected
-from plans.networks import BroughtNetworkPlan, OwnNetworkPlan
-from plans.policies import Document
-from plans.tunnel import tunnel_command
+from components.base.account import aws_provider
+from components.cluster.add_ons import AddOns, CniIdentity, PodRoles
+from components.cluster.brought_cluster import BroughtCluster
+from components.cluster.cluster import Cluster
+from components.cluster.own_cluster import OwnCluster
+from components.jobs.namespace import JobNamespace, Volume
+from components.network.brought_network import BroughtNetwork
+from components.network.network import Network
+from components.network.own_network import OwnNetwork
+from components.nodes.device_plugins import DevicePlugins
+from components.nodes.gpu_nodes import GpuNodes
+from components.nodes.gpu_pool import GpuPool
+from components.nodes.karpenter import Karpenter
+from components.nodes.prefetch import Prefetch
+from components.nodes.registry import Registry
+from components.nodes.system_nodes import SystemNodes
 from stacks.outputs import job_outputs
-from stacks.planned import EnvironmentPlan
 from stacks.sharing import share
-from stacks.stores.kinds import plan_kind
 from stacks.training import job_identity, run_jobs, take_jobs
 from stacks.watching import watch
+from trainyard.objects.iam.policies import Document
+from trainyard.plan import EnvironmentPlan
+from trainyard.plans.clusters import BroughtClusterPlan, OwnClusterPlan, protected
+from trainyard.plans.networks import BroughtNetworkPlan, OwnNetworkPlan
+from trainyard.plans.tunnel import tunnel_command
+from trainyard.stores.kinds import plan_kind
 
 NETWORKS: dict[type, Callable[..., Network]] = {
     OwnNetworkPlan: OwnNetwork,

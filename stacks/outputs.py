@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from catalog.job_kinds import JOB_KINDS
-from plans.parts import JobPlan
-from stacks.planned import EnvironmentPlan, TeamPlan
-from stacks.reports.amounts import JobCost
-from stacks.reports.cost import estimate
+from trainyard.catalog.job_kinds import JOB_KINDS
+from trainyard.plan import EnvironmentPlan, TeamPlan
+from trainyard.plans.parts import JobPlan
+from trainyard.reports.amounts import JobCost
+from trainyard.reports.cost import estimate
 
 
 def job_starts(plan: EnvironmentPlan | TeamPlan) -> dict[str, str]:

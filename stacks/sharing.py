@@ -7,20 +7,20 @@ from typing import Any
 
 import pulumi
 
-from components.cluster import Cluster
-from components.directory_roots import DirectoryRoots
-from components.namespace import Volume
-from components.network import Network
-from components.queue_manager import QueueManager
-from components.store import Roots, Store
-from components.team import Team
-from components.team_rules import TeamRules
-from plans.policies import Document
-from plans.secrets import ADD_ON
-from plans.team_network import Ranges
+from components.cluster.cluster import Cluster
+from components.jobs.namespace import Volume
+from components.jobs.queue_manager import QueueManager
+from components.network.network import Network
+from components.stores.directory_roots import DirectoryRoots
+from components.stores.store import Roots, Store
+from components.teams.team import Team
+from components.teams.team_rules import TeamRules
 from stacks.pace import answered
-from stacks.planned import EnvironmentPlan
 from stacks.training import Training
+from trainyard.objects.iam.policies import Document
+from trainyard.objects.iam.secrets import ADD_ON
+from trainyard.objects.teams.team_network import Ranges
+from trainyard.plan import EnvironmentPlan
 
 
 async def share(

@@ -10,15 +10,15 @@ import pulumi
 import pulumi_aws as aws
 from pulumi.output import UNKNOWN
 
-from components.account import aws_provider
-from components.cluster import ClusterCoordinates
-from components.jobs import Jobs
-from components.namespace import JobNamespace, Volume
-from plans.parts import JobNamespacePlan
+from components.base.account import aws_provider
+from components.cluster.cluster import ClusterCoordinates
+from components.jobs.jobs import Jobs
+from components.jobs.namespace import JobNamespace, Volume
 from stacks.outputs import job_outputs, job_starts
-from stacks.planned import TeamPlan
 from stacks.reference import contract_of
-from stacks.rules.access import account_of
+from trainyard.plan import TeamPlan
+from trainyard.plans.parts import JobNamespacePlan
+from trainyard.rules.access import account_of
 
 NOT_THERE = "couldn't find resource"
 """What the AWS provider says of a parameter that does not exist."""

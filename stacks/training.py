@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import pulumi
 
-from components.dispatch import Dispatch
-from components.gpu_pool import GpuPool
-from components.jobs import Jobs
-from components.namespace import JobNamespace
-from components.priority import Priority
-from components.queues import Queues
-from components.team_identity import TeamIdentity
-from components.trainer import Runtimes, Trainer
-from components.training_operator import TrainingOperator
-from frozen import dataclass
-from plans.policies import Document
-from plans.secrets import ADD_ON
+from components.jobs.dispatch import Dispatch
+from components.jobs.jobs import Jobs
+from components.jobs.namespace import JobNamespace
+from components.jobs.priority import Priority
+from components.jobs.queues import Queues
+from components.jobs.trainer import Runtimes, Trainer
+from components.jobs.training_operator import TrainingOperator
+from components.nodes.gpu_pool import GpuPool
+from components.teams.team_identity import TeamIdentity
 from stacks.outputs import job_starts
-from stacks.planned import EnvironmentPlan
 from stacks.reference import cluster_of
+from trainyard.objects.iam.policies import Document
+from trainyard.objects.iam.secrets import ADD_ON
+from trainyard.plan import EnvironmentPlan
 
 Needs = Mapping[str, Sequence[pulumi.Resource]]
 

@@ -8,21 +8,22 @@ from typing import Any
 
 import pulumi
 
-from components.alertmanager import Alertmanager
-from components.budget import Budget
-from components.exporters import Exporters
-from components.grafana import Grafana
-from components.managed_prometheus import ManagedPrometheus
-from components.metrics import Metrics
-from components.pod_logs import PodLogs
-from components.program import Program
-from components.push_gateway import PushGateway
-from components.role import Lends
-from plans import gangs, grafana, history, repair
-from plans.metrics import VIEW, MetricsPlan
-from plans.parts import Identity
-from plans.policies import Document
-from stacks.planned import EnvironmentPlan
+from components.base.program import Program
+from components.base.role import Lends
+from components.watching.alertmanager import Alertmanager
+from components.watching.budget import Budget
+from components.watching.exporters import Exporters
+from components.watching.grafana import Grafana
+from components.watching.managed_prometheus import ManagedPrometheus
+from components.watching.metrics import Metrics
+from components.watching.pod_logs import PodLogs
+from components.watching.push_gateway import PushGateway
+from trainyard.objects.iam.policies import Document
+from trainyard.objects.metrics import grafana
+from trainyard.objects.metrics.metrics import VIEW, MetricsPlan
+from trainyard.objects.programs import gangs, history, repair
+from trainyard.plan import EnvironmentPlan
+from trainyard.plans.parts import Identity
 
 
 def watch(

@@ -16,12 +16,12 @@ import hypothesis
 import pytest
 from pulumi.runtime import settings
 
-from catalog import versions
 from rehearsal import world
 from tests.support.recording import CHECKOUT, Graph, deploy
 from tests.support.stackfile import ENVIRONMENT, at
 from tests.support.teams import with_queues
 from tests.support.trainer_server import TrainerServer, installed
+from trainyard.catalog import versions
 
 GOLDEN = CHECKOUT / "tests" / "golden"
 LONGEST = ("test_rehearsal", "test_capacity_world", "test_jobs_world", "test_sdk")

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from stacks.settings.problems import InputError, InputWarning
 from tests.support.recording import CHECKOUT
 from tests.test_readme import DOCUMENTS
 from tests.test_structure import FLOORS, PRODUCT, REHEARSAL, SHARED
+from trainyard.problems import InputError, InputWarning
 
 TEXT = (CHECKOUT / "CONTRIBUTING.md").read_text()
 ROWS = re.findall(r"^\| (.+?) \| (.+) \|$", TEXT.partition("## Recipes")[0], re.MULTILINE)
@@ -112,53 +112,62 @@ def test_a_row_of_contributing_is_short_and_stands_once() -> None:
 
 # Questions of somebody who has never seen the project, as a reviewer asked them.
 QUESTIONS: dict[str, tuple[str, ...]] = {
-    "Add an instance type": ("catalog/instances.py", "catalog/offers.json"),
-    "defaults, such as those of Lustre": ("stacks/settings/environment.py",),
-    "Add a taint to GPU nodes": (
-        "components/gpu_pool.py",
-        "plans/pod_template.py",
-        "components/device_plugins.py",
-        "stacks/manifests/tolerations.py",
+    "Add an instance type": (
+        "trainyard/catalog/aws/instances.py",
+        "trainyard/catalog/aws/offers.json",
     ),
-    "Add a rule": ("stacks/rules/jobs.py", "stacks/derive/job_view.py"),
+    "defaults, such as those of Lustre": ("trainyard/settings/environment.py",),
+    "Add a taint to GPU nodes": (
+        "components/nodes/gpu_pool.py",
+        "trainyard/objects/jobs/pod_template.py",
+        "components/nodes/device_plugins.py",
+        "trainyard/manifests/tolerations.py",
+    ),
+    "Add a rule": ("trainyard/rules/jobs.py", "trainyard/derive/job_view.py"),
     "Add a Trainer release": (
-        "catalog/versions.py",
-        "catalog/fields.json",
-        "plans/upstream_runtimes.py",
+        "trainyard/catalog/versions.py",
+        "trainyard/catalog/fields.json",
+        "trainyard/objects/jobs/upstream_runtimes.py",
         "rehearsal/toolchain/programs.py",
         "rehearsal/charts.py",
         "rehearsal/kubelet/images.py",
         "tests/sdk/requirements-<version>.in",
     ),
     "Add a stack output": ("stacks/environment.py", "stacks/team.py", "__main__.py"),
-    "message for a misspelt field": ("stacks/manifests/field_rules.py", "catalog/fields.json"),
-    "message for a misspelt, a missing or a wrongly typed setting": (
-        "stacks/settings/explained.py",
-        "stacks/settings/job.py",
+    "message for a misspelt field": (
+        "trainyard/manifests/field_rules.py",
+        "trainyard/catalog/fields.json",
     ),
-    "GPU nodes expire": ("components/gpu_pool.py",),
+    "message for a misspelt, a missing or a wrongly typed setting": (
+        "trainyard/settings/reading/explained.py",
+        "trainyard/settings/job.py",
+    ),
+    "GPU nodes expire": ("components/nodes/gpu_pool.py",),
     "Add a store kind": (
-        "stacks/settings/stores.py",
-        "stacks/stores/kinds.py",
-        "plans/stores.py",
+        "trainyard/settings/stores.py",
+        "trainyard/stores/kinds.py",
+        "trainyard/plans/stores.py",
         "rehearsal/kubelet/drivers.py",
     ),
     "a second cluster": ("Pulumi.<stack>.yaml",),
-    "IAM permission, such as one of Karpenter": ("plans/policies.py",),
-    "another MPI runtime": ("plans/trainer.py", "stacks/settings/environment.py"),
-    "a NetworkPolicy": ("plans/team_network.py", "stacks/derive/cluster.py"),
+    "IAM permission, such as one of Karpenter": ("trainyard/objects/iam/policies.py",),
+    "another MPI runtime": (
+        "trainyard/objects/jobs/trainer.py",
+        "trainyard/settings/environment.py",
+    ),
+    "a NetworkPolicy": ("trainyard/objects/teams/team_network.py", "trainyard/derive/cluster.py"),
     "an alert, a dashboard, a query": (
-        "plans/alerts.py",
-        "plans/dashboards.py",
-        "plans/queries.py",
+        "trainyard/objects/metrics/alerts.py",
+        "trainyard/objects/metrics/dashboards.py",
+        "trainyard/objects/metrics/queries.py",
     ),
     "number of system nodes": (
-        "stacks/settings/environment.py",
-        "components/system_nodes.py",
-        "stacks/reports/cost.py",
+        "trainyard/settings/environment.py",
+        "components/nodes/system_nodes.py",
+        "trainyard/reports/cost.py",
     ),
-    "such as ImagePullBackOff": ("operations/symptoms.py",),
-    "LIVE=1` asks the account, and its deadline": ("stacks/reports/preflight.py",),
+    "such as ImagePullBackOff": ("trainyard/operations/status/symptoms.py",),
+    "LIVE=1` asks the account, and its deadline": ("trainyard/live/preflight.py",),
     "Teach the rehearsal one more refusal of AWS": (
         "rehearsal/aws/<service>.py",
         "rehearsal/aws/storage.py",

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from operations import again, logs, stop
 from rehearsal import paths
 from rehearsal.commands import steps
 from rehearsal.engine import Stack
 from rehearsal.progress import Display, Stages
-from stacks.reports import check, plan
-from tests.operations.test_words import STACK_FILE, Cluster
 from tests.support.recording import CHECKOUT
+from tests.trainyard.operations.test_words import STACK_FILE, Cluster
+from trainyard.operations.runs import again, logs, stop
+from trainyard.reports import check, plan
 
 FAILURE = """\
 TrainJob training/mine is Failed; its ranks said last:
@@ -24,7 +24,7 @@ RuntimeError: loss is NaN at step 10
 the last line of every pod:
 [pod/mine-node-0-0/node] Connection closed by peer
 """
-"""What components/wait_for_job.py reports."""
+"""What components/jobs/wait_for_job.py reports."""
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from operations.verdicts import parsed
-from stacks.derive.acceptance import FRESH_STORE
 from tests.workloads_train.runs import WORKLOADS
+from trainyard.derive.acceptance import FRESH_STORE
+from trainyard.operations.nodes.verdicts import parsed
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("torch") is None, reason="real training needs torch: make train-real"

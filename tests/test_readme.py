@@ -17,10 +17,10 @@ import pytest
 import yaml
 
 from rehearsal import paths
-from stacks.plan import plan_stack
-from stacks.reports import check
-from stacks.settings.reader import read
 from tests.support.stackfile import at, errors, reading
+from trainyard.decide import plan_stack
+from trainyard.reports import check
+from trainyard.settings.reading.reader import read
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [

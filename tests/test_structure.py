@@ -13,38 +13,44 @@ from pathlib import Path
 
 import pytest
 
-from catalog import versions
-from plans.upstream_runtimes import upstream_runtimes
-from stacks.stores.kinds import KINDS
 from tests.support.recording import CHECKOUT
+from trainyard.catalog import versions
+from trainyard.objects.jobs.upstream_runtimes import upstream_runtimes
+from trainyard.stores.kinds import KINDS
 
 
 def _files(*patterns: str) -> list[Path]:
     return [path for pattern in patterns for path in sorted(CHECKOUT.glob(pattern))]
 
 
-PROGRAM = _files("__main__.py", "stacks/**/*.py", "plans/*.py", "components/*.py", "catalog/*.py")
+PROGRAM = _files(
+    "__main__.py",
+    "stacks/**/*.py",
+    "trainyard/plans/*.py",
+    "components/*.py",
+    "trainyard/catalog/*.py",
+)
 """What the engine runs."""
-PRODUCT = [*PROGRAM, *_files("operations/*.py")]
+PRODUCT = [*PROGRAM, *_files("trainyard/operations/*.py")]
 """The program, and the words for a cluster that runs."""
-SHARED = _files("command_line.py", "frozen.py")
+SHARED = _files("trainyard/command_line.py", "frozen.py")
 POLICIES = _files("policy_pack/*.py")
 FLOORS = (
     ("catalog",),
     ("plans",),
-    ("stacks/settings", "components"),
-    ("stacks/stores",),
-    ("stacks/derive",),
-    ("stacks/rules",),
-    ("stacks/manifests",),
-    ("stacks/planned",),
-    ("stacks/plan",),
-    ("stacks/deployed",),
-    ("stacks/immutable",),
-    ("stacks/guarded",),
-    ("stacks/leaving",),
-    ("stacks/replacing",),
-    ("stacks/reports",),
+    ("trainyard/settings", "components"),
+    ("trainyard/stores",),
+    ("trainyard/derive",),
+    ("trainyard/rules",),
+    ("trainyard/manifests",),
+    ("trainyard/plan",),
+    ("trainyard/decide",),
+    ("trainyard/replacing/deployed",),
+    ("trainyard/replacing/immutable",),
+    ("trainyard/replacing/guarded",),
+    ("trainyard/replacing/leaving",),
+    ("trainyard/replacing/replacing",),
+    ("trainyard/reports",),
     ("stacks/outputs",),
     ("stacks/reference",),
     ("stacks/environment", "stacks/team"),
@@ -198,7 +204,7 @@ def test_nothing_outside_its_class_asks_which_kind_a_store_is() -> None:
 
 PURE = [
     path
-    for path in _files("stacks/**/*.py", "plans/*.py", "catalog/*.py")
+    for path in _files("stacks/**/*.py", "trainyard/plans/*.py", "trainyard/catalog/*.py")
     if path
     not in _files(
         "stacks/environment.py",
@@ -220,7 +226,7 @@ def test_what_is_decided_is_decided_without_the_engine(path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("path", _files("catalog/*.py"), ids=lambda p: p.name)
+@pytest.mark.parametrize("path", _files("trainyard/catalog/*.py"), ids=lambda p: p.name)
 def test_the_catalogue_depends_on_nothing_of_ours(path: Path) -> None:
     assert _from(("stacks", "components"), _all_imports(path)) == []
 
@@ -229,7 +235,7 @@ def test_what_all_rooms_share_depends_on_nothing_of_ours() -> None:
     """All packages import it."""
     ours = tuple(OURS | {"rehearsal", "benchmarks", "tests"})
     assert {path.name: _from(ours, _all_imports(path)) for path in SHARED} == {
-        "command_line.py": [],
+        "trainyard/command_line.py": [],
         "frozen.py": [],
     }
 
@@ -266,7 +272,7 @@ def _is_text(statement: ast.stmt) -> bool:
 
 @pytest.mark.parametrize(
     "path",
-    # The first watches a run, with kubectl. The second reads prices, for catalog.refresh alone. The
+    # The first watches a run, with kubectl. The second reads prices, for trainyard.catalog.refresh alone. The
     # third asks bash whether it can read a script, and runs nothing of it. The fourth reads where
     # `pulumi login` has put the state.
     [
@@ -313,7 +319,9 @@ def test_whatever_people_run_on_aws_needs_is_in_requirements_txt() -> None:
         - sys.stdlib_module_names
     )
     missing = {each for each in used if str(names.get(each, each)).replace("_", "-") not in pinned}
-    assert missing - {"moto"} == set(), "moto: `python -m catalog.refresh` without credentials"
+    assert missing - {"moto"} == set(), (
+        "moto: `python -m trainyard.catalog.refresh` without credentials"
+    )
 
 
 # Versions.
@@ -323,8 +331,9 @@ VERSION = re.compile(r"(?<![\d.])v?\d+\.\d+(\.\d+)*(?![\d.]*/\d)")
 
 UNVERSIONED = [
     p
-    for p in _files("components/*.py", "plans/*.py", "stacks/**/*.py")
-    if p != CHECKOUT / "plans/upstream_runtimes.py"  # the names of models have versions
+    for p in _files("components/*.py", "trainyard/plans/*.py", "stacks/**/*.py")
+    if p
+    != CHECKOUT / "trainyard/objects/jobs/upstream_runtimes.py"  # the names of models have versions
 ]
 
 
@@ -361,7 +370,7 @@ def _texts_compared(path: Path) -> list[tuple[str, int]]:
 
 
 def test_no_release_is_compared_with_a_version() -> None:
-    """What differs between releases is a field of theirs, in catalog/versions.py."""
+    """What differs between releases is a field of theirs, in trainyard/catalog/versions.py."""
     compared = [
         f"{_place(path)}:{line}"
         for path in PRODUCT
@@ -372,18 +381,18 @@ def test_no_release_is_compared_with_a_version() -> None:
 
 
 READ_BOTH_SHAPES = {
-    "stacks/manifests/context.py",
-    "stacks/manifests/document.py",
-    "stacks/manifests/migration.py",
-    "stacks/manifests/training.py",
-    "stacks/manifests/v2_script.py",
-    "operations/snapshot.py",
+    "trainyard/manifests/context.py",
+    "trainyard/manifests/document.py",
+    "trainyard/migrate/migration.py",
+    "trainyard/migrate/training.py",
+    "trainyard/migrate/v2_script.py",
+    "trainyard/operations/reach/snapshot.py",
 }
 """They read a TrainJob and a PyTorchJob, whose fields stand in different places."""
 
 
 def test_no_rule_asks_which_kind_a_job_is() -> None:
-    """What differs between kinds of jobs is a field of theirs, in catalog/job_kinds.py."""
+    """What differs between kinds of jobs is a field of theirs, in trainyard/catalog/job_kinds.py."""
     asking = {
         _place(path)
         for path in PRODUCT
@@ -421,7 +430,7 @@ def _names_read(path: Path) -> Iterator[str]:
 
 def test_every_fact_of_the_catalogue_is_read() -> None:
     read = {name for path in [*PRODUCT, *_files("rehearsal/**/*.py")] for name in _names_read(path)}
-    facts = {_place(path): _names(path) - read for path in _files("catalog/*.py")}
+    facts = {_place(path): _names(path) - read for path in _files("trainyard/catalog/*.py")}
     assert {place: names for place, names in facts.items() if names} == {}
 
 

@@ -59,5 +59,5 @@ def test_every_stack_is_judged_and_only_those_are_previewed_that_an_empty_accoun
     assert "for file in Pulumi.*.yaml" in judges and "make check POLICY=1" in judges
     [previews] = [run for run in steps if "make preview" in run]
     # A command in the head of a loop may fail, and bash goes on with an empty list.
-    assert previews.startswith("stacks=$(.venv/bin/python -m stacks.reports.previewable)\n")
+    assert previews.startswith("stacks=$(.venv/bin/python -m trainyard.reports.previewable)\n")
     assert "for stack in $stacks" in previews and "Pulumi." not in previews

@@ -16,11 +16,11 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from catalog.versions import KUBERNETES
 from rehearsal.aws import eks, secrets_store
 from rehearsal.aws.clock import CLOCK
 from rehearsal.aws.eks import IN_USE, INVALID, Part, cluster, only
 from rehearsal.aws.operations import Call, Fields, NotBuilt, answers, refuse
+from trainyard.catalog.versions import KUBERNETES
 
 _VERSION = re.compile(r"v\d+\.\d+\.\d+-eksbuild\.\d+")
 

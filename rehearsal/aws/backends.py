@@ -16,9 +16,9 @@ from typing import Any
 
 import moto.utilities.utils as moto_utilities
 
-from catalog.instances import CPU_TYPES, GPU_TYPES
 from rehearsal import paths
 from rehearsal.aws.identity import ACCOUNT, DEVELOPER, DEVELOPER_KEY, WORLD, WORLD_KEY
+from trainyard.catalog.aws.instances import CPU_TYPES, GPU_TYPES
 
 SYSTEM_FAMILIES = ("t3", "m5", "m6i", "m7i", "c5", "c6i", "c7i", "r6i", "r7i", "m7g", "c7g")
 FAMILIES = frozenset(

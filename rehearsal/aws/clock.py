@@ -1,7 +1,7 @@
 """Time in the account: AWS's typical durations divided by the world's speed.
 
 Nothing here runs by itself: what is due happens when the next request comes. A duration is changed
-in catalog/latencies.py, or below for what only AWS itself waits for.
+in trainyard/catalog/aws/latencies.py, or below for what only AWS itself waits for.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import itertools
 import time
 from collections.abc import Callable
 
-from catalog.latencies import TYPICAL
 from rehearsal import paths
+from trainyard.catalog.aws.latencies import TYPICAL
 
 _ALSO: dict[str, float] = {
     "aps.workspace": 10,

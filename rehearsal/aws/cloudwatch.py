@@ -9,10 +9,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from catalog.storage import LUSTRE_USABLE
 from rehearsal import paths
 from rehearsal.aws import storage
 from rehearsal.aws.operations import Call, Fields, NotBuilt, answers
+from trainyard.catalog.aws.storage import LUSTRE_USABLE
 
 METRIC, FREE = ("AWS/FSx", "FreeDataStorageCapacity"), ("Sum", 60)
 """Namespace and name; statistic and period in seconds."""

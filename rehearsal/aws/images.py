@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import re
 
-from catalog.versions import KUBERNETES
 from rehearsal.aws import backends
+from trainyard.catalog.versions import KUBERNETES
 
 _AMI_PARAMETER = re.compile(
     r"/aws/service/eks/optimized-ami/(?P<version>1\.\d\d)/amazon-linux-2023/(?P<arch>x86_64|arm64)/"

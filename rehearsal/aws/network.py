@@ -11,11 +11,11 @@ import secrets
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from catalog.instances import ADDRESS_QUOTA
 from rehearsal.aws import backends
 from rehearsal.aws.clock import CLOCK
 from rehearsal.aws.operations import Call, Fields, answers, follows, refuse, refuses
 from rehearsal.aws.quotas import VALUES
+from trainyard.catalog.aws.instances import ADDRESS_QUOTA
 
 VPCS, ADDRESSES = 5, VALUES[ADDRESS_QUOTA]
 """Quotas of a new account, the default VPC not counted."""

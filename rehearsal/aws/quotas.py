@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from catalog.instances import ADDRESS_QUOTA, SPOT_QUOTAS
-from catalog.instances import QUOTAS as CODES
 from rehearsal.aws import backends
 from rehearsal.aws.operations import Fields, answers, refuse, refuses
+from trainyard.catalog.aws.instances import ADDRESS_QUOTA, SPOT_QUOTAS
+from trainyard.catalog.aws.instances import QUOTAS as CODES
 
 _VCPUS = {"G": 1536.0, "P": 768.0, "P5": 768.0, "standard": 1280.0}
 QUOTAS = {code: _VCPUS[family] for codes in (CODES, SPOT_QUOTAS) for family, code in codes.items()}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-import command_line
-from catalog.prices import lustre_per_month
 from rehearsal import engine, progress, world
 from rehearsal.commands.steps import FAILED, failed, operate, repair, update
 from rehearsal.engine import Stack
 from rehearsal.kube import Object
 from rehearsal.progress import Display, Stages
+from trainyard import command_line
+from trainyard.catalog.aws.prices import lustre_per_month
 
 GONE = ("deleted", "terminated")
 """States in which AWS still lists something for a while that costs nothing and blocks nothing."""

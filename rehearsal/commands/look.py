@@ -7,10 +7,10 @@ import shlex
 import subprocess
 import sys
 
-import command_line
 from rehearsal import engine, paths, progress, toolchain, world
 from rehearsal.commands.steps import FAILED, REFUSED, build_programs, failure, open_world
 from rehearsal.progress import Display
+from trainyard import command_line
 
 PACK = paths.CHECKOUT / "policy_pack"
 CONFIG = PACK / "config.json"
@@ -90,19 +90,23 @@ def kubeconfig(options: argparse.Namespace) -> int:
 
 def drain(options: argparse.Namespace) -> int:
     """List the training jobs on the cluster, ask, and delete them."""
-    return _run(options, sys.executable, "-m", "operations.drain", options.stack)
+    return _run(options, sys.executable, "-m", "trainyard.operations.recovery.drain", options.stack)
 
 
 def repair(options: argparse.Namespace) -> int:
     """After a killed update, list the objects that the stack's state lacks, ask, and import them."""
     engine.release_lock(engine.find(options.stack), print)
-    return _run(options, sys.executable, "-m", "operations.repair", options.stack)
+    return _run(
+        options, sys.executable, "-m", "trainyard.operations.recovery.repair", options.stack
+    )
 
 
 def spent(options: argparse.Namespace) -> int:
     """Print the GPU hours and the dollars of each finished run."""
     form = ["--json"] if options.json else []
-    return _run(options, sys.executable, "-m", "operations.spent", options.stack, *form)
+    return _run(
+        options, sys.executable, "-m", "trainyard.operations.runs.spent", options.stack, *form
+    )
 
 
 def runs(options: argparse.Namespace) -> int:

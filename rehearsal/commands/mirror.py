@@ -40,7 +40,7 @@ def mirror(options: argparse.Namespace) -> int:
         return REFUSED
     build_programs(display, ["crane"])
     words = [f"--{name}" for name in ("json", "yes") if getattr(options, name)]
-    command = [sys.executable, "-m", "operations.mirror", options.stack, *words]
+    command = [sys.executable, "-m", "trainyard.operations.images.mirror", options.stack, *words]
     variables = engine.environment(stack)
     path = f"{_stand_in()}:{variables['PATH']}"
     return subprocess.call(command, cwd=paths.CHECKOUT, env={**variables, "PATH": path})

@@ -50,7 +50,7 @@ def repair(stack: Stack, display: Display) -> int:
 
 
 def operate(stack: Stack, display: Display, operation: str, doing: str, *words: str) -> int:
-    """Run a command of operations/ on the stack and print its output; its exit status."""
+    """Run a command of trainyard/operations/ on the stack and print its output; its exit status."""
     log = paths.LOGS / f"{operation}.log"
     with display.waiting(operation, doing), log.open("w") as output:
         status = subprocess.call(

@@ -8,13 +8,13 @@ import time
 from http import HTTPStatus
 from typing import NamedTuple
 
-from catalog.job_kinds import JOB_KINDS, SUCCEEDED, outcome
-from operations.kubectl import Environment, logged_in
 from rehearsal import control_plane, engine, paths, progress
 from rehearsal.commands.steps import FAILED, REFUSED, failed, open_world, repair, update
 from rehearsal.engine import Stack
 from rehearsal.kube import Api, ApiError, Object
 from rehearsal.progress import Display, Stages
+from trainyard.catalog.job_kinds import JOB_KINDS, SUCCEEDED, outcome
+from trainyard.operations.reach.kubectl import Environment, logged_in
 
 POLL_SECONDS = 1
 STOPPED = "stopped"

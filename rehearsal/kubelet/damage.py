@@ -14,8 +14,6 @@ import threading
 import time
 from collections.abc import Callable
 
-from catalog.repair import AT_END, CONDITIONS, FATAL_XIDS
-from catalog.xids import XID_CLASSES
 from rehearsal import paths
 from rehearsal.kube import Object
 from rehearsal.kubelet import broken_stores, ranks
@@ -23,6 +21,8 @@ from rehearsal.kubelet.aws import TROUBLE
 from rehearsal.kubelet.kubelet import Kubelet
 from rehearsal.kubelet.node import GPU, now
 from rehearsal.kubelet.process import Sandboxed
+from trainyard.catalog.repair import AT_END, CONDITIONS, FATAL_XIDS
+from trainyard.catalog.xids import XID_CLASSES
 
 LOOK_SECONDS = 0.3
 AGENT, DCGM = "eks-node-monitoring-agent", "dcgm-server"

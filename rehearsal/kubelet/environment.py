@@ -9,8 +9,8 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from catalog.quantities import amount
 from rehearsal.kube import Object
+from trainyard.catalog.quantities import amount
 
 REFERENCE = re.compile(r"\$\$|\$\(([-._a-zA-Z][-._a-zA-Z0-9]*)\)")
 SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['(.+)'\]")

@@ -12,10 +12,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from catalog.versions import KUEUE
 from rehearsal import paths
 from rehearsal.kube import Object
 from rehearsal.kubelet.environment import NotReady
+from trainyard.catalog.versions import KUEUE
 
 STAND_INS = Path(__file__).resolve().parent.parent / "standins"
 STAND_INS_AT, TOOLS_AT = "/opt/stand-ins/lib", "/opt/stand-ins/bin"

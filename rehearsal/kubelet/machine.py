@@ -12,7 +12,6 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TypeVar
 
-from catalog.latencies import TYPICAL
 from rehearsal import paths
 from rehearsal.kube import Api, Object
 from rehearsal.kubelet import logs, network, node
@@ -20,6 +19,7 @@ from rehearsal.kubelet.aws import Account, AwsError, InstanceToken
 from rehearsal.kubelet.damage import Damage
 from rehearsal.kubelet.fluent_bit import FluentBit
 from rehearsal.kubelet.kubelet import Kubelet
+from trainyard.catalog.aws.latencies import TYPICAL
 
 NODEADM_SECONDS = 60
 """How long a node that gets no answer waits before it asks again; divided by the world's speed."""

@@ -12,8 +12,8 @@ from typing import Any
 
 import yaml
 
-from catalog.fabric import LAYER, network_layers
 from rehearsal.kube import Object
+from trainyard.catalog.fabric import LAYER, network_layers
 
 GPU, EFA = "nvidia.com/gpu", "vpc.amazonaws.com/efa"
 DEVICE_FILES = {GPU: "/dev/nvidia{}", EFA: "/dev/infiniband/uverbs{}"}

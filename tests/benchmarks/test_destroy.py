@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.destroy import TAKES, of_graph, of_levels
-from catalog.latencies import TYPICAL
+from trainyard.catalog.aws.latencies import TYPICAL
 
 SECONDS = {"cluster": 150.0, "nodes": 250.0, "files": 200.0}
 

@@ -12,7 +12,7 @@ from benchmarks.faults import Fault
 from tests.support.recording import CHECKOUT
 
 SOURCE = "LIMIT = 5\n\n\ndef f():\n    return 1\n\n\ndef g():\n    return 2\n"
-PATH = "components/jobs.py"
+PATH = "components/jobs/jobs.py"
 
 
 def _of(path: str, **given: Any) -> mutants.TestFile:
@@ -30,7 +30,7 @@ def _asked(line: int, *files: mutants.TestFile) -> list[str]:
 
 
 def test_a_seed_draws_the_same_faults_again_and_none_twice() -> None:
-    sources = {"catalog/a.py": SOURCE, "plans/b.py": SOURCE.replace("5", "6")}
+    sources = {"trainyard/catalog/a.py": SOURCE, "trainyard/plans/b.py": SOURCE.replace("5", "6")}
 
     def draw(seed: int) -> list[mutants.Mutant]:
         return list(itertools.islice(mutants.drawn(sources, random.Random(seed)), 5))
@@ -40,19 +40,28 @@ def test_a_seed_draws_the_same_faults_again_and_none_twice() -> None:
 
 
 def test_a_room_too_small_for_the_count_ends_the_draw() -> None:
-    assert len(list(mutants.drawn({"catalog/a.py": "LIMIT = 5\n"}, random.Random(1)))) == 1
+    assert (
+        len(list(mutants.drawn({"trainyard/catalog/a.py": "LIMIT = 5\n"}, random.Random(1)))) == 1
+    )
 
 
 def test_only_tests_that_run_the_faulty_line_are_asked() -> None:
-    calls_f = _of("tests/catalog/test_zones.py", reached=frozenset({(PATH, 1), (PATH, 5)}))
-    calls_g = _of("tests/catalog/test_prices.py", reached=frozenset({(PATH, 1), (PATH, 9)}))
+    calls_f = _of(
+        "tests/trainyard/catalog/aws/test_zones.py", reached=frozenset({(PATH, 1), (PATH, 5)})
+    )
+    calls_g = _of(
+        "tests/trainyard/catalog/aws/test_prices.py", reached=frozenset({(PATH, 1), (PATH, 9)})
+    )
     assert _asked(5, calls_f, calls_g) == [calls_f.path]
     assert _asked(9, calls_f, calls_g) == [calls_g.path]
     assert len(_asked(1, calls_f, calls_g)) == 2
 
 
 def test_the_tests_named_as_the_source_are_asked_first() -> None:
-    files = [_of("tests/catalog/test_zones.py"), _of("tests/components/test_jobs.py")]
+    files = [
+        _of("tests/trainyard/catalog/aws/test_zones.py"),
+        _of("tests/components/jobs/test_jobs.py"),
+    ]
     assert [Path(path).stem for path in _asked(1, *files)] == ["test_jobs", "test_zones"]
 
 

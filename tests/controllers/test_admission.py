@@ -10,20 +10,20 @@ from typing import Any
 
 import pytest
 
-from catalog import versions
-from plans.own_runtimes import OwnRuntime, own_runtime
-from plans.pod_template import GPU, TOLERATIONS
-from plans.trainer import pod_jobs, train_job_spec
-from plans.upstream_runtimes import upstream_runtimes
 from rehearsal.kube import ApiError, Object
-from stacks.manifests.document import look
-from stacks.plan import plan_stack
-from stacks.planned import EnvironmentPlan
-from stacks.settings.reader import read_file
 from tests.support.cases.trainer import API, JOB, OWN, VARIANTS, runtime, train_job
 from tests.support.patience import until
 from tests.support.recording import CHECKOUT
 from tests.support.trainer_server import TrainerServer, runtimes, trainer_server
+from trainyard.catalog import versions
+from trainyard.decide import plan_stack
+from trainyard.manifests.document import look
+from trainyard.objects.jobs.own_runtimes import OwnRuntime, own_runtime
+from trainyard.objects.jobs.pod_template import GPU, TOLERATIONS
+from trainyard.objects.jobs.trainer import pod_jobs, train_job_spec
+from trainyard.objects.jobs.upstream_runtimes import upstream_runtimes
+from trainyard.plan import EnvironmentPlan
+from trainyard.settings.reading.reader import read_file
 
 FOUR_RANKS = dataclasses.replace(JOB, processes_per_node=4)
 FINALIZER = "trainer.kubeflow.org/resource-in-use"

@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from operations.snapshot import condition_of
-from plans.pod_template import GPU
-from plans.queue_admission import POLICY, policy
-from plans.queues import API, DISPATCHER
 from rehearsal.kube import Api, ApiError, Object
 from tests.controllers.test_kueue import job, live, started, starts
 from tests.rehearsal.api_server import MANAGERS_TOKEN
 from tests.support.dispatching import TEAM, WORKER, Dispatching, dispatching
 from tests.support.kueue_server import KINDS, KueueServer
 from tests.support.patience import until
+from trainyard.objects.jobs.pod_template import GPU
+from trainyard.objects.queues.queues import API, DISPATCHER
+from trainyard.objects.teams.queue_admission import POLICY, policy
+from trainyard.operations.reach.snapshot import condition_of
 
 pytestmark = pytest.mark.apart
 JOBS = f"/apis/{KINDS['TrainJob']}/namespaces/{TEAM}/trainjobs"

@@ -1,5 +1,5 @@
 """Which gangs Kueue itself takes the nodes back from that they hold without all of their pods, and how
-our program (workloads/gangs) does it where Kueue does not: catalog/job_kinds.py, ready_as_a_whole."""
+our program (trainyard/in_cluster/gangs) does it where Kueue does not: trainyard/catalog/job_kinds.py, ready_as_a_whole."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ from typing import Any
 import pytest
 import yaml
 
-from catalog.job_kinds import JOB_KINDS
-from catalog.versions import TRAINER_RELEASES
-from plans.gangs import AGAIN, APP, TRIES
 from rehearsal.kube import ApiError, Object
 from tests.controllers.test_kueue import KINDS, job, legacy_job, live, started, starts, waits
 from tests.support.kueue_server import CORE, KueueServer, kueue_server
@@ -21,6 +18,9 @@ from tests.support.patience import until
 from tests.support.programs import running
 from tests.support.recording import Graph
 from tests.support.team_server import As, environment_with_queues
+from trainyard.catalog.job_kinds import JOB_KINDS
+from trainyard.catalog.versions import TRAINER_RELEASES
+from trainyard.objects.programs.gangs import AGAIN, APP, TRIES
 
 pytestmark = pytest.mark.apart
 

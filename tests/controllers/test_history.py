@@ -12,13 +12,9 @@ from typing import Any
 import pytest
 import yaml
 
-from components.program import SETTINGS
-from operations.records import KEPT, records, runs_of
-from operations.snapshot import Snapshot
-from plans.history import APP
+from components.base.program import SETTINGS
 from rehearsal import paths
 from rehearsal.kube import ApiError, Object
-from tests.operations.finished import pod, train_job
 from tests.rehearsal.api_server import PROGRAMS, ApiServer, start
 from tests.support.crds import FILES, upstream
 from tests.support.patience import until
@@ -26,6 +22,10 @@ from tests.support.programs import entered
 from tests.support.recording import deploy
 from tests.support.stackfile import ENVIRONMENT
 from tests.support.team_server import As
+from tests.trainyard.operations.finished import pod, train_job
+from trainyard.objects.programs.history import APP
+from trainyard.operations.reach.snapshot import Snapshot
+from trainyard.operations.runs.records import KEPT, records, runs_of
 
 PLACE = f"/api/v1/namespaces/{APP}/configmaps"
 JOB_PATH = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/training/trainjobs/t5"

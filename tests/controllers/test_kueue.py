@@ -8,20 +8,20 @@ from typing import Any
 
 import pytest
 
-from catalog.kueue_types import as_written_back
-from catalog.versions import TRAINER_RELEASES
-from plans.parts import RUN
-from plans.pod_template import GPU, POOL, TOLERATIONS
-from plans.queue_admission import POLICY
-from plans.queues import QUEUE_LABEL, job_labels
-from plans.trainer import changed_pods
 from rehearsal.kube import ApiError, Object
-from stacks.manifests.document import read_manifest
 from tests.support.kueue_server import KINDS, KueueServer, kueue_server
 from tests.support.patience import until
 from tests.support.recording import WORKLOADS
 from tests.support.team_server import PREFIX
 from tests.support.zero_values import find_zeros, zero_spec
+from trainyard.catalog.kueue_types import as_written_back
+from trainyard.catalog.versions import TRAINER_RELEASES
+from trainyard.manifests.document import read_manifest
+from trainyard.objects.jobs.pod_template import GPU, POOL, TOLERATIONS
+from trainyard.objects.jobs.trainer import changed_pods
+from trainyard.objects.queues.queues import QUEUE_LABEL, job_labels
+from trainyard.objects.teams.queue_admission import POLICY
+from trainyard.plans.parts import RUN
 
 pytestmark = pytest.mark.apart
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from catalog.kueue_types import TYPES_FILE, as_written_back
-from catalog.versions import TRAINER_RELEASES
 from rehearsal import paths
 from tests.support.kueue_server import PROGRAM
 from tests.support.kueue_types import FOLDERS, types_text, written_back
 from tests.support.zero_values import find_zeros, zero_spec
+from trainyard.catalog.kueue_types import TYPES_FILE, as_written_back
+from trainyard.catalog.versions import TRAINER_RELEASES
 
 pytestmark = pytest.mark.apart
 

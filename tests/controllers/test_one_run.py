@@ -1,5 +1,5 @@
 """No pod of a run lives beside a later run of its name, with the Trainer and JobSet of each release at a
-real API server: how a TrainJob is deleted, and what the policy of plans/one_run.py refuses."""
+real API server: how a TrainJob is deleted, and what the policy of trainyard/objects/jobs/one_run.py refuses."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from catalog.job_kinds import JOB_KINDS
-from plans import one_run
-from plans.trainer import pod_jobs, train_job_spec
 from rehearsal.kube import ApiError, Object
 from tests.support.cases.trainer import JOB, train_job
 from tests.support.patience import until
 from tests.support.team_server import CRDS
 from tests.support.trainer_server import TrainerServer, runtimes
+from trainyard.catalog.job_kinds import JOB_KINDS
+from trainyard.objects.jobs import one_run
+from trainyard.objects.jobs.trainer import pod_jobs, train_job_spec
 
 ADMISSION = "admissionregistration.k8s.io/v1"
 HELD = "example.com/writes-a-checkpoint"

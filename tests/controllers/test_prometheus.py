@@ -15,13 +15,13 @@ from urllib.parse import quote
 
 import pytest
 
-from plans.dashboards import DASHBOARDS
-from plans.metrics import prometheus_config
-from plans.queries import query
 from rehearsal import paths
 from tests.support.grafana import laid_out, panels, start
 from tests.support.metrics import RECORDED, metrics_plan
 from tests.support.patience import until
+from trainyard.objects.metrics.dashboards import DASHBOARDS
+from trainyard.objects.metrics.metrics import prometheus_config
+from trainyard.objects.metrics.queries import query
 
 PROGRAM = paths.BIN / "prometheus"
 pytestmark = pytest.mark.skipif(

@@ -12,18 +12,18 @@ from typing import Any
 import pytest
 import yaml
 
-from catalog.instances import InstanceType
-from catalog.quantities import amount
-from plans.parts import JobPlan
-from plans.pod_template import EFA, GPU
 from rehearsal.kube import Object
-from stacks.derive.capacity import TYPES
-from stacks.manifests import migrate
-from stacks.planned import EnvironmentPlan
 from tests.support.cases.trainer import runtime, train_job
 from tests.support.recording import WORKLOADS
 from tests.support.stackfile import at, environment_plan, planned, team_plan
 from tests.support.trainer_server import TrainerServer
+from trainyard.catalog.aws.instances import InstanceType
+from trainyard.catalog.quantities import amount
+from trainyard.derive.capacity import TYPES
+from trainyard.migrate import migrate
+from trainyard.objects.jobs.pod_template import EFA, GPU
+from trainyard.plan import EnvironmentPlan
+from trainyard.plans.parts import JobPlan
 
 one_release = pytest.mark.parametrize("trainer", ["2.1.0"], indirect=True)
 NODES = {

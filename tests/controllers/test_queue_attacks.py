@@ -12,8 +12,6 @@ from typing import Any
 
 import pytest
 
-from plans.queue_admission import RULES
-from plans.queues import CONTROLLER, NAMESPACE, QUEUE_LABEL, URGENCY_LABEL
 from rehearsal.kube import Api, ApiError, Object
 from tests.support.patience import until
 from tests.support.team_server import (
@@ -25,6 +23,8 @@ from tests.support.team_server import (
     team_server,
     without_rule,
 )
+from trainyard.objects.queues.queues import CONTROLLER, NAMESPACE, QUEUE_LABEL, URGENCY_LABEL
+from trainyard.objects.teams.queue_admission import RULES
 
 KUEUE = f"system:serviceaccount:{NAMESPACE}:{CONTROLLER}"
 VERSIONS = {"TrainJob": "trainer.kubeflow.org/v1alpha1", "PyTorchJob": "kubeflow.org/v1"}

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from components.program import SETTINGS
-from plans.repair import APP, NOTE, TAINT
+from components.base.program import SETTINGS
 from rehearsal.kube import ApiError, Object
 from tests.rehearsal.api_server import ApiServer
 from tests.support.patience import until
 from tests.support.programs import repairing
 from tests.support.team_server import As
+from trainyard.objects.programs.repair import APP, NOTE, TAINT
 
 CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
 PODS = "/api/v1/namespaces/default/pods"

@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 import yaml
 
-from catalog import versions
-from plans.pod_template import GPU
 from rehearsal import charts, paths
 from tests.support.recording import CHECKOUT
 from tests.support.trainer_server import TrainerServer, runtimes, trainer_server
+from trainyard.catalog import versions
+from trainyard.objects.jobs.pod_template import GPU
 
 FOLDER = CHECKOUT / "tests" / "sdk"
 SDK = {known.trainer: known.sdk for known in versions.KNOWN_GOOD}

@@ -10,9 +10,6 @@ from typing import Any
 
 import pytest
 
-from plans.secrets import GROUP, ManagedSecret, secret_files
-from plans.team_access import role_name
-from plans.team_admission import WITH_SECRETS
 from rehearsal.aws.secrets_store import CRD
 from rehearsal.kube import ApiError, Object
 from tests.controllers.test_team_attacks import (
@@ -34,6 +31,9 @@ from tests.support.team_server import (
     team_server,
     without_rule,
 )
+from trainyard.objects.iam.secrets import GROUP, ManagedSecret, secret_files
+from trainyard.objects.teams.team_access import role_name
+from trainyard.objects.teams.team_admission import WITH_SECRETS
 
 FILES = secret_files("train", {"T": ManagedSecret(secrets_manager="vision/hf")}, "us-east-2")
 assert FILES

@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 
-from components.program import SETTINGS
-from plans.pod_template import TOLERATIONS
-from plans.repair import NOTE
+from components.base.program import SETTINGS
 from rehearsal.kube import Api, Object
 from tests.support.programs import repairing
+from trainyard.objects.jobs.pod_template import TOLERATIONS
+from trainyard.objects.programs.repair import NOTE
 
 pytestmark = pytest.mark.apart
 

@@ -14,15 +14,15 @@ from typing import Any
 
 import pytest
 
-from plans.directories import NAMESPACE
-from plans.gangs import AGAIN
-from plans.gangs import APP as GANGS
-from plans.secrets import DRIVER
-from plans.team_access import group_name, role_name
-from plans.team_admission import RULES
 from rehearsal.kube import ApiError, Object
 from tests.support.patience import until
 from tests.support.team_server import PREFIX, TeamServer, refusal, team_server, without_rule
+from trainyard.objects.iam.secrets import DRIVER
+from trainyard.objects.programs.gangs import AGAIN
+from trainyard.objects.programs.gangs import APP as GANGS
+from trainyard.objects.teams.team_access import group_name, role_name
+from trainyard.objects.teams.team_admission import RULES
+from trainyard.plans.directories import NAMESPACE
 
 IMAGE = f"{PREFIX}train:1"
 OWN, FOREIGN = "namespaces/team-vision", "namespaces/team-nlp"

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from catalog.fabric import LAYER
-from catalog.versions import TRAINER_RELEASES
-from plans.pod_template import GPU, POOL, TAINT_VALUE
 from tests.controllers.test_kueue import job, legacy_job, started
 from tests.support.kueue_server import KueueServer, kueue_server
 from tests.support.patience import until
 from tests.support.stackfile import at
+from trainyard.catalog.fabric import LAYER
+from trainyard.catalog.versions import TRAINER_RELEASES
+from trainyard.objects.jobs.pod_template import GPU, POOL, TAINT_VALUE
 
 pytestmark = pytest.mark.apart
 NODES = {"a": "left", "b": "right", "c": "left", "d": "right"}

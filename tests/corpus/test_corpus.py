@@ -15,19 +15,19 @@ from typing import Any
 import pytest
 import yaml
 
-from stacks.manifests.context import contexts_of
-from stacks.manifests.document import read_manifest
-from stacks.manifests.rules import manifest_problems
-from stacks.plan import plan_stack
-from stacks.planned import Planned
-from stacks.settings.problems import InputError, Problem
-from stacks.settings.reader import read_file
-from stacks.settings.yaml_file import read_documents
 from tests.corpus import bad_entries, bad_manifests
 from tests.support.cases import environment, jobs
 from tests.support.grammar import begins_with_a_verb
 from tests.support.recording import WORKLOADS
 from tests.support.stackfile import at, planned, values
+from trainyard.decide import plan_stack
+from trainyard.manifests.context import contexts_of
+from trainyard.manifests.document import read_manifest
+from trainyard.manifests.rules import manifest_problems
+from trainyard.plan import Planned
+from trainyard.problems import InputError, Problem
+from trainyard.settings.reading.reader import read_file
+from trainyard.settings.reading.yaml_file import read_documents
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 SHARE = 40
@@ -152,7 +152,7 @@ def _cases(pattern: str) -> dict[str, str]:
 
 STACKS, JOBS = _cases("sound_stacks.yaml"), _cases("sound_jobs_of_*.yaml")
 VALID = [*WORKLOADS.glob("valid/*.yaml")]
-"""Judged in tests/stacks/manifests/test_rules.py."""
+"""Judged in tests/trainyard/manifests/test_rules.py."""
 
 
 @pytest.mark.parametrize("case", STACKS)

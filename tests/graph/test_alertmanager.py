@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from stacks.planned import EnvironmentPlan
-from stacks.reports import plan as report
-from stacks.reports import policy
 from tests.support.graphs import environment
 from tests.support.recording import Graph
 from tests.support.stackfile import Edit, at, environment_plan, planned
+from trainyard.plan import EnvironmentPlan
+from trainyard.reports import plan as report
+from trainyard.reports import policy
 
 TOPIC = "arn:aws:sns:ap-northeast-2:123456789012:gpu-alerts"
 ADDRESS = "gpu-oncall@example.com"

@@ -9,9 +9,7 @@ from typing import Any
 import pulumi
 import pytest
 
-from components.add_ons import CNI_POLICY
-from plans.clusters import ALWAYS_THERE
-from stacks.reports.policy import CLUSTER, policies
+from components.cluster.add_ons import CNI_POLICY
 from tests.support.brought_cluster import (
     BUILDS,
     GROUP,
@@ -25,6 +23,8 @@ from tests.support.brought_vpc import ACCOUNT
 from tests.support.recording import Graph, deploy
 from tests.support.stackfile import ENVIRONMENT, Edit, at, environment_plan
 from tests.support.stacks import recorded
+from trainyard.plans.clusters import ALWAYS_THERE
+from trainyard.reports.policy import CLUSTER, policies
 
 
 @pytest.fixture(scope="module")

@@ -9,11 +9,11 @@ from typing import Any
 import pulumi
 import pytest
 
-from stacks.reports.policy import OF_A_NETWORK
 from tests.support.brought_vpc import ACCOUNT, BROUGHT, NAT, SUBNETS, TABLE, VPC, Brought
 from tests.support.recording import Graph, deploy
 from tests.support.stackfile import ENVIRONMENT, Edit, at
 from tests.support.stacks import recorded
+from trainyard.reports.policy import OF_A_NETWORK
 
 TRAINING = SUBNETS["ap-northeast-2a"]
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from stacks.reports import policy
 from tests.support.graphs import environment
 from tests.support.recording import Graph
 from tests.support.stackfile import Edit, at, environment_plan, errors
+from trainyard.reports import policy
 
 TOLD = at("budget", {"dollars_a_month": 20000, "emails": ["a@example.com", "b@example.com"]})
 

@@ -10,11 +10,6 @@ import pulumi
 import pytest
 import yaml
 
-from plans.dispatch import APP, CHECK
-from plans.pod_template import POOL
-from plans.queue_admission import POLICY
-from plans.queues import DISPATCHER, MANAGERS, NAMESPACE
-from stacks.planned import TeamPlan
 from tests.support.dispatching import (
     CLUSTER,
     MANAGER,
@@ -29,6 +24,11 @@ from tests.support.recording import UNKNOWN, Graph, deploy, stack_values
 from tests.support.stackfile import TEAM as OF_TEAM
 from tests.support.stackfile import without
 from tests.support.teams import by_name
+from trainyard.objects.jobs.pod_template import POOL
+from trainyard.objects.programs.dispatch import APP, CHECK
+from trainyard.objects.queues.queues import DISPATCHER, MANAGERS, NAMESPACE
+from trainyard.objects.teams.queue_admission import POLICY
+from trainyard.plan import TeamPlan
 
 CLASSES = ("Dispatch", "Passes", "Manager")
 

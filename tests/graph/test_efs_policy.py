@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from plans.policies import unlike
 from tests.support.recording import Graph
 from tests.support.stacks import recorded
+from trainyard.objects.iam.policies import unlike
 
 STACK = "a store of this cluster only"
 

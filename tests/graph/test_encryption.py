@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from plans.clusters import OwnClusterPlan
-from stacks.reports import cost
-from stacks.reports import plan as report
 from tests.support.recording import Graph
 from tests.support.stackfile import at, environment_plan, planned
 from tests.support.stacks import KEY, recorded
 from tests.support.stacks import planned as planned_stack
+from trainyard.plans.clusters import OwnClusterPlan
+from trainyard.reports import cost
+from trainyard.reports import plan as report
 
 SEALED = "a key of the company and logs"
 

@@ -20,13 +20,13 @@ import pulumi
 import pulumi_aws
 import pytest
 
-from catalog.latencies import TYPICAL
-from catalog.versions import DEFAULT_KUBERNETES
-from plans.rendezvous import VARIABLE, conf
 from tests.support.graphs import environment
 from tests.support.recording import UNKNOWN, Changes, Graph, Node, deploy
 from tests.support.stackfile import ENVIRONMENT, SCRATCH, at, without
 from tests.support.stacks import BOUNDARY, recorded
+from trainyard.catalog.aws.latencies import TYPICAL
+from trainyard.catalog.versions import DEFAULT_KUBERNETES
+from trainyard.objects.jobs.rendezvous import VARIABLE, conf
 
 JOB = "jobs.t5-large"
 TRAIN_JOB = "kubernetes:trainer.kubeflow.org/v1alpha1:TrainJob t5-large"
@@ -637,7 +637,7 @@ def test_a_release_is_named_like_its_resource_so_that_a_lost_one_is_found(dev: G
 def test_a_release_that_begins_before_its_nodes_waits_as_long_as_the_slowest_of_them(
     dev: Graph,
 ) -> None:
-    slowest = 1979  # catalog/latencies.py, eks.nodegroup
+    slowest = 1979  # trainyard/catalog/aws/latencies.py, eks.nodegroup
     for release in dev.of("Release"):
         waits = release.name in ("karpenter", "kubeflow-trainer")
         assert (release.inputs["timeout"] > slowest + 60) is waits, release

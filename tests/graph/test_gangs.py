@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import yaml
 
-from plans.gangs import AGAIN, APP, TRIES
 from rehearsal.providers.kubernetes import kinds
 from tests.support.graphs import environment
 from tests.support.recording import Graph
 from tests.support.stackfile import at, errors
 from tests.support.teams import with_queues
+from trainyard.objects.programs.gangs import AGAIN, APP, TRIES
 
 OPERATOR = at("training_operator", {"version": "1.8.1"})
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from plans.dashboards import pages
-from stacks.reports import plan as report
 from tests.support.graphs import environment
 from tests.support.recording import Graph
 from tests.support.stackfile import at, environment_plan
 from tests.support.teams import with_queues
+from trainyard.objects.metrics.dashboards import pages
+from trainyard.reports import plan as report
 
 ON = at("metrics", {"grafana": True})
 LARGEST_CONFIG_MAP = 2**20

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from stacks.reports.policy import LEAD_OUT
 from tests.support.brought_vpc import BROUGHT, SUBNETS, Brought
 from tests.support.recording import Graph, deploy
 from tests.support.stackfile import ENVIRONMENT, Edit, at
 from tests.support.stacks import MIRROR, planned, recorded
+from trainyard.reports.policy import LEAD_OUT
 
 STACK = "no way to the internet"
 

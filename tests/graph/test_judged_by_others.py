@@ -12,10 +12,10 @@ import pytest
 from cfnlint import api
 from cfnlint.config import ManualArgs
 
-from stacks.reports.policy import policies
 from tests.support.cloudformation import CLUSTER, REGION, template
 from tests.support.recording import Node
 from tests.support.stacks import STACKS, planned, recorded
+from trainyard.reports.policy import policies
 
 IAM_RULES = ("W2511", "W3037", "I3510")
 """What cfn-lint calls a warning or information and is an error here: an old language of policies, a

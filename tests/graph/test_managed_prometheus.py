@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from stacks.planned import EnvironmentPlan
-from stacks.reports import plan as report
-from stacks.reports import policy
-from stacks.reports.cost import estimate
-from stacks.reports.encryption import encryption
 from tests.support.graphs import environment
 from tests.support.recording import Graph
 from tests.support.stackfile import Edit, at, environment_plan
 from tests.support.stacks import KEY
+from trainyard.live.encryption import encryption
+from trainyard.plan import EnvironmentPlan
+from trainyard.reports import plan as report
+from trainyard.reports import policy
+from trainyard.reports.cost import estimate
 
 REMOTE = {"url": "https://metrics.example.com/api/v1/write"}
 SENT = at("metrics", {"managed_prometheus": {"retention_days": 400}})

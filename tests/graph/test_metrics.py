@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from catalog.prices import price
-from plans.metrics import RULES
-from stacks.planned import EnvironmentPlan
-from stacks.reports import plan as report
 from tests.support.graphs import environment
 from tests.support.recording import Graph
 from tests.support.stackfile import Edit, at, environment_plan
 from tests.support.stacks import BLOCK, H100
 from tests.support.teams import with_queues
+from trainyard.catalog.aws.prices import price
+from trainyard.objects.metrics.metrics import RULES
+from trainyard.plan import EnvironmentPlan
+from trainyard.reports import plan as report
 
 ON = at("metrics", {})
 OPERATOR = at("training_operator", {"version": "1.8.1"})

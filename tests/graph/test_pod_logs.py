@@ -6,14 +6,14 @@ import json
 
 import pytest
 
-from plans.parts import digest
-from stacks.reports import policy
-from stacks.reports.cost import estimate
-from stacks.reports.encryption import encryption
 from tests.support.graphs import environment
 from tests.support.recording import Graph
 from tests.support.stackfile import Edit, at, environment_plan, without
 from tests.support.stacks import KEY
+from trainyard.live.encryption import encryption
+from trainyard.plans.parts import digest
+from trainyard.reports import policy
+from trainyard.reports.cost import estimate
 
 KEPT = at("logs", {"days": 14})
 

@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from plans.push_gateway import ADDRESS, VARIABLE
 from tests.support.cases.jobs import JOB, SCRIPT, pytorch_job
 from tests.support.graphs import environment
 from tests.support.recording import Graph
 from tests.support.stackfile import Edit, at, environment_plan, planned, without
 from tests.support.teams import listed
+from trainyard.plans.push_gateway import ADDRESS, VARIABLE
 
 PUSHED = at("metrics", {"push_gateway": True})
 

@@ -10,11 +10,6 @@ from typing import Any
 import pytest
 import yaml
 
-from catalog.versions import KUEUE, TRAINER_RELEASES
-from plans.parts import JobPlan
-from plans.queue_admission import POLICY
-from stacks.planned import EnvironmentPlan
-from stacks.reports import plan as report
 from tests.support.graph_rules import OF_EVERY_GRAPH, Rule
 from tests.support.graphs import environment
 from tests.support.recording import Graph, deploy
@@ -28,6 +23,11 @@ from tests.support.teams import (
     team_of,
     with_queues,
 )
+from trainyard.catalog.versions import KUEUE, TRAINER_RELEASES
+from trainyard.objects.teams.queue_admission import POLICY
+from trainyard.plan import EnvironmentPlan
+from trainyard.plans.parts import JobPlan
+from trainyard.reports import plan as report
 
 
 def queued_environment(*edits: Edit) -> Graph:

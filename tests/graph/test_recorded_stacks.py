@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from policy_pack.rules import OWN_KEYS, RULES
-from stacks.planned import EnvironmentPlan
 from tests.policy_pack.test_rules import resources, violations
 from tests.support.brought_vpc import SUBNETS
 from tests.support.everything import everything
@@ -22,6 +21,7 @@ from tests.support.graph_rules import OF_EVERY_GRAPH, Rule, in_the_zone
 from tests.support.recording import Graph, Node, deploy
 from tests.support.stackfile import ENVIRONMENT, Edit, at, environment_plan, without
 from tests.support.stacks import BLOCK, H100, STACKS, planned, recorded
+from trainyard.plan import EnvironmentPlan
 
 Golden = Callable[..., None]
 MORE: dict[str, tuple[Edit, ...]] = {

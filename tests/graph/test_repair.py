@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from catalog.repair import CONDITIONS
-from plans.repair import AGENT, APP
 from rehearsal.providers.kubernetes import kinds
 from tests.support.graphs import environment
 from tests.support.recording import Graph
 from tests.support.stackfile import at
+from trainyard.catalog.repair import CONDITIONS
+from trainyard.objects.programs.repair import AGENT, APP
 
 
 @pytest.fixture(scope="module")

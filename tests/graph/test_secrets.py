@@ -6,14 +6,14 @@ import json
 
 import pytest
 
-from catalog.versions import KUBERNETES
-from plans.secrets import ADD_ON, DRIVER, FOLDER
-from plans.team_access import OF_SECRETS
-from plans.team_admission import RULES, WITH_SECRETS
 from tests.support.graphs import environment
 from tests.support.recording import Graph
 from tests.support.stackfile import at
 from tests.support.teams import listed
+from trainyard.catalog.versions import KUBERNETES
+from trainyard.objects.iam.secrets import ADD_ON, DRIVER, FOLDER
+from trainyard.objects.teams.team_access import OF_SECRETS
+from trainyard.objects.teams.team_admission import RULES, WITH_SECRETS
 
 JOB = "jobs.t5-large"
 HF = at(f"{JOB}.secrets", {"HF_TOKEN": {"secrets_manager": "shared/hf", "key": "token"}})

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from plans.directories import owner_of
-from stacks.stores.kinds import KINDS
 from tests.support.directories import kept_apart
 from tests.support.recording import Graph, Node, deploy
 from tests.support.stackfile import ENVIRONMENT, Edit, at
 from tests.support.teams import ROLE
+from trainyard.plans.directories import owner_of
+from trainyard.stores.kinds import KINDS
 
 
 def environment(*edits: Edit) -> Graph:

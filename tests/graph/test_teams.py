@@ -9,14 +9,14 @@ from typing import Any
 import pulumi
 import pytest
 
-from catalog import versions
-from plans.team_network import Ranges, policy_spec
-from plans.teams import PARAMETER_BYTES
 from stacks import pace
-from stacks.rules.teams import REACHED_BYTES
 from tests.support.recording import UNKNOWN, Graph, Node, deploy
 from tests.support.stackfile import ENVIRONMENT, Edit, at
 from tests.support.teams import DEPLOYER, ROLE, both, by_name, checkout, listed
+from trainyard.catalog import versions
+from trainyard.objects.teams.team_network import Ranges, policy_spec
+from trainyard.objects.teams.teams import PARAMETER_BYTES
+from trainyard.rules.teams import REACHED_BYTES
 
 NAME = "/trainyard/dev/teams/vision"
 

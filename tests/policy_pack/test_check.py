@@ -15,8 +15,6 @@ from policy_pack.account import Account
 from policy_pack.check import CONFIG, judge
 from policy_pack.configured import config_errors
 from policy_pack.kinds import CLUSTER
-from stacks.plan import plan_stack
-from stacks.settings.reader import read_file
 from tests.support import dispatching
 from tests.support.brought_cluster import IN_CLUSTER
 from tests.support.brought_stores import BROUGHT_STORES
@@ -25,6 +23,8 @@ from tests.support.recording import CHECKOUT
 from tests.support.stackfile import ENVIRONMENT, Edit, at, values
 from tests.support.stacks import BOUNDARY, STACKS
 from tests.support.teams import both, by_name, checkout, listed
+from trainyard.decide import plan_stack
+from trainyard.settings.reading.reader import read_file
 
 ROLE = "arn:aws:iam::123456789012:role/vision"
 

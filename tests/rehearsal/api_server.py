@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 
-from plans.queues import MANAGERS
 from rehearsal import paths
 from rehearsal.control_plane import pki
 from rehearsal.kube import Api
 from rehearsal.toolchain.programs import NEWEST_KUBERNETES
 from tests.support.patience import PATIENCE, until
+from trainyard.objects.queues.queues import MANAGERS
 
 API_SERVER, MANAGER = (
     f"{name}-{NEWEST_KUBERNETES}" for name in ("kube-apiserver", "kube-controller-manager")

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
-from catalog.chart_objects import OBJECTS_FILE
 from rehearsal import charts, paths
 from rehearsal.chart_objects import RELEASES, objects_text
 from rehearsal.toolchain import ToolchainError, go
+from trainyard.catalog.chart_objects import OBJECTS_FILE
 
 VALUES = {"karpenter": ["--set=settings.clusterName=trainyard"]}
 

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 import yaml
 
-from catalog.scalars import EngineLoader
 from rehearsal import engine, paths, processes
 from rehearsal.aws.identity import DEVELOPER_KEY
 from rehearsal.engine import Stack
 from tests.rehearsal.conftest import ENVIRONMENT, TEAM, write_stack_file
 from tests.support.patience import until
 from tests.support.scalars import TEXTS, can_be_bare
+from trainyard.catalog.scalars import EngineLoader
 
 
 @pytest.fixture

@@ -14,9 +14,6 @@ from urllib.parse import urlencode
 import pytest
 from botocore.exceptions import ClientError
 
-from catalog.permissions import CLOUDFORMATION
-from plans.deployer import Scope, deployer_policies
-from plans.policies import document
 from rehearsal import paths
 from rehearsal.aws.identity import ACCOUNT
 from rehearsal.kubelet import drivers, machine
@@ -26,6 +23,9 @@ from rehearsal.kubelet.kubelet import CREDENTIALS
 from tests.rehearsal.aws_world import REGION
 from tests.rehearsal.product_world import Product, product
 from tests.support.leave_outs import EVENTS, LEAVE_OUTS, REDUNDANT, STATEMENTS, LeaveOut, rule
+from trainyard.catalog.aws.permissions import CLOUDFORMATION
+from trainyard.objects.deployer import Scope, deployer_policies
+from trainyard.objects.iam.policies import document
 
 ASSUME = ["sts:AssumeRole"]
 FAST = [one for one in LEAVE_OUTS if one.probe]

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from stacks.derive.jobs import runtime_plans
-from stacks.settings.job import ManifestConfig
 from tests.corpus import bad_manifests
-from tests.stacks.manifests.test_admission import environment, made
 from tests.support.cases.jobs import JOB, OPERATOR, SCRIPT, TOKEN, pytorch_job
 from tests.support.recording import CHECKOUT, WORKLOADS
 from tests.support.stackfile import Edit, at, environment_plan, team_plan, without
 from tests.support.stacks import STACKS
+from tests.trainyard.manifests.test_admission import environment, made
+from trainyard.derive.jobs import runtime_plans
+from trainyard.settings.job import ManifestConfig
 
 RUNS = CHECKOUT / "tests" / "golden" / "runs.json"
 """Sample → identity of its run. `pytest --golden` adds samples, and changes none."""

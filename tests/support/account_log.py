@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from plans.policies import Document
 from rehearsal.aws import identity
 from rehearsal.aws.iam_actions import IAM_ACTIONS
+from trainyard.objects.iam.policies import Document
 
 
 def asked(logs: Path) -> set[str]:

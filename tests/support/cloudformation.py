@@ -13,8 +13,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from catalog.permissions import CLOUDFORMATION
 from tests.support.recording import Node
+from trainyard.catalog.aws.permissions import CLOUDFORMATION
 
 Properties = dict[str, Any]
 ACCOUNT, REGION = "123456789012", "ap-northeast-2"

@@ -24,7 +24,7 @@ from celpy import celtypes
 from celpy.adapter import json_to_cel
 from celpy.evaluation import CELEvalError
 
-from catalog.versions import TRAINER_LINES
+from trainyard.catalog.versions import TRAINER_LINES
 
 MODULES = (
     Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "trainyard" / "go" / "mod"

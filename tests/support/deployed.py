@@ -6,9 +6,9 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from stacks.deployed import Deployed
-from stacks.replacing import CLUSTER, RUNTIME, STORES
 from tests.support.recording import Graph
+from trainyard.replacing.deployed import Deployed
+from trainyard.replacing.replacing import CLUSTER, RUNTIME, STORES
 
 REGION = "ap-northeast-2"
 BY_PULUMI_EKS = "arn:aws:iam::123456789012:role/cluster-eksRole-role-dc27638"

@@ -15,11 +15,8 @@ from unittest.mock import patch
 
 import yaml
 
-from components.program import SETTINGS
+from components.base.program import SETTINGS
 from rehearsal.kube import Api, Object
-from stacks.plan import plan_stack
-from stacks.planned import EnvironmentPlan, Planned
-from stacks.settings.reader import read_file
 from tests.rehearsal.api_server import MANAGERS_TOKEN
 from tests.support.kueue_server import KueueServer, kueue_server
 from tests.support.programs import imported
@@ -27,6 +24,9 @@ from tests.support.recording import CHECKOUT, Graph, deploy, stack_values
 from tests.support.stackfile import ENVIRONMENT, Edit
 from tests.support.team_server import TEAMS
 from tests.support.trainer_server import TrainerServer
+from trainyard.decide import plan_stack
+from trainyard.plan import EnvironmentPlan, Planned
+from trainyard.settings.reading.reader import read_file
 
 MANAGER, WORKER, TEAM = "dev", "tokyo", "team-vision"
 RELEASE = "2.3.0"

@@ -224,7 +224,12 @@ CHANGES: dict[str, Change] = {
     ),
     "another account of pods": Change(
         # Its AWS identity follows, or the new pod could not sign what it sends to the workspace.
-        program={"plans/managed_prometheus.py": ('= "prometheus"', '= "prometheus-2"')},
+        program={
+            "trainyard/objects/metrics/managed_prometheus.py": (
+                '= "prometheus"',
+                '= "prometheus-2"',
+            )
+        },
         replaces=(
             "ServiceAccount metrics-account",
             "PodIdentityAssociation managed-prometheus",

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from plans import grafana
-from plans.dashboards import pages
 from rehearsal.kubelet import images
+from trainyard.objects.metrics import grafana
+from trainyard.objects.metrics.dashboards import pages
 
 PROGRAM = images.STAND_INS / "grafana.py"
 Files = dict[str, str]

@@ -8,9 +8,9 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from catalog.ranges import is_internet
 from policy_pack.taggable import taggable
 from tests.support.recording import CHECKOUT, Graph, Node
+from trainyard.catalog.aws.ranges import is_internet
 
 CALLED = frozenset(
     "Workspace" if name == "JobNamespace" else name

@@ -17,9 +17,6 @@ from typing import Any
 import pytest
 import yaml
 
-from catalog.versions import TRAINER_RELEASES
-from operations.snapshot import condition_of
-from plans.queues import API, CONTROLLER, NAMESPACE
 from rehearsal import charts, paths
 from rehearsal.kube import Api, ApiError, Object
 from tests.rehearsal.api_server import TOKEN
@@ -28,6 +25,9 @@ from tests.support.recording import Graph
 from tests.support.stackfile import Edit
 from tests.support.team_server import CRDS, environment_with_queues, team_objects
 from tests.support.trainer_server import WEBHOOKS, TrainerServer, trainer_server
+from trainyard.catalog.versions import TRAINER_RELEASES
+from trainyard.objects.queues.queues import API, CONTROLLER, NAMESPACE
+from trainyard.operations.reach.snapshot import condition_of
 
 CORE = f"/apis/{API}"
 KINDS = {"TrainJob": "trainer.kubeflow.org/v1alpha1", "PyTorchJob": "kubeflow.org/v1"}

@@ -1,4 +1,4 @@
-"""Writes catalog/kueue_types.json from the Go types of the Kueue that goes with Trainer 2.3:
+"""Writes trainyard/catalog/kueue_types.json from the Go types of the Kueue that goes with Trainer 2.3:
 `python -m tests.support.kueue_types`. It takes two minutes where Go has compiled none of it yet."""
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import command_line
-from catalog.kueue_types import TYPES_FILE
-from catalog.versions import TRAINER_RELEASES
 from rehearsal import paths
 from rehearsal.toolchain import go
 from rehearsal.toolchain.programs import FOLDER
+from trainyard import command_line
+from trainyard.catalog.kueue_types import TYPES_FILE
+from trainyard.catalog.versions import TRAINER_RELEASES
 
 FOLDERS = {TRAINER_RELEASES["2.3.0"].kueue: "kueue-0.19"}
 """Release of Kueue → the folder of the toolchain that pins its types."""
@@ -63,9 +63,9 @@ def _run(folder: str, *arguments: str, given: str = "") -> str:
 
 def main(arguments: list[str]) -> int:
     """Write the file, and say which."""
-    command_line.parser("tests.support.kueue_types", "Write catalog/kueue_types.json.").parse_args(
-        arguments
-    )
+    command_line.parser(
+        "tests.support.kueue_types", "Write trainyard/catalog/kueue_types.json."
+    ).parse_args(arguments)
     TYPES_FILE.write_text(types_text())
     print(TYPES_FILE.relative_to(paths.CHECKOUT))
     return 0

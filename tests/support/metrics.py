@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from plans.metrics import DayBudget, MetricsPlan
 from tests.support.stackfile import at, environment_plan
 from tests.support.teams import with_queues
+from trainyard.objects.metrics.metrics import DayBudget, MetricsPlan
 
 RECORDED = Path(__file__).parent / "exposition"
 """Files of Prometheus's text format, each with its source."""

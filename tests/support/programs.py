@@ -17,13 +17,13 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from components.program import SETTINGS
+from components.base.program import SETTINGS
 from rehearsal import paths
-from stacks.derive.programs import program_files, program_folders
 from tests.rehearsal.api_server import PROGRAMS, ApiServer, start
 from tests.support.crds import KARPENTER, upstream
 from tests.support.recording import Graph, deploy
 from tests.support.stackfile import ENVIRONMENT
+from trainyard.derive.programs import program_files, program_folders
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""An API server that is a dictionary, and an EC2 that is one, for workloads/repair."""
+"""An API server that is a dictionary, and an EC2 that is one, for trainyard/in_cluster/repair."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
-from plans.repair import RepairPlan, settings
+from trainyard.objects.programs.repair import RepairPlan, settings
 
 Object = dict[str, Any]
 POOL = "trainyard.io/pool"

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 from hypothesis import strategies as st
 
-from catalog.scalars import EngineLoader, as_engine_time
+from trainyard.catalog.scalars import EngineLoader, as_engine_time
 
 TEXTS = (
     *(
@@ -151,7 +151,7 @@ def can_be_bare(text: str) -> bool:
 
 def handed_over(text: str) -> dict[str, str]:
     """The configuration that the engine hands to the program for a stack file:
-    tests/catalog/test_scalars.py compares this with the engine."""
+    tests/trainyard/catalog/test_scalars.py compares this with the engine."""
     config = yaml.load(text, EngineLoader)["config"]
     return {key: it if isinstance(it, str) else json.dumps(_json(it)) for key, it in config.items()}
 

@@ -10,16 +10,16 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from catalog.instances import GPU_TYPES
-from catalog.zones import ZONE_LETTERS, regions_with, zone_names
-from plans.networks import OwnNetworkPlan
-from plans.parts import digest
-from plans.stores import EfsPlan, LustrePlan
-from stacks.plan import plan_stack
-from stacks.planned import EnvironmentPlan, Planned, TeamPlan
-from stacks.settings.environment import EnvironmentConfig
-from stacks.settings.reader import Reading, read
 from tests.support.recording import CHECKOUT, stack_values
+from trainyard.catalog.aws.instances import GPU_TYPES
+from trainyard.catalog.aws.zones import ZONE_LETTERS, regions_with, zone_names
+from trainyard.decide import plan_stack
+from trainyard.plan import EnvironmentPlan, Planned, TeamPlan
+from trainyard.plans.networks import OwnNetworkPlan
+from trainyard.plans.parts import digest
+from trainyard.plans.stores import EfsPlan, LustrePlan
+from trainyard.settings.environment import EnvironmentConfig
+from trainyard.settings.reading.reader import Reading, read
 
 ENVIRONMENT, TEAM = "trainyard:environment", "trainyard:team"
 SCRATCH = f"scratch-{digest(['lustre', 'ap-northeast-2a', 'PERSISTENT_2'])[:8]}"

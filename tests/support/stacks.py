@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from stacks.planned import EnvironmentPlan
 from tests.support.brought_cluster import IN_CLUSTER, BroughtCluster
 from tests.support.brought_vpc import BROUGHT, Brought
 from tests.support.recording import Graph, deploy
 from tests.support.stackfile import ENVIRONMENT, Edit, at, environment_plan
+from trainyard.plan import EnvironmentPlan
 
 ROLE = "arn:aws:iam::123456789012:role/deployer"
 BOUNDARY = "arn:aws:iam::123456789012:policy/boundary"

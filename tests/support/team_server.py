@@ -15,14 +15,14 @@ import pytest
 import urllib3
 import yaml
 
-from catalog import versions
-from plans.team_access import EVERYBODY, group_name
 from rehearsal import paths, processes
 from rehearsal.kube import Api, ApiError, Object
 from tests.rehearsal.api_server import PROGRAMS, TOKEN, ApiServer, start
 from tests.support.patience import until
 from tests.support.recording import CHECKOUT, Graph, deploy
 from tests.support.stackfile import ENVIRONMENT, Edit
+from trainyard.catalog import versions
+from trainyard.objects.teams.team_access import EVERYBODY, group_name
 
 ROLE = "arn:aws:iam::111122223333:role"
 PREFIX = "registry.example.com/vision/"

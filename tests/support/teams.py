@@ -8,11 +8,11 @@ from typing import Any
 
 import yaml
 
-from stacks.plan import plan_stack
-from stacks.planned import EnvironmentPlan, Planned, TeamPlan
-from stacks.settings.reader import read_file
 from tests.support.recording import CHECKOUT, stack_values
 from tests.support.stackfile import ENVIRONMENT, TEAM, Edit
+from trainyard.decide import plan_stack
+from trainyard.plan import EnvironmentPlan, Planned, TeamPlan
+from trainyard.settings.reading.reader import read_file
 
 ROLE = "arn:aws:iam::111122223333:role"
 DEPLOYER = f"{ROLE}/vision-deployer"

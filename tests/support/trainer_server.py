@@ -18,15 +18,15 @@ from typing import Any
 import pytest
 import yaml
 
-from catalog.versions import TRAINERS
-from plans.own_runtimes import own_runtime
-from plans.parts import Spec
-from plans.upstream_runtimes import upstream_runtimes
 from rehearsal import charts, paths, processes
 from rehearsal.kube import ApiError, Object
 from tests.rehearsal.api_server import PROGRAMS, ApiServer, start
 from tests.support.cases.trainer import OWN, runtime
 from tests.support.patience import PATIENCE, until
+from trainyard.catalog.versions import TRAINERS
+from trainyard.objects.jobs.own_runtimes import own_runtime
+from trainyard.objects.jobs.upstream_runtimes import upstream_runtimes
+from trainyard.plans.parts import Spec
 
 CONTROLLERS = {"2.1.0": ("trainer", "jobset"), "2.3.0": ("trainer-2.3", "jobset-0.12")}
 """Trainer release → programs of the toolchain: the Trainer's controller, JobSet's."""
@@ -47,7 +47,7 @@ class TrainerServer:
         (folder / "kubeconfig").write_text(self.server.kubeconfig())
 
     def install(self, release: str, patience: float = PATIENCE) -> None:
-        """As components/trainer.py: first the CRDs, by Helm; then controllers, ready within so many
+        """As components/jobs/trainer.py: first the CRDs, by Helm; then controllers, ready within so many
         seconds, and webhooks."""
         self.stop()
         self.release = release

@@ -7,9 +7,9 @@ from typing import Any
 
 import yaml
 
-from catalog.crds import CHARTS, FILES
-from catalog.kueue_types import _forms
-from plans.trainer import changed_pods
+from trainyard.catalog.crds import CHARTS, FILES
+from trainyard.catalog.kueue_types import _forms
+from trainyard.objects.jobs.trainer import changed_pods
 
 FORMS = _forms("2.3.0")
 ZEROS: dict[str, Any] = {"array": [], "boolean": False, "integer": 0, "object": {}, "string": ""}

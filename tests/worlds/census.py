@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-from catalog.job_kinds import JOB_KINDS
 from tests.worlds.harness import Harness, Object
+from trainyard.catalog.job_kinds import JOB_KINDS
 
 EVERY = 0.3
 """Seconds between two looks. A ghost lived for three."""

@@ -20,11 +20,11 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import command_line
 from rehearsal import paths
 from tests.support.alone import Alone, alone
 from tests.worlds.harness import Harness
 from tests.worlds.soak import a_world, made_twice, unrepaired
+from trainyard import command_line
 
 KILLER = paths.CHECKOUT / "tests" / "support" / "killer"
 JOB, STACK = "t5-large", "dev"

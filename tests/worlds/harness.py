@@ -20,12 +20,12 @@ from typing import Any
 import boto3
 import yaml
 
-from operations.drain import KIND
-from operations.kubectl import Login, login
-from plans.history import APP as HISTORY
-from plans.history import RECORD
-from plans.policies import document
 from rehearsal import paths, processes
+from trainyard.objects.iam.policies import document
+from trainyard.objects.programs.history import APP as HISTORY
+from trainyard.objects.programs.history import RECORD
+from trainyard.operations.reach.kubectl import Login, login
+from trainyard.operations.recovery.drain import KIND
 
 Object = dict[str, Any]
 

@@ -154,7 +154,7 @@ def _restarted(harness: Harness, name: str) -> None:
 
 
 def _status(harness: Harness) -> str:
-    return harness.shell(f"{sys.executable} -m operations.status", check=False)
+    return harness.shell(f"{sys.executable} -m trainyard.operations.status.status", check=False)
 
 
 def _is_complete(harness: Harness, job: str) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from urllib.parse import quote
 
-from plans.metrics import APP, NAMESPACE, PORT
 from tests.worlds.harness import Harness, Object
+from trainyard.objects.metrics.metrics import APP, NAMESPACE, PORT
 
 
 def asked(rehearsal: Harness, path: str) -> Object:

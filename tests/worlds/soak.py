@@ -19,11 +19,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import command_line
 from rehearsal import processes
 from rehearsal.commands.steps import UNREPAIRED
 from tests.worlds.harness import VICTIMS, Harness, Object
 from tests.worlds.left_out import leave_outs
+from trainyard import command_line
 
 GPU_NODE = "a GPU node"
 

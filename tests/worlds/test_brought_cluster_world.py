@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 import yaml
 
-from catalog.versions import KUBERNETES
-from plans.policies import trust
 from rehearsal import world
 from tests.worlds.harness import Harness, Object, rehearsing
 from tests.worlds.test_brought_network_world import ABSENT, REGION, ZONES, make_vpc
 from tests.worlds.test_brought_stores_world import IMAGE, aws
+from trainyard.catalog.versions import KUBERNETES
+from trainyard.objects.iam.policies import trust
 
 pytestmark = [
     pytest.mark.world,
@@ -156,7 +156,7 @@ def theirs(harness: Harness, command: str) -> None:
 
 def checked(harness: Harness) -> str:
     """What `make check LIVE=1` says of names that are taken, or that it was not checked."""
-    said = harness.shell(f"{sys.executable} -m stacks.reports.check --live {STACK}", check=False)
+    said = harness.shell(f"{sys.executable} -m trainyard.reports.check --live {STACK}", check=False)
     assert "next: make preview" in said or "error" in said, said
     of_names = ("are free", "would need is not checked")
     return "\n".join(line for line in said.splitlines() if any(word in line for word in of_names))

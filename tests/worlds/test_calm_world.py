@@ -10,12 +10,12 @@ import pygal
 import pytest
 import yaml
 
-from plans.metrics import INTERVAL_SECONDS
-from plans.queries import QUERIES, query
 from rehearsal import world
 from tests.support.recording import CHECKOUT
 from tests.worlds.harness import Harness, Object, rehearsing, with_l4
 from tests.worlds.prometheus import asked, values
+from trainyard.objects.metrics.metrics import INTERVAL_SECONDS
+from trainyard.objects.metrics.queries import QUERIES, query
 
 pytestmark = [
     pytest.mark.world,

@@ -15,11 +15,11 @@ import pytest
 import yaml
 
 from rehearsal import world
-from stacks.plan import plan_stack
-from stacks.planned import EnvironmentPlan
-from stacks.settings.reader import read
 from tests.support.patience import until
 from tests.worlds.harness import Harness, Object, rehearsing
+from trainyard.decide import plan_stack
+from trainyard.plan import EnvironmentPlan
+from trainyard.settings.reading.reader import read
 
 pytestmark = [
     pytest.mark.world,
@@ -259,7 +259,9 @@ def test_reservations_and_blocks_are_used_while_they_are_active_and_only_then(ha
     assert until(lambda: _status(harness, "TrainJob early has waited for 1 of 1 nodes"), every=3)
     assert _nodes(harness, "later") == [], "a block that has not begun gives nothing"
     harness.shell("kubectl -n training delete trainjob early --wait")
-    said = harness.shell(f"{sys.executable} -m stacks.reports.check --live capacity", check=False)
+    said = harness.shell(
+        f"{sys.executable} -m trainyard.reports.check --live capacity", check=False
+    )
     assert "the reservation is scheduled; jobs of the pool wait until" in said, said
 
 
@@ -273,7 +275,9 @@ def test_a_block_that_is_over_takes_its_node_away_and_gives_none(harness: Harnes
     assert until(lambda: _status(harness, "TrainJob late has waited for 1 of 1 nodes"), every=3)
     assert _nodes(harness, "block") == [], "what is over gives nothing"
     harness.shell("kubectl -n training delete trainjob late --wait")
-    said = harness.shell(f"{sys.executable} -m stacks.reports.check --live capacity", check=False)
+    said = harness.shell(
+        f"{sys.executable} -m trainyard.reports.check --live capacity", check=False
+    )
     assert "pools.block.reservation.id" in said and "expired" in said, said
 
 
@@ -313,5 +317,5 @@ def _gang(harness: Harness, name: str, nodes: int, pool: str = "p5") -> Object:
 
 
 def _status(harness: Harness, words: str) -> str:
-    said = harness.shell(f"{sys.executable} -m operations.status", check=False)
+    said = harness.shell(f"{sys.executable} -m trainyard.operations.status.status", check=False)
     return said if words in said else ""

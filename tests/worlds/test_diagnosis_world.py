@@ -156,7 +156,9 @@ def findings(harness: Harness, vanished: tuple[str, float]) -> list[str]:
 
 
 def _status(harness: Harness) -> str:
-    return harness.shell(f"{sys.executable} -m operations.status 0.25", check=False)
+    return harness.shell(
+        f"{sys.executable} -m trainyard.operations.status.status 0.25", check=False
+    )
 
 
 def _as_pytorch_job(job: Object) -> Object:

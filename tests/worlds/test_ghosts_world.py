@@ -12,12 +12,12 @@ import pytest
 import yaml
 
 from rehearsal import world
-from stacks.plan import plan_stack
-from stacks.reports.policy import policies
-from stacks.settings.reader import read_file
 from tests.support.patience import until
 from tests.worlds.census import counted
 from tests.worlds.harness import Harness, Object, rehearsing_teams, with_l4
+from trainyard.decide import plan_stack
+from trainyard.reports.policy import policies
+from trainyard.settings.reading.reader import read_file
 
 pytestmark = [
     pytest.mark.world,
@@ -95,7 +95,8 @@ def changed_stopped_and_deleted(harness: Harness, times: int) -> None:
             assert "FAILED" not in said, said
         for name in both(0):
             stopped = harness.shell(
-                f"{sys.executable} -m operations.stop {STACK} --job {name} --yes", check=False
+                f"{sys.executable} -m trainyard.operations.runs.stop {STACK} --job {name} --yes",
+                check=False,
             )
             assert "stopped;" in stopped, stopped
             label = (

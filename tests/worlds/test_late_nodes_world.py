@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 import yaml
 
-from catalog.job_kinds import JOB_KINDS, SUCCEEDED, outcome
-from catalog.waiting import INIT_TRIES, NODES_SECONDS
 from rehearsal import world
 from tests.support.patience import until
 from tests.worlds.harness import Harness, Object, rehearsing, with_l4
+from trainyard.catalog.job_kinds import JOB_KINDS, SUCCEEDED, outcome
+from trainyard.catalog.waiting import INIT_TRIES, NODES_SECONDS
 
 pytestmark = [
     pytest.mark.world,

@@ -12,13 +12,13 @@ from urllib.parse import quote
 import pytest
 import yaml
 
-from plans import grafana
-from plans.metrics import APP, NAMESPACE
-from plans.push_gateway import PORT as PUSH_PORT
 from rehearsal import processes, world
 from tests.support.grafana import panels
 from tests.worlds.harness import Harness, Object, rehearsing_teams, with_l4
 from tests.worlds.prometheus import asked, values
+from trainyard.objects.metrics import grafana
+from trainyard.objects.metrics.metrics import APP, NAMESPACE
+from trainyard.plans.push_gateway import PORT as PUSH_PORT
 
 pytestmark = [
     pytest.mark.world,

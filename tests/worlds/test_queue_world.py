@@ -12,17 +12,17 @@ from typing import Any
 import pytest
 import yaml
 
-from catalog.job_kinds import JOB_KINDS
-from catalog.versions import TRAINER_RELEASES
-from components.program import SETTINGS
-from operations.snapshot import condition_of
-from plans.gangs import AGAIN, TRIES
-from plans.gangs import APP as GANGS
-from plans.pod_template import GPU, POOL, TOLERATIONS
-from plans.queues import job_labels
-from plans.trainer import changed_pods
+from components.base.program import SETTINGS
 from rehearsal import processes, world
 from tests.worlds.harness import Harness, Object, rehearsing_teams, with_l4
+from trainyard.catalog.job_kinds import JOB_KINDS
+from trainyard.catalog.versions import TRAINER_RELEASES
+from trainyard.objects.jobs.pod_template import GPU, POOL, TOLERATIONS
+from trainyard.objects.jobs.trainer import changed_pods
+from trainyard.objects.programs.gangs import AGAIN, TRIES
+from trainyard.objects.programs.gangs import APP as GANGS
+from trainyard.objects.queues.queues import job_labels
+from trainyard.operations.reach.snapshot import condition_of
 
 pytestmark = [
     pytest.mark.world,

@@ -14,17 +14,17 @@ from pathlib import Path
 
 import pytest
 
-from catalog.versions import KUBERNETES
-from plans.policies import document
 from rehearsal import world
 from rehearsal.aws.identity import ACCOUNT
 from rehearsal.aws.images import NEWEST_RELEASE
-from stacks.plan import plan_stack
-from stacks.reports.policy import policies
-from stacks.settings.reader import read_file
 from tests.support import account_log
 from tests.support.patience import until
 from tests.worlds.harness import VICTIMS, Harness, rehearsing
+from trainyard.catalog.versions import KUBERNETES
+from trainyard.decide import plan_stack
+from trainyard.objects.iam.policies import document
+from trainyard.reports.policy import policies
+from trainyard.settings.reading.reader import read_file
 
 pytestmark = [
     pytest.mark.world,
@@ -127,7 +127,7 @@ def test_status_names_an_idle_pool_whose_type_the_zone_does_not_sell_with_ec2s_w
             r"An idle pool cannot launch nodes: NodePool unsold: NodeClassReady is False\s+Unsupported: Your"
             r" requested instance type \(p5e?.48xlarge\) is not supported in your requested"
             r" Availability Zone \(ap-northeast-2b\)",
-            harness.shell(f"{sys.executable} -m operations.status", check=False),
+            harness.shell(f"{sys.executable} -m trainyard.operations.status.status", check=False),
         ),
         every=3,
     )
@@ -258,15 +258,17 @@ def test_status_says_what_runs_and_that_nothing_is_wrong(harness: Harness):
 
 
 def test_what_the_finished_run_took_is_said_beside_what_was_planned(harness: Harness):
-    told = json.loads(harness.shell(f"{sys.executable} -m operations.spent dev --json"))
+    told = json.loads(
+        harness.shell(f"{sys.executable} -m trainyard.operations.runs.spent dev --json")
+    )
     [run] = [run for run in told["runs"] if run["job"] == "t5-large"]
     assert (run["namespace"], run["state"], run["nodes"]) == ("training", "Complete", 2)
     assert run["instance_types"] == ["g6e.48xlarge"]
     # On a slow machine the gang may have started again: a worker fails whose master's node comes a
-    # minute later. Which word is said when: tests/operations/test_runs.py.
+    # minute later. Which word is said when: tests/trainyard/operations/runs/test_runs.py.
     assert run["known"] in ("", "at least")
     # The API server counts whole seconds: a run of a fast machine, or the last attempt of a gang
-    # that had nothing left to train, takes 0.00 GPU hours. Amounts: tests/operations/test_runs.py.
+    # that had nothing left to train, takes 0.00 GPU hours. Amounts: tests/trainyard/operations/runs/test_runs.py.
     for amount in ("gpu_hours", "usd"):
         assert 0 <= float(run[amount]) < 16, f"two nodes for less than an hour: {run}"
     assert [one["namespace"] for one in told["namespaces"]] == ["training"]
@@ -276,7 +278,7 @@ def test_what_the_finished_run_took_is_said_beside_what_was_planned(harness: Har
 
 
 def test_what_is_due_is_asked_of_the_account(harness: Harness):
-    told = harness.shell(f"{sys.executable} -m stacks.reports.due --live --json dev")
+    told = harness.shell(f"{sys.executable} -m trainyard.reports.due --live --json dev")
     due = [one["what"] for one in json.loads(told)]
     newest = f"EKS recommends {KUBERNETES['1.35'].ami_patch}-{NEWEST_RELEASE.removeprefix('v')}"
     assert sum(newest in what for what in due) == 2, "of GPU nodes and of system nodes"

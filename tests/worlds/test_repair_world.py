@@ -18,13 +18,13 @@ from typing import Any
 import pytest
 import yaml
 
-from catalog.job_kinds import JOB_KINDS, SUCCEEDED, true_conditions
-from catalog.latencies import TYPICAL
-from plans.repair import APP, NOTE
 from rehearsal import world
 from tests.support.patience import until
 from tests.worlds.fault_rows import FAULTS, RETIREMENT, SPOT, Fault
 from tests.worlds.harness import Harness, Object, rehearsing, with_l4
+from trainyard.catalog.aws.latencies import TYPICAL
+from trainyard.catalog.job_kinds import JOB_KINDS, SUCCEEDED, true_conditions
+from trainyard.objects.programs.repair import APP, NOTE
 
 pytestmark = [
     pytest.mark.world,
@@ -191,7 +191,7 @@ def _mend(harness: Harness, fault: Fault) -> None:
 
 
 def _status(harness: Harness) -> str:
-    return harness.shell(f"{sys.executable} -m operations.status 0.2", check=False)
+    return harness.shell(f"{sys.executable} -m trainyard.operations.status.status 0.2", check=False)
 
 
 SILENT_SECONDS = 240

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import yaml
 
-from plans.policies import document
 from rehearsal import processes, world
 from tests.support.force_new import (
     CHANGES,
@@ -27,6 +26,7 @@ from tests.support.force_new import (
 )
 from tests.worlds.harness import VICTIMS, Harness, rehearsing
 from tests.worlds.soak import made_twice
+from trainyard.objects.iam.policies import document
 
 pytestmark = [
     pytest.mark.world,

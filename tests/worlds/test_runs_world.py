@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 import yaml
 
-from plans.history import APP
-from plans.parts import INTERVAL
 from rehearsal import world
 from tests.support.patience import until
 from tests.worlds.harness import Harness, Object, rehearsing, with_l4
+from trainyard.objects.programs.history import APP
+from trainyard.plans.parts import INTERVAL
 
 pytestmark = [
     pytest.mark.world,
@@ -41,7 +41,7 @@ JOB: Object = {
 TYPIST = """\
 import os, pty, subprocess, sys
 ours, theirs = pty.openpty()
-words = [sys.executable, "-m", "operations.shell", "see", "--yes"]
+words = [sys.executable, "-m", "trainyard.operations.nodes.shell", "see", "--yes"]
 started = subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=theirs)
 os.close(theirs)
 said, typed = b"", False
@@ -79,7 +79,9 @@ def harness() -> Iterator[Harness]:
 
 
 def _runs(harness: Harness) -> Object:
-    return json.loads(harness.shell(f"{sys.executable} -m operations.history see --json"))
+    return json.loads(
+        harness.shell(f"{sys.executable} -m trainyard.operations.runs.history see --json")
+    )
 
 
 def test_a_run_is_listed_and_recorded_with_what_it_took(harness: Harness) -> None:
@@ -133,7 +135,9 @@ def test_the_run_before_stays_known_when_another_one_replaces_its_job(harness: H
     assert told["history"] == "kept" and first["created"] < second["created"]
     assert [first["outcome"], second["outcome"]] == ["Complete", "Complete"]
     assert second["resumed_from"] and second["resumed_from"].startswith("step")
-    spent = json.loads(harness.shell(f"{sys.executable} -m operations.spent see --json"))
+    spent = json.loads(
+        harness.shell(f"{sys.executable} -m trainyard.operations.runs.spent see --json")
+    )
     assert [run["job"] for run in spent["runs"]] == ["seen", "seen"]
     assert harness.do("runs", "--stack", "see") == 0
 
@@ -144,7 +148,7 @@ def test_the_log_of_the_run_before_is_printed_though_its_pods_are_gone(harness: 
 
     def both() -> bool:
         kept.clear()
-        words = f"{sys.executable} -m operations.logs see --job seen --past"
+        words = f"{sys.executable} -m trainyard.operations.runs.logs see --job seen --past"
         for line in harness.shell(words, check=False).splitlines():
             if line.startswith("[pod/"):
                 kept.setdefault(line.split("/")[1], []).append(line)
@@ -159,7 +163,7 @@ def test_the_log_of_the_run_before_is_printed_though_its_pods_are_gone(harness: 
 
 
 def test_one_frame_shows_pools_and_runs_and_a_picture_is_drawn(harness: Harness) -> None:
-    shown = harness.shell(f"{sys.executable} -m operations.watch see --once")
+    shown = harness.shell(f"{sys.executable} -m trainyard.operations.runs.watch see --once")
     assert "l4" in shown and "training/seen" in shown and "USD an hour" in shown
     file = harness.state / "watch.svg"
     assert harness.do("watch", "--stack", "see", "--svg", str(file)) == 0
@@ -168,7 +172,7 @@ def test_one_frame_shows_pools_and_runs_and_a_picture_is_drawn(harness: Harness)
 
 def test_a_command_runs_on_a_node_with_the_stores_and_its_job_is_gone(harness: Harness) -> None:
     command = "ls /stores/home/seen; sleep 20; exit 3"  # longer than two looks of the history
-    words = f"{sys.executable} -m operations.shell see --yes --run '{command}'; echo code $?"
+    words = f"{sys.executable} -m trainyard.operations.nodes.shell see --yes --run '{command}'; echo code $?"
     said = harness.shell(words, check=False)
     assert "stand-in-checkpoint.json" in said and "code 3" in said, said
     jobs = harness.get("trainjobs --namespace training")["items"]

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 import yaml
 
-from plans.secrets import FOLDER, ManagedSecret, secret_files
 from rehearsal import processes, world
-from stacks.plan import plan_stack
-from stacks.reports.policy import policies
-from stacks.settings.reader import read_file
 from tests.worlds.harness import Harness, Object, rehearsing_teams, with_l4
+from trainyard.decide import plan_stack
+from trainyard.objects.iam.secrets import FOLDER, ManagedSecret, secret_files
+from trainyard.reports.policy import policies
+from trainyard.settings.reading.reader import read_file
 
 pytestmark = [
     pytest.mark.world,
@@ -143,7 +143,9 @@ def test_the_secret_of_another_team_is_refused_by_aws_and_status_says_so(harness
 
     def refused() -> bool:
         nonlocal said
-        said = harness.shell(f"{sys.executable} -m operations.status 0.25", check=False)
+        said = harness.shell(
+            f"{sys.executable} -m trainyard.operations.status.status 0.25", check=False
+        )
         return "Secrets Manager refuses vision/hf" in said
 
     assert processes.wait(refused, MINUTES * 60, 5), said

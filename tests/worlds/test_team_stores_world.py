@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 from rehearsal import world
-from stacks.plan import plan_stack
-from stacks.reports.policy import policies
-from stacks.settings.reader import read_file
 from tests.worlds.harness import Harness, Object, rehearsing_teams, with_l4
+from trainyard.decide import plan_stack
+from trainyard.reports.policy import policies
+from trainyard.settings.reading.reader import read_file
 
 pytestmark = [
     pytest.mark.world,

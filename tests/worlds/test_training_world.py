@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from plans.history import APP as HISTORY
-from plans.pod_template import TOLERATIONS
 from rehearsal import processes, world
 from tests.support.patience import until
 from tests.support.recording import CHECKOUT, stack_values
 from tests.workloads_train.runs import FAULTS, RANKS, ROUNDING, WORKLOADS, Run, final, resumed
 from tests.worlds.harness import Harness, Object, rehearsing
+from trainyard.objects.jobs.pod_template import TOLERATIONS
+from trainyard.objects.programs.history import APP as HISTORY
 
 pytestmark = [
     pytest.mark.world,
@@ -210,7 +210,9 @@ def test_what_is_measured_of_a_run_is_what_its_own_log_says(harness: Harness) ->
     assert until(lambda: harness.recorded("measured")), harness.shell(
         f"kubectl logs -n {HISTORY} deployment/{HISTORY}"
     )
-    said = json.loads(harness.shell(f"{sys.executable} -m operations.history dev --json"))
+    said = json.loads(
+        harness.shell(f"{sys.executable} -m trainyard.operations.runs.history dev --json")
+    )
     [run] = [run for run in said["runs"] if run["job"] == "measured"]
     each = sorted(between)[len(between) // 2]
     assert max(steps) == 190 and run["step"] == 199

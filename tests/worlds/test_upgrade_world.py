@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from catalog import versions
 from rehearsal import world
 from tests.support.patience import until
 from tests.worlds.harness import Harness, rehearsing
+from trainyard.catalog import versions
 
 pytestmark = [
     pytest.mark.world,

@@ -6,10 +6,10 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
-from catalog.quantities import amount
 from rehearsal.kube import Object
 from rehearsal.providers.kubernetes import kinds
 from rehearsal.providers.wire import Changes, Properties, changes
+from trainyard.catalog.quantities import amount
 
 IDENTITY = ("metadata.name", "metadata.namespace")
 QUANTITIES = {"capacity", "hard", "limits", "requests"}

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from catalog.instances import GPU_TYPES
 from rehearsal.aws import backends, capacity, instances, quotas
 from tests.rehearsal.aws.test_instances import Fleet
 from tests.rehearsal.aws_world import NEVER, REGION, Account, Network, refused, served
+from trainyard.catalog.aws.instances import GPU_TYPES
 
 ODCR, BLOCK = "cr-00000000000000001", "cr-00000000000000002"
 P5: dict[str, Any] = {"type_": "p5.48xlarge", "zones": "a"}

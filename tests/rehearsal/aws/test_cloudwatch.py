@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from catalog.storage import LUSTRE_USABLE
 from rehearsal import paths
 from tests.rehearsal.aws.test_permissions import Somebody
 from tests.rehearsal.aws.test_storage import create
 from tests.rehearsal.aws_world import AT_ONCE, NEVER, Account, Network, refused, served
+from trainyard.catalog.aws.storage import LUSTRE_USABLE
 
 EMPTY = 1200 * 2**30 * LUSTRE_USABLE
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from plans.efs import mount_statement, plain_text_statement
-from plans.policies import Document, document
 from rehearsal.aws import backends, principals
 from rehearsal.aws.efs import CLIENT, client_actions
 from tests.rehearsal.aws_world import REGION, Account, refused, served
+from trainyard.objects.iam.efs import mount_statement, plain_text_statement
+from trainyard.objects.iam.policies import Document, document
 
 ARN = "arn:aws:elasticfilesystem:us-east-2:123456789012:file-system/fs-1"
 DRIVER, OTHER = (f"arn:aws:iam::123456789012:role/{name}" for name in ("driver", "other"))

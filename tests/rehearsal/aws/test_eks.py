@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from catalog.versions import KUBERNETES
 from rehearsal import paths
 from rehearsal.aws import identity
 from tests.rehearsal.aws_world import (
@@ -25,6 +24,7 @@ from tests.rehearsal.aws_world import (
     served,
     trust,
 )
+from trainyard.catalog.versions import KUBERNETES
 
 WORKERS = ("AmazonEKSWorkerNodePolicy",)
 

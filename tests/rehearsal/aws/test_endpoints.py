@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from catalog.endpoints import ALERTS, ALWAYS, EFS_API, NONE, SECRETS, TUNNEL
-from plans.access import AccessPlan
 from rehearsal.aws.endpoints import LACKING, SERVICES
-from stacks.reports.account import Account as Asked
 from tests.rehearsal.aws_world import REGION, Account, Network, refused, served, speak_to
+from trainyard.catalog.aws.endpoints import ALERTS, ALWAYS, EFS_API, NONE, SECRETS, TUNNEL
+from trainyard.live.questions.account import Account as Asked
+from trainyard.plans.access import AccessPlan
 
 
 @pytest.fixture

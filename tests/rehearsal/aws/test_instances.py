@@ -12,11 +12,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from catalog.versions import KUBERNETES
-from plans.access import AccessPlan
 from rehearsal.aws import identity
 from rehearsal.aws.images import NEWEST_RELEASE
-from stacks.reports.account import Account as Asked
 from tests.rehearsal.aws_world import (
     NEVER,
     REGION,
@@ -28,6 +25,9 @@ from tests.rehearsal.aws_world import (
     speak_to,
     trust,
 )
+from trainyard.catalog.versions import KUBERNETES
+from trainyard.live.questions.account import Account as Asked
+from trainyard.plans.access import AccessPlan
 
 AMI = "/aws/service/eks/optimized-ami/1.34/amazon-linux-2023/x86_64/nvidia/{}/image_id"
 PINNED = "amazon-eks-node-al2023-x86_64-nvidia-1.34-v20260724"

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from plans import encryption, policies
-from plans.deployer import KEY_CALLS
 from rehearsal.aws import keys, services
 from tests.rehearsal.aws.test_eks import create_group, template
 from tests.rehearsal.aws.test_instances import Fleet
 from tests.rehearsal.aws.test_permissions import Somebody
 from tests.rehearsal.aws_world import REGION, Account, Network, create_cluster, refused, served
+from trainyard.objects.deployer import KEY_CALLS
+from trainyard.objects.iam import encryption, policies
 
 STACK = "demo"
 LAUNCH = policies.LAUNCHES

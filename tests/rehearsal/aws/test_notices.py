@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from components.karpenter import INTERRUPTIONS
+from components.nodes.karpenter import INTERRUPTIONS
 from rehearsal.aws import notices
 from rehearsal.aws.notices import NOTICES
 from rehearsal.commands import faults

@@ -13,10 +13,6 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from catalog.permissions import CLOUDFORMATION
-from plans import policies, s3
-from plans.deployer import Scope, deployer_policies
-from plans.policies import Document
 from rehearsal.aws import identity
 from rehearsal.kubelet.kubelet import CREDENTIALS
 from tests.rehearsal.aws_world import (
@@ -28,6 +24,10 @@ from tests.rehearsal.aws_world import (
     role,
     served,
 )
+from trainyard.catalog.aws.permissions import CLOUDFORMATION
+from trainyard.objects.deployer import Scope, deployer_policies
+from trainyard.objects.iam import policies, s3
+from trainyard.objects.iam.policies import Document
 
 GRAPH = Path(__file__).parents[2] / "golden/dev.graph.json"
 STACK, CLUSTER, ACCOUNT = "demo", "demo-eks", identity.ACCOUNT

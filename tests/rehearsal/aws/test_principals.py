@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from botocore.exceptions import ClientError
 
-from plans.deployer import Scope, deployer_policies
-from plans.policies import document, trust
 from tests.rehearsal.aws.test_permissions import Somebody, _refused
 from tests.rehearsal.aws_world import REGION, Account, policy, role, served
+from trainyard.objects.deployer import Scope, deployer_policies
+from trainyard.objects.iam.policies import document, trust
 
 NONE = "arn:aws:iam::123456789012:policy/none"
 ALLOWED = {"Action": ["s3:GetObject"], "Resource": "*"}

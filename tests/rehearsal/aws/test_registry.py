@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 import urllib3
 
-from plans.policies import lifecycle
 from rehearsal import paths
 from rehearsal.aws import principals
 from tests.rehearsal.aws_world import Account, served, trust
+from trainyard.objects.iam.policies import lifecycle
 
 CRANE = shutil.which("crane", path=f"{paths.BIN}:{os.environ['PATH']}")
 HTTP = urllib3.PoolManager()

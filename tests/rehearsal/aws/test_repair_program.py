@@ -10,12 +10,12 @@ from types import ModuleType
 import pytest
 from botocore.exceptions import ClientError
 
-from plans.repair import asking
 from rehearsal.aws import instance_status
 from tests.rehearsal.aws.test_instances import Fleet
 from tests.rehearsal.aws.test_permissions import Somebody
 from tests.rehearsal.aws_world import REGION, Account, served
 from tests.support.programs import imported
+from trainyard.objects.programs.repair import asking
 
 
 @pytest.fixture

@@ -343,7 +343,7 @@ def test_a_registry_holds_what_was_pushed(account: Account) -> None:
 
 
 def test_who_asks_is_of_the_account_whose_number_is_in_every_arn(account: Account) -> None:
-    """operations.repair compares the two."""
+    """trainyard.operations.recovery.repair compares the two."""
     cluster = create_cluster(account, Network(account))["arn"]
     numbers = {arn.split(":")[4] for arn in (cluster, role(account, "a", "ec2.amazonaws.com"))}
     assert {account.client("sts").get_caller_identity()["Account"]} == numbers

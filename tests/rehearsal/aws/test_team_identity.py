@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from plans.deployer import team_policies
-from plans.policies import Document, document, pod_identity_trust
-from plans.secrets import secret_statements
-from plans.team_identity import pod_trust, s3_statements
-from plans.teams import parameter_name
 from rehearsal.aws import identity
 from tests.rehearsal.aws_world import REGION, Account, Network, create_cluster, served
+from trainyard.objects.deployer import team_policies
+from trainyard.objects.iam.policies import Document, document, pod_identity_trust
+from trainyard.objects.iam.secrets import secret_statements
+from trainyard.objects.teams.team_identity import pod_trust, s3_statements
+from trainyard.objects.teams.teams import parameter_name
 
 ROLE, NAMESPACE = "team-vision-pods", "team-vision"
 READS, WRITES = ["s3://data-sets/imagenet/"], ["s3://results/teams/vision/"]

@@ -15,11 +15,11 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from plans.managed_prometheus import remote_write, writing
 from rehearsal import paths
 from rehearsal.aws import principals
 from rehearsal.aws.remote_write import names, uncompressed
 from tests.rehearsal.aws_world import REGION, Account, refused, role, served
+from trainyard.objects.metrics.managed_prometheus import remote_write, writing
 
 HTTP = urllib3.PoolManager()
 

@@ -88,7 +88,7 @@ def test_a_repair_takes_the_lock_of_a_killed_engine_away_before_it_asks(
     monkeypatch.setattr(engine, "release_lock", lambda stack, report: done.append(stack.name))
     monkeypatch.setattr(look, "_run", lambda *words: done.append(words[-2]) or 0)
     assert look.repair(argparse.Namespace(stack="dev")) == 0
-    assert done == ["dev", "operations.repair"]
+    assert done == ["dev", "trainyard.operations.recovery.repair"]
 
 
 @needs_namespaces

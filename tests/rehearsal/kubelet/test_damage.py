@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from catalog.repair import CONDITIONS, EVENTS, FATAL_XIDS
 from rehearsal import paths
 from rehearsal.commands.faults import BREAKS
 from rehearsal.kubelet import broken_stores, damage, ranks
 from rehearsal.kubelet.damage import Damage
 from rehearsal.kubelet.node import GPU
 from tests.support.patience import until
+from trainyard.catalog.repair import CONDITIONS, EVENTS, FATAL_XIDS
 
 
 class Kubelet:

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from plans.pod_logs import FILE, PodLogsPlan, fluent_bit_config, writing
 from rehearsal import paths
 from rehearsal.kubelet.aws import Account, AwsError
 from rehearsal.kubelet.fluent_bit import FluentBit
 from rehearsal.kubelet.log_lines import LONGEST, entry
 from tests.rehearsal.aws.test_permissions import Somebody
 from tests.rehearsal.aws_world import REGION, served
+from trainyard.objects.programs.pod_logs import FILE, PodLogsPlan, fluent_bit_config, writing
 
 PLAN = PodLogsPlan(
     image="i", role_name="r", group_name="/trainyard/pods/g", region="us-east-2", days=30

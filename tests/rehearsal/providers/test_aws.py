@@ -12,9 +12,6 @@ from typing import Any
 
 import pytest
 
-from catalog import permissions
-from plans.deployer import Scope, deployer_policies
-from plans.policies import lifecycle
 from rehearsal import paths
 from rehearsal.aws import identity
 from rehearsal.providers.aws.account import Account as Aws_
@@ -37,6 +34,9 @@ from tests.rehearsal.aws_world import (
     trust,
 )
 from tests.support import account_log
+from trainyard.catalog.aws import permissions
+from trainyard.objects.deployer import Scope, deployer_policies
+from trainyard.objects.iam.policies import lifecycle
 
 DOCUMENT = json.dumps(
     {

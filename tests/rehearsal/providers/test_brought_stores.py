@@ -11,20 +11,20 @@ from typing import Any
 import pulumi
 import pytest
 
-from plans.access import AccessPlan
-from plans.bucket_faults import BucketFound, found_by_status
 from rehearsal.aws import cloudwatch
 from rehearsal.providers.aws.provider import Aws
 from rehearsal.providers.call import Call
 from rehearsal.providers.problems import Refused
 from rehearsal.providers.wire import Properties
-from stacks.reports.account import Account as Asked
-from stacks.reports.brought_stores import store_checks
 from tests.rehearsal.aws.test_permissions import Somebody
 from tests.rehearsal.aws_world import AT_ONCE, REGION, Account, Network, served, speak_to
 from tests.rehearsal.providers.test_lookups import _main, _settings
 from tests.support.recording import BUCKET, Graph, deploy
 from tests.support.stackfile import ENVIRONMENT, Edit, at, environment, environment_plan
+from trainyard.existing.bucket_faults import BucketFound, found_by_status
+from trainyard.live.existing.brought_stores import store_checks
+from trainyard.live.questions.account import Account as Asked
+from trainyard.plans.access import AccessPlan
 
 
 @pytest.fixture(scope="module")

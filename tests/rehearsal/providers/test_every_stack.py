@@ -14,13 +14,9 @@ from typing import Any
 import pytest
 import yaml
 
-from plans.encryption import key_policy
-from plans.policies import document
 from rehearsal import engine, paths
 from rehearsal.aws.identity import ACCOUNT
 from rehearsal.commands.down import _is_of
-from stacks.reports.policy import policies
-from stacks.reports.stack_file import planned_file
 from tests.graph.test_recorded_stacks import EVERYTHING, MORE
 from tests.rehearsal.aws.test_permissions import Somebody
 from tests.rehearsal.aws_world import policy, role
@@ -29,6 +25,10 @@ from tests.support.everything import everything
 from tests.support.recording import CHECKOUT, stack_values
 from tests.support.stackfile import ENVIRONMENT
 from tests.support.stacks import STACKS
+from trainyard.objects.iam.encryption import key_policy
+from trainyard.objects.iam.policies import document
+from trainyard.reports.policy import policies
+from trainyard.reports.stack_file import planned_file
 
 pytestmark = [
     pytest.mark.soak,

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from plans.access import AccessPlan
-from plans.networks import BroughtNetworkPlan
-from plans.vpc_faults import faults
 from rehearsal.aws.sharing import OWNERS, share
 from rehearsal.providers.aws.provider import Aws
 from rehearsal.providers.problems import Refused
-from stacks.reports.account import Account as Asked
 from tests.rehearsal.aws_world import AT_ONCE, REGION, Account, Network, served, speak_to
 from tests.support.recording import Graph, deploy
 from tests.support.stackfile import ENVIRONMENT, at, environment_plan
+from trainyard.existing.vpc_faults import faults
+from trainyard.live.questions.account import Account as Asked
+from trainyard.plans.access import AccessPlan
+from trainyard.plans.networks import BroughtNetworkPlan
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from plans.encryption import key_policy
 from tests.rehearsal.aws_world import REGION, Account, Network, role, served, speak_to
 from tests.rehearsal.providers.test_aws import Engine, Thing, configured
+from trainyard.objects.iam.encryption import key_policy
 
 SETTINGS = {
     "Queue": ("kmsMasterKeyId", {"messageRetentionSeconds": 300}),

@@ -16,14 +16,14 @@ from typing import Any
 
 import pytest
 
-from catalog.waiting import FIRST_NODE_SECONDS, NODES_SECONDS
-from operations.symptoms import RENDEZVOUS, read
-from plans.rendezvous import VARIABLE, conf
 from rehearsal.kubelet import images
 from rehearsal.paths import free_port
 from rehearsal.standins import git
 from tests.support import etcd_server
 from tests.support.patience import PATIENCE
+from trainyard.catalog.waiting import FIRST_NODE_SECONDS, NODES_SECONDS
+from trainyard.objects.jobs.rendezvous import VARIABLE, conf
+from trainyard.operations.status.symptoms import RENDEZVOUS, read
 
 FAST = {"TRAINYARD_STEPS": "6", "TRAINYARD_STEP_SECONDS": "0.05", "HEARTBEAT_SECONDS": "2"}
 

@@ -203,8 +203,8 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "torchrun of a file by its path in the checkout": (
         [
             without(SCRIPT),
-            at(f"{JOB}.files", {"sources": ["operations/drain.py"]}),
-            at(f"{JOB}.torchrun", {"script": "operations/drain.py"}),
+            at(f"{JOB}.files", {"sources": ["trainyard/operations/recovery/drain.py"]}),
+            at(f"{JOB}.torchrun", {"script": "trainyard/operations/recovery/drain.py"}),
         ],
         f"{JOB}.torchrun.script",
         "Fix: write /workspace/drain.py",

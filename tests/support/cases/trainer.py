@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from catalog import versions
-from plans.own_runtimes import Fetched, OwnRuntime, own_runtime
-from plans.parts import Spec
-from plans.pod_template import GPU, HostFolder, Mount, SecretKey, Training
-from plans.upstream_runtimes import upstream_runtimes
+from trainyard.catalog import versions
+from trainyard.objects.jobs.own_runtimes import Fetched, OwnRuntime, own_runtime
+from trainyard.objects.jobs.pod_template import GPU, HostFolder, Mount, SecretKey, Training
+from trainyard.objects.jobs.upstream_runtimes import upstream_runtimes
+from trainyard.plans.parts import Spec
 
 API = "trainer.kubeflow.org/v1alpha1"
 RUNTIME = "torch-distributed-resilient"

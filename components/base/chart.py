@@ -1,0 +1,49 @@
+"""A Helm chart as one resource. Where it comes from is the plan's business, what it is told the
+component's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes as k8s
+
+from trainyard.plans.images import chart_values, merged
+from trainyard.plans.parts import ChartPlan
+
+WITH_THE_NODES = 35
+"""Minutes for a release that may begin before there are nodes: its pods stay Pending until then. One
+node group of 16 took 33 minutes (trainyard/catalog/aws/latencies.py)."""
+
+
+def release(
+    parent: pulumi.Resource,
+    name: str,
+    chart: ChartPlan,
+    *,
+    namespace: str,
+    values: Mapping[str, Any] | None = None,
+    needs: Sequence[pulumi.Resource] = (),
+    skip_crds: bool = False,
+    create_namespace: bool = False,
+    take_ownership: bool = False,
+    minutes: int = 10,
+) -> k8s.helm.v3.Release:
+    """Install, and wait for `minutes` at most until its workloads are ready. A release is named
+    like its resource, so a lost one is found."""
+    repository = k8s.helm.v3.RepositoryOptsArgs(repo=chart.repository) if chart.repository else None
+    return k8s.helm.v3.Release(
+        name,
+        name=name,
+        chart=chart.chart,
+        version=chart.version,
+        repository_opts=repository,
+        namespace=namespace,
+        create_namespace=create_namespace,
+        values=merged(values or {}, chart_values(chart.images) if chart.named else {}),
+        skip_crds=skip_crds,
+        take_ownership=take_ownership or None,
+        timeout=minutes * 60,
+        opts=pulumi.ResourceOptions(parent=parent, depends_on=list(needs)),
+    )

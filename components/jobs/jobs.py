@@ -1,0 +1,175 @@
+"""The training runs of a stack, whichever controllers run them.
+
+What they run: `jobs` in the stack file. What their objects say: trainyard/objects/jobs/trainer.py and
+trainyard/objects/jobs/pytorch.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+import pulumi
+import pulumi_kubernetes as k8s
+
+from components.jobs import run_before, wait_for_job
+from trainyard.catalog.job_kinds import JOB_KINDS
+from trainyard.plans.parts import RUN, ConfigMapPlan, Identity, JobPlan, Spec
+
+DELETION = "pulumi.com/deletionPropagationPolicy"
+"""Annotation that the provider of Kubernetes reads when it deletes an object (pulumi-kubernetes#3011). It
+deletes in the foreground by default."""
+
+
+class Jobs(pulumi.ComponentResource):
+    """Runs that are started by a changed identity, and by nothing else. One component holds them
+    all: one for each job would double what the program costs."""
+
+    def __init__(
+        self,
+        name: str,
+        plans: Mapping[str, JobPlan],
+        *,
+        identity: Identity,
+        starts: Mapping[str, str],
+        namespace: pulumi.Input[str],
+        kubeconfig: pulumi.Output[str],
+        needs: Mapping[str, Sequence[pulumi.Resource]],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """`starts`: what is said when a run of a job begins. `needs`: what a job waits for."""
+        super().__init__("trainyard:jobs:Jobs", name, None, opts)
+        self._stack = f"urn:pulumi:{identity.stack}::{identity.project}"
+        self._namespace, before = namespace, [_alone(kubeconfig), _said(starts)]
+        for key, plan in plans.items():
+            files = [self._files(key, plan.files)] if plan.files else []
+            beside = [self._beside(key, made, needs[key]) for made in plan.objects]
+            run = self._run(key, plan, before, needs=[*needs[key], *files, *beside])
+            if plan.wait != "none":
+                _wait(run, plan, kubeconfig)
+        self.register_outputs({})
+
+    def _options(
+        self, name: str, kind: str, needs: Sequence[pulumi.Resource] = ()
+    ) -> pulumi.ResourceOptions:
+        """Options of a job's objects. The alias keeps objects that were made while each job was a
+        component of its own: a paid run is not replaced. `kind`: version and kind, such as
+        core/v1:ConfigMap."""
+        before = f"{self._stack}::trainyard:jobs:Job$kubernetes:{kind}::{name}"
+        return pulumi.ResourceOptions(parent=self, depends_on=list(needs), aliases=[before])
+
+    def _files(self, name: str, plan: ConfigMapPlan) -> k8s.core.v1.ConfigMap:
+        return k8s.core.v1.ConfigMap(
+            f"{name}-files",
+            metadata={"name": plan.name, "namespace": self._namespace},
+            data=dict(plan.data),
+            immutable=True,
+            opts=self._options(f"{name}-files", "core/v1:ConfigMap"),
+        )
+
+    def _beside(self, name: str, made: Spec, needs: Sequence[pulumi.Resource]) -> pulumi.Resource:
+        """A ConfigMap or a runtime that the job's file brings."""
+        kind, given = made["kind"], made["metadata"]
+        logical = f"{name}-{kind.lower()}-{given['name']}"
+        version = "core/v1" if kind == "ConfigMap" else made["apiVersion"]
+        # A runtime's CRD and webhook come with the Trainer's chart.
+        opts = self._options(logical, f"{version}:{kind}", needs)
+        metadata = k8s.meta.v1.ObjectMetaArgs(
+            name=given["name"],
+            namespace=None if kind == "ClusterTrainingRuntime" else self._namespace,
+            labels=given.get("labels"),
+            annotations=given.get("annotations"),
+        )
+        if kind == "ConfigMap":
+            return k8s.core.v1.ConfigMap(
+                logical, metadata=metadata, data=made.get("data"), opts=opts
+            )
+        return k8s.apiextensions.CustomResource(
+            logical,
+            api_version=made["apiVersion"],
+            kind=kind,
+            metadata=metadata,
+            spec=made["spec"],
+            opts=opts,
+        )
+
+    def _run(
+        self,
+        name: str,
+        plan: JobPlan,
+        before: list[pulumi.ResourceHook | pulumi.ResourceHookFunction],
+        needs: Sequence[pulumi.Resource],
+    ) -> k8s.apiextensions.CustomResource:
+        # Runtime, claims, files and pool are named in the spec and not referred to: at destroy the run
+        # ends first.
+        it = JOB_KINDS[plan.kind]
+        version = it.api_version
+        opts = self._options(name, f"{version}:{plan.kind}", needs)
+        # Controllers write to the spec (suspend, overrides); a paid run follows its identity only.
+        opts.ignore_changes = ["spec"]
+        opts.replace_on_changes = [f'metadata.annotations["{RUN}"]']
+        opts.delete_before_replace = True
+        opts.hooks = pulumi.ResourceHookBinding(before_create=before)
+        return k8s.apiextensions.CustomResource(
+            name,
+            api_version=version,
+            kind=plan.kind,
+            spec=plan.spec,
+            metadata={
+                "name": plan.name,
+                "namespace": self._namespace,
+                "annotations": {RUN: plan.run, **plan.annotations}
+                | ({} if it.deletion == "foreground" else {DELETION: it.deletion}),
+                **({"labels": dict(plan.labels)} if plan.labels else {}),
+            },
+            opts=opts,
+        )
+
+
+def _said(starts: Mapping[str, str]) -> pulumi.ResourceHook:
+    """One hook for all jobs, which says a line whenever a run begins. Only the engine knows when it
+    makes a deleted run again: it asks for the line, in a preview too. `starts`: the line of each
+    job."""
+    return pulumi.ResourceHook(
+        "job-starts",
+        lambda run: pulumi.info(starts[run.name]),
+        pulumi.ResourceHookOptions(on_dry_run=True, ignore_errors=True),
+    )
+
+
+def _alone(kubeconfig: pulumi.Output[str]) -> pulumi.ResourceHook:
+    """One hook for all jobs, which lets a run begin when nothing is left of the run before it. A preview
+    waits for nothing."""
+
+    async def wait(run: pulumi.ResourceHookArgs) -> None:
+        job = run.new_inputs or {}
+        config, meta = await kubeconfig.future(), job.get("metadata") or {}
+        if config:
+            await run_before.gone(
+                config,
+                job["kind"],
+                meta["namespace"],
+                meta["name"],
+                say=lambda what: pulumi.info(f"{run.name} {what}"),
+            )
+
+    return pulumi.ResourceHook("job-alone", wait)
+
+
+def _wait(run: pulumi.CustomResource, plan: JobPlan, kubeconfig: pulumi.Output[str]) -> None:
+    """Hold `up` until the run is where the plan wants it; a preview waits for nothing. A run that
+    fails fails the update at its end, when what left the stack file is gone."""
+    if pulumi.runtime.is_dry_run():
+        return
+    # In a thread: other resources go on meanwhile.
+    pulumi.Output.all(run.id, kubeconfig).apply(
+        lambda known: asyncio.to_thread(
+            wait_for_job.wait_or_report,
+            known[1],
+            plan.kind,
+            plan.namespace,
+            plan.name,
+            until=plan.wait,
+            minutes=plan.wait_minutes,
+        )
+    )

@@ -1,0 +1,85 @@
+"""Another environment that hands the jobs of its teams to this one: how it enters, and what it may do.
+
+Who: `queues.manager` in the stack file. Its rights: trainyard/objects/programs/dispatch.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pulumi
+import pulumi_aws as aws
+import pulumi_kubernetes as k8s
+
+from components.base.program import RBAC
+from trainyard.objects.programs.dispatch import ENTERS, SEES, STARTS
+from trainyard.objects.queues.queues import MANAGERS
+from trainyard.objects.teams.team_access import Grant
+from trainyard.plans.parts import Identity
+
+
+class QueueManager(pulumi.ComponentResource):
+    """It sees all jobs, and starts them in namespaces of teams only."""
+
+    def __init__(
+        self,
+        name: str,
+        role_arn: str,
+        *,
+        identity: Identity,
+        cluster_name: pulumi.Input[str],
+        teams: Mapping[str, tuple[str, pulumi.Resource]],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """`teams`: name → its namespace, and what makes that."""
+        super().__init__("trainyard:queues:Manager", name, None, opts)
+        child = pulumi.ResourceOptions(parent=self)
+        subjects = [k8s.rbac.v1.SubjectArgs(kind="Group", api_group=RBAC, name=MANAGERS)]
+        sees = self._role(f"{name}-sees", f"{ENTERS}-sees", SEES)
+        starts = self._role(f"{name}-starts", ENTERS, STARTS)
+        sight = k8s.rbac.v1.ClusterRoleBinding(
+            f"{name}-sees",
+            metadata={"name": f"{ENTERS}-sees"},
+            role_ref={"api_group": RBAC, "kind": "ClusterRole", "name": sees.metadata["name"]},
+            subjects=subjects,
+            opts=child,
+        )
+        bound = [
+            k8s.rbac.v1.RoleBinding(
+                f"{name}-starts-{team}",
+                metadata={"name": ENTERS, "namespace": namespace},
+                role_ref={
+                    "api_group": RBAC,
+                    "kind": "ClusterRole",
+                    "name": starts.metadata["name"],
+                },
+                subjects=subjects,
+                # The namespace is known by its name only.
+                opts=pulumi.ResourceOptions(parent=self, depends_on=[made]),
+            )
+            for team, (namespace, made) in teams.items()
+        ]
+        aws.eks.AccessEntry(
+            name,
+            cluster_name=cluster_name,
+            principal_arn=role_arn,
+            kubernetes_groups=[MANAGERS],
+            type="STANDARD",
+            tags=identity.tags(name),
+            # Whoever enters without rights is refused, and Kueue waits up to five minutes longer.
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[sight, *bound]),
+        )
+        self.register_outputs({})
+
+    def _role(self, name: str, called: str, may: Sequence[Grant]) -> k8s.rbac.v1.ClusterRole:
+        return k8s.rbac.v1.ClusterRole(
+            name,
+            metadata={"name": called},
+            rules=[
+                k8s.rbac.v1.PolicyRuleArgs(
+                    api_groups=[each.group], resources=[*each.resources], verbs=[*each.verbs]
+                )
+                for each in may
+            ],
+            opts=pulumi.ResourceOptions(parent=self),
+        )

@@ -1,0 +1,46 @@
+"""Kubeflow's training-operator, which runs PyTorchJobs (v1), by a chart of ours: upstream has
+published none.
+
+The chart and what it leaves out: components/charts/training-operator/README.md. Jobs:
+trainyard/objects/jobs/pytorch.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pulumi
+
+from components.base.chart import WITH_THE_NODES, release
+from trainyard.plans.parts import TrainingOperatorPlan
+
+NAMESPACE = "kubeflow"
+"""Upstream's: people look for it there."""
+
+
+class TrainingOperator(pulumi.ComponentResource):
+    """The controller and webhook that turn a PyTorchJob into pods."""
+
+    ready: list[pulumi.Resource]
+    """The controller, and the nodes that it runs on."""
+
+    def __init__(
+        self,
+        name: str,
+        plan: TrainingOperatorPlan,
+        *,
+        nodes: Sequence[pulumi.Resource],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("trainyard:trainer:TrainingOperator", name, None, opts)
+        controller = release(
+            self,
+            "training-operator",
+            plan.chart,
+            namespace=NAMESPACE,
+            create_namespace=True,
+            values={"initTries": plan.init_tries},
+            minutes=WITH_THE_NODES,
+        )
+        self.ready = [controller, *nodes]
+        self.register_outputs({})

@@ -1,0 +1,99 @@
+"""What holds for all teams of a cluster, and exists once: roles, and policies that judge pods.
+
+Roles: trainyard/objects/teams/team_access.py. Policies: trainyard/objects/teams/team_admission.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes as k8s
+
+from components.base.admission_policy import admission_policy
+from trainyard.objects.teams import queue_admission
+from trainyard.objects.teams.team_access import (
+    EVERYBODY,
+    OF_THE_CLUSTER,
+    ROLES,
+    Grant,
+    grants,
+    role_name,
+)
+from trainyard.objects.teams.team_admission import binding, policies
+
+
+class TeamRules(pulumi.ComponentResource):
+    """Cluster-wide objects; a cluster without teams has none of them."""
+
+    ready: list[pulumi.Resource]
+    """What must exist before anybody of a team enters."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        queues: bool,
+        managed: bool,
+        secrets: bool,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """`queues`: the environment has them. `managed`: another environment hands its jobs to
+        this one. `secrets`: it mounts those of Secrets Manager."""
+        super().__init__("trainyard:teams:Rules", name, None, opts)
+        roles = [
+            self._role(
+                f"{name}-{role}", role_name(role), grants(role, queues=queues, secrets=secrets)
+            )
+            for role in ROLES
+        ]
+        rules = policies(secrets=secrets) | (
+            {queue_admission.POLICY: queue_admission.policy(managed=managed)} if queues else {}
+        )
+        self.ready = [*roles, self._everybody(name), *self._policies(name, rules)]
+        self.register_outputs({})
+
+    def _role(self, name: str, called: str, grants: tuple[Grant, ...]) -> pulumi.Resource:
+        return k8s.rbac.v1.ClusterRole(
+            name,
+            metadata={"name": called},
+            rules=[
+                k8s.rbac.v1.PolicyRuleArgs(
+                    api_groups=[grant.group],
+                    resources=[*grant.resources],
+                    verbs=[*grant.verbs],
+                )
+                for grant in grants
+            ],
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+
+    def _everybody(self, name: str) -> pulumi.Resource:
+        """What all roles of all teams read outside of namespaces. Their group is one, so that a new
+        team changes nothing here."""
+        called = role_name("everybody")
+        role = self._role(f"{name}-everybody", called, OF_THE_CLUSTER)
+        api = "rbac.authorization.k8s.io"
+        return k8s.rbac.v1.ClusterRoleBinding(
+            f"{name}-everybody",
+            metadata={"name": called},
+            role_ref={"api_group": api, "kind": "ClusterRole", "name": called},
+            subjects=[{"kind": "Group", "api_group": api, "name": EVERYBODY}],
+            # The name of the role stands in no output.
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[role]),
+        )
+
+    def _policies(self, name: str, rules: Mapping[str, Any]) -> list[pulumi.Resource]:
+        """Make admission policies, each with its binding; returns the bindings. `rules`: name of a
+        policy → its spec."""
+        return [
+            admission_policy(
+                self,
+                f"{name}-{policy.rpartition('-')[2]}",
+                policy,
+                spec=spec,
+                binding=binding(policy),
+            )
+            for policy, spec in rules.items()
+        ]

@@ -1,0 +1,160 @@
+"""Alertmanager, the SNS topic that it publishes to, and its AWS identity.
+
+Settings: `metrics.alerts` in the stack file. Its configuration: trainyard/objects/metrics/alertmanager.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pulumi
+import pulumi_aws as aws
+import pulumi_kubernetes as k8s
+
+from components.base.one_pod import one_pod
+from components.base.role import pod_role
+from components.base.unprivileged import files_of, scratch, server, system_pod
+from trainyard.objects.iam.encryption import publishing_key
+from trainyard.objects.iam.policies import Document, document
+from trainyard.objects.metrics.alertmanager import (
+    APP,
+    FILE,
+    FOLDER,
+    PORT,
+    AlertmanagerPlan,
+    alertmanager_config,
+    publishing,
+)
+from trainyard.objects.metrics.metrics import APP as LABEL
+from trainyard.objects.teams.team_identity import pod_trust
+from trainyard.plans.parts import Identity, digest
+
+LABELS = {LABEL: APP}
+DATA = "/alertmanager"
+SIZE = {"cpu": "50m", "memory": "128Mi"}
+ENCRYPTED = "alias/aws/sns"
+"""AWS's own key for SNS: whoever may publish to a topic of the account may use it."""
+
+
+class Alertmanager(pulumi.ComponentResource):
+    """The program that groups alerts and sends them."""
+
+    topic_arn: pulumi.Output[str]
+
+    def __init__(
+        self,
+        name: str,
+        plan: AlertmanagerPlan,
+        *,
+        identity: Identity,
+        namespace: pulumi.Output[str],
+        cluster_name: pulumi.Input[str],
+        trusts: pulumi.Output[Document],
+        nodes: Sequence[pulumi.Resource],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """`trusts`: trust policy for roles that pods of this cluster get through EKS Pod Identity.
+        `nodes`: nodes that it runs on."""
+        super().__init__("trainyard:metrics:Alertmanager", name, None, opts)
+        self._child = pulumi.ResourceOptions(parent=self)
+        self._plan, self._identity, self._namespace = plan, identity, namespace
+        self.topic_arn = self._topic(name)
+        account = k8s.core.v1.ServiceAccount(
+            f"{name}-account", metadata=self._called(), opts=self._child
+        )
+        association = self._may_publish(name, cluster_name, trusts, account.metadata.name)
+        config = self.topic_arn.apply(lambda arn: alertmanager_config(plan, arn))
+        file = k8s.core.v1.ConfigMap(
+            f"{name}-file", metadata=self._called(), data={FILE: config}, opts=self._child
+        )
+        one_pod(
+            name,
+            self._called(),
+            LABELS,
+            _pod(plan, account.metadata.name, file.metadata.name),
+            parent=self,
+            needs=[*association, *nodes],
+            # It reads its file once: another file is another pod.
+            annotations={"trainyard/file": config.apply(lambda text: digest([text]))},
+        )
+        self.register_outputs({})
+
+    def _called(self) -> k8s.meta.v1.ObjectMetaArgs:
+        return k8s.meta.v1.ObjectMetaArgs(name=APP, namespace=self._namespace)
+
+    def _topic(self, name: str) -> pulumi.Output[str]:
+        """The ARN of a topic that exists, or of one with the addresses as subscribers."""
+        if self._plan.topic_arn:
+            return pulumi.Output.from_input(self._plan.topic_arn)
+        topic = aws.sns.Topic(
+            f"{name}-topic",
+            name=self._plan.topic_name,
+            kms_master_key_id=self._identity.kms_key_arn or ENCRYPTED,
+            tags=self._identity.tags(f"{name}-topic"),
+            opts=self._child,
+        )
+        for address in self._plan.emails:
+            aws.sns.TopicSubscription(
+                f"{name}-{address}",
+                topic=topic.arn,
+                protocol="email",
+                endpoint=address,
+                opts=self._child,
+            )
+        return topic.arn
+
+    def _may_publish(
+        self,
+        name: str,
+        cluster_name: pulumi.Input[str],
+        trusts: pulumi.Output[Document],
+        account: pulumi.Output[str],
+    ) -> list[pulumi.Resource]:
+        """What gives its pods the right to publish to the topic."""
+        trust = pulumi.Output.all(trusts, self._namespace).apply(
+            lambda found: pod_trust(found[0], found[1], APP)
+        )
+        # Who brings a topic lets the role use its key, too: nothing here says which key that is.
+        key = None if self._plan.topic_arn else self._identity.kms_key_arn
+        keys = [publishing_key(key)] if key else []
+        statement = self.topic_arn.apply(
+            lambda arn: json.dumps(document(publishing(arn), *keys), sort_keys=True)
+        )
+        _, ready = pod_role(
+            self,
+            name,
+            self._identity,
+            self._plan.role_name,
+            trust,
+            cluster_name=cluster_name,
+            namespace=self._namespace,
+            service_account=account,
+            inline={"topic": statement},
+        )
+        return ready
+
+
+def _pod(
+    plan: AlertmanagerPlan, account: pulumi.Output[str], file: pulumi.Output[str]
+) -> k8s.core.v1.PodSpecArgs:
+    container = server(
+        APP,
+        plan.image,
+        port=PORT,
+        size=SIZE,
+        healthy="/-/healthy",
+        ready="/-/ready",
+        # One replica needs no cluster of Alertmanagers.
+        args=[
+            f"--config.file={FOLDER}/{FILE}",
+            f"--storage.path={DATA}",
+            "--cluster.listen-address=",
+        ],
+        mounts=[
+            k8s.core.v1.VolumeMountArgs(name="file", mount_path=FOLDER),
+            k8s.core.v1.VolumeMountArgs(name="data", mount_path=DATA),
+        ],
+    )
+    volumes = [files_of("file", file), scratch("data", "1Gi")]
+    return system_pod(container, volumes=volumes, account=account)

@@ -1,0 +1,50 @@
+"""A monthly budget of AWS Budgets, with those whom AWS tells.
+
+Settings: `environment.budget` in the stack file.
+"""
+
+from __future__ import annotations
+
+import pulumi
+import pulumi_aws as aws
+
+from trainyard.plans.budget import TOLD_AT, BudgetPlan
+from trainyard.plans.parts import Identity
+
+
+class Budget(pulumi.ComponentResource):
+    """What the environment may cost in a month."""
+
+    def __init__(
+        self,
+        name: str,
+        plan: BudgetPlan,
+        *,
+        identity: Identity,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("trainyard:money:Budget", name, None, opts)
+        aws.budgets.Budget(
+            name,
+            name=plan.name,
+            budget_type="COST",
+            time_unit="MONTHLY",
+            limit_amount=plan.dollars,
+            limit_unit="USD",
+            cost_filters=[
+                aws.budgets.BudgetCostFilterArgs(name="TagKeyValue", values=[plan.tag]),
+            ],
+            notifications=[
+                aws.budgets.BudgetNotificationArgs(
+                    comparison_operator="GREATER_THAN",
+                    threshold=percent,
+                    threshold_type="PERCENTAGE",
+                    notification_type=kind,
+                    subscriber_email_addresses=list(plan.emails),
+                )
+                for percent, kind in TOLD_AT
+            ],
+            tags=identity.tags(name),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        self.register_outputs({})

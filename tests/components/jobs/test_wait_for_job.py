@@ -1,0 +1,164 @@
+"""What `up` makes of a run's state, with a stand-in for kubectl."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from components.jobs import wait_for_job
+from components.jobs.wait_for_job import RunFailed, wait
+
+
+@pytest.fixture
+def says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Decide what kubectl answers, one status a call, the last one for ever; none stands for no
+    answer."""
+    monkeypatch.setattr(wait_for_job, "POLL_SECONDS", 0.01)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+
+    def decide(*statuses: dict[str, Any] | None, pods: tuple[dict[str, Any], ...] = ()) -> None:
+        (tmp_path / "pods.json").write_text(json.dumps({"items": pods}))
+        for number, status in enumerate(statuses):
+            (tmp_path / f"{number}.json").write_text(
+                "" if status is None else json.dumps({"items": [{"status": status}]})
+            )
+        program = tmp_path / "kubectl"
+        program.write_text(f"""#!/bin/bash
+case "$*" in
+*" logs --selector"*) echo '[pod/job-node-0-0] loss is nan'; exit;;
+*" logs "*) echo "the log of $5 $8"; exit;;
+*" get pods "*) cat {tmp_path}/pods.json; exit;;
+esac
+n=$(cat {tmp_path}/n 2>/dev/null || echo 0); echo $((n + 1)) > {tmp_path}/n
+[ -e {tmp_path}/$n.json ] || n={len(statuses) - 1}
+cat {tmp_path}/$n.json; [ -s {tmp_path}/$n.json ]
+""")
+        program.chmod(0o755)
+
+    return decide
+
+
+def _condition(kind: str) -> dict[str, Any]:
+    return {"conditions": [{"type": kind, "status": "True"}]}
+
+
+READY, STARTING = (
+    {"jobsStatus": [{"name": "node", "ready": 1}]},
+    {"jobsStatus": [{"name": "node", "ready": 0}]},
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "until", "statuses", "end"),
+    [
+        ("TrainJob", "complete", [{}, None, STARTING, READY, _condition("Complete")], "Complete"),
+        ("TrainJob", "running", [{}, STARTING, READY], "Running"),
+        ("TrainJob", "running", [_condition("Complete")], "Complete"),
+        (
+            "PyTorchJob",
+            "complete",
+            [_condition("Created"), _condition("Running"), _condition("Succeeded")],
+            "Succeeded",
+        ),
+        ("PyTorchJob", "running", [_condition("Created"), _condition("Running")], "Running"),
+    ],
+)
+def test_it_ends_when_the_run_is_where_it_should_be(
+    says: Any, kind: str, until: str, statuses: list[Any], end: str
+) -> None:
+    says(*statuses)
+    assert wait("kubeconfig", kind, "training", "job", until=until, minutes=1) == end
+
+
+@pytest.mark.parametrize("until", ["running", "complete"])
+def test_a_failed_run_is_said_with_the_last_lines_of_its_ranks(says: Any, until: str) -> None:
+    says(STARTING, _condition("Failed"))
+    with pytest.raises(RunFailed, match=r"TrainJob training/job is Failed; (?s:.*)loss is nan"):
+        wait("kubeconfig", "TrainJob", "training", "job", until=until, minutes=1)
+
+
+def test_a_run_of_which_only_one_part_is_ready_does_not_run_yet(says: Any) -> None:
+    """The launcher of an MPI job is up long before its nodes are."""
+    parts = [{"name": "launcher", "ready": 1}, {"name": "node", "ready": 0}]
+    says({"jobsStatus": parts}, _condition("Failed"))
+    with pytest.raises(RunFailed):
+        wait("kubeconfig", "TrainJob", "training", "job", until="running", minutes=1)
+
+
+def _pod(name: str, code: int, at: str, field: str = "state") -> dict[str, Any]:
+    end = {"terminated": {"exitCode": code, "finishedAt": f"2026-11-22T05:00:{at}Z"}}
+    return {
+        "metadata": {"name": name},
+        "status": {"containerStatuses": [{"name": "node", field: end}]},
+    }
+
+
+def test_the_pod_that_failed_first_is_shown_before_those_that_were_ended_for_it(says: Any) -> None:
+    pods = (_pod("a", 143, "01"), _pod("b", 1, "03"), _pod("c", 1, "02"), _pod("d", 0, "00"))
+    says(_condition("Failed"), pods=pods)
+    with pytest.raises(RunFailed) as failure:
+        wait("kubeconfig", "TrainJob", "training", "job", until="complete", minutes=1)
+    assert str(failure.value) == (
+        "TrainJob training/job is Failed; its ranks said last:\npod c failed first, with exit code"
+        " 1:\nthe log of c \n\nthe last line of every pod:\n[pod/job-node-0-0] loss is nan\n"
+    )
+
+
+def test_the_log_of_a_pod_is_known_after_its_runtime_has_deleted_it(
+    says: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    says(READY, READY, _condition("Failed"), pods=(_pod("gone", 1, "01", "lastState"),))
+
+    def sleep(_: float) -> None:
+        (tmp_path / "pods.json").write_text('{"items": []}')
+
+    clock = SimpleNamespace(monotonic=time.monotonic, sleep=sleep)
+    monkeypatch.setattr(wait_for_job, "time", clock)
+    with pytest.raises(RunFailed, match="the log of gone --previous"):
+        wait("kubeconfig", "TrainJob", "training", "job", until="complete", minutes=1)
+
+
+def test_a_failed_run_fails_the_process_after_everything_else_has_ended(
+    says: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the program says after its end is of no use, and what raises before it deletes
+    nothing."""
+    says(_condition("Failed"))
+    said, ends = list[str](), list[Any]()
+    monkeypatch.setattr(wait_for_job.pulumi.log, "error", said.append)
+    monkeypatch.setattr(wait_for_job.atexit, "register", lambda *call: ends.append(call))
+    wait_for_job.fail_at_the_end.cache_clear()
+    for job in ("one", "two"):
+        wait_for_job.wait_or_report(
+            "kubeconfig", "TrainJob", "training", job, until="complete", minutes=1
+        )
+    assert [line.splitlines()[0] for line in said] == [
+        f"TrainJob training/{job} is Failed; its ranks said last:" for job in ("one", "two")
+    ]
+    assert ends == [(os._exit, wait_for_job.MESSAGE_SHOWN)]
+    wait_for_job.fail_at_the_end.cache_clear()
+
+
+def test_a_run_that_somebody_stopped_is_not_waited_for(says: Any, tmp_path: Path) -> None:
+    says(READY, READY)
+    (tmp_path / "1.json").write_text('{"items": []}')
+    with pytest.raises(RunFailed, match="not on the cluster any more: .* Fix: increase `run`"):
+        wait("kubeconfig", "TrainJob", "training", "job", until="complete", minutes=1)
+
+
+def test_the_time_is_limited(says: Any) -> None:
+    says(STARTING)
+    with pytest.raises(RunFailed, match=r"is Waiting after 0.001 minutes \(wait_minutes\)"):
+        wait("kubeconfig", "TrainJob", "training", "job", until="running", minutes=0.001)
+
+
+def test_without_kubectl_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(RunFailed, match="needs kubectl on this machine"):
+        wait("kubeconfig", "TrainJob", "training", "job", until="running", minutes=1)

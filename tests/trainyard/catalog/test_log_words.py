@@ -1,0 +1,50 @@
+"""Lines by which scripts say that they resumed, or saved, or that a step is done."""
+
+from __future__ import annotations
+
+import pytest
+
+from trainyard.catalog.log_words import resumed_from, saved
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("resumed from step-00000012.pt", "step-00000012.pt"),
+        ("resumed from step 11", "step 11"),
+        ("INFO:trainer:Loading model from out/checkpoint-500.", "out/checkpoint-500"),
+        ("Restored all states from the checkpoint at /ckpt/last.ckpt", "/ckpt/last.ckpt"),
+        ("[INFO] [Torch] Loaded checkpoint from /c/global_step9/a.pt.", "/c/global_step9/a.pt"),
+        ("[titan] INFO - Loading the checkpoint from /ckpt/step-10.", "/ckpt/step-10"),
+        (" successfully loaded checkpoint from /ckpt [ t 1/1, p 1/1 ] at iteration 10", "/ckpt"),
+    ],
+)
+def test_a_script_says_what_it_resumed_from(line: str, what: str) -> None:
+    assert resumed_from(line) == what and saved(line) is None
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("saved step-00000012.pt", "step-00000012.pt"),
+        ("Saving model checkpoint to out/checkpoint-500", "out/checkpoint-500"),
+        ("[Torch] Saved /c/global_step9/a.pt.", "/c/global_step9/a.pt"),
+        ("  successfully saved checkpoint from iteration     500 to /ckpt", "500"),
+        ("saved checkpoint to /ckpt/step9", "/ckpt/step9"),
+        (
+            "INFO:torchtune:Model checkpoint of size 2.47 GiB saved to /out/epoch_0/a.pt",
+            "/out/epoch_0/a.pt",
+        ),
+        (
+            "[titan] Finished saving the checkpoint (or staging if async) in 0.60 seconds.",
+            "checkpoint",
+        ),
+    ],
+)
+def test_a_script_says_what_it_saved(line: str, what: str) -> None:
+    assert saved(line) == what and resumed_from(line) is None
+
+
+@pytest.mark.parametrize("line", ["step 12 loss 0.31 ranks 16", "no checkpoint was saved", ""])
+def test_other_lines_say_nothing(line: str) -> None:
+    assert resumed_from(line) is None and saved(line) is None

@@ -1,0 +1,41 @@
+"""What teams rely on, and what they do not notice."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.stackfile import Edit, at, environment_plan, without
+from trainyard.plans.parts import digest
+
+OWN = "trainer.own_runtimes.torch-distributed-resilient"
+SAME_PROMISE: list[Edit] = [
+    at("jobs", {}),
+    at("artifacts.charts", "/charts"),
+    at(f"{OWN}.max_restarts", 1),
+    at("tags.team", "a"),
+    at("cluster.public_access_cidrs", ["203.0.113.7/32"]),
+    at("storage.scratch.lustre.capacity_gib", 9600),
+    at("system_nodes.nodes", 3),
+]
+OTHER_PROMISE: list[Edit] = [
+    at("pools.g6e.max_nodes", 8),
+    without("pools.h100"),
+    without("storage.home"),
+    at("zone", "ap-northeast-2b"),
+    at("trainer.runtimes", ["torch-distributed"]),
+]
+
+
+@pytest.mark.parametrize("edit", SAME_PROMISE)
+def test_teams_do_not_notice_what_was_not_promised(edit: Edit) -> None:
+    assert environment_plan(edit).contract == environment_plan().contract
+
+
+@pytest.mark.parametrize("edit", OTHER_PROMISE)
+def test_a_change_of_what_was_promised_changes_the_digest(edit: Edit) -> None:
+    assert environment_plan(edit).contract["digest"] != environment_plan().contract["digest"]
+
+
+def test_a_promise_is_plain_versioned_and_names_itself() -> None:
+    contract = dict(environment_plan().contract)
+    assert contract["version"] == 1 and contract.pop("digest") == digest(contract)

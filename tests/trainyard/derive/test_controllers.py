@@ -1,0 +1,47 @@
+"""Where the charts of controllers come from."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.recording import CHECKOUT
+from tests.support.stackfile import at, environment_plan
+from trainyard.catalog import versions
+
+
+@pytest.mark.parametrize(
+    ("charts", "found"),
+    [
+        (None, ("oci://public.ecr.aws/karpenter/karpenter", versions.KARPENTER)),
+        ("/mirror/", ("/mirror/karpenter", None)),
+        ("oci://registry/charts/", ("oci://registry/charts/karpenter", versions.KARPENTER)),
+    ],
+)
+def test_charts_come_from_where_the_stack_says(
+    charts: str | None, found: tuple[str, str | None]
+) -> None:
+    plan = environment_plan(*([at("artifacts.charts", charts)] if charts else []))
+    assert (plan.karpenter.controller.chart, plan.karpenter.controller.version) == found
+    every = (
+        plan.karpenter.crds,
+        plan.karpenter.controller,
+        plan.trainer.chart,
+        plan.device_plugins.nvidia,
+    )
+    assert charts is None or all(c.repository is None and c.chart.startswith(charts) for c in every)
+
+
+@pytest.mark.parametrize("version", versions.TRAINERS)
+def test_the_trainers_charts_have_the_version_of_the_stack_file(version: str) -> None:
+    trainer = environment_plan(at("trainer.version", version)).trainer
+    assert (trainer.chart.version, trainer.image_tag) == (version, f"v{version}")
+    assert (CHECKOUT / trainer.crds.chart / "Chart.yaml").exists() and trainer.crds.chart.endswith(
+        f"-{version}"
+    )
+    mirrored = environment_plan(
+        at("trainer.version", version), at("artifacts.charts", "/mirror")
+    ).trainer
+    assert (mirrored.chart.chart, mirrored.crds) == (
+        f"/mirror/kubeflow-trainer-{version}",
+        trainer.crds,
+    )

@@ -1,0 +1,78 @@
+"""Files that a job brings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from trainyard.derive.job_files import file_errors
+from trainyard.settings.job import FilesConfig, JobConfig
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (
+            None,
+            "must list files of this checkout; got train.py, which is not there. Fix: write paths",
+        ),
+        (b"\0binary", "must list text files; got train.py, which is not UTF-8 text"),
+        (b"\xff\xfe", "must list text files; got train.py"),
+        (
+            b"a" * ((1 << 20) + 1),
+            "must have at most 1 MiB in all, as a ConfigMap takes; got 1.0 MiB",
+        ),
+    ],
+)
+def test_files_that_no_config_map_takes_are_refused(
+    tmp_path: Path, content: bytes | None, says: str
+) -> None:
+    if content is not None:
+        (tmp_path / "train.py").write_bytes(content)
+    [error] = file_errors("jobs.a", _bringing("train.py"), tmp_path)
+    assert error.path == "jobs.a.files.sources" and says in str(error)
+
+
+def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "train.py").write_text("")
+    [error] = file_errors("jobs.a", _bringing("a/train.py", "b/train.py"), tmp_path)
+    assert "because the folders are left out in the container; got train.py" in str(error)
+
+
+def test_a_file_that_lies_in_another_folder_is_proposed(tmp_path: Path) -> None:
+    (tmp_path / "scripts" / "a").mkdir(parents=True)
+    (tmp_path / "scripts" / "a" / "train.py").write_text("")
+    for wrong in ("train.py", "scripts"):
+        (error,) = file_errors("jobs.a", _bringing(wrong), tmp_path)
+        proposed = "scripts/a/train.py" if wrong == "train.py" else "scripts/train.py"
+        assert error.fix == f"write paths from the project's folder, such as {proposed}"
+    assert "which is a folder" in error.got
+
+
+@pytest.mark.parametrize("name", ["a" * 300, "b/" * 3000, "a**b", "[", "a\0b", "..", ""])
+def test_a_name_that_no_file_can_have_is_an_error_and_no_traceback(
+    tmp_path: Path, name: str
+) -> None:
+    for place in ("scripts", "workloads"):
+        (tmp_path / place).mkdir()
+    [error] = file_errors("jobs.a", _bringing(name), tmp_path)
+    assert error.fix.endswith("such as scripts/train.py") and len(error.got) < 120
+
+
+def test_thousands_of_files_that_are_not_there_look_for_others_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Path] = []
+    monkeypatch.setattr(Path, "rglob", lambda place, _: asked.append(place) or [])
+    wrong = [f"{number}.py" for number in range(2000)]
+    assert len([*file_errors("jobs.a", _bringing(*wrong), tmp_path)]) == 2000
+    assert len(asked) == 2
+
+
+def _bringing(*sources: str) -> JobConfig:
+    return JobConfig(
+        nodes=1, pool="g6e", image="i:1", runtime="r", files=FilesConfig(sources=sources)
+    )

@@ -1,0 +1,67 @@
+"""Command lines as the manuals of the launchers have them."""
+
+from __future__ import annotations
+
+import pytest
+
+from trainyard.derive.launchers import LAUNCHERS, other_launches
+
+COMMANDS = {
+    "accelerate launch": (
+        "accelerate launch --num_machines 2 --num_processes 16 --machine_rank 1 train.py",
+        (2, None, 16, 1),
+    ),
+    "deepspeed": (
+        "deepspeed --num_nodes=2 --num_gpus=8 --node_rank=0 train.py",
+        (2, 8, None, 0),
+    ),
+    "fabric run": ("fabric run --num-nodes=2 --devices=8 ./train.py", (2, 8, None, None)),
+    "lightning run": ("lightning run --devices 4 --node-rank 1 train.py", (None, 4, None, 1)),
+    "mpirun": (
+        "mpirun -np 16 --hostfile /etc/mpi/hostfile python train.py",
+        (None, None, 16, None),
+    ),
+    "mpiexec": ("mpiexec -n 16 python train.py", (None, None, 16, None)),
+    "horovodrun": ("horovodrun -np 16 -H a:8,b:8 python train.py", (None, None, 16, None)),
+}
+"""Launcher → a command, and its nodes, processes of a node, processes in all, rank."""
+
+
+def _numbers(script: str) -> list[tuple[int | None, ...]]:
+    return [
+        tuple(
+            each.number(option)
+            for option in (
+                each.names.nodes,
+                each.names.per_node,
+                each.names.total,
+                each.names.rank,
+            )
+        )
+        for each in other_launches(script)
+    ]
+
+
+@pytest.mark.parametrize("launcher", COMMANDS)
+def test_the_manuals_command_of_a_launcher_is_read(launcher: str) -> None:
+    command, numbers = COMMANDS[launcher]
+    assert _numbers(command) == _numbers(f"cd /work && NCCL_DEBUG=INFO exec {command}") == [numbers]
+
+
+def test_every_launcher_has_a_command_above() -> None:
+    assert set(COMMANDS) == set(LAUNCHERS)
+
+
+def test_options_of_the_program_are_not_those_of_its_launcher() -> None:
+    assert _numbers("deepspeed train.py --num_gpus 4") == [(None, None, None, None)]
+    assert _numbers("mpirun -np 2 /opt/train -np 9") == [(None, None, 2, None)]
+
+
+def test_a_comment_starts_nothing_and_a_line_that_goes_on_is_one() -> None:
+    assert _numbers("# mpirun -np 2 a\necho mpirun -np 2 a") == []
+    assert _numbers("mpirun \\\n  -np 2 a") == [(None, None, 2, None)]
+
+
+def test_options_of_lightnings_command_line_are_read_behind_any_program() -> None:
+    said = _numbers("torchrun train.py trainer.num_nodes=2 --trainer.devices 8")
+    assert said == [(2, 8, None, None)]

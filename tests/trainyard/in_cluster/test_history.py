@@ -1,0 +1,236 @@
+"""trainyard/in_cluster/history against an API server that is a dictionary: what it keeps of runs."""
+
+from __future__ import annotations
+
+import copy
+import json
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.support.programs import program_fixture
+from tests.trainyard.operations.finished import BEGAN, node, pod, train_job
+from trainyard.objects.programs.history import APP, HistoryPlan, settings
+from trainyard.operations.reach.snapshot import Snapshot
+from trainyard.operations.runs.records import KEPT, records, runs_of
+from trainyard.operations.runs.runs import AT_LEAST, EXACT
+
+Object = dict[str, Any]
+PLACE = f"/api/v1/namespaces/{APP}/configmaps"
+JOBS = "/apis/trainer.kubeflow.org/v1alpha1/trainjobs"
+SECRET = "hunter2"
+program = program_fixture("history")
+
+
+class Server:
+    """Lists, and the ConfigMaps that the program writes."""
+
+    def __init__(self, program: ModuleType) -> None:
+        self.program = program
+        self.there: dict[str, list[Object]] = {JOBS: [], "/api/v1/pods": [], "/api/v1/nodes": []}
+        self.kept: dict[str, Object] = {}
+        self.writes = 0
+
+    def items(self, path: str, **query: str) -> list[Object]:
+        if path == PLACE:
+            return [*self.kept.values()]
+        found = self.there.get(path, [])
+        if path == "/api/v1/pods":
+            found = [one for one in found if query["labelSelector"] in one["metadata"]["labels"]]
+        return copy.deepcopy(found)
+
+    def ask(self, method: str, path: str, body: Any = None, kind: str = "json") -> Object:
+        name = path.rpartition("/")[2]
+        if method == "DELETE":
+            return self.kept.pop(name)
+        if method == "PATCH" and name not in self.kept:
+            raise self.program.ApiError(404, "not found")
+        self.writes += 1
+        self.kept[body["metadata"]["name"]] = body
+        return {}
+
+    def known(self) -> Any:
+        kept, history = records(lambda *_: json.dumps({"items": [*self.kept.values()]}))
+        return runs_of(Snapshot(objects={}), kept, history)
+
+
+@pytest.fixture
+def server(program: ModuleType) -> Server:
+    return Server(program)
+
+
+def history(server: Server, days: int = 30) -> Any:
+    said = json.loads(settings(HistoryPlan(image="python", files={}, days=days)))
+    return server.program.History(server, server.program.Settings(**said))
+
+
+def begin(server: Server) -> None:
+    """A run of two pods whose job has a secret in its variables."""
+    job = train_job(ended=None)
+    job["spec"]["trainer"]["env"] = [{"name": "TOKEN", "value": SECRET}]
+    job["spec"]["trainer"]["command"] = ["train", f"--token={SECRET}"]
+    pods = [pod(0), pod(1)]
+    for each in pods:
+        each["status"] |= {"phase": "Running", "containerStatuses": []}
+        each["spec"]["containers"][0]["env"] = [{"name": "TOKEN", "value": SECRET}]
+    server.there |= {JOBS: [job], "/api/v1/pods": pods, "/api/v1/nodes": [node(0), node(1)]}
+
+
+def minutes(count: float) -> float:
+    return BEGAN.timestamp() + count * 60
+
+
+def test_a_run_that_it_saw_from_its_beginning_is_exact_when_all_of_it_is_gone(
+    server: Server,
+) -> None:
+    program = history(server)
+    begin(server)
+    program.step(minutes(0.5))
+    server.there = {JOBS: [train_job()], "/api/v1/pods": [pod(0), pod(1)]}
+    program.step(minutes(71))
+    server.there = {}
+    program.step(minutes(100))
+    known = server.known()
+    [run] = known.finished
+    assert known.history == KEPT and (run.job.state, run.known) == ("Complete", EXACT)
+    assert [time.hours for time in run.times] == [1, 1]
+    assert run.times[0].instance_type == "g6e.48xlarge", "its nodes were gone at the end"
+
+
+def test_no_variable_and_no_command_is_kept(server: Server) -> None:
+    program = history(server)
+    begin(server)
+    program.step(minutes(0.5))
+    [kept] = program._records.values()
+    assert SECRET not in json.dumps(vars(kept))
+    assert kept.job["spec"]["trainer"]["image"] == "ghcr.io/team/train:1"
+
+
+def test_a_look_at_which_nothing_has_changed_writes_nothing(server: Server) -> None:
+    program = history(server)
+    begin(server)
+    program.step(minutes(0.5))
+    program.step(minutes(1))
+    assert server.writes == 1
+
+
+def test_a_pod_that_somebody_deletes_counts_until_it_was_missed(server: Server) -> None:
+    program = history(server)
+    begin(server)
+    program.step(minutes(0.5))
+    server.there["/api/v1/pods"] = []
+    program.step(minutes(35))
+    program.step(minutes(50))
+    server.there[JOBS] = [train_job()]
+    program.step(minutes(71))
+    [run] = server.known().finished
+    assert [float(time.hours) for time in run.times] == [0.5, 0.5]
+
+
+def test_a_job_that_is_deleted_while_it_runs_ends_then(server: Server) -> None:
+    program = history(server)
+    begin(server)
+    program.step(minutes(0.5))
+    server.there = {}
+    program.step(minutes(35))
+    [run] = server.known().finished
+    assert run.job.state == "Deleted" and [float(time.hours) for time in run.times] == [0.5, 0.5]
+
+
+def test_a_list_that_lacked_the_job_for_a_moment_ends_no_run(server: Server) -> None:
+    program = history(server)
+    begin(server)
+    program.step(minutes(0.5))
+    there, server.there = server.there, {}
+    program.step(minutes(5))
+    server.there = there
+    program.step(minutes(6))
+    known = server.known()
+    assert known.finished == () and len(known.going) == 1
+    [kept] = program._records.values()
+    assert not kept.deleted
+
+
+def test_a_new_pod_of_the_program_goes_on_and_knows_that_it_was_not_looking(
+    server: Server,
+) -> None:
+    begin(server)
+    history(server).step(minutes(0.5))
+    server.there[JOBS] = [train_job()]
+    server.there["/api/v1/pods"] = [pod(0), pod(1)]
+    history(server).step(minutes(71))
+    [run] = server.known().finished
+    assert len(run.times) == 2 and run.job.state == "Complete"
+    [kept] = records(lambda *_: json.dumps({"items": [*server.kept.values()]}))[0]
+    assert kept["complete"] is False
+
+
+def test_a_job_that_was_old_when_it_was_first_seen_is_not_complete(server: Server) -> None:
+    begin(server)
+    program = history(server)
+    program.step(minutes(30))
+    again = [pod(0, created=40, scheduled=41, ended=60), pod(1, created=40, scheduled=41, ended=60)]
+    server.there |= {JOBS: [train_job()], "/api/v1/pods": again}
+    program.step(minutes(71))
+    [run] = server.known().finished
+    assert run.known == AT_LEAST
+
+
+def test_runs_that_ended_long_ago_are_forgotten(server: Server) -> None:
+    begin(server)
+    program = history(server, days=30)
+    server.there[JOBS] = [train_job()]
+    program.step(minutes(71))
+    program.step(minutes(71) + 29 * 86400)
+    assert len(server.kept) == 1
+    server.there = {}
+    program.step(minutes(71) + 31 * 86400)
+    assert server.kept == {}
+
+
+def test_a_record_that_cannot_be_written_keeps_no_other_waiting(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = history(server)
+    begin(server)
+    server.there[JOBS].append(train_job("other", ended=30))
+    ask = server.ask
+
+    def refuses(method: str, path: str, body: Any = None, kind: str = "json") -> Object:
+        if "uid-of-training-t5" in path or "t5" in json.dumps((body or {}).get("data")):
+            raise server.program.ApiError(413, "too large")
+        return ask(method, path, body, kind)
+
+    monkeypatch.setattr(server, "ask", refuses)
+    program.step(minutes(71))
+    assert [each["data"]["job"] for each in server.kept.values()] == ["training/other"]
+    monkeypatch.setattr(server, "ask", ask)
+    server.there = {}
+    program.step(minutes(72))
+    assert len(server.kept) == 2, "it was tried again, though its job is gone"
+
+
+def test_a_record_that_cannot_be_read_is_passed_over(server: Server) -> None:
+    server.kept["run-x"] = {
+        "metadata": {"name": "run-x"},
+        "data": {"job": "x/y", "ended": ""},
+        "binaryData": {"record": "AAAA"},
+    }
+    begin(server)
+    history(server).step(minutes(0.5))
+    assert len(server.kept) == 2
+
+
+def test_of_too_many_runs_the_oldest_are_forgotten(server: Server) -> None:
+    program = history(server)
+    for number in range(3):
+        job = train_job(f"run-{number}", ended=10 + number)
+        server.there[JOBS].append(job)
+    said = json.loads(settings(HistoryPlan(image="", files={}, days=30))) | {"most_runs": 2}
+    program = server.program.History(server, server.program.Settings(**said))
+    program.step(minutes(71))
+    assert sorted(each["data"]["job"] for each in server.kept.values()) == [
+        "training/run-1",
+        "training/run-2",
+    ]

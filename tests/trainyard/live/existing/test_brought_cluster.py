@@ -1,0 +1,108 @@
+"""`make check LIVE=1` of a stack that is brought its cluster."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+
+from tests.support.brought_cluster import BUILDS, IN_CLUSTER, NAME, ROLE
+from tests.support.brought_vpc import BROUGHT
+from tests.support.stackfile import at, environment_plan
+from tests.trainyard.existing.test_cluster_faults import SOUND
+from trainyard.catalog.chart_objects import ObjectName
+from trainyard.existing.cluster_faults import AddOnFound, ClusterFound
+from trainyard.live.existing.brought_cluster import brought_cluster_checks
+from trainyard.live.questions.account import Account
+from trainyard.live.questions.cluster_questions import OwnerFound
+from trainyard.objects.iam.policies import ADMIN_POLICY
+from trainyard.reports.cost import estimate
+from trainyard.reports.timeline import schedule
+
+PRIVATE = (at("cluster.endpoint", "private"), at("cluster.inside_vpc", True))
+NODE = {"karpenter.sh/nodepool": "theirs"}
+
+
+def account(found: ClusterFound | None = SOUND, **answers: Any) -> Any:
+    told = Mock(spec=Account)
+    sound: dict[str, Any] = {
+        "cluster": found,
+        "access_policies": [ADMIN_POLICY],
+        "add_on_builds": [*BUILDS.values()],
+        "karpenter_nodes": [],
+        "cluster_objects": {},
+        "own_address": "203.0.113.7",
+    }
+    for name, answer in (sound | answers).items():
+        getattr(told, name).configure_mock(return_value=answer)
+    return told
+
+
+def said(told: Any, *edits: Any) -> list[str]:
+    plan = environment_plan(*IN_CLUSTER, *edits)
+    checks = brought_cluster_checks(told, plan, ROLE)
+    return [str(finding) for check in checks.values() for finding in check()]
+
+
+def test_a_sound_cluster_is_asked_about_and_nothing_is_said() -> None:
+    told = account()
+    assert said(told) == []
+    told.access_policies.assert_called_once_with(NAME, ROLE)
+    assert told.own_address.called
+    assert brought_cluster_checks(told, environment_plan(BROUGHT), ROLE) == {}
+
+
+def test_the_cluster_is_judged_with_the_rules_of_the_preview() -> None:
+    [fault] = said(account(None))
+    assert fault.startswith("environment.cluster.name: must be an EKS cluster of this account")
+
+
+def test_a_deployer_that_enters_but_is_no_admin_is_refused() -> None:
+    [fault] = said(account(access_policies=["arn:aws:eks::aws:cluster-access-policy/View"]))
+    assert "must be a cluster whose admin the deployer is" in fault
+    assert len(said(account(replace(SOUND, caller_enters=False)))) == 1, "and said once"
+
+
+def test_an_add_on_that_an_upgrade_left_behind_is_a_warning() -> None:
+    old = {**SOUND.add_ons, "coredns": AddOnFound(version="v1.8.7", configuration="", tags={})}
+    [warning] = said(account(replace(SOUND, add_ons=old)))
+    assert "does not offer coredns v1.8.7" in warning
+
+
+def test_another_karpenter_is_found_by_its_nodes() -> None:
+    [fault] = said(account(karpenter_nodes=[NODE, NODE | {"trainyard:stack": "dev"}]))
+    assert "must be a cluster without Karpenter" in fault and "with nodes of theirs" in fault
+    assert said(account(karpenter_nodes=[NODE | {"trainyard:stack": "dev"}])) == []
+
+
+def test_names_that_are_taken_in_it_are_found_before_anything_is_made() -> None:
+    """Only where the caller enters it: the error about that says all."""
+    crd = ObjectName("CustomResourceDefinition", "nodepools.karpenter.sh")
+    taken = {crd: OwnerFound(release=("karpenter", "karpenter"), managers=("helm",))}
+    [fault] = said(account(cluster_objects=taken))
+    assert "of Helm release karpenter in karpenter" in fault
+    told = account(replace(SOUND, caller_enters=False), cluster_objects=taken)
+    assert len(said(told)) == 1 and not told.cluster_objects.called
+
+
+@pytest.mark.parametrize("ranges", [(), ("198.51.100.0/24",)])
+def test_a_public_endpoint_that_does_not_answer_here_is_refused(ranges: tuple[str, ...]) -> None:
+    closed = replace(SOUND, public_ranges=ranges)
+    [fault] = said(account(closed))
+    assert "this machine has 203.0.113.7" in fault and "203.0.113.7/32" in fault
+    assert said(account(closed), *PRIVATE) == [], "a private one is reached from inside"
+
+
+def test_the_control_plane_is_in_no_sum_and_takes_no_time() -> None:
+    plan = environment_plan(*IN_CLUSTER)
+    money, time = estimate(plan), schedule(plan)
+    assert not [line for line in money.fixed if "control plane" in line.what]
+    [line] = [line for line in money.usage if "control plane" in line.what]
+    assert line.what == f"control plane of {NAME}"
+    assert line.assumption == "brought: not in this sum"
+    names = {stage.name for stage in time.stages}
+    assert not names & {"cluster", "coredns", "first add-ons", "VPC"}
+    before = schedule(environment_plan(BROUGHT)).seconds
+    assert time.seconds < before - 240

@@ -1,0 +1,408 @@
+"""`make migrate` loses nothing of a file in silence, and prints no text that it changed to hide a
+secret."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.recording import WORKLOADS
+from trainyard.migrate import migrate
+from trainyard.settings.reading.secrets import HIDDEN
+
+TOKEN = "hf_" + "aBcDe" * 6 + "fGhI"
+KEY = "0a1b2c3d4e" * 4
+RUNTIME = {
+    "apiVersion": "trainer.kubeflow.org/v1alpha1",
+    "kind": "TrainingRuntime",
+    "metadata": {"name": "mine"},
+    "spec": {
+        "mlPolicy": {"numNodes": 2, "torch": {"numProcPerNode": "auto"}},
+        "template": {
+            "spec": {
+                "replicatedJobs": [
+                    {
+                        "name": "node",
+                        "template": {
+                            "metadata": {
+                                "labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}
+                            },
+                            "spec": {
+                                "template": {
+                                    "spec": {
+                                        "imagePullSecrets": [{"name": "regcred"}],
+                                        "volumes": [
+                                            {"name": "shm", "emptyDir": {"medium": "Memory"}},
+                                            {
+                                                "name": "data",
+                                                "persistentVolumeClaim": {"claimName": "fsx"},
+                                            },
+                                        ],
+                                        "containers": [
+                                            {
+                                                "name": "node",
+                                                "image": "registry.example.com/train:1.0",
+                                                "command": ["torchrun", "/app/train.py"],
+                                                "env": [
+                                                    {"name": "DATA_DIR", "value": "/data/set-a"},
+                                                    {"name": "SEED", "value": "1"},
+                                                    {
+                                                        "name": "HF_TOKEN",
+                                                        "valueFrom": {
+                                                            "secretKeyRef": {
+                                                                "name": "hf",
+                                                                "key": "token",
+                                                            }
+                                                        },
+                                                    },
+                                                ],
+                                                "volumeMounts": [
+                                                    {"name": "shm", "mountPath": "/dev/shm"},
+                                                    {"name": "data", "mountPath": "/data"},
+                                                ],
+                                                "resources": {"limits": {"nvidia.com/gpu": 8}},
+                                            }
+                                        ],
+                                    }
+                                }
+                            },
+                        },
+                    }
+                ]
+            }
+        },
+    },
+}
+TRAIN_JOB = {
+    "apiVersion": "trainer.kubeflow.org/v1alpha1",
+    "kind": "TrainJob",
+    "metadata": {"name": "j"},
+    "spec": {
+        "runtimeRef": {"kind": "TrainingRuntime", "name": "mine"},
+        "trainer": {"numNodes": 2, "env": [{"name": "SEED", "value": "7"}]},
+    },
+}
+
+
+def pytorch_job(**container: Any) -> dict[str, Any]:
+    """A PyTorchJob whose container has these fields, and `volumes` for its pod."""
+    spec = {"volumes": container.pop("volumes", [])}
+    base = {"name": "pytorch", "image": "a/b:1", "command": ["torchrun", "/app/train.py"]}
+    spec["containers"] = [{**base, "resources": {"limits": {"nvidia.com/gpu": 8}}, **container}]
+    master = {"replicas": 1, "restartPolicy": "Never", "template": {"spec": spec}}
+    return {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"name": "j"},
+        "spec": {"pytorchReplicaSpecs": {"Master": master}},
+    }
+
+
+def migrated(
+    folder: Path, capsys: pytest.CaptureFixture[str], *documents: Any
+) -> tuple[dict[str, Any], str]:
+    """The entry that is printed for the only job of these documents, and everything that is printed."""
+    file = folder / "x.yaml"
+    file.write_text(yaml.safe_dump_all(documents, sort_keys=False))
+    assert migrate.main([str(file)]) == 0
+    said = capsys.readouterr().out
+    [entry] = yaml.safe_load(said)["jobs"].values()
+    return entry, said
+
+
+def runtime_job(runtime: Any) -> dict[str, Any]:
+    return runtime["spec"]["template"]["spec"]["replicatedJobs"][0]
+
+
+@pytest.mark.parametrize("name", ["node", "trainer", "gpu-workers"])
+def test_what_the_runtime_gives_a_pod_is_in_the_entry(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runtime = copy.deepcopy(RUNTIME)
+    runtime_job(runtime)["name"] = name
+    entry, said = migrated(tmp_path, capsys, runtime, TRAIN_JOB)
+    assert entry["env"] == {"DATA_DIR": "/data/set-a", "SEED": "7"}
+    assert entry["secrets"] == {"HF_TOKEN": {"secret": "hf", "key": "token"}}
+    assert entry["pull_secrets"] == ["regcred"]
+    assert entry["storage"] == {"fsx": {"path": "/data"}} and entry["shared_memory_gib"] == 64
+    assert "env[0]" not in said
+    assert re.search(r"env\[1\] \[x.yaml:\d+\]: .*'1'}: of the runtime", said), "the job's is 7"
+
+
+def test_a_runtime_of_the_stack_keeps_its_own_variables(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = copy.deepcopy(TRAIN_JOB)
+    job["spec"]["runtimeRef"] = {"name": "torch-distributed"}
+    job["spec"]["trainer"] |= {"image": "a/b:1", "command": ["torchrun", "a.py"]}
+    assert migrated(tmp_path, capsys, job)[0]["env"] == {"SEED": "7"}
+
+
+def test_a_second_mount_of_a_claim_is_named_with_what_to_write(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mounts = [
+        {"name": "fsx", "mountPath": "/fsx"},
+        {"name": "fsx", "mountPath": "/dataset", "subPath": "pre/dataset"},
+    ]
+    volumes = [{"name": "fsx", "persistentVolumeClaim": {"claimName": "fsx"}}]
+    entry, said = migrated(tmp_path, capsys, pytorch_job(volumes=volumes, volumeMounts=mounts))
+    assert entry["storage"] == {"fsx": {"path": "/fsx"}}
+    assert "/dataset: a second mount of claim fsx" in said
+    assert "ln -sfn /fsx/pre/dataset /dataset" in said
+    assert said.count("claim fsx is now store fsx") == 1
+
+
+def test_folders_of_the_node_say_what_they_become(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folders = {
+        "nvme": "/mnt/k8s-disks/0/cache",
+        "models": "/data/models",
+        "out": "/data/out",
+        "dshm": "/dev/shm",
+    }
+    volumes = [{"name": name, "hostPath": {"path": path}} for name, path in folders.items()]
+    mounts = [
+        {"name": "nvme", "mountPath": "/cache"},
+        {"name": "models", "mountPath": "/models", "readOnly": True},
+        {"name": "out", "mountPath": "/out"},
+        {"name": "out", "mountPath": "/out-too"},
+        {"name": "dshm", "mountPath": "/dev/shm"},
+    ]
+    entry, said = migrated(tmp_path, capsys, pytorch_job(volumes=volumes, volumeMounts=mounts))
+    assert entry["local_scratch"] == "/cache" and "its files are deleted with the pod" in said
+    assert {it["path"] for it in entry["host_paths"].values()} == {"/models", "/out", "/out-too"}
+    assert "host_paths.out: /out is read-only" in said and "baseline level refuses; for" in said
+    assert "host_paths.models: /models is read-only" in said
+    assert "no longer /dev/shm of the node" in said
+
+
+def test_a_second_volume_in_memory_does_not_replace_the_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    volumes = [
+        {"name": name, "emptyDir": {"medium": "Memory", "sizeLimit": size}}
+        for name, size in (("shm", "32Gi"), ("cache", "8Gi"))
+    ]
+    mounts = [{"name": "shm", "mountPath": "/dev/shm"}, {"name": "cache", "mountPath": "/cache"}]
+    entry, said = migrated(tmp_path, capsys, pytorch_job(volumes=volumes, volumeMounts=mounts))
+    assert entry["shared_memory_gib"] == 32 and "/cache: 8Gi: a second volume in memory" in said
+
+
+def test_the_key_of_a_config_map_that_no_file_has_is_called_a_guess(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    volumes = [{"name": "code", "configMap": {"name": "scripts"}}]
+    mounts = [{"name": "code", "mountPath": "/app"}]
+    job = pytorch_job(volumes=volumes, volumeMounts=mounts)
+    entry, said = migrated(tmp_path, capsys, job)
+    assert entry["files"] == {"sources": ["train.py"], "path": "/app"} and "is a guess" in said
+    known = {"kind": "ConfigMap", "metadata": {"name": "scripts"}, "data": {"train.py": "1"}}
+    assert "so this one is a guess" not in migrated(tmp_path, capsys, job, known)[1]
+
+
+def test_the_limits_of_restarts_of_a_pytorch_job_are_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = pytorch_job()
+    job["spec"]["pytorchReplicaSpecs"]["Worker"] = {
+        **job["spec"]["pytorchReplicaSpecs"]["Master"],
+        "replicas": 1,
+    }
+    job["spec"]["runPolicy"] = {"backoffLimit": 10}
+    said = migrated(tmp_path, capsys, job)[1]
+    assert "restarts: 10" in said and "the object has backoffLimit 41" in said
+    job["spec"]["elasticPolicy"] = {"minReplicas": 1, "maxReplicas": 2, "maxRestarts": 3}
+    said = migrated(tmp_path, capsys, job)[1]
+    assert "restarts: 3" in said and "elasticPolicy.maxRestarts [" not in said
+
+
+# Secrets.
+
+
+@pytest.mark.parametrize(
+    ("script", "kept"),
+    [
+        (f"export HF_TOKEN={TOKEN}\ntorchrun train.py\n", "torchrun train.py\n"),
+        (f"wandb login {KEY} && torchrun train.py", "torchrun train.py\n"),
+        (f"cd /app; export HF_TOKEN={TOKEN}; torchrun train.py", "cd /app; torchrun train.py\n"),
+        (f"torchrun train.py \\\n  --token {TOKEN}\necho done\n", "torchrun train.py\necho done\n"),
+        (
+            f"torchrun train.py \\\n  --token {TOKEN} \\\n  --lr 1\n",
+            "torchrun train.py \\\n  --lr 1\n",
+        ),
+        (f"python - <<'E'\nlogin('{TOKEN}')\ntrain()\nE\n", "python - <<'E'\ntrain()\nE\n"),
+    ],
+)
+def test_a_line_with_a_secret_is_left_out_and_named(
+    script: str, kept: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = pytorch_job(command=["bash", "-c", script])
+    entry, said = migrated(tmp_path, capsys, job)
+    assert entry["script"].endswith(kept) and HIDDEN not in said and TOKEN[:12] not in said
+    number = next(n for n, line in enumerate(script.split("\n"), 1) if TOKEN in line or KEY in line)
+    assert re.search(rf"\[x.yaml:\d+\]: line {number} of the script is left out: a secret", said)
+    assert "secrets: {HF_TOKEN: {secrets_manager: NAME}}" in said
+
+
+def test_an_argument_with_a_secret_is_left_out_with_its_option(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [
+        "torchrun",
+        "train.py",
+        "--token",
+        TOKEN,
+        f"--api-key={KEY}",
+        f"--hf_token={TOKEN}",
+        "-v",
+    ]
+    entry, said = migrated(tmp_path, capsys, pytorch_job(command=words))
+    assert entry["script"].endswith("torchrun train.py -v\n")
+    assert (
+        KEY[:12] not in said
+        and HIDDEN not in said
+        and TOKEN[:12] not in said
+        and "--token, is left out" in said
+    )
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        pytorch_job(env=[{"name": "MY_TOKEN", "value": TOKEN}]),
+        pytorch_job(env=[{"name": TOKEN, "value": "1"}]),
+        pytorch_job(image=f"registry.example.com/{TOKEN}:1"),
+        pytorch_job(volumes=[{"name": "a", "hostPath": {"path": f"/{TOKEN}"}}]),
+        {**pytorch_job(), "metadata": {"name": "j", "labels": {"owner": TOKEN}}},
+        {**pytorch_job(), "metadata": {"name": TOKEN}},
+        {**pytorch_job(), "metadata": {"name": "j", "annotations": {"a": f"see {TOKEN}"}}},
+    ],
+)
+def test_no_changed_text_is_printed_wherever_the_secret_stands(
+    job: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "x.yaml"
+    file.write_text(yaml.safe_dump(job))
+    migrate.main([str(file)])
+    said = capsys.readouterr().out
+    before, _, problems = said.partition("# Problems in the original file:")
+    assert HIDDEN not in before and TOKEN[:12] not in said and "a secret in clear" in problems
+
+
+def test_a_script_without_a_secret_stays_as_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = "python -c 'login(token=os.environ[\"HF_TOKEN\"])'\ntorchrun train.py\n"
+    entry, said = migrated(tmp_path, capsys, pytorch_job(command=["bash", "-c", script]))
+    assert entry["script"].endswith(script) and "a secret" not in said
+
+
+# Every value.
+
+
+def _leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    if isinstance(value, dict | list) and value:
+        for step, each in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _leaves(each, (*path, step))
+    else:
+        yield path, value
+
+
+def _marked(documents: list[Any]) -> tuple[list[Any], dict[str, str]]:
+    """The documents with a mark in each text that a person chooses, and mark → its path."""
+    documents = copy.deepcopy(documents)
+    marks: dict[str, str] = {}
+    for path, value in [*_leaves(documents)]:
+        steps = [str(step) for step in path]
+        if not _is_chosen(steps, value):
+            continue
+        mark = f"mark{len(marks):03d}"
+        marks[mark] = ".".join(steps)
+        at: Any = documents
+        for step in path[:-1]:
+            at = at[step]
+        at[path[-1]] = f"{value}-{mark}" if value else mark
+    return documents, marks
+
+
+def _is_chosen(steps: list[str], value: Any) -> bool:
+    """Whether a leaf is a text of the job or its runtime that can be any other."""
+    last, above = steps[-1], steps[-3:-1]
+    return isinstance(value, str) and (
+        last in ("value", "image", "mountPath", "claimName", "subPath")
+        or (last == "path" and "hostPath" in above)
+        or (last in ("name", "key") and ("secretKeyRef" in above or "imagePullSecrets" in above))
+        or ("command" in steps or "args" in steps)
+        or ("labels" in above or "annotations" in above)
+    )
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted([*WORKLOADS.glob("*.yaml"), *WORKLOADS.glob("valid/*.yaml")]),
+    ids=lambda p: p.stem,
+)
+def test_every_text_of_a_file_is_printed_or_named_with_its_place(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each text has a mark of its own: the mark is in the entry or in a sentence, or a sentence names
+    the field, or something above it, with its line."""
+    try:
+        documents = json.loads(json.dumps([*yaml.safe_load_all(path.read_text())]))
+    except yaml.YAMLError:
+        pytest.skip("no YAML on purpose")
+    jobs = [it for it in documents if it and re.search("TrainJob|PyTorchJob", it.get("kind", ""))]
+    if len(jobs) != 1:
+        pytest.skip("no job, or several")
+    referred = jobs[0]["spec"].get("runtimeRef", {}).get("name")
+    documents = jobs + [
+        it
+        for it in documents
+        if it and "Runtime" in it.get("kind", "") and it["metadata"]["name"] == referred
+    ]
+    documents, marks = _marked(documents)
+    file = tmp_path / "x.yaml"
+    file.write_text(yaml.safe_dump_all(documents, sort_keys=False, width=10**6))
+    migrate.main([str(file)])
+    said = capsys.readouterr().out.partition("# Problems in the original file")[0]
+    if "jobs:" not in said:
+        pytest.skip("cannot be migrated, which is said")
+    named = {_path(found) for found in re.findall(r"#   ([\w.\[\]/-]+) \[x\.yaml:\d+\]", said)}
+    lost = [
+        place
+        for mark, place in marks.items()
+        if mark not in said and not _is_named(place.split(".")[1:], named)
+    ]
+    assert lost == []
+
+
+def _path(shown: str) -> tuple[str, ...]:
+    return tuple(re.findall(r"[^.\[\]]+", shown))
+
+
+def _is_named(steps: list[str], named: set[tuple[str, ...]]) -> bool:
+    if any(tuple(steps[:n]) in named for n in range(1, len(steps) + 1)):
+        return True
+    return any(name[-1] in steps for name in named if name[-1] in GENERAL)
+
+
+GENERAL = {
+    *("nodeSelector", "affinity", "tolerations", "initContainers", "securityContext", "envFrom"),
+    *(
+        "topologySpreadConstraints",
+        "resources",
+        "resourcesPerNode",
+        "initializer",
+        "podAntiAffinity",
+    ),
+}
+"""Fields of which one sentence speaks for all places."""

@@ -1,0 +1,285 @@
+"""`make shell`: a pod on a pool that is priced, asked for, used, and deleted whatever happens."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.support.recording import CHECKOUT
+from tests.trainyard.operations.terminal import Terminal
+from trainyard.operations.nodes import shell
+from trainyard.operations.nodes.shell import described, waits_for
+from trainyard.operations.nodes.shell_job import ShellError, shell_job
+from trainyard.operations.reach.stack import Stack, read_stack
+
+Object = dict[str, Any]
+RUNNING = {"running": {"startedAt": "2026-11-22T05:41:10Z"}}
+NO_NODE = {
+    "type": "PodScheduled",
+    "status": "False",
+    "message": "0/3 nodes are available",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("Pulumi.yaml", "Pulumi.dev.yaml", "Pulumi.team-vision.yaml"):
+        (tmp_path / name).write_text((CHECKOUT / name).read_text())
+    (tmp_path / "workloads").symlink_to(CHECKOUT / "workloads")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def a_shell(stack: Stack, **more: Any) -> Any:
+    usual: Object = {
+        "pool": "g6e",
+        "image": None,
+        "gpus": 1,
+        "minutes": 60,
+        "command": "nvidia-smi",
+    }
+    return shell_job(stack, "shell-1", **(usual | more))
+
+
+@pytest.mark.usefixtures("folder")
+def test_its_pod_is_that_of_a_job_of_the_stack_on_one_node() -> None:
+    made = a_shell(read_stack("dev"))
+    trainer = made.body["spec"]["trainer"]
+    assert (made.body["metadata"]["namespace"], trainer["numNodes"]) == ("training", 1)
+    assert trainer["resourcesPerNode"]["limits"]["nvidia.com/gpu"] == "1"
+    assert made.places == ("/stores/home", "/stores/scratch")
+    assert "annotations" not in made.body["metadata"], "no stack owns it"
+    team = a_shell(read_stack("team-vision"))
+    assert team.body["metadata"]["namespace"] == "team-vision"
+    assert team.places == ("/stores/scratch",), "what its jobs mount"
+
+
+@pytest.mark.usefixtures("folder")
+def test_it_says_what_it_is_and_what_an_hour_costs() -> None:
+    said = "\n".join(described(a_shell(read_stack("dev")), 60))
+    assert "a pod with 1 GPU on pool g6e (g6e.48xlarge)" in said
+    assert "USD an hour" in said and "ends after 60 minutes" in said
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"pool": None}, "no pool is named. Fix: POOL= one of g6e, h100"),
+        ({"pool": "nope"}, "there is no pool nope"),
+        ({"gpus": 9}, "GPUS must be between 1 and 8"),
+        ({"gpus": 0}, "GPUS must be between 1 and 8"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_a_fix(more: Object, said: str) -> None:
+    with pytest.raises(ShellError, match=said):
+        a_shell(read_stack("dev"), **more)
+
+
+def test_a_stack_without_a_job_needs_an_image_and_one_without_runtime_says_so(folder: Path) -> None:
+    file = folder / "Pulumi.dev.yaml"
+    text = file.read_text()
+    file.write_text(text.partition("    jobs:\n")[0])
+    with pytest.raises(ShellError, match="IMAGE= an image with a shell"):
+        a_shell(read_stack("dev"))
+    assert a_shell(read_stack("dev"), image="debian:13").image == "debian:13"
+
+
+def _words(minutes: int, command: str | None, stack: Stack) -> list[str]:
+    return a_shell(stack, minutes=minutes, command=command).body["spec"]["trainer"]["command"]
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_terminal_waits_for_its_minutes_and_no_longer() -> None:
+    assert _words(90, None, read_stack("dev")) == ["sleep", "5400"]
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("command", "output", "code"),
+    [("echo 'a b'; exit 3", "a b", 3), ("true", "", 0), ("no-such-program", "", 127)],
+)
+def test_a_command_prints_its_output_and_its_exit_code_last(
+    command: str, output: str, code: int
+) -> None:
+    done = subprocess.run(
+        _words(1, command, read_stack("dev")), capture_output=True, text=True, check=True
+    )
+    *lines, last = done.stdout.splitlines()
+    assert "\n".join(lines).strip() == output and last == f"[ended with {code}]"
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_command_ends_with_its_time() -> None:
+    words = _words(1, "sleep 60", read_stack("dev"))
+    words[2] = words[2].replace(" 60 ", " 0.1 ")
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert "[ended with 124]" in done.stdout
+
+
+def test_what_it_waits_for_is_said() -> None:
+    pod: Object = {"status": {"conditions": [NO_NODE]}}
+    suspended = {"type": "Suspended", "message": "quota is used"}
+    assert waits_for({"type": "Running"}, [pod]) == "for a node: 0/3 nodes are available"
+    assert waits_for(suspended, []) == "in its queue: quota is used"
+    assert waits_for({"type": "Running"}, []) == "for its pod"
+    waiting = {"state": {"waiting": {"reason": "ErrImagePull", "message": "not found"}}}
+    pulls: Object = {"status": {"containerStatuses": [waiting]}}
+    assert waits_for({"type": "Running"}, [pulls]) == "ErrImagePull: not found"
+    assert waits_for({"type": "Running"}, [{"status": {}}]) == "for its image and its mounts"
+
+
+class Cluster:
+    """kubectl, for a job that waits once, runs, and prints `log`."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, folder: Path, log: str, may: str = "yes") -> None:
+        self.calls: list[tuple[str, ...]] = []
+        self.may, self.looks, self.fails, self.sent = may, 0, "", ""
+        program = folder / "bin" / "kubectl"
+        program.parent.mkdir()
+        program.write_text(f"#!{sys.executable}\nprint({log!r}, end='')\n")
+        program.chmod(0o755)
+        path = f"{program.parent}:{os.environ['PATH']}"
+        patch.setenv("PATH", path)
+        patch.setattr(shell, "kubectl_with", lambda *_: self)
+        patch.setattr(shell, "LOOK_SECONDS", 0)
+
+        @contextmanager
+        def reached(*_: Any, **__: Any) -> Iterator[Any]:
+            yield SimpleNamespace(login=lambda: {**os.environ, "PATH": path})
+
+        patch.setattr(shell, "reached", reached)
+
+    def __call__(self, *words: str) -> str:
+        self.calls.append(words)
+        if words[0] == "auth":
+            if self.may != "yes":
+                raise RuntimeError(self.may)
+            return "yes\n"
+        if words[0] == "create":
+            self.sent = Path(words[1].partition("=")[2]).read_text()
+        if words[:2] == ("get", "pods"):
+            self.looks += 1
+            if self.fails == "ctrl-C":
+                os.kill(os.getpid(), signal.SIGTERM)
+            return json.dumps({"items": [self._pod()]})
+        if words[0] == "get" and words[1] == "node":
+            raise RuntimeError("nodes is forbidden")
+        if words[0] == "get":
+            ended = {"type": "Failed", "status": "True", "reason": "Refused", "message": "by quota"}
+            conditions = [ended] if self.fails == "ends" else []
+            return json.dumps({"status": {"conditions": conditions}})
+        return ""
+
+    def _pod(self) -> Object:
+        state = RUNNING if self.looks > 1 and self.fails != "ends" else {"waiting": {}}
+        ended = {"terminated": {"exitCode": 128}}
+        last = {"lastState": ended} if self.fails == "falls" else {}
+        state = {"waiting": {"reason": "CrashLoopBackOff"}} if last else state
+        return {
+            "metadata": {"name": "shell-pod", "namespace": "training"},
+            "spec": {"nodeName": "ip-10-0-1-7", "containers": [{"name": "node"}]},
+            "status": {"containerStatuses": [{"state": state, **last}]},
+        }
+
+    @property
+    def deleted(self) -> bool:
+        return any(words[:2] == ("delete", "trainjob") for words in self.calls)
+
+
+ASK = ["dev", "--pool", "g6e", "--run", "nvidia-smi", "--yes"]
+
+
+def test_the_output_of_a_command_is_all_that_goes_to_standard_output(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster = Cluster(monkeypatch, folder, "GPU 0: L40S\n[ended with 3]\n")
+    assert shell.main(ASK) == 3
+    said = capsys.readouterr()
+    assert said.out == "GPU 0: L40S\n" and cluster.deleted
+    assert "on node ip-10-0-1-7" in said.err and "USD an hour" in said.err
+    assert json.loads(cluster.sent)["metadata"]["labels"]["trainyard.io/shell"] == "true"
+
+
+def test_a_pod_that_ends_before_its_command_is_an_error(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster = Cluster(monkeypatch, folder, "half of it\n")
+    assert shell.main(ASK) == 1 and cluster.deleted
+    assert "ended before the command did" in capsys.readouterr().err
+
+
+def test_a_job_that_ends_before_its_pod_says_how_and_is_deleted(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster = Cluster(monkeypatch, folder, "")
+    cluster.fails = "ends"
+    assert shell.main(ASK) == 1 and cluster.deleted
+    assert "the job ended: Refused: by quota" in capsys.readouterr().err
+
+
+def test_a_terminal_that_closes_deletes_the_job_as_ctrl_c_does(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = Cluster(monkeypatch, folder, "")
+    cluster.fails = "ctrl-C"
+    with pytest.raises(KeyboardInterrupt):
+        shell.main(ASK)
+    assert cluster.deleted and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+def test_a_pod_that_falls_over_again_and_again_is_not_waited_for(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = Cluster(monkeypatch, folder, "exec: no such file\n")
+    cluster.fails = "falls"
+    assert shell.main(ASK) == 1 and cluster.deleted
+
+
+@pytest.mark.parametrize("minutes", ["0", "1441", "an hour"])
+def test_minutes_are_a_number_within_a_day(
+    minutes: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        shell.main(["dev", "--minutes", minutes])
+    assert f"must be a number from 1 to 1440; got {minutes}" in capsys.readouterr().err
+
+
+def test_nothing_starts_without_a_yes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(monkeypatch, folder, "")
+    Terminal(monkeypatch, "n")
+    assert shell.main(ASK[:-1]) == 1
+    Terminal(monkeypatch, None)
+    assert shell.main(ASK[:-1]) == 2
+    assert not cluster.sent
+
+
+def test_a_terminal_needs_one_here_and_the_right_to_one(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster = Cluster(monkeypatch, folder, "", may="no")
+    Terminal(monkeypatch, None)
+    assert shell.main(["dev", "--pool", "g6e", "--yes"]) == 1
+    assert "there is no terminal here. Fix: RUN=" in capsys.readouterr().err
+    Terminal(monkeypatch, "y")
+    assert shell.main(["dev", "--pool", "g6e"]) == 1
+    assert "you cannot open a terminal in pods of namespace training" in capsys.readouterr().err
+    assert not cluster.sent
+
+
+def test_a_terminal_is_opened_and_the_pod_deleted_at_its_end(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = Cluster(monkeypatch, folder, "")
+    Terminal(monkeypatch, "y")
+    assert shell.main(["dev", "--pool", "g6e"]) == 0 and cluster.deleted

@@ -1,0 +1,369 @@
+"""Jobs end on the stack's own cluster, after a list and a question, and what is left is said."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.recording import CHECKOUT
+from tests.trainyard.operations.terminal import Terminal
+from trainyard.operations.reach import pulumi
+from trainyard.operations.recovery import drain
+
+
+def kubeconfig(cluster: str, server: str) -> dict[str, Any]:
+    return {
+        "current-context": cluster,
+        "contexts": [{"name": cluster, "context": {"cluster": cluster, "user": "me"}}],
+        "clusters": [{"name": cluster, "cluster": {"server": server}}],
+        "users": [{"name": "me", "user": {"token": "t"}}],
+    }
+
+
+OURS, THEIRS = kubeconfig("ours", "https://ours"), kubeconfig("theirs", "https://theirs")
+ENVIRONMENT = {"kubeconfig": json.dumps(OURS), "contract": {"cluster": {"name": "ours"}}}
+TEAM = {"kubeconfig": json.dumps(OURS), "namespace": "team-a"}
+ENDS = "reads jobs in all namespaces of cluster ours, stack dev\n"
+
+
+def job(space: str, name: str, kind: str = "TrainJob", state: str = "") -> dict[str, Any]:
+    conditions = [{"type": "Created", "status": "True"}, {"type": "Failed", "status": "False"}]
+    conditions += [{"type": state, "status": "True"}] if state else []
+    return {
+        "kind": kind,
+        "metadata": {"namespace": space, "name": name},
+        "status": {"conditions": conditions},
+    }
+
+
+class Machine:
+    """The programs kubectl and pulumi, and a cluster with jobs.
+
+    `stays` are names of jobs that do not end; `pods` maps a job to the pods of it that are seen, look
+    by look; `refuses` maps a word of a kubectl call to its complaint; `current` is the person's own
+    kubeconfig.
+    """
+
+    def __init__(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        *jobs: dict[str, Any],
+        outputs: dict[str, Any] = ENVIRONMENT,
+        current: dict[str, Any] | None = None,
+        stays: tuple[str, ...] = (),
+        pods: dict[str, list[list[str]]] | None = None,
+        refuses: dict[str, str] | None = None,
+        answer: str | None = None,
+    ) -> None:
+        self.jobs, self.outputs, self.stays = list(jobs), outputs, stays
+        self.current, self.refuses, self.pods = current, refuses or {}, pods or {}
+        self.calls: list[tuple[str, ...]] = []
+        self.ended: list[str] = []
+        self.terminal = Terminal(monkeypatch, answer)
+        monkeypatch.setattr(subprocess, "run", self.run)
+        monkeypatch.setattr(drain, "POLL_SECONDS", 0)
+        monkeypatch.setenv("KUBECONFIG", "of the person")
+
+    def run(self, words: list[str], **how: Any) -> subprocess.CompletedProcess[str]:
+        self.calls.append(tuple(words))
+        try:
+            said = self._pulumi(words) if words[0] == "pulumi" else self._kubectl(words, how["env"])
+        except RuntimeError as error:
+            return subprocess.CompletedProcess(words, 1, "", f"{error}\n")
+        return subprocess.CompletedProcess(words, 0, said, "")
+
+    def _pulumi(self, words: list[str]) -> str:
+        assert words[1:4] == ["stack", "output", "--json"]
+        return json.dumps(self.outputs)
+
+    def _kubectl(self, words: list[str], env: dict[str, str]) -> str:
+        if "view" in words:
+            config = self.current if env["KUBECONFIG"] == "of the person" else OURS
+            if not config:
+                raise RuntimeError("error: current-context must exist in order to minify")
+            return json.dumps(config)
+        assert json.loads(Path(env["KUBECONFIG"]).read_text()) == OURS, "only the stack's cluster"
+        for word, complaint in self.refuses.items():
+            if word in " ".join(words):
+                raise RuntimeError(complaint)
+        match words:
+            case ["kubectl", "get", "--raw=/version", *_]:
+                return "{}"
+            case ["kubectl", "get", kind, scope, "--output=json", *_]:
+                return json.dumps({"items": [*self._found(kind, scope)]})
+            case ["kubectl", "get", "pods", scope, selector, "--output=json", *_]:
+                space, of = scope.partition("=")[2], selector.rpartition("=")[2]
+                seen = self.pods.get(of) or [[]]
+                names = seen.pop(0) if len(seen) > 1 else seen[0]
+                found = [{"metadata": {"namespace": space, "name": name}} for name in names]
+                return json.dumps({"items": found})
+            case ["kubectl", "delete", kind, name, scope, "--cascade=background", *_]:
+                if name in self.stays:
+                    raise RuntimeError("timed out waiting for the condition")
+                [found] = [it for it in self._found(kind, scope) if it["metadata"]["name"] == name]
+                self.jobs.remove(found)
+                self.ended.append(f"{scope.partition('=')[2]}/{name}")
+                return ""
+        raise AssertionError(words)
+
+    def _found(self, kind: str, scope: str) -> list[dict[str, Any]]:
+        space = scope.partition("=")[2]
+        return [
+            each
+            for each in self.jobs
+            if f"{each['kind'].lower()}s" == kind.partition(".")[0]
+            and space in ("", each["metadata"]["namespace"])
+        ]
+
+
+JOBS = (
+    job("team-a", "llama", state="Suspended"),
+    job("team-b", "vit"),
+    job("team-a", "old", "PyTorchJob", "Running"),
+)
+
+
+def test_help_and_unknown_words_call_neither_kubectl_nor_pulumi(tmp_path: Path) -> None:
+    for name in ("kubectl", "pulumi", "aws", "helm"):
+        (tmp_path / name).write_text(f"#!/bin/sh\necho {name} >> {tmp_path}/calls\n")
+        (tmp_path / name).chmod(0o755)
+    for words, code in {("--help",): 0, ("dev", "--yse"): 2, ("dev", "prod"): 2, (): 2}.items():
+        done = subprocess.run(
+            [sys.executable, "-m", "trainyard.operations.recovery.drain", *words],
+            cwd=CHECKOUT,
+            env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
+            capture_output=True,
+        )
+        assert done.returncode == code, words
+    assert not (tmp_path / "calls").exists()
+
+
+def test_every_job_is_listed_with_its_state_and_ended_after_a_yes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine = Machine(monkeypatch, *JOBS, answer="y")
+    assert drain.main(["dev"]) == 0
+    assert machine.terminal.asked == ["Delete these 3 jobs? [y/N] "]
+    assert machine.ended == ["team-a/llama", "team-b/vit", "team-a/old"]
+    assert capsys.readouterr().out == (
+        f"{ENDS}TrainJob team-a/llama, Suspended\nTrainJob team-b/vit, Created\n"
+        "PyTorchJob team-a/old, Running\ndeletes TrainJob team-a/llama\ndeletes TrainJob team-b/vit\n"
+        "deletes PyTorchJob team-a/old\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "said"), [("n", 1, "No job was deleted."), (None, 2, "--yes is not given")]
+)
+def test_without_a_yes_nothing_ends(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    answer: str | None,
+    code: int,
+    said: str,
+) -> None:
+    machine = Machine(monkeypatch, *JOBS, answer=answer)
+    assert drain.main(["dev"]) == code
+    assert machine.ended == [] and not [call for call in machine.calls if "delete" in call]
+    printed = capsys.readouterr()
+    assert "TrainJob team-b/vit" in printed.out and said in printed.out + printed.err
+
+
+def test_a_machine_says_yes_beforehand(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine(monkeypatch, JOBS[0])
+    assert drain.main(["dev", "--yes"]) == 0
+    assert machine.ended == ["team-a/llama"] and machine.terminal.asked == []
+
+
+def test_of_a_team_stack_only_the_jobs_in_the_teams_namespace_end(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine = Machine(monkeypatch, *JOBS, outputs=TEAM)
+    assert drain.main(["team-vision", "--yes"]) == 0
+    assert machine.ended == ["team-a/llama", "team-a/old"]
+    assert "--all-namespaces" not in [word for call in machine.calls for word in call]
+    assert "namespace team-a of cluster ours, stack team-vision\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("current", "said"),
+    [
+        (
+            THEIRS,
+            "the current context names cluster theirs (https://theirs), which does not change",
+        ),
+        (OURS, ""),
+        (None, ""),
+    ],
+)
+def test_a_current_context_of_another_cluster_is_named_and_not_used(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    current: dict[str, Any] | None,
+    said: str,
+) -> None:
+    machine = Machine(monkeypatch, *JOBS, current=current)
+    assert drain.main(["dev", "--yes"]) == 0 and len(machine.ended) == 3
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first == ENDS.strip() + (f"; {said}" if said else "")
+
+
+def test_where_there_is_no_job_nobody_is_asked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine = Machine(monkeypatch)
+    assert drain.main(["dev"]) == 0
+    assert machine.terminal.asked == [] and "nothing to delete" in capsys.readouterr().out
+
+
+def test_a_kind_that_the_cluster_does_not_know_has_no_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    unserved = {"get pytorchjobs": 'error: the server doesn\'t have a resource type "pytorchjobs"'}
+    machine = Machine(monkeypatch, JOBS[0], refuses=unserved)
+    assert drain.main(["dev", "--yes"]) == 0 and machine.ended == ["team-a/llama"]
+
+
+REFUSED = "E1122 06:32:41.1 memcache.go:265] error\nUnable to connect: no such host\n\nSome advice"
+
+
+def test_the_reason_of_a_cluster_that_does_not_answer_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Machine(monkeypatch, refuses={"--raw=/version": REFUSED})
+    assert drain.main(["dev", "--yes"]) == 1
+    assert capsys.readouterr().err == (
+        "cluster ours (https://ours) does not answer: Unable to connect: no such host\n"
+        "No job was deleted.\n"
+    )
+
+
+@pytest.mark.parametrize("call", ["--raw=/version", "get pytorchjobs"])
+def test_a_cluster_that_does_not_answer_is_no_success_and_nothing_ends(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], call: str
+) -> None:
+    machine = Machine(monkeypatch, *JOBS, refuses={call: REFUSED})
+    assert drain.main(["dev", "--yes"]) == 1
+    assert machine.ended == []
+    printed = capsys.readouterr()
+    assert "Unable to connect" in printed.err and printed.err.endswith("No job was deleted.\n")
+    assert "nothing to delete" not in printed.out
+
+
+def test_a_job_that_does_not_end_keeps_no_other_and_is_named_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine = Machine(monkeypatch, *JOBS, stays=("llama",))
+    assert drain.main(["dev", "--yes"]) == 1
+    assert machine.ended == ["team-b/vit", "team-a/old"]
+    said = capsys.readouterr().out
+    assert "could not delete TrainJob team-a/llama: timed out waiting for the condition\n" in said
+    assert said.endswith("not deleted: TrainJob team-a/llama\n")
+
+
+def test_it_returns_when_the_pods_of_every_job_are_gone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They may write a checkpoint after their job is gone."""
+    pods = {"llama": [["llama-0", "llama-1"], ["llama-1"], ["llama-1"], []], "old": [[]]}
+    machine = Machine(monkeypatch, *JOBS, pods=pods)
+    assert drain.main(["dev", "--yes"]) == 0 and pods["llama"] == [[]]
+    assert capsys.readouterr().out.endswith(
+        "deletes PyTorchJob team-a/old\n"
+        "waits for the end of pod team-a/llama-0, pod team-a/llama-1\n"
+        "waits for the end of pod team-a/llama-1\n"
+    )
+    labels = [word for call in machine.calls for word in call if "selector" in word]
+    assert "--selector=training.kubeflow.org/job-name=old" in labels
+
+
+def test_a_pod_that_does_not_end_is_named_and_no_success(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Machine(monkeypatch, JOBS[0], pods={"llama": [["llama-0"]]})
+    monkeypatch.setattr(drain, "PATIENCE_SECONDS", 0.06)
+    assert drain.main(["dev", "--yes"]) == 1
+    assert "not ended after 0.001 minutes: pod team-a/llama-0\n" in capsys.readouterr().out
+
+
+def test_pods_that_cannot_be_listed_are_no_success_and_the_jobs_are_gone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine = Machine(monkeypatch, JOBS[0], refuses={"get pods": "connection refused"})
+    assert drain.main(["dev", "--yes"]) == 1 and machine.ended == ["team-a/llama"]
+    printed = capsys.readouterr()
+    assert "No job was deleted" not in printed.out + printed.err
+    assert printed.out.endswith("cannot list the pods of what was deleted: connection refused\n")
+
+
+def test_a_job_that_is_sent_meanwhile_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine = Machine(monkeypatch, JOBS[0])
+    run = machine.run
+
+    def sends(words: list[str], **how: Any) -> subprocess.CompletedProcess[str]:
+        if "delete" in words:
+            machine.jobs.append(job("team-b", "late"))
+        return run(words, **how)
+
+    monkeypatch.setattr(subprocess, "run", sends)
+    assert drain.main(["dev", "--yes"]) == 1 and machine.ended == ["team-a/llama"]
+    assert capsys.readouterr().out.endswith("not deleted: TrainJob team-b/late\n")
+
+
+def test_a_cluster_that_answers_no_more_after_the_deletions_is_no_success(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine = Machine(monkeypatch, *JOBS, stays=("vit",))
+    run = machine.run
+
+    def mute(words: list[str], **how: Any) -> subprocess.CompletedProcess[str]:
+        if machine.ended:
+            machine.refuses = {"get": "connection refused"}
+        return run(words, **how)
+
+    monkeypatch.setattr(subprocess, "run", mute)
+    assert drain.main(["dev", "--yes"]) == 1
+    assert f"cannot list {drain.KIND}: connection refused" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("outputs", "said"),
+    [
+        ({}, "stack dev has no output `kubeconfig`"),
+        ({"kubeconfig": json.dumps(OURS)}, "neither the output `contract`"),
+        ({"kubeconfig": json.dumps(OURS), "namespace": ""}, "neither the output `contract`"),
+        ({**ENVIRONMENT, "kubeconfig": "[secret]"}, "names no cluster"),
+        ({**ENVIRONMENT, "kubeconfig": "{"}, "names no cluster"),
+        ({**ENVIRONMENT, "kubeconfig": kubeconfig("ours", "")}, "names no cluster"),
+    ],
+)
+def test_outputs_that_do_not_say_where_the_jobs_are_end_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    outputs: dict[str, Any],
+    said: str,
+) -> None:
+    machine = Machine(monkeypatch, *JOBS, outputs=outputs)
+    assert drain.main(["dev", "--yes"]) == 1
+    assert said in capsys.readouterr().err
+    assert [call[0] for call in machine.calls] == ["pulumi"]
+
+
+def test_a_stack_that_pulumi_does_not_know_ends_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine = Machine(monkeypatch, *JOBS)
+
+    def unknown(*_: str) -> None:
+        raise pulumi.PulumiError("error: no stack named 'prod' found")
+
+    monkeypatch.setattr(drain, "outputs", unknown)
+    assert drain.main(["prod", "--yes"]) == 1
+    assert capsys.readouterr().err == "error: no stack named 'prod' found\nNo job was deleted.\n"
+    assert machine.calls == []

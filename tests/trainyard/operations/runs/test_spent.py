@@ -1,0 +1,170 @@
+"""`make spent`: hours and dollars of finished runs, by run and by team."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.recording import CHECKOUT
+from tests.trainyard.operations.finished import cluster, node, pod, train_job
+from trainyard.catalog.aws.prices import price
+from trainyard.decide import plan_stack
+from trainyard.operations.reach.snapshot import Snapshot
+from trainyard.operations.reach.target import TargetError
+from trainyard.operations.runs import spent
+from trainyard.operations.runs.records import KEPT, MISSING, Known, runs_of
+from trainyard.operations.runs.runs import ABOUT, AT_LEAST, AT_MOST, EXACT, finished_runs
+from trainyard.reports.cost import estimate
+from trainyard.settings.reading.reader import read_file
+
+PRICE = next(filter(None, [price("ec2", "g6e.48xlarge", "us-east-1")]))
+NODE = PRICE.usd
+
+
+def of(snapshot: Snapshot, planned: spent.Planned | None = None) -> list[spent.Spent]:
+    return [spent.spent(run, planned or {}) for run in finished_runs(snapshot)]
+
+
+def two_teams() -> Snapshot:
+    """A run whose pods are there, and one of another team whose pods are gone."""
+    return cluster(trainjobs=[train_job(), train_job("vit", "team-vision")])
+
+
+def test_a_run_costs_its_hours_times_the_price_of_its_nodes() -> None:
+    [run] = of(cluster())
+    assert (run.gpu_hours, run.known) == (16, EXACT)
+    assert (run.usd, run.usd_known) == ((2 * NODE).quantize(Decimal("0.01")), EXACT)
+    assert (run.nodes, run.instance_types, run.as_of) == (2, ("g6e.48xlarge",), PRICE.as_of)
+
+
+def test_a_node_without_a_price_makes_the_dollars_at_least() -> None:
+    spot = node(1, **{"karpenter.sh/capacity-type": "spot"})
+    [run] = of(cluster(nodes=[node(0), spot]))
+    assert (run.usd, run.usd_known) == (NODE.quantize(Decimal("0.01")), AT_LEAST)
+    assert run.known == EXACT, "its hours are known"
+
+
+def test_a_run_without_any_price_has_no_dollars() -> None:
+    spot = {"karpenter.sh/capacity-type": "spot"}
+    [run] = of(cluster(nodes=[node(0, **spot), node(1, **spot)]))
+    assert run.usd is None
+    [_, row, *_] = spent.text([run], 0)
+    assert row.split()[-2:] == ["price", "-"]
+
+
+def test_the_plans_figure_is_beside_the_very_run_that_it_is_about() -> None:
+    planned = {("training", "t5", "t5-1"): Decimal("31.50")}
+    assert [run.planned_usd for run in of(cluster(), planned)] == [Decimal("31.50")]
+    other = {("training", "t5", "t5-2"): Decimal("31.50")}
+    assert [run.planned_usd for run in of(cluster(), other)] == [None]
+
+
+def test_runs_are_summed_by_team_and_the_sum_says_what_it_is() -> None:
+    vision, training = spent.by_namespace(of(two_teams()))
+    assert (training.namespace, training.runs, training.known) == ("training", 1, EXACT)
+    assert (vision.namespace, vision.known, vision.usd_known) == ("team-vision", AT_MOST, AT_MOST)
+    mixed = [train_job(), train_job("again"), train_job("gone")]
+    [both] = spent.by_namespace(of(cluster(trainjobs=mixed, pods=[pod(0), pod(0, "again")])))
+    assert (both.runs, both.known) == (3, ABOUT)
+
+
+def test_a_sum_with_a_run_without_a_price_is_at_least() -> None:
+    spot = {"karpenter.sh/capacity-type": "spot"}
+    jobs, pods = [train_job(), train_job("x")], [pod(0), pod(1), pod(2, "x"), pod(3, "x")]
+    nodes = [node(0), node(1), node(2, **spot), node(3, **spot)]
+    [total] = spent.by_namespace(of(cluster(trainjobs=jobs, pods=pods, nodes=nodes)))
+    assert (total.usd, total.usd_known) == ((2 * NODE).quantize(Decimal("0.01")), AT_LEAST)
+
+
+def test_a_person_reads_runs_sums_and_what_they_leave_out() -> None:
+    said = spent.text(of(two_teams()), going=1)
+    assert said[1].startswith("training/t5 ") and "16.00" in said[1]
+    assert any(line.startswith("team-vision ") and "at most" in line for line in said)
+    assert "1 job not ended" in said
+    notes = " ".join(" ".join(said).split())
+    assert (
+        all(note in notes for note in (*spent.NOTES, spent.FORGOTTEN))
+        and max(map(len, said[-9:])) <= 100
+    )
+
+
+def test_a_cluster_without_a_finished_run_says_so_and_why_one_may_be_gone() -> None:
+    first, why, _ = spent.text([], 2)
+    assert first == "no finished run is on the cluster; 2 jobs not ended"
+    assert why.startswith("  A run leaves no record")
+    assert spent.text([], 0, spent.NOTES) == ["no finished run is on the cluster"]
+
+
+def test_with_a_history_nothing_is_said_to_be_missing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(spent, "known_runs", lambda stack: runs_of(cluster(), [], KEPT))
+    assert spent.main(["dev"]) == 0
+    assert "leaves no record" not in capsys.readouterr().out
+
+
+def test_a_stack_file_and_those_of_its_teams_say_what_their_runs_were_to_cost(
+    tmp_path: Path,
+) -> None:
+    for name in ("Pulumi.yaml", "Pulumi.dev.yaml", "Pulumi.team-vision.yaml"):
+        text = (CHECKOUT / name).read_text()
+        (tmp_path / name).write_text(
+            text.replace(
+                "        pool: g6e",
+                "        expected_hours: 3\n        pool: g6e",
+            )
+        )
+    plan = plan_stack(read_file("dev", tmp_path), tmp_path).accepted()
+    [cost], [job] = estimate(plan).jobs, plan.jobs.values()
+    planned = spent.plans_of("dev", tmp_path)
+    assert planned[job.namespace, job.name, job.run] == cost.usd
+    assert {namespace for namespace, *_ in planned} == {"training", "team-vision"}
+    assert spent.plans_of("absent", tmp_path) == {}
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> None:
+    def known(stack: str) -> Known:
+        assert stack == "dev"
+        return runs_of(cluster(), [], MISSING)
+
+    monkeypatch.setattr(spent, "known_runs", known)
+
+
+@pytest.mark.usefixtures("read")
+def test_a_program_reads_it_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert spent.main(["dev", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    [run], [team] = told["runs"], told["namespaces"]
+    assert (run["job"], run["gpu_hours"], run["usd_known"]) == ("t5", "16.00", "")
+    assert team["usd"] == run["usd"] and told["running"] == 0 and len(told["notes"]) == 4
+
+
+@pytest.mark.usefixtures("read")
+def test_a_person_gets_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert spent.main(["dev"]) == 0
+    assert capsys.readouterr().out.startswith("RUN ")
+
+
+def test_a_cluster_that_does_not_answer_and_a_stack_without_one_are_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(error: Exception) -> Any:
+        def fail(*_: Any, **__: Any) -> Any:
+            raise error
+
+        return fail
+
+    monkeypatch.setattr(spent, "known_runs", fails(TargetError("stack x has no cluster")))
+    assert spent.main(["x"]) == 1
+    monkeypatch.setattr(spent, "known_runs", fails(RuntimeError("timed out")))
+    assert spent.main(["x"]) == 1
+    said = capsys.readouterr()
+    assert said.out == "" and said.err.splitlines() == [
+        "stack x has no cluster",
+        "the cluster does not answer: timed out",
+    ]

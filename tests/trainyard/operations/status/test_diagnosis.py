@@ -1,0 +1,542 @@
+"""What `make status` prints, from snapshots: every cause is named, and a finished job has no
+finding."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from trainyard.operations.reach.snapshot import Snapshot
+from trainyard.operations.status import status
+from trainyard.operations.status.diagnosis import SILENCE, diagnose
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+Object = dict[str, Any]
+
+
+def _object(kind: str, name: str, age: int = 300, **rest: Any) -> Object:
+    created = (NOW - timedelta(seconds=age)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    meta = {
+        "name": name,
+        "namespace": "training",
+        "creationTimestamp": created,
+        **rest.pop("metadata", {}),
+    }
+    return {"kind": kind, "metadata": meta, **rest}
+
+
+def _job(command: str = "torchrun --rdzv_endpoint=a:1", **status: Any) -> Object:
+    return _object(
+        "TrainJob",
+        "run",
+        spec={
+            "runtimeRef": {"name": "torch"},
+            "trainer": {"numNodes": 2, "command": ["/bin/bash", "-c", command]},
+        },
+        status=status,
+    )
+
+
+CONTROLLERS = [
+    _object("Deployment", name, status={"availableReplicas": 1})
+    for name in ("karpenter", "jobset-controller", "kubeflow-trainer-controller-manager")
+]
+PYTORCH_JOB = _object(
+    "PyTorchJob",
+    "old",
+    status={
+        "conditions": [
+            {"type": "Created", "status": "True"},
+            {"type": "Running", "status": "True", "reason": "r", "message": "m"},
+        ]
+    },
+    spec={
+        "pytorchReplicaSpecs": {
+            kind: {
+                "replicas": n,
+                "template": {
+                    "spec": {"containers": [{"command": ["torchrun", "--nnodes=4", "a.py"]}]}
+                },
+            }
+            for kind, n in (("Master", 1), ("Worker", 2))
+        }
+    },
+)
+
+
+def _printed(
+    logs: dict[str, str] | None = None,
+    last_lines_at: dict[str, datetime] | None = None,
+    **objects: list[Object],
+) -> str:
+    all_objects = {"trainjobs": [_job()], "deployments": CONTROLLERS, **objects}
+    return "\n".join(
+        map(
+            str,
+            diagnose(
+                Snapshot(
+                    objects=all_objects,
+                    logs=logs or {},
+                    last_lines_at=last_lines_at or {},
+                    taken_at=NOW,
+                )
+            ),
+        )
+    )
+
+
+def test_a_running_job_with_its_controllers_is_left_alone():
+    assert _printed() == ""
+
+
+def test_a_complete_job_is_left_alone_whatever_else_is_wrong():
+    complete = _job(conditions=[{"type": "Complete", "status": "True"}])
+    assert _printed(trainjobs=[complete], deployments=[]) == ""
+
+
+def test_a_chart_that_is_not_installed_is_named():
+    assert "nothing launches nodes" in _printed(deployments=CONTROLLERS[1:])
+    assert "nothing starts jobs" in _printed(deployments=CONTROLLERS[:2])
+
+
+def test_kinds_that_nobody_serves_name_their_release():
+    snapshot = Snapshot(objects={}, unserved=frozenset({"trainjobs", "nodepools"}))
+    text = "\n".join(map(str, diagnose(snapshot)))
+    assert "release kubeflow-trainer-crds is not installed" in text
+    assert "release karpenter-crd is not installed" in text
+
+
+def test_a_role_that_is_too_narrow_is_named_from_the_controllers_log():
+    log = (
+        "jobsets.jobset.x-k8s.io is forbidden: User"
+        ' \\"system:serviceaccount:kubeflow-system:trainer\\" cannot create resource \\"jobsets\\"'
+        " in API group"
+    )
+    text = _printed(logs={"kubeflow-system/trainer": log})
+    assert "system:serviceaccount:kubeflow-system:trainer cannot create jobsets" in text
+    assert "its Role is too narrow" in text
+
+
+def test_a_call_that_aws_refuses_is_named_once():
+    log = (
+        "UnauthorizedOperation: you are not authorized\nUnauthorizedOperation: you are not"
+        " authorized"
+    )
+    assert _printed(logs={"kube-system/karpenter": log}).count("AWS refused a call") == 1
+
+
+def test_a_condition_of_the_node_class_that_is_false_is_named():
+    broken = _object(
+        "EC2NodeClass",
+        "gpu",
+        status={
+            "conditions": [{"type": "SubnetsReady", "status": "False", "message": "no subnet"}]
+        },
+    )
+    assert "SubnetsReady is False" in _printed(ec2nodeclasses=[broken])
+
+
+def pool(name: str) -> Object:
+    """A NodePool whose class was tried with a type that its zone does not sell."""
+    conditions = [
+        {"type": "NodeClassReady", "status": "False", "message": "Node Class Readiness Unknown"}
+    ]
+    labels = {"trainyard.io/pool": name}
+    return _object(
+        "NodePool",
+        name,
+        spec={
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"nodeClassRef": {"name": f"{name}-class"}},
+            }
+        },
+        status={"conditions": conditions},
+    )
+
+
+def _pod_on(pool: str) -> Object:
+    labels = {"jobset.sigs.k8s.io/jobset-name": "run"}
+    return _object(
+        "Pod",
+        "run-0",
+        age=1,
+        metadata={"labels": labels},
+        spec={"nodeSelector": {"trainyard.io/pool": pool}, "containers": []},
+        status={"phase": "Pending"},
+    )
+
+
+def test_a_pool_that_can_give_no_nodes_stands_in_the_way_of_its_own_jobs_only():
+    broken = [pool("h100")]
+    text = _printed(pods=[_pod_on("h100")], nodepools=broken)
+    assert "NodePool h100: NodeClassReady is False" in text
+    assert _printed(pods=[_pod_on("g6e")], nodepools=broken) == ""
+    assert "NodePool h100" in _printed(nodepools=broken), "a job without pods may need any pool"
+
+
+@pytest.mark.parametrize(
+    "state, words",
+    [
+        ({}, "is not launched"),
+        ({"Launched": "True"}, "needs an access entry"),
+        ({"Launched": "True", "Registered": "True"}, "device plugin is missing"),
+    ],
+)
+def test_a_node_that_does_not_come_names_the_step_it_hangs_at(state: dict[str, str], words: str):
+    every = {"Launched": "Unknown", "Registered": "Unknown", "Initialized": "Unknown", **state}
+    claim = _object(
+        "NodeClaim",
+        "gpu-x",
+        status={
+            "conditions": [
+                {"type": kind, "status": status, "message": ""} for kind, status in every.items()
+            ]
+        },
+    )
+    assert words in _printed(nodeclaims=[claim])
+
+
+def test_a_node_claim_that_is_just_created_has_no_finding():
+    assert _printed(nodeclaims=[_object("NodeClaim", "gpu-x", age=5)]) == ""
+
+
+def test_a_command_without_a_rendezvous_endpoint_is_named_also_when_its_line_continues():
+    assert "must give torchrun a rendezvous endpoint" in _printed(
+        trainjobs=[_job("torchrun \\\n --rdzv_backend=c10d a.py")]
+    )
+    assert _printed(trainjobs=[_job("torchrun --nproc_per_node=8 a.py")]) == "", (
+        "it goes by PET_MASTER_ADDR"
+    )
+
+
+def test_a_failed_job_says_the_reason_and_its_last_words():
+    failed = _job(
+        conditions=[
+            {"type": "Failed", "status": "True", "reason": "ReachedMaxRestarts", "message": "m"}
+        ]
+    )
+    text = _printed(
+        trainjobs=[failed],
+        pods=[_pod("run-node-0-0-x", phase="Failed", node="n1")],
+        logs={"training/run-node-0-0-x": "a\nboom"},
+    )
+    assert "ReachedMaxRestarts" in text
+    assert "last log line: boom" in text
+
+
+def test_an_event_about_nothing_that_has_a_name_is_no_obstacle():
+    assert _printed(events=[_object("Event", "e", involvedObject={}, message="hello")]) == ""
+
+
+def _pod(
+    name: str, node: str | None = None, age: int = 300, phase: str = "Pending", **container: Any
+) -> Object:
+    return _object(
+        "Pod",
+        name,
+        age,
+        metadata={"labels": {"jobset.sigs.k8s.io/jobset-name": "run"}},
+        spec={"nodeName": node} if node else {},
+        status={"phase": phase, "containerStatuses": [{"state": {}} | container]},
+    )
+
+
+def _node(region: str) -> Object:
+    return _object(
+        "Node",
+        "n1",
+        metadata={
+            "labels": {
+                "node.kubernetes.io/instance-type": "g6e.48xlarge",
+                "topology.kubernetes.io/region": region,
+            }
+        },
+    )
+
+
+def _event(
+    about: str,
+    message: str,
+    kind: str = "Pod",
+    by: str = "default-scheduler",
+    at: str = "1",
+    **rest: Any,
+) -> Object:
+    return _object(
+        "Event",
+        f"e-{at}",
+        involvedObject={"name": about, "kind": kind},
+        type="Warning",
+        message=message,
+        source={"component": by},
+        lastTimestamp=at,
+        **rest,
+    )
+
+
+def test_a_pod_that_nothing_places_says_what_the_scheduler_says():
+    assert "0/2 nodes" in _printed(
+        pods=[_pod("run-node-0-0-x")], events=[_event("run-node-0-0-x", "0/2 nodes")]
+    )
+
+
+def test_a_pod_that_hangs_on_its_node_says_so():
+    text = _printed(
+        pods=[_pod("run-node-0-0-x", node="n1")], events=[_event("run-node-0-0-x", "cannot mount")]
+    )
+    assert "run-node-0-0-x has been Pending for 300 s" in text and "cannot mount" in text
+
+
+def test_half_a_gang_is_named_with_its_missing_nodes_its_time_and_its_cost():
+    pods = [_pod("run-node-0-0-x", node="n1", phase="Running"), _pod("run-node-0-1-x", age=130)]
+    text = _printed(pods=pods, nodes=[_node("us-east-1")])
+    assert "TrainJob run has waited for 1 of 2 nodes since 11:57:50 (130 s)" in text
+    assert "; it has 1 idle, 30.13 USD an hour" in text
+    assert "it has 1 idle, their price is not known" in _printed(
+        pods=pods, nodes=[_node("ap-northeast-3")]
+    ), "never a neighbour's price"
+
+
+def test_what_karpenter_says_of_capacity_comes_before_what_the_scheduler_says():
+    events = [
+        _event("run-node-0-1-x", "0/2 nodes", at="3"),
+        _event(
+            "g6e-abc",
+            "all requested instance types were unavailable",
+            "NodeClaim",
+            "karpenter",
+            "1",
+            reason="InsufficientCapacityError",
+        ),
+        _event(
+            "run-node-0-1-x",
+            "no instance type met",
+            by="karpenter",
+            at="2",
+            reason="FailedScheduling",
+        ),
+    ]
+    text = _printed(pods=[_pod("run-node-0-0-x"), _pod("run-node-0-1-x")], events=events)
+    assert "waited for 2 of 2 nodes" in text and "instance types were unavailable" in text
+    assert "no instance type met" in _printed(
+        pods=[_pod("run-node-0-1-x")], events=[events[0], events[2]]
+    )
+
+
+def test_a_gang_that_is_just_created_has_no_finding():
+    assert (
+        _printed(
+            pods=[_pod("run-node-0-0-x", node="n1", phase="Running"), _pod("run-node-0-1-x", age=5)]
+        )
+        == ""
+    )
+
+
+def test_what_crashes_says_how_often_with_which_code_and_its_last_words():
+    end = {"terminated": {"exitCode": 127, "reason": "Error"}}
+    looping = _pod("run-node-0-0-x", node="n1", phase="Running", restartCount=4, lastState=end)
+    text = _printed(
+        pods=[looping], logs={"training/run-node-0-0-x": "bash: torchrunn: command not found"}
+    )
+    assert "TrainJob run keeps crashing: 4 restarts" in text
+    assert "exit code 127: command not found; last log line: bash: torchrunn" in text
+
+
+def test_a_full_file_system_is_named_from_the_log_of_whichever_rank_says_so():
+    pods = [_pod(f"run-node-0-{n}-x", node="n1", phase="Running", restartCount=2) for n in range(2)]
+    logs = {
+        "training/run-node-0-0-x": "[rank 1/4] Lost: rank 0 was lost",
+        "training/run-node-0-1-x": "[rank 0/4] OSError: [Errno 28] No space left on device\nbye",
+    }
+    text = _printed(pods=pods, logs=logs)
+    assert "a file system is full\n    [rank 0/4] OSError: [Errno 28]" in text
+    assert "→ delete old checkpoints, or raise capacity_gib of the store" in text
+
+
+@pytest.mark.parametrize("where", ["state", "lastState"])
+def test_a_rank_that_the_kernel_killed_for_memory_is_named_with_the_setting_that_helps(where: str):
+    end: Any = {where: {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}}
+    failed = _job(conditions=[{"type": "Failed", "status": "True", "reason": "r", "message": "m"}])
+    pod = _pod("run-node-0-0-x", node="n1", phase="Failed", **end)
+    text = _printed(trainjobs=[failed], pods=[pod])
+    assert "its pods have too little memory: the kernel killed a rank (OOMKilled)" in text
+    assert "→ raise memory_gib of the job" in text and "make again JOB=run" in text
+
+
+@pytest.mark.parametrize("times, named", [(3, True), (1, False)])
+def test_a_gang_that_starts_anew_again_and_again_is_named_and_one_that_lost_a_node_is_not(
+    times: int, named: bool
+):
+    text = _printed(jobsets=[_object("JobSet", "run", status={"restarts": times})])
+    assert ("TrainJob run keeps crashing: 3 restarts" in text) == named
+
+
+def test_a_job_whose_pods_are_refused_says_by_what():
+    refused = _event(
+        "run-node-0", 'violates PodSecurity "baseline:latest"', "Job", reason="FailedCreate"
+    )
+    assert (
+        'the pods of run-node-0 cannot be created\n    violates PodSecurity "baseline'
+        in _printed(events=[refused])
+    )
+    assert (
+        _printed(events=[refused], pods=[_pod("run-node-0-0-x", node="n1", phase="Running")]) == ""
+    ), "it has some now"
+
+
+@pytest.mark.parametrize("nodes, named", [("=3", True), (" 2", False), ("=1:3", False)])
+def test_a_torchrun_that_waits_for_another_number_of_nodes_is_named(nodes: str, named: bool):
+    text = _printed(trainjobs=[_job(f"torchrun --nnodes{nodes} a.py")])
+    assert ("must start the job's 2 nodes\n    it has --nnodes=3" in text) == named
+
+
+def test_a_program_that_no_launcher_starts_is_named_also_on_a_runtime_of_the_cluster():
+    runtime = {
+        "kind": "ClusterTrainingRuntime",
+        "metadata": {"name": "torch"},
+        "spec": {"mlPolicy": {"torch": {}}},
+    }
+    text = _printed(trainjobs=[_job("python train.py")], clustertrainingruntimes=[runtime])
+    assert "`python train.py` starts without torchrun on 2 nodes" in text
+    assert "→ start it with torchrun" in text
+
+
+def test_a_hung_job_is_named_with_its_time_its_cost_and_the_pod_that_stopped_first():
+    def silent(*times: timedelta) -> str:
+        pods = [_pod(f"run-node-0-{n}-x", node="n1", phase="Running") for n in range(len(times))]
+        times_of_pods = {f"training/run-node-0-{n}-x": NOW - time for n, time in enumerate(times)}
+        return _printed(pods=pods, last_lines_at=times_of_pods, nodes=[_node("us-east-1")])
+
+    text = silent(SILENCE, timedelta(minutes=7))
+    assert "none has written a log line since 11:55:00 (300 s); 30.13 USD an hour" in text
+    assert "pod run-node-0-1-x stopped first, at 11:53:00, on node n1: look there first" in text
+    assert silent(timedelta(minutes=4), timedelta(hours=2)) == "", "one of them still speaks"
+
+
+def test_a_job_that_is_silent_from_its_start_is_named_by_when_its_containers_started():
+    def silent(age: timedelta, last_lines_at: dict[str, datetime] | None = None) -> str:
+        pods = [_pod(f"run-node-0-{n}-x", node="n1", phase="Running") for n in range(2)]
+        for pod in pods:
+            running = {"startedAt": (NOW - age).isoformat()}
+            pod["status"]["containerStatuses"] = [{"name": "node", "state": {"running": running}}]
+            pod["status"]["initContainerStatuses"] = [{"name": "a", "state": {"terminated": {}}}]
+        return _printed(pods=pods, last_lines_at=last_lines_at, nodes=[_node("us-east-1")])
+
+    text = silent(SILENCE)
+    assert "none has written a log line since they started at 11:55:00 (300 s)" in text
+    assert "no rank has written anything" in text
+    assert silent(timedelta(minutes=4)) == "", "it has just started"
+    one = {"training/run-node-0-0-x": NOW - timedelta(minutes=6)}
+    assert "pod run-node-0-1-x stopped first, at 11:53:00" in silent(timedelta(minutes=7), one)
+    one = {"training/run-node-0-0-x": NOW}
+    assert silent(timedelta(hours=1), one) == "", "only one rank writes, and it does"
+
+
+def test_a_worker_that_waits_for_its_master_is_named_after_what_keeps_the_master():
+    def pod(role: str, **status: Any) -> Object:
+        labels = {
+            f"training.kubeflow.org/{key}": value
+            for key, value in {
+                "job-name": "old",
+                "replica-type": role,
+                "replica-index": "0",
+            }.items()
+        }
+        return _object(
+            "Pod",
+            f"old-{role}-0",
+            metadata={"labels": labels},
+            spec={"nodeName": "n1"},
+            status={"phase": "Pending", **status},
+        )
+
+    pods = [
+        pod("worker", initContainerStatuses=[{"name": "init-pytorch", "state": {"running": {}}}]),
+        pod(
+            "master",
+            containerStatuses=[
+                {"state": {"waiting": {"reason": "InvalidImageName", "message": "A"}}}
+            ],
+        ),
+    ]
+    text = _printed(trainjobs=[], pytorchjobs=[PYTORCH_JOB], pods=pods)
+    assert text.index("pod old-master-0 has been Pending") < text.index(
+        "pod old-worker-0 has been Pending"
+    )
+    assert "init-pytorch waits until DNS knows the master" in text
+    assert [*map(status._rank, pods)] == ["worker 0", "master 0"]
+
+
+@pytest.mark.parametrize("state", ["Succeeded", "Failed"])
+def test_pods_that_a_run_has_left_behind_are_named_with_what_they_cost(state: str):
+    def printed(phase: str, seconds: int) -> str:
+        ended = (NOW - timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        job = PYTORCH_JOB | {
+            "status": {
+                "conditions": [{"type": state, "status": "True", "lastTransitionTime": ended}]
+            }
+        }
+        pod = _object(
+            "Pod",
+            "old-worker-0",
+            metadata={"labels": {"training.kubeflow.org/job-name": "old"}},
+            spec={"nodeName": "n1"},
+            status={"phase": phase},
+        )
+        return _printed(trainjobs=[], pytorchjobs=[job], pods=[pod], nodes=[_node("us-east-1")])
+
+    left = "PyTorchJob old ended 60 s ago, and its pods have not: old-worker-0; 30.13 USD an hour"
+    assert left in printed("Running", 60) and left in printed("Pending", 60)
+    assert "old-worker-0 has been Pending" not in printed("Pending", 60), "nobody waits for it"
+    assert left not in printed("Succeeded", 60) and "ended" not in printed("Running", 5)
+
+
+def test_a_pytorch_job_whose_failed_pods_are_deleted_crashes_too():
+    restarts = [
+        _event(
+            "old",
+            "job old is restarting because Worker replica(s) failed.",
+            "PyTorchJob",
+            at=str(at),
+            reason="PyTorchJobRestarting",
+            count=2,
+        )
+        for at in range(2)
+    ]
+    last = _event(
+        "old",
+        "Pod: training.old-worker-0 exited with code 139",
+        "PyTorchJob",
+        reason="ExitedWithCode",
+    )
+    text = _printed(trainjobs=[], pytorchjobs=[PYTORCH_JOB], events=[*restarts, last])
+    assert (
+        "PyTorchJob old keeps crashing: 4 restarts\n    exit code 139: segmentation fault" in text
+    )
+
+
+def test_a_pytorch_job_whose_pods_are_refused_says_by_what():
+    refused = _event(
+        "old",
+        'Error creating: pods "old-master-0" is forbidden: exceeded quota',
+        "PyTorchJob",
+        reason="FailedCreatePod",
+    )
+    assert "the pods of old cannot be created\n    Error creating" in _printed(
+        pytorchjobs=[PYTORCH_JOB], events=[refused]
+    )
+
+
+def test_a_pytorch_job_is_diagnosed_like_a_train_job():
+    text = _printed(trainjobs=[], pytorchjobs=[PYTORCH_JOB])
+    assert "no Deployment is named training-operator" in text
+    assert "must start the job's 3 nodes\n    it has --nnodes=4" in text
+    [job] = Snapshot(objects={"pytorchjobs": [PYTORCH_JOB]}).jobs()
+    assert (job.nodes, job.state, job.selector) == (
+        3,
+        "Running",
+        "training.kubeflow.org/job-name=old",
+    )

@@ -1,0 +1,83 @@
+"""Which pools can give no nodes, and what AWS said to the launch that Karpenter tried."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from tests.trainyard.operations.status.test_diagnosis import NOW, pool
+from trainyard.operations.reach.snapshot import Object, Snapshot
+from trainyard.operations.status.pools import ended_at_launch, unready
+
+
+def test_an_idle_pool_that_can_give_no_nodes_is_named_with_what_aws_said():
+    log = (
+        '"EC2NodeClass":{"name":"h100-class"},"error":"operation error EC2: RunInstances, api error'
+        " Unsupported: Your requested instance type (p5.48xlarge) is not supported in your"
+        ' requested Availability Zone (b). (aws-error-code=Unsupported)"'
+    )
+    snapshot = Snapshot(
+        objects={"nodepools": [pool("h100")]}, logs={"kube-system/karpenter": log}, taken_at=NOW
+    )
+    [finding] = unready(snapshot, wanted=False)
+    assert finding.why.startswith("Unsupported: Your requested instance type (p5.48xlarge) is not")
+    assert finding.why.endswith("Availability Zone (b).")
+
+
+KEY = "arn:aws:kms:eu-west-1:111122223333:key/1"
+
+
+def ended(
+    *, key: str | None = KEY, registered: bool = False, claims: Sequence[Object] = ()
+) -> list[str]:
+    """What is said of a NodePool whose instances ended twice, or whose claims are these."""
+    events = [
+        {"reason": reason, "involvedObject": {"kind": "NodeClaim", "name": f"h100-{claim}"}}
+        for claim in (() if claims else ("a1b2c", "d3e4f"))
+        for reason in ("TerminatingOnInterruption", *(["Registered"] if registered else []))
+    ]
+    ebs = {"encrypted": True, **({"kmsKeyID": key} if key else {})}
+    node_class = {
+        "kind": "EC2NodeClass",
+        "metadata": {"name": "h100-class"},
+        "spec": {"blockDeviceMappings": [{"ebs": ebs}]},
+    }
+    objects = {"nodepools": [pool("h100")], "ec2nodeclasses": [node_class], "events": events}
+    objects["nodeclaims"] = [*claims]
+    job = {
+        "kind": "TrainJob",
+        "metadata": {"namespace": "training", "name": "t5"},
+        "spec": {"trainer": {"numNodes": 1}},
+    }
+    snapshot = Snapshot(objects={**objects, "trainjobs": [job]}, taken_at=NOW)
+    return [str(finding) for finding in ended_at_launch(snapshot)]
+
+
+def test_instances_that_end_before_they_are_nodes_name_the_key_of_their_disks():
+    [said] = ended()
+    assert "NodePool h100: what Karpenter launched did not join: h100-a1b2c, h100-d3e4f" in said
+    assert f"environment.kms_key_arn: {KEY}" in said and "make policy KEY=1" in said
+
+
+def test_instances_that_were_nodes_or_have_a_key_of_aws_are_not_named():
+    assert ended(registered=True) == [] and ended(key=None) == []
+
+
+def test_a_claim_that_karpenter_waits_for_names_the_key_after_three_minutes():
+    """Karpenter cannot read of the end of its instance where its queue has the same key."""
+
+    def said(seconds: int, registered: str) -> list[str]:
+        conditions = [
+            {"type": "Launched", "status": "True"},
+            {"type": "Registered", "status": registered},
+        ]
+        created = (NOW - timedelta(seconds=seconds)).isoformat()
+        claim = {
+            "kind": "NodeClaim",
+            "metadata": {"name": "h100-a1b2c", "creationTimestamp": created},
+            "status": {"conditions": conditions},
+        }
+        return ended(claims=[claim])
+
+    assert "h100-a1b2c" in said(200, "Unknown")[0]
+    assert said(100, "Unknown") == [] and said(200, "True") == []

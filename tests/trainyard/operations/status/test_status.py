@@ -1,0 +1,113 @@
+"""What `make status` prints of a cluster that a person may read in part, and of pods that crash."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from trainyard.operations.reach import target
+from trainyard.operations.reach.pulumi import PulumiError
+from trainyard.operations.reach.snapshot import Snapshot
+from trainyard.operations.status import status
+
+JOB = {
+    "kind": "TrainJob",
+    "metadata": {
+        "namespace": "team-a",
+        "name": "mine",
+        "creationTimestamp": "2026-11-22T05:00:00Z",
+    },
+    "spec": {"runtimeRef": {"name": "once"}, "trainer": {"numNodes": 1, "command": ["python"]}},
+}
+
+
+def _pod(waiting: str) -> dict[str, Any]:
+    state = {"waiting": {"reason": waiting}} if waiting else {"running": {}}
+    return {
+        "kind": "Pod",
+        "metadata": {
+            "namespace": "team-a",
+            "name": "mine-node-0-0",
+            "creationTimestamp": "2026-11-22T05:00:00Z",
+            "labels": {"jobset.sigs.k8s.io/jobset-name": "mine"},
+        },
+        "spec": {},
+        "status": {
+            "phase": "Running",
+            "containerStatuses": [{"name": "node", "restartCount": 7, "state": state}],
+        },
+    }
+
+
+def test_a_listed_team_sees_its_jobs_and_one_line_in_the_place_of_nodes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    read: list[str | None] = []
+
+    def take(kubeconfig: str, *, namespace: str | None = None) -> Snapshot:
+        read.append(namespace)
+        if namespace is None:
+            raise RuntimeError('nodes is forbidden: User "member" cannot list resource "nodes"')
+        return Snapshot(objects={"trainjobs": [JOB]}, unseen=frozenset({"nodes", "deployments"}))
+
+    monkeypatch.setattr(status, "take", take)
+    monkeypatch.setattr(status, "kubeconfig", lambda stack: "of the stack")
+    monkeypatch.setattr(status, "outputs", lambda stack: {"namespace": "team-a"})
+    status.main(["--stack", "team-a"])
+    shown = capsys.readouterr().out
+    assert read == [None, "team-a"]
+    assert shown.startswith("nodes and pools are not shown: a team that the environment lists")
+    assert (
+        "team-a/mine" in shown and "no available" not in shown and "nothing launches" not in shown
+    )
+
+
+def test_a_job_that_is_called_otherwise_than_its_entry_is_shown_with_its_entry(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A YAML job keeps its own name; `make again` and the stack file know its entry."""
+    ended = JOB | {"status": {"conditions": [{"type": "Failed", "status": "True"}]}}
+    snapshot = Snapshot(objects={"trainjobs": [ended]})
+    jobs = {"mine-as-is": {"kind": "TrainJob", "namespace": "team-a", "name": "mine"}}
+    monkeypatch.setattr(status, "take", lambda *_: snapshot)
+    monkeypatch.setattr(status, "outputs", lambda stack: {"jobs": jobs})
+    assert status.main(["--entries", "team-a"]) == 1
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "team-a/mine mine-as-is TrainJob" in shown
+    assert "TrainJob mine (entry mine-as-is) failed" in shown
+    assert "make again JOB=mine-as-is" in shown
+
+
+def test_without_outputs_of_a_stack_jobs_are_shown_by_their_names(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def no_outputs(stack: str) -> dict[str, Any]:
+        raise PulumiError(f"no stack named {stack}")
+
+    monkeypatch.setattr(status, "take", lambda *_: Snapshot(objects={"trainjobs": [JOB]}))
+    monkeypatch.setattr(status, "outputs", no_outputs)
+    status.main(["--entries", "team-a"])
+    assert "JOB          KIND" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("waiting", "shown"),
+    [("CrashLoopBackOff", "CrashLoopBackOff"), ("ContainerCreating", "Running"), ("", "Running")],
+)
+def test_a_pod_in_a_crash_loop_does_not_count_as_running(waiting: str, shown: str) -> None:
+    snapshot = Snapshot(objects={"trainjobs": [JOB], "pods": [_pod(waiting)]})
+    assert [row[2] for row in status._pods(snapshot)] == ["PHASE", shown]
+
+
+@pytest.mark.parametrize("failed", [True, False])
+def test_a_failed_update_of_an_account_is_said_with_the_command_that_goes_on(
+    failed: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    empty = Snapshot(objects={}, unseen=frozenset({"nodes", "deployments"}))
+    monkeypatch.setattr(status, "take", lambda _: empty)
+    monkeypatch.setattr(status, "kubeconfig", lambda stack: "of the stack")
+    monkeypatch.setattr(status, "last_update_failed", lambda stack: failed)
+    monkeypatch.setattr(target, "require_account", lambda live: None)
+    status.main(["--live", "--stack", "dev"])
+    assert ("`pulumi up --stack dev` goes on from there" in capsys.readouterr().out) is failed

@@ -1,0 +1,312 @@
+"""The words for one job: its logs, its end, and its next run; as a person types them one after the
+other, on recorded objects of a cluster."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.recording import CHECKOUT
+from tests.trainyard.operations.recovery.test_drain import ENVIRONMENT, OURS
+from tests.trainyard.operations.terminal import Terminal
+from trainyard.operations.reach.chosen import NoSuchJob, choose
+from trainyard.operations.recovery.drain import place_of
+from trainyard.operations.runs import again, logs, stop
+
+Object = dict[str, Any]
+STACK_FILE = """\
+config:
+  aws:region: ap-northeast-2
+  trainyard:environment:
+    zone: ap-northeast-2a
+    cluster: {version: "1.35", public_access_cidrs: [203.0.113.7/32]}
+    pools:
+      g6e: {instance_types: [g6e.48xlarge], max_nodes: 4}
+    storage:
+      scratch: {lustre: {capacity_gib: 4800, throughput_mbps_per_tib: 500}}
+    trainer: {version: 2.1.0, runtimes: [torch-distributed]}
+    jobs:
+      mine:  # the first try
+        runtime: torch-distributed
+        nodes: 2
+        pool: g6e
+        image: registry.example.com/train:1
+        script: torchrun train.py
+        checkpoints: {store: scratch, directory: mine}
+      theirs: {manifest: theirs.yaml, pool: g6e, run: 2}
+"""
+
+
+def _job(name: str, kind: str = "TrainJob", state: str = "Failed") -> Object:
+    ended = {"type": state, "status": "True", "lastTransitionTime": "2026-11-22T05:40:00Z"}
+    return {
+        "kind": kind,
+        "metadata": {"namespace": "training", "name": name, "uid": f"uid-of-{name}"},
+        "status": {"conditions": [ended]},
+    }
+
+
+def _pod(job: str, number: int, role: str = "") -> Object:
+    labels = {"jobset.sigs.k8s.io/jobset-name": job, "batch.kubernetes.io/job-completion-index": ""}
+    labels["batch.kubernetes.io/job-completion-index"] = str(number)
+    if role:
+        labels = {
+            "training.kubeflow.org/job-name": job,
+            "training.kubeflow.org/replica-type": role,
+            "training.kubeflow.org/replica-index": str(number),
+        }
+    return {"metadata": {"name": f"{job}-{role}{number}", "labels": labels}}
+
+
+PODS = {
+    "mine": [_pod("mine", 0), _pod("mine", 1)],
+    "pytorch-mnist": [_pod("pytorch-mnist", 0, "master"), _pod("pytorch-mnist", 0, "worker")],
+    "gone": [],
+}
+ENTRIES = {
+    "mine": {"kind": "TrainJob", "namespace": "training", "name": "mine", "logs": "kubectl …"},
+    "mnist": {"kind": "PyTorchJob", "namespace": "training", "name": "pytorch-mnist"},
+    "planned": {"kind": "TrainJob", "namespace": "training", "name": "planned"},
+}
+
+
+class Cluster:
+    """The programs pulumi and kubectl, for a stack with three entries and a job sent by hand."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, answer: str | None = None) -> None:
+        self.jobs = [_job("mine"), _job("pytorch-mnist", "PyTorchJob"), _job("gone")]
+        self.followed: list[str] = []
+        self.terminal = Terminal(monkeypatch, answer)
+        monkeypatch.setattr(subprocess, "run", self.run)
+
+    def run(self, words: list[str], **how: Any) -> subprocess.CompletedProcess[str]:
+        return subprocess.CompletedProcess(words, 0, self._answer([*words], how), "")
+
+    def _answer(self, words: list[str], how: dict[str, Any]) -> str:
+        if words[0] == "pulumi":
+            return json.dumps(ENVIRONMENT | {"jobs": ENTRIES})
+        assert words[0] == "kubectl"
+        if "view" in words:
+            return json.dumps(OURS)
+        kubeconfig = json.loads(Path(how["env"]["KUBECONFIG"]).read_text())
+        assert kubeconfig == OURS, "the stack's cluster and no other"
+        match words[1:]:
+            case ["get", "--raw=/version", *_]:
+                return "{}"
+            case ["get", "pods", _, selector, *_]:
+                job = selector.rpartition("=")[2]
+                there = any(one["metadata"]["name"] == job for one in self.jobs)
+                return json.dumps({"items": PODS[job] if there else []})
+            case ["get", kind, *_]:
+                return json.dumps({"items": [one for one in self.jobs if self._is(one, kind)]})
+            case ["logs", *rest]:
+                self.followed = rest
+                return ""
+            case ["delete", kind, name, *_]:
+                self.jobs = [one for one in self.jobs if one["metadata"]["name"] != name]
+                return ""
+        raise AssertionError(words)
+
+    def _is(self, job: Object, kind: str) -> bool:
+        return kind.startswith(f"{job['kind'].lower()}s.")
+
+
+def test_all_ranks_are_printed_whole_behind_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(monkeypatch)
+    assert logs.main(["dev", "--job", "mine", "--follow"]) == 0
+    assert cluster.followed == [
+        "--namespace=training",
+        "--selector=jobset.sigs.k8s.io/jobset-name=mine",
+        "--all-containers",
+        "--prefix",
+        "--tail=-1",
+        "--ignore-errors",
+        "--max-log-requests=1000",
+        "--follow",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("job", "rank", "selects"),
+    [
+        ("mine", "1", "batch.kubernetes.io/job-completion-index=1"),
+        ("mnist", "0", "replica-type=master,training.kubeflow.org/replica-index=0"),
+        ("pytorch-mnist", "1", "replica-type=worker,training.kubeflow.org/replica-index=0"),
+    ],
+)
+def test_a_rank_is_a_node_of_either_kind_of_job(
+    monkeypatch: pytest.MonkeyPatch, job: str, rank: str, selects: str
+) -> None:
+    cluster = Cluster(monkeypatch)
+    assert logs.main(["dev", "--job", job, "--rank", rank]) == 0
+    assert cluster.followed[1].endswith(selects) and "--follow" not in cluster.followed
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--job", "mine", "--rank", "2"], "has no node 2. Fix: RANK= one of 0, 1"),
+        (["--job", "gone"], "TrainJob training/gone has no pod, so there is no log"),
+        (["--job", "mien"], "no job mien in all namespaces"),
+        (
+            ["--job", "planned"],
+            "It has been stopped, or it has not started. Fix: JOB= one of mine,",
+        ),
+        (
+            [],
+            "there are 3 jobs in all namespaces of cluster ours, stack dev. Fix: JOB= one of mine",
+        ),
+    ],
+)
+def test_what_has_no_log_is_said_with_what_there_is(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    says: str,
+) -> None:
+    cluster = Cluster(monkeypatch)
+    assert logs.main(["dev", *words]) == 1
+    assert says in capsys.readouterr().err and not cluster.followed
+
+
+def test_the_only_job_needs_no_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(monkeypatch)
+    cluster.jobs = [_job("mine")]
+    assert logs.main(["dev"]) == 0 and "mine" in cluster.followed[1]
+
+
+@pytest.mark.parametrize("name", ["mnist", "pytorch-mnist", "training/pytorch-mnist"])
+def test_a_job_is_chosen_by_its_entry_its_name_or_namespace_and_name(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    cluster = Cluster(monkeypatch)
+    assert logs.main(["dev", "--job", name]) == 0 and "pytorch-mnist" in cluster.followed[1]
+
+
+def test_an_empty_cluster_has_no_job_to_choose() -> None:
+    with pytest.raises(NoSuchJob, match="no TrainJob and no PyTorchJob in all namespaces"):
+        choose(lambda *_: '{"items": []}', place_of("dev", ENVIRONMENT), {}, None)
+
+
+def test_a_job_is_stopped_after_its_name_and_a_yes_and_the_way_back_is_printed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster = Cluster(monkeypatch, answer="y")
+    assert stop.main(["dev", "--job", "mnist"]) == 0
+    assert [job["metadata"]["name"] for job in cluster.jobs] == ["mine", "gone"]
+    assert cluster.terminal.asked[0].startswith(
+        "Stop this job, and delete its pods and their logs?"
+    )
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "PyTorchJob training/pytorch-mnist, jobs.mnist of the stack file: Failed since"
+        " 2026-11-22T05:40:00Z",
+        "deletes PyTorchJob training/pytorch-mnist",
+        "stopped; Pulumi.dev.yaml still describes it, and make up STACK=dev starts no run of the same"
+        " number",
+        "to begin again: make again STACK=dev JOB=mnist, then make up STACK=dev",
+        "to be without it: delete jobs.mnist from Pulumi.dev.yaml, then make up STACK=dev",
+    ]
+
+
+@pytest.mark.parametrize(("answer", "code"), [("n", 1), (None, 2)])
+def test_without_a_yes_no_job_is_stopped(
+    monkeypatch: pytest.MonkeyPatch, answer: str | None, code: int
+) -> None:
+    cluster = Cluster(monkeypatch, answer=answer)
+    assert stop.main(["dev", "--job", "mine"]) == code
+    assert len(cluster.jobs) == 3
+    assert stop.main(["dev", "--job", "mine", "--yes"]) == 0 and len(cluster.jobs) == 2
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a stack file; returns the file."""
+    (tmp_path / "Pulumi.yaml").write_text((CHECKOUT / "Pulumi.yaml").read_text())
+    (tmp_path / "Pulumi.dev.yaml").write_text(STACK_FILE)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "Pulumi.dev.yaml"
+
+
+def test_a_run_is_counted_up_and_nothing_else_of_the_file_changes(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Terminal(monkeypatch, "y")
+    assert again.main(["dev", "--job", "mine"]) == 0
+    assert checkout.read_text() == STACK_FILE.replace(
+        "        runtime: torch", "        run: 2\n        runtime: torch"
+    )
+    shown = capsys.readouterr().out
+    assert "run 2 resumes from the checkpoint in scratch/mine; it begins afresh" in shown
+    assert shown.endswith("next: make up STACK=dev\n")
+    assert again.main(["dev", "--job", "mine", "--yes", "--live"]) == 0
+    assert "        run: 3\n        runtime: torch" in checkout.read_text()
+    assert capsys.readouterr().out.endswith("next: pulumi up --stack dev\n")
+
+
+@pytest.mark.parametrize(
+    ("job", "says"),
+    [
+        ("mien", "has no job mien. Fix: JOB= one of its jobs: mine, theirs"),
+        ("theirs", "the entry of theirs is no block of lines. Fix: write run: 3 into it"),
+    ],
+)
+def test_what_cannot_be_counted_up_is_said_and_the_file_stays(
+    checkout: Path, capsys: pytest.CaptureFixture[str], job: str, says: str
+) -> None:
+    assert again.main(["dev", "--job", job, "--yes"]) == 1
+    assert says in capsys.readouterr().err and checkout.read_text() == STACK_FILE
+
+
+@pytest.mark.parametrize(
+    ("job", "other", "is_refused"),
+    [
+        ("mine", "*lines", True),
+        ("other", "*lines", True),
+        ("mine", "{<<: *lines, nodes: 1}", True),
+        ("mine", "{<<: *lines, run: 7}", False),
+        ("other", "\n        <<: *lines\n        nodes: 1", False),
+    ],
+)
+def test_a_run_of_lines_that_two_jobs_share_is_not_counted_up(
+    checkout: Path,
+    capsys: pytest.CaptureFixture[str],
+    job: str,
+    other: str,
+    is_refused: bool,
+) -> None:
+    text = STACK_FILE.replace("mine:  #", "mine: &lines  #")
+    text = text.replace("        checkpoints: {store: scratch, directory: mine}\n", "")
+    text += f"      other: {other}\n"
+    checkout.write_text(text)
+    assert again.main(["dev", "--job", job, "--yes"]) == is_refused
+    if is_refused:
+        assert checkout.read_text() == text
+        assert "is a line of other jobs, too" in capsys.readouterr().err
+    else:
+        assert checkout.read_text().count("run: 2\n") == 1
+
+
+def test_the_words_mean_the_rehearsal_or_with_live_the_account() -> None:
+    def command(word: str, *settings: str) -> str:
+        make = ["make", "--dry-run", "--always-make", word, "STACK=prod", "JOB=a b", *settings]
+        printed = subprocess.run(make, cwd=CHECKOUT, capture_output=True, text=True, check=True)
+        return " ".join(printed.stdout.replace("\\\n", " ").split("\n\n")[-1].split())
+
+    assert "rehearsal logs --stack 'prod' --job 'a b' --rank '3' --follow" in command(
+        "logs", "RANK=3", "FOLLOW=1"
+    )
+    assert "trainyard.operations.runs.logs --live 'prod' --job 'a b'" in command("logs", "LIVE=1")
+    assert "rehearsal stop --stack 'prod' --job 'a b'" in command("stop")
+    assert "trainyard.operations.runs.stop --live 'prod' --job 'a b' --yes" in command(
+        "stop", "LIVE=1", "YES=1"
+    )
+    assert "trainyard.operations.runs.again 'prod' --job 'a b'" in command("again")
+    assert "rehearsal accept --stack 'prod' --pool 'h 100'" in command("accept", "POOL=h 100")
+    assert (
+        "trainyard.operations.nodes.accept --live 'prod' --yes --nodes '2' --image 'a b'"
+        in command("accept", "LIVE=1", "YES=1", "NODES=2", "IMAGE=a b")
+    )

@@ -1,0 +1,105 @@
+"""`make policy`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.recording import Graph, deploy
+from tests.support.stackfile import ENVIRONMENT, at, environment_plan, team_plan
+from tests.support.stacks import STACKS, planned, recorded
+from tests.support.teams import by_name, checkout, listed, team_of
+from trainyard.catalog.aws.permissions import CLOUDFORMATION
+from trainyard.reports import policy
+from trainyard.stores.s3 import BUCKET_TYPES, VERSIONING
+
+INSIDE = {
+    "aws:eks/cluster:Cluster",
+    "aws:iam/role:Role",
+    "aws:iam/rolePolicyAttachment:RolePolicyAttachment",
+}
+"""Of the AWS resources that pulumi-eks's cluster makes, which the recording engine does not see."""
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_the_types_of_a_stack_are_those_of_its_recorded_graph(stack: str) -> None:
+    seen = {node.kind for node in recorded(stack).starting("aws:")}
+    inside = INSIDE if recorded(stack).of("eks:index:Cluster") else set[str]()
+    assert policy.resource_types(planned(stack)) == seen | inside
+
+
+def test_the_stacks_between_them_have_every_type_that_is_not_always_there() -> None:
+    seen = {node.kind for stack in STACKS for node in recorded(stack).starting("aws:")}
+    assert policy.SOMETIMES - seen == {*BUCKET_TYPES, VERSIONING}
+    assert seen <= CLOUDFORMATION.keys() and len(STACKS) >= 8
+
+
+def test_a_bucket_of_the_stack_needs_the_types_that_its_graph_has() -> None:
+    """Not among STACKS: CloudFormation has four of them as properties of one."""
+    store = at("storage.corpus", {"s3": {"versioning": True}, "data": "delete"})
+    graph = deploy("dev", lambda values: store(values[ENVIRONMENT]))
+    seen = {node.kind for node in graph.starting("aws:")}
+    plan = environment_plan(store)
+    assert policy.resource_types(plan) == seen | INSIDE and {*BUCKET_TYPES, VERSIONING} <= seen
+    [statement] = [
+        statement
+        for document in policy.policies(plan).values()
+        for statement in document["Statement"]
+        if statement["Sid"] == "WriteBuckets"
+    ]
+    assert "s3:CreateBucket" in statement["Action"]
+    assert all(arn.startswith("arn:aws:s3:::dev-corpus-") for arn in statement["Resource"])
+
+
+def test_a_team_has_no_resource_in_aws_and_needs_no_policy(team: Graph) -> None:
+    assert team.starting("aws:") == [] and policy.policies(team_plan()) == {}
+
+
+def test_the_stack_of_a_listed_team_reads_its_contract_and_nothing_else(tmp_path: Path) -> None:
+    folder = checkout(tmp_path, listed, by_name)
+    for preview in (False, True):
+        found = policy.policies(team_of(folder), preview=preview)
+        assert [*found] == ["team-vision-deployer"]
+        [statement] = found["team-vision-deployer"]["Statement"]
+        assert statement == {
+            "Effect": "Allow",
+            "Sid": "ReadContract",
+            "Action": ["ssm:GetParameter"],
+            "Resource": "arn:aws:ssm:ap-northeast-2:*:parameter/trainyard/dev/teams/vision",
+        }
+
+
+def test_only_buckets_of_the_stack_file_are_linked() -> None:
+    def linked(stack: str) -> list[str]:
+        documents = policy.policies(planned(stack)).values()
+        statements = [s for document in documents for s in document["Statement"]]
+        return [str(s["Resource"]) for s in statements if s["Sid"].startswith("Link")]
+
+    assert linked("dev") == []
+    buckets, role = linked("Lustre linked to S3")
+    assert buckets == "['arn:aws:s3:::my-sets']" and role.endswith(
+        "/s3.data-source.lustre.fsx.amazonaws.com/*"
+    )
+
+
+def test_the_word_prints_all_documents_or_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert policy.main(["dev"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [*found] == [
+        f"dev-deployer-{part}" for part in ("reads", "network", "cluster", "storage", "identity")
+    ]
+    assert policy.main(["dev", "--part", "network"]) == 0
+    assert json.loads(capsys.readouterr().out) == found["dev-deployer-network"]
+    assert policy.main(["dev", "--preview", "--part", "preview"]) == 0
+    assert "iam:PassRole" not in capsys.readouterr().out
+
+
+def test_a_policy_or_a_stack_that_is_not_there_is_an_error(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert (policy.main(["dev", "--part", "nodes"]), policy.main(["none"])) == (2, 2)
+    said = capsys.readouterr().out
+    assert "dev: no policy nodes; there are reads, network, cluster, storage, identity" in said
+    assert "none: no stack file" in said

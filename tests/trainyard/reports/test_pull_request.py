@@ -1,0 +1,87 @@
+"""What a comment on a pull request says."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.recording import CHECKOUT
+from trainyard.reports import pull_request
+
+URN = "urn:pulumi:dev::trainyard::trainyard:storage:Lustre${kind}::{name}"
+LUSTRE = URN.format(kind="aws:fsx/lustreFileSystem:LustreFileSystem", name="scratch")
+POOL = URN.format(kind="kubernetes:karpenter.sh/v1:NodePool", name="h100")
+PREVIEW: dict[str, Any] = {
+    "changeSummary": {"same": 110, "replace": 1, "delete": 1},
+    "steps": [
+        {"op": "create-replacement", "urn": LUSTRE, "replaceReasons": ["storageCapacity"]},
+        {"op": "replace", "urn": LUSTRE, "replaceReasons": ["storageCapacity"]},
+        {"op": "delete-replaced", "urn": LUSTRE},
+        {"op": "delete", "urn": POOL},
+        {"op": "same", "urn": POOL},
+    ],
+    "diagnostics": [
+        {"severity": "warning", "message": "a tag"},
+        {"severity": "error", "message": "the cluster is unreachable\n"},
+    ],
+}
+
+
+def _printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert pull_request.main(["dev", *arguments]) == 0
+    return capsys.readouterr().out
+
+
+def test_replacements_and_deletions_are_named_once_with_their_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(CHECKOUT)
+    (tmp_path / "preview.json").write_text(json.dumps(PREVIEW))
+    said = _printed(capsys, str(tmp_path / "preview.json"))
+    assert "Compared with what is deployed: 1 to replace, 1 to delete, 110 unchanged." in said
+    assert said.count("scratch`") == said.count("h100`") == 1
+    assert "- **replaces** `LustreFileSystem scratch`, because of storageCapacity" in said
+    assert "- **deletes** `NodePool h100`" in said
+    assert "- **error**: the cluster is unreachable\n" in said and "a tag" not in said
+
+
+def test_a_preview_that_failed_before_it_began_is_an_error_and_not_no_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """pulumi 3.259 prints {} where it refuses a policy pack's configuration."""
+    monkeypatch.chdir(CHECKOUT)
+    for preview in ({}, {"diagnostics": [{"severity": "error", "message": "no such stack"}]}):
+        (tmp_path / "preview.json").write_text(json.dumps(preview))
+        said = _printed(capsys, str(tmp_path / "preview.json"))
+        assert len(re.findall(r"^- \*\*error\*\*", said, re.MULTILINE)) == 1
+        assert "Compared with" not in said
+
+
+def test_without_a_preview_the_comment_says_that_the_account_is_empty(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(CHECKOUT)
+    said = _printed(capsys)
+    assert "it previews an empty account" in said and "Compared with" not in said
+
+
+def test_dollars_and_minutes_are_in_the_comment(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(CHECKOUT)
+    said = _printed(capsys)
+    assert "| usd per hour" in said and "| minutes to first step" in said
+
+
+def test_the_comment_on_a_team_has_the_dollars_of_its_jobs_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(CHECKOUT)
+    assert pull_request.main(["team-vision"]) == 0
+    said = capsys.readouterr().out
+    assert said.count("usd per hour") == 1 and "quota" not in said
+    assert "| usd per hour at work | at least 37.0447 |" in said

@@ -1,0 +1,51 @@
+"""Every report reads its stack file alike."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from trainyard.reports import check, dashboards, due, plan, policy, pull_request
+
+Main = Callable[[list[str]], int]
+REPORTS = (check, dashboards, due, plan, policy, pull_request)
+of_each_report = pytest.mark.parametrize(
+    "main", [report.main for report in REPORTS], ids=lambda main: main.__module__
+)
+
+
+@pytest.fixture
+def wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A stack whose file has one error."""
+    (tmp_path / "Pulumi.yaml").write_text("name: trainyard\nruntime: python\n")
+    (tmp_path / "Pulumi.wrong.yaml").write_text("config:\n  trainyard:nothing: {}\n")
+    monkeypatch.chdir(tmp_path)
+    return "wrong"
+
+
+@of_each_report
+def test_a_stack_without_a_file_is_told_which_file_is_missing(
+    main: Main, wrong: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["there-is-none"]) == 2
+    assert "no stack file (Pulumi.there-is-none.yaml)" in capsys.readouterr().out
+
+
+@of_each_report
+def test_errors_of_the_stack_file_end_a_report(
+    main: Main, wrong: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([wrong]) == 1
+    assert "error" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("main", [due.main, plan.main], ids=["due", "plan"])
+def test_a_program_reads_the_errors_as_json(
+    main: Main, wrong: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([wrong, "--json"]) == 1
+    said = json.loads(capsys.readouterr().out)
+    assert said["stack"] == wrong and said["errors"]

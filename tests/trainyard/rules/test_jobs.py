@@ -1,0 +1,334 @@
+"""Rules of training jobs: each speaks for an entry of a stack file and for a YAML file alike."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.cases.jobs import JOB
+from tests.support.stackfile import at, planned, without
+from trainyard.derive.job_view import JobView
+from trainyard.manifests.context import contexts_of, live_view
+from trainyard.manifests.document import read_manifest
+from trainyard.problems import InputError, InputWarning
+from trainyard.rules import entries
+from trainyard.rules.jobs import WHY_RANKS_DO_NOT_MEET, Problems, job_problems
+
+SCRIPT = f"{JOB}.script"
+ENTRY = f"environment.{JOB}"
+
+
+def of_entry(script: str, nodes: int = 2, **env: str) -> list[str]:
+    """What is said about an entry with this script: without its path."""
+    made = planned(at(SCRIPT, script), at(f"{JOB}.nodes", nodes), at(f"{JOB}.env", env))
+    return [_words(problem) for problem in (*made.errors, *made.warnings)]
+
+
+def of_file(script: str, nodes: int = 2, **env: str) -> list[str]:
+    """The same about a TrainJob in a file."""
+    trainer = {
+        "numNodes": nodes,
+        "image": "a/b:1",
+        "command": ["bash", "-c", script],
+        "env": [{"name": name, "value": value} for name, value in env.items()],
+        "resourcesPerNode": {"limits": {"nvidia.com/gpu": 8}},
+    }
+    job: dict[str, Any] = {
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "TrainJob",
+        "metadata": {"name": "a"},
+        "spec": {"runtimeRef": {"name": "torch-distributed"}, "trainer": trainer},
+    }
+    workloads, _ = read_manifest(yaml.safe_dump(job), "job.yaml")
+    return [_words(problem) for problem in job_problems(contexts_of(workloads)[0].view)]
+
+
+def _words(problem: Any) -> str:
+    return problem.must if isinstance(problem, InputError) else problem.text
+
+
+def test_a_port_that_torchrun_sets_itself_is_said_to_be_idle() -> None:
+    """The remedy that people try when ranks do not meet."""
+    meet = "torchrun --nnodes=2 --rdzv_backend=c10d --rdzv_endpoint={} t.py"
+    ours = meet.format("${PET_MASTER_ADDR}:${PET_MASTER_PORT}")
+    uses = meet.format("${PET_MASTER_ADDR}:${MASTER_PORT}")
+    for judged in (of_entry, of_file):
+
+        def idle(script: str, judged: Any = judged, **env: str) -> bool:
+            return any("reaches no process" in each for each in judged(script, **env))
+
+        assert idle(ours, MASTER_PORT="29501") and not idle(ours)
+        assert not idle(uses, MASTER_PORT="29501")
+        assert not idle("python t.py", MASTER_PORT="29501")
+
+
+PROBES = {
+    "a rank that nobody sets": (
+        "torchrun --nnodes=2 --node_rank=${RANK:-0} t.py",
+        "not go on with a default where",
+    ),
+    "a script that YAML folded into a comment": ("# train\n", "run something"),
+    "a line that YAML folded behind a comment": ("torchrun # go --x train.py", "go on behind a #"),
+    "a continued line with a blank": ("torchrun \\ \n  train.py", "end a continued line"),
+    "lines that end with CR": ("cd /a\r\ntorchrun t.py", "end its lines with LF"),
+    "a script of one long line": ("torchrun " + "x" * 131_072, "be shorter than 131072 bytes"),
+    "a file in the place of a program": ("train.py", "start a program"),
+    "a quote that does not end": ("echo 'a\ntorchrun t.py", "be a script that bash can read"),
+    "a placeholder": ("torchrun <YOUR_SCRIPT>", "not contain a placeholder"),
+    "a placeholder with a number": (
+        "git clone https://github.com/<GIT_REPO2> -b v1; torchrun t.py",
+        "not contain a placeholder",
+    ),
+    "a placeholder in small letters": (
+        "git clone https://github.com/a/<your_repo> -b v1; torchrun t.py",
+        "not contain a placeholder",
+    ),
+    "a placeholder in words": (
+        "torchrun t.py --data s3://CHANGE_ME/x",
+        "not contain a placeholder",
+    ),
+    "a clone without a scheme": ("git clone github.com/a/b\ntorchrun t.py", "clone from a URL"),
+    "a clone by half a scheme": (
+        "git clone -q https:/gitlab.com/a/b\ntorchrun t.py",
+        "clone from a URL",
+    ),
+    "a clone over SSH": (
+        "git clone git@github.com:a/b.git\ngit checkout 1a2b3c; torchrun t.py",
+        "is cloned over SSH, and the job has no key",
+    ),
+    "a clone with a token that nobody sets": (
+        "git clone https://x:${GH_TOKEN}@github.com/a/b\ntorchrun t.py",
+        "the clone logs in with GH_TOKEN, which neither env nor a Secret",
+    ),
+    "an escaped variable": ("torchrun --nnodes=\\${PET_NNODES} t.py", "not escape a variable"),
+    "the number of a process": ("mkdir /tmp/$$\ntorchrun t.py", "makes one $ of $$"),
+    "another number of machines": (
+        "accelerate launch --num_machines 4 --multi_gpu t.py",
+        "start the job's 2 nodes",
+    ),
+    "one machine rank for all": (
+        "exec accelerate launch --machine_rank=0 t.py",
+        "give every node a rank of its own",
+    ),
+    "another number of nodes for Lightning": (
+        "NCCL_DEBUG=WARN python main.py fit --trainer.num_nodes=4 --trainer.devices=8",
+        "start the job's 2 nodes",
+    ),
+    "more processes than GPUs, by DeepSpeed": (
+        "deepspeed --num_gpus 99 t.py --num_nodes 3",
+        "start at most one process for each of the pod's 8 GPUs",
+    ),
+    "half of the GPUs, by DeepSpeed": (
+        "deepspeed --num_gpus=4 t.py",
+        "--num_gpus 4 leaves 4 of each pod's 8 GPUs idle",
+    ),
+    "more processes than all GPUs": (
+        "accelerate launch --num_processes 64 t.py",
+        "one process for each of the 16 GPUs of 2 pods",
+    ),
+    "the processes of one node for all": (
+        "accelerate launch --num_processes 8 t.py",
+        "--num_processes 8 is the number of all processes, and the 2 pods have 16 GPUs: 8 stay idle",
+    ),
+    "half of the GPUs, by torchrun": (
+        "torchrun --nproc_per_node=4 t.py",
+        "--nproc_per_node=4: 4 of the 8 GPUs of a pod get a process",
+    ),
+    "another number of nodes": ("torchrun --nnodes=3 train.py", "start the job's 2 nodes"),
+    "one rank for all nodes": ("torchrun --node_rank=0 train.py", "a rank of its own"),
+    "nodes that wait at themselves": ("torchrun --standalone t.py", "a rendezvous endpoint"),
+    "more processes than GPUs": ("torchrun --nproc_per_node=99 t.py", "at most one process"),
+    "a variable that nobody sets": ("torchrun --node_rank=$RANK t.py", "use variables that"),
+    "a directory that ends with its pod": (
+        "torchrun t.py --output_dir=/tmp/out",
+        "save on shared storage",
+    ),
+    "a variable of nobody": ("NCCL_NETWORK_TIMEOUT=1 torchrun t.py", "is no variable of NCCL"),
+    "a clone of whatever is newest": (
+        "git clone https://github.com/a/b\ntorchrun t.py",
+        "a clone of whatever is newest",
+    ),
+    "no launcher": ("python train.py", "starts without torchrun on 2 nodes"),
+}
+
+
+@pytest.mark.parametrize("case", PROBES)
+def test_a_script_is_judged_alike_in_an_entry_and_in_a_file(case: str) -> None:
+    script, says = PROBES[case]
+    entry = [words for words in of_entry(script) if says in words]
+    file = [words for words in of_file(script) if says in words]
+    assert len(entry) == len(file) == 1, (of_entry(script), of_file(script))
+    assert entry == file
+
+
+def test_a_variable_that_the_trainer_sets_is_refused_in_an_entry_and_in_a_file() -> None:
+    for problems in (
+        of_entry("torchrun t.py", PET_NNODES="2"),
+        of_file("torchrun t.py", PET_NNODES="2"),
+    ):
+        assert [words for words in problems if "a variable that the Trainer sets" in words]
+
+
+def test_a_problem_stands_at_the_place_of_its_own_input() -> None:
+    [entry] = planned(at(SCRIPT, "torchrun --standalone t.py")).errors
+    assert entry.path == f"{ENTRY}.script"
+    command = [at(f"{JOB}.command", ["torchrun", "--standalone", "t.py"]), without(SCRIPT)]
+    [entry] = planned(*command).errors
+    assert entry.path == f"{ENTRY}.command"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "torchrun train.py",
+        "python -m torch.distributed.run train.py",
+        "accelerate launch train.py",
+        "RANK=$PET_NODE_RANK WORLD_SIZE=$PET_NNODES python train.py",
+        "python prepare.py && torchrun train.py",
+        "bash train.sh",
+    ],
+)
+def test_a_script_that_starts_ranks_or_may_do_so_is_not_called_alone(script: str) -> None:
+    assert [w for w in (*of_entry(script), *of_file(script)) if "without torchrun" in w] == []
+
+
+def test_one_node_needs_no_launcher() -> None:
+    assert [w for w in of_file("python train.py", nodes=1) if "without torchrun" in w] == []
+
+
+def test_one_process_on_eight_gpus_is_noted_unless_the_program_starts_more() -> None:
+    for said in (of_entry, of_file):
+        assert [w for w in said("python train.py", nodes=1) if "1 of the 8 GPUs of a pod" in w]
+        for script in ("python train.py --devices 8", "python -m vllm.serve --tp 8", "bash t.sh"):
+            assert [w for w in said(script, nodes=1) if "GPUs of a pod" in w] == []
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "git clone https://github.com/a/b",
+        "git clone --depth 1 https://www.github.com/a/b.git /code",
+        "git clone /mnt/repositories/b",
+        "git clone a/b",
+        "GIT_SSH_COMMAND='ssh -i /keys/a' git clone git@github.com:a/b.git",
+        "TOKEN=$(cat /run/token); git clone https://x:$TOKEN@github.com/a/b",
+        "git config url.https://github.com/.insteadOf git@github.com: && git clone git@github.com:a/b",
+        "echo git is cloned from github.com/a/b",
+    ],
+)
+def test_a_clone_that_may_work_is_no_error(script: str) -> None:
+    said = [*of_entry(f"{script}\ntorchrun t.py"), *of_file(f"{script}\ntorchrun t.py")]
+    assert [words for words in said if re.search("clone[sd]? (from|over|logs)", words)] == []
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        'bash -c "torchrun --nnodes=\\$PET_NNODES t.py"',
+        "cat > run.sh <<EOF\ntorchrun --nnodes=\\$PET_NNODES t.py\nEOF\nbash run.sh",
+        "echo \\$HOME; torchrun t.py",
+        "mkdir /tmp/$BASHPID /tmp/$$$$; torchrun t.py",
+        "echo $$(date); torchrun t.py",
+        "pip list | grep deepspeed --num_nodes=7; torchrun t.py --deepspeed ds.json --num_nodes 7",
+        "accelerate launch --num_machines 2 --num_processes 16 --machine_rank $PET_NODE_RANK t.py",
+        "deepspeed --num_gpus 8 --num_nodes 2 t.py",
+        "python main.py fit trainer.num_nodes=2 trainer.devices=8 my_trainer.devices=3",
+        "# accelerate launch --num_machines 4 t.py\ntorchrun t.py",
+        "torchrun --nproc_per_node=8 t.py --trainer.devices -1",
+    ],
+)
+def test_what_bash_and_launchers_are_told_rightly_passes(script: str) -> None:
+    texts = (
+        "escape a variable",
+        "makes one $",
+        "the job's 2 nodes",
+        "rank of its own",
+        "GPUs of",
+        "GPUs idle",
+    )
+    said = [*of_entry(script), *of_file(script)]
+    assert [words for words in said if any(text in words for text in texts)] == []
+
+
+def test_a_variable_that_needs_a_shell_is_refused_where_none_starts() -> None:
+    def said(*words: str) -> list[str]:
+        made = planned(at(f"{JOB}.command", [*words]), without(SCRIPT))
+        return [error.fix for error in made.errors if "no shell starts" in error.must]
+
+    assert said("torchrun", "--nnodes=${PET_NNODES}", "t.py") == ["write $(PET_NNODES)"]
+    assert said("torchrun", "t.py", "--out", "$CHECKPOINT_DIR") == ["write $(CHECKPOINT_DIR)"]
+    assert said("torchrun", "t.py", "dir=${HYDRA_KEY}", "--nnodes=$(PET_NNODES)") == []
+    assert said("/app/start.sh", "$CHECKPOINT_DIR") == []
+    assert said("sh", "-c", "torchrun t.py --out $CHECKPOINT_DIR") == []
+
+
+def test_an_efa_variable_needs_an_efa_device() -> None:
+    text = "FI_EFA_FORK_SAFE is for EFA, and the pods ask for no vpc.amazonaws.com/efa"
+    assert [w for w in of_file("torchrun t.py", FI_EFA_FORK_SAFE="1") if text in w]
+    assert [w for w in of_file("export FI_EFA_FORK_SAFE=1; torchrun t.py") if text in w]
+    assert [w for w in of_file("torchrun t.py", nodes=1, FI_EFA_FORK_SAFE="1") if text in w] == []
+    assert [w for w in of_entry("torchrun t.py", FI_EFA_FORK_SAFE="1") if text in w] == []
+    without_efa = planned(
+        at("pools.g6e.instance_types", ["g6.4xlarge"]), at(f"{JOB}.env", {"FI_PROVIDER": "efa"})
+    )
+    [warning] = [w for w in without_efa.warnings if "is for EFA" in w.text]
+    assert warning.path == f"{ENTRY}.env.FI_PROVIDER"
+
+
+def test_with_mpi_the_launcher_knows_the_ranks() -> None:
+    mpi = [
+        at("trainer.own_runtimes.torch-distributed-resilient.kind", "mpi"),
+        at(SCRIPT, "mpirun bash -c 'echo $RANK; python t5.py'"),
+    ]
+    assert [str(error) for error in planned(*mpi).errors if "variables" in error.must] == []
+
+
+def test_the_same_rules_speak_for_an_object_of_a_cluster() -> None:
+    runtime = {
+        "kind": "ClusterTrainingRuntime",
+        "metadata": {"name": "ours"},
+        "spec": {"mlPolicy": {"numNodes": 1, "torch": {}}},
+    }
+    for script, says in (PROBES["nodes that wait at themselves"], PROBES["no launcher"]):
+        job = {
+            "kind": "TrainJob",
+            "metadata": {"name": "a", "namespace": "training"},
+            "spec": {
+                "runtimeRef": {"name": "ours"},
+                "trainer": {"numNodes": 2, "command": ["bash", "-c", script]},
+            },
+        }
+        view = live_view(job, [runtime])
+        problems = [
+            p for c in view.containers for rule in WHY_RANKS_DO_NOT_MEET for p in rule(view, c)
+        ]
+        assert [words for words in map(_words, problems) if says in words]
+        assert {problem.where for problem in problems} == {"spec.trainer.command"}
+
+
+def test_json_of_a_file_is_judged_as_its_yaml() -> None:
+    """JSON is YAML: a file that a program wrote has lines, too."""
+    job = {"kind": "TrainJob", "metadata": {"name": "a"}, "spec": {"trainer": {"image": "<x>"}}}
+    workloads, errors = read_manifest(json.dumps(job, indent=1), "job.json")
+    places = [problem.where for problem in job_problems(contexts_of(workloads)[0].view)]
+    assert errors == () and "spec.trainer.image [job.json:8]" in places
+
+
+def test_an_entry_is_judged_once_for_its_errors_and_warnings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[JobView] = []
+
+    def judge(view: JobView) -> Problems:
+        seen.append(view)
+        yield InputError(**view.where("nodes"), must="be odd", got="2", fix="write 3")
+        yield InputWarning(**view.where("nodes"), text="an even number")
+
+    monkeypatch.setattr(entries, "job_problems", judge)
+    found = planned()
+    assert "be odd" in str(found.errors) and "an even number" in str(found.warnings)
+    assert len(seen) == 1

@@ -1,0 +1,193 @@
+"""Which queues cannot work, and which jobs no queue can start."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.stackfile import Edit, at
+from tests.support.sweep import lines_not_reached
+from tests.support.teams import both, by_name, checkout, listed, planned, with_queues
+from trainyard.rules import queues
+
+JOB = "jobs.vit-base"
+CPU_JOB = {"runtime": "torch-distributed", "nodes": 1, "pool": "g6e", "image": "registry/a:1"}
+
+
+def nothing(settings: dict[str, Any]) -> None:
+    """No edit."""
+
+
+ENVIRONMENTS: dict[str, tuple[Edit, str, str]] = {
+    "a guarantee without queues": (
+        both(listed, at("teams.nlp.guaranteed_nodes", {"g6e": 1})),
+        "teams.nlp.guaranteed_nodes",
+        "must be set only where the environment has queues; got {'g6e': 1}. Fix: add"
+        " environment.queues: {}, or delete it",
+    ),
+    "an urgency without queues": (
+        at("jobs.t5-large.urgency", "high"),
+        "jobs.t5-large.urgency",
+        "must be set only for a job of a team that environment.teams lists, beside queues; got high",
+    ),
+    "places in the network of nodes that are not there yet": (
+        both(with_queues, at("queues.topology", "preferred"), at("pools.h100.replicas", 2)),
+        "queues.topology",
+        "must be set only where all pools with GPUs have replicas, of types for which EC2 names the"
+        " parts of the network: g6e, g7e, p4d, p4de, p5, p5e, p5en, p6e-gb200, p6-b200, p6-b300; got"
+        " pool g6e without replicas. Fix: set environment.pools.g6e.replicas: 4, or delete it",
+    ),
+    "places in the network of types for which EC2 names none": (
+        both(
+            with_queues,
+            at("queues.topology", "preferred"),
+            at("pools.h100.replicas", 2),
+            at("pools.g6e", {"instance_types": ["g6.48xlarge"], "max_nodes": 4, "replicas": 4}),
+        ),
+        "queues.topology",
+        "got pool g6e of g6.48xlarge. Fix: delete it",
+    ),
+    "queues for nobody": (
+        at("queues", {}),
+        "queues",
+        "must have teams whose jobs wait in them; got no entry under environment.teams",
+    ),
+    "a job that the queues do not count": (
+        both(with_queues, at("jobs.own", CPU_JOB)),
+        "jobs.own.pool",
+        "must not have GPUs where the environment has queues: they do not count its own jobs; got g6e",
+    ),
+    "more guarantees than nodes": (
+        both(
+            with_queues,
+            at("teams.nlp", {"deployer": "arn:aws:iam::111122223333:role/n"}),
+            at("teams.nlp.guaranteed_nodes", {"g6e": 3}),
+        ),
+        "teams",
+        "must be guaranteed at most the 4 nodes that jobs can have of pool g6e; got 5: vision 2, nlp 3."
+        " Fix: lower guaranteed_nodes, or raise the nodes of environment.pools.g6e",
+    ),
+    "a pool that the environment lacks": (
+        both(with_queues, at("teams.nlp.max_nodes", {"a100": 1})),
+        "teams.nlp.max_nodes",
+        "must name pools with GPUs of environment.pools; got a100. Fix: write one of g6e, h100",
+    ),
+    "a maximum below the guarantee": (
+        both(with_queues, at("teams.vision.max_nodes", {"g6e": 1})),
+        "teams.vision.max_nodes.g6e",
+        "must be at least the 2 nodes in guaranteed_nodes; got 1. Fix: write 2",
+    ),
+    "a quota below what the queue starts": (
+        both(with_queues, at("teams.vision.max_gpus", 8)),
+        "teams.vision.max_gpus",
+        "must be at least the 48 GPUs that its queue can give it: beyond it, a started job gets a part"
+        " of its pods; got 8. Fix: write 48 or delete it",
+    ),
+    "priorities beside urgencies": (
+        both(with_queues, at("teams.vision.allowed_priorities", ["high"])),
+        "teams.vision.allowed_priorities",
+        "must be empty where environment.queues decide whose job goes first; got high",
+    ),
+    "an unknown preemption": (
+        both(with_queues, at("queues.preemption", "always")),
+        "queues.preemption",
+        "urgency_and_guarantees",
+    ),
+    "an unknown urgency": (
+        both(with_queues, at("teams.vision.max_urgency", "urgent")),
+        "teams.vision.max_urgency",
+        "low",
+    ),
+}
+"""What is wrong → edit of the environment, path of the error, part of its text."""
+
+
+@pytest.mark.parametrize("case", ENVIRONMENTS)
+def test_queues_that_cannot_work_are_refused(case: str, tmp_path: Path) -> None:
+    edit, path, says = ENVIRONMENTS[case]
+    found = planned("dev", checkout(tmp_path, edit, nothing)).errors
+    errors = [str(error) for error in found if error.path == f"environment.{path}"]
+    assert errors and says in errors[0], list(map(str, found))
+
+
+STACKS: dict[str, tuple[Edit, Edit, str, str]] = {
+    "a job of more nodes than there are": (
+        with_queues,
+        both(by_name, at(f"{JOB}.nodes", 5)),
+        f"team.{JOB}.nodes",
+        "must need at most the 32 GPUs of pool g6e that the queue can ever give the team; got 5, which"
+        " need 40 GPUs. Fix: write 4, or raise the team's max_nodes in the environment",
+    ),
+    "a job of more nodes than the team may have": (
+        both(with_queues, at("teams.vision.max_nodes", {"g6e": 3})),
+        both(by_name, at(f"{JOB}.nodes", 4)),
+        f"team.{JOB}.nodes",
+        "must need at most the 24 GPUs of pool g6e",
+    ),
+    "nodes that another team keeps for itself": (
+        both(
+            with_queues,
+            at("teams.nlp.guaranteed_nodes", {"g6e": 2}),
+            at("teams.nlp.lends_nodes", False),
+        ),
+        both(by_name, at(f"{JOB}.nodes", 3)),
+        f"team.{JOB}.nodes",
+        "must need at most the 16 GPUs of pool g6e",
+    ),
+    "an urgency above the team's": (
+        both(with_queues, at("teams.vision.max_urgency", "normal")),
+        both(by_name, at(f"{JOB}.urgency", "high")),
+        f"team.{JOB}.urgency",
+        "must be at most the max_urgency in the environment's entry of the team; got high. Fix: write"
+        " normal",
+    ),
+    "a team past the queues": (
+        both(with_queues, at("teams.vision.namespace", "vision")),
+        nothing,
+        "team",
+        "must be listed by the environment, because it has queues; got namespace team-vision",
+    ),
+    "an urgency of a team without a queue": (
+        listed,
+        both(by_name, at(f"{JOB}.urgency", "low")),
+        f"team.{JOB}.urgency",
+        "must be set only for a job of a team that environment.teams lists, beside queues; got low",
+    ),
+}
+"""What is wrong → edits of the environment and of the team, path of the error, part of its text."""
+
+
+@pytest.mark.parametrize("case", STACKS)
+def test_a_job_that_no_queue_starts_is_refused(case: str, tmp_path: Path) -> None:
+    environment, team, path, says = STACKS[case]
+    found = planned("team-vision", checkout(tmp_path, environment, team)).errors
+    errors = [str(error) for error in found if error.path == path]
+    assert any(says in error for error in errors), list(map(str, found))
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        nothing,
+        at("queues", {"preemption": "never", "fair_sharing": True}),
+        at("teams.vision.max_gpus", 48),
+        at("teams.vision.lends_nodes", False),
+        at("teams.nlp.guaranteed_nodes", {"g6e": 2}),
+    ],
+)
+def test_sound_queues_are_not_refused(edit: Edit, tmp_path: Path) -> None:
+    folder = checkout(tmp_path, both(with_queues, edit), by_name)
+    assert planned("dev", folder).errors == ()
+    assert planned("team-vision", folder).errors == ()
+
+
+def test_every_line_of_the_rules_is_reached_by_a_case_above(tmp_path: Path) -> None:
+    def run() -> None:
+        for edit, _, _ in ENVIRONMENTS.values():
+            planned("dev", checkout(tmp_path, edit, nothing))
+        for environment, team, _, _ in STACKS.values():
+            planned("team-vision", checkout(tmp_path, environment, team))
+
+    assert lines_not_reached((queues,), run) == []

@@ -1,0 +1,235 @@
+"""What jobs and teams cannot share, and what they are warned of."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.recording import CHECKOUT
+from tests.support.stackfile import Edit, at, planned
+from trainyard.decide import plan_stack
+from trainyard.plan import Planned
+from trainyard.rules.together import Saved, shared_directory_errors
+from trainyard.settings.reading.reader import read_file
+
+JOB = "jobs.t5-large"
+
+
+def second(**more: Any) -> Edit:
+    """Another job like the first."""
+    return lambda settings: settings["jobs"].update(
+        other={**settings["jobs"]["t5-large"], "checkpoints": saved("other"), **more}
+    )
+
+
+def saved(directory: str, store: str = "scratch") -> dict[str, str]:
+    return {"store": store, "directory": directory}
+
+
+@pytest.mark.parametrize(
+    "directory", ["t5-large", "t5-large/", "t5-large/a", "./t5-large", "t5-large//a/b"]
+)
+def test_a_directory_that_is_another_jobs_or_inside_it_is_refused(directory: str) -> None:
+    directories = [f"{error.path} {error.must}" for error in at_directory(directory).errors]
+    assert len(directories) == 1 and directories[0].startswith("environment.jobs.other.checkpoints")
+
+
+def at_directory(directory: str, **more: Any) -> Planned:
+    return planned(second(checkpoints=saved(directory.rstrip("/"), **more)))
+
+
+def test_a_directory_around_another_jobs_is_refused() -> None:
+    [error] = planned(
+        at(f"{JOB}.checkpoints.directory", "runs/t5-large"), second(checkpoints=saved("runs"))
+    ).errors
+    assert "be apart from the directory of job t5-large, runs/t5-large; got runs" in str(error)
+
+
+def test_directories_beside_each_other_and_of_two_stores_are_apart() -> None:
+    assert at_directory("t5-large-2").errors == ()
+    assert at_directory("t5-large", store="home").errors == ()
+
+
+def text_of(*edits: Edit) -> list[str]:
+    return [warning.text for warning in planned(*edits).warnings if "together" in warning.text]
+
+
+def test_gangs_that_need_more_nodes_than_their_pool_has_are_a_warning_with_the_sum() -> None:
+    [text] = text_of(second(nodes=3))
+    assert text.startswith(
+        "jobs need 5 nodes of pool g6e together (t5-large 2, other 3), and it has at most 4:"
+    )
+
+
+def test_of_many_gangs_three_are_named_and_the_others_counted() -> None:
+    def many(settings: dict[str, Any]) -> None:
+        for number in range(5):
+            second(checkpoints=saved(f"of-{number}"))(settings)
+            settings["jobs"][f"job-{number}"] = settings["jobs"].pop("other")
+
+    [text] = text_of(many)
+    assert "together (t5-large 2, job-0 2, job-1 2, and 3 more)" in text
+
+
+def team_text_of(max_gpus: int) -> list[str]:
+    def two(settings: dict[str, Any]) -> None:
+        jobs = settings["jobs"]
+        jobs["bert"] = {**jobs["vit-base"], "checkpoints": saved("bert")}
+
+    found = planned(at("max_gpus", max_gpus), two, stack="team-vision").warnings
+    return [str(warning) for warning in found if "GPUs together" in warning.text]
+
+
+def test_jobs_that_exceed_the_share_of_their_team_together_are_a_warning_with_the_sum() -> None:
+    [text] = team_text_of(12)
+    assert text.startswith(
+        "team.jobs: jobs need 16 GPUs together (vit-base 8, bert 8), and team.max_gpus is 12: when"
+        " they start at the same time, one gets a part of its pods"
+    )
+    assert team_text_of(16) == []
+
+
+def test_gangs_that_fit_together_and_jobs_of_one_node_are_no_warning() -> None:
+    assert text_of(second()) == []
+    assert text_of(second(nodes=3, pool="h100")) == []
+    assert text_of(at("pools.g6e.max_nodes", 2), second(nodes=1)) == []
+
+
+def hub_text_of(*edits: Edit) -> list[str]:
+    large = at("pools.g6e.max_nodes", 200)
+    found = planned(large, *edits).warnings
+    return [str(warning) for warning in found if "Docker Hub" in warning.text]
+
+
+HUB = "pytorch/pytorch:2.7.1-cuda12.8-cudnn9-runtime"
+
+
+def test_more_new_nodes_than_docker_hub_gives_images_to_one_address_are_a_warning() -> None:
+    many = at(f"{JOB}.nodes", 60), at(f"{JOB}.image", HUB)
+    [text] = hub_text_of(*many, second(nodes=41))
+    assert text.startswith(
+        "environment.jobs: 101 new nodes pull images from Docker Hub (t5-large 60, other 41), all"
+        " through the address of the NAT gateway. Docker Hub gives an address 100 pulls in 6 hours"
+    )
+    assert hub_text_of(*many, second(nodes=40)) == []
+
+
+def test_images_of_other_registries_and_pulls_with_an_account_are_not_counted() -> None:
+    many = at(f"{JOB}.nodes", 101)
+    assert hub_text_of(many) == [], "from public.ecr.aws"
+    assert len(hub_text_of(many, at(f"{JOB}.image", f"docker.io/{HUB}"))) == 1
+    account = at(f"{JOB}.pull_secrets", ["hub"])
+    assert hub_text_of(many, at(f"{JOB}.image", HUB), account) == []
+
+
+def test_pods_that_share_a_node_pull_their_image_once() -> None:
+    halves = at(f"{JOB}.gpus_per_node", 4), at(f"{JOB}.image", HUB)
+    script = at(f"{JOB}.script", "accelerate launch t5.py")
+    assert hub_text_of(*halves, script, at(f"{JOB}.nodes", 200)) == []
+    [text] = hub_text_of(*halves, script, at(f"{JOB}.nodes", 202))
+    assert "101 new nodes" in text
+
+
+def test_gangs_that_share_nodes_are_counted_by_nodes() -> None:
+    halves = {"gpus_per_node": 4, "script": "accelerate launch t5.py"}
+    assert text_of(second(nodes=4, **halves)) == []
+    [text] = text_of(second(nodes=5, **halves))
+    assert "need 5 nodes of pool g6e together (t5-large 2, other 3)" in text
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """An environment and two teams of it."""
+    for name in ("Pulumi.yaml", "Pulumi.dev.yaml", "Pulumi.team-vision.yaml"):
+        (tmp_path / name).write_text((CHECKOUT / name).read_text())
+    text = (CHECKOUT / "Pulumi.team-vision.yaml").read_text()
+    (tmp_path / "Pulumi.team-two.yaml").write_text(
+        text.replace("namespace: team-vision", "namespace: team-two").replace(
+            "directory: vit-base", "directory: two"
+        )
+    )
+    return tmp_path
+
+
+def change(checkout: Path, old: str, new: str) -> list[str]:
+    """Errors of the second team after a change of its stack file."""
+    file = checkout / "Pulumi.team-two.yaml"
+    assert old in file.read_text()
+    file.write_text(file.read_text().replace(old, new))
+    planned = plan_stack(read_file("team-two", checkout), checkout)
+    return [f"{error.path}: must {error.must}" for error in planned.errors]
+
+
+def test_two_teams_with_their_own_namespaces_and_directories_are_sound(checkout: Path) -> None:
+    assert change(checkout, "nodes: 1", "nodes: 1") == []
+
+
+def test_a_namespace_of_another_team_is_refused(checkout: Path) -> None:
+    assert change(checkout, "namespace: team-two", "namespace: team-vision") == [
+        "team.namespace: must not be the namespace of another team, which"
+        " Pulumi.team-vision.yaml has"
+    ]
+
+
+def test_a_directory_of_another_team_is_refused(checkout: Path) -> None:
+    assert change(checkout, "directory: two", "directory: vit-base/again") == [
+        "team.jobs.vit-base.checkpoints.directory: must be apart from the directory of job"
+        " vit-base of team-vision, vit-base"
+    ]
+
+
+def test_a_team_of_another_environment_may_have_the_same_names(checkout: Path) -> None:
+    other = checkout / "Pulumi.team-vision.yaml"
+    other.write_text(other.read_text().replace("environment: dev", "environment: prod"))
+    assert change(checkout, "namespace: team-two", "namespace: team-vision") == []
+
+
+def test_a_broken_stack_file_of_another_team_is_its_own_business(checkout: Path) -> None:
+    (checkout / "Pulumi.team-three.yaml").write_text("config: [\n  trainyard:team: {")
+    assert change(checkout, "nodes: 1", "nodes: 1") == []
+
+
+def test_gangs_of_a_team_and_of_its_environment_are_counted_together(checkout: Path) -> None:
+    environment = checkout / "Pulumi.dev.yaml"
+    environment.write_text(environment.read_text().replace("max_nodes: 4", "max_nodes: 3"))
+    assert change(checkout, "nodes: 1", "nodes: 2") == []
+    found = plan_stack(read_file("team-two", checkout), checkout).warnings
+    [text] = [warning.text for warning in found if "together" in warning.text]
+    assert "4 nodes of pool g6e together (t5-large of dev 2, vit-base 2)" in text
+
+
+PLACES = st.lists(
+    st.tuples(
+        st.sampled_from(["scratch", "home"]),
+        st.lists(st.sampled_from("abc"), min_size=1, max_size=3).map(lambda parts: "/".join(parts)),
+    ),
+    max_size=6,
+)
+
+
+@given(places=PLACES, elsewhere=st.integers(0, 6))
+def test_the_first_directory_that_is_in_the_way_is_found_as_pair_by_pair(
+    places: list[tuple[str, str]], elsewhere: int
+) -> None:
+    saves = [
+        Saved(job=str(n), path="p.j.c.d", store=store, directory=PurePosixPath(directory))
+        for n, (store, directory) in enumerate(places)
+    ]
+    others, own = saves[:elsewhere], saves[elsewhere:]
+    expected = [
+        next((o.job for o in (*others, *own[:n]) if _overlap(save, o)), None)
+        for n, save in enumerate(own)
+    ]
+    found = [error.must for error in shared_directory_errors(own, others)]
+    assert len(found) == len([job for job in expected if job]) and all(
+        f"of job {job}," in must for job, must in zip(filter(None, expected), found, strict=True)
+    )
+
+
+def _overlap(one: Saved, other: Saved) -> bool:
+    inside = one.directory.is_relative_to(other.directory)
+    return one.store == other.store and (inside or other.directory.is_relative_to(one.directory))

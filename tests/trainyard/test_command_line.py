@@ -1,0 +1,275 @@
+"""Every command line says what it does, refuses what it does not know, and ends quietly."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.recording import CHECKOUT
+from trainyard import command_line
+
+SCRIPTS = [
+    path
+    for pattern in ("stacks/**", "operations", "catalog", "benchmarks", "rehearsal", "tests/worlds")
+    for path in sorted(CHECKOUT.glob(f"{pattern}/*.py"))
+    if "__name__ ==" in path.read_text()
+    and path.name not in ("world.py", "tunnel.py")  # parts of the rehearsal: no person starts them
+]
+MODULES = [".".join(path.relative_to(CHECKOUT).with_suffix("").parts) for path in SCRIPTS]
+SUBWORDS = (
+    "accept",
+    "build",
+    "up",
+    "down",
+    "status",
+    "spent",
+    "runs",
+    "watch",
+    "shell",
+    "preview",
+    "env",
+    "kubeconfig",
+    "drain",
+    "repair",
+    "logs",
+    "stop",
+    "image",
+    "processes",
+    "fault",
+)
+WORDS = [
+    *((module,) for module in MODULES),
+    *(("rehearsal.__main__", word) for word in SUBWORDS),
+]
+REQUIRED = {
+    "trainyard.reports.plan": ["dev"],
+    "trainyard.reports.dashboards": ["dev"],
+    "trainyard.reports.due": ["dev"],
+    "trainyard.reports.policy": ["dev"],
+    "trainyard.migrate.migrate": ["job.yaml"],
+    "trainyard.reports.pull_request": ["dev"],
+    "trainyard.operations.nodes.accept": ["dev"],
+    "trainyard.operations.images.image": ["dev", "--job", "mine", "--from", "."],
+    "trainyard.operations.runs.again": ["dev", "--job", "t5-large"],
+    "trainyard.operations.recovery.drain": ["dev"],
+    "trainyard.operations.runs.logs": ["dev"],
+    "trainyard.operations.runs.stop": ["dev"],
+    "trainyard.operations.reach.kubeconfig": ["dev"],
+    "trainyard.operations.images.mirror": ["dev"],
+    "trainyard.operations.recovery.repair": ["dev"],
+    "trainyard.operations.runs.spent": ["dev"],
+    "trainyard.operations.runs.history": ["dev"],
+    "trainyard.operations.runs.watch": ["dev"],
+    "trainyard.operations.nodes.shell": ["dev"],
+    "rehearsal.__main__": ["status"],
+}
+"""What else would be missing."""
+
+
+@pytest.fixture
+def nothing_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No program and no connection."""
+
+    def refuse(*words: Any, **_: Any) -> None:
+        raise AssertionError(f"started {words}")
+
+    monkeypatch.setattr(subprocess.Popen, "__init__", refuse)
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+
+
+def _main(module: str, arguments: list[str]) -> int:
+    """The exit code."""
+    with pytest.raises(SystemExit) as ended:
+        importlib.import_module(module).main(arguments)
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
+
+
+def test_every_command_line_of_the_documents_is_tested() -> None:
+    assert {
+        "trainyard.reports.check",
+        "trainyard.reports.plan",
+        "trainyard.migrate.migrate",
+        "trainyard.operations.recovery.drain",
+        "trainyard.operations.recovery.repair",
+        "trainyard.operations.status.status",
+        "trainyard.catalog.refresh",
+        "rehearsal.__main__",
+    } <= {*MODULES}
+
+
+def test_a_table_has_aligned_columns_and_no_blanks_at_the_end_of_a_line() -> None:
+    rows = [("NODE", "GPU", "READY"), ("n1", 16, True), ("node-2", "", "")]
+    assert command_line.table(rows) == ["  NODE    GPU  READY", "  n1      16   True", "  node-2"]
+    assert command_line.table(rows[:2], indent=0) == ["NODE  GPU  READY", "n1    16   True"]
+    assert command_line.table([]) == []
+
+
+@pytest.mark.usefixtures("nothing_starts")
+@pytest.mark.parametrize("words", WORDS, ids=" ".join)
+def test_help_says_what_a_word_does_and_starts_nothing(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    module, *sub = words
+    assert _main(module, [*sub, "--help"]) == 0
+    usage, sentence = capsys.readouterr().out.split("\n\n")[:2]
+    assert f"python -m {module.removesuffix('.__main__')}" in usage
+    assert sentence[0].isupper() and sentence.endswith(".") and sentence.count(". ") == 0
+
+
+@pytest.mark.usefixtures("nothing_starts")
+@pytest.mark.parametrize("words", WORDS, ids=" ".join)
+def test_an_unknown_argument_is_an_error(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    module, *sub = words
+    assert _main(module, [*(sub or REQUIRED.get(module, [])), "--jsn"]) == 2
+    assert "unrecognized arguments: --jsn" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("nothing_starts")
+@pytest.mark.parametrize("module", MODULES)
+def test_every_argument_has_its_sentence(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsers: list[argparse.ArgumentParser] = []
+
+    def given(self: argparse.ArgumentParser, *_: Any) -> None:
+        parsers.append(self)
+        raise SystemExit(0)
+
+    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", given)
+    _main(module, [])
+    found = [action for parser in parsers for action in _actions(parser)]
+    assert found and [action.dest for action in found if not action.help] == []
+
+
+def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for sub in action.choices.values():
+                yield from _actions(sub)
+        else:
+            yield action
+
+
+@pytest.mark.usefixtures("nothing_starts")
+@pytest.mark.parametrize(
+    ("module", "arguments"),
+    [("trainyard.reports.plan", ["dev", "--js"]), ("rehearsal.__main__", ["down", "--forc"])],
+)
+def test_a_shortened_option_is_an_error(module: str, arguments: list[str]) -> None:
+    assert _main(module, arguments) == 2
+
+
+@pytest.mark.usefixtures("nothing_starts")
+@pytest.mark.parametrize(
+    ("module", "arguments", "said"),
+    [
+        (
+            "trainyard.reports.check",
+            [],
+            "STACK is missing: `python -m trainyard.reports.check dev`",
+        ),
+        ("trainyard.reports.check", ["dev", "--deadline", "5"], "--deadline needs --live"),
+        ("trainyard.reports.check", ["dev", "--schema"], "leave STACK and --live out"),
+        ("trainyard.reports.plan", [], "required: STACK"),
+        ("trainyard.reports.plan", ["dev", "--json", "--picture"], "not allowed with"),
+        ("trainyard.reports.plan", ["dev", "team-vision"], "unrecognized arguments: team-vision"),
+        ("trainyard.migrate.migrate", [], "required: FILE"),
+        ("trainyard.operations.recovery.drain", [], "required: STACK"),
+        ("trainyard.operations.recovery.repair", [], "required: STACK"),
+        ("trainyard.catalog.refresh", ["--prices", "--from-moto"], "not allowed with"),
+        ("trainyard.catalog.refresh", ["--as-of", "2026-11"], "it needs --from-moto"),
+        ("rehearsal.__main__", [], "required: command"),
+        ("rehearsal.__main__", ["fault", "vanishes"], "invalid choice"),
+        ("benchmarks.estate", ["teams"], "COUNT is missing"),
+        ("benchmarks.program", ["flat"], "FILE belongs to"),
+    ],
+)
+def test_what_is_missing_or_contradicts_is_said(
+    module: str, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _main(module, arguments) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_every_command_ends_in_the_same_way(path: Path) -> None:
+    last = ast.parse(path.read_text()).body[-1]
+    assert isinstance(last, ast.If)
+    assert [ast.unparse(line) for line in last.body] == ["command_line.run(main)"]
+
+
+# The end.
+
+
+def _with_a_reader_who_left(*command: str) -> tuple[int, str]:
+    """Exit code and stderr of Python, whose stdout nobody reads."""
+    process = subprocess.Popen(
+        [sys.executable, "-W", "ignore", *command],
+        cwd=CHECKOUT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout and process.stderr
+    process.stdout.close()
+    said = process.stderr.read()
+    process.stderr.close()
+    return process.wait(), said
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("trainyard.reports.plan", "dev"),
+        ("trainyard.reports.plan", "dev", "--json"),
+        ("trainyard.reports.check", "--schema"),
+        ("trainyard.reports.check", "--help"),
+        ("trainyard.migrate.migrate", "tests/workloads/valid/pytorchjob-simple.yaml"),
+    ],
+    ids=" ".join,
+)
+def test_a_closed_pipe_ends_a_command_quietly(words: tuple[str, ...]) -> None:
+    assert _with_a_reader_who_left("-m", *words) == (0, "")
+
+
+@pytest.mark.parametrize("unbuffered", [(), ("-u",)])
+def test_without_a_reader_a_command_goes_to_its_end_and_keeps_its_exit_code(
+    unbuffered: tuple[str, ...], tmp_path: Path
+) -> None:
+    program = (
+        "import command_line, pathlib\n"
+        "def main(_):\n"
+        "    for _ in range(9999): print('a line', flush=True)\n"
+        f"    pathlib.Path({str(tmp_path / 'end')!r}).touch()\n"
+        "    return 3\n"
+        "command_line.run(main)"
+    )
+    assert _with_a_reader_who_left(*unbuffered, "-c", program) == (3, "")
+    assert (tmp_path / "end").exists()
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "said"),
+    [
+        ("return __import__('subprocess').call(['sh', '-c', 'kill -PIPE $$'])", 0, ""),
+        ("raise KeyboardInterrupt", command_line.INTERRUPTED, "\nstopped\n"),
+        ("return 1 / 0", 1, "ZeroDivisionError"),
+    ],
+)
+def test_how_a_command_ends_is_how_its_process_ends(body: str, code: int, said: str) -> None:
+    program = f"import command_line\ndef main(_): {body}\ncommand_line.run(main)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=CHECKOUT, capture_output=True, text=True
+    )
+    assert done.returncode == code and said in done.stderr
+    assert said or not done.stderr

@@ -1,0 +1,176 @@
+"""How errors and warnings read."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import yaml
+
+from tests.support.recording import CHECKOUT
+from trainyard.problems import InputError, InputWarning, Refused, counted, listed, told
+from trainyard.settings.reading.yaml_file import as_yaml
+
+ERROR = InputError(path="environment.zone", must="be a zone", got="mars", fix="use ap-northeast-2a")
+PLACED = InputError(path="spec.nodes", file="job.yaml", line=7, must="be 1", got="2", fix="write 1")
+WARNING = InputWarning(path="jobs.a.image", text="is a tag")
+
+
+def test_an_error_says_what_must_be_what_is_and_what_to_write() -> None:
+    assert str(ERROR) == "environment.zone: must be a zone; got mars. Fix: use ap-northeast-2a"
+
+
+def test_a_problem_names_file_and_line_behind_its_path_where_they_are_known() -> None:
+    assert str(PLACED) == "spec.nodes [job.yaml:7]: must be 1; got 2. Fix: write 1"
+
+
+def test_a_problem_of_a_whole_file_names_the_file() -> None:
+    assert str(InputWarning(path="", file="job.yaml", text="is empty")) == "job.yaml: is empty"
+
+
+def test_a_warning_says_where_and_what() -> None:
+    assert str(WARNING) == "jobs.a.image: is a tag"
+
+
+def test_errors_come_last_where_the_reader_looks() -> None:
+    assert listed([ERROR, WARNING]) == [f"  warning  {WARNING}", f"  error    {ERROR}"]
+
+
+def test_what_is_said_of_many_places_is_one_line() -> None:
+    jobs = [InputWarning(path=f"jobs.{name}.image", text="is a tag") for name in "abcd"]
+    assert told([*jobs, WARNING]) == ["jobs.a.image and 4 other places: is a tag"]
+    few = jobs[:3]
+    assert told(few) == [str(job) for job in few]
+    assert listed([ERROR, *jobs]) == [
+        "  warning  jobs.a.image and 3 other places: is a tag",
+        f"  error    {ERROR}",
+    ]
+
+
+def test_problems_are_counted_by_kind() -> None:
+    assert counted([ERROR, ERROR, WARNING]) == "2 errors, 1 warning"
+    assert (counted([ERROR]), counted([])) == ("1 error", "no errors")
+
+
+def test_a_refusal_lists_every_error_on_a_line_of_its_own() -> None:
+    refused = Refused([ERROR, PLACED])
+    assert str(refused).splitlines() == [
+        "2 errors in the stack file",
+        f"  error    {ERROR}",
+        f"  error    {PLACED}",
+    ]
+    assert refused.errors == (ERROR, PLACED)
+
+
+# The grammar, in the source.
+
+FIRST_WORDS = {
+    *(
+        "be",
+        "not",
+        "have",
+        "lead",
+        "list",
+        "need",
+        "agree",
+        "wait",
+        "let",
+        "allow",
+        "begin",
+        "come",
+        "contain",
+        "do",
+        "end",
+    ),
+    *("find", "fit", "give", "go", "keep", "leave", "lie", "mount", "name", "pass", "read", "run"),
+    *("say", "set", "start", "stay", "take", "use", "clone", "include", "save"),
+}
+"""Infinitives that a requirement may begin with: it follows the word must."""
+OLD_WORDS = re.compile(r"\b(faults?|notices?|ways? out)\b", re.IGNORECASE)
+SOURCES = sorted((CHECKOUT / "stacks").rglob("*.py"))
+
+
+def _calls(path: Path, *names: str) -> Iterator[ast.Call]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in names:
+            yield node
+
+
+def _beginnings(value: ast.expr) -> list[str]:
+    """The texts that an expression begins with, as far as they are literal."""
+    if isinstance(value, ast.Constant) and isinstance(value.value, str):
+        return [value.value]
+    if isinstance(value, ast.JoinedStr) and value.values:
+        return _beginnings(value.values[0])
+    if isinstance(value, ast.IfExp):
+        return _beginnings(value.body) + _beginnings(value.orelse)
+    if isinstance(value, ast.BinOp):
+        return _beginnings(value.left)
+    return []
+
+
+def _requirements(path: Path) -> Iterator[ast.expr]:
+    """What a value must be: in errors, in the explanations, and in variables called must."""
+    for call in _calls(path, "InputError", "error"):
+        yield from (keyword.value for keyword in call.keywords if keyword.arg == "must")
+        if ast.unparse(call.func) == "mistake.error":
+            yield call.args[0]
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "must":
+            yield node.value
+
+
+def test_a_requirement_begins_with_an_infinitive() -> None:
+    texts = {
+        (f"{path.relative_to(CHECKOUT)}:{value.lineno}", text)
+        for path in SOURCES
+        for value in _requirements(path)
+        for text in _beginnings(value)
+    }
+    assert len(texts) > 150
+    assert {(place, text) for place, text in texts if text.split()[0] not in FIRST_WORDS} == set()
+
+
+def test_every_error_in_the_source_has_a_fix_with_words_in_it() -> None:
+    calls = [(path, call) for path in SOURCES for call in _calls(path, "InputError")]
+    assert len(calls) > 120
+    for path, call in calls:
+        fixes = [keyword.value for keyword in call.keywords if keyword.arg in ("fix", None)]
+        assert fixes, f"{path}:{call.lineno} has no fix"
+        assert all(text.strip() for fix in fixes for text in _beginnings(fix)), (path, call.lineno)
+
+
+def test_no_text_of_the_program_uses_the_old_words_for_errors_and_warnings() -> None:
+    texts = {
+        (str(path.relative_to(CHECKOUT)), node.value)
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    assert len(texts) > 1000
+    assert {(path, text) for path, text in texts if OLD_WORDS.search(text)} == set()
+
+
+def test_the_old_words_are_found_where_they_stand() -> None:
+    assert OLD_WORDS.search("no way out") and OLD_WORDS.search("two Faults")
+    assert not OLD_WORDS.search("default") and not OLD_WORDS.search("noticeable")
+
+
+def test_a_value_is_written_as_yaml_reads_it_again() -> None:
+    for value in (
+        ["a", "b"],
+        {"A": "1"},
+        "1.30",
+        "no",
+        "a: b",
+        "a, b",
+        "",
+        4,
+        True,
+        "/data",
+        ["1"],
+    ):
+        assert yaml.safe_load(as_yaml(value)) == value
+    assert as_yaml({"A": "1", "b": ["g6e.48xlarge"]}) == '{A: "1", b: [g6e.48xlarge]}'

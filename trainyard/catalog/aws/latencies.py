@@ -1,0 +1,174 @@
+"""How long AWS takes, in seconds: what `make up` expects on a real account, and what the rehearsal
+scales down.
+
+Medians and 90th percentiles of raw logs that public files hold (gathered on 2026-11-20, checked
+by hand and extended on 2026-11-22). Lines without a real cloud id and those of simulators were
+left out. `n` says how much a figure is worth: with two or three lines the 90th percentile is the
+slowest of them, with none both are from what people write.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+
+@dataclass(frozen=True, kw_only=True)
+class Latency:
+    """How long something takes."""
+
+    typical: float
+    """Median."""
+    slow: float
+    """What one in ten takes at least."""
+    n: int
+    """Lines of logs; 0: none, only what people write."""
+    source: str
+
+
+_LOGS = "terraform and eksctl logs in public files"
+_PROSE = "write-ups, no log"
+
+LATENCIES: dict[str, Latency] = {
+    "ec2.vpc": Latency(typical=14, slow=17, n=5, source=_LOGS),
+    # 11 where public addresses are mapped, which ours leave off
+    "ec2.subnet": Latency(typical=2, slow=3, n=3, source=_LOGS),
+    # 3, and up to 8 for its rules, which EC2 takes one after the other
+    "ec2.security-group": Latency(typical=11, slow=12, n=2, source=_LOGS),
+    "ec2.nat-gateway": Latency(typical=111, slow=125, n=30, source=_LOGS),
+    "ec2.nat-gateway.delete": Latency(typical=60, slow=75, n=2, source=_LOGS),
+    "ec2.vpc-endpoint": Latency(typical=6, slow=7, n=9, source=_LOGS),
+    "ec2.interface-endpoint": Latency(
+        typical=90, slow=115, n=1, source="one log of 113; a judgement on the rest"
+    ),
+    "ec2.instance-boot": Latency(
+        typical=129,
+        slow=140,
+        n=2,
+        source=(
+            "Karpenter on AL2023, NodeClaim to initialized: g6.12xlarge in Seoul and g6 in us-west-2;"
+            " Auto Mode on Bottlerocket takes 75"
+        ),
+    ),
+    "ec2.instance-ready": Latency(
+        typical=86,
+        slow=97,
+        n=1,
+        source=(
+            "43 s before the GPU node is initialized: it was registered 61 s before (g6.12xlarge in"
+            " Seoul), and 5 AL2023 nodes without GPUs were Ready 13 to 21 s after that, median 18"
+        ),
+    ),
+    "ec2.instance-terminate": Latency(typical=60, slow=90, n=0, source=_PROSE),
+    "eks.cluster": Latency(
+        typical=544, slow=683, n=26, source=f"{_LOGS}; median of the newest ten, 595 of all"
+    ),
+    "eks.cluster.delete": Latency(typical=150, slow=225, n=3, source=_LOGS),
+    "eks.addon": Latency(typical=25, slow=45, n=9, source=f"{_LOGS}: kube-proxy"),
+    "eks.addon.vpc-cni": Latency(typical=30, slow=35, n=4, source=f"{_LOGS}, before nodes"),
+    "eks.addon.coredns": Latency(typical=15, slow=56, n=9, source=f"{_LOGS}, with nodes"),
+    "eks.addon.aws-fsx-csi-driver": Latency(
+        typical=54, slow=65, n=7, source=f"{_LOGS}: the driver of EBS in its place"
+    ),
+    "eks.addon.aws-efs-csi-driver": Latency(
+        typical=54, slow=65, n=7, source=f"{_LOGS}: the driver of EBS in its place"
+    ),
+    "eks.addon.delete": Latency(typical=20, slow=40, n=0, source=_PROSE),
+    "eks.nodegroup": Latency(typical=124, slow=333, n=16, source=f"{_LOGS}; one took 1,979"),
+    "eks.nodegroup.ready": Latency(
+        typical=89,
+        slow=298,
+        n=3,
+        source=(
+            "the fastest groups, ACTIVE after 80, 88 and 89 s, had Ready nodes by then; an instance"
+            " takes 37 to 48 of them (5 logs of Karpenter, AL2023). Slow: as long before ACTIVE"
+        ),
+    ),
+    "eks.nodegroup.delete": Latency(typical=250, slow=300, n=0, source=_PROSE),
+    "efs.file-system": Latency(typical=8, slow=10, n=1, source=_LOGS),
+    "efs.mount-target": Latency(typical=84, slow=95, n=1, source=_LOGS),
+    "efs.mount-target.delete": Latency(typical=30, slow=60, n=0, source=_PROSE),
+    "fsx.lustre": Latency(
+        typical=446,
+        slow=600,
+        n=3,
+        source="PERSISTENT_2-500 of 1.2 TiB: 446 and 372; steampipe-plugin-aws#906: 360 to 370",
+    ),
+    "fsx.lustre.large": Latency(
+        typical=720, slow=900, n=1, source="aws-fsx-csi-driver#382: 72 TB of SCRATCH_2"
+    ),
+    "fsx.lustre.efa": Latency(
+        typical=900, slow=1200, n=0, source=f"{_PROSE}; terraform-provider-aws#40568 timed out"
+    ),
+    "fsx.lustre.delete": Latency(
+        typical=200, slow=250, n=10, source="terraform-provider-aws#22291 and others, with create"
+    ),
+    "fsx.backup": Latency(
+        typical=300,
+        slow=3600,
+        n=0,
+        source=f"{_PROSE}; FSx user guide, using-backups-fsx: minutes with little data, hours with TBs",
+    ),
+    # one after the other on a file system; 120 with a small bucket, more than 600 with a large one
+    "fsx.association": Latency(typical=300, slow=600, n=2, source="terraform-provider-aws#22291"),
+    "fsx.association.delete": Latency(typical=540, slow=600, n=1, source=_LOGS),
+    "sqs.queue": Latency(typical=26, slow=26, n=5, source=_LOGS),
+    "iam.propagation": Latency(typical=2, slow=7, n=3, source=_LOGS),
+    "helm.karpenter": Latency(typical=62, slow=63, n=2, source=_LOGS),
+    "helm.controller": Latency(
+        typical=60, slow=105, n=4, source=f"{_LOGS}: other controllers with webhooks"
+    ),
+    "kubernetes.pools": Latency(typical=6, slow=10, n=0, source="a model"),
+    "kubernetes.runtimes": Latency(typical=3, slow=6, n=0, source="a model"),
+    "job.batching": Latency(
+        typical=10, slow=10, n=0, source="Karpenter's BATCH_MAX_DURATION, at most"
+    ),
+    "job.image-pull": Latency(
+        typical=50,
+        slow=60,
+        n=2,
+        source=(
+            "9.35 and 10.78 GB on AL2023 with SOCI's parallel pull, which our nodes turn on"
+            " (karpenter-blueprints); 112 to 138 without it, 23 to 45 on Bottlerocket"
+        ),
+    ),
+    "job.first-step": Latency(
+        typical=45, slow=90, n=0, source=f"{_PROSE}: imports, rendezvous and NCCL with 16 ranks"
+    ),
+}
+"""What the account, the cluster and a job take to finish. A NodeClaim counts until its node is
+initialized, which is when pods can start."""
+
+TYPICAL: dict[str, float] = {name: each.typical for name, each in LATENCIES.items()}
+"""The medians."""
+
+LARGE_LUSTRE_GIB = 12_000
+"""From here a file system takes as long as the large one that was measured. A guess of ours, between
+the sizes of the two measurements."""
+
+STAGES: dict[str, float] = {
+    "network": 130,
+    "storage": 460,
+    "cluster": 575,
+    "system nodes": 140,
+    "karpenter": TYPICAL["helm.karpenter"],
+    "pools": TYPICAL["kubernetes.pools"],
+    "trainer": TYPICAL["helm.controller"],
+    "runtimes": TYPICAL["kubernetes.runtimes"],
+    "jobs": 190,
+}
+"""What a stage takes on AWS (model): its slowest chain of the above; `jobs` is a node, its image and
+the first step, but not the training itself. Stages overlap: storage runs beside the cluster."""
+
+
+def lustre(capacity_gib: int, *, efa: bool) -> str:
+    """Which row of LATENCIES a Lustre file system takes."""
+    if efa:
+        return "fsx.lustre.efa"
+    return "fsx.lustre.large" if capacity_gib >= LARGE_LUSTRE_GIB else "fsx.lustre"
+
+
+IMAGE_GB = Decimal("9.35")
+"""Size of the image behind "image pull": AWS's deep learning container of PyTorch. It comes from a
+public registry, through the NAT gateway; layers in ECR of the same region come through the S3
+endpoint, which is free."""

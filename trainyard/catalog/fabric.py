@@ -1,0 +1,171 @@
+"""What the network between GPU nodes reaches, and which environment variables help or harm there.
+
+Sources: nccl-tests README of awsome-distributed-training (2025-09-26), two nodes unless said;
+aws-ofi-nccl at 2daf7d3 (src/platform-aws.cpp, 2026-08-21), which sets NCCL's buffer, chunk and
+protocol variables itself for each type; efa-cheatsheet.md of awsome-distributed-training
+(2025-08-31); gnosia93/training-on-eks at 2a65a75 (2026-02-13), whose chapters c7-nccl and c7-network
+contradict each other, and whose samples set NCCL_P2P_LEVEL=NVL on GPUs without NVLink.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from trainyard.catalog.aws.instances import InstanceType
+
+P5_GB_PER_SECOND = 487
+"""All-reduce bus bandwidth of two p5.48xlarge, at 16 GiB."""
+
+
+NETWORK_LAYERS: dict[str, int] = {
+    **dict.fromkeys(("g6e", "g7e", "p4d", "p4de", "p5", "p5e", "p5en", "p6e-gb200"), 3),
+    **dict.fromkeys(("p6-b200", "p6-b300"), 4),
+}
+"""Family → layers of the network that EC2 names above an instance (EC2 user guide,
+ec2-instance-topology-prerequisites, read 2026-11-23), without types that it does not list."""
+_NOT_LISTED = ("p5.4xlarge",)
+LAYER = "topology.k8s.aws/network-node-layer-{}"
+"""Label of a node with the name of its network node in a layer; 1 is the widest (EKS user guide,
+ml-workload-topology)."""
+
+
+def network_layers(instance_type: str) -> int:
+    """Layers of the network that a node's labels name; 0 where EC2 does not say."""
+    family = instance_type.partition(".")[0]
+    return 0 if instance_type in _NOT_LISTED else NETWORK_LAYERS.get(family, 0)
+
+
+def tcp_bound(kind: InstanceType) -> float:
+    """GB/s that nodes can reach at most without EFA: a pod's one interface is on card 0."""
+    return kind.card_gbps / 8
+
+
+def slow(kind: InstanceType) -> str | None:
+    """Why jobs of several nodes run slowly on the type; None where they do not, and for types
+    without GPUs."""
+    if not kind.gpus or kind.gpudirect:
+        return None
+    if not kind.efa:
+        return (
+            f"has no EFA: at most {tcp_bound(kind):.2g} GB/s between nodes where p5 reaches"
+            f" {P5_GB_PER_SECOND}"
+        )
+    return (
+        "has no GPUDirect RDMA: expect about 3 GB/s between nodes where p5 reaches"
+        f" {P5_GB_PER_SECOND} (aws-ofi-nccl#547)"
+    )
+
+
+def environment(kind: InstanceType, nodes: int) -> dict[str, str]:
+    """What a job on the type should have set: little, since aws-ofi-nccl knows the rest by type."""
+    if kind.family in ("g5", "g6") and kind.gpus > 1:
+        return {
+            "NCCL_SHM_USE_CUDA_MEMCPY": "1"
+        }  # twice as fast through shared memory (efa-cheatsheet)
+    return {}
+
+
+def _always(kind: InstanceType) -> bool:
+    return True
+
+
+def _has_efa(kind: InstanceType) -> bool:
+    return kind.efa > 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Harm:
+    """A variable that does harm or nothing."""
+
+    variable: str
+    """Its name; with a * at the end, how names begin."""
+    reason: str
+    """As an error says it, behind "must"; of a variable without effect, as a warning says it."""
+    values: tuple[str, ...] = ()
+    """Those meant; empty: all."""
+    but: tuple[str, ...] = ()
+    """Values that are fine."""
+    on: Callable[[InstanceType], bool] = field(default=_always)
+
+    @property
+    def has_no_effect(self) -> bool:
+        """It does nothing; the others slow the job down."""
+        return not self.values and not self.but
+
+
+HARMS: tuple[Harm, ...] = (
+    Harm(
+        variable="NCCL_P2P_LEVEL",
+        values=("NVL",),
+        on=lambda kind: not kind.nvlink,
+        reason="not be NVL without NVLink: it sends what PCIe could carry through shared memory",
+    ),
+    Harm(
+        variable="NCCL_P2P_DISABLE",
+        values=("1",),
+        on=lambda kind: kind.nvlink,
+        reason="not be 1 with NVLink: it turns NVLink off",
+    ),
+    Harm(
+        variable="NCCL_NET",
+        values=("Socket",),
+        on=_has_efa,
+        reason="not be Socket with EFA: it means TCP",
+    ),
+    Harm(
+        variable="NCCL_NET_PLUGIN",
+        values=("none",),
+        on=_has_efa,
+        reason="not be none with EFA: it means TCP",
+    ),
+    Harm(variable="NCCL_IB_*", reason="is of InfiniBand, which EFA is not: it does nothing"),
+    Harm(
+        variable="NCCL_NETWORK_TIMEOUT",
+        reason=(
+            "is no variable of NCCL: it does nothing, and a hang is noticed after"
+            " the timeout of torch.distributed.init_process_group"
+        ),
+    ),
+    Harm(variable="FI_EFA_SET_DEFAULT_GDR", reason="is no variable of libfabric: it does nothing"),
+    Harm(
+        variable="NCCL_SOCKET_NTHREADS", on=_has_efa, reason="is of TCP: it does nothing with EFA"
+    ),
+    Harm(
+        variable="NCCL_NSOCKS_PERTHREAD", on=_has_efa, reason="is of TCP: it does nothing with EFA"
+    ),
+    Harm(
+        variable="FI_PROVIDER",
+        but=("efa",),
+        on=_has_efa,
+        reason="be efa, which aws-ofi-nccl chooses by itself",
+    ),
+    Harm(
+        variable="FI_EFA_USE_DEVICE_RDMA",
+        values=("1",),
+        on=lambda kind: not kind.gpudirect,
+        reason="not be 1 without GPUDirect RDMA; libfabric 1.18 and later know by themselves",
+    ),
+    Harm(
+        variable="RDMAV_*",
+        reason="is of rdma-core, not of libfabric: with new kernels it can break forks",
+    ),
+)
+"""What jobs are seen to set in vain or to their harm."""
+
+
+def harm(variable: str, value: str, kind: InstanceType, *, has_devices: bool = True) -> Harm | None:
+    """What is wrong with setting the variable so on the type; None where nothing is. `has_devices`:
+    the pod has EFA devices, without which TCP is all there is."""
+    for each in HARMS:
+        name = each.variable
+        meant = variable.startswith(name[:-1]) if name.endswith("*") else variable == name
+        if (
+            meant
+            and (not each.values or value in each.values)
+            and value not in each.but
+            and each.on(kind)
+            and (has_devices or each.on is not _has_efa)
+        ):
+            return each
+    return None

@@ -1,0 +1,116 @@
+"""The kinds of training jobs: what their controllers call a job, its pods and its end.
+
+Sources: Trainer v2.1.0 and v2.3.0, JobSet v0.10.1, training-operator v1.8.1, read at their tags
+(2026-11-21).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobKind:
+    """A kind of Kubernetes object that is a training job."""
+
+    api_version: str
+    pod_label: str
+    """Label of the job's pods whose value is the job's name."""
+    rank_label: str
+    """Label of the job's pods whose value is the number of the node."""
+    succeeded: str
+    """Type of the condition of a job that ended well. A job that failed has `Failed`."""
+    controller: str
+    """What runs the job."""
+    controller_setting: str
+    """The setting of the stack file that installs the controller."""
+    has_runtime: bool
+    """The job refers to a runtime, which has what the job itself leaves out."""
+    restarts_as_job_set: bool
+    """JobSet starts the whole gang again, and counts in the JobSet's status."""
+    rank_variables: str
+    """Variables with which ranks find each other, as a message proposes them."""
+    keeps_variables: bool
+    """The controller leaves variables alone that the pod sets itself."""
+    time_limit: tuple[str, ...]
+    """Where a job has the seconds after which it fails. They count from when its queue starts it (Trainer
+    2.3.0, trainjob_controller.go; training-operator, common/job.go)."""
+    deletion: str
+    """Propagation policy of a deletion: background, or foreground, in which the job stays until its pods
+    are gone. The Trainer makes the JobSet again of a TrainJob that stays (2.1.0 and 2.3.0,
+    trainjob_controller.go, asks for no deletionTimestamp). The training-operator leaves a job alone that
+    is being deleted (pytorchjob_controller.go)."""
+    whole: tuple[str, ...]
+    """Resources, as kubectl calls them, that the controller makes under the name of the job. Its pods end
+    after them."""
+    ready_as_a_whole: bool
+    """Kueue takes a gang for complete only when all its pods run. It takes a PyTorchJob for it that is
+    Running, as soon as its Master runs, or one Worker where there is no Master (kueue 0.16.2 and
+    0.19.2, kubeflowjob_controller.go; training-operator, pytorchjob_controller.go)."""
+
+
+JOB_KINDS: dict[str, JobKind] = {
+    "TrainJob": JobKind(
+        api_version="trainer.kubeflow.org/v1alpha1",
+        pod_label="jobset.sigs.k8s.io/jobset-name",
+        rank_label="batch.kubernetes.io/job-completion-index",
+        succeeded="Complete",
+        controller="Trainer",
+        controller_setting="environment.trainer",
+        has_runtime=True,
+        restarts_as_job_set=True,
+        rank_variables="PET_MASTER_ADDR, PET_NODE_RANK, PET_NNODES",
+        keeps_variables=False,
+        time_limit=("spec", "activeDeadlineSeconds"),
+        deletion="background",
+        whole=("jobsets.jobset.x-k8s.io",),
+        ready_as_a_whole=True,
+    ),
+    "PyTorchJob": JobKind(
+        api_version="kubeflow.org/v1",
+        pod_label="training.kubeflow.org/job-name",
+        rank_label="training.kubeflow.org/replica-index",
+        succeeded="Succeeded",
+        controller="training-operator",
+        controller_setting="environment.training_operator",
+        has_runtime=False,
+        restarts_as_job_set=False,
+        rank_variables="$(MASTER_ADDR), $(MASTER_PORT)",
+        keeps_variables=True,
+        time_limit=("spec", "runPolicy", "activeDeadlineSeconds"),
+        deletion="foreground",
+        whole=(),
+        ready_as_a_whole=False,
+    ),
+}
+
+
+def job_kind(kind: str) -> JobKind:
+    """The kind of a job, or that of the jobs which refer to an object of `kind`: runtimes."""
+    return JOB_KINDS.get(kind, JOB_KINDS["TrainJob"])
+
+
+def time_limit(kind: str, job: Mapping[str, Any]) -> int | None:
+    """Seconds after which a job fails; None: nothing ends it."""
+    found: Any = job
+    for name in JOB_KINDS[kind].time_limit:
+        found = (found or {}).get(name)
+    return found or None
+
+
+SUCCEEDED = tuple(kind.succeeded for kind in JOB_KINDS.values())
+ENDED = (*SUCCEEDED, "Failed")
+
+
+def true_conditions(job: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The conditions of a job whose status is True, in the order of the object."""
+    conditions = (job.get("status") or {}).get("conditions") or []
+    return [condition for condition in conditions if condition["status"] == "True"]
+
+
+def outcome(job: Mapping[str, Any]) -> str | None:
+    """The condition with which a job ended: one of ENDED. None: the job has not ended."""
+    types = (condition["type"] for condition in true_conditions(job))
+    return next((name for name in types if name in ENDED), None)

@@ -1,0 +1,350 @@
+"""From what is wanted to what will be built: every derived fact, decided once, without the engine.
+
+`plan_stack` returns the plan (trainyard/plan.py) together with every error and every warning
+(trainyard/rules/). A stack file with errors has no plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+from trainyard.derive.access import access_plan
+from trainyard.derive.budget import budget_plan
+from trainyard.derive.capacity import pool_plans, pool_uses, team_at_once
+from trainyard.derive.cluster import (
+    add_ons_plan,
+    cluster_name,
+    cluster_plan,
+    gpu_nodes_plan,
+    system_nodes_plan,
+)
+from trainyard.derive.contract import contract
+from trainyard.derive.controllers import (
+    device_plugins_plan,
+    karpenter_plan,
+    trainer_plan,
+    training_operator_plans,
+)
+from trainyard.derive.history import history_plan
+from trainyard.derive.identity import identity
+from trainyard.derive.jobs import runtime_plans
+from trainyard.derive.metrics import metrics_plan
+from trainyard.derive.mirror import mirrored
+from trainyard.derive.namespace import directory_roots_plan, job_namespace_plan
+from trainyard.derive.network import network_plan, network_zones
+from trainyard.derive.pod_logs import pod_logs_plan
+from trainyard.derive.queues import dispatch_plan, gangs_plan, queued, queues_plan
+from trainyard.derive.repair import repair_plan
+from trainyard.derive.secrets import job_pods_plan
+from trainyard.derive.stores import job_verdicts, registry_plans
+from trainyard.derive.teams import Share, share_of, team_entry_plans
+from trainyard.manifests.stack_jobs import StackJobs, read_jobs
+from trainyard.plan import EnvironmentPlan, Planned, TeamPlan
+from trainyard.plans.access import AccessPlan
+from trainyard.plans.parts import Identity
+from trainyard.problems import InputError
+from trainyard.rules.access import access_warnings, environment_access_errors, team_access_errors
+from trainyard.rules.encryption import encryption_errors
+from trainyard.rules.entries import judged
+from trainyard.rules.environment import (
+    environment_errors,
+    environment_warnings,
+    first_types,
+    share_errors,
+    team_errors,
+)
+from trainyard.rules.isolated import offline_warnings
+from trainyard.rules.network import stack_errors
+from trainyard.rules.secrets import account_errors, entry_secret_errors, team_secret_errors
+from trainyard.rules.teams import (
+    contract_errors,
+    entry_errors,
+    entry_warnings,
+    listed_job_errors,
+    listed_plan_errors,
+)
+from trainyard.rules.together import (
+    beside,
+    docker_hub_warnings,
+    gang_warnings,
+    saved,
+    shared_directory_errors,
+    team_errors_together,
+    team_warnings_together,
+)
+from trainyard.rules.workers import worker_errors, worker_warnings
+from trainyard.settings.environment import EnvironmentConfig, StackConfig, TeamConfig
+from trainyard.settings.job import typed
+from trainyard.settings.reading.reader import Reading, any_environment
+from trainyard.settings.reading.teams import environment_of, other_teams, unsound
+from trainyard.stores.efs import mount_zones
+from trainyard.stores.kinds import sized, store_plans
+from trainyard.stores.lustre_sharing import export_errors
+
+
+def plan_stack(reading: Reading, folder: Path = Path("."), now: datetime | None = None) -> Planned:
+    """Plan whatever the stack file describes. `folder` holds the stack files a team refers to;
+    `now` decides which reservations are over and how AWS supports the Kubernetes version."""
+    now = now or datetime.now(UTC)
+    sound = not reading.errors
+    if any(config.team for config in reading.configs):
+        planned = _plan_team(reading, folder, now)
+    else:
+        planned = [
+            _plan_environment(config, folder, now, build=sound) for config in reading.configs
+        ]
+    return _agreed(reading, planned).located(reading.lines)
+
+
+def _agreed(reading: Reading, planned: Sequence[Planned]) -> Planned:
+    """One plan, or what every variant of it has against the stack file."""
+    if not planned:
+        return Planned(plan=None, errors=reading.errors)
+    first, last = planned[0], planned[-1]
+    warnings = reading.stand_ins.agreed(first.warnings, last.warnings)
+    return Planned(
+        plan=first.plan,
+        errors=(*reading.errors, *reading.stand_ins.agreed(first.errors, last.errors)),
+        warnings=(*warnings, *reading.stand_ins.not_checked()),
+    )
+
+
+def _plan_environment(config: StackConfig, folder: Path, now: datetime, *, build: bool) -> Planned:
+    """Plan an environment; a plan is only made where nothing is refused, and `build` is true.
+    `folder` holds the files of its jobs."""
+    wanted = config.environment
+    if wanted is None:
+        return Planned(plan=None, errors=())
+    zones = network_zones(config.region, wanted)
+    access = access_plan(config.region, config.aws, wanted.cluster)
+    jobs = read_jobs("environment.jobs", wanted.jobs, wanted, wanted.namespace, folder)
+    entries = judged("environment.jobs", typed(wanted.jobs), wanted, config.region)
+    errors = (
+        *stack_errors(config.stack),
+        *environment_access_errors(access, config.aws, wanted.cluster, wanted.tags),
+        *environment_errors(config.region, wanted, zones, now),
+        *encryption_errors(config.region, wanted, access),
+        *export_errors(config.stack, wanted, folder),
+        *entry_errors(wanted, access),
+        *worker_errors(config.stack, wanted, folder),
+        *entry_secret_errors(wanted, config.region),
+        *account_errors(wanted, access),
+        *entries.errors,
+        *shared_directory_errors(saved("environment.jobs", typed(wanted.jobs))),
+        *jobs.errors,
+    )
+    warnings = (
+        *access_warnings(access),
+        *environment_warnings(config.region, wanted, now),
+        *entry_warnings(wanted),
+        *worker_warnings(wanted, folder),
+        *entries.warnings,
+        *gang_warnings("environment.jobs", jobs.described(), wanted),
+        *docker_hub_warnings("environment.jobs", jobs.described(), wanted),
+        *offline_warnings("environment.jobs", jobs.described(), wanted),
+        *jobs.warnings,
+    )
+    if errors or not build:
+        return Planned(plan=None, errors=errors, warnings=warnings)
+    sized = _sized(config.region, wanted)
+    plan = _environment(config, sized, access, zones, jobs, now.date())
+    errors = tuple(contract_errors(plan.teams))
+    return Planned(plan=None if errors else plan, errors=errors, warnings=warnings)
+
+
+def _plan_team(reading: Reading, folder: Path, now: datetime) -> list[Planned]:
+    """Plan a team from its stack file and its environment's, without a cluster, once for each
+    stand-in of a wrong value in either file."""
+    planned, sound = [], not reading.errors
+    for number in range(2):
+        config = reading.configs[min(number, len(reading.configs) - 1)]
+        if config.team is None:
+            planned.append(Planned(plan=None, errors=()))
+        else:
+            base = _base(config, config.team, folder, now, number)
+            planned.append(_on_base(config, config.team, base, folder, now, build=sound))
+            if base.plan and sound:
+                break  # neither file has stand-ins
+    return planned
+
+
+@dataclass(frozen=True)
+class _Base:
+    """The environment that a team runs on."""
+
+    config: StackConfig
+    environment: EnvironmentConfig
+    """With the size of every store decided, where nothing is wrong with it."""
+    plan: EnvironmentPlan | None
+    """None where something is wrong with it."""
+    errors: tuple[InputError, ...] = ()
+
+
+def _on_base(
+    config: StackConfig, team: TeamConfig, base: _Base, folder: Path, now: datetime, *, build: bool
+) -> Planned:
+    """Plan a team on its environment; a plan is only made where nothing is refused, and `build` is
+    true."""
+    environment = base.environment
+    share = share_of(team, environment, config.stack)
+    jobs = read_jobs("team.jobs", team.jobs, environment, share.namespace, folder)
+    entries = judged("team.jobs", typed(team.jobs), environment, config.region)
+    others = other_teams(config.stack, team.environment, folder)
+    together = beside(team.environment, environment) | jobs.described()
+    deployer = share.entry.deployer if share.entry else None
+    access = access_plan(config.region, config.aws, environment.cluster, deployer)
+    errors = (
+        *base.errors,
+        *team_access_errors(access, config.aws, deployer),
+        *team_errors(config.region, team, base.config, now),
+        *team_errors_together(team, environment, others),
+        *entries.errors,
+        *share_errors(share, jobs.described(), environment),
+        *listed_job_errors(share, team.jobs, jobs.described(), environment),
+        *team_secret_errors(share, team),
+        *jobs.errors,
+    )
+    warnings = (
+        *access_warnings(access),
+        *entries.warnings,
+        *team_warnings_together(share, jobs.described(), together, environment),
+        *offline_warnings("team.jobs", jobs.described(), environment),
+        *jobs.warnings,
+    )
+    if errors or not build or base.plan is None:
+        return Planned(plan=None, errors=errors, warnings=warnings)
+    plan = _team(config, team, base.environment, base.plan, access, jobs, share)
+    errors = tuple(listed_plan_errors(share, plan.jobs, base.environment, folder))
+    return Planned(plan=None if errors else plan, errors=errors, warnings=warnings)
+
+
+def _base(config: StackConfig, team: TeamConfig, folder: Path, now: datetime, number: int) -> _Base:
+    """The environment that a team refers to, from its stack file in `folder`. Where there is none,
+    anything stands in for it. `number`: of the stand-in for what is wrong with it."""
+    reading, error = environment_of(team, folder)
+    base = reading.config
+    if base is None or base.environment is None:
+        reading = any_environment(config.region)
+    base = reading.configs[min(number, len(reading.configs) - 1)]
+    environment = base.environment
+    assert environment is not None  # an environment without settings has stand-ins for each of them
+    planned = _plan_environment(base, folder, now, build=not reading.errors)
+    if isinstance(planned.plan, EnvironmentPlan) and error is None:
+        return _Base(base, _sized(base.region, environment), planned.plan)
+    return _Base(base, environment, None, (error or unsound(team),))
+
+
+def _sized(region: str, wanted: EnvironmentConfig) -> EnvironmentConfig:
+    """The environment with every store's size decided."""
+    types = first_types(wanted)
+    return replace(
+        wanted,
+        storage={name: sized(store, region, types) for name, store in wanted.storage.items()},
+    )
+
+
+def _environment(
+    config: StackConfig,
+    wanted: EnvironmentConfig,
+    access: AccessPlan,
+    zones: tuple[str, ...],
+    jobs: StackJobs,
+    day: date,
+) -> EnvironmentPlan:
+    """Every part of an environment, in the order of stacks/environment.py, with the images that nodes
+    pull."""
+    me = identity(config, wanted)
+    cluster = cluster_name(me, wanted, zones)
+    pools = pool_plans(me, wanted, access)
+    plugins = device_plugins_plan(pools, wanted.artifacts)
+    runtimes = runtime_plans(wanted)
+    described = typed(wanted.jobs)
+    promised = contract(config.region, wanted, pools, runtimes)
+    plan = EnvironmentPlan(
+        identity=me,
+        access=access,
+        zone=wanted.zone,
+        network=network_plan(me, wanted, zones, cluster),
+        stores=store_plans(me, wanted.storage, mount_zones(zones, wanted.zone, wanted.pools)),
+        registries=registry_plans(me, wanted.registries),
+        cluster=cluster_plan(me, cluster, wanted, access, day),
+        add_ons=add_ons_plan(me, wanted),
+        system_nodes=system_nodes_plan(me, wanted, access),
+        gpu_nodes=gpu_nodes_plan(me, cluster, wanted),
+        karpenter=karpenter_plan(me, cluster, wanted),
+        pools=pools,
+        device_plugins=plugins,
+        trainer=trainer_plan(wanted.trainer.version, wanted.artifacts),
+        runtimes=runtimes,
+        training_operators=training_operator_plans(wanted.training_operator, wanted.artifacts),
+        priorities=dict(sorted(wanted.priorities.items())),
+        workspace=job_namespace_plan(
+            wanted.namespace, wanted.storage, wanted.zone, wanted.kms_key_arn, wanted.jobs
+        ),
+        job_pods=job_pods_plan(me, wanted),
+        directory_roots=directory_roots_plan(wanted),
+        metrics=metrics_plan(me, wanted, plugins.efa_instance_types),
+        repair=repair_plan(me, wanted),
+        history=history_plan(wanted),
+        logs=pod_logs_plan(me, wanted),
+        budget=budget_plan(me, wanted),
+        queues=queues_plan(me, wanted),
+        gangs=gangs_plan(wanted),
+        dispatch=dispatch_plan(me, wanted),
+        teams=team_entry_plans(me, wanted, promised),
+        jobs=jobs.planned(wanted, wanted.namespace, config.region),
+        allow_replace=wanted.allow_replace,
+        capacity=pool_uses(wanted, jobs.described()),
+        checkpoints=job_verdicts(described, wanted, config.region),
+        contract=promised,
+    )
+    renamed, copies = mirrored(plan, config.region, wanted.artifacts)
+    return replace(renamed, copies=copies) if copies else plan
+
+
+def _team(
+    config: StackConfig,
+    team: TeamConfig,
+    environment: EnvironmentConfig,
+    base: EnvironmentPlan,
+    access: AccessPlan,
+    jobs: StackJobs,
+    share: Share,
+) -> TeamPlan:
+    """Every part of a team. Its namespace has the claims of the stores that its jobs mount. `base`:
+    the plan of the environment."""
+    described = typed(team.jobs)
+    plans = queued(
+        jobs.planned(environment, share.namespace, config.region),
+        team.jobs,
+        share.queue,
+        environment.trainer.version,
+    )
+    mounted = {store for job in plans.values() for store in job.stores}
+    stores = {name: store for name, store in environment.storage.items() if name in mounted}
+    listed = base.teams.get(team.name or "")
+    plan = TeamPlan(
+        identity=Identity(project=config.project, stack=config.stack, region=config.region),
+        environment=team.environment,
+        contract=listed.contract if listed else base.contract,
+        parameter=listed.parameter if listed else None,
+        access=access,
+        leads_out=base.leads_out,
+        workspace=job_namespace_plan(
+            share.namespace,
+            stores,
+            environment.zone,
+            environment.kms_key_arn,
+            team.jobs,
+            max_gpus=share.max_gpus,
+            team=team.name,
+        ),
+        jobs=plans,
+        at_once=team_at_once(environment, jobs.described(), share.max_gpus),
+        checkpoints=job_verdicts(described, environment, config.region),
+    )
+    renamed, copies = mirrored(plan, config.region, environment.artifacts)
+    return replace(renamed, copies=copies) if copies else plan

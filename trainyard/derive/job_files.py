@@ -1,0 +1,93 @@
+"""The files that a job brings from this checkout, and the ConfigMap that they become."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from trainyard.plans.parts import ConfigMapPlan, digest
+from trainyard.problems import InputError
+from trainyard.settings.job import JobConfig
+from trainyard.settings.reading.files import is_inside
+
+CONFIG_MAP_BYTES = 1 << 20
+"""What the API server takes as the data of one ConfigMap (kubernetes core validation,
+MaxSecretSize)."""
+
+
+def file_errors(path: str, job: JobConfig, folder: Path) -> Iterator[InputError]:
+    """Every error of the files that a job brings."""
+    if job.files is None:
+        return
+    path, names, size = f"{path}.files.sources", [Path(each).name for each in job.files.sources], 0
+    elsewhere: dict[str, str] | None = None
+    for source in job.files.sources:
+        file = folder / source
+        if not is_inside(folder, source):
+            elsewhere = _by_name(folder) if elsewhere is None else elsewhere
+            yield InputError(
+                path=path,
+                must="list files of this checkout",
+                got=f"{source[:80]}, which is {_what_is(file)}",
+                fix=(
+                    "write paths from the project's folder, such as"
+                    f" {elsewhere.get(Path(source).name, 'scripts/train.py')}"
+                ),
+            )
+            continue
+        content = file.read_bytes()
+        size += len(content)
+        if not _is_text(content):
+            yield InputError(
+                path=path,
+                must="list text files",
+                got=f"{source}, which is not UTF-8 text",
+                fix="delete it, and put the file into the image or into a store",
+            )
+    if size > CONFIG_MAP_BYTES:
+        yield InputError(
+            path=path,
+            must="have at most 1 MiB in all, as a ConfigMap takes",
+            got=f"{size / CONFIG_MAP_BYTES:.1f} MiB",
+            fix="put the files into the image (workloads/README.md) or into a store",
+        )
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        yield InputError(
+            path=path,
+            must="list each file name once, because the folders are left out in the container",
+            got=name,
+            fix="rename one of the two files",
+        )
+
+
+def _what_is(file: Path) -> str:
+    """What stands where a file of the checkout should be."""
+    try:
+        if file.is_dir():
+            return "a folder"
+        return "outside it" if file.is_file() else "not there"
+    except OSError:
+        return "not there"
+
+
+def _by_name(folder: Path) -> dict[str, str]:
+    """Name of each file in the folders that jobs bring files from → its path."""
+    places = [folder / "scripts", folder / "workloads"]
+    files = [file for place in places for file in sorted(place.rglob("*")) if file.is_file()]
+    return {file.name: str(file.relative_to(folder)) for file in reversed(files)}
+
+
+def _is_text(content: bytes) -> bool:
+    try:
+        return "\0" not in content.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+
+
+def config_map(name: str, job: JobConfig, folder: Path) -> ConfigMapPlan | None:
+    """Called by its content: a changed script is another run, and a running one keeps the script it
+    began with."""
+    if job.files is None:
+        return None
+    data = {Path(source).name: (folder / source).read_text("utf-8") for source in job.files.sources}
+    return ConfigMapPlan(name=f"{name}-files-{digest(data)[:8]}", data=data)

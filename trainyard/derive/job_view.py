@@ -1,0 +1,272 @@
+"""A training job as the rules see it, whoever wrote it: an entry of a stack file, a YAML file, or an
+object of a cluster.
+
+Makers: `entry_view` below for an entry, trainyard/manifests/context.py for a file and for a live
+object. Rules on it: trainyard/rules/jobs.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from trainyard.catalog import fabric, versions
+from trainyard.catalog.aws.instances import InstanceType
+from trainyard.derive import pod_resources
+from trainyard.derive.capacity import TYPES, job_type
+from trainyard.derive.jobs import CHECKPOINTS, KEEP, TENSORBOARD, command_of, pushes
+from trainyard.derive.scripts import script_of
+from trainyard.objects.jobs.pod_template import EFA
+from trainyard.objects.jobs.upstream_runtimes import upstream_runtimes
+from trainyard.problems import Place
+from trainyard.settings.environment import EnvironmentConfig
+from trainyard.settings.job import JobConfig
+
+RESERVED_ENV = (
+    "PET_NNODES",
+    "PET_NPROC_PER_NODE",
+    "PET_NODE_RANK",
+    "PET_MASTER_ADDR",
+    "PET_MASTER_PORT",
+)
+"""Variables that the Trainer sets; its webhook refuses a TrainJob that sets them. training-operator
+v1.8.1 sets them, too."""
+V1_ENV = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK")
+"""Variables that training-operator v1.8.1 sets where a PyTorchJob has a Master."""
+Where = Callable[[str], Place]
+"""Name of a value ("image", "env.NCCL_DEBUG") → its place."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContainerView:
+    """A container that trains."""
+
+    image: str
+    """Empty where the runtime has it."""
+    script: str
+    """What the container runs, as text; empty where the runtime has it."""
+    words: tuple[str, ...]
+    """The same as the arguments of a process."""
+    own_entrypoint: bool
+    """The image's own entrypoint starts, and `words` are its arguments."""
+    env: Mapping[str, str | None]
+    """Variable → value; None where the value comes from a Secret or a field."""
+    more_env: frozenset[str] | None
+    """Further variables, by controller and runtime; None where they are not all known."""
+    node_rank: int | None
+    """The rank of the only node that runs this container; None where several do."""
+    where: Where
+    """Places of "image", "script", "env" and "env.<variable>"."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedMemory:
+    """A mount of memory at /dev/shm."""
+
+    gib: float
+    at_most_gib: float
+    """Half of what the smallest node can give; of a file, the container's memory limit."""
+    fix: str
+    place: Place
+
+
+@dataclass(frozen=True, kw_only=True)
+class PodRequest:
+    """What a pod asks of its node, GPUs apart, where somebody wrote it."""
+
+    resource: str
+    """As Kubernetes calls it: cpu, memory, vpc.amazonaws.com/efa, hugepages-2Mi."""
+    amount: Fraction
+    """vCPUs, GiB or devices."""
+    text: str
+    """As it is written."""
+    suffix: str
+    """Behind a number that takes its place."""
+    place: Place
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobView:
+    """A training job."""
+
+    origin: Literal["entry", "file"]
+    """An entry of a stack file is held to more than what people bring as it is."""
+    kind: str
+    """TrainJob, PyTorchJob, or TrainingRuntime."""
+    controller: str
+    """Name and release of what runs it: "Trainer 2.1.0"."""
+    nodes: int
+    """Pods that train; 0 where it is not known."""
+    gpus: int
+    """GPUs of a pod."""
+    efa: bool
+    """Its pods have EFA devices."""
+    ranks: int | None
+    """Processes a pod, where it is a number."""
+    torch: bool
+    """The Trainer injects PET_* and starts nothing: each pod must start its own ranks."""
+    elastic: bool
+    restarts: int
+    """How often the whole gang may start again."""
+    resumes: bool
+    """A gang that starts again goes on where its last checkpoint was."""
+    instance_type: InstanceType | None
+    runtime_known: bool
+    production: bool
+    containers: tuple[ContainerView, ...]
+    mounts: Mapping[str, frozenset[str]]
+    """Path, with a slash at its end → kinds of the volume that is mounted there."""
+    shared_memory: tuple[SharedMemory, ...]
+    requests: tuple[PodRequest, ...]
+    where: Where
+    """Places of "job", "nodes", "gpus" and "ranks"."""
+
+
+def entry_view(path: str, job: JobConfig, environment: EnvironmentConfig) -> JobView:
+    """The view of an entry. `path`: the entry's, such as environment.jobs.t5-large."""
+
+    def where(name: str) -> Place:
+        settings = {
+            "ranks": "processes_per_node",
+            "gpus": "gpus_per_node",
+            "script": _runs(job),
+            "job": "",
+            **{f"env.{variable}": f"secrets.{variable}" for variable in job.secrets},
+        }
+        return {"path": f"{path}.{settings.get(name, name)}".removesuffix(".")}
+
+    kind = job_type(job, environment)
+    ranks = job.processes_per_node
+    return JobView(
+        origin="entry",
+        kind="PyTorchJob" if job.pytorch_job else "TrainJob",
+        controller=(
+            f"training-operator v{environment.training_operator.version}"
+            if job.pytorch_job and environment.training_operator
+            else f"Trainer {environment.trainer.version}"
+        ),
+        nodes=job.nodes,
+        gpus=(job.gpus_per_node or kind.gpus) if kind else 0,
+        efa=bool(kind) and EFA in pod_resources.devices(job, kind),
+        ranks=ranks if isinstance(ranks, int) else None,
+        torch=_policy(job, environment) == "torch",
+        elastic=job.elastic is not None,
+        restarts=restarts_of(job, environment),
+        resumes=job.checkpoints is not None and restarts_of(job, environment) > 0,
+        instance_type=kind,
+        runtime_known=True,
+        production=environment.production,
+        containers=(_container(job, environment, where),),
+        mounts=_mounts(job),
+        shared_memory=_shared_memory(job, environment, where),
+        requests=_requests(job, where),
+        where=where,
+    )
+
+
+def restarts_of(job: JobConfig, environment: EnvironmentConfig) -> int:
+    """How often its controller starts the whole gang again."""
+    own = environment.own_runtime(job)
+    return job.pytorch_job.restarts if job.pytorch_job else own.max_restarts if own else 0
+
+
+def _runs(job: JobConfig) -> str:
+    """The setting that says what runs."""
+    if job.arguments is not None:
+        return "arguments"
+    if job.script is not None:
+        return "script"
+    return "torchrun" if job.torchrun else "command" if job.command else "runtime"
+
+
+def _policy(job: JobConfig, environment: EnvironmentConfig) -> str:
+    """The mlPolicy of the job's runtime: torch, mpi or another; empty for a PyTorchJob, and where
+    the runtime is not known."""
+    own, release = environment.own_runtime(job), environment.trainer.version
+    if job.pytorch_job or not job.runtime or release not in versions.TRAINERS:
+        return ""
+    if own:
+        return own.kind
+    _, spec = upstream_runtimes(release).get(job.runtime, ("", {}))
+    return next((name for name in ("torch", "mpi") if name in spec.get("mlPolicy", {})), "")
+
+
+def _container(job: JobConfig, environment: EnvironmentConfig, where: Where) -> ContainerView:
+    own = environment.own_runtime(job)
+    command = command_of(job) or (own.command if own else ())
+    words = (*command, *(job.arguments or ()))
+    return ContainerView(
+        image=job.image,
+        script=job.script if job.script is not None else script_of(words),
+        words=words,
+        own_entrypoint=job.arguments is not None and not (own and own.command),
+        env={**job.env, **dict.fromkeys(job.secrets)},
+        more_env=None if _policy(job, environment) == "mpi" else _known_variables(job, environment),
+        node_rank=0 if job.nodes == 1 else None,
+        where=where,
+    )
+
+
+def _known_variables(job: JobConfig, environment: EnvironmentConfig) -> frozenset[str]:
+    """Variables that a job has without a word of its own: from its controller, its runtime and us."""
+    kind, own = job_type(job, environment), environment.own_runtime(job)
+    by_us = (fabric.environment(kind, job.nodes) if kind else {}) | pushes(environment)
+    by_operator = V1_ENV if job.pytorch_job and not job.elastic else ()
+    by_runtime = own.env if own else {}
+    places = ("CHECKPOINT_DIR", KEEP, "TENSORBOARD_DIR")
+    return frozenset((*RESERVED_ENV, *by_operator, *by_us, *by_runtime, *places))
+
+
+def _mounts(job: JobConfig) -> dict[str, frozenset[str]]:
+    claims = [mount.path for mount in job.storage.values()]
+    claims += [CHECKPOINTS] if job.checkpoints else []
+    claims += [TENSORBOARD] if job.tensorboard else []
+    kinds = {
+        "persistentVolumeClaim": claims,
+        "hostPath": [mount.path for mount in job.host_paths.values()],
+        "configMap": [job.files.path] if job.files else [],
+        "emptyDir": ["/dev/shm", *([job.local_scratch] if job.local_scratch else [])],
+    }
+    return {
+        f"{path.rstrip('/')}/": frozenset([kind]) for kind, paths in kinds.items() for path in paths
+    }
+
+
+def _requests(job: JobConfig, where: Where) -> tuple[PodRequest, ...]:
+    """What the entry sets; what follows from the pool fits it."""
+    written = (
+        ("cpu", job.cpus_per_node, "cpus_per_node"),
+        ("memory", job.memory_gib, "memory_gib"),
+    )
+    return tuple(
+        PodRequest(
+            resource=resource,
+            amount=Fraction(amount),
+            text=str(amount),
+            suffix="",
+            place=where(setting),
+        )
+        for resource, amount, setting in written
+        if amount is not None
+    )
+
+
+def _shared_memory(
+    job: JobConfig, environment: EnvironmentConfig, where: Where
+) -> tuple[SharedMemory, ...]:
+    pool = environment.pools.get(job.pool)
+    kinds = [TYPES[name] for name in (pool.instance_types if pool else ()) if name in TYPES]
+    if not kinds or not kinds[0].gpus or job.shared_memory_gib is None:
+        return ()
+    half = min(kind.allocatable_mib for kind in kinds) // 2 / 1024
+    at_most = min(half, pod_resources.memory_gib(job, kinds) - 1)
+    return (
+        SharedMemory(
+            gib=job.shared_memory_gib,
+            at_most_gib=at_most,
+            fix=f"write {int(at_most)} or less",
+            place=where("shared_memory_gib"),
+        ),
+    )

@@ -1,0 +1,391 @@
+"""From a job's description to its object: what a TrainJob or PyTorchJob says, and its identity. Its
+files: job_files.py.
+
+A TrainJob and a PyTorchJob of one description are twins: the same pods under another controller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from trainyard.catalog import fabric
+from trainyard.derive import pod_resources
+from trainyard.derive.capacity import TYPES, node_selector
+from trainyard.derive.history import progress_notes
+from trainyard.derive.job_files import config_map
+from trainyard.derive.rendezvous import MASTER, waits, with_whole_name
+from trainyard.objects.iam.secrets import SecretFiles, secret_files
+from trainyard.objects.jobs import rendezvous
+from trainyard.objects.jobs.own_runtimes import Fetched, OwnRuntime, own_runtime
+from trainyard.objects.jobs.pod_template import PULL_POLICIES, HostFolder, Mount, Training
+from trainyard.objects.jobs.pytorch import PyTorchJobSettings, pytorch_job_spec
+from trainyard.objects.jobs.trainer import pod_jobs, train_job_spec
+from trainyard.objects.jobs.upstream_runtimes import TUNED, upstream_runtimes
+from trainyard.objects.queues.queues import near
+from trainyard.plans import push_gateway
+from trainyard.plans.parts import ConfigMapPlan, JobPlan, RuntimePlan, Spec, digest
+from trainyard.settings.environment import EnvironmentConfig, OwnRuntimeConfig
+from trainyard.settings.job import JobConfig, PyTorchJobConfig, TorchrunConfig, TorchtuneConfig
+from trainyard.stores.kinds import claim_name
+
+CHECKPOINTS = "/checkpoints"
+"""Where a job finds its checkpoint directory, whatever store it lies on."""
+KEEP = "CHECKPOINT_KEEP"
+"""Variable with the number of checkpoints that its script keeps."""
+TENSORBOARD = "/tensorboard"
+CLEAN_PODS: dict[str, Literal["None", "Running", "All"]] = {
+    "none": "None",
+    "running": "Running",
+    "all": "All",
+}
+"""Setting → cleanPodPolicy."""
+
+
+def job_plan(
+    name: str,
+    job: JobConfig,
+    environment: EnvironmentConfig,
+    namespace: str,
+    folder: Path,
+    runtimes: Mapping[str, RuntimePlan],
+    region: str,
+) -> JobPlan:
+    """A job, decided. `folder`: where its files lie, which `file_errors` has looked at. `runtimes`:
+    by name."""
+    files = config_map(name, job, folder)
+    secrets = secret_files(name, job.managed_secrets, region)
+    training = _training(job, environment, files, secrets)
+    rendered = _rendered(job, environment, training, runtimes, namespace)
+    return JobPlan(
+        name=name,
+        namespace=namespace,
+        kind=rendered.kind,
+        runtime=job.runtime,
+        pool=job.pool,
+        stores=rendered.stores,
+        nodes=job.nodes,
+        checkpoints=_saved(job) or training.env.get("CHECKPOINT_DIR"),
+        resumes_from=job.resumes_from,
+        labels=training.labels,
+        annotations=progress_notes(job, environment, region),
+        spec=rendered.spec,
+        files=files,
+        objects=(secrets.object(),) if secrets else (),
+        **_managed(job),
+        priorities=_priorities(job, environment),
+        expected_hours=job.expected_hours,
+        wait=job.wait,
+        wait_minutes=job.wait_minutes,
+        run=f"{digest(rendered.asked)[:12]}-{job.run}",
+    )
+
+
+def _saved(job: JobConfig) -> str | None:
+    """Where the job saves, as store/directory."""
+    saved = job.checkpoints
+    return f"{saved.store}/{job.in_run(saved.directory)}" if saved else None
+
+
+def _managed(job: JobConfig) -> dict[str, Any]:
+    """What the pods' role must permit for the job's secrets."""
+    managed = job.managed_secrets.values()
+    return {
+        "secrets": tuple(sorted({each.secrets_manager for each in managed})),
+        "secret_keys": tuple(sorted({each.kms_key_arn for each in managed if each.kms_key_arn})),
+    }
+
+
+def _training(
+    job: JobConfig,
+    environment: EnvironmentConfig,
+    files: ConfigMapPlan | None,
+    secrets: SecretFiles | None,
+) -> Training:
+    """What the pods of a job are, whichever controller runs them. Secrets and folders are sorted,
+    as the engine hands settings over: another order in the file is not another run."""
+    kinds = [TYPES[name] for name in environment.pools[job.pool].instance_types]
+    mounts, places = _mounts(job, environment)
+    return Training(
+        image=job.image,
+        command=secrets.exporting(command_of(job)) if secrets else command_of(job),
+        arguments=job.arguments or (),
+        nodes=job.nodes,
+        processes_per_node=job.processes_per_node,
+        resources=pod_resources.devices(job, kinds[0]),
+        cpus=pod_resources.cpus(job, kinds),
+        memory_gib=pod_resources.memory_gib(job, kinds),
+        node_selector=node_selector(job, environment),
+        env=fabric.environment(kinds[0], job.nodes)
+        | pushes(environment)
+        | waits(job, environment)
+        | job.env
+        | places
+        | _kept(job),
+        secrets=job.kubernetes_secrets,
+        secret_files=secrets,
+        mounts=mounts,
+        files=(files.name, job.files.path) if files and job.files else None,
+        host_folders=tuple(
+            HostFolder(name=name, host=folder.host, path=folder.path)
+            for name, folder in sorted(job.host_paths.items())
+        ),
+        local_scratch=job.local_scratch,
+        shared_memory_gib=pod_resources.shared_memory_gib(job, kinds),
+        pull_secrets=job.pull_secrets,
+        labels=dict(sorted(job.labels.items())),
+        time_limit_minutes=job.time_limit_minutes,
+    )
+
+
+def _kept(job: JobConfig) -> dict[str, str]:
+    """The variable, where the job says how many."""
+    keep = job.checkpoints.keep if job.checkpoints else None
+    return {KEEP: str(keep)} if keep else {}
+
+
+def pushes(environment: EnvironmentConfig) -> dict[str, str]:
+    """The variable with the address of the Pushgateway, where the environment has one."""
+    wanted = environment.metrics and environment.metrics.push_gateway
+    return {push_gateway.VARIABLE: push_gateway.ADDRESS} if wanted else {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Rendered:
+    """The object of a job, and what it was made from."""
+
+    kind: str
+    """TrainJob or PyTorchJob."""
+    spec: Spec
+    stores: tuple[str, ...]
+    """What its pods mount, those of its runtime among them."""
+    asked: list[Any]
+    """What the job asks for, and not how this release of a controller spells it: an upgrade starts
+    no run again."""
+
+
+def _rendered(
+    job: JobConfig,
+    environment: EnvironmentConfig,
+    training: Training,
+    runtimes: Mapping[str, RuntimePlan],
+    namespace: str,
+) -> _Rendered:
+    """A PyTorchJob, or a TrainJob on its runtime."""
+    if job.pytorch_job is not None:
+        operator = _operator(job, job.pytorch_job)
+        return _Rendered(
+            kind="PyTorchJob",
+            spec=pytorch_job_spec(training, operator=operator),
+            stores=stores(job),
+            asked=[_asked(job, training), _said(asdict(operator))],
+        )
+    runtime = runtimes[job.runtime or ""]
+    named = replace(training, command=with_whole_name(training.command, namespace))
+    return _Rendered(
+        kind="TrainJob",
+        spec=train_job_spec(
+            environment.trainer.version, runtime.name, named, jobs=pod_jobs(runtime.spec)
+        ),
+        stores=tuple(sorted({*stores(job), *runtime.stores})),
+        asked=[_asked(job, training), job.runtime, *_recipe(job, environment)],
+    )
+
+
+RUN_ID = "--rdzv_id=$(PET_MASTER_ADDR)"
+"""Argument of torchrun where runs may share an etcd. It came later than the run's identity."""
+
+
+def _asked(job: JobConfig, training: Training) -> dict[str, Any]:
+    """Input of the run's identity. vCPUs, memory and arguments count only where the stack file sets
+    them, so a new default starts no new run. Nor does a variable of ours that came later, or a newer
+    setting that the job does not use."""
+    asked = asdict(training)
+    settings = {
+        "cpus": job.cpus_per_node,
+        "memory_gib": job.memory_gib,
+        "arguments": job.arguments,
+        "secret_files": training.secret_files,
+    }
+    for name, said in settings.items():
+        if said is None:
+            del asked[name]
+    asked["command"] = [word for word in asked["command"] if word != RUN_ID]
+    for later in (push_gateway.VARIABLE, rendezvous.VARIABLE):
+        if later not in job.env:
+            asked["env"].pop(later, None)
+    return asked
+
+
+def _said(operator: dict[str, Any]) -> dict[str, Any]:
+    """Settings of the PyTorchJob for the run's identity, without newer ones that it does not use."""
+    later = ("pull_policy", "role_labels")
+    return {name: value for name, value in operator.items() if value or name not in later}
+
+
+def runtime_plans(wanted: EnvironmentConfig) -> tuple[RuntimePlan, ...]:
+    """The runtimes of an environment: upstream's, then its own."""
+    version = wanted.trainer.version
+    shipped = upstream_runtimes(version)
+    found = {name: shipped[name] for name in wanted.trainer.runtimes}
+    found |= {
+        name: own_spec(version, own, wanted) for name, own in wanted.trainer.own_runtimes.items()
+    }
+    mounted = {
+        name: (own.torchtune.store,)
+        for name, own in wanted.trainer.own_runtimes.items()
+        if own.torchtune
+    }
+    if wanted.queues and wanted.queues.topology:
+        found = {name: (framework, near(spec)) for name, (framework, spec) in found.items()}
+    return tuple(
+        RuntimePlan(name=name, framework=framework, spec=spec, stores=mounted.get(name, ()))
+        for name, (framework, spec) in found.items()
+    )
+
+
+def own_spec(
+    version: str, own: OwnRuntimeConfig, environment: EnvironmentConfig
+) -> tuple[str, Spec]:
+    """(framework, spec) of a runtime of the stack file for a Trainer version."""
+    fetched = _fetched(own.torchtune, environment) if own.torchtune else None
+    kind = (
+        "torch" if own.kind == "torchtune" and not fetched else own.kind
+    )  # refused, and looked at all the same
+    return own_runtime(
+        version,
+        OwnRuntime(
+            kind=kind,
+            image=own.image,
+            max_restarts=own.max_restarts,
+            fetched=fetched,
+            command=own.command,
+            env=own.env,
+            pull_policy=PULL_POLICIES.get(own.image_pull_policy or ""),
+            priority=own.priority,
+        ),
+    )
+
+
+def _fetched(wanted: TorchtuneConfig, environment: EnvironmentConfig) -> Fetched | None:
+    if wanted.model not in TUNED:
+        return None
+    store = environment.storage.get(wanted.store)
+    return Fetched(
+        model=wanted.model,
+        store=wanted.store,
+        directory=wanted.directory,
+        claim=claim_name(wanted.store, store, environment.zone, environment.kms_key_arn)
+        if store
+        else wanted.store,
+        token=wanted.token,
+    )
+
+
+def stores(job: JobConfig) -> tuple[str, ...]:
+    """The stores a job mounts."""
+    directories = [each.store for each in (job.checkpoints, job.tensorboard) if each]
+    return tuple(sorted({*job.storage, *directories}))
+
+
+def _mounts(
+    job: JobConfig, environment: EnvironmentConfig
+) -> tuple[tuple[Mount, ...], dict[str, str]]:
+    """What is mounted where, and the variables that say so.
+
+    A pod mounts a claim once: the TrainJob CRD keys mounts by volume, and with a second volume of
+    the same claim kubelet up to 1.34 never starts the pod (kubernetes#122140). So a directory is
+    mounted by itself only where nothing else of its store is.
+    """
+    wanted = {
+        variable: (path, at)
+        for variable, path, at in (
+            ("CHECKPOINT_DIR", CHECKPOINTS, job.checkpoints),
+            ("TENSORBOARD_DIR", TENSORBOARD, job.tensorboard),
+        )
+        if at
+    }
+    whole = {store: mount.path.rstrip("/") for store, mount in sorted(job.storage.items())}
+    used = [at.store for _, at in wanted.values()]
+    whole |= {
+        store: f"/stores/{store}" for store in used if used.count(store) > 1 and store not in whole
+    }
+    claims = {
+        store: claim_name(
+            store, environment.storage[store], environment.zone, environment.kms_key_arn
+        )
+        for store in stores(job)
+    }
+    mounts = [Mount(store=store, claim=claims[store], path=path) for store, path in whole.items()]
+    mounts += [
+        Mount(
+            store=at.store,
+            claim=claims[at.store],
+            path=path,
+            directory=job.in_run(at.directory),
+        )
+        for path, at in wanted.values()
+        if at.store not in whole
+    ]
+    return tuple(mounts), {
+        variable: f"{whole[at.store]}/{job.in_run(at.directory)}" if at.store in whole else path
+        for variable, (path, at) in wanted.items()
+    }
+
+
+def _priorities(job: JobConfig, environment: EnvironmentConfig) -> tuple[str, ...]:
+    own = environment.own_runtime(job)
+    return tuple(each for each in (job.priority, own and own.priority) if each)
+
+
+def _recipe(job: JobConfig, environment: EnvironmentConfig) -> list[str]:
+    """What a runtime runs for a job that does not say so itself: its command, or of kind torchtune
+    what it trains, and where."""
+    own = environment.own_runtime(job)
+    at = own.torchtune if own else None
+    if at:
+        return [at.model, at.store, at.directory]
+    return [*own.command] if own and not command_of(job) and job.arguments is None else []
+
+
+def command_of(job: JobConfig) -> tuple[str, ...]:
+    if job.torchrun:
+        return _torchrun(job.torchrun)
+    if job.script is None:
+        return job.command
+    # A failed clone or pip must fail the pod, not end in a torchrun without its script.
+    return ("/bin/bash", "-c", f"set -euo pipefail\n{job.script}")
+
+
+def _torchrun(wanted: TorchrunConfig) -> tuple[str, ...]:
+    """torchrun, which reads PET_NNODES, PET_NPROC_PER_NODE and PET_NODE_RANK by itself. Runs that share
+    an etcd meet under an id each: torchrun's default is the same for all."""
+    meet = wanted.rendezvous
+    return (
+        "torchrun",
+        f"--max_restarts={wanted.max_restarts}",
+        f"--rdzv_backend={'etcd-v2' if meet else 'c10d'}",
+        f"--rdzv_endpoint={meet.etcd if meet else MASTER}",
+        *([RUN_ID] if meet else []),
+        wanted.script,
+        *wanted.arguments,
+    )
+
+
+def _operator(job: JobConfig, wanted: PyTorchJobConfig) -> PyTorchJobSettings:
+    return PyTorchJobSettings(
+        clean_pods=CLEAN_PODS[wanted.clean_pods],
+        keep_finished_minutes=wanted.keep_finished_minutes,
+        restarts=wanted.restarts,
+        coordinator=wanted.coordinator,
+        priority=job.priority,
+        elastic=(job.elastic.min_nodes, job.elastic.max_nodes) if job.elastic else None,
+        pull_policy=PULL_POLICIES.get(wanted.image_pull_policy or ""),
+        role_labels={
+            role: dict(sorted(labels.items()))
+            for role, labels in (("Master", wanted.master_labels), ("Worker", wanted.worker_labels))
+            if labels
+        },
+    )

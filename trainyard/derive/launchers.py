@@ -1,0 +1,95 @@
+"""How a script starts its ranks with another launcher than torchrun: what its options say of nodes
+and processes. torchrun: scripts.py."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Names of the options of a launcher, as it prints them; empty where it has none."""
+
+    nodes: str = ""
+    per_node: str = ""
+    """Processes of a node."""
+    total: str = ""
+    """Processes of all nodes together."""
+    rank: str = ""
+    """Rank of the node."""
+    conf: str = ""
+    """How long nodes wait for each other, in the words of torchrun's --rdzv_conf."""
+
+
+_FABRIC = Options(nodes="--num-nodes", per_node="--devices", rank="--node-rank")
+_MPI = Options(total="-np")
+LAUNCHERS: dict[str, Options] = {
+    "accelerate launch": Options(
+        nodes="--num_machines",
+        total="--num_processes",
+        rank="--machine_rank",
+        conf="--rdzv_conf",
+    ),
+    "deepspeed": Options(nodes="--num_nodes", per_node="--num_gpus", rank="--node_rank"),
+    "fabric run": _FABRIC,
+    "lightning run": _FABRIC,
+    "mpirun": _MPI,
+    "mpiexec": _MPI,
+    "horovodrun": _MPI,
+}
+"""Launcher → its options. Sources: --help of accelerate 1.10, deepspeed 0.17, lightning 2.5, Open MPI
+5.0 and horovod 0.28."""
+TRAINER = Options(nodes="trainer.num_nodes", per_node="trainer.devices")
+"""Options of LightningCLI and of NeMo, in the arguments of any program."""
+_START = re.compile(
+    r"(?:^|[;&|(]|\b(?:exec|time|then|do|else)[ \t])[ \t]*(?:[A-Za-z_]\w*=\S*[ \t]+)*"
+    rf"({'|'.join(LAUNCHERS)})(?=[ \t])([^\n;|&]*)",
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OtherLaunch:
+    """One start."""
+
+    names: Options
+    said: Mapping[str, str]
+    """Option → its value."""
+
+    def number(self, option: str) -> int | None:
+        """The value of an option; None where it is not a number, or not there."""
+        value = self.said.get(option, "")
+        return int(value) if value.isdecimal() else None
+
+
+def other_launches(script: str) -> Iterator[OtherLaunch]:
+    """Every start in a script, but not in its comments."""
+    text = re.sub(r"(?m)^[ \t]*#.*", "", script.replace("\\\n", "  "))
+    for found in _START.finditer(text):
+        names = LAUNCHERS[found[1]]
+        yield OtherLaunch(names=names, said=_said(found[2], names))
+    said = dict(re.findall(r"(?<![\w.])(?:--)?(trainer\.\w+)[= ]+(\d+)\b", text))
+    if said:
+        yield OtherLaunch(names=TRAINER, said=said)
+
+
+def _said(text: str, names: Options) -> dict[str, str]:
+    """The options of a launcher, as `names` spells them. Those of the program behind it are its
+    own."""
+    wanted = {_plain(option): option for option in asdict(names).values()}
+    said: dict[str, str] = {}
+    words = iter(text.split())
+    for word in words:
+        name, _, value = word.partition("=")
+        if not word.startswith("-"):
+            if "/" in word or word.endswith(".py"):
+                break
+        elif option := wanted.get(_plain(name)):
+            said[option] = value or next(words, "")
+    return said
+
+
+def _plain(option: str) -> str:
+    return {"-n": "np"}.get(option, option.strip("-").replace("_", "-"))

@@ -1,0 +1,107 @@
+"""What a pod of a job requests of its node: devices, vCPUs, memory. And how many such pods a node
+takes.
+
+A pod that requests nothing is the first that kubelet kills and the last that gets CPU (Kubernetes,
+Pod Quality of Service Classes: BestEffort). So every pod requests its share of the node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+from trainyard.catalog.aws.instances import InstanceType
+from trainyard.objects.jobs.pod_template import EFA, GPU
+from trainyard.settings.job import JobConfig
+
+NODE_PERCENT = 90
+"""Part of a node's vCPUs and memory that the pods of a job request by default."""
+DAEMON_MILLICPUS, DAEMON_MIB = 500, 1024
+"""What no pod of a job can have: the requests of the DaemonSets (VPC CNI, kube-proxy, Pod Identity
+agent, CSI drivers, device plugins), rounded up."""
+SHARED_MEMORY_GIB = 64
+"""Size of /dev/shm by default, where the pod has twice as much memory."""
+
+
+def devices(job: JobConfig, kind: InstanceType) -> dict[str, int]:
+    """GPUs and EFA devices of a pod; on a CPU node its vCPUs.
+
+    A pod of a gang without the node's EFA devices falls back to TCP, silently; one node needs no
+    fabric.
+    """
+    if not kind.gpus:
+        return {"cpu": job.cpus_per_node or cpu_node_cpus(kind)}
+    return {GPU: job.gpus_per_node or kind.gpus} | (
+        {EFA: kind.efa} if kind.efa and job.nodes > 1 else {}
+    )
+
+
+def cpus(job: JobConfig, kinds: Sequence[InstanceType]) -> int | None:
+    """vCPUs that a pod requests on GPU nodes; None on CPU nodes, where `devices` says them. `kinds`:
+    the types that its pool may launch."""
+    if not kinds[0].gpus:
+        return None
+    return job.cpus_per_node or _least(job, kinds, node_cpus)
+
+
+def memory_gib(job: JobConfig, kinds: Sequence[InstanceType]) -> int:
+    """Memory of a pod, in GiB."""
+    return job.memory_gib or _least(job, kinds, node_memory_gib)
+
+
+def shared_memory_gib(job: JobConfig, kinds: Sequence[InstanceType]) -> int:
+    """Size of /dev/shm, in GiB."""
+    return job.shared_memory_gib or max(1, min(SHARED_MEMORY_GIB, memory_gib(job, kinds) // 2))
+
+
+def node_cpus(kind: InstanceType) -> int:
+    """vCPUs that pods may request on a node, in all."""
+    return int(node_amount(kind, "cpu"))
+
+
+def cpu_node_cpus(kind: InstanceType) -> int:
+    """vCPUs that a pod of a CPU node has at most: all but one, for kubelet and the DaemonSets."""
+    return kind.vcpus - 1
+
+
+def node_memory_gib(kind: InstanceType) -> int:
+    """Memory that pods may request on a node, in all, in GiB."""
+    return int(node_amount(kind, "memory"))
+
+
+def node_amount(kind: InstanceType, resource: str) -> Fraction:
+    """What pods may request of a resource on a node, in all: vCPUs, GiB or devices. 0 for what
+    nodes do not have, such as hugepages: no node is set up for them, and Karpenter launches none for
+    a pod that requests them (aws/karpenter-provider-aws#3315)."""
+    if resource == "cpu":
+        return Fraction(kind.allocatable_millicpus - DAEMON_MILLICPUS, 1000)
+    if resource == "memory":
+        return Fraction(kind.allocatable_mib - DAEMON_MIB, 1024)
+    return Fraction(kind.efa if resource == EFA else 0)
+
+
+def pods_per_node(job: JobConfig, kind: InstanceType) -> int:
+    """How many pods of the job fit on a node of the type; 0 where none does."""
+    wanted = devices(job, kind)
+    fits = [node_memory_gib(kind) // memory_gib(job, [kind])]
+    if kind.gpus:
+        fits += [kind.gpus // wanted[GPU], node_cpus(kind) // (cpus(job, [kind]) or 1)]
+    else:
+        fits += [cpu_node_cpus(kind) // wanted["cpu"]]
+    if EFA in wanted:
+        fits += [kind.efa // wanted[EFA]]
+    return min(fits)
+
+
+def _least(
+    job: JobConfig, kinds: Sequence[InstanceType], of_node: Callable[[InstanceType], int]
+) -> int:
+    """The pod's share of a node, of the type that has least."""
+    return max(1, min(_share(job, kind, of_node(kind)) for kind in kinds))
+
+
+def _share(job: JobConfig, kind: InstanceType, whole: int) -> int:
+    usual = whole * NODE_PERCENT // 100
+    if not kind.gpus:
+        return usual * devices(job, kind)["cpu"] // cpu_node_cpus(kind)
+    return usual * (job.gpus_per_node or kind.gpus) // kind.gpus

@@ -1,0 +1,26 @@
+"""Programs of ours that run in the cluster: their files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_PROGRAMS = Path(__file__).resolve().parents[1] / "in_cluster"
+SHARED = _PROGRAMS / "shared"
+"""What every program has beside its own files."""
+ON_AWS = _PROGRAMS / "on_aws"
+"""What programs have, too, that ask EC2."""
+ASK_EC2 = ("repair",)
+
+
+def program_folders(name: str) -> tuple[Path, ...]:
+    """The folders whose files a program has."""
+    return (SHARED, *([ON_AWS] if name in ASK_EC2 else []), _PROGRAMS / name)
+
+
+def program_files(name: str) -> dict[str, str]:
+    """Name of each file of a program → its text."""
+    return {
+        file.name: file.read_text()
+        for folder in program_folders(name)
+        for file in sorted(folder.glob("*.py"))
+    }

@@ -1,0 +1,51 @@
+"""How many addresses an environment takes of the private subnet of each zone."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from trainyard.derive.capacity import NODE_ADDRESSES, addresses
+from trainyard.derive.endpoints import called_apis
+from trainyard.plans.networks import EKS_ADDRESSES, SubnetUse
+from trainyard.settings.environment import EnvironmentConfig
+from trainyard.stores.efs import mount_zones
+from trainyard.stores.kinds import kind_of
+
+
+def subnet_uses(wanted: EnvironmentConfig, zones: tuple[str, ...]) -> dict[str, SubnetUse]:
+    """Zone → addresses of its private subnet. `zones`: those of the network, the training zone first.
+
+    A pool counts in full in each of its zones, because all of its nodes can be there. Auto Scaling
+    spreads the system nodes evenly (EC2 Auto Scaling user guide, auto-scaling-benefits).
+    """
+    stores = _stores(wanted, zones)
+    return {
+        zone: SubnetUse(
+            pools={
+                name: addresses(pool)
+                for name, pool in wanted.pools.items()
+                if zone in (wanted.zone, *pool.fallback_zones)
+            },
+            system_nodes=-(-wanted.system_nodes.nodes // len(zones)) * NODE_ADDRESSES,
+            others=stores[zone] | _of_aws(wanted),
+        )
+        for zone in zones
+    }
+
+
+def _stores(wanted: EnvironmentConfig, zones: tuple[str, ...]) -> dict[str, dict[str, int]]:
+    """Zone → store → interfaces of the file system there."""
+    mounted = mount_zones(zones, wanted.zone, wanted.pools)
+    found: dict[str, dict[str, int]] = {zone: {} for zone in zones}
+    for name, store in wanted.storage.items():
+        kind = kind_of(store)
+        for zone, number in Counter(kind[0].interfaces(kind[1], mounted) if kind else {}).items():
+            found[zone][f"store {name}"] = number
+    return found
+
+
+def _of_aws(wanted: EnvironmentConfig) -> dict[str, int]:
+    """Interfaces in every zone. EKS has its own in a cluster that is brought already."""
+    made = wanted.network.endpoints == "private"
+    endpoints = {"interface endpoints": len(called_apis(wanted))} if made else {}
+    return endpoints | ({"EKS": EKS_ADDRESSES} if wanted.cluster.name is None else {})

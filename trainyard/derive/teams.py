@@ -1,0 +1,217 @@
+"""What follows from `environment.teams`: for the environment, what it makes for each team; for the
+stack of a team, its namespace and share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from trainyard.catalog.job_kinds import JOB_KINDS
+from trainyard.derive.controllers import job_kinds
+from trainyard.derive.mirror import prefixes
+from trainyard.derive.namespace import job_namespace_plan
+from trainyard.derive.queues import kept_nodes, team_queue_plan
+from trainyard.objects.iam.policies import ROLE_NAME
+from trainyard.objects.queues.queues import TeamQueuePlan, urgencies_up_to
+from trainyard.objects.teams.team_access import EVERYBODY, group_name
+from trainyard.objects.teams.team_identity import TeamIdentityPlan, s3_statements
+from trainyard.objects.teams.teams import (
+    ALLOWED_URGENCIES,
+    IMAGE_PREFIXES,
+    PRIORITIES,
+    EntrantPlan,
+    TeamEntryPlan,
+    parameter_name,
+)
+from trainyard.plans.directories import DirectoryPlan, directory_plan, path_of
+from trainyard.plans.parts import TEAM, Identity, JobNamespacePlan, digest
+from trainyard.settings.environment import EnvironmentConfig, TeamConfig
+from trainyard.settings.stores import StoreConfig
+from trainyard.settings.team_entry import TeamEntryConfig
+from trainyard.stores.kinds import mounted_by_pods
+
+
+@dataclass(frozen=True, kw_only=True)
+class Share:
+    """What a team's stack has of its environment."""
+
+    namespace: str
+    max_gpus: int | None
+    limit: str
+    """The setting that has max_gpus."""
+    entry: TeamEntryConfig | None
+    """Entry of the team in its environment; None where the stack makes its namespace itself."""
+    queue: TeamQueuePlan | None = None
+    """None: the environment has no queues, or does not list the team."""
+
+
+def share_of(team: TeamConfig, environment: EnvironmentConfig, stack: str) -> Share:
+    """The share of a team, also of one that the rules refuse. `stack`: the team's."""
+    entry = environment.teams.get(team.name or "")
+    if entry is None or team.name is None:
+        return Share(
+            namespace=team.namespace or stack,
+            max_gpus=team.max_gpus,
+            limit="team.max_gpus",
+            entry=None,
+        )
+    return Share(
+        namespace=entry.namespace_of(team.name),
+        max_gpus=entry.max_gpus,
+        limit=f"environment.teams.{team.name}.max_gpus",
+        entry=entry,
+        queue=team_queue_plan(team.name, environment, kept_nodes(environment)),
+    )
+
+
+def team_entry_plans(
+    me: Identity, wanted: EnvironmentConfig, promised: Mapping[str, Any]
+) -> dict[str, TeamEntryPlan]:
+    """What the environment makes for each team that it lists. `promised`: its contract."""
+    kept = kept_nodes(wanted)
+    return {
+        name: _entry_plan(me.of_team(name, entry.tags), name, entry, wanted, promised, kept)
+        for name, entry in wanted.teams.items()
+    }
+
+
+def _entry_plan(
+    me: Identity,
+    name: str,
+    entry: TeamEntryConfig,
+    wanted: EnvironmentConfig,
+    promised: Mapping[str, Any],
+    kept: Mapping[str, int],
+) -> TeamEntryPlan:
+    """`me`: whose resources those of the team are. `kept`: nodes that teams are guaranteed."""
+    return TeamEntryPlan(
+        identity=me,
+        name=name,
+        workspace=_workspace(name, entry, wanted, me.region),
+        directories=_directories(me, name, entry, wanted),
+        pods=_identity(me, name, entry, wanted),
+        max_jobs=entry.max_jobs,
+        job_kinds=_job_kinds(wanted),
+        max_pods=entry.max_pods,
+        entrants=_entrants(name, entry),
+        parameter=parameter_name(me.stack, name),
+        contract=team_contract(promised, name, entry, wanted),
+        queue=team_queue_plan(name, wanted, kept),
+        pushes=bool(wanted.metrics and wanted.metrics.push_gateway),
+    )
+
+
+def team_contract(
+    promised: Mapping[str, Any], name: str, entry: TeamEntryConfig, wanted: EnvironmentConfig
+) -> dict[str, Any]:
+    """The part of an environment's contract that concerns one team, with a digest of its own. Shares
+    are no part of it: they depend on other teams."""
+    stores = promised["storage"] if entry.stores is None else entry.stores
+    part = {
+        **{key: value for key, value in promised.items() if key != "digest"},
+        "storage": {store: promised["storage"][store] for store in stores},
+        "team": {
+            "name": name,
+            "namespace": entry.namespace_of(name),
+            "max_gpus": entry.max_gpus,
+            **({"queue": name} if wanted.queues is not None else {}),
+            **({"secrets": list(entry.secrets)} if entry.secrets else {}),
+            **_seen(name, entry, wanted),
+        },
+    }
+    return {**part, "digest": digest(part)}
+
+
+def _seen(name: str, entry: TeamEntryConfig, wanted: EnvironmentConfig) -> dict[str, Any]:
+    """Which stores the team does not see as a whole, or cannot write to."""
+    stores = stores_of(entry, wanted)
+    apart = [store for store, settings in stores.items() if settings.teams == "apart"]
+    reads = [store for store, settings in stores.items() if settings.teams == "read_only"]
+    return {
+        **({"directories": dict.fromkeys(apart, path_of(name))} if apart else {}),
+        **({"read_only": reads} if reads else {}),
+    }
+
+
+def stores_of(entry: TeamEntryConfig, wanted: EnvironmentConfig) -> dict[str, StoreConfig]:
+    """The stores of the environment that a team can mount."""
+    listed = wanted.storage if entry.stores is None else entry.stores
+    return {name: store for name, store in wanted.storage.items() if name in listed}
+
+
+def principals(entry: TeamEntryConfig) -> list[tuple[str, str]]:
+    """(role in the team, ARN) of everybody who enters the cluster for it."""
+    return [
+        ("deployer", entry.deployer),
+        *(("member", arn) for arn in entry.members),
+        *(("viewer", arn) for arn in entry.viewers),
+    ]
+
+
+def _workspace(
+    name: str, entry: TeamEntryConfig, wanted: EnvironmentConfig, region: str
+) -> JobNamespacePlan:
+    plan = job_namespace_plan(
+        entry.namespace_of(name),
+        stores_of(entry, wanted),
+        wanted.zone,
+        wanted.kms_key_arn,
+        jobs={},
+        max_gpus=entry.max_gpus,
+        team=name,
+    )
+    lists = {
+        IMAGE_PREFIXES: prefixes(entry.image_prefixes, region, wanted.artifacts),
+        PRIORITIES: entry.allowed_priorities,
+        ALLOWED_URGENCIES: urgencies_up_to(entry.max_urgency) if wanted.queues else (),
+    }
+    return replace(
+        plan,
+        labels={TEAM: name},
+        annotations={key: ",".join(values) for key, values in lists.items() if values},
+    )
+
+
+def _directories(
+    me: Identity, name: str, entry: TeamEntryConfig, wanted: EnvironmentConfig
+) -> dict[str, DirectoryPlan]:
+    return {
+        store: directory_plan(me, store, name)
+        for store, settings in stores_of(entry, wanted).items()
+        if settings.teams == "apart"
+    }
+
+
+def _identity(
+    me: Identity, name: str, entry: TeamEntryConfig, wanted: EnvironmentConfig
+) -> TeamIdentityPlan | None:
+    statements = s3_statements(
+        reads=entry.s3_reads, writes=entry.s3_writes, keys=entry.kms_key_arns
+    )
+    if not statements and not entry.secrets and not mounted_by_pods(stores_of(entry, wanted)):
+        return None
+    return TeamIdentityPlan(
+        role_name=me.short_name(f"team-{name}-pods", ROLE_NAME),
+        namespace=entry.namespace_of(name),
+        statements=statements,
+        secrets=entry.secrets,
+        secret_keys=entry.kms_key_arns if entry.secrets else (),
+    )
+
+
+def _job_kinds(wanted: EnvironmentConfig) -> tuple[str, ...]:
+    groups = {kind: JOB_KINDS[kind].api_version.partition("/")[0] for kind in job_kinds(wanted)}
+    return tuple(f"{kind.lower()}s.{group}" for kind, group in groups.items())
+
+
+def _entrants(name: str, entry: TeamEntryConfig) -> dict[str, EntrantPlan]:
+    """By logical names that do not change with the order of a list."""
+    return {
+        role if role == "deployer" else f"{role}-{digest([arn])[:8]}": EntrantPlan(
+            role_arn=arn,
+            role=role,
+            groups=(group_name(entry.namespace_of(name), role), EVERYBODY),
+        )
+        for role, arn in principals(entry)
+    }

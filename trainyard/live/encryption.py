@@ -1,0 +1,166 @@
+"""The key of a stack: what `make check LIVE=1` asks about it, and what `make plan` says it encrypts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
+from typing import Any
+
+from trainyard import command_line
+from trainyard.live.questions.account import Account
+from trainyard.objects.iam.encryption import key_policy
+from trainyard.objects.iam.policies import Document, account_of
+from trainyard.objects.metrics.metrics import MetricsPlan
+from trainyard.plan import EnvironmentPlan, TeamPlan
+from trainyard.problems import InputError, InputWarning
+from trainyard.stores.kinds import plan_kind
+
+PATH = "environment.kms_key_arn"
+NOT_FOUND = "unknown to this account"
+
+
+def key_checks(
+    account: Account, plan: EnvironmentPlan
+) -> dict[str, Callable[[], Iterable[InputError]]]:
+    """The questions about the key; none where the stack file names no key."""
+    key = plan.identity.kms_key_arn
+    if key is None:
+        return {}
+    return {
+        f"key {key}": lambda: key_errors(plan, key, account.key(key)),
+        f"policy of key {key}": lambda: policy_errors(plan, key, account.key_policy(key)),
+    }
+
+
+def key_errors(
+    plan: EnvironmentPlan, key: str, described: Mapping[str, Any]
+) -> Iterator[InputError]:
+    """A key that nothing can be encrypted with. `described`: as KMS describes it; empty where KMS
+    knows it not."""
+    state = described.get("KeyState", NOT_FOUND)
+    if state != "Enabled":
+        enable = f"aws kms enable-key --key-id {key} --region {plan.identity.region}"
+        yield InputError(
+            path=PATH,
+            must="be a key that exists and is enabled",
+            got=f"{key}, {state}",
+            fix=f"run `{enable}`" if state == "Disabled" else "write the ARN of another key",
+        )
+        return
+    kind = (described.get("KeySpec"), described.get("KeyUsage"))
+    if kind != ("SYMMETRIC_DEFAULT", "ENCRYPT_DECRYPT"):
+        yield InputError(
+            path=PATH,
+            must="be a symmetric key that encrypts: EBS, EFS, FSx and EKS take no other",
+            got=f"{key}, {kind[0]} for {kind[1]}",
+            fix="write the ARN of a key of KeySpec SYMMETRIC_DEFAULT, KeyUsage ENCRYPT_DECRYPT",
+        )
+
+
+def bucket_key_warnings(plan: EnvironmentPlan, caller: str) -> Iterator[InputWarning]:
+    """Keys of buckets that another account owns. The stack's roles may use them, and only the policy of
+    such a key can let a role of this account do so (KMS developer guide,
+    key-policy-modifying-external-accounts)."""
+    account = account_of(caller)
+    for name, store in plan.stores.items():
+        kind = plan_kind(store)
+        use = kind.key_use(store)
+        if use and account_of(key := use["Resource"]) != account:
+            yield InputWarning(
+                path=f"environment.storage.{name}.{kind.name}.kms_key_arn",
+                text=(
+                    f"{key} belongs to account {account_of(key)}: have its owner allow {account}"
+                    f" {' and '.join(use['Action'])} in the policy of the key, or pods cannot use the"
+                    " bucket"
+                ),
+            )
+
+
+def policy_errors(plan: EnvironmentPlan, key: str, policy: str) -> Iterator[InputError]:
+    """Statements that the policy of the key lacks. Conditions are not judged. `policy`: as JSON; empty
+    where KMS does not know the key."""
+    if not policy:
+        return
+    statements = json.loads(policy)["Statement"]
+    lacking = [
+        wanted["Sid"]
+        for wanted in key_policy(key, plan.identity.stack)["Statement"]
+        if (wanted["Sid"] != "WriteLogs" or plan.has_log_groups)
+        and not _granted(wanted, [statements] if isinstance(statements, dict) else statements)
+    ]
+    if lacking:
+        yield InputError(
+            path=PATH,
+            must=(
+                "be a key whose policy lets the account's IAM, Auto Scaling, EventBridge and CloudWatch"
+                " Logs use it, or instances end at launch with Client.InternalError"
+            ),
+            got=f"a policy without what {', '.join(lacking)} allow",
+            fix=(
+                "have the owner of the key add the statements that"
+                f" `make policy STACK={plan.identity.stack} KEY=1` prints"
+            ),
+        )
+
+
+def _granted(wanted: Document, statements: Iterable[Document]) -> bool:
+    """Whether each call of a statement is allowed to its principal by some statement."""
+    allowing = [
+        statement
+        for statement in statements
+        if statement["Effect"] == "Allow" and _names(wanted["Principal"], statement["Principal"])
+    ]
+    patterns = [pattern for each in allowing for pattern in _listed(each.get("Action", ()))]
+    return all(
+        any(fnmatchcase(action.lower(), pattern.lower()) for pattern in patterns)
+        for action in _listed(wanted["Action"])
+    )
+
+
+def _names(wanted: Mapping[str, str], principal: Any) -> bool:
+    """Whether a principal of a policy is or contains the wanted one."""
+    if principal == "*":
+        return True
+    [(kind, who)] = wanted.items()
+    known = {who, "*", *([account_of(who)] if who.endswith(":root") else [])}
+    return not known.isdisjoint(_listed(principal.get(kind, ())))
+
+
+def _listed(value: Any) -> list[str]:
+    return [value] if isinstance(value, str) else list(value)
+
+
+def encryption(plan: EnvironmentPlan | TeamPlan) -> list[str]:
+    """What the key encrypts, and what it does not; nothing without a key."""
+    key = plan.identity.kms_key_arn
+    if key is None or isinstance(plan, TeamPlan):
+        return []
+    stores = [name for name, store in plan.stores.items() if plan_kind(store).keeps_its_key]
+    buckets = [name for name, store in plan.stores.items() if plan_kind(store).own_buckets(store)]
+    encrypts = (
+        *_secrets(plan),
+        "disks of nodes",
+        *(f"store {name}" for name in [*stores, *buckets]),
+        *(["log groups"] if plan.has_log_groups else []),
+        "the interruption queue",
+        *(_of_metrics(plan.metrics) if plan.metrics else ()),
+    )
+    notes = (
+        "EKS never changes or removes the key of a cluster; a store keeps the key that it was made with",
+        *(["images in ECR have a key of AWS"] if plan.registries else []),
+    )
+    lines = [f"{key} encrypts {', '.join(encrypts)}", *notes]
+    return ["encryption", *(line for each in lines for line in command_line.wrapped(each))]
+
+
+def _of_metrics(metrics: MetricsPlan) -> Iterator[str]:
+    if metrics.alerts and not metrics.alerts.topic_arn:
+        yield "the topic of alerts"
+    if metrics.managed:
+        yield "the history of metrics"
+
+
+def _secrets(plan: EnvironmentPlan) -> list[str]:
+    """In a brought cluster its owner decides how they are encrypted."""
+    return ["Kubernetes secrets"] if plan.own_cluster else []

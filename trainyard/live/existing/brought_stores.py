@@ -1,0 +1,89 @@
+"""What `make check LIVE=1` asks about stores that the stack is brought, and what the answers mean.
+What file systems must be: trainyard/existing/store_faults.py. Whether checkpoints fit: free_room.py. Of buckets:
+buckets.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from trainyard.existing.store_faults import Client, StoreFound, efs_faults, lustre_faults
+from trainyard.live.existing.buckets import bucket_checks
+from trainyard.live.existing.free_room import needs, room_findings
+from trainyard.live.questions.account import Account
+from trainyard.plan import EnvironmentPlan
+from trainyard.plans.networks import NODES, BroughtNetworkPlan
+from trainyard.plans.stores import BroughtEfsPlan, BroughtLustrePlan, BroughtPlan
+from trainyard.problems import InputError, InputWarning
+from trainyard.settings.environment import EnvironmentConfig
+
+Finding = InputError | InputWarning
+Check = Callable[[], Iterator[Finding]]
+
+
+def store_checks(
+    account: Account, plan: EnvironmentPlan, wanted: EnvironmentConfig
+) -> dict[str, Check]:
+    """The questions by name; none where the stack makes its stores."""
+    return {**_file_system_checks(account, plan, wanted), **bucket_checks(account, plan, wanted)}
+
+
+def _file_system_checks(
+    account: Account, plan: EnvironmentPlan, wanted: EnvironmentConfig
+) -> dict[str, Check]:
+    if not isinstance(plan.network, BroughtNetworkPlan):
+        return {}
+    network: BroughtNetworkPlan = plan.network
+    stores = {name: store for name, store in plan.stores.items() if isinstance(store, BroughtPlan)}
+
+    def findings(name: str, store: BroughtPlan) -> Iterator[Finding]:
+        told = found(account, store)
+        yield from store_findings(store, network.vpc_id, clients(account, network, store), told)
+        if told and told.capacity_gib:
+            yield from room_findings(account, store, told.capacity_gib, needs(name, wanted))
+
+    return {
+        f"file system {store.file_system_id}": partial(findings, name, store)
+        for name, store in stores.items()
+    }
+
+
+def found(account: Account, store: BroughtPlan) -> StoreFound | None:
+    """As AWS describes it."""
+    lustre = isinstance(store, BroughtLustrePlan)
+    ask = account.lustre_file_system if lustre else account.efs_file_system
+    return ask(store.file_system_id)
+
+
+def clients(
+    account: Account, network: BroughtNetworkPlan, store: BroughtPlan
+) -> tuple[Client, ...]:
+    """The nodes that mount it: those of pools, and with `teams: apart` on Lustre the system nodes. A
+    subnet that does not exist is an error of the network."""
+    subnets = {zone.name: zone.subnet_id for zone in network.zones}
+    every = store.apart and isinstance(store, BroughtLustrePlan)
+    zones = [*store.zones, *(zone for zone in subnets if zone not in store.zones and every)]
+    vpc = account.vpc(network.vpc_id, [subnets[zone] for zone in zones])
+    ranges = {id_: subnet.cidr for id_, subnet in (vpc.subnets if vpc else {}).items()}
+    groups = account.group_ids(network.vpc_id, network.identity.name(NODES))
+    return tuple(
+        Client(zone=zone, cidr=ranges[subnets[zone]], groups=groups)
+        for zone in zones
+        if subnets[zone] in ranges
+    )
+
+
+def store_findings(
+    store: BroughtPlan, vpc_id: str, nodes: tuple[Client, ...], told: StoreFound | None
+) -> Iterator[Finding]:
+    """Everything that is wrong with it, and what should be known. `told`: None where there is none."""
+    if isinstance(store, BroughtLustrePlan):
+        faults = [*lustre_faults(store, vpc_id, nodes, told)]
+    else:
+        assert isinstance(store, BroughtEfsPlan)
+        faults = [*efs_faults(store, vpc_id, nodes, told)]
+    for fault in faults:
+        yield InputError(path=fault.path, must=fault.must, got=fault.got, fix=fault.fix)
+    if told and told.deployment and not faults:
+        lost = ", which loses data with a server" if told.deployment.startswith("SCRATCH") else ""
+        yield InputWarning(path=store.path, text=f"it is {told.deployment}{lost}")

@@ -1,0 +1,61 @@
+"""`make check LIVE=1`: whether the subnets that exist already have addresses for full pools, and for all
+else that the stack puts into them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from trainyard.derive.capacity import NODE_ADDRESSES
+from trainyard.existing.vpc_faults import fewer_nodes
+from trainyard.live.questions.account import Account
+from trainyard.live.questions.network_questions import SubnetRoom
+from trainyard.plan import EnvironmentPlan
+from trainyard.plans.networks import AnyNetworkPlan, BroughtNetworkPlan
+from trainyard.problems import InputError
+
+
+def address_checks(
+    account: Account, plan: EnvironmentPlan
+) -> dict[str, Callable[[], Iterator[InputError]]]:
+    """One question, of all zones of the network."""
+    node_pools = [kind.name for pool in plan.pools.values() for kind in pool.types]
+    return {
+        "free addresses": lambda: address_findings(
+            plan.network,
+            account.addresses(
+                plan.identity, _subnets(plan.network), node_pools, plan.system_nodes.name
+            ),
+        )
+    }
+
+
+def _subnets(network: AnyNetworkPlan) -> list[str]:
+    """The private subnets: their ids, or their logical names."""
+    if isinstance(network, BroughtNetworkPlan):
+        return [zone.subnet_id for zone in network.zones]
+    return [f"network-private-{zone.letter}" for zone in network.zones]
+
+
+def address_findings(
+    network: AnyNetworkPlan, rooms: Mapping[str, SubnetRoom]
+) -> Iterator[InputError]:
+    """Subnets with too few addresses. `rooms`: by zone; those that are not made yet are not in it.
+
+    Where a system node runs, the interfaces of EKS, endpoints and stores are taken to be there.
+    """
+    begun = any(room.system_nodes for room in rooms.values())
+    for zone, room in rooms.items():
+        use, nodes = network.addresses[zone], room.pool_nodes + room.system_nodes
+        others = 0 if begun else sum(use.others.values())
+        missing = max(0, use.nodes - nodes * NODE_ADDRESSES) + others
+        if missing <= room.free:
+            continue
+        brought = isinstance(network, BroughtNetworkPlan)
+        there = f"; {use.total - missing} are there already" if missing < use.total else ""
+        yield InputError(
+            path="environment.pools" if use.pools else "environment.network",
+            must=f"need at most the {room.free} free addresses of the private subnet in {zone}",
+            got=f"{missing}: full pools and the rest need {use.told}{there}",
+            fix=f"delete what else has addresses in that subnet{fewer_nodes(network, zone)}"
+            + f", or write a larger subnet of {zone}" * brought,
+        )

@@ -1,0 +1,253 @@
+"""The questions that `make check LIVE=1` asks an AWS account. They read and never write; AWS's policy
+ReadOnlyAccess answers all of them, but those to the API server of a cluster (cluster_questions.py).
+Those about stores: store_questions.py. What the answers mean: preflight.py."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from trainyard.catalog.aws.instances import ADDRESS_QUOTA, QUOTAS
+from trainyard.derive.capacity import TYPES
+from trainyard.existing.cluster_faults import AddOnFound, ClusterFound
+from trainyard.live.questions.caller import TIMEOUTS, Filters, NotAnswered
+from trainyard.live.questions.cluster_questions import ClusterQuestions
+from trainyard.live.questions.network_questions import tagged
+from trainyard.live.questions.store_questions import StoreQuestions
+from trainyard.objects.iam.policies import same_role
+from trainyard.objects.iam.pull_through import CacheRule, rules_of
+from trainyard.plans.images import parts
+from trainyard.plans.parts import Identity
+
+OWN_ADDRESS = "https://checkip.amazonaws.com"
+_AMIS = "/aws/service/eks/optimized-ami/{kubernetes}/amazon-linux-2023/x86_64/{variant}"
+"""Folder of AWS's public parameters about EKS's AMIs (EKS user guide, retrieve-ami-id)."""
+_KUBELET = re.compile(r"\(k8s: (\d+\.\d+\.\d+),")
+"""The kubelet in the description of an AMI of EKS (awslabs/amazon-eks-ami,
+`ami_component_description`; seen on AMIs from 2024-03-29 to 2026-09-03). Whether AWS keeps the
+parameter release_version of a release that it no longer recommends, no public listing proves."""
+
+
+class Account(StoreQuestions, ClusterQuestions):
+    """The account that the AWS provider would work in. Each method is a question."""
+
+    def caller_arn(self) -> str:
+        """The ARN of the caller; NotAssumed where AWS refuses a role of the stack file."""
+        return self._ask("sts:GetCallerIdentity")["Arn"]
+
+    def own_address(self) -> str:
+        """The public IPv4 address of this machine, as AWS sees it. Whatever stands for AWS's services
+        (AWS_ENDPOINT_URL) is asked instead of this one, too."""
+        from botocore.awsrequest import AWSRequest
+        from botocore.exceptions import HTTPClientError
+        from botocore.httpsession import URLLib3Session
+
+        aws = self._clients["sts"].meta.endpoint_url
+        url = OWN_ADDRESS if ".amazonaws." in aws else f"{aws}/checkip"
+        try:
+            asked = AWSRequest(method="GET", url=url).prepare()
+            answer = URLLib3Session(timeout=TIMEOUTS["read_timeout"]).send(asked)
+            return str(ipaddress.IPv4Address(answer.text.strip()))
+        except (HTTPClientError, ValueError) as error:
+            raise NotAnswered(f"{url}: {type(error).__name__}") from error
+
+    def has_cluster(self, name: str) -> bool:
+        return bool(self._ask("eks:DescribeCluster", unless="ResourceNotFound", name=name))
+
+    def cluster(self, name: str, add_ons: Sequence[str], caller: str) -> ClusterFound | None:
+        """A cluster with those of the add-ons that it has; None where there is none."""
+        answer = self._ask("eks:DescribeCluster", unless="ResourceNotFound", name=name)
+        if not answer:
+            return None
+        found, vpc = answer["cluster"], answer["cluster"]["resourcesVpcConfig"]
+        entries = self._ask("eks:ListAccessEntries", clusterName=name)
+        mine = [entry for entry in entries["accessEntries"] if same_role(entry, caller)]
+        return ClusterFound(
+            status=found["status"],
+            version=found["version"],
+            authentication_mode=found["accessConfig"]["authenticationMode"],
+            vpc_id=vpc["vpcId"],
+            public=vpc["endpointPublicAccess"],
+            private=vpc["endpointPrivateAccess"],
+            public_ranges=tuple(vpc.get("publicAccessCidrs", ())),
+            ip_family=found["kubernetesNetworkConfig"].get("ipFamily", "ipv4"),
+            auto_mode=found.get("computeConfig", {}).get("enabled", False),
+            add_ons={one: it for one in add_ons if (it := self._add_on(name, one))},
+            caller=mine[0] if mine else caller,
+            caller_enters=bool(mine),
+        )
+
+    def _add_on(self, cluster: str, name: str) -> AddOnFound | None:
+        answer = self._ask(
+            "eks:DescribeAddon", unless="ResourceNotFound", clusterName=cluster, addonName=name
+        )
+        found = answer.get("addon")
+        return found and AddOnFound(
+            version=found["addonVersion"],
+            configuration=found.get("configurationValues") or "",
+            tags=found.get("tags", {}),
+        )
+
+    def access_policies(self, cluster: str, principal: str) -> list[str]:
+        """ARNs of the access policies that hold for the whole cluster."""
+        call = "eks:ListAssociatedAccessPolicies"
+        found = self._ask(call, clusterName=cluster, principalArn=principal)
+        every = found["associatedAccessPolicies"]
+        return [one["policyArn"] for one in every if one["accessScope"]["type"] == "cluster"]
+
+    def karpenter_nodes(self, cluster: str) -> list[dict[str, str]]:
+        """The tags of each running node that some Karpenter has launched for the cluster."""
+        filters: Filters = {
+            "tag-key": ["karpenter.sh/nodepool"],
+            f"tag:kubernetes.io/cluster/{cluster}": ["owned"],
+        }
+        return [{t["Key"]: t["Value"] for t in one["Tags"]} for one in self._running(filters)]
+
+    def has_role(self, name: str) -> bool:
+        return bool(self._ask("iam:GetRole", unless="NoSuchEntity", RoleName=name))
+
+    def has_policy(self, arn: str) -> bool:
+        return bool(self._ask("iam:GetPolicy", unless="NoSuchEntity", PolicyArn=arn))
+
+    def has_image(self, image: str) -> bool:
+        """Whether a registry of ECR in the region has an image, by its name there."""
+        name = parts(image)
+        answer = self._ask(
+            "ecr:DescribeImages",
+            unless=("RepositoryNotFound", "ImageNotFound"),
+            registryId=name.registry.partition(".")[0],
+            repositoryName=name.repository,
+            imageIds=[name.in_ecr],
+        )
+        return bool(answer.get("imageDetails"))
+
+    def pull_through_rules(self, registry: str) -> list[CacheRule]:
+        """Rules of a registry of ECR. `registry`: the id of its account."""
+        found = self._ask("ecr:DescribePullThroughCacheRules", registryId=registry)
+        return rules_of(found["pullThroughCacheRules"])
+
+    def has_entry(self, cluster: str, role: str) -> bool:
+        """Whether the role may enter the cluster."""
+        return bool(
+            self._ask(
+                "eks:DescribeAccessEntry",
+                unless="ResourceNotFound",
+                clusterName=cluster,
+                principalArn=role,
+            )
+        )
+
+    def add_on_builds(self, kubernetes: str, name: str) -> list[str]:
+        """The builds of an add-on that EKS offers for a minor release of Kubernetes."""
+        found = self._ask(
+            "eks:DescribeAddonVersions",
+            unless="ResourceNotFound",
+            kubernetesVersion=kubernetes,
+            addonName=name,
+        )
+        add_ons = found.get("addons", ())
+        return [build["addonVersion"] for one in add_ons for build in one["addonVersions"]]
+
+    def kubelet_of_ami(self, kubernetes: str, variant: str, release: str) -> str:
+        """Version of the kubelet in EKS's AMI of a release, v20261012: 1.35.8; empty where the region
+        does not have the AMI. `variant`: standard or nvidia."""
+        name = f"amazon-eks-node-al2023-x86_64-{variant}-{kubernetes}-{release}"
+        at = f"{_AMIS.format(kubernetes=kubernetes, variant=variant)}/{name}/image_id"
+        parameter = self._ask("ssm:GetParameter", unless="ParameterNotFound", Name=at)
+        if not parameter:
+            return ""
+        image = parameter["Parameter"]["Value"]
+        found = self._ask("ec2:DescribeImages", unless="InvalidAMIID", ImageIds=[image])
+        for described in found.get("Images", ()):
+            text = described.get("Description", "")
+            if named := _KUBELET.search(text):
+                return named[1]
+            raise NotAnswered(f"ec2:DescribeImages: {image} does not name its kubelet: {text}")
+        return ""
+
+    def recommended_ami(self, kubernetes: str, variant: str) -> str:
+        """Release of the AMI that EKS recommends, such as 1.35.8-20261012."""
+        at = f"{_AMIS.format(kubernetes=kubernetes, variant=variant)}/recommended/release_version"
+        return self._ask("ssm:GetParameter", Name=at)["Parameter"]["Value"]
+
+    def zones(self) -> dict[str, str]:
+        """Name → id of the zones that are available."""
+        found = self._ask("ec2:DescribeAvailabilityZones")["AvailabilityZones"]
+        return {zone["ZoneName"]: zone["ZoneId"] for zone in found if zone["State"] == "available"}
+
+    def offers(self, types: Sequence[str]) -> dict[str, list[str]]:
+        """Instance type → names of the zones that have it."""
+        found = self._ask(
+            "ec2:DescribeInstanceTypeOfferings",
+            LocationType="availability-zone",
+            filters={"instance-type": types},
+        )["InstanceTypeOfferings"]
+        return {
+            kind: [one["Location"] for one in found if one["InstanceType"] == kind]
+            for kind in types
+        }
+
+    def quota(self, me: Identity, node_group: str, code: str) -> tuple[float, int]:
+        """vCPUs, and how many of them others than this stack take with On-Demand instances of the
+        catalogue's types."""
+        quota = self._ask("servicequotas:GetServiceQuota", ServiceCode="ec2", QuotaCode=code)[
+            "Quota"
+        ]["Value"]
+        if code not in QUOTAS.values():
+            return quota, 0
+        types: Filters = {
+            "instance-type": [kind.name for kind in TYPES.values() if QUOTAS[kind.quota] == code]
+        }
+        group: Filters = {"tag:eks:nodegroup-name": [node_group]}
+        return quota, self._vcpus(types) - self._vcpus(types | tagged(me)) - self._vcpus(
+            types | group
+        )
+
+    def reservation(self, id_: str) -> dict[str, Any]:
+        """As EC2 describes it; empty where it knows none."""
+        found = self._ask(
+            "ec2:DescribeCapacityReservations",
+            unless="InvalidCapacityReservationId",
+            CapacityReservationIds=[id_],
+        )
+        return next(iter(found.get("CapacityReservations", ())), {})
+
+    def key(self, arn: str) -> dict[str, Any]:
+        """As KMS describes the key; empty where it knows none."""
+        found = self._ask("kms:DescribeKey", unless="NotFound", KeyId=arn)
+        return found.get("KeyMetadata", {})
+
+    def key_policy(self, arn: str) -> str:
+        """The policy of a key, as JSON; empty where KMS knows no such key."""
+        found = self._ask("kms:GetKeyPolicy", unless="NotFound", KeyId=arn, PolicyName="default")
+        return found.get("Policy", "")
+
+    def secret(self, name: str) -> dict[str, Any]:
+        """As Secrets Manager describes the secret, without its value; empty where it knows none."""
+        return self._ask("secretsmanager:DescribeSecret", unless="ResourceNotFound", SecretId=name)
+
+    def public_addresses(self, me: Identity) -> tuple[float, int]:
+        """How many the region gives the account, and how many of them others than this stack have."""
+        quota = self._ask(
+            "servicequotas:GetServiceQuota", ServiceCode="ec2", QuotaCode=ADDRESS_QUOTA
+        )["Quota"]["Value"]
+        every, own = (
+            self._ask("ec2:DescribeAddresses", filters=filters)["Addresses"]
+            for filters in ({}, tagged(me))
+        )
+        return quota, len(every) - len(own)
+
+    def group_ids(self, vpc: str, name: str) -> tuple[str, ...]:
+        """Ids of the security groups with that name."""
+        asked: Filters = {"vpc-id": [vpc], "group-name": [name]}
+        found = self._ask("ec2:DescribeSecurityGroups", filters=asked)["SecurityGroups"]
+        return tuple(one["GroupId"] for one in found)
+
+    def _vcpus(self, filters: Filters) -> int:
+        return sum(
+            TYPES[one["InstanceType"]].vcpus
+            for one in self._running(filters)
+            if "InstanceLifecycle" not in one
+        )

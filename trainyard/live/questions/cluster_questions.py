@@ -1,0 +1,127 @@
+"""The questions that `make check LIVE=1` asks the API server of a brought cluster, with the rights of who
+deploys. They read names and owners, and nothing else of an object.
+
+Sources: EKS user guide, cluster-auth (the token is an address of STS, signed as `aws eks get-token`
+signs it); Kubernetes API concepts, metadata-only fetches and chunking.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from trainyard.catalog.chart_objects import KINDS, WORKLOADS, ObjectName
+from trainyard.live.questions.caller import TIMEOUTS, Caller, NotAnswered
+
+METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+PAGE = 500
+"""Objects of one answer."""
+RELEASE = "meta.helm.sh/release-name", "meta.helm.sh/release-namespace"
+"""Annotations of whatever Helm installs (helm.sh, three ways: validate ownership)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnerFound:
+    """Who has made an object, as far as it tells."""
+
+    release: tuple[str, str] | None
+    """Name and namespace of its Helm release; None without one."""
+    managers: tuple[str, ...]
+    """Programs that have written it, such as kubectl or pulumi-kubernetes."""
+
+
+class ClusterQuestions(Caller):
+    """Each method is a question."""
+
+    def cluster_objects(
+        self, cluster: str, names: Iterable[ObjectName]
+    ) -> dict[ObjectName, OwnerFound]:
+        """Those of the objects that the cluster has. NotAnswered where its API server cannot be
+        reached from here, or says no."""
+        asked = self._ask("eks:DescribeCluster", name=cluster)["cluster"]
+        with TemporaryDirectory() as folder:
+            authority = Path(folder) / "ca.crt"
+            authority.write_bytes(base64.b64decode(asked["certificateAuthority"]["data"]))
+            server = _ApiServer(
+                asked["endpoint"], self._token(cluster), str(authority), self._access.proxy_url
+            )
+            wanted = set(names)
+            listed = sorted({(one.kind, one.namespace) for one in wanted})
+            found = [each for kind, space in listed for each in server.objects(kind, space)]
+        return {name: owner for name, owner in found if name in wanted}
+
+    def _token(self, cluster: str) -> str:
+        """A token of the cluster."""
+        from botocore.exceptions import BotoCoreError
+
+        # A client of its own: what it signs is signed for the cluster.
+        client = self._session.create_client("sts", self._access.region)
+        client.meta.events.register(
+            "before-sign.sts.GetCallerIdentity",
+            lambda request, **_: request.headers.add_header("x-k8s-aws-id", cluster),
+        )
+        try:
+            url = client.generate_presigned_url(
+                "get_caller_identity", ExpiresIn=60, HttpMethod="GET"
+            )
+        except BotoCoreError as error:
+            raise NotAnswered(f"sts:GetCallerIdentity: {error}") from error
+        return "k8s-aws-v1." + base64.urlsafe_b64encode(url.encode()).decode().rstrip("=")
+
+
+class _ApiServer:
+    """An API server, and with what it is asked."""
+
+    def __init__(self, endpoint: str, token: str, authority: str, proxy: str | None) -> None:
+        """`authority`: path of the certificate that its own is signed with."""
+        from botocore.httpsession import URLLib3Session
+        from botocore.utils import get_environ_proxies
+
+        self._endpoint, self._token = endpoint, token
+        make: Any = URLLib3Session  # its types know no path of a certificate
+        self._session = make(
+            verify=authority,
+            proxies={"https": proxy} if proxy else get_environ_proxies(endpoint),
+            timeout=(TIMEOUTS["connect_timeout"], TIMEOUTS["read_timeout"]),
+        )
+
+    def objects(self, kind: str, namespace: str) -> Iterator[tuple[ObjectName, OwnerFound]]:
+        """All objects of a kind. `namespace`: empty for a kind in none."""
+        path = KINDS.get(kind) or f"/apis/apps/v1/namespaces/{namespace}/{WORKLOADS[kind]}"
+        more: str | None = ""
+        while more is not None:
+            answer = self._get(path, {"limit": str(PAGE), **({"continue": more} if more else {})})
+            for item in answer["items"] or ():  # null where there is none
+                meta = item["metadata"]
+                yield ObjectName(kind, meta["name"], namespace), _owner(meta)
+            more = answer["metadata"].get("continue") or None
+
+    def _get(self, path: str, query: Mapping[str, str]) -> dict[str, Any]:
+        from botocore.awsrequest import AWSRequest
+        from botocore.exceptions import BotoCoreError
+
+        headers = {"Authorization": f"Bearer {self._token}", "Accept": METADATA}
+        request = AWSRequest(
+            method="GET", url=f"{self._endpoint}{path}", params=query, headers=headers
+        )
+        try:
+            answer = self._session.send(request.prepare())
+            if answer.status_code == 200:
+                return json.loads(answer.content)
+        except (BotoCoreError, ValueError) as error:
+            raise NotAnswered(f"{self._endpoint}: {type(error).__name__}") from error
+        raise NotAnswered(f"{self._endpoint}{path}: HTTP status {answer.status_code}")
+
+
+def _owner(meta: Mapping[str, Any]) -> OwnerFound:
+    annotations = meta.get("annotations") or {}
+    release, namespace = (annotations.get(name) for name in RELEASE)
+    return OwnerFound(
+        release=(release, namespace or "") if release else None,
+        managers=tuple(dict.fromkeys(one["manager"] for one in meta.get("managedFields", ()))),
+    )

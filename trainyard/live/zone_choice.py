@@ -1,0 +1,46 @@
+"""Which of an account's zones a network can be in: those in which EKS places control planes.
+
+A zone's name means another zone in another account, so only the account can say; `zones` is its
+answer: name → id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from trainyard.catalog.aws.zones import WITHOUT_EKS, zone_ids_with, zone_names
+from trainyard.plan import EnvironmentPlan
+from trainyard.problems import InputError
+
+
+def eks_zone_errors(plan: EnvironmentPlan, zones: Mapping[str, str]) -> Iterator[InputError]:
+    """The network's zones with whose subnets CreateCluster fails."""
+    for zone in [zone.name for zone in plan.network.zones if zones.get(zone.name) in WITHOUT_EKS]:
+        yield InputError(
+            path=f"environment.{'zone' if zone == plan.zone else 'network.zones'}",
+            must="be a zone in which EKS places control planes"
+            if zone == plan.zone
+            else "list zones in which EKS places control planes",
+            got=f"{zone}, which is {zones[zone]} in this account",
+            fix=instead(plan, zones),
+        )
+
+
+def instead(plan: EnvironmentPlan, zones: Mapping[str, str]) -> str:
+    """What to write into the stack file. Another training zone: the one that has most of the pools'
+    types. Other zones of the network: those of today that can stay, then by id, so that every
+    account gets the same ones."""
+    region, today = plan.identity.region, [zone.name for zone in plan.network.zones]
+    usable = [zone for zone in zone_names(region) if zones.get(zone, "") not in ("", *WITHOUT_EKS)]
+    if len(usable) < 2:
+        return "take another region: EKS needs two zones"
+    if plan.zone not in usable:
+        types = {kind.instance_type for pool in plan.pools.values() for kind in pool.types}
+
+        def lacking(zone: str) -> int:
+            return sum(zones[zone] not in zone_ids_with(kind, region) for kind in types)
+
+        best = min(usable, key=lambda zone: (lacking(zone), zones[zone]))
+        return f"write zone: {best}, and zone_id: {zones[best]}"
+    best = sorted(usable, key=lambda zone: (zone not in today, zones[zone]))
+    return f"write network: {{zones: [{', '.join(sorted(best[: len(today)]))}]}}"

@@ -1,0 +1,366 @@
+"""A YAML file that is a job of a stack, judged against its pool and made ready for the graph
+(`jobs.x.manifest`)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trainyard.catalog import versions
+from trainyard.catalog.job_kinds import JOB_KINDS
+from trainyard.derive.capacity import TYPES
+from trainyard.manifests.context import ManifestContext, contexts_of
+from trainyard.manifests.document import Workload, look, read_manifest
+from trainyard.manifests.pod_security import pod_security_errors
+from trainyard.manifests.pool_fit import pool_problems
+from trainyard.manifests.queue_fields import queue_field_errors
+from trainyard.manifests.rules import manifest_problems
+from trainyard.manifests.tolerations import tolerating, toleration_warnings
+from trainyard.manifests.waiting import lacks_waiting, waiting
+from trainyard.objects.iam.secrets import DRIVER
+from trainyard.plans.parts import JobPlan, RuntimePlan, digest
+from trainyard.problems import InputError, InputWarning, one_of, write_one_of
+from trainyard.rules.jobs import controller_fix
+from trainyard.rules.pools import unknown_pool
+from trainyard.settings.environment import EnvironmentConfig
+from trainyard.settings.job import JobConfig, ManifestConfig
+from trainyard.settings.reading.files import is_inside, text_of
+from trainyard.stores.kinds import claim_name
+
+RUNTIMES = ("TrainingRuntime", "ClusterTrainingRuntime")
+KINDS = ("ConfigMap", *RUNTIMES, *JOB_KINDS)
+"""Kinds of objects that a file may hold, in the order of creation."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """What a file comes to."""
+
+    objects: tuple[dict[str, Any], ...]
+    """As they are to be created, one after the other; the last one is the job."""
+    nodes: int
+    """How many pods train; 0 where there is no job."""
+    gpus: int
+    """GPUs of a pod."""
+    image: str
+    """That its pods train with; empty where the runtime has it."""
+    lacks_waiting: bool
+    """Its pods are to be told how long they wait for each other."""
+    errors: tuple[InputError, ...]
+    warnings: tuple[InputWarning, ...]
+
+    def plan(
+        self, wanted: ManifestConfig, namespace: str, runtimes: Mapping[str, RuntimePlan]
+    ) -> JobPlan:
+        """The job as it is: the last object is the run, the others come before it. `runtimes`:
+        those of the environment."""
+        *beside, job = self.objects
+        named = look(job, "spec", "runtimeRef", "name")
+        has_own = any(each["kind"] in RUNTIMES for each in beside)
+        runtime = None if has_own else runtimes.get(named)
+        return JobPlan(
+            name=job["metadata"]["name"],
+            namespace=namespace,
+            kind=job["kind"],
+            pool=wanted.pool,
+            runtime=runtime.name if runtime else None,
+            stores=tuple(sorted({*wanted.claims.values(), *(runtime.stores if runtime else ())})),
+            nodes=self.nodes,
+            checkpoints=None,
+            labels=job["metadata"].get("labels", {}),
+            spec=waiting(job["kind"], job["spec"]) if self.lacks_waiting else job["spec"],
+            files=None,
+            objects=tuple(beside),
+            priorities=(),
+            expected_hours=wanted.expected_hours,
+            wait=wanted.wait,
+            wait_minutes=wanted.wait_minutes,
+            run=f"{digest([job['spec'], beside])[:12]}-{wanted.run}",
+        )
+
+    def stand_in(self, wanted: ManifestConfig) -> JobConfig:
+        """What the job takes of its pool, in the words of a described one."""
+        return JobConfig(
+            nodes=self.nodes or 1,
+            pool=wanted.pool,
+            image=self.image,
+            gpus_per_node=self.gpus or None,
+        )
+
+
+def read_manifests(
+    at: str,
+    jobs: Mapping[str, ManifestConfig],
+    environment: EnvironmentConfig,
+    namespace: str,
+    folder: Path,
+) -> tuple[dict[str, Manifest], list[InputError]]:
+    """Each job that is a file, judged; and what keeps a file from being looked at. `at`: the path
+    that holds them."""
+    read: dict[str, Manifest] = {}
+    errors: list[InputError] = []
+    for name, job in jobs.items():
+        wrong = list(_settings(f"{at}.{name}", job, environment, folder))
+        errors += wrong
+        if not wrong:
+            read[name] = judged(
+                text_of(folder / job.manifest),
+                job.manifest,
+                trainer=environment.trainer.version,
+                operator=(
+                    environment.training_operator.version if environment.training_operator else None
+                ),
+                environment=environment,
+                pool=job.pool,
+                namespace=namespace,
+                production=environment.production,
+                privileged_pods=job.privileged_pods,
+                claims={
+                    theirs: claim_name(
+                        store, environment.storage[store], environment.zone, environment.kms_key_arn
+                    )
+                    for theirs, store in job.claims.items()
+                },
+            )
+            errors += read[name].errors
+    return read, errors
+
+
+def _settings(
+    path: str, job: ManifestConfig, environment: EnvironmentConfig, folder: Path
+) -> Iterator[InputError]:
+    """What the stack file says beside the file itself."""
+    pool = environment.pools.get(job.pool)
+    if pool is None:
+        yield unknown_pool(path, job.pool, environment)
+    elif not pool.instance_types or not set(pool.instance_types) <= set(TYPES):
+        yield InputError(
+            path=f"{path}.pool",
+            must="be a pool whose instance_types are in the catalogue",
+            got=job.pool,
+            fix=f"correct environment.pools.{job.pool}.instance_types",
+        )
+    if environment.trainer.version not in versions.TRAINERS:
+        yield InputError(
+            path=f"{path}.manifest",
+            must="be written for a Trainer that this program knows",
+            got=f"environment.trainer.version {environment.trainer.version}",
+            fix=f"use {', '.join(versions.TRAINERS)}",
+        )
+    for claim, store in job.claims.items():
+        if store not in environment.storage:
+            yield InputError(
+                path=f"{path}.claims.{claim}",
+                must="be a store of the environment",
+                got=store,
+                fix=write_one_of(environment.storage, "add one under environment.storage"),
+            )
+    if not is_inside(folder, job.manifest):
+        yield InputError(
+            path=f"{path}.manifest",
+            must="be a file of this checkout",
+            got=job.manifest,
+            fix="name it from the project's folder",
+        )
+
+
+def judged(
+    file_text: str,
+    file_name: str,
+    *,
+    trainer: str | None,
+    operator: str | None,
+    environment: EnvironmentConfig,
+    pool: str,
+    claims: Mapping[str, str],
+    namespace: str,
+    production: bool,
+    privileged_pods: bool,
+) -> Manifest:
+    """The objects of a file, and everything that is wrong with them. `trainer`, `operator`:
+    releases in the environment; `claims`: what the file calls a claim → what ours is called;
+    `privileged_pods`: what the namespace admits."""
+    workloads, errors = read_manifest(file_text, file_name)
+    accepted = [workload for workload in workloads if _kind(workload) in KINDS]
+    accepted.sort(key=lambda workload: KINDS.index(_kind(workload)))
+    release = trainer or next(iter(versions.TRAINERS))
+    contexts = contexts_of(
+        accepted,
+        release=release,
+        environment=environment,
+        pool_type=TYPES[environment.pools[pool].instance_types[0]],
+        production=production,
+    )
+    problems: list[InputError | InputWarning] = [
+        *errors,
+        *_one_job(workloads, file_name, {"TrainJob": trainer, "PyTorchJob": operator}),
+        *manifest_problems(contexts),
+    ]
+    places = {problem.where for problem in problems}
+    for context in contexts:
+        problems += _metadata(context, namespace)
+        problems += [] if privileged_pods else pod_security_errors(context, namespace)
+        problems += _claims(context, claims, environment)
+        problems += _secrets(context)
+        problems += _new(queue_field_errors(context, environment, release), places)
+        problems += _runtime(context, accepted, environment)
+        problems += _on_pool(context, pool, environment, places)
+    job = next((context for context in contexts if context.workload.kind in JOB_KINDS), None)
+    return Manifest(
+        objects=tuple(
+            _ready(tolerating(context, pool, environment, release), claims, namespace)
+            for context in contexts
+        ),
+        nodes=job.nodes if job else 0,
+        gpus=job.gpus if job else 0,
+        image=_image(job),
+        lacks_waiting=lacks_waiting(job),
+        errors=tuple(problem for problem in problems if isinstance(problem, InputError)),
+        warnings=tuple(problem for problem in problems if isinstance(problem, InputWarning)),
+    )
+
+
+def _image(job: ManifestContext | None) -> str:
+    containers = job.view.containers if job else ()
+    return next((container.image for container in containers), "")
+
+
+def _on_pool(
+    context: ManifestContext, pool: str, environment: EnvironmentConfig, places: Collection[str]
+) -> Iterator[InputError | InputWarning]:
+    """What the pool cannot do, where nothing else is wrong yet. `places`: of other problems."""
+    yield from _new(pool_problems(context, pool, environment), places)
+    yield from toleration_warnings(context, pool, environment)
+
+
+def _new(
+    found: Iterable[InputError | InputWarning], places: Collection[str]
+) -> list[InputError | InputWarning]:
+    """The problems at no place that has another one. `places`: those."""
+    return [problem for problem in found if problem.where not in places]
+
+
+def _kind(workload: Workload) -> str:
+    return str(workload.get("kind"))
+
+
+def _one_job(
+    workloads: Sequence[Workload], file: str, controllers: Mapping[str, str | None]
+) -> Iterator[InputError]:
+    """One job with what belongs to it, and a controller in the environment that runs it."""
+    jobs = [workload for workload in workloads if workload.kind in JOB_KINDS]
+    if not jobs:
+        yield InputError(
+            path="",
+            file=file,
+            must="contain a TrainJob or a PyTorchJob",
+            got="none",
+            fix="write one, or name another file",
+        )
+    for job in jobs[1:]:
+        yield InputError(
+            **job.at("kind"),
+            must="be the only job of its file",
+            got=f"{job.kind} {job.name}",
+            fix="give it a file and an entry of its own",
+        )
+    for job in jobs:
+        if not controllers[job.kind]:
+            yield InputError(
+                **job.at("kind"),
+                must="have its controller in the environment",
+                got=job.kind,
+                fix=controller_fix(job.kind),
+            )
+    for workload in workloads:
+        if _kind(workload) not in KINDS:
+            yield InputError(
+                **workload.at("kind"),
+                must=f"be one of {', '.join(KINDS)}",
+                got=_kind(workload),
+                fix=(
+                    "take it out: create a Secret with kubectl, and name it here; `claims` gives a"
+                    " PersistentVolumeClaim a store"
+                ),
+            )
+
+
+def _metadata(context: ManifestContext, namespace: str) -> Iterator[InputError]:
+    if not context.workload.name:
+        yield context.error(
+            ("metadata", "generateName"),
+            "have a name, by which it is found again",
+            "none",
+            "write metadata.name",
+        )
+    given = context.get("metadata", "namespace")
+    if given not in (None, namespace):
+        must = "be the stack's namespace, or not be set"
+        yield context.error(
+            ("metadata", "namespace"), must, given, f"write {namespace}, or delete it"
+        )
+
+
+def _claims(
+    context: ManifestContext, claims: Mapping[str, str], environment: EnvironmentConfig
+) -> Iterator[InputError]:
+    for path in context.workload.find("** persistentVolumeClaim claimName"):
+        if (claim := str(context.get(*path))) not in claims:
+            stores = one_of(environment.storage, "a store that you add to environment.storage")
+            fix = f"write claims: {{{claim}: …}} into the job's entry, with {stores}"
+            yield context.error(path, "be a claim that has a store", claim, fix)
+
+
+def _secrets(context: ManifestContext) -> Iterator[InputError]:
+    """Volumes of the driver of secrets, which find no class: a file cannot bring one, and pods need a
+    role that an entry asks for."""
+    for path in context.workload.find("** volumes * csi driver"):
+        if context.get(*path) == DRIVER:
+            yield context.error(
+                path,
+                "not be the driver of secrets: a job of a file has no SecretProviderClass",
+                DRIVER,
+                "write the job as an entry with secrets: {HF_TOKEN: {secrets_manager:"
+                " vision/hf-token, key: token}}",
+            )
+
+
+def _runtime(
+    context: ManifestContext, beside: Sequence[Workload], environment: EnvironmentConfig
+) -> Iterator[InputError]:
+    kind = JOB_KINDS.get(context.workload.kind)
+    if kind is None or not kind.has_runtime:
+        return
+    reference = context.get("spec", "runtimeRef")
+    ours = (*environment.trainer.runtimes, *environment.trainer.own_runtimes)
+    known = {(RUNTIMES[1], name) for name in ours}
+    known |= {(_kind(workload), workload.name) for workload in beside}
+    name = look(reference, "name")
+    if (look(reference, "kind") or RUNTIMES[1], name) not in known:
+        must = "be a runtime of the file or of the environment"
+        fix = write_one_of(ours, "add one under environment.trainer.runtimes")
+        yield context.error(("spec", "runtimeRef", "name"), must, name, fix)
+
+
+def _ready(workload: Workload, claims: Mapping[str, str], namespace: str) -> dict[str, Any]:
+    """The object with our claims, in our namespace."""
+    given = workload.get("metadata")
+    metadata = {**(given if isinstance(given, Mapping) else {}), "namespace": namespace}
+    if _kind(workload) == "ClusterTrainingRuntime":
+        del metadata["namespace"]
+    return {**_claimed(workload.body, claims), "metadata": metadata}
+
+
+def _claimed(value: Any, claims: Mapping[str, str]) -> Any:
+    if isinstance(value, list):
+        return [_claimed(each, claims) for each in value]
+    return (
+        {
+            key: claims.get(str(each), each) if key == "claimName" else _claimed(each, claims)
+            for key, each in value.items()
+        }
+        if isinstance(value, Mapping)
+        else value
+    )

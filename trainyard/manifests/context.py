@@ -1,0 +1,393 @@
+"""An object of a YAML file, and what it is judged against: a release of the Trainer, its runtime,
+its nodes. The view of the job that it describes: what rules/jobs.py judges."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from trainyard.catalog import versions
+from trainyard.catalog.aws.instances import InstanceType
+from trainyard.catalog.job_kinds import JOB_KINDS, job_kind
+from trainyard.catalog.quantities import amount
+from trainyard.derive.capacity import TYPES
+from trainyard.derive.job_view import (
+    RESERVED_ENV,
+    V1_ENV,
+    ContainerView,
+    JobView,
+    PodRequest,
+    SharedMemory,
+    Where,
+)
+from trainyard.derive.jobs import own_spec
+from trainyard.manifests.document import (
+    REPLICAS,
+    TRAINER,
+    Container,
+    Path,
+    Pod,
+    Workload,
+    items,
+    look,
+    pods_of,
+)
+from trainyard.objects.jobs.pod_template import EFA, GPU
+from trainyard.objects.jobs.pytorch import CONTAINER as TRAINS
+from trainyard.objects.jobs.upstream_runtimes import upstream_runtimes
+from trainyard.problems import InputError, InputWarning, Place
+from trainyard.settings.environment import EnvironmentConfig
+
+HYPERPOD = "ml."
+"""Before the name of an instance type of SageMaker HyperPod."""
+MOST_OF_A_LIMIT = 0.99
+"""Share of a container's memory limit that /dev/shm may be allowed to take."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ManifestContext:
+    """An object, and what it is judged against."""
+
+    workload: Workload
+    trainer_minor: tuple[int, int]
+    """Major and minor version of the Trainer, such as (2, 1)."""
+    controller: str
+    """Name and release of what runs the job."""
+    runtime: Mapping[str, Any] | None
+    """The body of the runtime that a TrainJob refers to, or of the object itself. None: not
+    known."""
+    pool_type: InstanceType | None
+    production: bool
+
+    @cached_property
+    def runtime_pods(self) -> tuple[Pod, ...]:
+        """Pods of the runtime; the role of each is its replicated job."""
+        return tuple(pods_of("TrainingRuntime", self.runtime or {}))
+
+    @cached_property
+    def nodes(self) -> int:
+        """How many pods train; 0 where it is not known."""
+        own = [pod.nodes for pod in self.workload.pods if isinstance(pod.nodes, int)]
+        counts = own or [self.policy("numNodes")]
+        return sum(counts) if isinstance(counts[0], int) else 0
+
+    @cached_property
+    def gpus(self) -> int:
+        """GPUs of a pod."""
+        return self._amount(GPU)
+
+    def _amount(self, resource: str) -> int:
+        """How many of an extended resource a pod has: the job's, or else its runtime's."""
+        own = [container.amount(resource) for container in self.workload.containers]
+        of_runtime = [c.amount(resource) for pod in self.runtime_pods for c in pod.containers]
+        return max(own, default=0) or max(of_runtime, default=0)
+
+    @cached_property
+    def cpus(self) -> int:
+        """vCPUs of a pod as the Trainer counts them where processes follow from them: the job's, or
+        else its runtime's, rounded up; 0 where none are requested."""
+        containers = [*self.workload.containers]
+        containers += [container for pod in self.runtime_pods for container in pod.containers]
+        amounts = (
+            amount(look(container.body, "resources", part, "cpu"))
+            for container in containers
+            for part in ("requests", "limits")
+        )
+        return math.ceil(next(filter(None, amounts), 0))
+
+    @cached_property
+    def instance_type(self) -> InstanceType | None:
+        """The instance type: the pool's, or what the pods select by its name or its GPU."""
+        return self.pool_type or next(
+            (
+                kind
+                for label, value in self._selected()
+                for kind in TYPES.values()
+                if value.removeprefix(HYPERPOD) == kind.name or self._is_gpu_of(label, value, kind)
+            ),
+            None,
+        )
+
+    def _selected(self) -> list[tuple[str, str]]:
+        """(label, value in lower case) of what all pods must be on."""
+        return [
+            (requirement.label, str(value).lower())
+            for terms in self.workload.selectors
+            if len(terms) == 1
+            for requirement in terms[0]
+            if requirement.operator == "In"
+            for value in requirement.values
+        ]
+
+    def _is_gpu_of(self, label: str, value: str, kind: InstanceType) -> bool:
+        same_count = kind.gpus == self.gpus > 0
+        return "gpu" in label and same_count and bool(re.search(rf"\b{kind.gpu}\b", value))
+
+    def policy(self, *path: str) -> Any:
+        """A value of the runtime's mlPolicy."""
+        return look(self.runtime, "spec", "mlPolicy", *path)
+
+    def get(self, *path: str | int) -> Any:
+        """A value of the object."""
+        return self.workload.get(*path)
+
+    def error(self, path: Path, must: str, got: Any, fix: str) -> InputError:
+        """An error at a place of the object."""
+        shown = " ".join(str(got).split())[:60] or "nothing"
+        return InputError(**self.workload.at(*path), must=must, got=shown, fix=fix)
+
+    def warning(self, path: Path, text: str) -> InputWarning:
+        """A warning at a place of the object."""
+        return InputWarning(**self.workload.at(*path), text=text)
+
+    @cached_property
+    def view(self) -> JobView:
+        """The training job that the object describes."""
+        return JobView(
+            origin="file",
+            kind=self.workload.kind,
+            controller=self.controller,
+            nodes=self.nodes,
+            gpus=self.gpus,
+            efa=self._amount(EFA) > 0,
+            ranks=self._ranks(),
+            torch=self.policy("torch") is not None and self.policy("mpi") is None,
+            elastic=bool(self.get("spec", "elasticPolicy")),
+            restarts=self.restarts,
+            resumes=self.restarts > 0 and self.mounts_claim,
+            instance_type=self.instance_type,
+            runtime_known=self.runtime is not None,
+            production=self.production,
+            containers=tuple(map(self._container, self.workload.containers)),
+            mounts=self.mounts,
+            shared_memory=tuple(self._shared_memory()),
+            requests=tuple(self._requests()),
+            where=self._where,
+        )
+
+    @cached_property
+    def restarts(self) -> int:
+        """How often the whole gang may start again."""
+        policy = ("failurePolicy", "maxRestarts")
+        count = look(self.runtime, "spec", "template", "spec", *policy)
+        return count if isinstance(count, int) else 0
+
+    @cached_property
+    def mounts(self) -> dict[str, frozenset[str]]:
+        """Path, with a slash at its end → kinds of the volume that is mounted there."""
+        specs = [pod.spec for pod in (*self.workload.pods, *self.runtime_pods)]
+        kinds = {
+            str(volume.get("name")): frozenset({*volume} - {"name"})
+            for spec in specs
+            for volume in items(spec.get("volumes"))
+        }
+        return {
+            f"{mount.get('mountPath')}/".replace("//", "/"): kinds.get(
+                str(mount.get("name")), frozenset()
+            )
+            for spec in specs
+            for container in items(spec.get("containers"))
+            for mount in items(container.get("volumeMounts"))
+        }
+
+    @property
+    def mounts_claim(self) -> bool:
+        """Whether something is mounted that outlives a pod."""
+        return not all(kinds <= {"emptyDir", "configMap"} for kinds in self.mounts.values())
+
+    def _ranks_path(self) -> Path:
+        return {
+            "TrainJob": (*TRAINER, "numProcPerNode"),
+            "TrainingRuntime": ("spec", "mlPolicy", "torch", "numProcPerNode"),
+        }.get(self.workload.kind, ("spec", "nprocPerNode"))
+
+    def _ranks(self) -> int | None:
+        count = str(self.get(*self._ranks_path()))
+        return int(count) if count.isdecimal() and not self.policy("mpi") else None
+
+    def _where(self, name: str) -> Place:
+        if name == "ranks":
+            return self.workload.at(*self._ranks_path())
+        if name == "nodes" and self.workload.kind == "TrainJob":
+            return self.workload.at(*TRAINER, "numNodes")
+        if name == "gpus":
+            for container in self.workload.containers:
+                if container.amount(GPU):
+                    return self.workload.at(*container.at("resources", "limits", GPU))
+        return self.workload.at("spec")
+
+    def _container(self, container: Container) -> ContainerView:
+        return ContainerView(
+            image=str(container.body.get("image") or ""),
+            script=container.script,
+            words=container.command,
+            own_entrypoint=self._starts_own_entrypoint(container),
+            env=container.env,
+            more_env=self._more_env(container),
+            node_rank=self._node_rank(container),
+            where=self._where_in(container),
+        )
+
+    def _starts_own_entrypoint(self, container: Container) -> bool:
+        """Whether neither the job nor its runtime has a command. A container beside the one that
+        trains is nobody's business."""
+        kind = JOB_KINDS.get(self.workload.kind)
+        if kind is None or container.body.get("command"):
+            return False
+        if not kind.has_runtime:
+            return container.body.get("name") == TRAINS
+        of_runtime = [
+            container.body.get("command")
+            for pod in self.runtime_pods
+            for container in pod.containers
+            if container.body.get("image")  # a fragment of a runtime has none
+        ]
+        return container.path == TRAINER and bool(of_runtime) and not any(of_runtime)
+
+    def _where_in(self, container: Container) -> Where:
+        def where(name: str) -> Place:
+            if name.startswith("env."):
+                names = [str(entry.get("name")) for entry in items(container.body.get("env"))]
+                number = names.index(name.removeprefix("env."))
+                return self.workload.at(*container.at("env", number, "name"))
+            path = container.runs if name == "script" else container.at(name)
+            return self.workload.at(*path)
+
+        return where
+
+    def _more_env(self, container: Container) -> frozenset[str] | None:
+        if container.body.get("envFrom") or self.policy("mpi") is not None:
+            return None
+        by_operator = V1_ENV if self.get(*REPLICAS, "Master") else ()
+        by_runtime = re.findall(r"'([A-Z][A-Z0-9_]*)'", str(self.runtime))
+        return frozenset((*RESERVED_ENV, *by_operator, *by_runtime))
+
+    def _node_rank(self, container: Container) -> int | None:
+        if "Master" in container.path:
+            return 0
+        return 1 if "Worker" in container.path and self.nodes == 2 else None
+
+    def _requests(self) -> Iterable[PodRequest]:
+        for pod in self.workload.pods:
+            wanted: dict[str, list[tuple[Fraction, str, Path]]] = {}
+            for container in pod.containers:
+                for resource, (text, path) in container.requests().items():
+                    if number := amount(text):
+                        wanted.setdefault(resource, []).append((number, text, path))
+            for resource, parts in wanted.items():
+                if resource in ("cpu", "memory", EFA) or resource.startswith("hugepages-"):
+                    yield self._request(resource, parts)
+
+    def _request(self, resource: str, parts: Sequence[tuple[Fraction, str, Path]]) -> PodRequest:
+        """What the containers of a pod request of a resource together, at the largest."""
+        unit, suffix = (2**30, "Gi") if resource == "memory" else (1, "")
+        total = sum(number for number, *_ in parts) / Fraction(unit)
+        _, text, path = max(parts)
+        return PodRequest(
+            resource=resource,
+            amount=total,
+            text=text
+            if len(parts) == 1
+            else f"{float(total):g}{suffix} in {len(parts)} containers",
+            suffix=suffix,
+            place=self.workload.at(*path),
+        )
+
+    def _shared_memory(self) -> Iterable[SharedMemory]:
+        limits = [
+            amount(look(container.body, "resources", "limits", "memory")) or 0
+            for container in self.workload.containers
+        ]
+        limit = max(limits, default=0)
+        for pod in self.workload.pods:
+            for number, volume in enumerate(items(pod.spec.get("volumes"))):
+                size = amount(look(volume, "emptyDir", "sizeLimit"))
+                if size and limit and look(volume, "emptyDir", "medium") == "Memory":
+                    path = (*pod.path, "volumes", number, "emptyDir", "sizeLimit")
+                    yield SharedMemory(
+                        gib=float(size / 2**30),
+                        at_most_gib=float(limit) * MOST_OF_A_LIMIT / 2**30,
+                        fix="write half of the container's memory limit",
+                        place=self.workload.at(*path),
+                    )
+
+
+def contexts_of(
+    workloads: Sequence[Workload],
+    *,
+    release: str = next(iter(versions.TRAINERS)),
+    production: bool = False,
+    environment: EnvironmentConfig | None = None,
+    pool_type: InstanceType | None = None,
+) -> list[ManifestContext]:
+    """Objects that belong together, ready to be judged."""
+    return [
+        ManifestContext(
+            workload=workload,
+            trainer_minor=versions.minor(release),
+            runtime=runtime_of(workload, workloads, release, environment),
+            pool_type=pool_type,
+            controller=f"{job_kind(workload.kind).controller} {_release(workload.kind, release)}",
+            production=production,
+        )
+        for workload in workloads
+    ]
+
+
+def live_view(job: Mapping[str, Any], runtimes: Sequence[Mapping[str, Any]] = ()) -> JobView:
+    """The view of a TrainJob or PyTorchJob of a cluster. `runtimes`: those of the cluster."""
+    live = _live_workload(job)
+    release = next(iter(versions.TRAINERS))
+    return ManifestContext(
+        workload=live,
+        trainer_minor=versions.minor(release),
+        runtime=runtime_of(live, [_live_workload(runtime) for runtime in runtimes], release, None),
+        pool_type=None,
+        controller=f"the {job_kind(live.kind).controller}",
+        production=False,
+    ).view
+
+
+def _live_workload(body: Mapping[str, Any]) -> Workload:
+    """An object of a cluster: it has no file, and its values no lines."""
+    kind = str(body["kind"]).removeprefix("Cluster")
+    return Workload(
+        file="",
+        kind=kind,
+        name=str(look(body, "metadata", "name") or ""),
+        body=body,
+        pods=tuple(pods_of(kind, body)),
+        lines={},
+    )
+
+
+def _release(kind: str, trainer: str) -> str:
+    """Release of the controller that judges an object of the kind."""
+    return trainer if job_kind(kind).has_runtime else f"v{versions.TRAINING_OPERATORS[-1]}"
+
+
+def runtime_of(
+    job: Workload, beside: Sequence[Workload], release: str, environment: EnvironmentConfig | None
+) -> Any:
+    """The body of a TrainJob's runtime: in the files, of the environment, of upstream; a fragment
+    counts as any."""
+    if job.kind not in JOB_KINDS or not JOB_KINDS[job.kind].has_runtime:
+        return job.body
+    name = str(job.get("spec", "runtimeRef", "name"))
+    in_files = [
+        workload.body
+        for workload in beside
+        if workload.kind == "TrainingRuntime"
+        and ("kind" not in workload.body or workload.name == name)
+    ]
+    if in_files:
+        return min(in_files, key=lambda body: "kind" not in body)
+    known = dict(upstream_runtimes(release)) if release in versions.TRAINERS else {}
+    if environment and (own := environment.trainer.own_runtimes.get(name)):
+        known[name] = own_spec(release, own, environment)
+    return {"spec": known[name][1]} if name in known else None

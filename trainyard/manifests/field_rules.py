@@ -1,0 +1,125 @@
+"""Fields of an object of a YAML file: those that its API server would drop without a word, and
+those of another type than it takes. The fields of each kind: trainyard/catalog/fields.py."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from trainyard.catalog.fields import Schema, resolved, schema
+from trainyard.catalog.quantities import amount
+from trainyard.manifests.context import ManifestContext
+from trainyard.manifests.document import Path
+from trainyard.problems import InputError
+
+TYPES: dict[str, tuple[Any, str]] = {
+    "array": (list, "a list"),
+    "boolean": (bool, "true or false"),
+    "integer": (int, "a whole number"),
+    "int-or-string": ((int, str), "a whole number or text"),
+    "object": (Mapping, "a map"),
+    "quantity": ((int, str), "a whole number or text"),
+    "string": (str, "text"),
+}
+"""Type of a schema → the types of YAML that it takes, and what they are called."""
+TORCH = "TrainingRuntime.spec.mlPolicy.torch"
+ELASTIC_FIX = "delete it and set mlPolicy.numNodes: a JobSet cannot resize"
+FIXES = {
+    "TrainJob.spec.backoffLimit": (
+        "delete it, and set spec.template.spec.failurePolicy.maxRestarts in its runtime"
+    ),
+    "TrainJob.spec.restartPolicy": (
+        "delete it: failurePolicy.maxRestarts in its runtime restarts all ranks"
+    ),
+    "TrainJob.spec.schedulingPolicy": (
+        "use podGroupPolicy of the runtime, or a queue: label kueue.x-k8s.io/queue-name"
+    ),
+    "TrainJob.spec.podTemplateOverrides": (
+        "write runtimePatches: [{manager: example.io/me, trainingRuntimeSpec: …}]"
+    ),
+    "TrainJob.spec.runtimePatches": "write podTemplateOverrides: [{targetJobs: [{name: node}], spec: …}]",
+    f"{TORCH}.elasticPolicy": ELASTIC_FIX,
+    f"{TORCH}.numProcPerNode": "set numProcPerNode of the TrainJob's trainer",
+    "command": 'write [/bin/bash, -c, "…"], or one entry for each word',
+    "targetJobs": "write a list of names: - name: node",
+}
+"""Kind and place of a field, or name of a field → what to write instead."""
+_NO_VALUE = "write it, or delete the line"
+A_FEW = 20
+"""Most fields of an object that an error lists."""
+JUDGED = ("TrainJob", "TrainingRuntime", "PyTorchJob", "ConfigMap")
+
+
+def field_errors(context: ManifestContext) -> Iterator[InputError]:
+    """Every error of the object's fields."""
+    kind = context.workload.kind
+    if kind in JUDGED:
+        yield from _typed(context, schema(kind, context.trainer_minor), context.workload.body, ())
+
+
+def _typed(context: ManifestContext, form: Schema, value: Any, path: Path) -> Iterator[InputError]:
+    """What is of another type than the schema's, in the value and inside it."""
+    form = resolved(form)
+    if value is None or "type" not in form:
+        return
+    type_, called = TYPES[form["type"]]
+    if not isinstance(value, type_) or isinstance(value, bool) != (type_ is bool):
+        yield context.error(path, f"be {called}", value, _type_fix(form["type"], value, path))
+    elif form["type"] == "quantity" and amount(value) is None:
+        fix = "write a number, and m, k, M, G, Ki, Mi or Gi behind it: 64Gi"
+        yield context.error(path, "be a quantity", value, fix)
+    elif "properties" in form:
+        yield from _members(context, form, value, path)
+    elif entries := form.get("items") or form.get("additionalProperties"):
+        inside = value.items() if form["type"] == "object" else enumerate(value)
+        yield from _entries(context, entries, dict(inside), path)
+
+
+def _entries(
+    context: ManifestContext, form: Schema, values: Mapping[Any, Any], path: Path
+) -> Iterator[InputError]:
+    """What is wrong with the entries of a map or list; one without a value counts as zero or as empty
+    text, silently."""
+    for key, entry in values.items():
+        if entry is None:
+            yield context.error((*path, key), "have a value", "nothing", _NO_VALUE)
+        yield from _typed(context, form, entry, (*path, key))
+
+
+def _type_fix(type_: str, value: Any, path: Path) -> str:
+    if str(path[-1]) in FIXES:
+        return FIXES[str(path[-1])]
+    if type_ in ("string", "quantity", "int-or-string"):
+        return f'quote it: "{str(value).lower() if isinstance(value, bool) else value}"'
+    if type_ == "boolean":
+        return "write true or false, without quotes"
+    return f"write it without quotes: {value}" if type_ == "integer" else "indent it so"
+
+
+def _members(
+    context: ManifestContext, form: Schema, value: Mapping[str, Any], path: Path
+) -> Iterator[InputError]:
+    """Fields that no object of this type has. Of a type that is open, slips only."""
+    known, is_open = form["properties"], bool(form.get("additionalProperties"))
+    place = ".".join([context.workload.kind, *(step for step in path if isinstance(step, str))])
+    for key, entry in value.items():
+        yield from _typed(context, known.get(key, {}), entry, (*path, key))
+        if key in known:
+            continue
+        near = difflib.get_close_matches(key, known, 1, 0.85 if is_open else 0.6)
+        if near or not is_open:
+            yield context.error(
+                (*path, key),
+                f"be a field of {context.controller}: its API server drops others silently",
+                entry,
+                FIXES.get(f"{place}.{key}") or _member_fix(near, known),
+            )
+
+
+def _member_fix(near: list[str], known: Mapping[str, Schema]) -> str:
+    if near:
+        return f"did you mean {near[0]}?"
+    return (
+        f"write one of the fields here: {', '.join(known)}" if len(known) <= A_FEW else "delete it"
+    )

@@ -1,0 +1,288 @@
+"""What the pods of an object of a YAML file cannot be: where they can run, and what their containers
+ask for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from trainyard.catalog import fabric
+from trainyard.catalog.aws.zones import ZONE_LETTERS, zone_names
+from trainyard.catalog.quantities import amount
+from trainyard.derive.scripts import PLACEHOLDER
+from trainyard.manifests.context import HYPERPOD, ManifestContext
+from trainyard.manifests.document import Container, Path, Requirement, items, look, mapping
+from trainyard.manifests.pod_shape import shape_errors
+from trainyard.objects.jobs.pod_template import EFA, GPU
+from trainyard.problems import InputError, InputWarning
+from trainyard.rules.images import image_errors
+from trainyard.rules.mounts import mount_path_errors
+
+Problems = Iterator[InputError | InputWarning]
+LABELS = (
+    (r"((?:node|beta)\.)?kubernetes\.io/(zone|region)", r"topology.kubernetes.io/\2"),
+    (r"(?:topology\.)?kubernetes\.io/instance-type", "node.kubernetes.io/instance-type"),
+    (
+        r"sagemaker\.amazonaws\.com/.*",
+        "node.kubernetes.io/instance-type: p5.48xlarge; only nodes of SageMaker HyperPod have it",
+    ),
+    (
+        r"nvidia\.com/gpu\..*",
+        "node.kubernetes.io/instance-type: p5.48xlarge, which Karpenter knows before a node runs",
+    ),
+)
+"""Label that nodes do not have → what to select by."""
+NO_RESOURCES = {
+    "nvidia.com": GPU,
+    "nvidia.com/gpus": GPU,
+    "gpu": GPU,
+    "vpc.amazonaws.com": EFA,
+    "efa": EFA,
+}
+"""Resource that no node has → the one that is meant."""
+
+OTHER_DEVICES = {
+    "amd.com/": "AMD",
+    "habana.ai/": "Intel (Gaudi)",
+    "gpu.intel.com/": "Intel",
+    "aws.amazon.com/neuron": "AWS (Trainium and Inferentia)",
+    "google.com/tpu": "Google (TPU)",
+    "huawei.com/": "Huawei (Ascend)",
+}
+"""How the name of a resource begins → who makes the device."""
+
+
+LIMITS = ("backoffLimit", "activeDeadlineSeconds")
+"""Fields of a runPolicy that end a job whose pods fail again and again."""
+RESTARTS = 5
+"""Restarts of each pod in the limit that a message proposes: as many as an own runtime has by default."""
+
+
+def pod_problems(context: ManifestContext) -> Problems:
+    """Every error and warning of the pods."""
+    yield from _topology_keys(context)
+    yield from _selectors(context)
+    yield from _one_host(context)
+    yield from _placeholders(context)
+    yield from _volume_names(context)
+    yield from _images_of_init_containers(context)
+    yield from shape_errors(context)
+    yield from _restarts_for_ever(context)
+    for container in context.workload.containers:
+        yield from _resource_names(context, container)
+        yield from _other_devices(context, container)
+        yield from _mounts(context, container)
+        yield from _limits(context, container)
+        yield from _efa(context, container)
+        yield from _privileged(context, container)
+
+
+def _images_of_init_containers(context: ManifestContext) -> Problems:
+    """Those of the containers that train: rules/jobs.py."""
+    for path in context.workload.find("** initContainers * image"):
+        yield from image_errors(str(context.get(*path)), context.workload.at(*path))
+
+
+def _mounts(context: ManifestContext, container: Container) -> Problems:
+    """What a container mounts where. A folder of the node at its own path, such as /dev, is meant."""
+    seen: set[str] = set()
+    kept = {
+        str(volume.get("name")): look(volume, "hostPath", "path")
+        for pod in context.workload.pods
+        for volume in items(pod.spec.get("volumes"))
+    }
+    for number, mount in enumerate(items(container.body.get("volumeMounts"))):
+        path = str(mount.get("mountPath") or "/none")
+        at = container.at("volumeMounts", number, "mountPath")
+        if kept.get(str(mount.get("name"))) != path:
+            yield from mount_path_errors(path, context.workload.at(*at))
+        if ":" in path or path.rstrip("/") in seen:
+            must = "be a path of one volume only, without a colon"
+            yield context.error(at, must, path, "write a folder of its own, such as /data")
+        seen.add(path.rstrip("/"))
+        below = str(mount.get("subPath") or "")
+        if below.startswith("/") or ".." in below.split("/"):
+            at = container.at("volumeMounts", number, "subPath")
+            must = "stay in its volume: the API server refuses `..` and a leading /"
+            yield context.error(at, must, below, "name it from the volume's root")
+
+
+TO_FILL_IN = re.compile(rf"{PLACEHOLDER.pattern}|\{{\{{.*\}}\}}|^\$\{{?\w+\}}?$")
+"""What a template or a person was to fill in. In a script the last two may be meant."""
+FREE_TEXT = {"command", "args", "env", "image", "data", "annotations"}
+"""Fields in which such text may be meant, or which a rule of jobs judges."""
+
+
+def _placeholders(context: ManifestContext) -> Problems:
+    for path in context.workload.lines:
+        value = context.get(*path)
+        found = TO_FILL_IN.search(value) if isinstance(value, str) else None
+        if found and not FREE_TEXT & {*path}:
+            must = "not contain a placeholder"
+            yield context.error(path, must, found[0], "write what belongs there")
+
+
+def _volume_names(context: ManifestContext) -> Problems:
+    for pod in context.workload.pods:
+        names: set[str] = set()
+        for number, volume in enumerate(items(pod.spec.get("volumes"))):
+            name = str(volume.get("name"))
+            if name in names:
+                yield context.error(
+                    (*pod.path, "volumes", number, "name"),
+                    "be a name that no other volume of the pod has",
+                    name,
+                    f"rename one of the two, and the volumeMounts that mean it: {name}-2",
+                )
+            names.add(name)
+
+
+def _topology_keys(context: ManifestContext) -> Problems:
+    for path in context.workload.find("** topologyKey"):
+        key = str(context.get(*path))
+        if (label := _label_of_nodes(key)) and not _preferred(context, path):
+            yield context.error(path, "be a label that nodes have", key, f"write {label}")
+
+
+def _preferred(context: ManifestContext, path: Path) -> bool:
+    anyway = context.get(*path[:-1], "whenUnsatisfiable") == "ScheduleAnyway"
+    return anyway or any(str(step).startswith("preferred") for step in path)
+
+
+def _label_of_nodes(key: str) -> str | None:
+    """What to write instead of a label that no node has."""
+    matches = (re.sub(wrong, right, key) for wrong, right in LABELS if re.fullmatch(wrong, key))
+    return next(matches, None)
+
+
+def _selectors(context: ManifestContext) -> Problems:
+    """One term of each selector must fit a node."""
+    for terms in context.workload.selectors:
+        wrong = [list(_fits_no_node(context, term)) for term in terms]
+        if all(wrong):
+            yield from (error for errors in wrong for error in errors)
+
+
+def _fits_no_node(context: ManifestContext, term: Sequence[Requirement]) -> Iterator[InputError]:
+    """Why no node anywhere fits the term. What asks for a label to be missing or another can
+    hold."""
+    for requirement in (r for r in term if r.operator in ("In", "Exists")):
+        label = requirement.label
+        if right := _label_of_nodes(label):
+            yield context.error(
+                requirement.path, "be a label that nodes have", label, f"write {right}"
+            )
+        for value in requirement.values:
+            if label.endswith("instance-type") and value.startswith(HYPERPOD):
+                must = "be an instance type of EC2: names with ml. are of SageMaker HyperPod"
+                fix = f"write {value.removeprefix(HYPERPOD)}"
+                yield context.error(requirement.path, must, value, fix)
+        regions = {*requirement.values} & {*ZONE_LETTERS}
+        if label == "topology.kubernetes.io/zone" and {*requirement.values} == regions:
+            for region in regions:
+                fix = f"write one of {', '.join(zone_names(region))}"
+                yield context.error(requirement.path, "be a zone, not a region", region, fix)
+
+
+def _one_host(context: ManifestContext) -> Problems:
+    room = context.instance_type.gpus if context.instance_type else 1
+    pattern = "** podAffinity requiredDuringSchedulingIgnoredDuringExecution * topologyKey"
+    for path in context.workload.find(pattern):
+        one_host = context.get(*path) == "kubernetes.io/hostname"
+        if one_host and context.nodes * context.gpus > room:
+            yield context.error(
+                path,
+                f"not keep all pods on one node, which is sure of {room} GPUs only",
+                f"{context.nodes} pods with {context.gpus} GPUs",
+                "use one pod with all GPUs, on a given node.kubernetes.io/instance-type",
+            )
+
+
+def _resource_names(context: ManifestContext, container: Container) -> Problems:
+    for part in ("requests", "limits"):
+        for name in mapping(look(container.body, "resources", part)).keys() & NO_RESOURCES:
+            if part == "requests" and name in mapping(look(container.body, "resources", "limits")):
+                continue  # said once
+            fix = f"did you mean {NO_RESOURCES[name]}?"
+            path = container.at("resources", part, name)
+            yield context.error(path, "be a resource that nodes have", name, fix)
+
+
+def _other_devices(context: ManifestContext, container: Container) -> Problems:
+    """Devices that need other images, drivers and nodes; said once for requests and limits."""
+    places = {
+        name: (part, name)
+        for part in ("requests", "limits")
+        for name in mapping(look(container.body, "resources", part))
+    }
+    for name, place in places.items():
+        makers = [maker for start, maker in OTHER_DEVICES.items() if str(name).startswith(start)]
+        for maker in makers:
+            must = f"be a device of the nodes, whose GPUs are NVIDIA's: this one is of {maker}"
+            fix = f"write {GPU}, and use an image with CUDA"
+            yield context.error(container.at("resources", *place), must, name, fix)
+
+
+def _limits(context: ManifestContext, container: Container) -> Problems:
+    """An extended resource is requested as it is limited; of another less may be requested."""
+    requests, limits = (
+        mapping(look(container.body, "resources", part)) for part in ("requests", "limits")
+    )
+    for name in sorted(requests.keys() - NO_RESOURCES.keys()):
+        requested, limit = amount(requests[name]), amount(limits.get(name))
+        at, is_extended = container.at("resources", "requests", name), "/" in name
+        if is_extended and requested != limit:
+            must = f"be equal to its limit ({limits.get(name)}): an extended resource must"
+            fix = f"write {name}: {limits.get(name, requests[name])} in both"
+            yield context.error(at, must, requests[name], fix)
+        elif requested and limit and requested > limit:
+            must = f"be at most its limit ({limits[name]}): the API server refuses more"
+            yield context.error(at, must, requests[name], f"write {name}: {limits[name]} in both")
+        elif name == "memory" and requested and limit and requested < limit and context.gpus:
+            yield context.warning(
+                at,
+                f"the pod may use more memory ({limits[name]}) than it requests ({requests[name]}):"
+                " when the node runs out of memory, it is among the first to be killed",
+            )
+
+
+def _efa(context: ManifestContext, container: Container) -> Problems:
+    kind = context.instance_type
+    if not kind or not kind.gpudirect or context.nodes < 2 or container.amount(EFA):
+        return
+    if container.amount(GPU) == kind.gpus:
+        yield context.error(
+            container.at("resources"),
+            f"ask for EFA on {kind.name}: TCP carries at most {fabric.tcp_bound(kind):g} GB/s",
+            f"no {EFA}",
+            f"add {EFA}: {kind.efa} to requests and limits",
+        )
+
+
+def _privileged(context: ManifestContext, container: Container) -> Problems:
+    kind = context.instance_type
+    privileged = look(container.body, "securityContext", "privileged") is True
+    if kind and 0 < context.gpus < kind.gpus and privileged:
+        yield context.error(
+            container.at("securityContext", "privileged"),
+            f"not be set with {context.gpus} of {kind.gpus} GPUs:"
+            " pods see all, and take the same ones",
+            True,
+            "delete it: EFA needs no privileges",
+        )
+
+
+def _restarts_for_ever(context: ManifestContext) -> Problems:
+    """A pod that fails each time. kubelet starts its containers again, and only a limit makes the job
+    fail (training-operator v1.8.1, pkg/core/job.go: PastBackoffLimit, PastActiveDeadline)."""
+    if any(context.get("spec", "runPolicy", limit) is not None for limit in LIMITS):
+        return
+    for path in context.workload.find("spec pytorchReplicaSpecs * restartPolicy"):
+        if context.get(*path) == "OnFailure":
+            yield context.warning(
+                path,
+                "OnFailure without runPolicy.backoffLimit restarts for ever and keeps its nodes; add"
+                f" backoffLimit: {max(context.nodes, 1) * RESTARTS}, which counts the restarts of all"
+                " pods together",
+            )
+            return

@@ -1,0 +1,54 @@
+"""What the namespace of a YAML file refuses: Pod Security's level baseline, unless the stack file says
+`privileged_pods`.
+
+Source: Kubernetes, Pod Security Standards, baseline (concepts/security/pod-security-standards).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from trainyard.manifests.context import ManifestContext
+from trainyard.manifests.document import Path
+from trainyard.problems import InputError
+
+CAPABILITIES = (
+    *("AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD"),
+    *("NET_BIND_SERVICE", "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT"),
+)
+"""Those that a container may add."""
+REFUSED = {
+    "** securityContext privileged": (True,),
+    "** hostNetwork": (True,),
+    "** hostIPC": (True,),
+    "** hostPID": (True,),
+    "** securityContext seccompProfile type": ("Unconfined",),
+    "** securityContext procMount": ("Unmasked",),
+}
+"""Field → the values that baseline refuses."""
+WHATEVER = ("** volumes * hostPath", "** ports * hostPort")
+"""Fields that baseline refuses with any value."""
+
+
+def pod_security_errors(context: ManifestContext, namespace: str) -> Iterator[InputError]:
+    """Every field with which the namespace admits no pod."""
+    for path, value in _refused(context):
+        name = next(step for step in reversed(path) if isinstance(step, str))
+        yield context.error(
+            path,
+            f"not set {name}: namespace {namespace} admits pods of Pod Security's level baseline",
+            value,
+            "delete it (EFA needs no privileges), or write privileged_pods: true beside `manifest`",
+        )
+
+
+def _refused(context: ManifestContext) -> Iterator[tuple[Path, Any]]:
+    get = context.get
+    for pattern, values in REFUSED.items():
+        yield from ((p, get(*p)) for p in context.workload.find(pattern) if get(*p) in values)
+    for pattern in WHATEVER:
+        yield from ((p, get(*p)) for p in context.workload.find(pattern) if get(*p))
+    for path in context.workload.find("** securityContext capabilities add *"):
+        if str(get(*path)).removeprefix("CAP_") not in CAPABILITIES:
+            yield path, get(*path)

@@ -1,0 +1,78 @@
+"""What the webhook of a Trainer refuses in a TrainJob beside its pods: initializers, and whose a patch
+is.
+
+Source: Kubeflow Trainer at v2.1.0 and v2.3.0 (trainjob_webhook.go, and the plugin jobset's Validate).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from trainyard.manifests.context import ManifestContext
+from trainyard.manifests.document import items, look, mapping
+from trainyard.problems import InputError
+
+STRICT_FROM = (2, 3)
+"""Minor release from which an initializer needs its mount, a storageUri its scheme, and a manager its
+domain."""
+
+
+def initializer(context: ManifestContext) -> Iterator[InputError]:
+    """A data set or a model that no job of the runtime fetches."""
+    if not context.runtime_pods:
+        return
+    for part in mapping(context.get("spec", "initializer")):
+        name = f"{part}-initializer"
+        containers = [
+            container.body
+            for pod in context.runtime_pods
+            for container in pod.containers
+            if pod.role == name == container.body.get("name")
+        ]
+        mounts = [mount.get("name") for it in containers for mount in items(it.get("volumeMounts"))]
+        path = ("spec", "initializer", str(part))
+        if not containers:
+            jobs = ", ".join(pod.role for pod in context.runtime_pods)
+            must = f"have a job {name} in its runtime, with a container of that name"
+            yield context.error(path, must, f"a runtime with {jobs}", "delete it, or add the job")
+        elif context.trainer_minor >= STRICT_FROM and "initializer" not in mounts:
+            must = f"have a mount of `initializer` in the container {name} of its runtime"
+            fix = "add volumeMounts: [{name: initializer, mountPath: /workspace}] in the runtime"
+            yield context.error(path, must, ", ".join(map(str, mounts)) or "no mount", fix)
+
+
+def storage_uri(context: ManifestContext) -> Iterator[InputError]:
+    """A place without a scheme."""
+    for part in mapping(context.get("spec", "initializer")):
+        path = ("spec", "initializer", str(part), "storageUri")
+        uri = context.get(*path)
+        is_old = context.trainer_minor < STRICT_FROM
+        if uri and not is_old and not re.match(r"[A-Za-z][\w+.-]*://", str(uri)):
+            yield context.error(
+                path, "be a URI with a scheme", uri, f"write hf://{uri}, or s3://{uri}"
+            )
+
+
+def patch_manager(context: ManifestContext) -> Iterator[InputError]:
+    """A patch of somebody without a domain."""
+    for path in context.workload.find("spec runtimePatches * manager"):
+        manager = str(look(context.workload.body, *path))
+        has_domain = re.fullmatch(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/\S+", manager)
+        if context.trainer_minor >= STRICT_FROM and not has_domain:
+            must = "be a domain and a path"
+            yield context.error(path, must, manager, f"write example.com/{manager}")
+
+
+def override_containers(context: ManifestContext) -> Iterator[InputError]:
+    """A container of an override that no pod of the runtime has."""
+    for pod in context.workload.pods:
+        base = [each for each in context.runtime_pods if each.role in pod.jobs]
+        if pod.role != "override" or not base:
+            continue
+        names = {str(container.body.get("name")) for each in base for container in each.containers}
+        for container in pod.containers:
+            if (name := container.body.get("name")) and name not in names:
+                known = ", ".join(sorted(names))
+                must = f"be a container of the runtime's pods: {known}"
+                yield context.error(container.at("name"), must, name, f"write {known}")

@@ -1,0 +1,181 @@
+"""`python -m trainyard.migrate.migrate FILE…`: print PyTorchJobs and TrainJobs as entries of a stack
+file.
+
+Behind the entries stand comments: what changed, what has no counterpart, and last the problems of
+the original files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import textwrap
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from trainyard import command_line
+from trainyard.catalog import versions
+from trainyard.catalog.job_kinds import JOB_KINDS
+from trainyard.catalog.scalars import as_file
+from trainyard.manifests.context import contexts_of
+from trainyard.manifests.document import Workload, read_manifest
+from trainyard.manifests.rules import manifest_problems
+from trainyard.migrate.migrated import Migration, NotMigrated
+from trainyard.migrate.migration import migrate
+from trainyard.migrate.v2_script import NOT_DONE
+from trainyard.problems import InputError, Problem, listed
+from trainyard.settings.environment import EnvironmentConfig, StackConfig
+from trainyard.settings.reading.files import text_of
+from trainyard.settings.reading.reader import read_file
+
+
+def main(arguments: list[str]) -> int:
+    """Print the entries of all jobs in the files. Return 1 where a job cannot be migrated, 2 where a
+    file cannot be read."""
+    given = _arguments(arguments)
+    files = given.files
+    environment = _environment(given.stack) if given.stack else None
+    if given.stack and environment is None:
+        print(
+            f"Pulumi.{given.stack}.yaml: must be a sound environment, or a team on one; make check"
+            f" STACK={given.stack}"
+        )
+        return 2
+    release = given.trainer or (
+        environment.trainer.version if environment else next(iter(versions.TRAINERS))
+    )
+    try:
+        manifests = [read_manifest(text_of(Path(file)), Path(file).name) for file in files]
+    except OSError as error:
+        print(f"{error.filename}: {error.strerror}; make migrate FILE=job.yaml")
+        return 2
+    workloads = [workload for objects, _ in manifests for workload in objects]
+    problems: list[Problem] = [error for _, errors in manifests for error in errors]
+    problems += manifest_problems(contexts_of(workloads, release=release, environment=environment))
+    migrations, not_migrated = migrate_all(
+        workloads, Path(files[0]).name, release=release, environment=environment
+    )
+    return _print(migrations, not_migrated, problems)
+
+
+def _arguments(arguments: list[str]) -> argparse.Namespace:
+    parser = command_line.parser(
+        "trainyard.migrate.migrate",
+        "Print the stack-file entry for each PyTorchJob and TrainJob in YAML files.",
+    )
+    parser.add_argument(
+        "files", nargs="+", metavar="FILE", help="read this YAML file, with all objects in it"
+    )
+    parser.add_argument(
+        "--trainer", metavar="RELEASE", choices=[*versions.TRAINERS], help="judge for this release"
+    )
+    parser.add_argument(
+        "--stack", metavar="STACK", help="use the names of this environment, or of this team's"
+    )
+    return parser.parse_args(arguments)
+
+
+def _print(
+    migrations: Sequence[Migration],
+    not_migrated: Sequence[InputError],
+    problems: Sequence[Problem],
+) -> int:
+    """Print everything; return 1 where a job cannot be migrated."""
+    print("\n".join(_entries(migrations)))
+    sections = {
+        **_sections(migrations),
+        "Problems in the original file": listed(problems),
+        "Cannot be migrated": listed(not_migrated),
+    }
+    for heading, lines in sections.items():
+        print("\n".join(_section(heading, lines)))
+    return 1 if not_migrated else 0
+
+
+def _environment(stack: str) -> EnvironmentConfig | None:
+    """The environment of a stack file of this folder, of a team the one that it is on; None where
+    there is none, or none that can be read."""
+    config = _config(stack)
+    if config and config.team:
+        config = _config(config.team.environment)
+    known = (
+        config and config.environment and config.environment.trainer.version in versions.TRAINERS
+    )
+    return config.environment if config and known else None
+
+
+def _config(stack: str) -> StackConfig | None:
+    try:
+        return read_file(stack, Path()).config
+    except FileNotFoundError:
+        return None
+
+
+def _sections(migrations: Sequence[Migration]) -> dict[str, Sequence[str]]:
+    """Heading → what it says about all entries."""
+    return {
+        "Changed": [line for it in migrations for line in it.changed],
+        "No counterpart": [line for it in migrations for line in it.no_counterpart],
+        "Not in the entry": [line for it in migrations for line in it.left_over],
+        "To keep it a PyTorchJob, replace `runtime` with": _pytorch_jobs(migrations),
+        "Not done by Trainer v2": NOT_DONE if migrations else (),
+    }
+
+
+def migrate_all(
+    workloads: Sequence[Workload],
+    file: str,
+    *,
+    release: str = next(iter(versions.TRAINERS)),
+    environment: EnvironmentConfig | None = None,
+) -> tuple[list[Migration], list[InputError]]:
+    """The entries of all jobs, and why others cannot be migrated. `file` is the first file."""
+    jobs = [workload for workload in workloads if workload.kind in JOB_KINDS]
+    if not jobs:
+        return [], [
+            InputError(
+                path="",
+                file=file,
+                must="contain a PyTorchJob or a TrainJob",
+                got=", ".join(workload.kind for workload in workloads) or "no object",
+                fix="name the file of the job too: make migrate FILE='job.yaml runtime.yaml'",
+            )
+        ]
+    migrations, errors = list[Migration](), list[InputError]()
+    for job in jobs:
+        try:
+            migrations.append(migrate(job, workloads, release=release, environment=environment))
+        except NotMigrated as reason:
+            errors.append(reason.error)
+    return migrations, errors
+
+
+def _entries(migrations: Iterable[Migration]) -> list[str]:
+    """The YAML of the entries; the script of an entry as a block."""
+    lines: list[str] = []
+    for migration in migrations:
+        settings = {key: value for key, value in migration.entry.items() if key != "script"}
+        entry = as_file({migration.name: settings})
+        lines.append(textwrap.indent(entry, "  ").rstrip("\n"))
+        if script := migration.entry.get("script"):
+            lines += ["    script: |", textwrap.indent(script, "      ")]
+    return ["jobs:", *lines] if lines else [""]
+
+
+def _pytorch_jobs(migrations: Iterable[Migration]) -> list[str]:
+    """A line for each job that can stay a PyTorchJob."""
+    return [
+        f"{it.name}: " + as_file(it.pytorch_job, default_flow_style=True, width=999).strip()
+        for it in migrations
+        if it.pytorch_job
+    ]
+
+
+def _section(heading: str, lines: Sequence[str]) -> list[str]:
+    """A heading and its lines as comments of YAML."""
+    if not lines:
+        return [f"# {heading}: nothing"]
+    return [f"# {heading}:", *(f"#   {line.strip()}" for line in lines)]
+
+
+if __name__ == "__main__":
+    command_line.run(main)

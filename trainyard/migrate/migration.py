@@ -1,0 +1,174 @@
+"""What becomes of a PyTorchJob or TrainJob in a stack file: its entry of `jobs:`, and a sentence for
+everything that changes or has no counterpart."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from trainyard.catalog import versions
+from trainyard.derive.job_view import RESERVED_ENV
+from trainyard.manifests.context import contexts_of
+from trainyard.manifests.document import Container, Workload, look, mapping
+from trainyard.migrate.left_out import leave_out_secrets, without_secrets
+from trainyard.migrate.leftovers import left_over
+from trainyard.migrate.migrated import Migration, NotMigrated, setting_name
+from trainyard.migrate.printed import printed
+from trainyard.migrate.ranks import gpus_and_ranks
+from trainyard.migrate.target import names_to_fill_in, pool_for
+from trainyard.migrate.training import training
+from trainyard.migrate.twin import pytorch_job, restarts_of_a_gang
+from trainyard.migrate.v2_script import SET_BY_V1, v2_script
+from trainyard.migrate.volumes import Volumes
+from trainyard.problems import InputError
+from trainyard.settings.environment import EnvironmentConfig
+from trainyard.settings.job import TO_S3
+from trainyard.settings.reading.secrets import HIDDEN
+
+CHANGED = {
+    "nodeSelector": "the pool decides where pods run",
+    "affinity": "the pool decides where pods run",
+    "podAntiAffinity": (
+        "a pod requests a whole node, so no two pods share one, unless gpus_per_node is set"
+    ),
+    "topologySpreadConstraints": "all nodes are in one zone, and a pod requests a whole node",
+    "tolerations": "pods tolerate the taints of the pool's nodes",
+    "resources": (
+        "GPUs, EFA, CPU and memory follow from the pool's instance type; cpus_per_node and"
+        " memory_gib request other amounts"
+    ),
+    "resourcesPerNode": (
+        "GPUs, EFA, CPU and memory follow from the pool's instance type; gpus_per_node,"
+        " cpus_per_node and memory_gib request other amounts"
+    ),
+    "restartPolicy": "a failed rank restarts all ranks if the runtime has max_restarts",
+    "namespace": "the namespace of the environment or of the team",
+}
+"""Field → what replaces it."""
+NO_COUNTERPART = {
+    "schedulingPolicy": "`make check` ensures that all pods fit into the pool",
+    "initContainers": "move its work into the script or the image",
+    "securityContext": "the image's user runs the job; EFA needs no privileges",
+    "serviceAccountName": "the job uses the namespace's default service account",
+    "priorityClassName": (
+        "set `priority` in an own runtime or in `pytorch_job`; see environment.priorities"
+    ),
+    "envFrom": "name each variable in env or secrets",
+    "workingDir": "use cd in the script",
+    "initializer": "download data in the script, or into a store",
+    "suspend": "leave the entry out until the job shall run",
+}
+"""Field without a counterpart → what to do."""
+
+
+def migrate(
+    job: Workload,
+    others: Sequence[Workload] = (),
+    *,
+    release: str = next(iter(versions.TRAINERS)),
+    environment: EnvironmentConfig | None = None,
+) -> Migration:
+    """The entry for a job. `others` may contain its runtime and its ConfigMaps; `release`: of the
+    Trainer; `environment`: of the stack that the entry is for."""
+    context = contexts_of([job, *others], release=release, environment=environment)[0]
+    nodes = context.nodes or 1
+    trains = training(context, others)
+    container, left = without_secrets(job, trains.container)
+    image = container.body.get("image")
+    if not image:
+        raise NotMigrated(
+            InputError(
+                **job.at("spec"),
+                must="have an image",
+                got="no image",
+                fix="write it into the job, or name the file of its runtime too",
+            )
+        )
+    runtime = str(job.get("spec", "runtimeRef", "name") or "torch-distributed")
+    pool, changed = pool_for(context, environment)
+    migration = Migration(
+        name=setting_name(job.name),
+        changed=changed,
+        no_counterpart=left,
+        entry={"runtime": runtime, "nodes": nodes, "pool": pool, "image": image},
+        pytorch_job=pytorch_job(job) if job.kind == "PyTorchJob" else {},
+    )
+    counts, explained = gpus_and_ranks(context, container)
+    migration.entry |= counts
+    migration.changed += explained
+    config_maps = {other.name: other for other in others if other.kind == "ConfigMap"}
+    Volumes(migration, trains.pod, container, config_maps).migrate()
+    for variable in trains.variables:
+        _migrate_variable(migration, variable)
+    _migrate_labels(migration, job)
+    if trains.pull_secrets:
+        migration.entry["pull_secrets"] = [*dict.fromkeys(trains.pull_secrets)]
+    _migrate_command(migration, job, container, nodes)
+    _list_other_fields(migration, job, container)
+    migration.changed += names_to_fill_in(migration.entry, environment)
+    migration.changed += restarts_of_a_gang(job, migration.pytorch_job)
+    named = {*CHANGED, *NO_COUNTERPART}
+    migration.left_over += left_over(job, trains, others, named, printed(migration))
+    leave_out_secrets(migration)
+    return migration
+
+
+def _migrate_command(migration: Migration, job: Workload, container: Container, nodes: int) -> None:
+    """A command becomes the script. Without one the image's own entrypoint keeps its arguments."""
+    if container.body.get("command"):
+        script = v2_script(job, container, nodes)
+        migration.entry["script"] = script.text
+        migration.changed += script.changes
+        return
+    migration.entry["arguments"] = [*container.command]
+    migration.changed.append(
+        f"{job.where(*container.runs)}: no command: `arguments` go to the image's own entrypoint,"
+        " and nothing of it is known"
+    )
+
+
+def _list_other_fields(migration: Migration, job: Workload, container: Container) -> None:
+    if re.search(r"\bs3://", container.script):
+        migration.no_counterpart.append(
+            f"{job.where(*container.runs)}: s3://…: {TO_S3}; or AWS_ACCESS_KEY_ID and its key in"
+            " secrets"
+        )
+    first = {path[-1]: path for path in reversed([*job.lines]) if path}
+    for sentences, table in (
+        (migration.changed, CHANGED),
+        (migration.no_counterpart, NO_COUNTERPART),
+    ):
+        sentences += [
+            f"{job.where(*first[name])}: {text}" for name, text in table.items() if name in first
+        ]
+
+
+def _migrate_labels(migration: Migration, job: Workload) -> None:
+    labels = {str(key): str(value) for key, value in mapping(job.get("metadata", "labels")).items()}
+    if labels:
+        migration.entry["labels"] = labels
+        migration.changed.append(
+            f"{job.where('metadata', 'labels')}: the pods have the labels of the job, too"
+        )
+
+
+def _migrate_variable(migration: Migration, variable: Mapping[str, Any]) -> None:
+    name, secret = str(variable.get("name")), look(variable, "valueFrom", "secretKeyRef")
+    if name in (*RESERVED_ENV, *SET_BY_V1):
+        migration.changed.append(f"env.{name}: removed; the Trainer or the script sets it")
+    elif secret:
+        migration.entry.setdefault("secrets", {})[name] = {
+            "secret": secret.get("name"),
+            "key": secret.get("key"),
+        }
+    elif source := mapping(variable.get("valueFrom")):
+        migration.no_counterpart.append(
+            f"env.{name}: {', '.join(map(str, source))} has no setting; set the variable in the script"
+        )
+    elif HIDDEN in str(variable.get("value")):
+        migration.no_counterpart.append(
+            f"env.{name}: keep it in a Secret: secrets: {{{name}: {{secret: …, key: …}}}}"
+        )
+    else:
+        migration.entry.setdefault("env", {})[name] = str(variable.get("value") or "")

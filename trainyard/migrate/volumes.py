@@ -1,0 +1,186 @@
+"""What becomes of the volumes that the training container of a job mounts."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from trainyard.catalog.quantities import amount
+from trainyard.derive.scripts import saved_in
+from trainyard.manifests.document import Container, Pod, Workload, items, look, mapping
+from trainyard.migrate.migrated import Migration, setting_name
+
+SHARED_MEMORY_BYTES = 2**36
+"""For a volume in memory without a sizeLimit."""
+ON_NVME = re.compile(
+    r"nvme|/mnt/k8s-disks|/mnt/disks|ephemeral|instance-?store|^/(?:local|mnt/local|mnt/scratch|scratch|tmp)"
+    r"(?:[-_/]|$)"
+)
+"""Folders of a node that lie on its NVMe disks: the paths of EKS's AMIs (nodeadm mounts a RAID at
+/mnt/k8s-disks/0), of the Deep Learning AMIs (/opt/dlami/nvme), and their usual names."""
+
+
+class Volumes:
+    """The volumes that the training container mounts: claims become stores, ConfigMaps files, and
+    folders of the node host_paths. A directory for checkpoints on a claim becomes `checkpoints`."""
+
+    def __init__(
+        self,
+        migration: Migration,
+        pod: Pod,
+        container: Container,
+        config_maps: Mapping[str, Workload],
+    ) -> None:
+        self.migration, self.entry = migration, migration.entry
+        self.container, self.config_maps = container, config_maps
+        self.volumes = {volume.get("name"): volume for volume in items(pod.spec.get("volumes"))}
+        self.stores: dict[str, str] = {}
+        """Store → where it is mounted."""
+
+    def migrate(self) -> None:
+        for mount in items(self.container.body.get("volumeMounts")):
+            path = str(mount.get("mountPath")).rstrip("/")
+            volume = self.volumes.get(mount.get("name"), {})
+            if not (
+                self._store(volume, path, mount)
+                or self._empty_dir(volume, path)
+                or self._host_path(volume, path, mount)
+                or self._files(volume, path, mount)
+            ):
+                kinds = ", ".join({*volume} - {"name"})
+                self.migration.no_counterpart.append(
+                    f"{path}: {kinds}: put its files into the image or a store"
+                )
+        self._checkpoints()
+        # Stores are mounted at /checkpoints by `checkpoints`.
+        mounted = {
+            name: {"path": path} for name, path in self.stores.items() if path != "/checkpoints"
+        }
+        self.entry |= {"storage": mounted} if mounted else {}
+
+    def _store(self, volume: Mapping[str, Any], path: str, mount: Mapping[str, Any]) -> bool:
+        claim = look(volume, "persistentVolumeClaim", "claimName")
+        if not claim:
+            return False
+        store = setting_name(re.sub(r"-(pvc|claim)$", "", str(claim)))
+        if store not in self.stores:
+            self.stores[store] = path
+            self.migration.changed.append(
+                f"storage: claim {claim} is now store {store}; name a store of your stack and copy"
+                " the data"
+            )
+        elif self.stores[store] != path:
+            first, below = self.stores[store], str(mount.get("subPath") or "")
+            self.migration.no_counterpart.append(
+                f"{path}: a second mount of claim {claim}: a store is mounted once; in the script,"
+                f" ln -sfn {first}{'/' if below else ''}{below} {path}"
+            )
+        return True
+
+    def _empty_dir(self, volume: Mapping[str, Any], path: str) -> bool:
+        """Shared memory, and the first other folder that is empty at the start."""
+        empty_dir = look(volume, "emptyDir")
+        if path == "/dev/shm" or look(empty_dir, "medium") == "Memory":
+            self._shared_memory(volume, path)
+            return True
+        if empty_dir is None or "local_scratch" in self.entry:
+            return False
+        self.entry["local_scratch"] = path
+        return True
+
+    def _shared_memory(self, volume: Mapping[str, Any], path: str) -> None:
+        written = look(volume, "emptyDir", "sizeLimit")
+        size = amount(written) or SHARED_MEMORY_BYTES
+        if "shared_memory_gib" in self.entry:
+            self.migration.no_counterpart.append(
+                f"{path}: {written or 'no sizeLimit'}: a second volume in memory; use /dev/shm, and add"
+                " its size to shared_memory_gib"
+            )
+            return
+        self.entry["shared_memory_gib"] = math.ceil(size / 2**30)
+        if path != "/dev/shm":
+            self.migration.changed.append(f"shared_memory_gib: the memory at {path} is /dev/shm")
+        if host := look(volume, "hostPath", "path"):
+            self.migration.changed.append(
+                f"shared_memory_gib: /dev/shm of the pod, no longer {host} of the node"
+            )
+
+    def _host_path(self, volume: Mapping[str, Any], path: str, mount: Mapping[str, Any]) -> bool:
+        """A folder that pods write on the node's NVMe is `local_scratch`; any other is read-only."""
+        host = look(volume, "hostPath", "path")
+        if not host:
+            return False
+        is_written = not mount.get("readOnly")
+        if is_written and ON_NVME.search(str(host)) and "local_scratch" not in self.entry:
+            self.entry["local_scratch"] = path
+            self.migration.changed.append(
+                f"local_scratch: {host} of the node is now a folder of the pod on the node's NVMe at"
+                f" {path}; its files are deleted with the pod"
+            )
+            return True
+        folders = self.entry.setdefault("host_paths", {})
+        name = wanted = setting_name(str(volume["name"]))
+        while name in folders:
+            name = f"{wanted}-{len(folders) + 1}"
+        folders[name] = {"host": host, "path": path}
+        self.migration.changed.append(
+            f"host_paths.{name}: {path} is read-only, and the namespace of the job then admits pods"
+            " that Pod Security's baseline level refuses"
+            + (
+                "; for files that the job writes, use local_scratch or a store"
+                if is_written
+                else ""
+            )
+        )
+        return True
+
+    def _files(self, volume: Mapping[str, Any], path: str, mount: Mapping[str, Any]) -> bool:
+        """The first ConfigMap."""
+        name = look(volume, "configMap", "name")
+        if not name or "files" in self.entry:
+            return False
+        self.entry["files"] = {
+            "sources": self._keys(str(name), volume),
+            "path": path.rpartition("/")[0] if mount.get("subPath") else path,
+        }
+        return True
+
+    def _keys(self, name: str, volume: Mapping[str, Any]) -> list[str]:
+        """The keys of a ConfigMap: those that the volume lists, else those of the ConfigMap in the
+        files, else the names of the Python files that the script runs."""
+        config_map = self.config_maps.get(name)
+        keys = [str(item.get("key")) for item in items(look(volume, "configMap", "items"))]
+        keys = keys or [*mapping(config_map.get("data") if config_map else None)]
+        is_known = bool(keys)
+        keys = keys or re.findall(r"/([\w.-]+\.py)", self.container.script) or [f"{name}.py"]
+        for key in keys:
+            source = (
+                config_map.where("data", key)
+                if config_map
+                else f"kubectl get configmap {name} -o yaml"
+            )
+            guess = "" if is_known else "; no file names its keys, so this one is a guess"
+            self.migration.changed.append(f"files: write {key} from {source}{guess}")
+        return keys
+
+    def _checkpoints(self) -> None:
+        saves = saved_in(self.container.script)
+        if not saves:
+            return
+        paths = self.stores.items()
+        store = next((name for name, path in paths if f"{saves[0]}/".startswith(f"{path}/")), None)
+        if not store:
+            return
+        directory = saves[0][len(self.stores[store]) :].strip("/") or self.migration.name
+        self.entry["checkpoints"] = {"store": store, "directory": directory}
+        self.migration.changed.append(
+            f"checkpoints: {directory} of store {store}; CHECKPOINT_DIR in the script names it too"
+        )
+        if self.entry["runtime"] == "torch-distributed":
+            self.entry["runtime"] = "torch-distributed-resilient"
+            self.migration.changed.append(
+                "runtime: use one of your own_runtimes with max_restarts, which restarts all ranks"
+                " from the checkpoint"
+            )

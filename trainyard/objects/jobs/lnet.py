@@ -1,0 +1,63 @@
+"""What a node does before its kubelet starts, so that it mounts Lustre over EFA; where that fails,
+over TCP.
+
+Steps and figures: FSx for Lustre user guide, configure-efa-clients (2026-11), and EKS user guide,
+fsx-csi-tuning-efa (2026-11), without what they do for other systems. The AMI has EFA's driver, and
+no Lustre client (amazon-eks-ami, 2026-07). cloud-init runs the script before nodeadm starts the
+kubelet (amazon-eks-ami, nodeadm-run.service). It has never run on AWS. One message about a failure
+reaches the console: `aws ec2 get-console-output`.
+"""
+
+from __future__ import annotations
+
+from trainyard.catalog.aws.storage import LNET_PEER_CREDITS
+
+SCRIPT = """#!/bin/bash
+(
+  set -euo pipefail
+  port=$(ip -4 -o route show default | awk '{{print $5; exit}}')
+  dnf install -y lustre-client
+  modprobe lnet
+  modprobe kefalnd ipif_name="$port"
+  modprobe ksocklnd
+  lnetctl lnet configure
+  lnetctl net del --net tcp || true
+  lnetctl net add --net tcp --if "$port"
+  devices=$(for device in /sys/class/infiniband/*; do
+    if [[ $(realpath "$device/device/driver") == */efa ]]; then basename "$device"; fi
+  done | awk '(NR - 1) % {step} == 0 && taken++ < {devices}')
+  for device in $devices; do
+    lnetctl net add --net efa --if "$device" --peer-credits {credits}
+  done
+  [[ $(lnetctl net show --net efa) == *@efa* ]]
+  lnetctl set discovery 1
+  lnetctl udsp add --src efa --priority 0
+  modprobe lustre
+)
+if [[ $? -ne 0 ]]; then
+  lnetctl net del --net efa
+  echo "trainyard: no LNet over EFA, Lustre is mounted over TCP" | tee /dev/console
+fi
+exit 0
+"""
+MULTIPART = """MIME-Version: 1.0
+Content-Type: multipart/mixed; boundary="//"
+
+--//
+Content-Type: application/node.eks.aws
+
+{node_config}
+--//
+Content-Type: text/x-shellscript; charset="us-ascii"
+
+{script}
+--//--
+"""
+"""As Karpenter writes user data itself; its own NodeConfig comes behind these parts."""
+
+
+def with_lnet_over_efa(node_config: str, *, efa: int, devices: int) -> str:
+    """User data with the node config, and the script for a node that has `efa` devices and gives
+    LNet some of them."""
+    script = SCRIPT.format(step=max(1, efa // devices), devices=devices, credits=LNET_PEER_CREDITS)
+    return MULTIPART.format(node_config=node_config, script=script)

@@ -1,0 +1,38 @@
+"""What the pods of a gang are told so that they wait for each other: torchrun reads each of its options
+from a variable PET_<OPTION>, unless its command line has the option (torch, distributed/argparse_util.py).
+
+The Trainer leaves the variable alone: it is none of those that its webhook reserves (v2.1.0 and v2.3.0,
+pkg/constants). training-operator v1.8.1 sets it only where elasticPolicy.rdzvConf does
+(pkg/controller.v1/pytorch/elastic.go).
+"""
+
+from __future__ import annotations
+
+from trainyard.catalog.waiting import FIRST_NODE_SECONDS, NODES_SECONDS
+
+VARIABLE = "PET_RDZV_CONF"
+"""torchrun's --rdzv_conf."""
+OPTION = "--rdzv_conf"
+JOIN, READ, WHOLE = "join_timeout", "read_timeout", "timeout"
+"""What c10d and etcd-v2 wait for all nodes, c10d for the node that hosts its store, and static for
+both."""
+KEYS: dict[str, tuple[str, ...]] = {
+    "c10d": (JOIN, READ),
+    "etcd-v2": (JOIN,),
+    "static": (WHOLE,),
+    "etcd": (WHOLE,),
+}
+"""Backend → the limits that it reads. read_timeout of etcd-v2 is for one answer of etcd, and stays as
+it is."""
+SECONDS = {JOIN: NODES_SECONDS, READ: FIRST_NODE_SECONDS, WHOLE: NODES_SECONDS}
+
+
+def conf(*keys: str) -> str:
+    """Value of --rdzv_conf with these limits; with all of them where none is named."""
+    return ",".join(f"{key}={SECONDS[key]}" for key in keys or SECONDS)
+
+
+def read(text: str) -> dict[str, str]:
+    """What a value of --rdzv_conf says."""
+    pairs = (pair.partition("=") for pair in text.strip("\"'").split(","))
+    return {key.strip(): value.strip() for key, _, value in pairs if key.strip()}

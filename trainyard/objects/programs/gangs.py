@@ -1,0 +1,67 @@
+"""What the component of half gangs is told, and what its program may do.
+
+The program: trainyard/in_cluster/gangs. Why there is one: docs/decisions/0012.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from trainyard.catalog.job_kinds import JOB_KINDS
+from trainyard.objects.queues.queues import BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS
+from trainyard.plans.program import ProgramPlan
+
+APP = "trainyard-gangs"
+"""Name of its namespace, its Deployment, its service account, and the label of its pod."""
+TRIES = "trainyard.io/gang-tries"
+"""Annotation of a Workload: how often its gang has given its nodes back since it last ran whole."""
+AGAIN = "trainyard.io/gang-again"
+"""Annotation of a Workload that the program has deactivated: when it activates it."""
+LOOK_SECONDS = 15
+MAY: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("kueue.x-k8s.io", "workloads", ("list", "patch")),
+    ("", "pods", ("list",)),
+    ("", "events", ("create",)),
+)
+"""API group, resource and verbs, in the whole cluster."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GangsPlan:
+    """The program that gives back the nodes of half gangs."""
+
+    image: str
+    files: Mapping[str, str]
+    """Name → text of its program."""
+    ready_minutes: int
+    """A gang that lacks pods for longer gives its nodes back: as in trainyard/objects/queues/queues.py."""
+
+
+def program(plan: GangsPlan) -> ProgramPlan:
+    """What its pod runs, and may do."""
+    return ProgramPlan(
+        app=APP,
+        name="gangs",
+        image=plan.image,
+        files=plan.files,
+        settings=settings(plan),
+        may=MAY,
+    )
+
+
+def settings(plan: GangsPlan) -> str:
+    """What the program reads at its start."""
+    return json.dumps(
+        {
+            "pod_label": JOB_KINDS["PyTorchJob"].pod_label,
+            "tries_note": TRIES,
+            "again_note": AGAIN,
+            "look_seconds": LOOK_SECONDS,
+            "ready_seconds": plan.ready_minutes * 60,
+            "backoff_seconds": BACKOFF_SECONDS,
+            "longest_backoff_seconds": LONGEST_BACKOFF_SECONDS,
+        },
+        indent=1,
+    )

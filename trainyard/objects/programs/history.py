@@ -1,0 +1,90 @@
+"""What the component of the history is told, and what its program may do.
+
+The program: trainyard/in_cluster/history. Who reads what it writes: trainyard/operations/runs/records.py. Why it is a program:
+docs/decisions/0019.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from trainyard.objects.jobs.pod_template import NODES_FOR, POOL
+from trainyard.plans.parts import GOODPUT, INTERVAL
+from trainyard.plans.program import ProgramPlan
+
+APP = "trainyard-history"
+"""Name of its namespace, its Deployment, its service account, and the label of its pod."""
+RECORD = "trainyard.io/history"
+"""Label of the ConfigMap of a run."""
+LEFT = "trainyard.io/left"
+"""Annotation of a recorded pod that was deleted before its containers ended: when it was missed."""
+DELETED = "Deleted"
+"""State of a recorded job that was deleted before it ended."""
+LOOK_SECONDS = 15
+"""The history knows the end of a pod that somebody deletes as exactly as this."""
+MOST_RUNS = 2000
+"""How many runs are kept. A record of 16 nodes takes about 3 KB, and etcd of EKS 8 GB."""
+MAY: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("trainer.kubeflow.org", "trainjobs", ("list",)),
+    ("kubeflow.org", "pytorchjobs", ("list",)),
+    ("jobset.x-k8s.io", "jobsets", ("list",)),
+    ("", "pods", ("list",)),
+    ("", "nodes", ("list",)),
+)
+"""API group, resource and verbs, in the whole cluster."""
+MAY_READ_LOGS = ("", "pods/log", ("get",))
+"""In the whole cluster, where it follows what runs print."""
+MAY_REMEMBER = ("list", "create", "patch", "delete")
+"""Verbs on ConfigMaps in its own namespace."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HistoryPlan:
+    """The program that records what each run took."""
+
+    image: str
+    files: Mapping[str, str]
+    """Name → text of its program."""
+    days: int
+    """A run that ended longer ago is forgotten."""
+    progress: bool = False
+    """It follows what runs print."""
+
+
+def program(plan: HistoryPlan) -> ProgramPlan:
+    """What its pod runs, and may do."""
+    return ProgramPlan(
+        app=APP,
+        name="history",
+        image=plan.image,
+        files=plan.files,
+        settings=settings(plan),
+        may=(*MAY, MAY_READ_LOGS) if plan.progress else MAY,
+        may_called="looks",
+        may_remember=MAY_REMEMBER,
+    )
+
+
+def settings(plan: HistoryPlan) -> str:
+    """What the program reads at its start."""
+    # Only here: `make check` needs no expression of it.
+    from trainyard.catalog import log_words
+
+    return json.dumps(
+        {
+            "namespace": APP,
+            "record": RECORD,
+            "left": LEFT,
+            "nodes_label": f"{NODES_FOR}=training",
+            "pool_label": POOL,
+            "look_seconds": LOOK_SECONDS,
+            "days": plan.days,
+            "most_runs": MOST_RUNS,
+            "interval_note": INTERVAL,
+            "goodput_note": GOODPUT,
+            "words": log_words.as_text() if plan.progress else None,
+        },
+        indent=1,
+    )

@@ -1,0 +1,108 @@
+"""Ways round a queue, and the ValidatingAdmissionPolicy that closes them, for clusters with queues.
+
+Kueue's own webhooks let them pass (Kueue 0.16.2; tests/controllers/test_queue_attacks.py). Negative
+amounts, which Kueue counts as a credit, and PriorityClasses of pods are refused for teams anyway:
+team_admission.py.
+"""
+
+from __future__ import annotations
+
+from trainyard.objects.queues.queues import (
+    CONTROLLER,
+    MANAGERS,
+    NAMESPACE,
+    QUEUE_LABEL,
+    URGENCY_LABEL,
+)
+from trainyard.objects.teams.team_admission import JOBS, Rule, annotated
+from trainyard.objects.teams.teams import ALLOWED_URGENCIES
+from trainyard.plans.parts import TEAM, Spec
+
+POLICY = "trainyard-team-queue"
+_FOREIGN = [
+    "kueue.x-k8s.io/managed",
+    "kueue.x-k8s.io/pod-group-name",
+    "kueue.x-k8s.io/prebuilt-workload-name",
+]
+"""Labels that make Kueue take the job for a part of something that it has started already."""
+
+RULES: dict[str, Rule] = {
+    "queue": Rule(
+        expression=(
+            f"variables.labels[?'{QUEUE_LABEL}'].orValue('') =="
+            f" namespaceObject.metadata.?labels[?'{TEAM}'].orValue('')"
+        ),
+        message=f"label {QUEUE_LABEL} must be the team's name",
+    ),
+    "urgency": Rule(
+        expression=(
+            f"variables.labels[?'{URGENCY_LABEL}'].orValue('') == '' ||"
+            f" variables.labels['{URGENCY_LABEL}'] in {annotated(ALLOWED_URGENCIES)}"
+        ),
+        message=f"label {URGENCY_LABEL} must be low, normal or high, and at most the team's max_urgency",
+    ),
+    "owner": Rule(
+        expression="object.metadata.?ownerReferences.orValue([]).size() == 0",
+        message="ownerReferences must not be set: Kueue does not queue what belongs to another job",
+    ),
+    "group": Rule(
+        expression=f"{_FOREIGN}.all(key, !(key in variables.labels))",
+        message="labels must not make the job a part of another one: " + ", ".join(_FOREIGN),
+    ),
+    "start": Rule(
+        expression=(
+            "variables.kueue || variables.waits || (oldObject != null && !variables.waited)"
+        ),
+        message="a job must wait in its queue: only Kueue starts it",
+    ),
+}
+"""What each rule is about → the rule. A job that runs may stay as it runs."""
+_FROM_A_MANAGER = Rule(
+    expression=f"'{MANAGERS}' in request.userInfo.groups || {RULES['group'].expression}",
+    message=RULES["group"].message,
+)
+"""The manager makes the Workload first, and then the job that belongs to it."""
+
+
+def policy(*, managed: bool) -> Spec:
+    """The spec of the policy. `managed`: another environment hands its jobs to this one."""
+    rules = RULES | ({"group": _FROM_A_MANAGER} if managed else {})
+    return {
+        "failurePolicy": "Fail",
+        "matchConstraints": {
+            "resourceRules": [{**each, "operations": ["CREATE", "UPDATE"]} for each in JOBS]
+        },
+        # Whoever removes a finalizer must get through, whatever the rules are by then.
+        "matchConditions": [
+            {
+                "name": "job-changes",
+                "expression": (
+                    "request.operation == 'CREATE' || object.spec != oldObject.spec ||"
+                    " object.metadata.?labels.orValue({}) !="
+                    " oldObject.metadata.?labels.orValue({}) ||"
+                    " object.metadata.?ownerReferences.orValue([]) !="
+                    " oldObject.metadata.?ownerReferences.orValue([])"
+                ),
+            }
+        ],
+        "variables": [
+            {"name": "labels", "expression": "object.metadata.?labels.orValue({})"},
+            {
+                "name": "kueue",
+                "expression": (
+                    f"request.userInfo.username == 'system:serviceaccount:{NAMESPACE}:{CONTROLLER}'"
+                ),
+            },
+            {"name": "waits", "expression": _suspended("object")},
+            {"name": "waited", "expression": f"oldObject != null && {_suspended('oldObject')}"},
+        ],
+        "validations": [rule.validation() for rule in rules.values()],
+    }
+
+
+def _suspended(name: str) -> str:
+    """Whether a job waits. The policy sees a new job after Kueue's webhook, which suspends it."""
+    return (
+        f"({name}.kind == 'PyTorchJob' ? {name}.spec.?runPolicy.?suspend.orValue(false)"
+        f" : {name}.spec.?suspend.orValue(false))"
+    )

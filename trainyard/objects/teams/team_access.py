@@ -1,0 +1,114 @@
+"""Who may do what in a team's namespace: the one table of roles, groups and verbs.
+
+EKS's own access policies do not fit: AmazonEKSEditPolicy can delete network policies, impersonate
+service accounts and read Secrets, and cannot create a TrainJob (EKS user guide,
+access-policy-permissions). So access entries name groups only, and these roles say what a group may
+do. docs/teams.md has the same table; a test compares.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trainyard.objects.iam.secrets import GROUP
+
+EVERYBODY = "trainyard:teams"
+"""Group of all roles of all teams."""
+READ = ("get", "list", "watch")
+_WRITE = ("create", "patch", "delete")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grant:
+    """Verbs on resources of one API group."""
+
+    group: str
+    resources: tuple[str, ...]
+    verbs: tuple[str, ...]
+
+
+def _on_jobs(*verbs: str) -> tuple[Grant, ...]:
+    return (
+        Grant(group="trainer.kubeflow.org", resources=("trainjobs",), verbs=verbs),
+        Grant(group="kubeflow.org", resources=("pytorchjobs",), verbs=verbs),
+    )
+
+
+def _on_runtimes(*verbs: str) -> tuple[Grant, ...]:
+    return (Grant(group="trainer.kubeflow.org", resources=("trainingruntimes",), verbs=verbs),)
+
+
+def _on_files(*verbs: str) -> tuple[Grant, ...]:
+    return (Grant(group="", resources=("configmaps",), verbs=verbs),)
+
+
+_LOOK = (
+    Grant(
+        group="",
+        resources=(
+            "pods",
+            "pods/log",
+            "events",
+            "persistentvolumeclaims",
+            "services",
+            "resourcequotas",
+            "limitranges",
+            "namespaces",
+        ),
+        verbs=READ,
+    ),
+    Grant(group="batch", resources=("jobs",), verbs=READ),
+    Grant(group="jobset.x-k8s.io", resources=("jobsets",), verbs=READ),
+)
+"""What everybody of a team reads. In a Role `namespaces` is the own namespace only."""
+
+ROLES: dict[str, tuple[Grant, ...]] = {
+    "deployer": (
+        *_on_jobs(*READ, *_WRITE),
+        *_on_runtimes(*READ, *_WRITE),
+        *_on_files(*READ, *_WRITE),
+        *_LOOK,
+    ),
+    "member": (
+        *_on_jobs(*READ, *_WRITE, "update"),
+        *_on_runtimes(*READ),
+        *_on_files(*READ, *_WRITE, "update"),
+        *_LOOK,
+    ),
+    "viewer": (*_on_jobs(*READ), *_on_runtimes(*READ), *_on_files("get"), *_LOOK),
+}
+"""Role → its grants, in the team's namespace. Server-side apply needs patch and create. No role has
+Secrets, pods/exec, pods/attach, pods/portforward, serviceaccounts/token, or a write on pods, Jobs,
+JobSets, claims, quotas or roles."""
+IN_QUEUES = Grant(group="kueue.x-k8s.io", resources=("localqueues", "workloads"), verbs=READ)
+"""What everybody of a team reads besides, where the environment has queues: why a job waits."""
+OF_THE_CLUSTER = (
+    Grant(group="trainer.kubeflow.org", resources=("clustertrainingruntimes",), verbs=READ),
+)
+"""What EVERYBODY reads outside of namespaces."""
+
+
+_CLASSES = "secretproviderclasses"
+OF_SECRETS: dict[str, Grant] = {
+    "deployer": Grant(group=GROUP, resources=(_CLASSES,), verbs=(*READ, *_WRITE)),
+    "member": Grant(group=GROUP, resources=(_CLASSES,), verbs=(*READ, *_WRITE, "update")),
+    "viewer": Grant(group=GROUP, resources=(_CLASSES,), verbs=READ),
+}
+"""What each role has besides, where a team reads Secrets Manager. An object that names a secret is no
+secret: whether its pods get the value is for IAM to say."""
+
+
+def grants(role: str, *, queues: bool, secrets: bool) -> tuple[Grant, ...]:
+    """All that a role has. `queues`, `secrets`: the environment has them."""
+    in_queues = (IN_QUEUES,) if queues else ()
+    return (*ROLES[role], *in_queues, *((OF_SECRETS[role],) if secrets else ()))
+
+
+def role_name(role: str) -> str:
+    """The ClusterRole that each team's namespace binds."""
+    return f"trainyard-team-{role}"
+
+
+def group_name(namespace: str, role: str) -> str:
+    """The Kubernetes group of a role in a team's namespace."""
+    return f"trainyard:{namespace}:{role}"

@@ -1,0 +1,205 @@
+"""What pods of a team cannot be: ValidatingAdmissionPolicies for namespaces that have the label of
+a team.
+
+The same rules judge pods, and earlier the jobs and runtimes that pods are made from: a person then
+reads the refusal at once, and not in the events of a Job. Pod Security refuses privileges and host
+access in pods besides. Each rule is tried at an API server:
+tests/controllers/test_team_attacks.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trainyard.objects.iam.secrets import DRIVER
+from trainyard.objects.jobs.pod_template import TOLERATIONS
+from trainyard.objects.teams.team_identity import SERVICE_ACCOUNT
+from trainyard.objects.teams.teams import IMAGE_PREFIXES, PRIORITIES
+from trainyard.plans.parts import TEAM, Spec
+
+VOLUMES = ("configMap", "downwardAPI", "emptyDir", "persistentVolumeClaim", "projected", "secret")
+"""Kinds of volumes of a team's pods. Every other kind mounts a folder of the node, or a file system
+past the team's claims."""
+_BY_THE_CLUSTER = ("node.kubernetes.io/memory-pressure",)
+"""Taints that the API server lets pods tolerate by itself."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """One thing that pods of a team cannot have."""
+
+    expression: str
+    """True of a sound pod. `variables.pods` is a list of PodSpecs."""
+    message: str
+
+    def validation(self) -> Spec:
+        """The rule in a policy."""
+        return {"expression": self.expression, "message": self.message, "reason": "Forbidden"}
+
+
+def _listed(*values: str) -> str:
+    return "[" + ", ".join(f"'{value}'" for value in values) + "]"
+
+
+def annotated(key: str) -> str:
+    """The list in an annotation of the namespace; [''] where there is none."""
+    return f"namespaceObject.metadata.?annotations[?'{key}'].orValue('').split(',')"
+
+
+def _of_pods(condition: str) -> str:
+    return f"variables.pods.all(s, {condition})"
+
+
+def _of_containers(condition: str) -> str:
+    containers = "(s.?containers.orValue([]) + s.?initContainers.orValue([]))"
+    return _of_pods(f"{containers}.all(c, {condition})")
+
+
+_RESOURCES = "[c.?resources.?limits.orValue({}), c.?resources.?requests.orValue({})]"
+_TAINTS = _listed(*sorted({each["key"] for each in TOLERATIONS} | {*_BY_THE_CLUSTER}))
+_KINDS = " || ".join(f"has(v.{kind})" for kind in VOLUMES)
+RULES: dict[str, Rule] = {
+    "volumes": Rule(
+        expression=_of_pods(f"s.?volumes.orValue([]).all(v, {_KINDS})"),
+        message=f"volumes must be of the kinds {', '.join(VOLUMES)}: no hostPath, nfs or csi",
+    ),
+    "node": Rule(
+        expression=_of_pods("s.?nodeName.orValue('') == ''"),
+        message="nodeName must not be set: the scheduler chooses the node",
+    ),
+    "scheduler": Rule(
+        expression=_of_pods("s.?schedulerName.orValue('default-scheduler') == 'default-scheduler'"),
+        message="schedulerName must be default-scheduler",
+    ),
+    "host": Rule(
+        expression=_of_pods(
+            "!s.?hostNetwork.orValue(false) && !s.?hostPID.orValue(false)"
+            " && !s.?hostIPC.orValue(false)"
+        ),
+        message="hostNetwork, hostPID and hostIPC must not be set",
+    ),
+    "tolerations": Rule(
+        expression=_of_pods(
+            f"s.?tolerations.orValue([]).all(t, t.?key.orValue('') in {_TAINTS}"
+            " || s.?containers.orValue([]).exists(c, t.?key.orValue('') in"
+            " c.?resources.?limits.orValue({})))"
+        ),
+        message="tolerations must be of the taints of pools, or of a device that the pod requests",
+    ),
+    "priority": Rule(
+        expression=_of_pods(
+            f"s.?priorityClassName.orValue('') == '' || s.priorityClassName in"
+            f" {annotated(PRIORITIES)}"
+        ),
+        message="priorityClassName must be one of the team's allowed_priorities",
+    ),
+    "service account": Rule(
+        expression=_of_pods(
+            f"s.?serviceAccountName.orValue('{SERVICE_ACCOUNT}') in {_listed('', SERVICE_ACCOUNT)}"
+        ),
+        message=f"serviceAccountName must be {SERVICE_ACCOUNT}",
+    ),
+    "images": Rule(
+        expression=_of_containers(
+            f"{annotated(IMAGE_PREFIXES)}.exists(p, c.?image.orValue('').startsWith(p))"
+            " || c.?image.orValue('') == ''"
+        ),
+        message="images must begin with one of the team's image_prefixes",
+    ),
+    "quantities": Rule(
+        expression=_of_containers(f"{_RESOURCES}.all(m, m.all(k, !string(m[k]).startsWith('-')))"),
+        message="resources must not be negative",
+    ),
+}
+"""What each rule is about → the rule. A template may leave out its image: then another object has
+it."""
+
+WITH_SECRETS = {
+    "volumes": Rule(
+        expression=_of_pods(
+            f"s.?volumes.orValue([]).all(v, {_KINDS} || (has(v.csi) && v.csi.driver == '{DRIVER}'))"
+        ),
+        message=(
+            f"volumes must be of the kinds {', '.join(VOLUMES)}, or csi of {DRIVER}: no hostPath,"
+            " nfs or other csi"
+        ),
+    ),
+}
+"""Rules in the place of those of the same name, where a team reads Secrets Manager. The driver looks
+for the SecretProviderClass in the namespace of the pod only (pkg/secrets-store/nodeserver.go)."""
+
+_TRAINER = (
+    "[{'containers': dyn([{'image': dyn(object.spec.?trainer.?image.orValue('')),"
+    " 'resources': dyn(object.spec.?trainer.?resourcesPerNode.orValue({}))}])}]"
+)
+"""What a TrainJob says of its trainer, as a list of one PodSpec."""
+_OVERRIDES = (
+    "object.spec.?podTemplateOverrides.orValue([]).filter(o, has(o.spec)).map(o, dyn(o.spec))"
+)
+"""The PodSpecs that a TrainJob of Trainer 2.1 has. Later releases have runtimePatches instead, which
+are judged in the pods that come of them."""
+_BY_KIND = (
+    "object.kind == 'PyTorchJob' ? object.spec.pytorchReplicaSpecs.map(r,"
+    " dyn(object.spec.pytorchReplicaSpecs[r].template.spec))"
+    " : object.kind == 'TrainingRuntime' ? object.spec.template.spec.?replicatedJobs.orValue([])"
+    f".map(j, dyn(j.template.spec.template.spec)) : dyn({_TRAINER}) + {_OVERRIDES}"
+)
+
+
+def policies(*, secrets: bool = False) -> dict[str, Any]:
+    """Name → spec of each ValidatingAdmissionPolicy. `secrets`: pods mount those of Secrets
+    Manager."""
+    rules = RULES | (WITH_SECRETS if secrets else {})
+    runtimes = _resource("trainer.kubeflow.org", "trainjobs", "trainingruntimes")
+    jobs = [runtimes, *JOBS[1:]]
+    return {
+        "trainyard-team-pods": _policy(
+            rules, "[dyn(object.spec)]", [_resource("", "pods")], ["CREATE"]
+        ),
+        "trainyard-team-jobs": _policy(rules, _BY_KIND, jobs, ["CREATE", "UPDATE"]),
+    }
+
+
+def binding(policy: str) -> Any:
+    """The spec of the binding that enforces a policy in the namespaces of teams."""
+    return {
+        "policyName": policy,
+        "validationActions": ["Deny"],
+        "matchResources": {
+            "namespaceSelector": {"matchExpressions": [{"key": TEAM, "operator": "Exists"}]}
+        },
+    }
+
+
+def _resource(group: str, *names: str) -> Spec:
+    return {"apiGroups": [group], "apiVersions": ["*"], "resources": [*names]}
+
+
+JOBS = (
+    _resource("trainer.kubeflow.org", "trainjobs"),
+    _resource("kubeflow.org", "pytorchjobs"),
+)
+"""The kinds of jobs, as resource rules of a policy."""
+
+
+def _policy(
+    rules: Mapping[str, Rule], pods: str, resources: list[Spec], operations: list[str]
+) -> Spec:
+    """A policy that applies every rule to PodSpecs. `pods`: the expression that lists them."""
+    return {
+        "failurePolicy": "Fail",
+        "matchConstraints": {
+            "resourceRules": [{**each, "operations": operations} for each in resources]
+        },
+        # A controller that removes a finalizer must get through, whatever the rules are by then.
+        "matchConditions": [
+            {
+                "name": "spec-changes",
+                "expression": "request.operation == 'CREATE' || object.spec != oldObject.spec",
+            }
+        ],
+        "variables": [{"name": "pods", "expression": pods}],
+        "validations": [rule.validation() for rule in rules.values()],
+    }

@@ -1,0 +1,64 @@
+"""What an environment makes for a team that it lists: namespace, limits, access and contract."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trainyard.objects.queues.queues import TeamQueuePlan
+from trainyard.objects.teams.team_identity import TeamIdentityPlan
+from trainyard.plans.directories import DirectoryPlan
+from trainyard.plans.parts import Identity, JobNamespacePlan
+
+IMAGE_PREFIXES = "trainyard.io/image-prefixes"
+PRIORITIES = "trainyard.io/priorities"
+ALLOWED_URGENCIES = "trainyard.io/urgencies"
+"""Annotations of a team's namespace: lists with commas, which the admission policies read. They are
+there and not in a ConfigMap, because a team can write ConfigMaps."""
+PARAMETER_BYTES = 4096
+"""Size of a value in the standard tier of SSM Parameter Store (AWS quotas of Systems Manager)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EntrantPlan:
+    """An IAM role that enters the cluster for a team."""
+
+    role_arn: str
+    role: str
+    """In the team: a key of trainyard/objects/teams/team_access.py, ROLES."""
+    groups: tuple[str, ...]
+    """Kubernetes groups of whoever has the role."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TeamEntryPlan:
+    """One team of an environment."""
+
+    identity: Identity
+    name: str
+    workspace: JobNamespacePlan
+    directories: Mapping[str, DirectoryPlan]
+    """Store → the team's own directory on it, of the stores that keep teams apart."""
+    pods: TeamIdentityPlan | None
+    """What its pods may do in AWS; None: they have no identity there."""
+    max_jobs: int
+    """Most jobs of each kind in job_kinds."""
+    job_kinds: tuple[str, ...]
+    """Kinds of jobs whose controllers the environment has, as quotas name them."""
+    max_pods: int
+    entrants: Mapping[str, EntrantPlan]
+    """By logical name."""
+    parameter: str
+    """Name of the SSM parameter with the contract."""
+    contract: Mapping[str, Any]
+    """What this team can rely on; AWS adds how to reach the cluster."""
+    queue: TeamQueuePlan | None
+    """None: the environment has no queues."""
+    pushes: bool
+    """Whether its pods reach a Pushgateway."""
+
+
+def parameter_name(environment: str, team: str) -> str:
+    """SSM parameter in which an environment publishes the contract of a team."""
+    return f"/trainyard/{environment}/teams/{team}"

@@ -1,0 +1,153 @@
+"""`python -m trainyard.operations.images.mirror STACK`: list every image that the nodes of a stack pull, and copy those
+that are missing into the registry that `artifacts.images` names.
+
+Which images: trainyard/derive/mirror.py. Images of EKS's own add-ons are in ECR of each region already.
+A second run copies nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TextIO
+
+from trainyard import command_line
+from trainyard.decide import plan_stack
+from trainyard.derive.credentials import NotAssumed
+from trainyard.operations.images.builders import CannotBuild, require_crane
+from trainyard.operations.images.charts import copy_charts
+from trainyard.operations.images.copies import Looked, Mirror, coming
+from trainyard.operations.reach.consent import ask
+from trainyard.operations.reach.stack import Stack, read_stack
+from trainyard.operations.reach.target import TargetError, add_live, require_account
+from trainyard.plan import EnvironmentPlan, TeamPlan
+from trainyard.plans.images import Copy, images_in, in_region, parts
+from trainyard.problems import Refused
+
+NOTHING = "Nothing was copied."
+
+
+def main(arguments: list[str]) -> int:
+    """Return 0 where every copy is there at the end, 1 where one is not, 2 where there is no terminal
+    to ask."""
+    parser = command_line.parser(
+        "trainyard.operations.images.mirror",
+        "List the images that the nodes of a stack pull; copy those that its own registry lacks.",
+    )
+    parser.add_argument("stack", metavar="STACK", help="read Pulumi.STACK.yaml of this folder")
+    parser.add_argument("--list", action="store_true", help="print the list, and ask no account")
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print every image as JSON with the digest of its copy, for programs",
+    )
+    parser.add_argument("--charts", action="store_true", help="copy charts, and no images")
+    parser.add_argument("--yes", action="store_true", help="copy without a question, for programs")
+    add_live(parser)
+    options = parser.parse_args(arguments)
+    try:
+        require_account(options.live)
+        stack = read_stack(options.stack)
+        plan = plan_stack(stack.reading).accepted()
+        if options.list:
+            listed = _listed(stack, plan)
+            if options.json:
+                _print_json({each: parts(each.image).digest for each in listed})
+            else:
+                _print(listed, sys.stdout)
+                print(f"{len(listed)} images")
+            return 0
+        if options.charts:
+            return copy_charts(stack, nothing=NOTHING, yes=options.yes, as_json=options.json)
+        _require_mirror(stack)
+        return _copied(plan, yes=options.yes, as_json=options.json)
+    except (CannotBuild, TargetError, NotAssumed, FileNotFoundError, Refused) as error:
+        print(f"{error}\n{NOTHING}", file=sys.stderr)
+        return 1
+
+
+def _listed(stack: Stack, plan: EnvironmentPlan | TeamPlan) -> Sequence[Copy]:
+    """Images with their copies; without a registry for copies, the images alone."""
+    images = (image for image in images_in(plan) if not in_region(image, stack.region))
+    return plan.copies or [Copy(image=image, copy="") for image in images]
+
+
+def _require_mirror(stack: Stack) -> None:
+    artifacts = stack.environment.artifacts
+    if artifacts is None or artifacts.images is None:
+        raise CannotBuild(
+            "the environment names no registry for copies. Fix: add artifacts: {images:"
+            f" <account>.dkr.ecr.{stack.region}.amazonaws.com/mirror}} to environment; LIST=1 lists"
+            " the images without it"
+        )
+
+
+def _copied(plan: EnvironmentPlan | TeamPlan, *, yes: bool, as_json: bool) -> int:
+    """Copy what is missing, after a question."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        mirror = Mirror(plan)
+        found = {each.copy: each for each in mirror.look()}
+        absent = [each for each in found.values() if not each.digest]
+        imported = _imported(mirror, absent)
+        missing = [each for each in absent if each not in imported]
+        _announce(missing, imported, len(found), sys.stderr if as_json else sys.stdout)
+        made, failed, code = list[Looked](), dict[str, str](), 0
+        if missing:
+            require_crane()
+            mirror.require_push(missing)
+            code = ask(f"Copy {len(missing)} images?", yes=yes, otherwise=NOTHING)
+            made, failed = ([], {}) if code else mirror.make(missing)
+    except (BotoCoreError, ClientError) as error:
+        raise CannotBuild(f"ECR: {error}") from None
+    _tell(found | {each.copy: each for each in made}, made, as_json=as_json)
+    _regret(failed, len(missing))
+    return code or int(bool(failed))
+
+
+def _imported(mirror: Mirror, absent: Sequence[Looked]) -> list[Looked]:
+    """Those that a pull-through rule imports when a node pulls them."""
+    return coming(absent, mirror.rules()) if absent else []
+
+
+def _regret(failed: Mapping[str, str], of: int) -> None:
+    """Which images were not copied, and why."""
+    if failed:
+        print(f"{len(failed)} of {of} images were not copied:", file=sys.stderr)
+        print(*command_line.table(failed.items()), sep="\n", file=sys.stderr)
+
+
+def _announce(missing: Sequence[Looked], imported: Sequence[Looked], of: int, to: TextIO) -> None:
+    """Which copies are missing, and which of them ECR imports by itself."""
+    _print([each.copy for each in missing], to)
+    if imported:
+        images = [each.copy.image for each in imported]
+        print("when a node pulls them, pull-through rules import", *images, file=to)
+    print(f"{len(missing)} of {of} images are missing", file=to)
+
+
+def _tell(found: Mapping[Copy, Looked], made: Sequence[Looked], *, as_json: bool) -> None:
+    """What was copied, with its digest; for programs, every copy."""
+    if as_json:
+        _print_json({copy: each.digest for copy, each in found.items()})
+    elif made:
+        print(*command_line.table([(each.copy.image, each.digest) for each in made]), sep="\n")
+        print(f"{len(made)} images were copied")
+
+
+def _print(copies: Sequence[Copy], to: TextIO) -> None:
+    rows = [(each.image, each.copy) for each in copies]
+    for line in command_line.table(rows) if rows else ():
+        print(line.rstrip(), file=to)
+
+
+def _print_json(digests: Mapping[Copy, str]) -> None:
+    """For programs. `digests`: empty where none is known."""
+    rows = [{"image": e.image, "copy": e.copy, "digest": d or None} for e, d in digests.items()]
+    print(json.dumps(rows, indent=2))
+
+
+if __name__ == "__main__":
+    command_line.run(main)

@@ -1,0 +1,180 @@
+"""The job behind `make shell`: one pod on a pool, with the mounts, the namespace and the queue of the
+stack's own jobs.
+
+It is planned as an entry of the stack file would be, so that queue, quotas, Pod Security, taints and
+mounts are those of any other job. It is in no stack file.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pydantic
+
+from trainyard.catalog.job_kinds import JOB_KINDS
+from trainyard.decide import plan_stack
+from trainyard.derive.capacity import TYPES
+from trainyard.derive.jobs import stores
+from trainyard.operations.reach.stack import Stack
+from trainyard.plans.parts import SHELL, JobPlan
+from trainyard.problems import one_of
+from trainyard.reports.amounts import JobCost
+from trainyard.reports.cost import estimate
+from trainyard.settings.job import JobConfig
+
+UPSTREAM = "torch-distributed"
+"""The runtime of the Trainer that such a job uses."""
+ENDED = "[ended with "
+"""Begins the last line of a command's output; its exit code and a bracket follow."""
+GRACE_SECONDS = 30
+
+
+class ShellError(RuntimeError):
+    """Why there can be no such job; the message says what to do."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shell:
+    """A job that is not sent yet."""
+
+    plan: JobPlan
+    pool: str
+    instance_types: tuple[str, ...]
+    gpus: int
+    image: str
+    places: tuple[str, ...]
+    """Where stores are mounted."""
+    price: JobCost
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The object to send. It has no identity of a run: no stack owns it."""
+        return {
+            "apiVersion": JOB_KINDS[self.plan.kind].api_version,
+            "kind": self.plan.kind,
+            "metadata": {
+                "name": self.plan.name,
+                "namespace": self.plan.namespace,
+                "labels": dict(self.plan.labels),
+            },
+            "spec": self.plan.spec,
+        }
+
+
+def shell_job(
+    stack: Stack,
+    name: str,
+    *,
+    pool: str | None,
+    image: str | None,
+    gpus: int,
+    minutes: int,
+    command: str | None,
+) -> Shell:
+    """A job of one pod that ends by itself after `minutes`. `command`: what it runs; None: it waits
+    for a terminal. ShellError where something of it is not known; Refused where the plan refuses
+    it."""
+    chosen = _pool(stack, pool)
+    kinds = stack.environment.pools[chosen].instance_types
+    most = TYPES[kinds[0]].gpus
+    if most and not 1 <= gpus <= most:
+        raise ShellError(
+            f"GPUS must be between 1 and {most}, because a pod on pool {chosen} takes a part of a"
+            f" node; got {gpus}. Fix: GPUS=1"
+        )
+    mounted = _stores(stack)
+    entry: dict[str, Any] = {
+        **_controller(stack),
+        "nodes": 1,
+        "pool": chosen,
+        "image": image or _image(stack, chosen),
+        "command": _waits(minutes) if command is None else _runs(command, minutes),
+        "processes_per_node": 1,
+        "labels": {SHELL: "true"},
+        "storage": {store: {"path": f"/stores/{store}"} for store in mounted},
+        "allow_no_checkpoint": True,
+        "expected_hours": minutes / 60,
+        **({"gpus_per_node": gpus} if most else {}),
+    }
+    plan, price = _planned(stack, name, pydantic.TypeAdapter(JobConfig).validate_python(entry))
+    return Shell(
+        plan=plan,
+        pool=chosen,
+        instance_types=kinds,
+        gpus=gpus if most else 0,
+        image=entry["image"],
+        places=tuple(f"/stores/{store}" for store in mounted),
+        price=price,
+    )
+
+
+def _waits(minutes: int) -> tuple[str, ...]:
+    """A process that ends by itself; a terminal in its container ends with it."""
+    return ("sleep", str(minutes * 60))
+
+
+def _runs(command: str, minutes: int) -> tuple[str, ...]:
+    """The command, for so long at most. A pod that fails would be started again, so the exit code is
+    a line of its log."""
+    script = (
+        f'timeout -k {GRACE_SECONDS} {minutes * 60} /bin/sh -c "$0"; code=$?;'
+        f' printf "\\n{ENDED}%s]\\n" "$code"'
+    )
+    return ("/bin/sh", "-c", script, command)
+
+
+def _pool(stack: Stack, wanted: str | None) -> str:
+    pools = stack.environment.pools
+    name = next(iter(pools)) if wanted is None and len(pools) == 1 else wanted
+    if name is None or name not in pools:
+        got = "no pool is named" if name is None else f"there is no pool {name}"
+        raise ShellError(f"{got}. Fix: POOL= {one_of(pools, 'a pool of the environment')}")
+    return name
+
+
+def _image(stack: Stack, pool: str) -> str:
+    """That of the first job on the pool, else of the first job."""
+    jobs = sorted(stack.jobs.values(), key=lambda job: job.pool != pool)
+    if not jobs:
+        raise ShellError(
+            f"no job is described in {stack.file}, so no image is known. Fix: IMAGE= an image with a"
+            " shell"
+        )
+    return jobs[0].image
+
+
+def _stores(stack: Stack) -> list[str]:
+    """What the namespace has claims of: of an environment all stores, of a team those that its jobs
+    mount."""
+    if stack.environment_stack == stack.name:
+        return sorted(stack.environment.storage)
+    return sorted({store for job in stack.jobs.values() for store in stores(job)})
+
+
+def _controller(stack: Stack) -> dict[str, Any]:
+    """The setting of the job that says who runs it."""
+    trainer = stack.environment.trainer
+    own = [name for name, runtime in trainer.own_runtimes.items() if runtime.kind == "torch"]
+    found = [name for name in trainer.runtimes if name == UPSTREAM] + own
+    if found:
+        return {"runtime": found[0]}
+    if stack.environment.training_operator:
+        return {"pytorch_job": {}}
+    raise ShellError(
+        "the environment has no runtime for torch. Fix: add torch-distributed to"
+        " environment.trainer.runtimes"
+    )
+
+
+def _planned(stack: Stack, name: str, job: JobConfig) -> tuple[JobPlan, JobCost]:
+    """The job in the plan of the stack, which has no other job: they need not be right for it."""
+    [config] = stack.reading.configs
+    part = "environment" if config.environment else "team"
+    changed = dataclasses.replace(getattr(config, part), jobs={name: job})
+    config = dataclasses.replace(config, **{part: changed})
+    plan = plan_stack(dataclasses.replace(stack.reading, configs=(config,)), Path(".")).accepted()
+    [cost] = estimate(plan).jobs
+    return plan.jobs[name], cost

@@ -1,0 +1,65 @@
+"""The job of a stack that somebody names: by its entry in the stack file, or as the cluster calls it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trainyard.catalog.job_kinds import JOB_KINDS
+from trainyard.operations.reach.kubectl import Kubectl, Object
+from trainyard.operations.reach.snapshot import entry_of, full_name
+from trainyard.operations.recovery.drain import KINDS, Place, jobs_of, title
+
+
+class NoSuchJob(RuntimeError):
+    """The name means no job, or several; the message lists what there is."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chosen:
+    """A job on the cluster of a stack."""
+
+    kind: str
+    """Kind and group, as kubectl takes them."""
+    body: Object
+    entry: str
+    """Its entry in the stack file; empty for a job that no entry describes."""
+
+    def __str__(self) -> str:
+        return title(self.body)
+
+    @property
+    def namespace(self) -> str:
+        return self.body["metadata"]["namespace"]
+
+    @property
+    def name(self) -> str:
+        return self.body["metadata"]["name"]
+
+    @property
+    def selector(self) -> str:
+        """Selects the job's pods."""
+        return f"{JOB_KINDS[self.body['kind']].pod_label}={self.name}"
+
+
+def choose(
+    kubectl: Kubectl, place: Place, entries: Mapping[str, Mapping[str, Any]], name: str | None
+) -> Chosen:
+    """The job of this name; without a name the only job there is. `entries`: the output `jobs` of
+    the stack. Raises NoSuchJob."""
+    found = [
+        Chosen(kind=kind, body=body, entry=entry_of(body, entries))
+        for kind in KINDS
+        for body in jobs_of(kubectl, kind, place)
+    ]
+    named = [each for each in found if name in (None, each.entry, each.name, full_name(each.body))]
+    if len(named) == 1:
+        return named[0]
+    names = ", ".join(dict.fromkeys(each.entry or full_name(each.body) for each in named or found))
+    if not found:
+        raise NoSuchJob(f"no TrainJob and no PyTorchJob in {place}")
+    if name and not named:
+        gone = " It has been stopped, or it has not started." if name in entries else ""
+        raise NoSuchJob(f"there is no job {name} in {place}.{gone} Fix: JOB= one of {names}")
+    raise NoSuchJob(f"there are {len(named)} jobs in {place}. Fix: JOB= one of {names}")

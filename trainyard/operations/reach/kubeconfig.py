@@ -1,0 +1,40 @@
+"""`python -m trainyard.operations.reach.kubeconfig STACK`: write the kubeconfig of a stack into a file, and print its
+path.
+
+The file holds no secret: kubectl asks `aws eks get-token` each time.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from trainyard import command_line
+from trainyard.operations.reach.target import add_live, answer_of, kubeconfig
+
+FOLDER = Path(".kube")
+"""In the current folder, and ignored by git."""
+
+
+def main(arguments: list[str]) -> int:
+    """Return 0, or 1 where the stack has no cluster or another one could be meant."""
+    parser = command_line.parser(
+        "trainyard.operations.reach.kubeconfig",
+        "Write the kubeconfig of a stack into .kube/STACK.yaml, and print the path of that file.",
+    )
+    parser.add_argument("stack", metavar="STACK", help="the Pulumi stack that has the cluster")
+    add_live(parser)
+    options = parser.parse_args(arguments)
+    text = answer_of(lambda: kubeconfig(options.stack), live=options.live)
+    if text is None:
+        return 1
+    file = FOLDER.absolute() / f"{options.stack}.yaml"
+    file.parent.mkdir(exist_ok=True)
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as out:
+        out.write(text)
+    print(file)
+    return 0
+
+
+if __name__ == "__main__":
+    command_line.run(main)

@@ -1,0 +1,76 @@
+"""Deletions that go on after an engine was killed, cancelled or had waited long enough.
+
+AWS and the controllers of the cluster take minutes. Whoever reads such an object meanwhile is told that
+it exists, and an update that believes it ends well without the object. So a repair waits for the end.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import boto3
+
+from trainyard.operations.reach.cluster import Cluster
+from trainyard.operations.reach.lookup import leaves
+from trainyard.operations.reach.pulumi import PulumiError
+
+Entry = dict[str, Any]
+SLOW = (
+    "aws:amp/workspace:Workspace",
+    "aws:ec2/natGateway:NatGateway",
+    "aws:ec2/vpcEndpoint:VpcEndpoint",
+    "aws:efs/accessPoint:AccessPoint",
+    "aws:efs/fileSystem:FileSystem",
+    "aws:efs/mountTarget:MountTarget",
+    "aws:eks/addon:Addon",
+    "aws:eks/cluster:Cluster",
+    "aws:eks/nodeGroup:NodeGroup",
+    "aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation",
+    "aws:fsx/lustreFileSystem:LustreFileSystem",
+)
+"""Types that AWS describes as being deleted. Of any other type an object is there, or it is gone."""
+
+
+def awaited(session: boto3.Session, cluster: Cluster, state: Entry, patience: float) -> list[str]:
+    """URNs of the objects that were being deleted, once all of them are gone; PulumiError after
+    `patience` seconds."""
+    deadline, seen = time.monotonic() + patience, dict[str, str]()
+    while going := _going(session, cluster, state):
+        seen |= going
+        names = ", ".join(sorted(going.values()))
+        if time.monotonic() > deadline:
+            raise PulumiError(
+                f"these are still being deleted after {patience:.0f} s: {names}. A NodePool or a node"
+                " group waits for its jobs: `make drain` deletes jobs that no stack owns"
+            )
+        print(f"waiting for {names}, which is still being deleted", flush=True)
+        time.sleep(5)
+    return list(seen)
+
+
+def _going(session: boto3.Session, cluster: Cluster, state: Entry) -> dict[str, str]:
+    """URN → name of what is being deleted now."""
+    held = state["deployment"]
+    begun = [operation["resource"] for operation in held.get("pending_operations") or []]
+    every = [
+        each
+        for each in [*(held.get("resources") or []), *begun]
+        if each.get("id") and not each.get("external")
+    ]
+    in_cluster = {each["urn"]: each["inputs"] for each in every if _is_object(each)}
+    leaving = set(cluster.leaving(in_cluster)) | {
+        each["urn"] for each in every if each["type"] in SLOW and _leaves(session, each)
+    }
+    return {urn: urn.split("::", 3)[3] for urn in leaving}
+
+
+def _is_object(resource: Entry) -> bool:
+    """Whether it is an object of the cluster, and no Helm release."""
+    named = ((resource.get("inputs") or {}).get("metadata") or {}).get("name")
+    return resource["type"].startswith("kubernetes:") and isinstance(named, str)
+
+
+def _leaves(session: boto3.Session, resource: Entry) -> bool:
+    described = (resource.get("outputs") or {}) | (resource.get("inputs") or {})
+    return leaves(session, resource["type"], described, resource["id"])

@@ -1,0 +1,98 @@
+"""`python -m trainyard.operations.runs.again STACK --job JOB`: increase `run` of a job in the stack file, so that the
+next update starts the same job again.
+
+Only that number changes in the file; comments and layout stay.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from trainyard import command_line
+from trainyard.operations.reach.consent import ask
+from trainyard.operations.reach.stack_lines import Change, job_entry, scalar_of_job, values_of_jobs
+from trainyard.operations.reach.target import add_live, update_command
+from trainyard.settings.job import JobConfig
+from trainyard.settings.reading.reader import read_file
+
+NOTHING = "Nothing was changed."
+
+
+class CannotCount(RuntimeError):
+    """The stack file does not let this program increase the number; the message says what to
+    write."""
+
+
+def main(arguments: list[str]) -> int:
+    """Return 0 where the number was increased, 1 where it was not, 2 where there is no terminal to
+    ask."""
+    parser = command_line.parser(
+        "trainyard.operations.runs.again",
+        "Increase the run number of a job in a stack file, after a question.",
+    )
+    parser.add_argument("stack", metavar="STACK", help="change Pulumi.STACK.yaml of this folder")
+    parser.add_argument("--job", metavar="JOB", required=True, help="the entry of the job")
+    parser.add_argument(
+        "--yes", action="store_true", help="change the file without a question, for programs"
+    )
+    add_live(parser)
+    options = parser.parse_args(arguments)
+    file = Path(f"Pulumi.{options.stack}.yaml")
+    try:
+        number, resumes = _run_of(options.stack, options.job)
+        text = file.read_text()
+        change = counted_up(text, options.job, number + 1)
+        changed = change.applied(text)
+        runs = values_of_jobs(text, "run", 1)
+        if values_of_jobs(changed, "run", 1) != {**runs, options.job: number + 1}:
+            raise CannotCount(
+                f"{file}:{change.line} is a line of other jobs, too (an anchor of YAML). Fix: write"
+                f" run: {number + 1} into lines that only {options.job} has, for example behind"
+                " `<<: *<anchor>`"
+            )
+    except (CannotCount, FileNotFoundError) as error:
+        print(f"{error}\n{NOTHING}", file=sys.stderr)
+        return 1
+    print(f"{file}:{change.line}: {change.text.strip()}, it is {number} now")
+    if resumes:
+        print(
+            f"run {number + 1} resumes from the checkpoint in {resumes}; it begins afresh where"
+            " checkpoints.directory contains {run}"
+        )
+    if code := ask("Change the file?", yes=options.yes, otherwise=NOTHING):
+        return code
+    file.write_text(changed)
+    print(f"next: {update_command(options.stack, options.live)}")
+    return 0
+
+
+def _run_of(stack: str, name: str) -> tuple[int, str | None]:
+    """The number of the job's run, and where its next run resumes from."""
+    config = read_file(stack).config
+    jobs = (config.environment or config.team) if config else None
+    found = jobs.jobs if jobs else {}
+    if name not in found:
+        names = ", ".join(found) or "none"
+        raise CannotCount(
+            f"Pulumi.{stack}.yaml has no job {name}. Fix: JOB= one of its jobs: {names}"
+        )
+    job = found[name]
+    return job.run, job.resumes_from if isinstance(job, JobConfig) else None
+
+
+def counted_up(text: str, name: str, number: int) -> Change:
+    """What makes `number` the run of a job. Raises CannotCount for an entry in braces."""
+    entry = job_entry(text, name)
+    if entry is None or entry.flow_style or not entry.value:
+        raise CannotCount(
+            f"the entry of {name} is no block of lines. Fix: write run: {number} into it"
+        )
+    if change := scalar_of_job(text, name, "run", str(number)):
+        return change
+    first = entry.value[0][0].start_mark
+    return Change(line=first.line + 1, text=f"{' ' * first.column}run: {number}", replaces=False)
+
+
+if __name__ == "__main__":
+    command_line.run(main)

@@ -1,0 +1,237 @@
+"""`python -m trainyard.operations.runs.history STACK [--json]`: print every run that the cluster of a stack knows, and
+those of its history: who, what, when, how long, on how many nodes, for how many dollars, and how it
+ended.
+
+`make runs` calls it. Who knows what: records.py; dollars: spent.py; what scripts say: printed.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+from trainyard import command_line
+from trainyard.operations.reach.kubectl import kubectl_with, logged_in_to
+from trainyard.operations.reach.target import add_live, answer_of, kubeconfig
+from trainyard.operations.runs.printed import Printed, printed, recorded, together
+from trainyard.operations.runs.records import (
+    KEPT,
+    MISSING,
+    UNREADABLE,
+    Known,
+    records,
+    runs_of,
+    snapshot_of,
+)
+from trainyard.operations.runs.runs import Run, duration
+from trainyard.operations.runs.spent import spent
+from trainyard.plans.parts import GOODPUT
+from trainyard.reports.plan import as_json
+
+HEAD = ("RUN", "CREATED", "WAITED", "RAN", "NODES", "", "USD", "", "OUTCOME")
+NOT_KNOWN = "not known"
+HISTORY = {
+    KEPT: "Runs whose job is deleted are those of the history (environment.history).",
+    MISSING: (
+        "A run whose job is deleted, or replaced by another run, is not here. Fix: write history: {}"
+        " under environment of the stack file, which records the runs from then on"
+    ),
+    UNREADABLE: (
+        "Runs whose job is deleted are not here: you cannot read the history of the environment."
+    ),
+}
+"""Whether there is a history → what the list lacks."""
+NOTES = (
+    "WAITED: until the first pod had a node. RAN: from then to the end, or until now.",
+    "What a run resumed from, and its newest checkpoint, are what its rank 0 has printed. Stores are"
+    " not read: Lustre and EFS can be reached from pods only.",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """What is said of a run. None and "" are what is not known."""
+
+    namespace: str
+    """Whose run it is: each team has its own."""
+    job: str
+    kind: str
+    by_stack: bool
+    """A stack file describes the job; otherwise somebody has sent it by hand."""
+    image: str
+    created: datetime
+    waited_seconds: int | None
+    ran_seconds: int | None
+    ended: datetime | None
+    """None: it goes on."""
+    nodes: int
+    instance_types: tuple[str, ...]
+    restarts: int
+    gpu_hours: Decimal
+    usd: Decimal | None
+    usd_known: str
+    outcome: str
+    reason: str
+    resumed_from: str | None
+    checkpoint: str | None
+    """The newest one that the script says it has written."""
+    checkpoint_age_seconds: int | None
+    step: int | None
+    """The newest one that it has printed."""
+    step_seconds: float | None
+    goodput_planned: float | None
+    """Goodput from 0 to 1, as the plan says it."""
+    goodput_measured: float | None
+    """Share of the time it ran that is in its steps, those that were lost left out."""
+
+
+def main(arguments: list[str]) -> int:
+    """Return 0, or 1 where the cluster does not answer or another one could be meant."""
+    parser = command_line.parser(
+        "trainyard.operations.runs.history",
+        "Print every run on the cluster of a stack, and those of its history.",
+    )
+    parser.add_argument("stack", metavar="STACK", help="the Pulumi stack that has the cluster")
+    parser.add_argument("--json", action="store_true", help="print it as JSON, for programs")
+    add_live(parser)
+    options = parser.parse_args(arguments)
+    answer = answer_of(lambda: _read(options.stack), live=options.live)
+    if answer is None:
+        return 1
+    known, said = answer
+    runs = [
+        *(told(run, said, going=False) for run in known.finished),
+        *(told(run, said, going=True) for run in known.going),
+    ]
+    notes = (HISTORY[known.history], *NOTES)
+    if options.json:
+        print(as_json({"runs": runs, "history": known.history, "notes": notes}))
+    else:
+        print("\n".join(text(runs, notes)))
+    return 0
+
+
+def _read(stack: str) -> tuple[Known, Mapping[str, Printed]]:
+    with logged_in_to(kubeconfig(stack)) as login:
+        kubectl = kubectl_with(login, "--request-timeout=30s")
+        snapshot = snapshot_of(stack, kubectl)
+        kept, history = records(kubectl)
+        said = together(printed(kubectl, snapshot), recorded(kept))
+        return runs_of(snapshot, kept, history), said
+
+
+def told(run: Run, said: Mapping[str, Printed], *, going: bool) -> Told:
+    """What is said of a run. `said`: by uid of the job."""
+    cost, meta = spent(run, {}), run.job.body["metadata"]
+    prints = said.get(meta.get("uid", ""), Printed())
+    began = run.began
+    return Told(
+        namespace=run.job.namespace,
+        job=run.job.name,
+        kind=run.job.kind,
+        by_stack=bool(run.identity),
+        image=image_of(run),
+        created=run.created,
+        waited_seconds=_seconds((began or run.ended) - run.created) if began or going else None,
+        ran_seconds=_seconds(run.ended - began) if began else None,
+        ended=None if going else run.ended,
+        nodes=run.job.nodes,
+        instance_types=cost.instance_types,
+        restarts=run.job.restarts,
+        gpu_hours=cost.gpu_hours,
+        usd=cost.usd,
+        usd_known=cost.usd_known,
+        outcome=run.job.state if not going or began else "Waiting",
+        reason="" if run.job.complete or going else run.job.message,
+        resumed_from=prints.resumed_from,
+        checkpoint=prints.saved,
+        checkpoint_age_seconds=(
+            _seconds(run.ended - prints.saved_at) if going and prints.saved_at else None
+        ),
+        step=prints.step,
+        step_seconds=prints.step_seconds,
+        goodput_planned=_planned(run),
+        goodput_measured=prints.goodput,
+    )
+
+
+def _planned(run: Run) -> float | None:
+    said = run.job.body["metadata"].get("annotations", {}).get(GOODPUT)
+    return float(said) if said else None
+
+
+def image_of(run: Run) -> str:
+    """Image of the container that trains; empty where the runtime of the job has it."""
+    spec = run.job.body["spec"]
+    if "trainer" in spec:
+        return spec["trainer"].get("image", "")
+    replicas = spec.get("pytorchReplicaSpecs", {}).values()
+    containers = [each["template"]["spec"]["containers"][0] for each in replicas]
+    return next((each.get("image", "") for each in containers), "")
+
+
+def text(runs: list[Told], notes: tuple[str, ...]) -> list[str]:
+    """A line for each run, and below it what, how it ended, and where it began."""
+    tail = [line for note in notes for line in command_line.wrapped(note)]
+    if not runs:
+        return ["no run is known", *tail]
+    head, *rows = command_line.table([HEAD, *map(_row, runs)], indent=0)
+    below = [line for row, run in zip(rows, runs, strict=True) for line in (row, *_below(run))]
+    return [head, *below, "", *tail]
+
+
+def _row(run: Told) -> tuple[str, ...]:
+    return (
+        f"{run.namespace}/{run.job}",
+        run.created.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        _time(run.waited_seconds),
+        _time(run.ran_seconds),
+        str(run.nodes),
+        ", ".join(run.instance_types) or "-",
+        "no price" if run.usd is None else f"{run.usd:,.2f}",
+        "" if run.usd is None else run.usd_known,
+        run.outcome,
+    )
+
+
+def _below(run: Told) -> list[str]:
+    origin = "of a stack file" if run.by_stack else "sent by hand"
+    what = f"{run.kind} {origin}, image {run.image or NOT_KNOWN}"
+    again = f", {run.restarts} restart{'s' * (run.restarts != 1)}" if run.restarts else ""
+    age = run.checkpoint_age_seconds
+    old = f", {_time(age)} ago" if age is not None else ""
+    lines = [
+        f"{what}{again}",
+        f"resumed from: {run.resumed_from or NOT_KNOWN}; newest checkpoint:"
+        f" {run.checkpoint or NOT_KNOWN}{old}",
+        *_measured(run),
+        *([f"why: {run.reason}"] if run.reason else []),
+    ]
+    return [each for line in lines for each in command_line.wrapped(line)]
+
+
+def _measured(run: Told) -> list[str]:
+    """A line, where the history follows what runs print."""
+    if run.step is None:
+        return []
+    each = "" if run.step_seconds is None else f", {run.step_seconds:.3g} s each"
+    planned, measured = map(_percent, (run.goodput_planned, run.goodput_measured))
+    return [f"step: {run.step}{each}; goodput: planned {planned}, measured {measured}"]
+
+
+def _percent(share: float | None) -> str:
+    return NOT_KNOWN if share is None else f"{share:.1%}"
+
+
+def _seconds(time: timedelta) -> int:
+    return max(0, int(time.total_seconds()))
+
+
+def _time(seconds: int | None) -> str:
+    return NOT_KNOWN if seconds is None else duration(seconds)
+
+
+if __name__ == "__main__":
+    command_line.run(main)

@@ -1,0 +1,133 @@
+"""`python -m trainyard.operations.runs.logs STACK [--job JOB] [--rank RANK] [--follow | --past]`: print the whole logs of
+a job, each line behind the name of its pod.
+
+The cluster is the one in the stack's own outputs. The current context of kubectl is not used. What is
+kept of pods that are gone: kept_logs.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+
+from trainyard import command_line
+from trainyard.catalog.job_kinds import JOB_KINDS
+from trainyard.operations.reach.chosen import Chosen, choose
+from trainyard.operations.reach.kubectl import Kubectl, Object, kubectl_with
+from trainyard.operations.reach.snapshot import ROLE
+from trainyard.operations.reach.target import add_live, require_account
+from trainyard.operations.recovery.drain import reached
+
+RANK_LABELS = tuple(kind.rank_label for kind in JOB_KINDS.values())
+MASTER = "master"
+MOST_PODS = 1000
+"""How many pods can be followed at once; kubectl's own limit is 5."""
+
+
+def main(arguments: list[str]) -> int:
+    """Return kubectl's exit code; 1 where the cluster does not answer or the job has no pod."""
+    parser = command_line.parser(
+        "trainyard.operations.runs.logs",
+        "Print the logs of a job of a stack, each line behind the name of its pod.",
+    )
+    parser.add_argument(
+        "stack", metavar="STACK", help="the Pulumi stack whose outputs name the cluster"
+    )
+    parser.add_argument(
+        "--job", metavar="JOB", help="the job (may be left out where there is only one)"
+    )
+    parser.add_argument(
+        "--rank",
+        metavar="RANK",
+        type=int,
+        help="print only the node of this number, from 0 (all nodes by default)",
+    )
+    parser.add_argument(
+        "--follow", action="store_true", help="go on printing until the job has ended"
+    )
+    parser.add_argument(
+        "--past",
+        action="store_true",
+        help="print what CloudWatch Logs keeps, also of pods and jobs that are gone",
+    )
+    add_live(parser)
+    options = parser.parse_args(arguments)
+    try:
+        if options.past:
+            return _print_kept(options)
+        with reached(options.stack, live=options.live, to=sys.stderr) as cluster:
+            kubectl = kubectl_with(cluster.login, "--request-timeout=30s")
+            job = choose(kubectl, cluster.place, cluster.entries, options.job)
+            selector = selected(job, _pods(kubectl, job), options.rank)
+            command = _command(job, selector, follow=options.follow)
+            sys.stdout.flush()
+            return subprocess.run(command, env=cluster.login()).returncode
+    except RuntimeError as error:
+        print(error, file=sys.stderr)
+        return 1
+
+
+def _print_kept(options: argparse.Namespace) -> int:
+    from trainyard.operations.runs import kept_logs  # only here: boto3 is slow to load
+
+    if options.follow:
+        raise RuntimeError("--past prints what is kept, and does not wait. Fix: leave out --follow")
+    require_account(options.live)
+    return kept_logs.print_job(options.stack, options.job, options.rank)
+
+
+def _pods(kubectl: Kubectl, job: Chosen) -> list[Object]:
+    shown = kubectl(
+        *("get", "pods", f"--namespace={job.namespace}", f"--selector={job.selector}"),
+        "--output=json",
+    )
+    return json.loads(shown)["items"]
+
+
+def selected(job: Chosen, pods: list[Object], rank: int | None) -> str:
+    """A selector of all pods of the job, or of those of one node. RuntimeError where there is
+    none."""
+    if not pods:
+        raise RuntimeError(
+            f"{job} has no pod, so there is no log: it has not started, or its runtime deleted the"
+            " pods when it failed. `make status` says what the cluster still knows; with"
+            " environment.logs, PAST=1 prints the logs of pods that are gone"
+        )
+    if rank is None:
+        return job.selector
+    selectors = {node_number(pod, pods): _selector_of_node(job, pod) for pod in pods}
+    if rank not in selectors:
+        raise RuntimeError(
+            f"{job} has no node {rank}. Fix: RANK= one of {', '.join(map(str, sorted(selectors)))}"
+        )
+    return selectors[rank]
+
+
+def node_number(pod: Object, pods: list[Object]) -> int:
+    """The number of the pod's node. In a PyTorchJob the Master is node 0, and the first Worker is
+    node 1 beside it."""
+    labels = pod["metadata"]["labels"]
+    masters = any(other["metadata"]["labels"].get(ROLE) == MASTER for other in pods)
+    number = next((int(labels[key]) for key in RANK_LABELS if key in labels), 0)
+    return number + (masters and labels.get(ROLE, MASTER) != MASTER)
+
+
+def _selector_of_node(job: Chosen, pod: Object) -> str:
+    labels = pod["metadata"]["labels"]
+    own = [f"{key}={labels[key]}" for key in (ROLE, *RANK_LABELS) if key in labels]
+    return ",".join([job.selector, *own])
+
+
+def _command(job: Chosen, selector: str, *, follow: bool) -> list[str]:
+    """kubectl prints the last 10 lines of each pod unless it is told to print all."""
+    return [
+        *("kubectl", "logs", f"--namespace={job.namespace}", f"--selector={selector}"),
+        *("--all-containers", "--prefix", "--tail=-1", "--ignore-errors"),
+        *([f"--max-log-requests={MOST_PODS}", "--follow"] if follow else []),
+    ]
+
+
+if __name__ == "__main__":
+    command_line.run(main)

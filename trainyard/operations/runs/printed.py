@@ -1,0 +1,91 @@
+"""What the ranks of a run have printed about its checkpoints and its steps.
+
+Checkpoints lie on Lustre and EFS, which only pods can read. So what is known from outside is what the
+script says: trainyard/catalog/log_words.py has the sentences. Of runs whose pods are gone, and of steps, the
+history knows it that follows what runs print (trainyard/in_cluster/history/follow.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime
+
+from trainyard.catalog.log_words import resumed_from, saved
+from trainyard.operations.reach.kubectl import Kubectl, Object
+from trainyard.operations.reach.snapshot import TIMESTAMP, Job, Snapshot
+from trainyard.operations.runs.logs import node_number
+
+FIRST_BYTES, LAST_LINES = 256 * 1024, 2000
+"""Parts of rank 0's log that are read: a run says in the first what it resumed from, and in the
+last what it saved."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Printed:
+    """What a run says of itself; None where it says nothing."""
+
+    resumed_from: str | None = None
+    saved: str | None = None
+    saved_at: datetime | None = None
+    step: int | None = None
+    step_seconds: float | None = None
+    goodput: float | None = None
+    """Measured, 0 to 1."""
+
+
+def recorded(kept: Iterable[Object]) -> Mapping[str, Printed]:
+    """What the records of a history say, by uid of the job."""
+    found: dict[str, Printed] = {}
+    for record in kept:
+        if said := record.get("measured"):
+            at = said["saved_at"]
+            found[record["job"]["metadata"]["uid"]] = Printed(
+                **said | {"saved_at": datetime.fromtimestamp(at, UTC) if at else None}
+            )
+    return found
+
+
+def together(first: Mapping[str, Printed], then: Mapping[str, Printed]) -> Mapping[str, Printed]:
+    """Both; where both know something, it is that of `first`."""
+    return {**then, **{uid: _filled(one, then.get(uid, Printed())) for uid, one in first.items()}}
+
+
+def _filled(one: Printed, other: Printed) -> Printed:
+    missing = [each.name for each in fields(one) if getattr(one, each.name) is None]
+    return replace(one, **{name: getattr(other, name) for name in missing})
+
+
+def printed(kubectl: Kubectl, snapshot: Snapshot) -> Mapping[str, Printed]:
+    """By uid of the job; two calls for each job that has pods."""
+    jobs = [job for job in snapshot.jobs() if job.pods]
+    with ThreadPoolExecutor(8) as pool:
+        found = [*pool.map(lambda job: _of_job(kubectl, job), jobs)]
+    return {job.body["metadata"].get("uid", ""): one for job, one in zip(jobs, found, strict=True)}
+
+
+def _of_job(kubectl: Kubectl, job: Job) -> Printed:
+    pods = [*job.pods]
+    first = min(pods, key=lambda pod: node_number(pod, pods))["metadata"]["name"]
+    asked = ("logs", first, f"--namespace={job.namespace}", "--all-containers", "--timestamps")
+    head = _lines(kubectl, *asked, f"--limit-bytes={FIRST_BYTES}")
+    tail = _lines(kubectl, *asked, f"--tail={LAST_LINES}")
+    began = [said for _, line in [*head, *tail] if (said := resumed_from(line))]
+    written = [(at, said) for at, line in tail if (said := saved(line))]
+    at, last = written[-1] if written else (None, None)
+    return Printed(resumed_from=began[0] if began else None, saved=last, saved_at=at)
+
+
+def _lines(kubectl: Kubectl, *arguments: str) -> list[tuple[datetime | None, str]]:
+    """Each line with its time; none where the container has not started or its pod is gone."""
+    try:
+        lines = kubectl(*arguments).splitlines()
+    except RuntimeError:
+        return []
+    return [
+        (datetime.fromisoformat(match[1]), line[match.end() :])
+        if (match := TIMESTAMP.match(line))
+        else (None, line)
+        for line in lines
+    ]

@@ -1,0 +1,130 @@
+"""Runs as the cluster and the history know them: one reader for `make runs` and `make spent`.
+
+The program of `environment.history` (trainyard/in_cluster/history) keeps a ConfigMap for each run. It has the pods
+of all attempts and their nodes, so what a run took is exact, and it stays when the job is deleted.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from trainyard.catalog.job_kinds import ENDED
+from trainyard.objects.programs.history import APP, DELETED, RECORD
+from trainyard.operations.reach.kubectl import Kubectl, Object, kubectl_with, logged_in_to
+from trainyard.operations.reach.pulumi import outputs
+from trainyard.operations.reach.snapshot import FORBIDDEN, Snapshot, last_condition, read
+from trainyard.operations.reach.target import kubeconfig
+from trainyard.operations.runs.runs import Run, finished_runs, going_runs
+
+MISSING, UNREADABLE, KEPT = "missing", "unreadable", "kept"
+"""Whether there is a history: no program keeps one; this caller cannot read it; there is."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    """What is known of the runs of a cluster."""
+
+    finished: tuple[Run, ...]
+    """The first to end first."""
+    going: tuple[Run, ...]
+    """The first to be created first."""
+    history: str
+    """MISSING, UNREADABLE or KEPT."""
+
+
+def known_runs(stack: str) -> Known:
+    """What the cluster of a stack knows. RuntimeError where it does not answer."""
+    with logged_in_to(kubeconfig(stack)) as login:
+        kubectl = kubectl_with(login, "--request-timeout=30s")
+        return runs_of(snapshot_of(stack, kubectl), *records(kubectl))
+
+
+def snapshot_of(stack: str, kubectl: Kubectl, *, logs: bool = False) -> Snapshot:
+    """The cluster of a stack; of a team that may read its namespace only, that namespace."""
+    try:
+        return read(kubectl, logs=logs)
+    except RuntimeError as error:
+        namespace = outputs(stack).get("namespace") if FORBIDDEN in str(error) else None
+        if namespace is None:
+            raise
+        return read(kubectl, logs=logs, namespace=namespace)
+
+
+def records(kubectl: Kubectl) -> tuple[list[Object], str]:
+    """All records, and whether there is a history."""
+    asked = ("get", "configmaps", f"--namespace={APP}", "--output=json")
+    try:
+        found = json.loads(kubectl(*asked))["items"]
+    except RuntimeError as error:
+        if FORBIDDEN not in str(error):
+            raise
+        return [], UNREADABLE
+    # An empty namespace and none look alike in a list; the program's own files are always there.
+    kept = [each for each in found if RECORD in (each["metadata"].get("labels") or {})]
+    return [_unpacked(each) for each in kept], KEPT if found else MISSING
+
+
+def runs_of(snapshot: Snapshot, kept: list[Object], history: str) -> Known:
+    """Every run once. A record and its job that is there go together."""
+    by_uid = {record["job"]["metadata"]["uid"]: record for record in kept}
+    seen: list[Snapshot] = []
+    for job in [*snapshot.of("trainjobs"), *snapshot.of("pytorchjobs")]:
+        record = by_uid.pop(job["metadata"].get("uid"), None)
+        seen.append(_of_job(snapshot, job, record))
+    seen += [_of_job(snapshot, _missed(record), record, gone=True) for record in by_uid.values()]
+    finished = [run for one in seen for run in finished_runs(one)]
+    going = [run for one in seen for run in going_runs(one)]
+    return Known(
+        finished=tuple(sorted(finished, key=lambda run: run.ended)),
+        going=tuple(sorted(going, key=lambda run: run.created)),
+        history=history,
+    )
+
+
+def _of_job(
+    snapshot: Snapshot, job: Object, record: Mapping[str, Any] | None, *, gone: bool = False
+) -> Snapshot:
+    """The snapshot with this job alone, and with what its record adds. `gone`: the job is deleted;
+    another one may have its name and pods."""
+    objects = {**snapshot.objects, "trainjobs": [], "pytorchjobs": []}
+    objects[f"{job['kind'].lower()}s"] = [job]
+    if record is None:
+        return replace(snapshot, objects=objects)
+    pods = {} if gone else {pod["metadata"]["uid"]: pod for pod in snapshot.of("pods")}
+    nodes = {} if gone else {node["metadata"]["name"]: node for node in snapshot.of("nodes")}
+    meta = job["metadata"]
+    ours = {"metadata": {"name": meta["name"], "namespace": meta["namespace"]}}
+    objects |= {
+        "pods": [*(record["pods"] | pods).values()],
+        "nodes": [*(record["nodes"] | nodes).values()],
+        "jobsets": [ours | {"status": {"restarts": record["restarts"]}}],
+    }
+    if gone:
+        objects["events"] = []
+    return replace(snapshot, objects=objects, complete=record["complete"])
+
+
+def _missed(record: Mapping[str, Any]) -> Object:
+    """The job of a record. One that was deleted before it ended says so in a condition."""
+    job = record["job"]
+    if not record["deleted"] or last_condition(job)["type"] in ENDED:
+        return job
+    condition = {
+        "type": DELETED,
+        "status": "True",
+        "reason": DELETED,
+        "message": "the job was deleted before it ended",
+        "lastTransitionTime": record["deleted"],
+    }
+    conditions = [*(job["status"].get("conditions") or []), condition]
+    return {**job, "status": {"conditions": conditions}}
+
+
+def _unpacked(config_map: Object) -> Object:
+    """What trainyard/in_cluster/history/record.py has packed."""
+    return json.loads(gzip.decompress(base64.b64decode(config_map["binaryData"]["record"])))

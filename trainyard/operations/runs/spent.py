@@ -1,0 +1,194 @@
+"""`python -m trainyard.operations.runs.spent STACK [--json]`: print the GPU hours and the dollars of each finished run
+on the cluster of a stack, and their sums by namespace, which is by team.
+
+What is known of a run: runs.py and records.py. Without `environment.history` a run leaves no record once
+its job is deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+
+from trainyard import command_line
+from trainyard.catalog.aws.prices import price
+from trainyard.decide import plan_stack
+from trainyard.operations.reach.target import add_live, answer_of
+from trainyard.operations.runs.records import KEPT, known_runs
+from trainyard.operations.runs.runs import ABOUT, AT_LEAST, AT_MOST, EXACT, Run, together
+from trainyard.reports.cost import CENT, estimate
+from trainyard.reports.plan import as_json
+from trainyard.settings.reading.reader import read_file
+from trainyard.settings.reading.teams import other_teams
+
+Planned = dict[tuple[str, str, str], Decimal]
+"""Namespace, job and identity of a run → what the plan says that it costs."""
+HEAD = ("RUN", "ENDED", "STATE", "NODES", "INSTANCE", "GPU HOURS", "", "USD", "", "PLAN USD")
+NOTES = (
+    "USD without tax, of nodes alone, from the time a pod has its node: idle nodes, disks and data"
+    " are in no run, but the plan's figure has the start of the nodes, their disks and images.",
+    "A node that pods share is divided by its GPUs. A node without GPUs counts wholly for each pod.",
+    f"{AT_LEAST}: pods of an earlier attempt are gone, or a price is not known. {AT_MOST}: all pods"
+    f" are gone, so each node counts from the creation of the job to its end. {ABOUT}: both.",
+)
+FORGOTTEN = (
+    "A run leaves no record here once its job is deleted, or replaced by another run, unless the"
+    " environment has a history (make runs)."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spent:
+    """What is known of one run, or of all runs of a namespace."""
+
+    namespace: str
+    runs: int
+    gpu_hours: Decimal
+    known: str
+    """How well the hours are known: runs.EXACT and its neighbours."""
+    usd: Decimal | None
+    """None where no price of it is known."""
+    usd_known: str
+    as_of: str | None
+    """Date of the oldest price."""
+    job: str = ""
+    kind: str = ""
+    state: str = ""
+    ended: str = ""
+    instance_types: tuple[str, ...] = ()
+    nodes: int = 0
+    planned_usd: Decimal | None = None
+    """What the plan says of this very run; None where it says nothing."""
+
+
+def main(arguments: list[str]) -> int:
+    """Return 0, or 1 where the cluster does not answer or another one could be meant."""
+    parser = command_line.parser(
+        "trainyard.operations.runs.spent",
+        "Print the GPU hours and the dollars of each finished run on the cluster of a stack.",
+    )
+    parser.add_argument("stack", metavar="STACK", help="the Pulumi stack that has the cluster")
+    parser.add_argument("--json", action="store_true", help="print it as JSON, for programs")
+    add_live(parser)
+    options = parser.parse_args(arguments)
+    known = answer_of(lambda: known_runs(options.stack), live=options.live)
+    if known is None:
+        return 1
+    planned = plans_of(options.stack)
+    runs, going = [spent(run, planned) for run in known.finished], len(known.going)
+    notes = NOTES if known.history == KEPT else (*NOTES, FORGOTTEN)
+    if options.json:
+        teams = by_namespace(runs)
+        print(as_json({"runs": runs, "namespaces": teams, "running": going, "notes": notes}))
+    else:
+        print("\n".join(text(runs, going, notes)))
+    return 0
+
+
+def spent(run: Run, planned: Planned) -> Spent:
+    """The hours and the dollars of one run."""
+    prices = [price(time.service, time.instance_type, time.region) for time in run.times]
+    priced = [
+        (found, found.usd * time.node_hours)
+        for found, time in zip(prices, run.times, strict=True)
+        if found
+    ]
+    job, lacks = run.job, AT_LEAST if len(priced) < len(run.times) else EXACT
+    return Spent(
+        namespace=job.namespace,
+        runs=1,
+        job=job.name,
+        kind=job.kind,
+        state=job.state,
+        ended=run.ended.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        instance_types=tuple(sorted({time.instance_type for time in run.times} - {""})),
+        nodes=len(run.times),
+        gpu_hours=sum((time.gpu_hours for time in run.times), Decimal()).quantize(CENT),
+        known=run.known,
+        usd=sum((usd for _, usd in priced), Decimal()).quantize(CENT)
+        if priced or not run.times
+        else None,
+        usd_known=together([run.known, lacks]),
+        as_of=min((found.as_of for found, _ in priced), default=None),
+        planned_usd=planned.get((job.namespace, job.name, run.identity)),
+    )
+
+
+def by_namespace(runs: Iterable[Spent]) -> list[Spent]:
+    """The sums of each namespace. A run without a price makes its sum "at least"."""
+    every = [*runs]
+    return [
+        _sum(name, [run for run in every if run.namespace == name])
+        for name in sorted({run.namespace for run in every})
+    ]
+
+
+def text(runs: list[Spent], going: int, notes: tuple[str, ...] = (*NOTES, FORGOTTEN)) -> list[str]:
+    """Runs, sums and what they leave out, for a person. `going`: jobs that have not ended."""
+    more = f"{going} job{'s' * (going != 1)} not ended" if going else ""
+    if not runs:
+        nothing = f"no finished run is on the cluster{f'; {more}' if more else ''}"
+        return [nothing, *(command_line.wrapped(FORGOTTEN) if FORGOTTEN in notes else [])]
+    sums = [(one.namespace, one.runs, *_amounts(one)) for one in by_namespace(runs)]
+    dates = [run.as_of for run in runs if run.as_of]
+    return [
+        *command_line.table([HEAD, *map(_row, runs)], indent=0),
+        "",
+        *command_line.table([("NAMESPACE", "RUNS", "GPU HOURS", "", "USD", ""), *sums], indent=0),
+        "",
+        *([more] if more else []),
+        *([f"prices of {min(dates)} or later"] if dates else []),
+        *(line for note in notes for line in command_line.wrapped(note)),
+    ]
+
+
+def _row(run: Spent) -> tuple[str, ...]:
+    return (
+        f"{run.namespace}/{run.job}",
+        run.ended,
+        run.state,
+        str(run.nodes),
+        ", ".join(run.instance_types) or "-",
+        *_amounts(run),
+        "-" if run.planned_usd is None else f"{run.planned_usd:,.2f}",
+    )
+
+
+def _amounts(one: Spent) -> tuple[str, str, str, str]:
+    usd = "no price" if one.usd is None else f"{one.usd:,.2f}"
+    return f"{one.gpu_hours:,.2f}", one.known, usd, "" if one.usd is None else one.usd_known
+
+
+def _sum(namespace: str, runs: list[Spent]) -> Spent:
+    dollars = [run.usd for run in runs if run.usd is not None]
+    lacks = AT_LEAST if len(dollars) < len(runs) else EXACT
+    return Spent(
+        namespace=namespace,
+        runs=len(runs),
+        gpu_hours=sum((run.gpu_hours for run in runs), Decimal()),
+        known=together(run.known for run in runs),
+        usd=sum(dollars, Decimal()) if dollars else None,
+        usd_known=together([lacks, *(run.usd_known for run in runs if run.usd is not None)]),
+        as_of=min((run.as_of for run in runs if run.as_of), default=None),
+    )
+
+
+def plans_of(stack: str, folder: Path = Path(".")) -> Planned:
+    """What a stack file and those of its teams say that their runs cost. A file that is missing or
+    has errors says nothing."""
+    planned = Planned()
+    for name in (stack, *other_teams(stack, stack, folder)):
+        try:
+            plan = plan_stack(read_file(name, folder), folder).plan
+        except FileNotFoundError:
+            continue
+        for job, cost in zip(plan.jobs.values(), estimate(plan).jobs, strict=True) if plan else ():
+            if cost.usd is not None:
+                planned[job.namespace, job.name, job.run] = cost.usd
+    return planned
+
+
+if __name__ == "__main__":
+    command_line.run(main)

@@ -1,0 +1,236 @@
+"""What `make watch` shows of a cluster: pure, from one snapshot. How it looks: frame.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from trainyard.catalog.quantities import amount
+from trainyard.objects.jobs.pod_template import GPU, NODES_FOR, POOL
+from trainyard.objects.programs.repair import NOTE
+from trainyard.operations.reach.snapshot import (
+    Job,
+    Object,
+    Snapshot,
+    condition_of,
+    container_statuses,
+)
+from trainyard.operations.runs.logs import node_number
+from trainyard.operations.runs.runs import TYPE, node_price, pod_gpus
+from trainyard.operations.status.diagnosis import diagnose
+
+READY, LAUNCHING, JOINING, NOT_READY, SICK, LEAVING = (
+    "ready",
+    "launching",
+    "joining",
+    "not ready",
+    "sick",
+    "leaving",
+)
+"""States of a node, the best first."""
+RUNS, DONE, STARTS, NO_NODE, GONE, BROKEN = (
+    "runs",
+    "done",
+    "starts",
+    "waits",
+    "missing",
+    "failed",
+)
+"""States of a rank."""
+ENDED_SECONDS = 3600
+"""How long a job that has ended is shown."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pool:
+    """The nodes of a pool."""
+
+    name: str
+    instance_types: tuple[str, ...]
+    nodes: dict[str, int]
+    """State → how many."""
+    most: int | None
+    """How many nodes it may have; None where that is not known."""
+    gpus: int
+    gpus_used: int
+    """Requested by pods."""
+    usd_per_hour: Decimal
+    unpriced: int
+    """Nodes whose price is not known."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gang:
+    """A job, and its ranks by number of the node."""
+
+    name: str
+    state: str
+    seconds: int | None
+    """Since it has this state."""
+    ranks: tuple[str, ...]
+    """State of each."""
+    restarts: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Waiting:
+    """A job in a queue."""
+
+    job: str
+    queue: str
+    seconds: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """One look at a cluster."""
+
+    stack: str
+    taken_at: datetime
+    pools: tuple[Pool, ...] | None
+    """None: a team cannot read them."""
+    gangs: tuple[Gang, ...]
+    queue: tuple[Waiting, ...]
+    alerts: tuple[str, ...] | None
+    """Those that fire; None where no metrics are on, or where they cannot be read."""
+    problems: tuple[str, ...]
+
+    @property
+    def usd_per_hour(self) -> Decimal:
+        return sum((pool.usd_per_hour for pool in self.pools or ()), Decimal())
+
+    @property
+    def unpriced(self) -> int:
+        return sum(pool.unpriced for pool in self.pools or ())
+
+
+def view(stack: str, snapshot: Snapshot, alerts: tuple[str, ...] | None) -> View:
+    """What is shown of a snapshot. `alerts`: what Prometheus says."""
+    return View(
+        stack=stack,
+        taken_at=snapshot.taken_at,
+        pools=None if "nodes" in snapshot.unseen else tuple(_pools(snapshot)),
+        gangs=tuple(_gangs(snapshot)),
+        queue=tuple(_queue(snapshot)),
+        alerts=alerts,
+        problems=tuple(finding.what for finding in diagnose(snapshot, silence=None)),
+    )
+
+
+def node_state(node: Object, snapshot: Snapshot) -> str:
+    """What becomes of a node."""
+    meta = node["metadata"]
+    if meta.get("deletionTimestamp"):
+        return LEAVING
+    if NOTE in (meta.get("annotations") or {}):
+        return SICK
+    if condition_of(node, "Ready").get("status") == "True":
+        return READY
+    young = "creationTimestamp" in meta and snapshot.age(node) < 300
+    return JOINING if young else NOT_READY
+
+
+def _pools(snapshot: Snapshot) -> Iterator[Pool]:
+    nodes = [
+        node
+        for node in snapshot.of("nodes")
+        if node["metadata"].get("labels", {}).get(NODES_FOR) == "training"
+    ]
+    made: dict[str, list[Object]] = {}
+    for node_pool in snapshot.of("nodepools"):
+        labels = node_pool["spec"]["template"]["metadata"].get("labels", {})
+        made.setdefault(labels.get(POOL, "-"), []).append(node_pool)
+    names = {*made, *(node["metadata"]["labels"].get(POOL, "-") for node in nodes)}
+    for name in sorted(names):
+        own = [node for node in nodes if node["metadata"]["labels"].get(POOL, "-") == name]
+        yield _pool(snapshot, name, own, made.get(name, []))
+
+
+def _pool(snapshot: Snapshot, name: str, nodes: list[Object], made: list[Object]) -> Pool:
+    names = {node["metadata"]["name"] for node in nodes}
+    prices = [node_price(node["metadata"]["labels"]) for node in nodes]
+    states = [node_state(node, snapshot) for node in nodes] + _launching(snapshot, name, names)
+    gpus = [node["status"].get("allocatable", {}).get(GPU, 0) for node in nodes]
+    return Pool(
+        name=name,
+        instance_types=tuple(sorted({node["metadata"]["labels"].get(TYPE, "") for node in nodes})),
+        nodes={state: states.count(state) for state in dict.fromkeys(states)},
+        most=max(_limits(made), default=None),
+        gpus=sum(int(amount(count) or 0) for count in gpus),
+        gpus_used=sum(pod_gpus(pod) for pod in snapshot.of("pods") if _holds(pod, names)),
+        usd_per_hour=sum((each.usd for each in prices if each), Decimal()),
+        unpriced=prices.count(None),
+    )
+
+
+def _limits(made: list[Object]) -> Iterator[int]:
+    """How many nodes each of these NodePools may have."""
+    for node_pool in made:
+        if limit := node_pool["spec"].get("limits", {}).get("nodes"):
+            yield int(limit)
+
+
+def _launching(snapshot: Snapshot, pool: str, nodes: set[str]) -> list[str]:
+    """A state for each NodeClaim of the pool that has none of these nodes."""
+    return [
+        LAUNCHING
+        for claim in snapshot.of("nodeclaims")
+        if claim["metadata"].get("labels", {}).get(POOL) == pool
+        and claim.get("status", {}).get("nodeName") not in nodes
+    ]
+
+
+def _holds(pod: Object, nodes: set[str]) -> bool:
+    ended = pod["status"].get("phase") in ("Succeeded", "Failed")
+    return pod["spec"].get("nodeName") in nodes and not ended
+
+
+def _gangs(snapshot: Snapshot) -> Iterator[Gang]:
+    """Jobs that go on, then those that have ended within the hour, the last first."""
+    shown = []
+    for job in snapshot.jobs():
+        since = (snapshot.taken_at - job.since).total_seconds() if job.since else None
+        if not job.ended or since is None or since <= ENDED_SECONDS:
+            shown.append((job.ended, since or 0, job))
+    for ended, since, job in sorted(shown, key=lambda each: each[:2]):
+        yield Gang(
+            name=f"{job.namespace}/{job.name}",
+            state=job.state,
+            seconds=int(since) if job.since else snapshot.age(job.body),
+            ranks=() if ended else tuple(_ranks(job)),
+            restarts=job.restarts,
+        )
+
+
+def _ranks(job: Job) -> Iterable[str]:
+    pods = [*job.pods]
+    states = {node_number(pod, pods): _rank(pod) for pod in pods}
+    return [states.get(number, GONE) for number in range(max(job.nodes, len(states)))]
+
+
+def _rank(pod: Object) -> str:
+    phase = pod["status"].get("phase")
+    if phase == "Failed":
+        return BROKEN
+    if phase == "Succeeded":
+        return DONE
+    if not pod["spec"].get("nodeName"):
+        return NO_NODE
+    waiting = [status.get("state", {}).get("waiting") for status in container_statuses(pod)]
+    return STARTS if phase == "Pending" or any(waiting) else RUNS
+
+
+def _queue(snapshot: Snapshot) -> Iterator[Waiting]:
+    """Workloads of Kueue without a quota, the oldest first."""
+    for workload in sorted(snapshot.of("workloads"), key=snapshot.age, reverse=True):
+        states = {kind: condition_of(workload, kind) for kind in ("QuotaReserved", "Finished")}
+        if any(each.get("status") == "True" for each in states.values()):
+            continue
+        owners = workload["metadata"].get("ownerReferences") or []
+        yield Waiting(
+            job=owners[0]["name"] if owners else workload["metadata"]["name"],
+            queue=workload["spec"].get("queueName", ""),
+            seconds=snapshot.age(workload),
+        )

@@ -1,0 +1,137 @@
+"""`python -m trainyard.operations.runs.watch STACK [--once]`: nodes by pool and state, runs with their ranks, the queue,
+dollars an hour, alerts and problems, read anew every few seconds.
+
+What is shown: view.py; how: frame.py. Nothing on the cluster is changed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+
+from trainyard import command_line
+from trainyard.objects.metrics.metrics import PORT
+from trainyard.operations.reach.kubectl import Kubectl, kubectl_with, logged_in_to
+from trainyard.operations.reach.target import add_live, answer_of, kubeconfig
+from trainyard.operations.runs.frame import Line, coloured, frame, picture, plain
+from trainyard.operations.runs.records import snapshot_of
+from trainyard.operations.runs.view import View, view
+from trainyard.plans.push_gateway import NAMESPACE
+from trainyard.reports.plan import as_json
+
+ALERTS = f"/api/v1/namespaces/{NAMESPACE}/services/prometheus:{PORT}/proxy/api/v1/alerts"
+SECONDS = 5.0
+ENTER, LEAVE, HOME, CLEAR_LINE, CLEAR_BELOW = (
+    "\x1b[?1049h\x1b[?25l",
+    "\x1b[?25h\x1b[?1049l",
+    "\x1b[H",
+    "\x1b[K",
+    "\x1b[J",
+)
+"""What a terminal understands: another screen without a cursor, and back; begin at the top."""
+
+
+def main(arguments: list[str]) -> int:
+    """Return 0, or 1 where the cluster does not answer at first, or another one could be meant."""
+    parser = command_line.parser(
+        "trainyard.operations.runs.watch",
+        "Show the nodes, runs, queue and dollars of a stack's cluster.",
+    )
+    parser.add_argument("stack", metavar="STACK", help="the Pulumi stack that has the cluster")
+    parser.add_argument("--once", action="store_true", help="print one frame, and end")
+    parser.add_argument("--json", action="store_true", help="one look as JSON, for programs")
+    parser.add_argument("--svg", metavar="FILE", help="write one frame as a picture into this file")
+    parser.add_argument(
+        "--every",
+        type=float,
+        default=SECONDS,
+        metavar="SECONDS",
+        help="read again after so long (%(default)g by default)",
+    )
+    add_live(parser)
+    options = parser.parse_args(arguments)
+    once = options.once or options.json or options.svg or not sys.stdout.isatty()
+
+    def read() -> View | int:
+        with logged_in_to(kubeconfig(options.stack)) as login:
+            kubectl = kubectl_with(login, "--request-timeout=20s")
+            first = look(options.stack, kubectl)
+            return first if once else _follow(options.stack, kubectl, first, options.every)
+
+    first = answer_of(read, live=options.live)
+    if first is None:
+        return 1
+    if isinstance(first, int):
+        return first
+    lines = frame(first)
+    if options.svg:
+        Path(options.svg).write_text(picture(lines))
+        print(options.svg)
+    elif options.json:
+        print(as_json({"view": first, "usd_per_hour": first.usd_per_hour}))
+    else:
+        print("\n".join(_on(lines)))
+    return 0
+
+
+def look(stack: str, kubectl: Kubectl) -> View:
+    """One look at the cluster."""
+    return view(stack, snapshot_of(stack, kubectl), alerts(kubectl))
+
+
+def alerts(kubectl: Kubectl) -> tuple[str, ...] | None:
+    """Alerts that fire, as Prometheus says; None where there is no Prometheus, or this caller cannot
+    ask it."""
+    try:
+        found = json.loads(kubectl("get", "--raw", ALERTS))["data"]["alerts"]
+    except (RuntimeError, ValueError, KeyError):
+        return None
+    return tuple(
+        f"{each['labels']['alertname']}: {each.get('annotations', {}).get('summary', '')}".rstrip(
+            ": "
+        )
+        for each in found
+        if each.get("state") == "firing" and each["labels"].get("alertname") != "Watchdog"
+    )
+
+
+def _follow(stack: str, kubectl: Kubectl, shown: View, every: float) -> int:
+    """Draw until ctrl-C. A cluster that does not answer leaves the last frame, with its age."""
+    trouble = ""
+    sys.stdout.write(ENTER)
+    try:
+        while True:
+            _draw(frame(shown), trouble)
+            time.sleep(every)
+            try:
+                shown, trouble = look(stack, kubectl), ""
+            except RuntimeError as error:
+                trouble = f"the cluster does not answer; this is old: {error}".splitlines()[0]
+    except KeyboardInterrupt:
+        return 0
+    finally:
+        sys.stdout.write(LEAVE)
+        sys.stdout.flush()
+
+
+def _draw(lines: list[Line], trouble: str) -> None:
+    size = shutil.get_terminal_size()
+    whole: list[Line] = [*([[(trouble, "bad")]] if trouble else []), *lines]
+    fitting = coloured(whole[: size.lines - 1], size.columns)
+    sys.stdout.write(HOME + "\n".join(f"{line}{CLEAR_LINE}" for line in fitting) + CLEAR_BELOW)
+    sys.stdout.flush()
+
+
+def _on(lines: list[Line]) -> list[str]:
+    """As the standard output takes it: colours for a person at a terminal."""
+    if sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
+        return coloured(lines, shutil.get_terminal_size().columns)
+    return plain(lines)
+
+
+if __name__ == "__main__":
+    command_line.run(main)

@@ -1,0 +1,312 @@
+"""What keeps a job from its end in the job itself: torchrun commands that cannot work, pods without a
+node, pods that do not start, ranks that cannot connect, pods that outlive their job."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+from trainyard.catalog.aws.prices import price
+from trainyard.manifests.context import live_view
+from trainyard.objects.jobs.pod_template import GPU
+from trainyard.operations.reach.snapshot import (
+    Job,
+    Object,
+    Snapshot,
+    about,
+    container_statuses,
+    full_name,
+)
+from trainyard.operations.status.last_words import why_it_ended
+from trainyard.operations.status.symptoms import (
+    GRACE_SECONDS,
+    PENDING,
+    RENDEZVOUS,
+    STARTING,
+    Finding,
+    read,
+)
+from trainyard.problems import InputError, InputWarning
+from trainyard.rules.jobs import WHY_RANKS_DO_NOT_MEET
+
+MANY_RESTARTS = 3
+"""Fewer restarts may come from lost nodes."""
+NO_PODS = ("TrainJobResourcesCreationFailed", "FailedCreate", "FailedCreatePod")
+"""Reasons of events about pods that cannot be created: of the Trainer, of a Job, of the
+training-operator v1.8.1 (its pod_control.go)."""
+
+
+def torchrun_mismatch(snapshot: Snapshot) -> Iterator[Finding]:
+    """Commands whose ranks wait at different endpoints, for the wrong number of nodes, or for
+    nobody: the rules of trainyard/rules/jobs.py, for jobs that run."""
+    for job in _not_complete(snapshot):
+        view = live_view(job.body, snapshot.runtimes())
+        for container in view.containers:
+            for rule in WHY_RANKS_DO_NOT_MEET:
+                yield from (_as_finding(job, problem) for problem in rule(view, container))
+
+
+def _as_finding(job: Job, problem: InputError | InputWarning) -> Finding:
+    if isinstance(problem, InputError):
+        what, why, do = f"must {problem.must}", f"it has {problem.got}", problem.fix
+    else:
+        what, why, do = problem.text, "no launcher starts its ranks", "start it with torchrun"
+    return Finding(what=f"{job}: {problem.where} {what}", why=why, do=do)
+
+
+def failed_jobs(snapshot: Snapshot) -> Iterator[Finding]:
+    """Jobs that have failed, that keep crashing, or whose pods cannot be created."""
+    for job in _not_complete(snapshot):
+        if job.state == "Failed":
+            again = f"to start the same run again: make again JOB={job.entry or job.name}"
+            why, do = why_it_ended(
+                snapshot, job, "correct its entry, and the next update starts it"
+            )
+            yield Finding(what=f"{job} failed: {job.message}", why=why, do=f"{do}; {again}")
+        elif job.restarts >= MANY_RESTARTS:
+            logs = f"kubectl -n {job.namespace} logs -l {job.selector} --prefix --tail=40"
+            why, do = why_it_ended(snapshot, job, f"{logs}; with --previous for the run before")
+            what = f"{job} keeps crashing: {job.restarts} restarts"
+            yield Finding(what=what, why=why, do=do)
+    yield from _jobs_without_pods(snapshot)
+
+
+def _jobs_without_pods(snapshot: Snapshot) -> Iterator[Finding]:
+    names = tuple(job.name for job in _not_complete(snapshot) if not job.pods)
+    messages = {
+        about(event): event["message"]
+        for event in snapshot.of("events")
+        if event.get("reason") in NO_PODS
+    }
+    for name, message in messages.items():
+        if name.startswith(names):
+            yield Finding(
+                what=f"the pods of {name} cannot be created",
+                why=message,
+                do=(
+                    "compare the pods with their runtime, the quota and the pod-security label:"
+                    " kubectl get namespaces --show-labels"
+                ),
+            )
+
+
+def rendezvous_failures(snapshot: Snapshot) -> Iterator[Finding]:
+    """Jobs whose ranks log that they cannot connect to each other: the first such pod of a job."""
+    for job in _not_complete(snapshot):
+        for pod in job.pods:
+            log = snapshot.logs.get(full_name(pod), "")
+            why, do = read(RENDEZVOUS, log, "", namespace=job.namespace, job=job.selector)
+            if do:
+                yield Finding(
+                    what=f"{job}: its ranks cannot connect, as pod {pod['metadata']['name']} logs",
+                    why=why,
+                    do=do,
+                )
+                break
+
+
+def pending_gangs(snapshot: Snapshot) -> Iterator[Finding]:
+    """Jobs with pods that have no node: since when, and what the nodes of the other pods cost."""
+    for job in _running(snapshot):
+        pods = [pod for pod in job.pods if pod["status"].get("phase") != "Failed"]
+        waiting = [pod for pod in pods if not pod["spec"].get("nodeName")]
+        placed = [pod for pod in pods if pod not in waiting]
+        age = max(map(snapshot.age, waiting), default=0)
+        if age < GRACE_SECONDS:
+            continue
+        message = _message_about_placement(snapshot, waiting)
+        why, do = read(PENDING, message, "kubectl describe nodepools", namespace=job.namespace)
+        since = snapshot.taken_at - timedelta(seconds=age)
+        idle = f"; it has {len(placed)} idle, {_cost(snapshot, placed)}" if placed else ""
+        yield Finding(
+            what=(
+                f"{job} has waited for {len(waiting)} of {len(pods)} nodes since {since:%H:%M:%S}"
+                f" ({age} s){idle}"
+            ),
+            why=why,
+            do=f"{do}; to give up: kubectl -n {job.namespace} delete {job.kind.lower()} {job.name}",
+        )
+
+
+def stuck_containers(snapshot: Snapshot) -> Iterator[Finding]:
+    """Pods that have a node and do not start."""
+    for job in _running(snapshot):
+        for pod in sorted(job.pods, key=_running_init_containers):
+            if not _waits_on_its_node(pod) or snapshot.age(pod) < GRACE_SECONDS:
+                continue
+            name = pod["metadata"]["name"]
+            why, do = read(
+                STARTING,
+                _message_about_start(snapshot, pod),
+                f"kubectl -n {job.namespace} describe pod {name}",
+                namespace=job.namespace,
+                job=job.selector,
+            )
+            what = f"pod {name} has been Pending for {snapshot.age(pod)} s"
+            yield Finding(what=what, why=why, do=do)
+
+
+def _waits_on_its_node(pod: Object) -> bool:
+    return pod["status"].get("phase") == "Pending" and bool(pod["spec"].get("nodeName"))
+
+
+def hung_jobs(snapshot: Snapshot, silence: timedelta) -> Iterator[Finding]:
+    """Jobs all of whose ranks run, and none has written a log line for `silence`. A rank without a
+    line is silent since its container started."""
+    for job in _running(snapshot):
+        times = sorted(
+            (since, full_name(pod))
+            for pod in job.pods
+            if (since := snapshot.last_lines_at.get(full_name(pod)) or _started(pod))
+        )
+        if times and len(times) == len(job.pods) and snapshot.taken_at - times[-1][0] >= silence:
+            yield _hung(snapshot, job, times)
+
+
+def _started(pod: Object) -> datetime | None:
+    """When the last of its containers started; None unless all run."""
+    statuses = pod["status"].get("containerStatuses", [])
+    states = [status["state"].get("running") for status in statuses]
+    if not states or not all(states):
+        return None
+    return max(datetime.fromisoformat(state["startedAt"]) for state in states)
+
+
+def _hung(snapshot: Snapshot, job: Job, times: Sequence[tuple[datetime, str]]) -> Finding:
+    """A running job whose ranks have stopped logging. `times`: time of each rank's last log line, with
+    the name of its pod, the oldest first."""
+    (oldest, name), (newest, _) = times[0], times[-1]
+    first = next(each for each in job.pods if full_name(each) == name)
+    pod = first["metadata"]["name"]
+    wrote = any(full_name(each) in snapshot.last_lines_at for each in job.pods)
+    seconds = int((snapshot.taken_at - newest).total_seconds())
+    kubectl = f"kubectl -n {job.namespace}"
+    load = "nvidia-smi" if GPU in str(job.pods) else "uptime"
+    return Finding(
+        what=(
+            f"{job} seems to hang: its ranks run, and none has written a log line since"
+            f"{'' if wrote else ' they started at'} {newest:%H:%M:%S} ({seconds} s);"
+            f" {_cost(snapshot, list(job.pods))}"
+        ),
+        why=(
+            f"pod {pod} stopped first, at {oldest:%H:%M:%S}, on node {first['spec']['nodeName']}: look"
+            " there first, unless only one rank writes logs"
+            if wrote
+            else "no rank has written anything: the program waits before its first line, or keeps its"
+            ' output in a buffer (PYTHONUNBUFFERED: "1" under env shows it)'
+        ),
+        do=(
+            f"{kubectl} logs {pod} --tail=20; {kubectl} exec {pod} -- {load} (busy: the rank waits"
+            f" for another rank; idle: it waits for data); {kubectl} delete pod {pod} restarts all"
+            " ranks"
+        ),
+    )
+
+
+def leaked_pods(snapshot: Snapshot) -> Iterator[Finding]:
+    """Pods that have not ended although their job has: their GPUs are paid for, and other jobs wait
+    for them.
+
+    A worker that has not started looks up its master for NODES_SECONDS (trainyard/catalog/waiting.py), and
+    where nothing sets PET_RDZV_CONF a worker that has started waits as long as torch does.
+    """
+    for job in snapshot.jobs():
+        if not job.ended or job.since is None:
+            continue
+        seconds = (snapshot.taken_at - job.since).total_seconds()
+        pods = [pod for pod in job.pods if pod["status"].get("phase") in ("Pending", "Running")]
+        if pods and seconds >= GRACE_SECONDS:
+            names = ", ".join(pod["metadata"]["name"] for pod in pods)
+            yield Finding(
+                what=(
+                    f"{job} ended {seconds:.0f} s ago, and its pods have not: {names};"
+                    f" {_cost(snapshot, pods)}"
+                ),
+                why="its cleanPodPolicy keeps pods, or one of the pods does not end",
+                do=(
+                    f"kubectl -n {job.namespace} delete {job.kind.lower()} {job.name}, or delete"
+                    f" pods -l {job.selector}; next time set pytorch_job.clean_pods: running"
+                ),
+            )
+
+
+def _not_complete(snapshot: Snapshot) -> list[Job]:
+    """Jobs that have not succeeded; also those that have failed."""
+    return [job for job in snapshot.jobs() if not job.complete]
+
+
+def _running(snapshot: Snapshot) -> list[Job]:
+    """Jobs that have neither succeeded nor failed."""
+    return [job for job in snapshot.jobs() if not job.ended]
+
+
+def _cost(snapshot: Snapshot, pods: list[Object]) -> str:
+    """The price of the nodes of these pods."""
+    names = {pod["spec"].get("nodeName") for pod in pods}
+    labels = [
+        node["metadata"]["labels"]
+        for node in snapshot.of("nodes")
+        if node["metadata"]["name"] in names
+    ]
+    prices = [
+        price(
+            "ec2",
+            label.get("node.kubernetes.io/instance-type", ""),
+            label.get("topology.kubernetes.io/region", ""),
+        )
+        for label in labels
+    ]
+    usd = sum((row.usd for row in prices if row), Decimal())
+    return f"{usd:.2f} USD an hour" if prices and all(prices) else "their price is not known"
+
+
+def _message_about_placement(snapshot: Snapshot, waiting: list[Object]) -> str:
+    """Karpenter's last warning about these pods or about a node for them; without one the
+    scheduler's."""
+    names = {pod["metadata"]["name"] for pod in waiting}
+    events = [
+        event
+        for event in snapshot.of("events")
+        if event.get("type") == "Warning" and (about(event) in names or _is_about_nodes(event))
+    ]
+    events.sort(key=lambda event: event.get("lastTimestamp") or event.get("eventTime") or "")
+    of_karpenter = [event for event in events if _is_of_karpenter(event)]
+    shortages = [e for e in of_karpenter if e.get("reason") == "InsufficientCapacityError"]
+    chosen = shortages or of_karpenter or events
+    return chosen[-1]["message"] if chosen else "no event tells the reason"
+
+
+def _is_about_nodes(event: Object) -> bool:
+    return event.get("involvedObject", {}).get("kind") in ("NodeClaim", "NodePool")
+
+
+def _is_of_karpenter(event: Object) -> bool:
+    return "karpenter" in json.dumps([event.get("source"), event.get("reportingComponent")])
+
+
+def _message_about_start(snapshot: Snapshot, pod: Object) -> str:
+    """Why its containers wait; else the init container that runs; else the last warning about the
+    pod."""
+    waiting = [status.get("state", {}).get("waiting", {}) for status in container_statuses(pod)]
+    reasons = [
+        f"{state['reason']}: {state['message']}" for state in waiting if state.get("message")
+    ]
+    warnings = [
+        event["message"]
+        for event in snapshot.of("events")
+        if about(event) == pod["metadata"]["name"] and event.get("type") == "Warning"
+    ]
+    messages = reasons or _running_init_containers(pod) or warnings[-1:]
+    return messages[0] if messages else "no event tells the reason"
+
+
+def _running_init_containers(pod: Object) -> list[str]:
+    """A line for each. Such a pod often waits for another pod, which then has the cause: as a sort
+    key this puts it behind pods without a running init container."""
+    return [
+        f"init container {status['name']} still runs"
+        for status in pod["status"].get("initContainerStatuses", [])
+        if "running" in status["state"]
+    ]

@@ -1,0 +1,120 @@
+"""Pools that cannot launch nodes: which condition of their NodePool or EC2NodeClass is False, or why
+their instances end at launch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from trainyard.objects.jobs.pod_template import POOL
+from trainyard.operations.reach.snapshot import Object, Snapshot, about, condition_of
+from trainyard.operations.status.symptoms import Finding
+
+REFUSED = re.compile(
+    r'"EC2NodeClass":\{"name":"([^"]+)"\}[^\n]*?api error ([^"\n]*?)(?: \(aws-error-code|"|\n)'
+)
+"""In Karpenter's log: the EC2NodeClass, and the error of AWS in a dry run of a launch."""
+ENDING = ("InstanceTerminating", "TerminatingOnInterruption")
+"""Reasons of events about a NodeClaim whose instance ends (karpenter-provider-aws 1.14,
+pkg/controllers/interruption/events)."""
+JOINS_SECONDS = 180
+"""From the launch of an instance to its node: 79 s were measured, and one in ten takes 140."""
+REGISTERED = "Registered"
+"""Condition of a NodeClaim that has become a node, and reason of the event about it."""
+
+
+def unready(snapshot: Snapshot, *, wanted: bool) -> Iterator[Finding]:
+    """What pools lack: pools that a job may wait for if `wanted`, idle pools otherwise."""
+    refused = {name: why for log in snapshot.logs.values() for name, why in REFUSED.findall(log)}
+    for kind in ("ec2nodeclasses", "nodepools"):
+        for obj in snapshot.of(kind):
+            if _wanted(snapshot, obj) is not wanted:
+                continue
+            name = obj["metadata"]["name"]
+            for condition in obj.get("status", {}).get("conditions", []):
+                if condition["status"] == "False" and condition["type"] != "Ready":
+                    message = condition.get("message") or condition.get("reason", "")
+                    yield Finding(
+                        what=f"{obj['kind']} {name}: {condition['type']} is False",
+                        why=refused.get(_class(obj), message),
+                        do=f"kubectl describe {obj['kind'].lower()} {name}",
+                    )
+
+
+def ended_at_launch(snapshot: Snapshot) -> Iterator[Finding]:
+    """Pools that a job may wait for and whose instances do not become nodes, with disks that a KMS key
+    of the stack file encrypts. EC2 says why an instance ended only to whoever describes it, and
+    Karpenter does not. Where Karpenter cannot read its queue either, which the key encrypts too, it
+    waits for the node."""
+    keys = {obj["metadata"]["name"]: _key(obj) for obj in snapshot.of("ec2nodeclasses")}
+    lost = {*_ended(snapshot), *_missing(snapshot)}
+    for pool in snapshot.of("nodepools"):
+        name, key = pool["metadata"]["name"], keys.get(_class(pool))
+        claims = sorted(claim for claim in lost if claim.rpartition("-")[0] == name)
+        if claims and key and _wanted(snapshot, pool):
+            yield Finding(
+                what=f"NodePool {name}: what Karpenter launched did not join: {', '.join(claims)}",
+                why=(
+                    "EC2 ends an instance with Client.InternalError where Karpenter's role may not use"
+                    f" the KMS key of its disk, environment.kms_key_arn: {key}"
+                ),
+                do=(
+                    "make check LIVE=1 says what the policy of the key lacks, and make policy KEY=1"
+                    " prints it; Karpenter then launches again within 15 minutes, and at once after"
+                    f" kubectl delete nodeclaims {' '.join(claims)}"
+                ),
+            )
+
+
+def _ended(snapshot: Snapshot) -> set[str]:
+    """NodeClaims whose instance ended before it was a node."""
+    events = [
+        event
+        for event in snapshot.of("events")
+        if event.get("involvedObject", {}).get("kind") == "NodeClaim"
+    ]
+    nodes = {about(event) for event in events if event.get("reason") == REGISTERED}
+    return {about(event) for event in events if event.get("reason") in ENDING} - nodes
+
+
+def _missing(snapshot: Snapshot) -> Iterator[str]:
+    """NodeClaims that were launched long ago and are no nodes."""
+    for claim in snapshot.of("nodeclaims"):
+        launched, joined = (
+            condition_of(claim, kind).get("status") == "True" for kind in ("Launched", REGISTERED)
+        )
+        if launched and not joined and snapshot.age(claim) > JOINS_SECONDS:
+            yield claim["metadata"]["name"]
+
+
+def _key(node_class: Object) -> str | None:
+    """The KMS key of the disks of a node class; None where AWS encrypts them with its own."""
+    disks = node_class.get("spec", {}).get("blockDeviceMappings", [])
+    return next((disk["ebs"]["kmsKeyID"] for disk in disks if disk["ebs"].get("kmsKeyID")), None)
+
+
+def _class(obj: Object) -> str:
+    """The name of the EC2NodeClass that the object is or uses."""
+    used = _template(obj).get("spec", {}).get("nodeClassRef", {})
+    return used.get("name", obj["metadata"]["name"])
+
+
+def _template(obj: Object) -> Object:
+    return obj.get("spec", {}).get("template", {})
+
+
+def _wanted(snapshot: Snapshot, obj: Object) -> bool:
+    """Whether a job that has not ended may wait for the pool. A job without pods may wait for any
+    pool, and so may a pod that selects no pool."""
+    pools = {
+        _template(pool).get("metadata", {}).get("labels", {}).get(POOL)
+        for pool in snapshot.of("nodepools")
+        if _class(pool) == _class(obj)
+    }
+    selected = {
+        pod.get("spec", {}).get("nodeSelector", {}).get(POOL)
+        for job in snapshot.jobs()
+        if not job.ended
+        for pod in job.pods or ({},)
+    }
+    return None in selected | pools or not pools or bool(selected & pools)

@@ -1,0 +1,167 @@
+"""`python -m trainyard.operations.status.status [MINUTES] [--stack STACK]`: print nodes and jobs, what keeps jobs from
+running, and which jobs have logged nothing for MINUTES.
+
+At the end come problems that keep no job from running now: what would break an upgrade of the
+Trainer, and idle pools that cannot launch nodes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from trainyard import command_line
+from trainyard.catalog.job_kinds import JOB_KINDS
+from trainyard.objects.jobs.pod_template import EFA, GPU
+from trainyard.operations.reach.pulumi import PulumiError, last_update_failed, outputs
+from trainyard.operations.reach.snapshot import (
+    FORBIDDEN,
+    ROLE,
+    Object,
+    Snapshot,
+    condition_of,
+    container_statuses,
+    take,
+)
+from trainyard.operations.reach.target import add_live, answer_of, kubeconfig, update_command
+from trainyard.operations.status import pools, upgrade
+from trainyard.operations.status.diagnosis import SILENCE, diagnose
+
+BEGINS = ("ContainerCreating", "PodInitializing")
+"""Why containers of a pod wait that starts as it should."""
+
+
+def main(arguments: list[str]) -> int:
+    """Return 0 when nothing keeps a job from running, else 1."""
+    parser = command_line.parser(
+        "trainyard.operations.status.status",
+        "Print the nodes and jobs of a cluster, and what keeps jobs from running.",
+    )
+    parser.add_argument(
+        "minutes",
+        type=float,
+        nargs="?",
+        metavar="MINUTES",
+        default=SILENCE / timedelta(minutes=1),
+        help="name running jobs that have logged nothing for so long (%(default)g by default)",
+    )
+    parser.add_argument(
+        "--stack",
+        metavar="STACK",
+        help="read the cluster of this Pulumi stack (kubectl's current context by default)",
+    )
+    parser.add_argument(
+        "--entries",
+        metavar="STACK",
+        help="name jobs by their entries in this Pulumi stack (those of --stack by default)",
+    )
+    add_live(parser)
+    options = parser.parse_args(arguments)
+    silence = timedelta(minutes=options.minutes)
+    snapshot = answer_of(
+        lambda: replace(_read(options.stack), entries=_entries(options.entries or options.stack)),
+        live=options.live,
+        out=sys.stdout,
+    )
+    if snapshot is None:
+        return 1
+    print(
+        "\n\n".join(
+            "\n".join(command_line.table(rows, indent=0))
+            for rows in (_nodes(snapshot), _jobs(snapshot), _pods(snapshot))
+        )
+    )
+    findings = diagnose(snapshot, silence)
+    for finding in findings:
+        print(f"\n! {finding}")
+    if options.live and options.stack and last_update_failed(options.stack):
+        command = update_command(options.stack, options.live)
+        print(f"\n! The last update of {options.stack} failed: `{command}` goes on from there.")
+    for finding in upgrade.unreadable(snapshot) if not upgrade.stuck(snapshot) else ():
+        print(f"\nNot a problem until you upgrade the Trainer: {finding}")
+    for finding in pools.unready(snapshot, wanted=False):
+        print(f"\nAn idle pool cannot launch nodes: {finding}")
+    return 1 if findings else 0
+
+
+def _read(stack: str | None) -> Snapshot:
+    """The cluster of a stack; of a team that may read its namespace only, that namespace."""
+    text = kubeconfig(stack) if stack else None
+    try:
+        return take(text)
+    except RuntimeError as error:
+        namespace = outputs(stack).get("namespace") if stack and FORBIDDEN in str(error) else None
+        if namespace is None:
+            raise
+        return take(text, namespace=namespace)
+
+
+def _entries(stack: str | None) -> dict[str, Any]:
+    """The stack output `jobs`; nothing where no update has written it."""
+    try:
+        return outputs(stack).get("jobs") or {} if stack else {}
+    except PulumiError:
+        return {}
+
+
+def _nodes(snapshot: Snapshot) -> Iterator[tuple[str, ...]]:
+    if "nodes" in snapshot.unseen:
+        yield ("nodes and pools are not shown: a team that the environment lists cannot read them",)
+        return
+    yield "NODE", "INSTANCE", "ZONE", "GPU", "EFA", "READY"
+    for node in snapshot.of("nodes"):
+        labels, allocatable = node["metadata"]["labels"], node["status"].get("allocatable", {})
+        yield (
+            node["metadata"]["name"],
+            labels.get("node.kubernetes.io/instance-type", ""),
+            labels.get("topology.kubernetes.io/zone", ""),
+            allocatable.get(GPU, "0"),
+            allocatable.get(EFA, "0"),
+            condition_of(node, "Ready").get("status", "Unknown"),
+        )
+
+
+def _jobs(snapshot: Snapshot) -> Iterator[tuple[str, ...]]:
+    of_entries = bool(snapshot.entries)
+    yield "JOB", *(["ENTRY"] * of_entries), "KIND", "RUNTIME", "NODES", "STATE", "RESTARTS"
+    for job in snapshot.jobs():
+        yield (
+            f"{job.namespace}/{job.name}",
+            *([job.entry or "-"] * of_entries),
+            job.kind,
+            job.runtime,
+            str(job.nodes),
+            job.state,
+            str(job.restarts),
+        )
+
+
+def _pods(snapshot: Snapshot) -> Iterator[tuple[str, ...]]:
+    yield "POD", "RANK", "PHASE", "NODE"
+    for pod in (pod for job in snapshot.jobs() for pod in job.pods):
+        yield (
+            pod["metadata"]["name"],
+            _rank(pod),
+            _phase(pod),
+            pod["spec"].get("nodeName", "-"),
+        )
+
+
+def _phase(pod: Object) -> str:
+    """The pod's phase, or why a container of it waits: the phase of a crash loop is Running."""
+    waiting = [status.get("state", {}).get("waiting", {}) for status in container_statuses(pod)]
+    reasons = [one["reason"] for one in waiting if one.get("reason") not in (None, *BEGINS)]
+    return reasons[0] if reasons else pod["status"].get("phase", "")
+
+
+def _rank(pod: Object) -> str:
+    """Number of the pod's node; for a PyTorchJob behind the pod's role."""
+    labels = pod["metadata"]["labels"]
+    numbers = [labels[kind.rank_label] for kind in JOB_KINDS.values() if kind.rank_label in labels]
+    return " ".join(filter(None, [labels.get(ROLE), *(numbers or "-")]))
+
+
+if __name__ == "__main__":
+    command_line.run(main)

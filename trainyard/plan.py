@@ -1,0 +1,173 @@
+"""What a stack file comes to: the plan of an environment or of a team, or why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from trainyard.derive.capacity import PoolUse
+from trainyard.objects.metrics.metrics import MetricsPlan
+from trainyard.objects.programs.dispatch import DispatchPlan
+from trainyard.objects.programs.gangs import GangsPlan
+from trainyard.objects.programs.history import HistoryPlan
+from trainyard.objects.programs.pod_logs import PodLogsPlan
+from trainyard.objects.programs.repair import RepairPlan
+from trainyard.objects.queues.queues import QueuesPlan
+from trainyard.objects.teams.team_identity import TeamIdentityPlan
+from trainyard.objects.teams.teams import TeamEntryPlan
+from trainyard.plans.access import AccessPlan
+from trainyard.plans.budget import BudgetPlan
+from trainyard.plans.clusters import (
+    AnyClusterPlan,
+    BroughtClusterPlan,
+    OwnClusterPlan,
+    own_log_days,
+)
+from trainyard.plans.images import Copy
+from trainyard.plans.networks import AnyNetworkPlan, OwnNetworkPlan, has_flow_logs
+from trainyard.plans.node_parts import AddOnsPlan, GpuNodesPlan, SystemNodesPlan
+from trainyard.plans.parts import (
+    DevicePluginsPlan,
+    GpuPoolPlan,
+    Identity,
+    JobNamespacePlan,
+    JobPlan,
+    KarpenterPlan,
+    RegistryPlan,
+    RuntimePlan,
+    TrainerPlan,
+    TrainingOperatorPlan,
+)
+from trainyard.plans.stores import BroughtPlan, StorePlan
+from trainyard.problems import InputError, InputWarning, Refused
+from trainyard.settings.reading.yaml_file import Lines
+from trainyard.stores.goodput import Verdict
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnvironmentPlan:
+    """A whole environment, decided."""
+
+    identity: Identity
+    access: AccessPlan
+    zone: str
+    network: AnyNetworkPlan
+    stores: Mapping[str, StorePlan]
+    registries: Mapping[str, RegistryPlan]
+    cluster: AnyClusterPlan
+    add_ons: AddOnsPlan
+    system_nodes: SystemNodesPlan
+    gpu_nodes: GpuNodesPlan
+    karpenter: KarpenterPlan
+    pools: Mapping[str, GpuPoolPlan]
+    device_plugins: DevicePluginsPlan
+    trainer: TrainerPlan
+    runtimes: tuple[RuntimePlan, ...]
+    training_operators: Mapping[str, TrainingOperatorPlan]
+    """Kind of job → its legacy controller: PyTorchJob, or nothing."""
+    priorities: Mapping[str, int]
+    workspace: JobNamespacePlan
+    job_pods: TeamIdentityPlan | None
+    """What pods of the environment's own jobs may do in AWS; None: they have no identity there."""
+    directory_roots: JobNamespacePlan | None
+    """Where the directories of teams on Lustre are made from."""
+    metrics: MetricsPlan | None
+    repair: RepairPlan | None
+    history: HistoryPlan | None
+    logs: PodLogsPlan | None
+    budget: BudgetPlan | None
+    queues: QueuesPlan | None
+    gangs: GangsPlan | None
+    """What Kueue does not do for the gangs of PyTorchJobs; None: there are no such jobs in queues."""
+    dispatch: DispatchPlan | None
+    """How jobs of teams get to other environments; None: they run in this one."""
+    teams: Mapping[str, TeamEntryPlan]
+    """Those that the environment lists."""
+    jobs: Mapping[str, JobPlan]
+    allow_replace: tuple[str, ...]
+    """What an update can replace, as trainyard/replacing/replacing.py calls it."""
+    capacity: Mapping[str, PoolUse]
+    checkpoints: Mapping[str, Verdict]
+    """What checkpoints take, for each job that says how large its model is."""
+    contract: Mapping[str, Any]
+    """What teams may rely on: plain, versioned, without secrets and without ids that AWS gives."""
+    copies: tuple[Copy, ...] = ()
+    """Images that nodes pull from a registry of the account; empty where they pull from any."""
+
+    @property
+    def own_network(self) -> bool:
+        """Whether the stack makes its network."""
+        return isinstance(self.network, OwnNetworkPlan)
+
+    @property
+    def leads_out(self) -> bool:
+        """Whether the stack makes NAT gateways."""
+        return isinstance(self.network, OwnNetworkPlan) and bool(self.network.ways_out)
+
+    @property
+    def has_log_groups(self) -> bool:
+        """Whether the stack makes groups of CloudWatch Logs."""
+        of_aws = own_log_days(self.cluster) is not None or has_flow_logs(self.network)
+        return of_aws or self.logs is not None
+
+    @property
+    def brought(self) -> tuple[str, ...]:
+        """Settings that name what exists before the stack: a preview looks it up in the account."""
+        return (
+            *(["environment.network.vpc_id"] if not self.own_network else []),
+            *(["environment.cluster.name"] if isinstance(self.cluster, BroughtClusterPlan) else []),
+            *(store.path for store in self.stores.values() if isinstance(store, BroughtPlan)),
+        )
+
+    @property
+    def own_cluster(self) -> bool:
+        """Whether the stack makes its cluster, and pays the control plane."""
+        return isinstance(self.cluster, OwnClusterPlan)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TeamPlan:
+    """A team's share of an environment, decided."""
+
+    identity: Identity
+    environment: str
+    """Name of the stack to refer to."""
+    contract: Mapping[str, Any]
+    """What the environment's stack file promises; compared with what is deployed."""
+    parameter: str | None
+    """SSM parameter with the deployed contract of a team that the environment lists: its namespace
+    exists then. None: the stack reads the environment's outputs and makes its namespace itself."""
+    access: AccessPlan
+    leads_out: bool
+    """The environment makes NAT gateways, and pays their data."""
+    workspace: JobNamespacePlan
+    jobs: Mapping[str, JobPlan]
+    at_once: Mapping[str, int]
+    """job → how many of its size run at once within the team's quota, when nothing else runs."""
+    checkpoints: Mapping[str, Verdict]
+    copies: tuple[Copy, ...] = ()
+    """As of an environment."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """A plan, or the reasons why there is none."""
+
+    plan: EnvironmentPlan | TeamPlan | None
+    errors: tuple[InputError, ...]
+    warnings: tuple[InputWarning, ...] = ()
+
+    def accepted(self) -> EnvironmentPlan | TeamPlan:
+        """The plan; raises Refused with every error where there are any."""
+        if self.plan is None or self.errors:
+            raise Refused(self.errors)
+        return self.plan
+
+    def located(self, lines: Lines) -> Planned:
+        """The same, each problem with its place in the stack file."""
+        return replace(
+            self,
+            errors=tuple(map(lines.locate, self.errors)),
+            warnings=tuple(map(lines.locate, self.warnings)),
+        )

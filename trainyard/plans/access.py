@@ -1,0 +1,56 @@
+"""Who speaks to AWS and to the cluster, as whom, and by which way. What follows from the settings:
+trainyard/derive/access.py."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trainyard.objects.iam.policies import account_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class AssumedRole:
+    """A role to assume."""
+
+    arn: str
+    session_name: str | None = None
+    external_id: str | None = None
+    duration: str | None = None
+    """How long a session lasts, such as 1h. None: the provider's own hour."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AccessPlan:
+    """Who speaks to AWS and to the cluster, and in which account they may."""
+
+    region: str
+    profile: str | None = None
+    """Profile in ~/.aws/config. None: the environment variables of the AWS CLI decide."""
+    roles: tuple[AssumedRole, ...] = ()
+    """Assumed one from the other."""
+    allowed_account_ids: tuple[str, ...] = ()
+    """Empty: every account."""
+    forbidden_account_ids: tuple[str, ...] = ()
+    default_tags: tuple[tuple[str, str], ...] = ()
+    """On everything the AWS provider makes, unless the object has that key itself."""
+    tunnel_port: int | None = None
+    """Port of this machine that leads to the cluster's endpoint; None: no tunnel is used."""
+    proxy_url: str | None = None
+    """Proxy through which the cluster's endpoint is reached; None: directly."""
+
+    @property
+    def role_arn(self) -> str | None:
+        """The role that makes the cluster, and so may enter it; None: the caller itself."""
+        return self.roles[-1].arn if self.roles else None
+
+    @property
+    def accounts(self) -> set[str]:
+        """The accounts that the stack can be in, as far as the stack file tells; empty: any."""
+        return {account_of(self.role_arn)} if self.role_arn else {*self.allowed_account_ids}
+
+    def refuses(self, account: str) -> str:
+        """The setting that refuses an account; empty where none does."""
+        if account in self.forbidden_account_ids:
+            return "aws:forbiddenAccountIds"
+        allowed = not self.allowed_account_ids or account in self.allowed_account_ids
+        return "" if allowed else "aws:allowedAccountIds"

@@ -1,0 +1,83 @@
+"""What the component of a control plane is told: either of a cluster that the stack makes, or of one
+that it is brought."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from trainyard.catalog.versions import Support
+from trainyard.plans.access import AccessPlan
+from trainyard.plans.parts import Identity
+
+ALWAYS_THERE = ("vpc-cni", "kube-proxy", "coredns")
+"""Add-ons of a brought cluster that this program never makes: EKS puts these programs into a new
+cluster by itself, and its API does not show whether it did (EKS user guide, eks-add-ons)."""
+AGENT = "eks-pod-identity-agent"
+NETWORK_POLICY = "enableNetworkPolicy"
+"""Configuration value of the VPC CNI that makes it enforce NetworkPolicies."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterPlan:
+    """What either kind of cluster has."""
+
+    identity: Identity
+    name: str
+    version: str
+    support: Support
+    """How AWS supports the version on the day of the plan. Only the price follows from it."""
+    public: bool
+    """Callers outside of the VPC reach the endpoint."""
+    tunnel_port: int | None
+    """Port that a tunnel through a system node begins at, whether it is used already or prepared;
+    None: no tunnel is wanted."""
+    admins: tuple[tuple[str, str], ...]
+    """(name, role ARN)"""
+    access: AccessPlan
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnClusterPlan(ClusterPlan):
+    """A cluster that the stack makes."""
+
+    upgrade_policy: Literal["extended", "standard"]
+    logs: tuple[str, ...]
+    log_days: int | None
+    """How long CloudWatch keeps them; None: the log group is EKS's own."""
+    deletion_protection: bool | None
+    """None: the cluster keeps what it has."""
+    scaling_tier: str | None
+    """None: the cluster keeps the one it has."""
+    public_access_cidrs: tuple[str, ...]
+    """Empty without a public endpoint."""
+    role_name: str | None
+    """Name of the control plane's role; None: pulumi-eks makes it, without a boundary."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BroughtClusterPlan(ClusterPlan):
+    """A cluster that exists before the stack and after it."""
+
+    vpc_id: str
+    """In which it must be: that of the environment's nodes."""
+    add_ons: tuple[str, ...]
+    """Add-ons that it must have, and that the stack leaves as they are."""
+    made_add_ons: tuple[str, ...]
+    """Add-ons that the stack puts beside them, and that nobody else may have made."""
+    network_policies: bool
+    """Its VPC CNI must enforce NetworkPolicies, for teams."""
+
+
+AnyClusterPlan = OwnClusterPlan | BroughtClusterPlan
+
+
+def own_log_days(cluster: AnyClusterPlan) -> int | None:
+    """How long the stack's own log group of the control plane keeps its lines; None where the stack
+    has none."""
+    return cluster.log_days if isinstance(cluster, OwnClusterPlan) else None
+
+
+def protected(cluster: AnyClusterPlan) -> bool:
+    """Whether EKS refuses to delete a cluster of the stack."""
+    return isinstance(cluster, OwnClusterPlan) and bool(cluster.deletion_protection)

@@ -1,0 +1,24 @@
+"""Prometheus's Pushgateway, which takes figures that jobs send, such as the loss of a step: where it
+listens, and how Prometheus asks it.
+
+What a job is told: VARIABLE. Which pods of teams may reach it: team_network.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+APP = "pushgateway"
+"""Name of its Deployment and its Service, and the label of its pods."""
+NAMESPACE = "trainyard-metrics"
+PORT = 9091
+VARIABLE = "PROMETHEUS_PUSHGATEWAY"
+"""Environment variable of jobs with its address."""
+ADDRESS = f"http://{APP}.{NAMESPACE}:{PORT}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PushGatewayPlan:
+    """The Pushgateway."""
+
+    image: str

@@ -1,0 +1,79 @@
+"""What the component of each kind of store is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from trainyard.plans.parts import Identity
+from trainyard.plans.repository import Repository
+
+
+@dataclass(frozen=True, kw_only=True)
+class StorePlan:
+    """What the plan of every kind of store has."""
+
+    identity: Identity
+    kind: str
+    """Its field of `StoreConfig`."""
+    keep: bool
+    """The data stays when the stack is destroyed."""
+    apart: bool = False
+    """Each team has a directory of its own."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LustrePlan(StorePlan):
+    capacity_gib: int
+    deployment: str
+    version: str
+    throughput_mbps_per_tib: int | None
+    backup_days: int
+    restore_from: str | None
+    """Id of the backup that it is created from; None: it is empty at first."""
+    maintenance: str | None
+    """Start of the weekly maintenance in FSx's words, such as 7:16:30; None: FSx chooses."""
+    efa: bool
+    compression: str
+    metadata: str | None
+    """Mode of the metadata configuration; None: FSx's default."""
+    repositories: Mapping[str, Repository]
+    """By the name of the store and of the link: scratch.data."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EfsPlan(StorePlan):
+    creation_token: str
+    """At most 64 characters."""
+    zones: tuple[str, ...]
+    """Names of the zones that get a mount target, the training zone first: every zone that a pool
+    may launch nodes in."""
+    throughput: str
+    """elastic, provisioned or bursting."""
+    throughput_mibps: int | None
+    """MiB/s of provisioned throughput."""
+    lifecycle: tuple[tuple[str, str], ...]
+    """Transitions between storage classes, in EFS's words: (transition_to_ia, AFTER_30_DAYS)."""
+    only_this_cluster: bool = False
+    """Its policy refuses whoever has not the role of the cluster's CSI driver."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BroughtPlan(StorePlan):
+    """A file system that exists before the stack and after it."""
+
+    path: str
+    """The setting that names it."""
+    file_system_id: str
+    zones: tuple[str, ...]
+    """Names of the zones that a pool may launch nodes in, the training zone first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BroughtLustrePlan(BroughtPlan):
+    """FSx for Lustre."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BroughtEfsPlan(BroughtPlan):
+    """EFS."""

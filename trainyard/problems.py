@@ -1,0 +1,132 @@
+"""What is wrong with an input, and what somebody should know about it: one grammar for every
+message.
+
+An error reads `<path> [<file>:<line>]: must …; got …. Fix: …`, a warning `<path> [<file>:<line>]:
+…`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Place = dict[str, Any]
+"""Keyword arguments of a problem that say where a value stands: path, file, line."""
+
+
+class Removal:
+    """The type of REMOVE."""
+
+
+REMOVE = Removal()
+"""InputError.write: delete the setting."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """An error or a warning about one place of an input."""
+
+    path: str
+    """The setting, from the project's key; in a job file, the field. Empty for a whole file."""
+    file: str = ""
+    line: int = 0
+    """From 1; 0 where it is not known."""
+
+    @property
+    def where(self) -> str:
+        """Path, file and line, as far as they are known."""
+        place = f"{self.file}:{self.line}" if self.file and self.line else self.file
+        return f"{self.path} [{place}]" if self.path and place else self.path or place
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputError(Problem):
+    """Why an input cannot work."""
+
+    must: str
+    """What the value must be or do, without the word: "be a zone", "not be empty"."""
+    got: str
+    """What the input says, never a secret."""
+    fix: str
+    """What to write instead, from a verb on: "write 4". A literal value wherever there is one."""
+    write: Any = field(default=None, compare=False)
+    """The value that ends this error when it stands at `path`, or REMOVE; None where no single value
+    does. No message shows it: `fix` says the same in words."""
+
+    def __str__(self) -> str:
+        return f"{self.where}: must {self.must}; got {self.got}. Fix: {self.fix}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputWarning(Problem):
+    """What works, and what somebody should know about it."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.text}"
+
+
+class Refused(Exception):
+    """The input cannot work; nothing was created."""
+
+    def __init__(self, errors: Iterable[InputError]) -> None:
+        self.errors = tuple(errors)
+        super().__init__(
+            "\n".join([f"{counted(self.errors)} in the stack file", *listed(self.errors)])
+        )
+
+
+def one_of(known: Iterable[str], otherwise: str) -> str:
+    """What there is, in the middle of a sentence; `otherwise` where there is nothing."""
+    names = ", ".join(known)
+    return f"one of {names}" if names else otherwise
+
+
+def write_one_of(known: Iterable[str], otherwise: str) -> str:
+    """A fix that proposes what there is; `otherwise`, a whole fix, where there is nothing."""
+    names = one_of(known, "")
+    return f"write {names}" if names else otherwise
+
+
+FEW = 3
+"""Names that a sentence lists at most."""
+
+
+def few(names: Sequence[str]) -> str:
+    """The first names, and how many others there are."""
+    others = len(names) - FEW
+    return ", ".join([*names[:FEW], *([f"and {others} more"] if others > 0 else [])])
+
+
+def listed(problems: Iterable[Problem]) -> list[str]:
+    """A line for each problem: warnings first, errors last, where the reader's eye is."""
+    problems = tuple(problems)
+    warnings = told(each for each in problems if isinstance(each, InputWarning))
+    errors = [str(each) for each in problems if isinstance(each, InputError)]
+    return [f"  warning  {line}" for line in warnings] + [f"  error    {line}" for line in errors]
+
+
+def told(warnings: Iterable[InputWarning]) -> list[str]:
+    """A line for each warning. What is said of more than FEW places is one line, with the first
+    place: a stack of a hundred jobs says of each what it says of one."""
+    by_text: dict[str, list[InputWarning]] = {}
+    for warning in warnings:
+        by_text.setdefault(warning.text, []).append(warning)
+    lines = []
+    for text, same in by_text.items():
+        if len(same) > FEW:
+            lines.append(f"{same[0].where} and {len(same) - 1} other places: {text}")
+        else:
+            lines += map(str, same)
+    return lines
+
+
+def counted(problems: Sequence[Problem]) -> str:
+    """How many errors and warnings: "2 errors, 1 warning"; "no errors" where there is none."""
+    errors = sum(isinstance(problem, InputError) for problem in problems)
+    warnings = len(problems) - errors
+    parts = [f"{errors or 'no'} error{'s' * (errors != 1)}"]
+    parts += [f"{warnings} warning{'s' * (warnings != 1)}"] if warnings else []
+    return ", ".join(parts)

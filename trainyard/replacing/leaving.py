@@ -1,0 +1,110 @@
+"""What an update deletes and what must be known before: teams, and placement groups of pools.
+
+The namespace of a team goes with every job in it, so the team's own stack must go first: afterwards its
+role does not reach the cluster any more.
+
+`pulumi preview` and `pulumi up` ask these rules, and `make check` does not: what is deployed, the
+engine knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+
+from trainyard.catalog.job_kinds import JOB_KINDS
+from trainyard.plan import EnvironmentPlan
+from trainyard.problems import InputError, InputWarning
+from trainyard.replacing.deployed import Deployed, read_deployed
+from trainyard.settings.reading.reader import read_file, stack_files
+
+TEAM, PREFIX = "trainyard:teams:Team", "team-"
+"""Type and beginning of the name of a team among the resources of its environment."""
+JOBS = frozenset(f"kubernetes:{kind.api_version}:{name}" for name, kind in JOB_KINDS.items())
+TEAMS = "environment.teams"
+GROUP = "aws:ec2/placementGroup:PlacementGroup"
+TYPES = frozenset({TEAM, GROUP})
+"""Types of resources that the rules look at."""
+
+
+def team_errors(
+    plan: EnvironmentPlan,
+    deployed: Deployed,
+    *,
+    folder: Path = Path(),
+    jobs_of: Callable[[str], Collection[str]] | None = None,
+) -> Iterator[InputError]:
+    """Teams that leave while the stack of a stack file in this checkout has jobs of theirs. `jobs_of`:
+    a stack → its jobs; asks the engine by default."""
+    for team in leaving(plan, deployed):
+        for stack in _stacks(plan.identity.stack, team, folder):
+            if jobs := (jobs_of or _jobs_of)(stack):
+                yield InputError(
+                    path=f"{TEAMS}.{team}",
+                    must=f"stay while stack {stack} has jobs of the team",
+                    got=f"no entry, and there {', '.join(sorted(jobs))}",
+                    fix=(
+                        f"write the entry again, run `pulumi destroy --stack {stack}`, and delete the"
+                        " entry then. Where nobody can destroy that stack, `pulumi stack rm --force"
+                        f" --preserve-config --stack {stack}` forgets it, and its jobs end with the"
+                        " team's namespace"
+                    ),
+                )
+
+
+def team_warnings(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[InputWarning]:
+    """What leaves with each team."""
+    for team in leaving(plan, deployed):
+        yield InputWarning(
+            path=TEAMS,
+            text=(
+                f"this update deletes team {team}: its namespace, and every job in it, whoever sent"
+                " it. Files on stores stay. Destroy the team's own stack before: afterwards its role"
+                " does not reach the cluster any more"
+            ),
+        )
+
+
+def leaving_warnings(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[InputWarning]:
+    """Placement groups that the update deletes while their pools stay. EC2 refuses that as long as an
+    instance runs in one (InvalidPlacementGroup.InUse), the provider does not wait
+    (terraform-provider-aws, ec2_placement_group.go), and Karpenter leaves running nodes where they
+    are."""
+    for name, pool in plan.pools.items():
+        was = deployed.output(GROUP, f"{name}-nodes", "name")
+        own = pool.placement_group if pool.own_placement_group else None
+        if was not in (None, own):
+            yield InputWarning(
+                path="environment.zone" if own else f"environment.pools.{name}.placement",
+                text=(
+                    f"this update deletes the placement group {was}, which EC2 refuses while a node"
+                    " runs in it. The update then fails: run `pulumi up` again when the nodes that"
+                    f" pool {name} has now are gone"
+                ),
+            )
+
+
+def leaving(plan: EnvironmentPlan, deployed: Deployed) -> list[str]:
+    """Teams that are deployed and that the stack file does not list."""
+    there = {name.removeprefix(PREFIX) for name in deployed.names(TEAM)}
+    return sorted(there - plan.teams.keys())
+
+
+def _stacks(environment: str, team: str, folder: Path) -> list[str]:
+    """Stacks of the team whose stack files are in the folder."""
+    configs = {stack: read_file(stack, folder).config for stack in stack_files(folder)}
+    return [
+        stack
+        for stack, config in configs.items()
+        if config
+        and config.team
+        and (config.team.environment, config.team.name) == (environment, team)
+    ]
+
+
+def _jobs_of(stack: str) -> set[str]:
+    """Jobs that the stack holds; none where there is no such stack, or its state is elsewhere."""
+    try:
+        return read_deployed(JOBS, stack).names(*JOBS)
+    except Exception:  # whatever the engine answers of a stack that it does not find
+        return set()

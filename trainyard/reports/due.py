@@ -1,0 +1,224 @@
+"""`make due`: what is due for a stack file, as one list: what, since or until when, what to do.
+
+It follows from the stack file and the catalogue. With LIVE=1 (`--live`) the account is asked as well
+which add-on builds and AMI releases are newer than the committed ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+
+from trainyard import command_line
+from trainyard.catalog import versions
+from trainyard.catalog.aws.prices import stale
+from trainyard.live.questions.account import Account
+from trainyard.live.questions.caller import NotAnswered
+from trainyard.live.releases import add_ons, ami_release, amis, in_order, newest
+from trainyard.plan import EnvironmentPlan, TeamPlan
+from trainyard.reports.cost import estimate
+from trainyard.reports.plan import as_json, errors_as_json
+from trainyard.reports.stack_file import errors_of, report_on
+from trainyard.rules.cluster import end_of_support, next_release
+from trainyard.rules.environment import offers_warnings
+from trainyard.settings.environment import EnvironmentConfig
+from trainyard.settings.reading.reader import Reading
+from trainyard.settings.reading.yaml_file import as_yaml
+
+UPGRADES = "docs/upgrades.md has the order"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Due:
+    """One thing to do."""
+
+    what: str
+    when: str
+    """Since or until which day, such as "until 2027-03-27"."""
+    do: str
+
+
+def main(arguments: list[str]) -> int:
+    """Print the list of one stack; 1 with the errors where the stack is refused, 2 where it has no
+    file."""
+    parser = command_line.parser(
+        "trainyard.reports.due", "Print what is due for a stack file: what, until when, what to do."
+    )
+    parser.add_argument("stack", metavar="STACK", help="read Pulumi.STACK.yaml of this folder")
+    parser.add_argument("--json", action="store_true", help="print it as JSON, for programs")
+    parser.add_argument(
+        "--live", action="store_true", help="ask the AWS account as well, which is only read"
+    )
+    options = parser.parse_args(arguments)
+
+    def report(reading: Reading, plan: EnvironmentPlan | TeamPlan) -> int:
+        found = list[Due]()
+        if isinstance(plan, EnvironmentPlan) and reading.config and reading.config.environment:
+            found += due(plan, reading.config.environment, datetime.now(UTC))
+            found += newer(Account(plan.access), plan) if options.live else []
+        print(as_json(found) if options.json else "\n".join(text(plan, found)))
+        return 0
+
+    return report_on(options.stack, report, errors_as_json if options.json else errors_of)
+
+
+def due(plan: EnvironmentPlan, wanted: EnvironmentConfig, now: datetime) -> list[Due]:
+    """Everything that the stack file and the catalogue say, the first to be due first."""
+    today = now.date()
+    found = [
+        _support(wanted, today),
+        *_blocks(wanted),
+        *_system_nodes(plan),
+        *_trainer(plan),
+        *_tables(plan, today),
+    ]
+    return sorted(found, key=lambda one: one.when.rpartition(" ")[2])
+
+
+def _support(wanted: EnvironmentConfig, today: date) -> Due:
+    cluster = wanted.cluster
+    release, newer_one = versions.KUBERNETES[cluster.version], next_release(cluster.version)
+    standard = release.support(today) == "standard"
+    return Due(
+        what=end_of_support(cluster.version, cluster.upgrade_policy, today),
+        when=f"{'until' if standard else 'since'} {release.standard_ends}",
+        do=(
+            f"write cluster: {{version: {as_yaml(newer_one)}}}; {UPGRADES}"
+            if newer_one
+            else "update this checkout: it knows no later version"
+        ),
+    )
+
+
+def _blocks(wanted: EnvironmentConfig) -> Iterator[Due]:
+    """Capacity Blocks and reservations that end."""
+    for name, pool in wanted.pools.items():
+        held = pool.reservation
+        if held and held.ends:
+            ends = held.ends.astimezone(UTC)
+            yield Due(
+                what=f"{held.id}, the {pool.capacity} of pool {name}, ends at {ends:%H:%M} UTC",
+                when=f"until {ends:%Y-%m-%d}",
+                do=(
+                    f"delete pools.{name} after it, or write id, starts and ends of another"
+                    " reservation"
+                ),
+            )
+
+
+def _system_nodes(plan: EnvironmentPlan) -> Iterator[Due]:
+    """A release of the stack file that is older than the committed one."""
+    own, committed = plan.system_nodes.release, versions.KUBERNETES[plan.cluster.version]
+    if in_order(own) < in_order(committed.system_nodes):
+        yield Due(
+            what=f"system nodes have AMI release {own}; {committed.system_nodes} is newer",
+            when=f"since {_day(committed.system_nodes)}",
+            do="delete system_nodes.release, and run pulumi up",
+        )
+
+
+def _trainer(plan: EnvironmentPlan) -> Iterator[Due]:
+    """A later Trainer that was tried with the cluster's Kubernetes."""
+    own = plan.trainer.version
+    tried = [one for one in versions.TRAINERS if versions.known_good(plan.cluster.version, one)]
+    later = [one for one in tried if in_order(one) > in_order(own)]
+    if later:
+        latest = newest(later)
+        yield Due(
+            what=f"Trainer {own} is installed; {latest} is newer",
+            when="",
+            do=f"write trainer: {{version: {latest}}}; {UPGRADES}",
+        )
+
+
+def _tables(plan: EnvironmentPlan, today: date) -> Iterator[Due]:
+    """Prices and offers that are too old."""
+    costs = estimate(plan)
+    sums = (costs.idle, costs.at_work, costs.all_full, costs.paid_once)
+    dates = [sum_.as_of for sum_ in sums if sum_]
+    if old := stale(dates, today):
+        what, _, _ = old.partition(": `")
+        oldest = min(as_of for as_of in dates if as_of)
+        yield Due(
+            what=what, when=f"since {oldest}", do="python -m trainyard.catalog.refresh --prices"
+        )
+    for warning in offers_warnings(today):
+        what, _, command = warning.text.partition(": `")
+        yield Due(what=what, when="", do=command.rstrip("`"))
+
+
+def newer(account: Account, plan: EnvironmentPlan) -> list[Due]:
+    """What AWS offers that is newer than the committed rows. A question that fails is named."""
+    version = plan.cluster.version
+    questions: list[Callable[[], Iterator[Due]]] = [
+        lambda add_on=add_on: _build(
+            version, add_on.name, add_on.version, account.add_on_builds(version, add_on.name)
+        )
+        for add_on in add_ons(plan)
+    ]
+    questions += [
+        lambda variant=variant, release=release: _ami(
+            variant, release, account.recommended_ami(version, variant)
+        )
+        for variant, release in amis(plan)
+    ]
+    try:
+        account.caller_arn()  # makes the session before there are threads
+    except NotAnswered as reason:
+        return [_unanswered(reason)]
+    with ThreadPoolExecutor(8) as pool:
+        return [one for found in pool.map(_answered, questions) for one in found]
+
+
+def _answered(question: Callable[[], Iterator[Due]]) -> list[Due]:
+    try:
+        return [*question()]
+    except NotAnswered as reason:
+        return [_unanswered(reason)]
+
+
+def _unanswered(reason: NotAnswered) -> Due:
+    do = "make check LIVE=1 says what the account answers"
+    return Due(what=f"a question to the account failed: {reason}", when="", do=do)
+
+
+def _build(version: str, name: str, pinned: str, offered: Sequence[str]) -> Iterator[Due]:
+    if offered and in_order(latest := newest(offered)) > in_order(pinned):
+        yield Due(
+            what=f"add-on {name} {pinned} is pinned; EKS offers {latest}",
+            when="",
+            do=f'write it in trainyard/catalog/versions.py, KUBERNETES["{version}"].add_ons',
+        )
+
+
+def _ami(variant: str, pinned: str, recommended: str) -> Iterator[Due]:
+    latest = ami_release(recommended)
+    if in_order(latest) > in_order(pinned):
+        yield Due(
+            what=f"AMI release {pinned} is pinned for {variant} nodes; EKS recommends {recommended}",
+            when=f"since {_day(recommended)}",
+            do=f"write {latest} in trainyard/catalog/versions.py, AMI_RELEASE",
+        )
+
+
+def _day(release: str) -> date:
+    """The day of an AMI release such as 1.35.8-20261012."""
+    return date.fromisoformat(release.rpartition("-")[2])
+
+
+def text(plan: EnvironmentPlan | TeamPlan, found: Sequence[Due]) -> list[str]:
+    """The list for a person."""
+    stack = plan.identity.stack
+    if isinstance(plan, TeamPlan):
+        return [f"{stack} has nothing due of its own: run make due STACK={plan.environment}"]
+    lines = [f"{stack}: {len(found)} due"]
+    for one in found:
+        lines += ["", *command_line.wrapped(f"{one.when}: {one.what}" if one.when else one.what)]
+        lines += command_line.wrapped(f"do: {one.do}")
+    return lines
+
+
+if __name__ == "__main__":
+    command_line.run(main)

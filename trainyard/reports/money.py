@@ -1,0 +1,183 @@
+"""The dollars of a plan as a budget owner reads them: quantity times unit price line by line, the sums,
+and what a job's start, its failure, its idle minute and its run cost.
+
+Amounts are USD without tax. A sum that lacks a price says "at least", and names what it lacks.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterable
+from datetime import date
+from decimal import Decimal
+
+from trainyard.catalog.aws.prices import stale
+from trainyard.command_line import table, wrapped
+from trainyard.reports.amounts import Estimate, JobCost, Line, PaidOnce, Part, TeamEstimate, Total
+from trainyard.reports.cost import HOURS
+
+WHAT = 38
+"""Columns for the name of a line."""
+UNITS = {"hour": "", "GB-month": " GB", "IOPS-month": " IOPS", "MB/s-month": " MB/s"}
+"""Unit of a price → what is behind its quantity."""
+
+
+def at_least(total: Total) -> str:
+    """An hour of a sum, in words."""
+    return f"{'at least ' if total.missing else ''}{total.usd_per_hour:,.4f}"
+
+
+def once(paid: PaidOnce) -> str:
+    """What is paid in advance, in words."""
+    return f"{'at least ' if paid.missing and paid.usd_once else ''}{_usd(paid.usd_once)}"
+
+
+def money(costs: Estimate | TeamEstimate, today: date) -> list[str]:
+    """What is paid while nothing runs, at work, and with full pools; then each job."""
+    old = stale(_dates(costs), today)
+    lines = [line.removeprefix("  ") for line in wrapped(_headline(costs))]
+    lines += wrapped(old) if old else []
+    if isinstance(costs, Estimate):
+        lines += _table(costs)
+        lines += _lacking(costs)
+        lines += _by_use(costs.usage)
+    return [*lines, *_jobs(costs.jobs)]
+
+
+def _headline(costs: Estimate | TeamEstimate) -> str:
+    if isinstance(costs, TeamEstimate):
+        return "money: jobs only, in USD without tax; the environment pays for the rest"
+    known = "at least " if costs.all_full.missing or costs.at_work.missing else ""
+    paid = ""
+    if costs.paid_once:
+        known_once = costs.paid_once.usd_once is not None
+        paid = f"{once(costs.paid_once) if known_once else 'an unknown sum'} once, and "
+    return (
+        f"money: {paid}{known}{costs.idle.usd_per_hour:,.2f} USD an hour idle,"
+        f" {costs.at_work.usd_per_hour:,.2f} at work,"
+        f" {costs.all_full.usd_per_hour:,.2f} with all pools full; without tax"
+    )
+
+
+def _table(costs: Estimate) -> list[str]:
+    """The lines with their parts, and the sums."""
+    rows: list[tuple[str, ...]] = [("", "quantity", "each", "an hour", "a month", "price of")]
+    for title, lines, monthly in (
+        ("while nothing runs", (*costs.fixed, *costs.storage), True),
+        ("while its jobs run, in addition", costs.work, False),
+        ("once, not by the hour", costs.once, False),
+    ):
+        rows += [(title, "", "", "", "", "")] if lines else []
+        for line in lines:
+            rows += _rows(line, monthly)
+    rows.append(("in all", "", "", "", "", ""))
+    for name, total in (
+        ("while nothing runs", costs.idle),
+        ("while its jobs run", costs.at_work),
+        ("while all pools are full", costs.all_full),
+    ):
+        said = "at least" if total.missing else ""
+        month = "" if total.usd_per_month is None else f"{total.usd_per_month:,.2f}"
+        rows.append((f"  {name}", "", said, f"{total.usd_per_hour:,.4f}", month, total.as_of or ""))
+    return table(_right(rows))
+
+
+def _rows(line: Line, monthly: bool) -> Iterable[tuple[str, ...]]:
+    """One row for each price of a line; the first one names it. `monthly`: a month of it makes
+    sense."""
+    named = f"{line.what}, {line.assumption}" if line.assumption else line.what
+    apart = len(named) > WHAT - 2
+    for number, part in enumerate(line.parts):
+        name = "" if number else (line.what if apart else named)
+        shown = textwrap.shorten(name, WHAT - 2, placeholder="...")
+        month = _month(part) if monthly else ""
+        hour = "" if line.usd_once is not None else _usd(part.usd_per_hour, 4)
+        once = f"{line.usd_once:,.2f}" if line.usd_once is not None else ""
+        yield (f"  {shown}", *_quantity(part), hour or once, month, part.as_of or "")
+    if apart and line.assumption:
+        yield (f"    {line.assumption}", "", "", "", "", "")
+
+
+def _month(part: Part) -> str:
+    hour = part.usd_per_hour
+    return "" if hour is None else f"{hour * HOURS:,.2f}"
+
+
+def _quantity(part: Part) -> tuple[str, str]:
+    each = "no price" if part.usd_each is None else f"{part.usd_each.normalize():f}"
+    return f"{part.quantity:,}{UNITS.get(part.unit, '')}", each
+
+
+def _lacking(costs: Estimate) -> list[str]:
+    """What the sums lack, what is paid once first."""
+    blocks = costs.paid_once.missing if costs.paid_once else ()
+    every = (*costs.idle.missing, *costs.at_work.missing, *costs.all_full.missing)
+    missing = dict.fromkeys([*blocks, *map(_without_count, every)])
+    if not missing:
+        return []
+    return wrapped(f"prices missing for this region: {'; '.join(missing)}")
+
+
+def _without_count(what: str) -> str:
+    """The name of a line without its number of nodes: "disks of 2 nodes in g6e" and "disks of 4
+    nodes in g6e" lack the same price."""
+    return re.sub(r"\b\d+ (x |nodes |system nodes )", r"\1", what).removeprefix("x ")
+
+
+def _by_use(usage: Iterable[Line]) -> list[str]:
+    rows = [("by use, in no sum", "each", "price of")]
+    rows += [
+        (f"  {line.what}", line.assumption.removesuffix(", by use"), line.as_of or "")
+        for line in usage
+    ]
+    return table(rows)
+
+
+def _jobs(jobs: Iterable[JobCost]) -> list[str]:
+    """What a job costs. A start has the nodes until the first step and the images that they pull."""
+    rows = [("job", "nodes", "an hour", "a start", "a failure", "an idle minute", "a run", "")]
+    for job in jobs:
+        start = (job.cold_start_usd, job.image_usd)
+        rows.append(
+            (
+                job.job,
+                str(job.nodes),
+                _usd(job.at_least_usd_per_hour, 4),
+                _usd(None if start[0] is None else start[0] + (start[1] or 0)),
+                "-" if job.failure_usd is None else _usd(job.failure_usd),
+                _usd(job.usd_per_idle_minute),
+                "-" if job.usd is None else _usd(job.usd),
+                "at least" if job.missing and job.at_least_usd_per_hour is not None else "",
+            )
+        )
+    prepaid = [job.job for job in jobs if job.prepaid]
+    return [
+        *(table(_right(rows, first=1)) if len(rows) > 1 else []),
+        *([f"  paid in advance with a Capacity Block: {', '.join(prepaid)}"] if prepaid else []),
+    ]
+
+
+def _dates(costs: Estimate | TeamEstimate) -> set[str | None]:
+    """Dates of the prices of every line."""
+    if isinstance(costs, TeamEstimate):
+        return {costs.at_work.as_of}
+    lines = (*costs.fixed, *costs.storage, *costs.work, *costs.full, *costs.once, *costs.usage)
+    return {line.as_of for line in lines} | {p.as_of for line in lines for p in line.parts}
+
+
+def _right(rows: list[tuple[str, ...]], first: int = 1) -> list[tuple[str, ...]]:
+    """The rows with columns of numbers set to the right; the first column and the last one stay."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    last = len(widths) - 1
+    return [
+        tuple(
+            cell.rjust(width) if first <= number < last else cell
+            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]
+
+
+def _usd(amount: Decimal | None, places: int = 2) -> str:
+    return "no price" if amount is None else f"{amount:,.{places}f}"

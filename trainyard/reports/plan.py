@@ -1,0 +1,378 @@
+"""`make plan`: what a stack file comes to in nodes, minutes and money, before anything is created.
+
+For a person as text, one function a section; for a program as `--json`; for the documents as
+`--picture`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+from typing import Any
+
+from trainyard import command_line
+from trainyard.catalog.aws.instances import QUOTA_NAMES
+from trainyard.catalog.versions import known_good
+from trainyard.derive.capacity import quota_needed, quota_takers
+from trainyard.live.encryption import encryption
+from trainyard.objects.jobs.pod_template import GPU, pod_requests
+from trainyard.plan import EnvironmentPlan, TeamPlan
+from trainyard.plans.directories import PARENT
+from trainyard.plans.parts import Spec
+from trainyard.problems import InputError
+from trainyard.reports.cost import estimate
+from trainyard.reports.healing import healing
+from trainyard.reports.metrics import metrics
+from trainyard.reports.money import at_least, money, once
+from trainyard.reports.stack_file import errors_of, report_on
+from trainyard.reports.timeline import Timeline, other_jobs, schedule
+from trainyard.reports.upgrade import versions_section
+from trainyard.settings.reading.reader import Reading
+from trainyard.stores.figures import Stage
+from trainyard.stores.goodput import Verdict
+from trainyard.stores.kinds import plan_kind
+
+Plan = EnvironmentPlan | TeamPlan
+REQUESTS = {GPU: "GPUs", "cpu": "CPUs", "memory": "memory"}
+"""Resource of a pod → what is behind its amount."""
+BAR = 40
+"""Characters that the whole way to the first step takes."""
+
+
+def main(arguments: list[str]) -> int:
+    """Print the plan of one stack; 1 with the errors where the stack is refused, 2 where it has no
+    file."""
+    parser = command_line.parser(
+        "trainyard.reports.plan", "Print what a stack file comes to in nodes, minutes and money."
+    )
+    parser.add_argument("stack", metavar="STACK", help="read Pulumi.STACK.yaml of this folder")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print everything as JSON, for programs")
+    form.add_argument(
+        "--picture", action="store_true", help="print the chart of docs/critical-path.md"
+    )
+    options = parser.parse_args(arguments)
+
+    def report(_: Reading, plan: Plan) -> int:
+        if options.json:
+            print(as_json(data(plan)))
+        else:
+            print((picture if options.picture else text)(plan))
+        return 0
+
+    return report_on(options.stack, report, errors_as_json if options.json else errors_of)
+
+
+def text(plan: Plan) -> str:
+    """Every section, for a person."""
+    sections = (
+        title(plan),
+        capacity(plan),
+        storage(plan),
+        encryption(plan),
+        versions_section(plan) if isinstance(plan, EnvironmentPlan) else [],
+        queues(plan),
+        metrics(plan),
+        healing(plan),
+        jobs(plan),
+        time(schedule(plan), _block_starts(plan)),
+        money(estimate(plan), date.today()),
+        next_command(plan),
+    )
+    return "\n\n".join("\n".join(lines) for lines in sections if lines)
+
+
+def data(plan: Plan) -> dict[str, Any]:
+    """Everything the text says and what it follows from."""
+    return {
+        "stack": plan.identity.stack,
+        "plan": plan,
+        "time": schedule(plan),
+        "money": estimate(plan),
+    }
+
+
+def summary(plan: Plan) -> dict[str, Any]:
+    """The few figures that `pulumi preview` shows as an output."""
+    timeline = schedule(plan)
+    return {
+        "minutes_to_first_step": round(timeline.seconds / 60, 1),
+        "minutes_to_first_step_one_in_ten": round(timeline.slow_seconds / 60, 1),
+        **_usd(plan),
+        "goodput": {name: round(verdict.goodput, 3) for name, verdict in plan.checkpoints.items()},
+        "see": f"make plan STACK={plan.identity.stack}",
+    }
+
+
+def _usd(plan: Plan) -> dict[str, Any]:
+    """Sums and quotas of an environment, what is paid once first. A team has its jobs alone: the rest is
+    the environment's."""
+    if isinstance(plan, TeamPlan):
+        return {"usd_per_hour_at_work": at_least(estimate(plan).at_work)}
+    costs = estimate(plan)
+    return {
+        **({"usd_once": once(costs.paid_once)} if costs.paid_once else {}),
+        "usd_per_hour_idle": at_least(costs.idle),
+        "usd_per_hour_at_work": at_least(costs.at_work),
+        "usd_per_hour_all_pools_full": at_least(costs.all_full),
+        "quota_vcpus": quota_needed(plan.capacity, plan.system_nodes),
+    }
+
+
+def as_json(value: Any) -> str:
+    """Plain data in a stable order; money as text, which no reader rounds."""
+    return json.dumps(value, default=_plain, sort_keys=True)
+
+
+def errors_as_json(stack: str, errors: Sequence[InputError]) -> str:
+    """What a program reads where there is no plan."""
+    return as_json({"stack": stack, "errors": errors})
+
+
+def picture(plan: Plan) -> str:
+    """docs/critical-path.md: the timeline as a chart that GitHub draws."""
+    timeline, stack = schedule(plan), plan.identity.stack
+    rows = [
+        f"    {s.name}"
+        f" :{'crit, ' if s.name in timeline.critical else ''}{_moment(timeline.start[s.name])},"
+        f" {max(1, round(s.seconds))}s"
+        for s in _in_time(timeline)
+    ]
+    return "\n".join(
+        [
+            "# From nothing to the first training step",
+            "",
+            f"`Pulumi.{stack}.yaml` on AWS: {_minutes(timeline)}.",
+            "What is red is on the longest way: only a change there brings the first step forward.",
+            "",
+            "```mermaid",
+            "gantt",
+            "    dateFormat HH:mm:ss",
+            "    axisFormat %M:%S",
+            "    tickInterval 2minute",
+            *rows,
+            "```",
+            "",
+            (
+                f"Made by `python -m trainyard.reports.plan {stack} --picture > docs/critical-path.md`; a test"
+                " compares."
+            ),
+        ]
+    )
+
+
+def title(plan: Plan) -> list[str]:
+    """Whose plan this is, and where."""
+    me = plan.identity
+    if isinstance(plan, TeamPlan):
+        limit = f", at most {plan.workspace.max_gpus} GPUs" if plan.workspace.max_gpus else ""
+        return [
+            f"{me.stack}: namespace {plan.workspace.namespace} on {plan.environment},"
+            f" {me.region}{limit}"
+        ]
+    return [
+        f"{me.stack}: {me.region}, training in {plan.zone}",
+        *_versions(plan.cluster.version, plan.trainer.version),
+    ]
+
+
+def _versions(kubernetes: str, trainer: str) -> list[str]:
+    """What else goes with the versions that are set; nothing where they were never tried
+    together."""
+    known = known_good(kubernetes, trainer)
+    if not known:
+        return []
+    return [
+        f"  Kubernetes {kubernetes}, Karpenter {known.karpenter}, Trainer {trainer}, JobSet"
+        f" {known.jobset}",
+        f"  matching releases: Kueue {known.kueue}, SDK kubeflow {known.sdk}",
+    ]
+
+
+def capacity(plan: Plan) -> list[str]:
+    """The pools, and the quota that they take when full beside the system nodes."""
+    if isinstance(plan, TeamPlan):
+        return []
+    rows = [("pool", "type", "capacity", "nodes", "GPUs", "EFA a node")]
+    rows += [
+        (
+            name,
+            " or ".join(use.instance_types),
+            use.capacity.replace("_", " "),
+            f"{use.kept_nodes} to {max(use.kept_nodes, use.max_nodes)}",
+            str(use.gpus_per_node * use.max_nodes),
+            str(use.efa_per_node),
+        )
+        for name, use in plan.capacity.items()
+    ]
+    return ["capacity", *command_line.table(rows), *_quotas(plan)]
+
+
+def _quotas(plan: EnvironmentPlan) -> list[str]:
+    """The quotas that full pools take, by AWS's name and code."""
+    taken = quota_takers(plan.capacity, plan.system_nodes)
+    if not taken:
+        return []
+    rows = [("quota", "vCPUs", "for")]
+    for code, takers in taken.items():
+        name = f"{code} {QUOTA_NAMES[code]}"
+        rows.append((name, str(sum(takers.values())), _few(list(takers))))
+    return [
+        *command_line.table(rows),
+        "  (a new account has a quota of 0 GPU vCPUs: request an increase early)",
+    ]
+
+
+def _few(names: list[str]) -> str:
+    """As many of the names as fit the line, and how many more there are."""
+    shown = [name for number, name in enumerate(names) if len(", ".join(names[: number + 1])) < 32]
+    more = len(names) - len(shown)
+    if not shown:
+        return f"{more} pools"
+    return f"{', '.join(shown)}{f' and {more} more' if more else ''}"
+
+
+def storage(plan: Plan) -> list[str]:
+    """The file systems, and what becomes of them with the stack; of a team, what it sees of them."""
+    if isinstance(plan, TeamPlan):
+        return _seen(plan.contract.get("team", {}))
+    rows = [("store", "kind", "size", "speed", "at destroy")]
+    notes: list[str] = []
+    for name, store in plan.stores.items():
+        kind = plan_kind(store)
+        row = kind.row(store)
+        rows.append((name, row.kind, row.size, row.speed, "stays" if store.keep else "goes"))
+        notes += [f"  {note}" for note in kind.notes(name, store)]
+        notes += [f"  {name} has a directory for each team: {PARENT}/<team>"] if store.apart else []
+    return ["storage", *command_line.table(rows), *notes] if plan.stores else []
+
+
+def _seen(team: Mapping[str, Any]) -> list[str]:
+    """The stores that the team does not see as a whole, or cannot write to. `team`: of its
+    contract."""
+    own = [
+        f"  {store} is the directory {path}" for store, path in team.get("directories", {}).items()
+    ]
+    reads = [f"  {store} is for reading only" for store in team.get("read_only", ())]
+    return ["storage", *own, *reads] if own or reads else []
+
+
+def jobs(plan: Plan) -> list[str]:
+    """What runs, how many of each at once, and where its checkpoints go."""
+    rows = [("job", "pool", "nodes", "each pod requests", "at once", "checkpoints")]
+    for name, job in plan.jobs.items():
+        at_once = (
+            plan.capacity[job.pool].at_once[name]
+            if isinstance(plan, EnvironmentPlan)
+            else plan.at_once[name]
+        )
+        rows.append(
+            (
+                name,
+                job.pool,
+                str(job.nodes),
+                requested(job.spec),
+                str(at_once),
+                job.checkpoints or "none",
+            )
+        )
+    saves = [
+        line
+        for name, v in plan.checkpoints.items()
+        for line in command_line.wrapped(_saves(name, v))
+    ]
+    return ["jobs", *command_line.table(rows), *saves] if plan.jobs else []
+
+
+def requested(spec: Spec) -> str:
+    """What a pod that trains requests: GPUs, CPUs and memory, as far as the object of its job says
+    it."""
+    found = pod_requests(spec)
+    words = [f"{found[name]} {unit}" for name, unit in REQUESTS.items() if name in found]
+    return ", ".join(words) or "what its runtime says"
+
+
+def _saves(name: str, v: Verdict) -> str:
+    """What the checkpoints of a job take."""
+    return (
+        f"{name}: {v.bytes / 1e9:,.0f} GB every {v.interval_seconds / 60:.0f}"
+        f" min{'' if v.interval_given else ' (the best)'}, a save takes {v.write_seconds:,.0f} s, a"
+        f" failure every {v.mtbf_hours:,.0f} h: {v.goodput:.1%} of the time trains"
+    )
+
+
+def queues(plan: Plan) -> list[str]:
+    """What each team is guaranteed of each pool, and what it gets while others leave it idle."""
+    if isinstance(plan, TeamPlan) or plan.queues is None:
+        return []
+    rows = [("queue", "pool", "guaranteed GPUs", "possible GPUs")]
+    rows += [
+        (name, share.pool, str(share.guaranteed * share.gpus), str(share.possible * share.gpus))
+        for name, team in plan.teams.items()
+        if team.queue
+        for share in team.queue.shares
+    ]
+    limit = (
+        f"a gang that has not got all its pods after {plan.queues.ready_minutes} minutes gives its"
+        " nodes back, and tries again"
+    )
+    if near := [each.pool for each in plan.queues.flavors if each.by_topology]:
+        limit += f"; nodes are chosen by their place in the network of AWS: pools {', '.join(near)}"
+    return ["queues", *command_line.table(rows), *command_line.wrapped(limit)]
+
+
+def _block_starts(plan: Plan) -> list[str]:
+    """When Capacity Blocks start that jobs wait for."""
+    if isinstance(plan, TeamPlan):
+        return []
+    used = {job.pool for job in plan.jobs.values()}
+    return [
+        f"  the block of {name} starts at {use.starts:%Y-%m-%d %H:%M} UTC: its jobs wait until then"
+        for name, use in plan.capacity.items()
+        if use.capacity == "block" and use.starts and name in used
+    ]
+
+
+def time(timeline: Timeline, notes: Iterable[str] = ()) -> list[str]:
+    """Every stage as a bar: # where it decides when the first step comes, - elsewhere."""
+    each = BAR / timeline.seconds if timeline.seconds else 0
+    rows = [("stage", "from", "takes", "# decides")]
+    for stage in _in_time(timeline):
+        start, mark = timeline.start[stage.name], "#" if stage.name in timeline.critical else "-"
+        bar = " " * round(start * each) + mark * max(1, round(stage.seconds * each))
+        rows.append((stage.name, _moment(start)[3:], _moment(stage.seconds)[3:], bar))
+    others = command_line.wrapped(other_jobs(timeline))
+    return [f"time: {_minutes(timeline)}", *others, *notes, *command_line.table(rows)]
+
+
+def next_command(plan: Plan) -> list[str]:
+    return [f"next: make preview STACK={plan.identity.stack}"]
+
+
+def _in_time(timeline: Timeline) -> list[Stage]:
+    return sorted(
+        timeline.stages, key=lambda stage: (timeline.start[stage.name], timeline.end[stage.name])
+    )
+
+
+def _minutes(timeline: Timeline) -> str:
+    end = f"the first step of {timeline.job}" if timeline.job else "all of it"
+    typical, slow = timeline.seconds / 60, timeline.slow_seconds / 60
+    return f"{typical:.1f} min to {end}, one in ten {slow:.0f} (medians and slowest tenths)"
+
+
+def _moment(seconds: float) -> str:
+    """00:01:05"""
+    whole = round(seconds)
+    return f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}"
+
+
+def _plain(value: Any) -> Any:
+    """What JSON does not know: dataclasses as objects, money as text."""
+    return vars(value) if dataclasses.is_dataclass(value) else str(value)
+
+
+if __name__ == "__main__":
+    command_line.run(main)

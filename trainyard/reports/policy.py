@@ -1,0 +1,267 @@
+"""`make policy`: the IAM policies of whoever deploys or previews a stack.
+
+They follow from the stack file, without the engine and without an account. What they allow:
+trainyard/objects/deployer.py; which calls a resource needs: trainyard/catalog/aws/permissions.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+
+from trainyard import command_line
+from trainyard.catalog.aws.permissions import (
+    BUCKET_QUESTIONS,
+    CLOUDFORMATION,
+    CLUSTER_QUESTIONS,
+    COPY_QUESTIONS,
+    VPC_QUESTIONS,
+)
+from trainyard.objects.deployer import (
+    BroughtClusterScope,
+    Scope,
+    deployer_policies,
+    preview_policies,
+    team_policies,
+)
+from trainyard.objects.iam.boundary import boundary
+from trainyard.objects.iam.encryption import key_policy
+from trainyard.objects.iam.policies import Document
+from trainyard.objects.metrics.metrics import MetricsPlan
+from trainyard.plan import EnvironmentPlan, TeamPlan
+from trainyard.plans.clusters import BroughtClusterPlan
+from trainyard.plans.images import parts
+from trainyard.plans.networks import AnyNetworkPlan, BroughtNetworkPlan, has_flow_logs
+from trainyard.reports.stack_file import report_on
+from trainyard.settings.reading.reader import Reading
+from trainyard.stores.kinds import plan_kind
+
+SOMETIMES = {
+    "aws:amp/workspace:Workspace",
+    "aws:amp/workspaceConfiguration:WorkspaceConfiguration",
+    "aws:budgets/budget:Budget",
+    "aws:cloudwatch/logGroup:LogGroup",
+    "aws:ec2/flowLog:FlowLog",
+    "aws:ec2/placementGroup:PlacementGroup",
+    "aws:ecr/lifecyclePolicy:LifecyclePolicy",
+    "aws:ecr/repository:Repository",
+    "aws:efs/accessPoint:AccessPoint",
+    "aws:efs/fileSystem:FileSystem",
+    "aws:efs/fileSystemPolicy:FileSystemPolicy",
+    "aws:efs/mountTarget:MountTarget",
+    "aws:eks/accessPolicyAssociation:AccessPolicyAssociation",
+    "aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation",
+    "aws:fsx/lustreFileSystem:LustreFileSystem",
+    "aws:s3/bucket:Bucket",
+    "aws:s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration",
+    "aws:s3/bucketPolicy:BucketPolicy",
+    "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock",
+    "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration",
+    "aws:s3/bucketVersioning:BucketVersioning",
+    "aws:sns/topic:Topic",
+    "aws:sns/topicSubscription:TopicSubscription",
+    "aws:ssm/parameter:Parameter",
+}
+"""Types that follow from settings; every environment has the others."""
+OF_A_NETWORK = {
+    "aws:ec2/eip:Eip",
+    "aws:ec2/internetGateway:InternetGateway",
+    "aws:ec2/natGateway:NatGateway",
+    "aws:ec2/route:Route",
+    "aws:ec2/routeTable:RouteTable",
+    "aws:ec2/routeTableAssociation:RouteTableAssociation",
+    "aws:ec2/subnet:Subnet",
+    "aws:ec2/vpc:Vpc",
+}
+"""Types of a VPC that the stack makes: whoever deploys into a brought one may make none."""
+LEAD_OUT = {
+    "aws:ec2/eip:Eip",
+    "aws:ec2/internetGateway:InternetGateway",
+    "aws:ec2/natGateway:NatGateway",
+    "aws:ec2/route:Route",
+}
+"""Types of such a VPC that lead to the internet."""
+CLUSTER = "aws:eks/cluster:Cluster"
+ENDPOINT = "aws:ec2/vpcEndpoint:VpcEndpoint"
+
+
+def main(arguments: list[str]) -> int:
+    """Print the policies of one stack as JSON; 1 where the stack file has errors, 2 where there is no
+    file, or no such policy."""
+    parser = command_line.parser(
+        "trainyard.reports.policy",
+        "Print the IAM policies that deploying a stack needs, as JSON: name and document of each.",
+    )
+    parser.add_argument("stack", metavar="STACK", help="read Pulumi.STACK.yaml of this folder")
+    parser.add_argument(
+        "--preview",
+        action="store_true",
+        help="print the policy of a role that only previews and refreshes: reads only",
+    )
+    parser.add_argument(
+        "--part",
+        metavar="NAME",
+        help="print one document alone, such as network, for `aws iam create-policy`",
+    )
+    parser.add_argument(
+        "--key",
+        action="store_true",
+        help="print the statements that the policy of environment.kms_key_arn needs, for its owner",
+    )
+    parser.add_argument(
+        "--boundary",
+        action="store_true",
+        help="print the least that environment.permissions_boundary must allow, for its owner",
+    )
+    options = parser.parse_args(arguments)
+
+    def report(_: Reading, plan: EnvironmentPlan | TeamPlan) -> int:
+        if options.boundary:
+            print(json.dumps(boundary(), indent=2))
+            return 0
+        if options.key:
+            return _print_key_policy(plan)
+        found = policies(plan, preview=options.preview)
+        if options.part is None:
+            print(json.dumps(found, indent=2))
+            return 0
+        parts = {name.rpartition("-")[2]: document for name, document in found.items()}
+        if options.part not in parts:
+            there = ", ".join(parts) or "none"
+            print(f"{options.stack}: no policy {options.part}; there are {there}")
+            return 2
+        print(json.dumps(parts[options.part], indent=2))
+        return 0
+
+    return report_on(options.stack, report)
+
+
+def _print_key_policy(plan: EnvironmentPlan | TeamPlan) -> int:
+    """What the owner of the key adds to its policy; 2 where the stack file names no key."""
+    key = plan.identity.kms_key_arn
+    if key is None:
+        print(f"{plan.identity.stack}: environment.kms_key_arn is not set")
+        return 2
+    print(json.dumps(key_policy(key, plan.identity.stack), indent=2))
+    return 0
+
+
+def policies(plan: EnvironmentPlan | TeamPlan, *, preview: bool = False) -> dict[str, Document]:
+    """Name → document. A team's stack creates nothing in AWS: all its resources are in the cluster,
+    which an access entry lets its role into. Where the environment lists the team, the stack reads
+    one parameter."""
+    if isinstance(plan, TeamPlan) and plan.parameter:
+        return team_policies(plan.identity.stack, plan.identity.region, plan.parameter)
+    scope = Scope(stack=plan.identity.stack, region=plan.identity.region)
+    if isinstance(plan, EnvironmentPlan):
+        kinds = [(plan_kind(store), store) for store in plan.stores.values()]
+        linked = {name for kind, store in kinds for name in kind.linked_buckets(store)}
+        own = {name for kind, store in kinds for name in kind.own_buckets(store)}
+        scope = replace(
+            scope,
+            buckets=tuple(sorted(linked)),
+            own_buckets=tuple(sorted(own)),
+            questions=tuple(sorted(_questions(plan))),
+            brought=_brought(plan),
+            boundary=plan.identity.permissions_boundary,
+            key=plan.identity.kms_key_arn,
+            private_names=plan.network.endpoints is not None,
+            flow_logs=has_flow_logs(plan.network),
+            copies=_copies(plan),
+            secrets=_secrets(plan),
+        )
+    make = preview_policies if preview else deployer_policies
+    return make(resource_types(plan), scope)
+
+
+def _secrets(plan: EnvironmentPlan) -> tuple[str, ...]:
+    """Those that the environment's own jobs read."""
+    return plan.job_pods.secrets if plan.job_pods else ()
+
+
+def _copies(plan: EnvironmentPlan) -> tuple[str, ...]:
+    """Where copies of images are: of their repositories, the first part of the name."""
+    names = [parts(each.copy) for each in plan.copies]
+    found = {(one.registry.partition(".")[0], one.repository.partition("/")[0]) for one in names}
+    return tuple(sorted(f"{account}:repository/{start}/*" for account, start in found))
+
+
+def _questions(plan: EnvironmentPlan) -> set[str]:
+    """Calls about what the stack is brought."""
+    stores = [(plan_kind(store), store) for store in plan.stores.values()]
+    of_stores = {ask for kind, store in stores for ask in kind.questions(store)}
+    of_network = () if plan.own_network else VPC_QUESTIONS
+    of_cluster = () if plan.own_cluster else CLUSTER_QUESTIONS
+    of_copies = COPY_QUESTIONS if plan.copies else ()
+    in_buckets = any(team.pods and team.pods.statements for team in plan.teams.values())
+    of_buckets = BUCKET_QUESTIONS if in_buckets else ()
+    return {*of_stores, *of_network, *of_cluster, *of_copies, *of_buckets}
+
+
+def _brought(plan: EnvironmentPlan) -> BroughtClusterScope | None:
+    """The cluster that the stack is brought, and what it writes there; None where it makes one."""
+    if not isinstance(plan.cluster, BroughtClusterPlan):
+        return None
+    return BroughtClusterScope(
+        name=plan.cluster.name,
+        add_ons=plan.cluster.made_add_ons,
+        admins=tuple(arn.rpartition("/")[2] for _, arn in plan.cluster.admins),
+    )
+
+
+def resource_types(plan: EnvironmentPlan | TeamPlan) -> set[str]:
+    """The types of the AWS provider that a stack has, those inside pulumi-eks's cluster among
+    them."""
+    if isinstance(plan, TeamPlan):
+        return set()
+    always = CLOUDFORMATION.keys() - SOMETIMES - OF_A_NETWORK - {ENDPOINT, CLUSTER}
+    own = {CLUSTER} if plan.own_cluster else set[str]()
+    return {*always, *own, *_of_network(plan.network), *_from_settings(plan)}
+
+
+def _of_network(network: AnyNetworkPlan) -> set[str]:
+    """The types of a network that the stack makes, or of what it adds to a brought one."""
+    if isinstance(network, BroughtNetworkPlan):
+        return {ENDPOINT} if network.s3_endpoint or network.endpoints else set()
+    return {*(OF_A_NETWORK if network.ways_out else OF_A_NETWORK - LEAD_OUT), ENDPOINT}
+
+
+def _from_settings(plan: EnvironmentPlan) -> Iterator[str]:
+    for store in plan.stores.values():
+        yield from plan_kind(store).resource_types(store)
+    yield from _of_logs(plan)
+    if plan.registries:
+        yield "aws:ecr/repository:Repository"
+    if any(registry.keep_images for registry in plan.registries.values()):
+        yield "aws:ecr/lifecyclePolicy:LifecyclePolicy"
+    yield from _of_metrics(plan.metrics)
+    if plan.budget:
+        yield "aws:budgets/budget:Budget"
+    if plan.teams:
+        yield "aws:ssm/parameter:Parameter"
+    if plan.cluster.admins:
+        yield "aws:eks/accessPolicyAssociation:AccessPolicyAssociation"
+    if any(pool.own_placement_group for pool in plan.pools.values()):
+        yield "aws:ec2/placementGroup:PlacementGroup"
+
+
+def _of_metrics(metrics: MetricsPlan | None) -> Iterator[str]:
+    if metrics and metrics.managed:
+        yield "aws:amp/workspace:Workspace"
+        yield "aws:amp/workspaceConfiguration:WorkspaceConfiguration"
+    if metrics and metrics.alerts and not metrics.alerts.topic_arn:
+        yield "aws:sns/topic:Topic"
+        if metrics.alerts.emails:
+            yield "aws:sns/topicSubscription:TopicSubscription"
+
+
+def _of_logs(plan: EnvironmentPlan) -> Iterator[str]:
+    if has_flow_logs(plan.network):
+        yield "aws:ec2/flowLog:FlowLog"
+    if plan.has_log_groups:
+        yield "aws:cloudwatch/logGroup:LogGroup"
+
+
+if __name__ == "__main__":
+    command_line.run(main)

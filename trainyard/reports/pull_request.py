@@ -1,0 +1,110 @@
+"""`python -m trainyard.reports.pull_request STACK [PREVIEW]`: what a pull request changes, as a comment in
+Markdown.
+
+PREVIEW is what `pulumi preview --json` has printed for the stack. Without it nobody knows what is
+deployed, and the comment says so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from trainyard import command_line
+from trainyard.plan import EnvironmentPlan, TeamPlan
+from trainyard.problems import InputError, counted
+from trainyard.reports.plan import summary
+from trainyard.reports.stack_file import report_on
+from trainyard.settings.reading.reader import Reading
+
+CHANGES = {
+    "create": "to create",
+    "update": "to update",
+    "replace": "to replace",
+    "delete": "to delete",
+    "same": "unchanged",
+}
+"""Keys of `changeSummary` → words."""
+REPLACED = ("replace", "create-replacement")
+EMPTY = (
+    "No credentials are configured, so this is not a comparison: it previews an empty account, and"
+    " every resource reads as new."
+)
+
+NOTHING_SAID = "the preview failed before it compared anything; the log of the job says why"
+"""The error of a preview without counts: every stack has a resource, which is the stack itself."""
+
+
+def main(arguments: list[str]) -> int:
+    """Print the comment; 1 where the stack file has errors."""
+    parser = command_line.parser(
+        "trainyard.reports.pull_request", "Print what a pull request changes, as Markdown."
+    )
+    parser.add_argument("stack", metavar="STACK", help="read Pulumi.STACK.yaml of this folder")
+    parser.add_argument(
+        "preview",
+        metavar="PREVIEW",
+        nargs="?",
+        type=Path,
+        help="file with the output of `pulumi preview --json` (an empty account by default)",
+    )
+    options = parser.parse_args(arguments)
+    print(f"### {options.stack}\n")
+
+    def report(_: Reading, plan: EnvironmentPlan | TeamPlan) -> int:
+        preview = options.preview
+        lines = previewed(json.loads(preview.read_text())) if preview else [EMPTY, ""]
+        print("\n".join([*lines, *figures(summary(plan))]))
+        return 0
+
+    return report_on(options.stack, report, _refused)
+
+
+def _refused(stack: str, errors: Sequence[InputError]) -> str:
+    return f"The stack file has {counted(errors)}: run `make check STACK={stack}`."
+
+
+def previewed(preview: dict[str, Any]) -> Iterator[str]:
+    """What Pulumi would do: counts, then each replacement and deletion by name, and each error."""
+    counts = preview.get("changeSummary") or {}
+    problems = preview.get("diagnostics") or []
+    errors = [each["message"].strip() for each in problems if each.get("severity") == "error"]
+    if counts:
+        said = [f"{counts[key]} {words}" for key, words in CHANGES.items() if counts.get(key)]
+        yield f"Compared with what is deployed: {', '.join(said) or 'nothing changes'}."
+        yield ""
+    yield from _lost(preview.get("steps") or [])
+    yield from (f"- **error**: {error}" for error in errors or ([] if counts else [NOTHING_SAID]))
+    yield ""
+
+
+def _lost(steps: list[dict[str, Any]]) -> Iterator[str]:
+    """Resources that are replaced or deleted, each once."""
+    replaced = {step["urn"]: step for step in steps if step["op"] in REPLACED}
+    for urn, step in replaced.items():
+        why = ", ".join(step.get("replaceReasons") or []) or "not said"
+        yield f"- **replaces** `{_name(urn)}`, because of {why}"
+    for step in steps:
+        if step["op"] == "delete" and step["urn"] not in replaced:
+            yield f"- **deletes** `{_name(step['urn'])}`"
+
+
+def figures(values: dict[str, Any]) -> Iterator[str]:
+    """Dollars, minutes and the rest of `make plan`, as a table."""
+    yield "| figure | value |"
+    yield "|---|---|"
+    for key, value in values.items():
+        if value is not None:
+            yield f"| {key.replace('_', ' ')} | {value} |"
+
+
+def _name(urn: str) -> str:
+    """Type and name, without stack and parents."""
+    _, _, kind, name = urn.split("::", 3)
+    return f"{kind.rpartition('$')[2].rpartition(':')[2]} {name}"
+
+
+if __name__ == "__main__":
+    command_line.run(main)

@@ -1,0 +1,46 @@
+"""How a command line reads the stack file that it reports on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from trainyard.decide import plan_stack
+from trainyard.plan import EnvironmentPlan, Planned, TeamPlan
+from trainyard.problems import InputError, counted, listed
+from trainyard.settings.reading.reader import Reading, read_file
+
+NO_FILE, HAS_ERRORS = 2, 1
+"""Exit statuses."""
+
+
+def planned_file(stack: str) -> tuple[Reading, Planned] | None:
+    """What Pulumi.<stack>.yaml of this folder says, and its plan or errors. Where there is no such
+    file, a sentence is printed."""
+    try:
+        reading = read_file(stack)
+        return reading, plan_stack(reading)
+    except FileNotFoundError as error:
+        print(f"{stack}: no stack file ({error.filename}); copy Pulumi.dev.yaml and change it")
+        return None
+
+
+def errors_of(stack: str, errors: Sequence[InputError]) -> str:
+    """All errors and their number, for a person."""
+    return "\n".join([*listed(errors), f"{stack}: {counted(errors)}"])
+
+
+def report_on(
+    stack: str,
+    report: Callable[[Reading, EnvironmentPlan | TeamPlan], int],
+    refused: Callable[[str, Sequence[InputError]], str] = errors_of,
+) -> int:
+    """The exit status of `report`, or NO_FILE; HAS_ERRORS where the stack file has errors, which are
+    printed as `refused` writes them."""
+    found = planned_file(stack)
+    if found is None:
+        return NO_FILE
+    reading, planned = found
+    if planned.plan is None:
+        print(refused(stack, planned.errors))
+        return HAS_ERRORS
+    return report(reading, planned.plan)

@@ -1,0 +1,127 @@
+"""Which clusters cannot be brought, as far as the stack file tells: in a VPC of the stack, with settings
+of their owner, with add-ons that the stack must make itself. What a cluster must be in the account:
+trainyard/existing/cluster_faults.py."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any
+
+from trainyard.catalog import versions
+from trainyard.derive.cluster import all_add_ons
+from trainyard.plans.clusters import ALWAYS_THERE
+from trainyard.plans.node_parts import AddOnPlan
+from trainyard.plans.parts import Identity
+from trainyard.problems import REMOVE, InputError
+from trainyard.settings.cluster import ClusterConfig
+from trainyard.settings.environment import EnvironmentConfig
+from trainyard.settings.network import BroughtNetworkConfig
+from trainyard.settings.reading.yaml_file import as_yaml
+
+AT = "environment.cluster"
+OF_THE_OWNER = (
+    "service_cidr",
+    "upgrade_policy",
+    "logs",
+    "log_retention_days",
+    "deletion_protection",
+    "scaling_tier",
+    "public_access_cidrs",
+)
+"""Settings of a control plane, which only its owner changes."""
+
+
+def brought_cluster_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
+    cluster = wanted.cluster
+    if cluster.name is None:
+        if cluster.existing_add_ons:
+            yield InputError(
+                path=f"{AT}.existing_add_ons",
+                must="not be set without name: the stack creates the cluster and all its add-ons",
+                got=as_yaml(cluster.existing_add_ons),
+                fix="delete it, or write name: <cluster> for a cluster that exists",
+                write=REMOVE,
+            )
+        return
+    if not isinstance(wanted.network, BroughtNetworkConfig):
+        yield InputError(
+            path=f"{AT}.name",
+            must="be in a VPC that exists, which network.vpc_id names",
+            got=f"{cluster.name}, and a network that the stack makes",
+            fix=f"write network: {{vpc_id: <VPC of {cluster.name}>, private_subnets: {{…}}}}, or"
+            " delete name, and the stack makes a cluster",
+        )
+    yield from _of_the_owner(cluster)
+    if cluster.tunnel_port is not None:
+        yield InputError(
+            path=f"{AT}.tunnel_port",
+            must="not be set with name: the tunnel goes through a node that the first `pulumi up`"
+            " makes",
+            got=str(cluster.tunnel_port),
+            fix="delete it; for a private endpoint write proxy_url: http://<host>:<port> or"
+            " inside_vpc: true",
+            write=REMOVE,
+        )
+    yield from _add_ons(wanted, cluster)
+
+
+def _of_the_owner(cluster: ClusterConfig) -> Iterator[InputError]:
+    for field in fields(ClusterConfig):
+        given: Any = getattr(cluster, field.name)
+        if field.name in OF_THE_OWNER and given != field.default:
+            yield InputError(
+                path=f"{AT}.{field.name}",
+                must="not be set with name: this program changes no cluster that it did not make",
+                got=as_yaml(given),
+                fix="delete it; the owner of the cluster decides it",
+                write=REMOVE,
+            )
+
+
+def _add_ons(wanted: EnvironmentConfig, cluster: ClusterConfig) -> Iterator[InputError]:
+    """Names of `existing_add_ons`."""
+    path, row = f"{AT}.existing_add_ons", versions.KUBERNETES.get(cluster.version)
+    if row is None:
+        return
+    known = [name for name in row.add_ons if name not in ALWAYS_THERE]
+    ours = _by_name(wanted)
+    for name in cluster.existing_add_ons:
+        sound = [
+            one for one in cluster.existing_add_ons if one in known and not _is_ours(ours, one)
+        ]
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            yield InputError(
+                path=path,
+                must="list add-ons that an environment uses, beside"
+                f" {', '.join(ALWAYS_THERE)}, which the cluster must have",
+                got=name,
+                fix=f"write {near[0]}"
+                if near
+                else f"delete it, or write one of {', '.join(known)}",
+                write=[*sound, *near],
+            )
+        elif _is_ours(ours, name):
+            yield InputError(
+                path=path,
+                must=f"not list {name}, which this environment needs with a role or a configuration"
+                " of its own",
+                got=name,
+                fix=f"delete it here, and have the owner of {cluster.name} delete the add-on; or delete"
+                " what uses it",
+                write=sound,
+            )
+
+
+def _by_name(wanted: EnvironmentConfig) -> dict[str, AddOnPlan]:
+    me = Identity(project="", stack="", region="")
+    made = all_add_ons(me, wanted)
+    return {one.name: one for one in (*made.before_nodes, *made.after_nodes)}
+
+
+def _is_ours(ours: dict[str, AddOnPlan], name: str) -> bool:
+    """Whether an add-on that the environment uses works only as the stack makes it."""
+    add_on = ours.get(name)
+    return add_on is not None and bool(add_on.service_account or add_on.configuration)

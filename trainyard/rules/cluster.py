@@ -1,0 +1,244 @@
+"""Which clusters cannot work: Kubernetes version, admins, system nodes, Trainer and
+training-operator. The endpoint: endpoint.py."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator
+from datetime import date, timedelta
+
+from trainyard.catalog import versions
+from trainyard.catalog.aws.instances import GPU_TYPES
+from trainyard.catalog.versions import KubernetesRelease, minor
+from trainyard.derive.job_view import RESERVED_ENV
+from trainyard.objects.jobs.upstream_runtimes import upstream_runtimes
+from trainyard.problems import REMOVE, InputError, InputWarning
+from trainyard.rules.brought_cluster import brought_cluster_errors
+from trainyard.rules.endpoint import endpoint_errors
+from trainyard.rules.entries import torchtune_errors
+from trainyard.rules.images import image_errors, tag_errors
+from trainyard.rules.pods import variable_errors
+from trainyard.rules.service_range import service_range_errors
+from trainyard.settings.environment import EnvironmentConfig, OwnRuntimeConfig, SystemNodesConfig
+from trainyard.settings.reading.yaml_file import as_yaml
+
+WARNING_TIME = timedelta(days=90)
+"""How long before the end of standard support it is said."""
+
+
+def cluster_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
+    cluster, known = wanted.cluster, [*versions.KUBERNETES]
+    if cluster.version not in known:
+        yield InputError(
+            path="environment.cluster.version",
+            must="be a Kubernetes version whose add-ons this program knows",
+            got=cluster.version,
+            fix=f"write {' or '.join(map(as_yaml, known))}, or add a row to trainyard/catalog/versions.py",
+            write=versions.DEFAULT_KUBERNETES,
+        )
+    else:
+        yield from _karpenter(cluster.version)
+    yield from endpoint_errors(cluster)
+    yield from brought_cluster_errors(wanted)
+    yield from service_range_errors(wanted)
+    roles = [admin.role_arn for admin in cluster.admins.values()]
+    for role in sorted({role for role in roles if roles.count(role) > 1}):
+        second = [name for name, admin in cluster.admins.items() if admin.role_arn == role][1]
+        yield InputError(
+            path=f"environment.cluster.admins.{second}",
+            must="be another role than the other admins: EKS has one access entry for each role",
+            got=role,
+            fix="delete it",
+            write=REMOVE,
+        )
+
+
+def _karpenter(kubernetes: str) -> Iterator[InputError]:
+    """A Kubernetes version that the pinned Karpenter does not run on."""
+    karpenter = versions.KARPENTER.rpartition(".")[0]
+    oldest, newest = versions.KARPENTER_KUBERNETES[karpenter]
+    if not minor(oldest) <= minor(kubernetes) <= minor(newest):
+        yield InputError(
+            path="environment.cluster.version",
+            must=f"be a Kubernetes version that Karpenter {karpenter} supports",
+            got=kubernetes,
+            fix=f"write {as_yaml(oldest)} to {as_yaml(newest)}, or raise KARPENTER in trainyard/catalog/versions.py",
+        )
+
+
+def support_warnings(wanted: EnvironmentConfig, today: date) -> Iterator[InputWarning]:
+    """The end of standard support, from WARNING_TIME before it on, and what follows from it."""
+    version = wanted.cluster.version
+    release = versions.KUBERNETES.get(version)
+    if release is None or today < release.standard_ends - WARNING_TIME:
+        return
+    newer = next_release(version)
+    first = "have its owner upgrade the cluster, then " if wanted.cluster.name else ""
+    do = f"; {first}write {as_yaml(newer)}, docs/upgrades.md has the order" if newer else ""
+    text = f"{end_of_support(version, wanted.cluster.upgrade_policy, today)}{do}"
+    yield InputWarning(path="environment.cluster.version", text=text)
+
+
+def next_release(version: str) -> str | None:
+    """The next minor release of Kubernetes; None where this program does not know it."""
+    newer = [one for one in versions.KUBERNETES if minor(one) > minor(version)]
+    return newer[0] if newer else None
+
+
+def end_of_support(version: str, policy: str, today: date) -> str:
+    """When standard support of a known version ends or ended, and what follows from it. `policy`:
+    the cluster's upgrade_policy."""
+    release = versions.KUBERNETES[version]
+    follows = _after_standard_support(release, policy, today)
+    return f"{_end_of_standard(version, release, today)}: {follows}"
+
+
+def _end_of_standard(version: str, release: KubernetesRelease, today: date) -> str:
+    ends, support = release.standard_ends, release.support(today)
+    if support == "no":
+        return f"support of Kubernetes {version} ended on {release.extended_ends}"
+    if support == "extended":
+        return f"standard support of Kubernetes {version} ended on {ends}"
+    days = (ends - today).days
+    in_days = "tomorrow" if days == 1 else f"in {days} days"
+    return f"standard support of Kubernetes {version} ends on {ends}, {in_days}"
+
+
+def _after_standard_support(release: KubernetesRelease, policy: str, today: date) -> str:
+    support = release.support(today)
+    then = " then" if support == "standard" else ""
+    if policy == "standard" or support == "no":
+        return f"EKS{then} upgrades the control plane by itself, at a time that it chooses"
+    until = f", until {release.extended_ends}" if support == "extended" else ""
+    return f"the control plane{then} costs {_extended_price()}{until}"
+
+
+def _extended_price() -> str:
+    """Prices of extended and of standard support in us-east-1. No price list that was read on 2026-11-22
+    has another price in another region."""
+    usual, more = (
+        sum(found.usd for found in versions.control_plane_prices("us-east-1", support) if found)
+        for support in ("standard", "extended")
+    )
+    return f"${more:.2f} an hour instead of ${usual:.2f} (us-east-1)"
+
+
+def trainer_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
+    trainer, known = wanted.trainer, [*versions.TRAINERS]
+    if trainer.version not in known:
+        near = [version for version in known if version.startswith(f"{trainer.version}.")]
+        yield InputError(
+            path="environment.trainer.version",
+            must="be a Kubeflow Trainer release that this program supports",
+            got=trainer.version,
+            fix=f"write {' or '.join(near or known)}",
+            write=(near or known)[0],
+        )
+        return
+    shipped = upstream_runtimes(trainer.version)
+    for name in trainer.runtimes:
+        if name not in shipped:
+            rest = [other for other in trainer.runtimes if other in shipped]
+            near = difflib.get_close_matches(name, shipped, n=1)
+            yield InputError(
+                path="environment.trainer.runtimes",
+                must=f"list runtimes of Trainer {trainer.version}",
+                got=name,
+                fix=(f"write {near[0]}" if near else f"write some of {', '.join(shipped)}")
+                + "; describe a runtime of your own under own_runtimes",
+                write=list(dict.fromkeys([*rest, *near])),
+            )
+    for name, own in trainer.own_runtimes.items():
+        yield from _own_runtime(name, own, wanted, name in shipped)
+
+
+def _own_runtime(
+    name: str, own: OwnRuntimeConfig, wanted: EnvironmentConfig, is_upstream: bool
+) -> Iterator[InputError]:
+    """Every error of an own runtime. `is_upstream`: whether the Trainer ships a runtime of that name."""
+    path = f"environment.trainer.own_runtimes.{name}"
+    if own.priority and own.priority not in wanted.priorities:
+        listed = ", ".join(wanted.priorities)
+        add = f"add {own.priority}: 1000 under environment.priorities"
+        yield InputError(
+            path=f"{path}.priority",
+            must="be one of environment.priorities",
+            got=own.priority,
+            fix=f"write one of {listed}, or {add}" if listed else f"delete it, or {add}",
+            write=next(iter(wanted.priorities), REMOVE),
+        )
+    yield from torchtune_errors(path, own, wanted)
+    yield from variable_errors(f"{path}.env", own.env)
+    for variable in own.env.keys() & {*RESERVED_ENV}:
+        yield InputError(
+            path=f"{path}.env.{variable}",
+            must="not be a variable that the Trainer sets: it replaces the value",
+            got=own.env[variable],
+            fix="delete it",
+            write=REMOVE,
+        )
+    yield from image_errors(own.image, {"path": f"{path}.image"})
+    yield from tag_errors(own.image, {"path": f"{path}.image"})
+    if is_upstream:
+        yield InputError(
+            path=path,
+            must="not have the name of a runtime that the Trainer ships",
+            got=name,
+            fix=f"rename it to {name}-own",
+        )
+
+
+def training_operator_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
+    operator, known = wanted.training_operator, versions.TRAINING_OPERATORS
+    if operator and operator.version not in known:
+        yield InputError(
+            path="environment.training_operator.version",
+            must="be a release that this program has a chart of",
+            got=operator.version,
+            fix=f"write {' or '.join(known)}",
+            write=known[-1],
+        )
+
+
+def system_node_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
+    yield from _release_errors(wanted)
+    kind, usual = wanted.system_nodes.instance_type, SystemNodesConfig().instance_type
+    family, _, size = kind.partition(".")
+    if kind in GPU_TYPES:
+        must = "have no GPUs: only controllers run there"
+    elif re.search(r"\dg", family):
+        must = "be x86, as the images of the charts are"
+    elif size in ("", "nano", "micro", "small", "medium"):
+        must = "have room for the controllers: at least 2 vCPUs and 8 GiB"
+    else:
+        return
+    yield InputError(
+        path="environment.system_nodes.instance_type",
+        must=must,
+        got=kind,
+        fix=f"write {usual}",
+        write=usual,
+    )
+
+
+def _release_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
+    """A release of another minor version, which EKS refuses, or of a day whose kernel panics."""
+    release, version = wanted.system_nodes.release, wanted.cluster.version
+    if release is None or version not in versions.KUBERNETES:
+        return
+    pinned, day = versions.KUBERNETES[version].system_nodes, release.partition("-")[2]
+    panics = day in versions.PANICKING_AMI_RELEASES
+    if release.rpartition(".")[0] != version:
+        must = f"be a release of environment.cluster.version, {version}"
+    elif panics and minor(version) <= minor(versions.NEWEST_WITH_KERNEL_6_12):
+        must = "be a release whose kernel does not panic (amazon-eks-ami#2845)"
+    else:
+        return
+    yield InputError(
+        path="environment.system_nodes.release",
+        must=must,
+        got=release,
+        fix=f"write {pinned}, or delete it",
+        write=pinned,
+    )

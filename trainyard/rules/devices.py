@@ -1,0 +1,93 @@
+"""What a job does not do with the devices of its nodes: GPUs that no process uses, EFA that it does not
+have. What its pool cannot give: gangs.py."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from trainyard.catalog import fabric
+from trainyard.catalog.job_kinds import JOB_KINDS, job_kind
+from trainyard.derive.job_view import ContainerView, JobView
+from trainyard.derive.scripts import launches, single_program
+from trainyard.problems import InputWarning
+
+STARTS_MORE = re.compile(
+    r"--?(?:trainer\.)?(?:devices|gpus|num[-_]gpus|strategy|nproc\S*|tensor[-_]parallel\S*|tp)\b"
+    r"|spawn|parallel|device_map|ray\b|CUDA_VISIBLE_DEVICES"
+)
+"""What shows that a program uses several GPUs by itself."""
+EFA_VARIABLE = re.compile(r"\b(FI_EFA_(?!SET_DEFAULT_GDR)\w+|FI_PROVIDER(?==[\"']?efa))=")
+"""All but one that is no variable at all: trainyard/catalog/fabric.py."""
+
+
+def no_gpus(view: JobView) -> Iterator[InputWarning]:
+    """A job without GPUs on nodes that have some."""
+    kind = view.instance_type
+    if kind and kind.gpus and not view.gpus and view.runtime_known and view.kind in JOB_KINDS:
+        yield InputWarning(
+            **view.where("gpus"),
+            text=(
+                f"the pods ask for no GPU, and {kind.name} has {kind.gpus}: they see none, and the"
+                " job trains on the CPU; ask for nvidia.com/gpu in limits, or take a pool of CPUs"
+            ),
+        )
+
+
+def fewer_ranks(view: JobView) -> Iterator[InputWarning]:
+    """Processes of a pod, as the job sets them."""
+    if view.ranks and view.ranks < view.gpus and _one_a_gpu(view):
+        yield InputWarning(
+            **view.where("ranks"),
+            text=_idle(f"{view.ranks} processes", view.ranks, view.gpus),
+        )
+
+
+def idle_gpus(view: JobView, container: ContainerView) -> Iterator[InputWarning]:
+    """Processes of a pod, as its script starts them."""
+    if not _one_a_gpu(view) or container.own_entrypoint:
+        return
+    for launch in launches(container.script):
+        count = int(launch.ranks) if launch.ranks.isdecimal() else 0
+        if 0 < count < view.gpus and count != view.ranks:
+            yield InputWarning(
+                **container.where("script"),
+                text=_idle(f"--nproc_per_node={count}", count, view.gpus),
+            )
+    program = single_program(container.script)
+    alone = view.torch and view.nodes > 1  # no_launcher in jobs.py speaks
+    if program and view.gpus > 1 and not alone and not STARTS_MORE.search(container.script):
+        yield InputWarning(
+            **container.where("script"),
+            text=_idle(f"`{program}`", 1, view.gpus),
+        )
+
+
+def efa_variable(view: JobView, container: ContainerView) -> Iterator[InputWarning]:
+    """A variable for EFA in pods without an EFA device. On one node nothing needs it."""
+    if view.efa or view.nodes < 2 or not view.runtime_known:
+        return
+    kind = view.instance_type
+    pairs = [(f"env.{name}", f"{name}={value}") for name, value in container.env.items()]
+    for place, text in (*pairs, ("script", container.script)):
+        found = EFA_VARIABLE.search(text)
+        if found and not (kind and fabric.harm(found[1], "1", kind, has_devices=False)):
+            yield InputWarning(
+                **container.where(place),
+                text=(
+                    f"{found[1]} is for EFA, and the pods ask for no vpc.amazonaws.com/efa: NCCL sends"
+                    " over TCP; delete it, or take whole nodes of a type with EFA"
+                ),
+            )
+
+
+def _one_a_gpu(view: JobView) -> bool:
+    """Whether each GPU needs a process of its own, as with PyTorch; JAX has one a node."""
+    return view.gpus > 1 and (view.torch or not job_kind(view.kind).has_runtime)
+
+
+def _idle(started: str, used: int, gpus: int) -> str:
+    return (
+        f"{started}: {used} of the {gpus} GPUs of a pod get a process, unless the program starts"
+        " others itself"
+    )

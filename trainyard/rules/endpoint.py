@@ -1,0 +1,193 @@
+"""How the Kubernetes API is reached: which ranges, and which ways into a private endpoint, cannot
+work."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterator, Sequence
+
+from trainyard.catalog.aws.ranges import is_internet
+from trainyard.problems import REMOVE, InputError, InputWarning
+from trainyard.rules.network import RFC_1918, is_range, within, without_host_bits
+from trainyard.settings.cluster import ClusterConfig
+from trainyard.settings.network import AnyNetwork, BroughtNetworkConfig
+from trainyard.settings.reading.yaml_file import as_yaml
+
+CIDRS = "environment.cluster.public_access_cidrs"
+EXAMPLE, PORT = "203.0.113.7/32", 8443
+"""What fixes show: an address that is nobody's (RFC 5737), and a port that is seldom in use."""
+RESERVED = (
+    *RFC_1918,
+    *map(ipaddress.IPv4Network, ("100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16")),
+)
+"""Ranges that no caller on the internet has; EKS refuses reserved ranges (user guide,
+cluster-endpoint)."""
+DOCUMENTATION = tuple(
+    map(ipaddress.IPv4Network, ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24"))
+)
+"""Addresses of examples (RFC 5737)."""
+MOST_RANGES = 40
+"""Public endpoint access CIDR ranges of a cluster, a quota that AWS does not raise (EKS user guide,
+service-quotas)."""
+OWN_ADDRESS = "the address that `curl https://checkip.amazonaws.com` prints, with /32"
+WAYS = ("tunnel_port", "proxy_url", "inside_vpc")
+
+
+def endpoint_errors(cluster: ClusterConfig) -> Iterator[InputError]:
+    yield from _ranges(cluster)
+    yield from _ways_in(cluster)
+    if cluster.proxy_url is not None:
+        yield from _proxy(cluster.proxy_url)
+
+
+def _ranges(cluster: ClusterConfig) -> Iterator[InputError]:
+    listed = cluster.public_access_cidrs
+    if cluster.endpoint == "private" and listed:
+        yield InputError(
+            path=CIDRS,
+            must="not be set with endpoint: private",
+            got=as_yaml(listed),
+            fix="delete it, or write endpoint: public-and-private",
+            write=REMOVE,
+        )
+    if cluster.endpoint != "private" and not listed and cluster.name is None:
+        yield InputError(
+            path=CIDRS,
+            must="list who may reach the public endpoint",
+            got="nothing",
+            fix=f"write {OWN_ADDRESS}, such as [{EXAMPLE}]",
+            write=[EXAMPLE],
+        )
+    if len(listed) > MOST_RANGES:
+        yield InputError(
+            path=CIDRS,
+            must=f"list at most {MOST_RANGES} ranges: EKS takes no more",
+            got=str(len(listed)),
+            fix="write wider ranges, such as that of your VPN; or endpoint: private with a way in",
+        )
+    for cidr in listed:
+        if not is_range(cidr):
+            nearest = without_host_bits(cidr)
+            yield InputError(
+                path=CIDRS,
+                must="list IPv4 ranges",
+                got=cidr,
+                fix=f"write {nearest}" if nearest else f"write a range such as {EXAMPLE}",
+                write=[nearest or EXAMPLE],
+            )
+        elif within(cidr, RESERVED):
+            yield InputError(
+                path=CIDRS,
+                must="list public addresses: EKS refuses reserved ranges",
+                got=cidr,
+                fix=f"write {OWN_ADDRESS}, such as [{EXAMPLE}]; or endpoint: private with a way in",
+                write=[EXAMPLE],
+            )
+
+
+def _ways_in(cluster: ClusterConfig) -> Iterator[InputError]:
+    chosen = [way for way in WAYS if getattr(cluster, way)]
+    if cluster.endpoint == "private" and not chosen:
+        yield InputError(
+            path="environment.cluster.endpoint",
+            must="come with a way into the VPC, because nothing outside it reaches a private endpoint",
+            got="private, without tunnel_port, proxy_url and inside_vpc",
+            fix=(
+                f"write endpoint: public-and-private and public_access_cidrs: [{EXAMPLE}] with your"
+                f" own address; or add tunnel_port: {PORT}, proxy_url: http://<host>:<port>, or"
+                " inside_vpc: true where Pulumi runs inside the VPC or a VPN"
+            ),
+        )
+    for second in chosen[1:]:
+        yield InputError(
+            path=f"environment.cluster.{second}",
+            must=f"not be set beside {chosen[0]}: the kubeconfig takes one way",
+            got=as_yaml(getattr(cluster, second)),
+            fix="delete it",
+            write=REMOVE,
+        )
+    if cluster.endpoint != "private" and cluster.inside_vpc:
+        yield InputError(
+            path="environment.cluster.inside_vpc",
+            must="not be set with a public endpoint, which is reached from everywhere",
+            got="true",
+            fix="delete it, or write endpoint: private",
+            write=REMOVE,
+        )
+
+
+def _proxy(url: str) -> Iterator[InputError]:
+    """Every error of `cluster.proxy_url`. client-go takes these three schemes in `proxy-url`."""
+    if re.fullmatch(r"(https?|socks5)://[\w.-]+(:\d{1,5})?/?", url):
+        return
+    secret, example = "@" in url, "http://proxy.example.com:3128"
+    yield InputError(
+        path="environment.cluster.proxy_url",
+        must=(
+            "not contain a user name or a password: the kubeconfig is a stack output"
+            if secret
+            else "be the URL of a proxy: http://, https:// or socks5:// with a host and a port"
+        ),
+        got="a URL with an @" if secret else url,
+        fix=f"write such as {example}",
+        write=example,
+    )
+
+
+def _who(wide: Sequence[str]) -> str:
+    """Who has an address in ranges that are wider than any organization's."""
+    together = ipaddress.collapse_addresses(map(ipaddress.IPv4Network, wide))
+    if any(network.prefixlen == 0 for network in together):
+        return "everybody on the internet"
+    return f"everybody on the internet with an address in {', '.join(wide)}"
+
+
+def endpoint_warnings(cluster: ClusterConfig, network: AnyNetwork) -> Iterator[InputWarning]:
+    """What works but should be known."""
+    if cluster.name is not None:
+        return
+    if cluster.endpoint == "private":
+        yield from _first_update(cluster, isinstance(network, BroughtNetworkConfig))
+        return
+    ranges = [cidr for cidr in cluster.public_access_cidrs if is_range(cidr)]
+    if wide := [cidr for cidr in ranges if is_internet(cidr)]:
+        yield InputWarning(
+            path=CIDRS,
+            text=(
+                f"{_who(wide)} can reach the API server, though not without credentials; list only"
+                " your own addresses"
+            ),
+        )
+    for cidr in cluster.public_access_cidrs:
+        if within(cidr, DOCUMENTATION):
+            yield InputWarning(
+                path=CIDRS,
+                text=(
+                    f"{cidr} is an address of examples, which nobody has: before `pulumi up` on AWS"
+                    f" write {OWN_ADDRESS}; otherwise the first `pulumi up` cannot reach the cluster"
+                ),
+            )
+
+
+def _first_update(cluster: ClusterConfig, brought: bool) -> Iterator[InputWarning]:
+    """A private endpoint that the first `pulumi up` cannot reach. Into a VPC that is brought there are
+    ways already, but for a tunnel, which goes through a node of the cluster."""
+    way = next((way for way in WAYS if getattr(cluster, way)), "inside_vpc")
+    if brought and way != "tunnel_port":
+        return
+    how = {
+        "tunnel_port": " and the same tunnel_port; then open the tunnel that the output `tunnel` names",
+        "proxy_url": ", without proxy_url unless the proxy reaches the internet",
+        "inside_vpc": "",
+    }
+    makes = "the node that the tunnel goes through" if brought else "the VPC itself"
+    yield InputWarning(
+        path="environment.cluster.endpoint",
+        text=(
+            "the first `pulumi up` of an environment cannot reach a private endpoint, because it"
+            f" creates {makes}; for that one write endpoint: public-and-private with"
+            f" public_access_cidrs: [<your address>/32]{how[way]}, write endpoint: private,"
+            " delete public_access_cidrs, and run `pulumi up` again"
+        ),
+    )

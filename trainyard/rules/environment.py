@@ -1,0 +1,261 @@
+"""Which environments cannot work: what is refused before anything is created, of the environment as a
+whole.
+
+Cluster and Trainer: cluster.py. Network: network.py. Pools: pools.py. Jobs: jobs.py. Stores and
+checkpoints: stores.py. Sources: AWS service limits named beside the rules. Examples of each rule:
+tests/support/cases/environment.py.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from datetime import date, datetime
+
+from trainyard.catalog import versions
+from trainyard.catalog.aws.age import outdated
+from trainyard.catalog.aws.zones import SNAPSHOT
+from trainyard.derive.capacity import TYPES, gpus_of
+from trainyard.derive.teams import Share
+from trainyard.objects.metrics.metrics import NAMESPACE as METRICS
+from trainyard.objects.programs.dispatch import APP as PASSES
+from trainyard.objects.programs.gangs import APP as GANGS
+from trainyard.objects.programs.history import APP as HISTORY
+from trainyard.objects.programs.repair import APP as REPAIR
+from trainyard.plans.directories import NAMESPACE as DIRECTORIES
+from trainyard.problems import REMOVE, InputError, InputWarning
+from trainyard.rules.blocks import hours_errors
+from trainyard.rules.cluster import (
+    cluster_errors,
+    support_warnings,
+    system_node_errors,
+    trainer_errors,
+    training_operator_errors,
+)
+from trainyard.rules.emails import email_errors
+from trainyard.rules.endpoint import endpoint_warnings
+from trainyard.rules.isolated import isolation_errors, isolation_warnings
+from trainyard.rules.metrics import metrics_errors, metrics_warnings
+from trainyard.rules.network import network_errors, zone_errors
+from trainyard.rules.pools import pool_errors, pool_warnings
+from trainyard.rules.repair import repair_warnings
+from trainyard.rules.stores import store_errors, store_warnings, stores_together_errors
+from trainyard.settings.environment import EnvironmentConfig, StackConfig, TeamConfig
+from trainyard.settings.job import JobConfig
+from trainyard.settings.reading.yaml_file import as_yaml
+from trainyard.stores.kind import Surroundings
+
+SYSTEM_NAMESPACES = (
+    "default",
+    "kube-node-lease",
+    "kube-public",
+    "kube-system",
+    "kubeflow-system",
+    "kueue-system",
+    METRICS,
+    REPAIR,
+    HISTORY,
+    PASSES,
+    GANGS,
+    DIRECTORIES,
+)
+"""They exist before us, or a chart makes them."""
+RESERVED_TAG_KEYS = re.compile(
+    r"aws:|trainyard:|karpenter\.(sh|k8s\.aws)/|eks:|kubernetes\.io/cluster|Name$", re.IGNORECASE
+)
+"""Keys that AWS, Karpenter (its EC2NodeClass refuses them) or this program sets."""
+TAG_SIGNS = "_.:/=+-@"
+"""What a tag has beside letters, digits and spaces."""
+TAGS = 40
+"""AWS takes 50 a resource; the rest are ours and Karpenter's."""
+
+
+def environment_errors(
+    region: str,
+    wanted: EnvironmentConfig,
+    zones: tuple[str, ...],
+    now: datetime,
+) -> Iterator[InputError]:
+    """Every error of an environment, but for its jobs. `zones`: its network's."""
+    at = "environment"
+    yield from zone_errors(region, wanted)
+    yield from network_errors(region, wanted)
+    yield from isolation_errors(region, wanted)
+    yield from cluster_errors(wanted)
+    yield from system_node_errors(wanted)
+    yield from tag_errors("environment.tags", wanted.tags)
+    if wanted.namespace in SYSTEM_NAMESPACES or wanted.namespace.startswith("kube-"):
+        yield InputError(
+            path=f"{at}.namespace",
+            must="not be a namespace of the system",
+            got=wanted.namespace,
+            fix="write training",
+            write="training",
+        )
+    yield from pool_errors(region, wanted, zones, now)
+    yield from hours_errors(f"{at}.jobs", wanted.jobs, wanted.pools, now)
+    around = Surroundings(
+        region=region,
+        pools=wanted.pools,
+        instance_types=first_types(wanted),
+        key=wanted.kms_key_arn,
+    )
+    for name, store in wanted.storage.items():
+        yield from store_errors(f"{at}.storage.{name}", store, around)
+    yield from stores_together_errors(wanted, zones)
+    yield from trainer_errors(wanted)
+    yield from training_operator_errors(wanted)
+    yield from metrics_errors(region, wanted)
+    yield from email_errors(
+        "environment.budget.emails", wanted.budget.emails if wanted.budget else ()
+    )
+
+
+def team_errors(
+    region: str, team: TeamConfig, base: StackConfig, now: datetime
+) -> Iterator[InputError]:
+    """Every error of a team on a sound environment, but for its jobs."""
+    environment = base.environment
+    assert environment is not None  # plan_team has looked
+    yield from hours_errors("team.jobs", team.jobs, environment.pools, now)
+    if region != base.region:
+        yield InputError(
+            path="aws:region",
+            must="be the environment's region",
+            got=region,
+            fix=f"write {base.region}",
+            write=base.region,
+        )
+    namespace = team.namespace or ""
+    own = f"team-{namespace.removeprefix('kube-')}"
+    taken = (environment.namespace, *SYSTEM_NAMESPACES)
+    if namespace in taken or namespace.startswith("kube-"):
+        yield InputError(
+            path="team.namespace",
+            must="be neither the environment's namespace nor one of the system",
+            got=namespace,
+            fix=f"write {own}",
+            write=own,
+        )
+
+
+def share_errors(
+    share: Share, jobs: Mapping[str, JobConfig], environment: EnvironmentConfig
+) -> Iterator[InputError]:
+    """Jobs larger than the team's share of the GPUs."""
+    for name, job in jobs.items():
+        if share.max_gpus and (need := gpus_of(job, environment)) > share.max_gpus:
+            nodes = share.max_gpus // (need // job.nodes)
+            yield InputError(
+                path=f"team.jobs.{name}.nodes",
+                must=f"need at most the {share.max_gpus} GPUs of {share.limit}",
+                got=f"{job.nodes}, which need {need} GPUs",
+                fix=f"raise {share.limit} to {need}" + (f", or write {nodes}" if nodes else ""),
+            )
+
+
+def environment_warnings(
+    region: str, wanted: EnvironmentConfig, now: datetime
+) -> Iterator[InputWarning]:
+    """What works but should be known, but for jobs."""
+    yield from endpoint_warnings(wanted.cluster, wanted.network)
+    yield from isolation_warnings(wanted)
+    if wanted.zone_id is None:
+        yield InputWarning(
+            path="environment.zone_id",
+            text=(
+                "it is not set, so instance types are checked against the region and not against the"
+                " zone; make check LIVE=1 prints the zone's id"
+            ),
+        )
+    yield from offers_warnings(now.date())
+    kubernetes, trainer = wanted.cluster.version, wanted.trainer.version
+    if (
+        kubernetes in versions.KUBERNETES
+        and trainer in versions.TRAINERS
+        and not versions.known_good(kubernetes, trainer)
+    ):
+        tried = ", ".join(
+            f"{known.trainer} with {' and '.join(known.kubernetes)}"
+            for known in versions.KNOWN_GOOD
+        )
+        yield InputWarning(
+            path="environment.trainer.version",
+            text=(
+                f"Trainer {trainer} was never tested with Kubernetes {kubernetes}; tested: {tried}"
+            ),
+        )
+    yield from support_warnings(wanted, now.date())
+    yield from pool_warnings(wanted, now)
+    yield from metrics_warnings(region, wanted)
+    yield from repair_warnings(wanted)
+    yield from store_warnings(wanted)
+
+
+def offers_warnings(today: date) -> Iterator[InputWarning]:
+    """The age of the table that says which instance types AWS sells where."""
+    if late := outdated(SNAPSHOT, today):
+        yield InputWarning(path="environment.zone", text=f"the table of instance offerings {late}")
+
+
+def first_types(wanted: EnvironmentConfig) -> list[str]:
+    """The first known type of each pool, those with the most GPUs before the others."""
+    found = [
+        pool.instance_types[0]
+        for pool in wanted.pools.values()
+        if pool.instance_types and pool.instance_types[0] in TYPES
+    ]
+    return sorted(found, key=lambda kind: -TYPES[kind].gpus)
+
+
+def tag_errors(path: str, tags: Mapping[str, str]) -> Iterator[InputError]:
+    """Tags that AWS or Karpenter would refuse, or that this program sets. `path`: of the setting."""
+    for key, value in tags.items():
+        if RESERVED_TAG_KEYS.match(key):
+            yield InputError(
+                path=f"{path}.{key}",
+                must="not have a key that AWS, Karpenter or this program sets",
+                got=key,
+                fix="delete it, or use a key of your own, such as team or cost-center",
+                write=REMOVE,
+            )
+        yield from _tag_characters(f"{path}.{key}", key, value)
+        if not 1 <= len(key) <= 128 or len(value) > 256:
+            yield InputError(
+                path=f"{path}.{key[:20]}",
+                must="have a key of 1 to 128 characters and a value of at most 256",
+                got=f"{len(key)} and {len(value)} characters",
+                fix="shorten it",
+            )
+    if len(tags) > TAGS:
+        yield InputError(
+            path=path,
+            must=f"have at most {TAGS} tags: AWS takes 50, and this program adds its own",
+            got=str(len(tags)),
+            fix=f"delete {len(tags) - TAGS} of them",
+        )
+
+
+def _tag_characters(path: str, key: str, value: str) -> Iterator[InputError]:
+    """IAM, FSx, EFS, SSM, CloudWatch Logs and Managed Prometheus take these characters only (TagKey and
+    TagValue in the models of botocore); EC2 takes any, so the first refusal comes late in an update."""
+    for what, text in (("key", key), ("value", value)):
+        if (allowed := _allowed(text)) != text:
+            renamed = f"name it {as_yaml(allowed)}" if allowed else "rename it"
+            yield InputError(
+                path=path,
+                must=f"have a {what} of letters, digits, spaces and {TAG_SIGNS}: IAM, FSx and EFS"
+                " take nothing else",
+                got=text,
+                fix=(
+                    f"write {as_yaml(allowed)}" if what == "value" else f"delete it, or {renamed}"
+                ),
+                write=allowed if what == "value" else REMOVE,
+            )
+
+
+def _allowed(text: str) -> str:
+    """A tag without the characters that AWS refuses: a hyphen inside a word, nothing elsewhere."""
+    kept = (c if c in TAG_SIGNS or unicodedata.category(c)[0] in "LZN" else "\0" for c in text)
+    return re.sub(r"\0+", "", re.sub(r"(?<=[^\s\0])\0+(?=[^\s\0])", "-", "".join(kept)))

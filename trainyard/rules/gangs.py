@@ -1,0 +1,77 @@
+"""What a training job cannot ask of its pool: its nodes must come up at once, alike, in one zone.
+
+The same rules hold for an entry of a stack file and for a YAML file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainyard.derive.capacity import TYPES, largest_gang
+from trainyard.derive.job_view import JobView
+from trainyard.problems import InputError
+from trainyard.settings.environment import PoolConfig
+
+
+def gang_errors(view: JobView, name: str, pool: PoolConfig) -> Iterator[InputError]:
+    """Every error of a job on a pool whose types are known. `name`: the pool's."""
+    yield from _size(view, name, pool)
+    if view.nodes > 1:
+        yield from _one_node_only(view, name, pool)
+    yield from gpu_errors(view, name, pool)
+
+
+def _size(view: JobView, name: str, pool: PoolConfig) -> Iterator[InputError]:
+    most = largest_gang(pool)
+    if view.nodes > pool.max_nodes:
+        yield InputError(
+            **view.where("nodes"),
+            must=f"be at most {pool.max_nodes}, the max_nodes of pool {name}",
+            got=str(view.nodes),
+            fix=f"raise pools.{name}.max_nodes to {view.nodes}",
+        )
+    elif view.nodes > most:
+        why = "keeps, and it launches no others" if pool.replicas else "has reserved"
+        yield InputError(
+            **view.where("nodes"),
+            must=f"be at most {most}, the nodes that pool {name} {why}",
+            got=str(view.nodes),
+            fix=f"write {most} or less, or name another pool",
+        )
+
+
+def _one_node_only(view: JobView, name: str, pool: PoolConfig) -> Iterator[InputError]:
+    """Why a pool takes no job of several nodes."""
+    reasons = []
+    if len(pool.instance_types) > 1:
+        only = f"name a pool of one type, such as {pool.instance_types[0]}"
+        reasons.append(("has several types: ranks must not mix them", only))
+    if pool.fallback_zones:
+        only = "name a pool without fallback_zones"
+        reasons.append(("has fallback zones: EFA does not cross zones", only))
+    if pool.capacity == "spot" and not view.resumes:
+        only = "add restarts and checkpoints, or name a pool on demand"
+        reasons.append(("is spot: one reclaimed node ends a gang that cannot resume", only))
+    for reason, fix in reasons:
+        yield InputError(
+            **view.where("nodes"),
+            must=f"be 1 on pool {name}, which {reason}",
+            got=str(view.nodes),
+            fix=fix,
+        )
+
+
+def gpu_errors(view: JobView, name: str, pool: PoolConfig) -> Iterator[InputError]:
+    """GPUs that no node of the pool has."""
+    smallest = min((TYPES[kind] for kind in pool.instance_types), key=lambda kind: kind.gpus)
+    if view.gpus > smallest.gpus > 0 or (view.gpus and not smallest.gpus):
+        yield InputError(
+            **view.where("gpus"),
+            must=f"be at most {smallest.gpus}: {smallest.name} of pool {name} has no more GPUs",
+            got=str(view.gpus),
+            fix=(
+                f"write {smallest.gpus}, or name another pool"
+                if smallest.gpus
+                else "name a pool with GPUs"
+            ),
+        )

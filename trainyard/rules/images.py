@@ -1,0 +1,74 @@
+"""What an image can be called: the references that container runtimes read.
+
+Source: the grammar of github.com/distribution/reference v0.6.0 (reference.go, regexp.go), which
+containerd uses.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from trainyard.problems import InputError, Place
+
+_LABEL = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
+_REGISTRY = rf"(?:{_LABEL}(?:\.{_LABEL})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?"
+_WORD = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+_DIGEST = r"sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-9]{128}"
+REFERENCE = re.compile(
+    rf"(?P<repository>(?:{_REGISTRY}/)?{_WORD}(?:/{_WORD})*)"
+    rf"(?P<version>(?::\w[\w.-]{{0,127}})?(?:@(?:{_DIGEST}))?)",
+    re.ASCII,
+)
+LONGEST_REPOSITORY = 255
+"""Most characters of registry and repository together (NameTotalLengthMax)."""
+LONGEST = 600
+"""No reference with a tag and a digest is longer."""
+IMAGE_ID = re.compile(r"[a-f0-9]{64}")
+"""What no repository can be called: it is read as the id of an image."""
+SHORT = 60
+
+
+def image_errors(image: str, place: Place) -> Iterator[InputError]:
+    """The error of an image that no container runtime can pull."""
+    if _reference(image):
+        return
+    meant = _meant(image)
+    yield InputError(
+        **place,
+        must="be the name of an image: registry/name, and :tag or @sha256: with 64 hex digits",
+        got=image[:SHORT] or "nothing",
+        fix=f"write {meant}" if meant else "write registry/name:tag, better registry/name@sha256:…",
+        write=meant,
+    )
+
+
+def is_untagged(image: str) -> bool:
+    """Whether an image has neither a tag nor a digest: then it means the tag latest."""
+    found = _reference(image)
+    return found is not None and not found["version"]
+
+
+def tag_errors(image: str, place: Place) -> Iterator[InputError]:
+    """The error of an image of a stack file that has neither a tag nor a digest."""
+    if is_untagged(image):
+        yield InputError(
+            **place,
+            must="have a tag: without one it is whatever is newest",
+            got=image,
+            fix=f"write {image}:<version>, better a digest (@sha256:…)",
+        )
+
+
+def _reference(image: str) -> re.Match[str] | None:
+    found = REFERENCE.fullmatch(image) if len(image) <= LONGEST else None
+    too_long = found and len(found["repository"]) > LONGEST_REPOSITORY
+    return None if too_long or IMAGE_ID.fullmatch(image) else found
+
+
+def _meant(image: str) -> str | None:
+    """The reference, with a tag or digest, that a slip was to be: blanks, a scheme or capital
+    letters too many."""
+    bare = re.sub(r"^\w+://", "", image.strip())
+    slips = (found for each in (bare, bare.lower()) if (found := _reference(each)))
+    return next((found[0] for found in slips if found["version"]), None)

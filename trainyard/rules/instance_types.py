@@ -1,0 +1,137 @@
+"""Which instance types a pool cannot have: unknown ones, those that are not sold there, mixtures."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+
+from trainyard.catalog.aws.instances import REFUSED
+from trainyard.catalog.aws.zones import SNAPSHOT, ZONE_LETTERS, regions_with, zone_ids_with
+from trainyard.derive.capacity import TYPES
+from trainyard.problems import InputError
+from trainyard.rules.network import zone_ids
+from trainyard.settings.environment import EnvironmentConfig, PoolConfig
+from trainyard.settings.reading.yaml_file import as_yaml
+
+
+def instance_type_errors(
+    path: str, region: str, wanted: EnvironmentConfig, pool: PoolConfig
+) -> Iterator[InputError]:
+    if not pool.instance_types:
+        yield InputError(
+            path=path,
+            must="list an instance type",
+            got="an empty list",
+            fix="write [g6e.48xlarge]",
+            write=["g6e.48xlarge"],
+        )
+    for kind in dict.fromkeys(pool.instance_types):
+        yield from (
+            _unsupported(path, kind, pool)
+            if kind not in TYPES
+            else _unsold(path, kind, region, wanted.zone_id)
+        )
+        if kind in TYPES and pool.capacity == "block" and not TYPES[kind].capacity_block:
+            sold = [name for name, facts in TYPES.items() if facts.capacity_block]
+            yield InputError(
+                path=path,
+                must="list types that AWS sells as Capacity Blocks",
+                got=kind,
+                fix=f"write one of {', '.join(sold)}",
+                write=[sold[0]],
+            )
+
+
+def _unsupported(path: str, kind: str, pool: PoolConfig) -> Iterator[InputError]:
+    """A type that this program does not train on, or does not know."""
+    why = next((why for prefix, why in REFUSED.items() if kind.startswith(prefix)), None)
+    if why:
+        yield InputError(
+            path=path,
+            must="list types with GPUs or CPUs for training",
+            got=kind,
+            fix=f"write another type; {why}",
+        )
+        return
+    if (name := kind.removeprefix("ml.")) in TYPES:
+        yield InputError(
+            path=path,
+            must="list types of EC2: names with ml. are of SageMaker HyperPod",
+            got=kind,
+            fix=f"write {name}",
+            write=[name if one == kind else one for one in pool.instance_types],
+        )
+        return
+    near = _nearest(kind.lower().strip(), [*TYPES])
+    meant = [near[0] if one == kind else one for one in pool.instance_types]
+    yield InputError(
+        path=path,
+        must="list types of the catalogue",
+        got=kind,
+        fix=f"write {' or '.join(near)}, or add a row to trainyard/catalog/aws/instances.py",
+        write=meant,
+    )
+
+
+def _nearest(kind: str, names: list[str]) -> list[str]:
+    """The type itself, or up to three with names like it, of the same family letter where possible."""
+    if kind in names:
+        return [kind]
+    alike = [name for name in names if name[:1] == kind[:1]] or names
+    return difflib.get_close_matches(kind, alike, n=3, cutoff=0.5) or alike[:3]
+
+
+def _unsold(path: str, kind: str, region: str, zone_id: str | None) -> Iterator[InputError]:
+    """A type that the region or the zone does not have."""
+    if region not in ZONE_LETTERS:
+        return
+    regions, ids = regions_with(kind), zone_ids_with(kind, region)
+    if region not in regions:
+        alike = [name for name in TYPES if bool(TYPES[name].gpus) == bool(TYPES[kind].gpus)]
+        here = _nearest(kind, [name for name in alike if region in regions_with(name)])
+        other = f"take a region with it: {', '.join(regions)}"
+        yield InputError(
+            path=path,
+            must=f"list types that {region} has (as of {SNAPSHOT})",
+            got=kind,
+            fix=f"write {' or '.join(here)}, or {other}" if here else other,
+            write=here[:1] or None,
+        )
+    elif zone_id in zone_ids(region) and zone_id not in ids:
+        yield InputError(
+            path=path,
+            must=f"list types that {zone_id} has (as of {SNAPSHOT})",
+            got=kind,
+            fix=f"take another zone; in {region} these have it: {', '.join(ids)}",
+        )
+
+
+def mixed_type_errors(path: str, pool: PoolConfig) -> Iterator[InputError]:
+    """A list of types is for jobs of one node, which any of the types must serve alike."""
+    listed = pool.instance_types
+    if len(set(listed)) < len(listed):
+        once = list(dict.fromkeys(listed))
+        yield InputError(
+            path=path,
+            must="list each type once",
+            got=as_yaml(listed),
+            fix=f"write {as_yaml(once)}",
+            write=once,
+        )
+    gpus = {kind: TYPES[kind].gpus for kind in listed if kind in TYPES}
+    if len(set(gpus.values())) > 1:
+        yield InputError(
+            path=path,
+            must="list types with the same number of GPUs",
+            got=", ".join(f"{kind} with {count}" for kind, count in gpus.items()),
+            fix=f"write [{listed[0]}], and another pool for the other types",
+            write=[listed[0]],
+        )
+    if len(listed) > 1 and (pool.replicas or pool.capacity in ("reservation", "block")):
+        yield InputError(
+            path=path,
+            must="list one type, as the pool has replicas or a reservation",
+            got=as_yaml(listed),
+            fix=f"write [{listed[0]}], and another pool for the other types",
+            write=[listed[0]],
+        )

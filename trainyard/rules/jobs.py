@@ -1,0 +1,330 @@
+"""What a training job cannot be, whoever wrote it: an entry of a stack file, a YAML file, or an
+object of a cluster. Each rule stands here once, and speaks at the place its view gives.
+
+Sources: Kubeflow Trainer at v2.1.0 and v2.3.0, training-operator v1.8.1, torch's
+distributed/elastic. Examples of each rule: tests/trainyard/rules/test_jobs.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from trainyard.catalog import fabric, versions
+from trainyard.catalog.aws.instances import GPU_TYPES
+from trainyard.catalog.job_kinds import JOB_KINDS, job_kind
+from trainyard.derive.job_view import RESERVED_ENV, ContainerView, JobView
+from trainyard.derive.scripts import Launch, launches, placeholders, saved_in, single_program
+from trainyard.problems import InputError, InputWarning
+from trainyard.rules import clones, devices, launchers, one_node, scripts, waiting
+from trainyard.rules.images import image_errors, is_untagged, tag_errors
+from trainyard.rules.pinning import unpinned
+
+Problems = Iterator[InputError | InputWarning]
+
+LAUNCHER_ENV = re.compile(
+    r"((NODE_|LOCAL_)?RANK|WORLD_SIZE|MASTER_(ADDR|PORT)|NNODES|NPROC_PER_NODE)$|PET_(?!RDZV_)"
+)
+"""Variables that only a controller or a launcher knows; others may come from the image."""
+ENDPOINT = "--rdzv_backend=c10d --rdzv_endpoint=${PET_MASTER_ADDR}:${PET_MASTER_PORT}"
+IN_FILES = ENDPOINT.replace("{", "(").replace("}", ")")
+"""The same in the command of a YAML file, where Kubernetes puts in the values."""
+
+
+def controller_fix(kind: str) -> str:
+    """What installs the controller of a kind of job."""
+    releases = {"TrainJob": versions.TRAINERS, "PyTorchJob": versions.TRAINING_OPERATORS}
+    release = next(iter(releases[kind]))
+    return f"add {JOB_KINDS[kind].controller_setting}: {{version: {release}}}"
+
+
+def job_problems(view: JobView) -> Problems:
+    """Every error and warning of a job."""
+    for of_job in OF_JOBS:
+        yield from of_job(view)
+    for container in view.containers:
+        for of_container in OF_CONTAINERS:
+            yield from of_container(view, container)
+
+
+def _ranks(view: JobView) -> Problems:
+    if view.ranks and 0 < view.gpus < view.ranks:
+        yield InputError(
+            **view.where("ranks"),
+            must=f"be at most the {view.gpus} GPUs of a pod",
+            got=str(view.ranks),
+            fix=f"write {view.gpus}",
+        )
+
+
+def _shared_memory(view: JobView) -> Problems:
+    for memory in view.shared_memory:
+        if memory.gib > memory.at_most_gib:
+            yield InputError(
+                **memory.place,
+                must="leave the ranks memory: /dev/shm counts against that of the pod",
+                got=f"{memory.gib:g} GiB",
+                fix=memory.fix,
+            )
+
+
+def _split_nodes(view: JobView) -> Problems:
+    """Pods with a part of a node's GPUs."""
+    whole = view.instance_type.gpus if view.instance_type else 1
+    if 0 < view.gpus < whole and view.nodes > 1:
+        yield InputWarning(
+            **view.where("gpus"),
+            text=(
+                f"{view.nodes} pods with {view.gpus} of a node's {whole} GPUs send over the network"
+                " what NVLink could carry; take fewer pods, with all GPUs of a node"
+            ),
+        )
+
+
+def _saves(view: JobView) -> Problems:
+    """A directory that the script saves to and that ends with its pod."""
+    if not (view.runtime_known and (view.nodes > 1 or view.restarts)):
+        return
+    for container in view.containers:
+        for directory in dict.fromkeys(saved_in(container.script)):
+            mounts = [path for path in view.mounts if f"{directory}/".startswith(path)]
+            mount = max(mounts, key=len, default="")
+            if not mount or "emptyDir" in view.mounts[mount]:
+                yield InputError(
+                    **container.where("script"),
+                    must="save on shared storage: this directory ends with its pod",
+                    got=directory,
+                    fix="save in a directory of a mounted store or persistentVolumeClaim",
+                )
+
+
+def _image(view: JobView, container: ContainerView) -> Problems:
+    """An entry names an image. What people bring may have it from its runtime."""
+    if container.image or view.origin == "entry":
+        yield from image_errors(container.image, container.where("image"))
+
+
+def _tag(view: JobView, container: ContainerView) -> Problems:
+    """An entry names a tag. What people bring may leave it out, which means latest."""
+    if view.origin == "entry":
+        yield from tag_errors(container.image, container.where("image"))
+
+
+def _pinned(view: JobView, container: ContainerView) -> Problems:
+    """What is another thing tomorrow although nobody changed it."""
+    image = container.image
+    if view.origin == "file" and is_untagged(image):
+        image = f"{image}:latest"
+    for name, what, fix in unpinned(image, container.script):
+        if view.production:
+            yield InputError(
+                **container.where(name), must="be pinned in production", got=what, fix=fix
+            )
+        else:
+            yield InputWarning(**container.where(name), text=f"{what}: {fix}")
+
+
+def _nothing_runs(view: JobView, container: ContainerView) -> Problems:
+    script = container.script
+    if re.fullmatch(r"\s*(?:#[^\n]*(?:\n\s*|\Z))+", script):
+        yield InputError(
+            **container.where("script"),
+            must="run something: YAML folded (>) it into one comment, which succeeds at once",
+            got=_short(script),
+            fix="write | in the place of >, or delete the comment",
+        )
+    elif re.fullmatch(r"[^\n]*\s#[^\n]*(?:\s--\w|\.py\b)[^\n]*\n?", script):
+        yield InputError(
+            **container.where("script"),
+            must="not go on behind a #: YAML folded (>) it into one line, which ends there",
+            got=_short(script),
+            fix="write | in the place of >, or delete the comment",
+        )
+
+
+def _broken_continuation(view: JobView, container: ContainerView) -> Problems:
+    if re.search(r"\\[ \t]+(?:#|\n|$)|\\\n[ \t]*#", container.script):
+        yield InputError(
+            **container.where("script"),
+            must="end a continued line with its backslash",
+            got="a blank or a comment behind \\",
+            fix="delete what follows the backslash",
+        )
+
+
+def _placeholder(view: JobView, container: ContainerView) -> Problems:
+    texts = [("script", container.script)]
+    texts += [(f"env.{name}", value) for name, value in container.env.items() if value]
+    for name, text in texts:
+        for found in placeholders(text):
+            yield InputError(
+                **container.where(name),
+                must="not contain a placeholder",
+                got=found,
+                fix="write what belongs there",
+            )
+
+
+def _harmful_variable(view: JobView, container: ContainerView) -> Problems:
+    kinds = [view.instance_type] if view.instance_type else list(GPU_TYPES.values())
+    set_in_script = re.findall(r"\b((?:NCCL|FI|RDMAV)_\w+)=[\"']?([^\s;&|)\"']*)", container.script)
+    in_env = [(name, value or "", f"env.{name}") for name, value in container.env.items()]
+    for name, value, at in [*in_env, *((n, v, "script") for n, v in set_in_script)]:
+        harms = [fabric.harm(name, value, kind, has_devices=view.efa) for kind in kinds]
+        if not harms or not (harm := harms[0]) or not all(harms):
+            continue
+        if harm.has_no_effect:
+            yield InputWarning(**container.where(at), text=f"{name} {harm.reason}")
+        else:
+            yield InputError(
+                **container.where(at), must=harm.reason, got=f"{name}={value}", fix="delete it"
+            )
+
+
+def _reserved_variable(view: JobView, container: ContainerView) -> Problems:
+    if job_kind(view.kind).keeps_variables and view.origin == "file":
+        return
+    for name in container.env:
+        if name in RESERVED_ENV:
+            yield InputError(
+                **container.where(f"env.{name}"),
+                must="not be a variable that the Trainer sets: its webhook refuses the job",
+                got=name,
+                fix="delete it",
+            )
+
+
+def _unknown_variable(view: JobView, container: ContainerView) -> Problems:
+    """A variable that nobody gives: kubelet leaves $(NAME) as it is, a shell puts nothing."""
+    if container.more_env is None:
+        return
+    text = container.script
+    by_kubelet = re.findall(r"(?<!\$)\$\((?!JAX_|DMLC_)([A-Z][A-Z0-9_]*)\)", text)
+    by_shell = re.findall(r"\$[{(]?([A-Z][A-Z0-9_]*)\b(?!:?[-=+?])", text)
+    asked = {*(by_kubelet if view.runtime_known else ()), *filter(LAUNCHER_ENV.match, by_shell)}
+    for name in sorted(asked - {*container.env, *container.more_env}):
+        if not re.search(rf"\b{name}=|\b(?:read|for) {name}\b", text):
+            yield InputError(
+                **container.where("script"),
+                must=f"use variables that {view.controller} provides",
+                got=name,
+                fix=f"use {job_kind(view.kind).rank_variables}",
+            )
+
+
+def rendezvous(view: JobView, container: ContainerView) -> Problems:
+    """A torchrun whose nodes do not meet: each waits at another place, or for another number."""
+    for launch in launches(container.script):
+        for problem in (_no_endpoint, _other_nodes, _one_rank_for_all):
+            yield from problem(view, container, launch)
+
+
+def _no_endpoint(view: JobView, container: ContainerView, launch: Launch) -> Problems:
+    if view.nodes > 1 and launch.is_standalone and (launch.endpoint or not view.elastic):
+        yield InputError(
+            **container.where("script"),
+            must=(
+                "give torchrun a rendezvous endpoint that all nodes reach: without one each node"
+                " waits at its own localhost"
+            ),
+            got=launch.text[:60],
+            fix=f"add {ENDPOINT if view.origin == 'entry' else IN_FILES}",
+        )
+
+
+def _other_nodes(view: JobView, container: ContainerView, launch: Launch) -> Problems:
+    if view.nodes and launch.nodes.isdecimal() and int(launch.nodes) != view.nodes:
+        yield InputError(
+            **container.where("script"),
+            must=f"start the job's {view.nodes} nodes",
+            got=f"--nnodes={launch.nodes}",
+            fix="write --nnodes=$(PET_NNODES), or leave it out: torchrun reads PET_NNODES",
+        )
+
+
+def _one_rank_for_all(view: JobView, container: ContainerView, launch: Launch) -> Problems:
+    own = container.node_rank is not None and launch.rank == str(container.node_rank)
+    if view.nodes > 1 and launch.rank.isdecimal() and not own:
+        yield InputError(
+            **container.where("script"),
+            must="give every node a rank of its own",
+            got=f"--node_rank={launch.rank}",
+            fix="write --node_rank=$(PET_NODE_RANK), or leave it out: torchrun reads PET_NODE_RANK",
+        )
+
+
+def _ranks_of_a_launch(view: JobView, container: ContainerView) -> Problems:
+    for launch in launches(container.script):
+        if view.gpus and launch.ranks.isdecimal() and int(launch.ranks) > view.gpus:
+            yield InputError(
+                **container.where("script"),
+                must=f"start at most one process for each of the pod's {view.gpus} GPUs",
+                got=f"--nproc_per_node={launch.ranks}",
+                fix=f"write --nproc_per_node={view.gpus}",
+            )
+
+
+def no_launcher(view: JobView, container: ContainerView) -> Problems:
+    """Several nodes of a TrainJob and no launcher."""
+    if container.own_entrypoint:
+        return
+    if view.torch and view.nodes > 1 and (program := single_program(container.script)):
+        yield InputWarning(
+            **container.where("script"),
+            text=(
+                f"`{program}` starts without torchrun on {view.nodes} nodes: {view.controller} only"
+                " sets PET_* variables, so each node trains alone, unless the program reads them"
+            ),
+        )
+
+
+OF_JOBS: tuple[Callable[[JobView], Problems], ...] = (
+    _ranks,
+    _shared_memory,
+    _split_nodes,
+    _saves,
+    devices.no_gpus,
+    devices.fewer_ranks,
+)
+OF_CONTAINERS: tuple[Callable[[JobView, ContainerView], Problems], ...] = (
+    _image,
+    _tag,
+    _pinned,
+    _nothing_runs,
+    _broken_continuation,
+    scripts.characters,
+    scripts.length,
+    scripts.only_a_file,
+    scripts.syntax,
+    scripts.own_entrypoint,
+    scripts.escaped_variable,
+    scripts.variable_without_shell,
+    scripts.process_id,
+    launchers.other_launchers,
+    launchers.idle_variable,
+    devices.idle_gpus,
+    devices.efa_variable,
+    _placeholder,
+    clones.without_scheme,
+    clones.without_key,
+    clones.without_token,
+    _harmful_variable,
+    _reserved_variable,
+    _unknown_variable,
+    one_node.alone_by_default,
+    one_node.asked_by_default,
+    rendezvous,
+    waiting.short_wait,
+    _ranks_of_a_launch,
+    no_launcher,
+)
+WHY_RANKS_DO_NOT_MEET: tuple[Callable[[JobView, ContainerView], Problems], ...] = (
+    rendezvous,
+    one_node.alone_by_default,
+    no_launcher,
+)
+"""Rules that explain a job that runs and does not train: `make status` asks these."""
+
+
+def _short(text: str) -> str:
+    return " ".join(text.split())[:60]

@@ -1,0 +1,106 @@
+"""What accelerate, deepspeed, Lightning and mpirun are told of nodes and processes, against the pods of
+the job; and variables that torchrun sets. torchrun itself: jobs.py."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from trainyard.derive.job_view import ContainerView, JobView
+from trainyard.derive.launchers import OtherLaunch, other_launches
+from trainyard.derive.scripts import launches
+from trainyard.problems import InputError, InputWarning
+
+Problems = Iterator[InputError | InputWarning]
+
+
+def other_launchers(view: JobView, container: ContainerView) -> Problems:
+    """Every error of a launcher that is not torchrun. An elastic job has no number of nodes."""
+    for launch in other_launches(container.script):
+        for problem in (_nodes, _rank, _per_node, _total):
+            yield from () if view.elastic else problem(view, container, launch)
+
+
+def _nodes(view: JobView, container: ContainerView, launch: OtherLaunch) -> Problems:
+    option = launch.names.nodes
+    nodes = launch.number(option)
+    if view.nodes and nodes is not None and nodes != view.nodes:
+        yield InputError(
+            **container.where("script"),
+            must=f"start the job's {view.nodes} nodes",
+            got=f"{option} {nodes}",
+            fix=f"write {option} {view.nodes}",
+        )
+
+
+def _rank(view: JobView, container: ContainerView, launch: OtherLaunch) -> Problems:
+    """Each pod runs the same script, so a number is the rank of all."""
+    option = launch.names.rank
+    rank = launch.number(option)
+    if view.nodes > 1 and rank is not None and rank != container.node_rank:
+        yield InputError(
+            **container.where("script"),
+            must="give every node a rank of its own",
+            got=f"{option} {rank}",
+            fix=f"write {option} $PET_NODE_RANK",
+        )
+
+
+def _per_node(view: JobView, container: ContainerView, launch: OtherLaunch) -> Problems:
+    option = launch.names.per_node
+    count = launch.number(option)
+    if not view.gpus or count is None:
+        return
+    if count > view.gpus:
+        yield InputError(
+            **container.where("script"),
+            must=f"start at most one process for each of the pod's {view.gpus} GPUs",
+            got=f"{option} {count}",
+            fix=f"write {option} {view.gpus}",
+        )
+    elif 0 < count < view.gpus:
+        yield InputWarning(
+            **container.where("script"),
+            text=f"{option} {count} leaves {view.gpus - count} of each pod's {view.gpus} GPUs idle",
+        )
+
+
+def _total(view: JobView, container: ContainerView, launch: OtherLaunch) -> Problems:
+    """The processes of all nodes. mpirun can be told to start more than there are slots."""
+    option = launch.names.total
+    count, room = launch.number(option), view.nodes * view.gpus
+    if not room or not count or re.search("oversubscribe", container.script):
+        return
+    if count > room:
+        yield InputError(
+            **container.where("script"),
+            must=f"start at most one process for each of the {room} GPUs of {view.nodes} pods",
+            got=f"{option} {count}",
+            fix=f"write {option} {room}",
+        )
+    elif count < room:
+        yield InputWarning(
+            **container.where("script"),
+            text=(
+                f"{option} {count} is the number of all processes, and the {view.nodes} pods have"
+                f" {room} GPUs: {room - count} stay idle"
+            ),
+        )
+
+
+BY_TORCHRUN = ("MASTER_ADDR", "MASTER_PORT")
+"""Variables that torchrun sets for its processes, whatever the container has (torch 2.9,
+distributed/elastic/agent/server/local_elastic_agent.py, _start_workers)."""
+
+
+def idle_variable(view: JobView, container: ContainerView) -> Problems:
+    """A variable in which torchrun puts another value, and which the script does not use itself."""
+    for name in BY_TORCHRUN if launches(container.script) else ():
+        if name in container.env and not re.search(rf"\b{name}\b", container.script):
+            yield InputWarning(
+                **container.where(f"env.{name}"),
+                text=(
+                    f"{name} reaches no process, because torchrun sets it for them; delete it:"
+                    " --rdzv_endpoint says where nodes meet"
+                ),
+            )

@@ -1,0 +1,157 @@
+"""Which metrics cannot work: a history that fits on no disk, a Prometheus that fits on no system node,
+an address that takes no samples."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from trainyard.derive.metrics import (
+    LARGEST_DISK_GIB,
+    Room,
+    days_on_disk,
+    disk_gib,
+    node_prices,
+    room,
+    series_of,
+    taken,
+)
+from trainyard.problems import REMOVE, InputError, InputWarning
+from trainyard.rules.emails import email_errors
+from trainyard.settings.environment import EnvironmentConfig
+from trainyard.settings.metrics import AlertsConfig, MetricsConfig, RemoteWriteConfig
+from trainyard.settings.reading.secrets import HIDDEN
+
+AT = "environment.metrics"
+LARGER = ("m7i.xlarge", "m7i.2xlarge", "m7i.4xlarge", "m7i.8xlarge")
+
+
+def metrics_errors(region: str, wanted: EnvironmentConfig) -> Iterator[InputError]:
+    """Every error of the metrics of an environment."""
+    if wanted.metrics is None:
+        return
+    series = series_of(wanted)
+    yield from _history(wanted.metrics, series)
+    yield from _node(wanted.system_nodes.instance_type, wanted.metrics, series)
+    if wanted.metrics.remote_write:
+        yield from _address(wanted.metrics.remote_write)
+    if wanted.metrics.alerts:
+        yield from _alerts(wanted.metrics.alerts, region)
+
+
+def _history(metrics: MetricsConfig, series: int) -> Iterator[InputError]:
+    most, need = days_on_disk(series), disk_gib(series, metrics.retention_days)
+    if need > LARGEST_DISK_GIB:
+        yield InputError(
+            path=f"{AT}.retention_days",
+            must=(
+                f"need at most {LARGEST_DISK_GIB} GiB, which the disk of a system node has for"
+                f" {series:,} series"
+            ),
+            got=f"{metrics.retention_days}, which need {need} GiB",
+            fix=f"write {most}, and set managed_prometheus or remote_write for more"
+            if most
+            else "lower max_nodes of pools",
+            write=most or None,
+        )
+
+
+def _node(instance_type: str, metrics: MetricsConfig, series: int) -> Iterator[InputError]:
+    has, need = room(instance_type), taken(metrics, series)
+    if has and not _fits(instance_type, need):
+        larger = next((kind for kind in LARGER if _fits(kind, need)), None)
+        programs = "Prometheus and Grafana" if metrics.grafana else "Prometheus"
+        yield InputError(
+            path="environment.system_nodes.instance_type",
+            must=(
+                f"have {need.memory_mib} MiB of memory and {need.millicpus / 1000:g} vCPUs for"
+                f" {programs} in half of a node, for {series:,} series"
+            ),
+            got=f"{instance_type}, half of which has {has.memory_mib} MiB and"
+            f" {has.millicpus / 1000:g} vCPUs",
+            fix=f"write {larger}" if larger else f"delete {AT}",
+            write=larger,
+        )
+
+
+def _fits(instance_type: str, need: Room) -> bool:
+    has = room(instance_type)
+    return has is not None and has.memory_mib >= need.memory_mib and has.millicpus >= need.millicpus
+
+
+def _address(remote: RemoteWriteConfig) -> Iterator[InputError]:
+    """An address with a user name would stand in a ConfigMap in clear. A password is refused as a
+    secret already, and does not arrive here."""
+    if HIDDEN in remote.url:
+        return
+    if re.fullmatch(r"https://[\w.-]+(:\d{1,5})?(/[^\s@?#]*)?", remote.url):
+        return
+    secret, example = "@" in remote.url, "https://metrics.example.com/api/v1/write"
+    yield InputError(
+        path=f"{AT}.remote_write.url",
+        must=(
+            "not contain a user name or a password: the address stands in a ConfigMap"
+            if secret
+            else "be an address that takes samples: https:// with a host and a path"
+        ),
+        got="a URL with an @" if secret else remote.url,
+        fix=f"write such as {example}",
+        write=example,
+    )
+
+
+def _alerts(alerts: AlertsConfig, region: str) -> Iterator[InputError]:
+    at = f"{AT}.alerts"
+    yield from email_errors(f"{at}.emails", alerts.emails)
+    if alerts.topic_arn is None:
+        return
+    if alerts.emails:
+        yield InputError(
+            path=f"{at}.emails",
+            must="not be set beside topic_arn: the owner of a topic subscribes its readers",
+            got=", ".join(alerts.emails),
+            fix="delete emails, or delete topic_arn and the environment makes a topic",
+            write=REMOVE,
+        )
+    if not re.fullmatch(rf"arn:aws:sns:{region}:\d{{12}}:[\w-]{{1,256}}", alerts.topic_arn):
+        yield InputError(
+            path=f"{at}.topic_arn",
+            must=f"be the ARN of a standard SNS topic in {region}, where its publisher is",
+            got=alerts.topic_arn,
+            fix=f"write such as arn:aws:sns:{region}:123456789012:alerts",
+            write=f"arn:aws:sns:{region}:123456789012:alerts",
+        )
+
+
+def metrics_warnings(region: str, wanted: EnvironmentConfig) -> Iterator[InputWarning]:
+    """Where the history ends with its node, where nobody is told of an alert, and where an alert
+    counts less than is paid."""
+    if wanted.metrics and wanted.metrics.dollars_a_day:
+        unknown = [name for name, found in node_prices(region, wanted).items() if found is None]
+        if unknown:
+            yield InputWarning(
+                path=f"{AT}.dollars_a_day",
+                text=(
+                    f"no price of {region} is known for nodes of {', '.join(unknown)}, which the alert"
+                    " does not count"
+                ),
+            )
+    if wanted.metrics and wanted.metrics.alerts == AlertsConfig():
+        yield InputWarning(
+            path=f"{AT}.alerts",
+            text=(
+                "nobody reads the topic that the environment makes; write emails, or subscribe to"
+                " the topic of the stack output alerts_topic"
+            ),
+        )
+    elsewhere = wanted.metrics and (
+        wanted.metrics.remote_write or wanted.metrics.managed_prometheus
+    )
+    if wanted.metrics and not elsewhere:
+        yield InputWarning(
+            path=AT,
+            text=(
+                "the history is on the disk of one system node, and another node begins without it;"
+                " set managed_prometheus or remote_write to keep it"
+            ),
+        )

@@ -1,0 +1,228 @@
+"""Which regions, zones, ranges and stack names an environment cannot have."""
+
+from __future__ import annotations
+
+import difflib
+import ipaddress
+from collections.abc import Iterable, Iterator, Mapping
+
+from trainyard.catalog.aws.zones import OFFERS, SNAPSHOT, WITHOUT_EKS, ZONE_LETTERS, zone_names
+from trainyard.problems import REMOVE, InputError
+from trainyard.settings.environment import EnvironmentConfig
+from trainyard.settings.network import BroughtNetworkConfig
+from trainyard.settings.reading.reader import NO_REGION
+from trainyard.settings.reading.yaml_file import as_yaml
+
+RFC_1918 = tuple(
+    ipaddress.IPv4Network(c) for c in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")
+)
+
+
+def stack_errors(stack: str) -> Iterator[InputError]:
+    """A name that no environment can have (EC2 API, CreateSecurityGroup, GroupName)."""
+    if stack == "sg" or stack.startswith("sg-"):
+        yield InputError(
+            path="stack",
+            must=(
+                "not begin with sg-: the names of security groups begin with the stack's name, and"
+                " EC2 refuses those that begin with sg-"
+            ),
+            got=stack,
+            fix=f"rename the stack, and its file to Pulumi.env-{stack}.yaml",
+        )
+
+
+def zone_ids(region: str) -> list[str]:
+    """The zone ids of a region, as far as the table of offers knows them."""
+    return sorted({id_ for sold in OFFERS.values() for id_ in sold.get(region, "").split()})
+
+
+def network_errors(region: str, wanted: EnvironmentConfig) -> Iterator[InputError]:
+    """Networks that no cluster can have, as far as the stack file tells. Only the account knows which
+    id a zone has, and what a brought VPC is: preflight.py."""
+    if wanted.zone_id in WITHOUT_EKS:
+        usable = ", ".join(id_ for id_ in zone_ids(region) if id_ not in WITHOUT_EKS)
+        yield InputError(
+            path="environment.zone_id",
+            must="be the id of a zone in which EKS places control planes",
+            got=str(wanted.zone_id),
+            fix=f"write another zone with its id, which is one of {usable}",
+        )
+    if isinstance(wanted.network, BroughtNetworkConfig):
+        yield from _brought(region, wanted.zone, wanted.network.private_subnets)
+    else:
+        yield from range_errors(wanted.network.cidr)
+        yield from _listed(region, wanted, wanted.network.zones)
+
+
+def _brought(region: str, zone: str, subnets: Mapping[str, str]) -> Iterator[InputError]:
+    """Every error of `network.private_subnets`."""
+    path, known = "environment.network.private_subnets", zone_names(region)
+    for unknown in [each for each in subnets if known and each not in known]:
+        yield InputError(
+            path=f"{path}.{unknown}",
+            must=f"have the name of a zone of {region}",
+            got=unknown,
+            fix=f"write the zone of {subnets[unknown]}: one of {', '.join(known)}",
+        )
+    if zone not in subnets or len(subnets) < 2:
+        lacking = "a second zone: EKS needs two" if zone in subnets else f"environment.zone, {zone}"
+        other = next((each for each in known if each != zone), "another zone")
+        yield InputError(
+            path=path,
+            must=f"have a subnet in {lacking}",
+            got=as_yaml(dict(subnets)),
+            fix=f"add {other if zone in subnets else zone} with the id of a subnet in it",
+        )
+    for twice in sorted({id_ for id_ in subnets.values() if [*subnets.values()].count(id_) > 1}):
+        yield InputError(
+            path=path,
+            must="have another subnet for each zone: a subnet is in one zone",
+            got=f"{twice} for {', '.join(each for each in subnets if subnets[each] == twice)}",
+            fix="write each zone's own subnet",
+        )
+
+
+def _listed(
+    region: str, wanted: EnvironmentConfig, listed: tuple[str, ...]
+) -> Iterator[InputError]:
+    """Every error of `network.zones`; derive.network.zone_cidrs has room for every zone of the table."""
+    known = zone_names(region)
+    if not listed or not known:
+        return
+    sound = [zone for zone in dict.fromkeys(listed) if zone in known]
+    more = [zone for zone in known if zone not in (*sound, wanted.zone)]
+    enough = [*sound, *more[: max(0, 2 - len({*sound, wanted.zone}))]]
+    must = None
+    if len(sound) < len(listed):
+        must = f"list zones of {region}, each of them once"
+    elif len({*listed, wanted.zone}) < 2:
+        must = "list a second zone beside environment.zone: EKS needs two"
+    if must:
+        yield InputError(
+            path="environment.network.zones",
+            must=must,
+            got=as_yaml(listed),
+            fix=f"write {as_yaml(enough)}",
+            write=enough,
+        )
+
+
+def zone_errors(region: str, wanted: EnvironmentConfig) -> Iterator[InputError]:
+    zone, known = wanted.zone, zone_names(region)
+    first = known[0] if known else ""
+    if region == NO_REGION:
+        return
+    if not known:
+        yield _unknown_region(region)
+    elif zone == region or zone in ZONE_LETTERS:
+        yield InputError(
+            path="environment.zone",
+            must="be a zone, not a region",
+            got=zone,
+            fix=f"write one of {', '.join(known)}",
+            write=first,
+        )
+    elif not zone.startswith(region):
+        yield InputError(
+            path="environment.zone",
+            must=f"be a zone of aws:region ({region})",
+            got=zone,
+            fix=f"write one of {', '.join(known)}, or change aws:region",
+            write=first,
+        )
+    elif zone not in known:
+        yield InputError(
+            path="environment.zone",
+            must=f"be a zone that {region} has",
+            got=zone,
+            fix=f"write one of {', '.join(known)}",
+            write=first,
+        )
+    yield from _zone_id(region, wanted.zone_id)
+
+
+def _unknown_region(region: str) -> InputError:
+    """The network takes its other zones from the table; EKS refuses a cluster with one."""
+    of_zone = region[:-1] if region[:-1] in ZONE_LETTERS else None
+    near = difflib.get_close_matches(region.lower(), ZONE_LETTERS, n=1, cutoff=0.8)
+    meant = of_zone or (near[0] if near else None)
+    return InputError(
+        path="aws:region",
+        must=f"be a region of the zone table (as of {SNAPSHOT})",
+        got=region,
+        fix=(
+            f"write {meant}"
+            if meant
+            else f"write one of {', '.join(ZONE_LETTERS)}, or add a row to trainyard/catalog/aws/zones.py"
+        ),
+        write=meant,
+    )
+
+
+def _zone_id(region: str, zone_id: str | None) -> Iterator[InputError]:
+    ids = zone_ids(region)
+    if ids and zone_id and zone_id not in (*ids, *WITHOUT_EKS):
+        yield InputError(
+            path="environment.zone_id",
+            must=f"be a zone id of {region} (as of {SNAPSHOT})",
+            got=zone_id,
+            fix=f"delete it, or write what make check LIVE=1 prints: one of {', '.join(ids)}",
+            write=REMOVE,
+        )
+
+
+def range_errors(cidr: str) -> Iterator[InputError]:
+    path, usual = "environment.network.cidr", "10.0.0.0/16"
+    try:
+        vpc = ipaddress.IPv4Network(cidr)
+    except ValueError as error:
+        nearest = without_host_bits(cidr) or usual
+        yield InputError(
+            path=path,
+            must=f"be an IPv4 range ({error})",
+            got=cidr,
+            fix=f"write {nearest}",
+            write=nearest,
+        )
+        return
+    private = within(cidr, RFC_1918)
+    if not 16 <= vpc.prefixlen <= 20:
+        bits = min(max(vpc.prefixlen, 16), 20)
+        nearest = str(ipaddress.IPv4Network((vpc.network_address, bits), strict=False))
+        meant = nearest if private else usual
+        yield InputError(
+            path=path,
+            must="be /16 to /20 (a VPC has at most a /16; GPU nodes need room)",
+            got=cidr,
+            fix=f"write {meant}",
+            write=meant,
+        )
+    if not private:
+        yield InputError(
+            path=path,
+            must="be private (RFC 1918)",
+            got=cidr,
+            fix=f"write {usual}",
+            write=usual,
+        )
+
+
+def without_host_bits(cidr: str) -> str | None:
+    try:
+        return str(ipaddress.IPv4Network(cidr, strict=False))
+    except ValueError:
+        return None
+
+
+def is_range(text: str) -> bool:
+    try:
+        ipaddress.IPv4Network(text)
+    except ValueError:
+        return False
+    return True
+
+
+def within(cidr: str, ranges: Iterable[ipaddress.IPv4Network]) -> bool:
+    """Whether a range lies in one of the ranges; False for a text that is no range."""
+    return is_range(cidr) and any(map(ipaddress.IPv4Network(cidr).subnet_of, ranges))

@@ -1,0 +1,145 @@
+"""Variables of a rendezvous that nobody sets, and whose default in a script makes every node the first
+and only one: all train the same, and overwrite each other's checkpoints."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from trainyard.catalog.job_kinds import job_kind
+from trainyard.derive.job_view import ContainerView, JobView
+from trainyard.derive.scripts import launches
+from trainyard.problems import InputError, InputWarning
+from trainyard.rules.scripts import has_shell
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variable:
+    """What says how nodes meet, by the habits of scripts."""
+
+    alone: str
+    """Pattern of the values with which a node is alone."""
+    given: str
+    """The Trainer's variable in its place."""
+
+
+_RANK = Variable(alone=r"\d+", given="PET_NODE_RANK")
+_NODES = Variable(alone="1", given="PET_NNODES")
+VARIABLES = {
+    "RANK": _RANK,
+    "NODE_RANK": _RANK,
+    "WORLD_SIZE": _NODES,
+    "NNODES": _NODES,
+    "MASTER_ADDR": Variable(alone=r"localhost|127\.[\d.]+|0\.0\.0\.0", given="PET_MASTER_ADDR"),
+}
+"""LOCAL_RANK is none of them: 0 is right for a program that starts alone on its node."""
+DEFAULT = r":?[-=]\"?([^}$\"]*)\"?\}"
+"""What follows the name in ${NAME:-0}, where the default is no variable itself."""
+_NOT_EXPANDED = re.compile(
+    r"""(?P<kept>"(?:\\.|[^"\\])*")|'[^']*'|(?<!\S)\#[^\n]*"""
+    r"""|<<-?[ ]*(?P<quote>['"])(?P<end>\w+)(?P=quote).*?^\s*(?P=end)$""",
+    re.DOTALL | re.MULTILINE,
+)
+"""Comments, and what a shell hands on as it is: words in single quotes and heredocs of a quoted end."""
+_SHOWN = re.compile(
+    r"(?m)(?:^|[;&|]|\b(?:then|do|else)\b)[ \t]*(?:echo|printf)\b[^\n;&|>]*+(?:>&2)?(?!>)"
+)
+_TESTS = re.compile(r"\[\[?\s[^\n]*?\s\]|\(\([^\n]*?\)\)|\bcase\s[^\n]*?\sin\b|\btest\s[^\n;&|]*")
+_READS_MORE = re.compile(
+    r"(?m)(?:^|[;&|(])[ \t]*(?:source|\.)[ \t]+(?!\S*(?:activate|conda|profile|bashrc))|\beval\b"
+)
+"""A script that may take variables from elsewhere."""
+
+
+def alone_by_default(view: JobView, container: ContainerView) -> Iterator[InputError]:
+    """Such variables, where they decide who meets whom."""
+    text, names = _unset(view, container)
+    found = _defaults(names, _TESTS.sub(" ", text))
+    used = {there: name for there, name in found.items() if _reaches_a_start(name, text)}
+    if used:
+        yield InputError(
+            **container.where("script"),
+            must=(
+                f"not go on with a default where {view.controller} sets no {_listed(used.values())}:"
+                f" each of {view.nodes} nodes would be the first of its own, and all would save over"
+                " each other"
+            ),
+            got=", ".join(used),
+            fix=_way_out(view, used),
+        )
+
+
+def asked_by_default(view: JobView, container: ContainerView) -> Iterator[InputWarning]:
+    """Such variables, where the script decides by them what a node does."""
+    text, names = _unset(view, container)
+    asked = _defaults(names, " ".join(_TESTS.findall(text)))
+    if asked:
+        yield InputWarning(
+            **container.where("script"),
+            text=(
+                f"{view.controller} sets no {_listed(asked.values())}, so {', '.join(asked)} is the"
+                f" same on all {view.nodes} nodes, and each does what is meant for one"
+            ),
+        )
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(names))
+
+
+def _expanded(script: str) -> str:
+    """What of a script its shell expands, without what it only shows; a continued line is one."""
+    text = _NOT_EXPANDED.sub(lambda found: found["kept"] or " ", script)
+    return _SHOWN.sub(" ", text.replace("\\\n", "  "))
+
+
+def _unset(view: JobView, container: ContainerView) -> tuple[str, list[str]]:
+    """What the shell expands, and the variables that nobody sets; none where somebody may, or where there
+    is one node."""
+    text = _expanded(container.script)
+    open_end = container.more_env is None or _READS_MORE.search(text)
+    if view.nodes < 2 or not view.runtime_known or not has_shell(container) or open_end:
+        return text, []
+    known = {*(container.more_env or ()), *(name for each in view.containers for name in each.env)}
+    return text, [name for name in VARIABLES if name not in known and not _is_set(name, text)]
+
+
+def _defaults(names: list[str], text: str) -> dict[str, str]:
+    """Each default with which a node is alone, as the script has it → its variable."""
+    return {
+        found[0].replace('"', ""): name
+        for name in names
+        for found in re.finditer(rf"(?<!\\)\$\{{{name}{DEFAULT}", text)
+        if re.fullmatch(VARIABLES[name].alone, found[1].strip())
+    }
+
+
+def _reaches_a_start(name: str, text: str) -> bool:
+    """Whether a start of ranks goes by the variable, or by one that its default was put in. torchrun
+    reads PET_*, and none of these; what others read is not known."""
+    starts = launches(text)
+    assigned = re.finditer(rf"\b(\w+)=\"?\$\{{{name}{DEFAULT}", text)
+    said = re.compile(rf"\$\{{?({'|'.join({name, *(found[1] for found in assigned)})})\b")
+    return not starts or any(
+        start.has_shell_variables or said.search(start.text) for start in starts
+    )
+
+
+def _is_set(name: str, text: str) -> bool:
+    """Whether the script gives the variable another value than its own default."""
+    own = rf"\"?\$\{{{name}{DEFAULT}"
+    return bool(
+        re.search(rf"(?<![\w$-]){name}=(?!{own})", text)
+        or re.search(rf"\b(?:read|for)\b[^\n;&|]*\b{name}\b", text)
+    )
+
+
+def _way_out(view: JobView, used: dict[str, str]) -> str:
+    if view.torch or view.origin == "entry":
+        return "write " + ", ".join(
+            f"${{{VARIABLES[name].given}}} for {there}" for there, name in used.items()
+        )
+    if job_kind(view.kind).has_runtime:
+        return "write ${JOB_COMPLETION_INDEX} for the rank, and what the job says for the others"
+    return "add a Master, with which the operator sets RANK, WORLD_SIZE and MASTER_ADDR"

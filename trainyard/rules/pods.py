@@ -1,0 +1,290 @@
+"""What the pods of an entry of `jobs` cannot be: what they mount, which variables and labels they
+have, what they run. What no training job can be: jobs.py.
+
+Sources: Kubeflow Trainer at v2.1.0, the validation of pods in the API server of Kubernetes. Examples
+of each rule: tests/support/cases/environment.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+from trainyard.derive.capacity import job_type
+from trainyard.derive.jobs import CHECKPOINTS, TENSORBOARD, stores
+from trainyard.objects.iam.secrets import FOLDER, VOLUME
+from trainyard.objects.jobs.upstream_runtimes import WORKSPACE
+from trainyard.problems import InputError, InputWarning, write_one_of
+from trainyard.rules.mounts import mount_path_errors
+from trainyard.settings.environment import EnvironmentConfig
+from trainyard.settings.job import TO_S3, JobConfig
+from trainyard.stores.kinds import kinds_of
+
+VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
+LABEL_KEY = r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?"
+LABEL_VALUE = r"([A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?)?"
+
+
+def pod_errors(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterator[InputError]:
+    """Every error of the pods."""
+    yield from _stores(path, job, environment)
+    yield from _mount_paths(path, job, environment)
+    yield from _hidden_paths(path, job)
+    yield from _volume_names(path, job)
+    yield from _torchrun_script(path, job)
+    yield from _what_runs(path, job, environment)
+    yield from _variables(path, job)
+    yield from _labels(path, job)
+
+
+def pod_warnings(
+    path: str, job: JobConfig, environment: EnvironmentConfig
+) -> Iterator[InputWarning]:
+    """What works but should be known about the pods."""
+    if "@sha256:" not in job.image and not job.image.endswith(":latest"):
+        yield InputWarning(
+            path=f"{path}.image",
+            text="a tag can change; a digest (@sha256:…) names the image that was tested",
+        )
+    if job.host_paths:
+        yield InputWarning(
+            path=f"{path}.host_paths",
+            text=(
+                "the folders must exist on every node, and this program puts nothing there; the"
+                " namespace admits privileged pods because of them"
+            ),
+        )
+    kind = job_type(job, environment)
+    if kind and job.local_scratch and not kind.nvme_gb:
+        yield InputWarning(
+            path=f"{path}.local_scratch",
+            text=f"{kind.name} has no NVMe: the folder lies on the root volume",
+        )
+
+
+def _stores(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterator[InputError]:
+    for store in job.storage:
+        if store not in environment.storage:
+            yield InputError(
+                path=f"{path}.storage.{store}",
+                must="be a store of the environment",
+                got=store,
+                fix=_known_stores(environment),
+            )
+    for setting, place in (("checkpoints", job.checkpoints), ("tensorboard", job.tensorboard)):
+        if place:
+            yield from store_directory_errors(
+                f"{path}.{setting}", place.store, job.in_run(place.directory), environment
+            )
+
+
+def store_directory_errors(
+    path: str,
+    store: str,
+    directory: str,
+    environment: EnvironmentConfig,
+) -> Iterator[InputError]:
+    """Every error of a directory in one of the environment's stores."""
+    if store not in environment.storage:
+        known = _known_stores(environment)
+        yield InputError(
+            path=f"{path}.store",
+            must="be a store of the environment",
+            got=store,
+            fix=f"{known}; to S3: {TO_S3}" if re.match("local|nvme|s3", store) else known,
+        )
+    if store in environment.storage:
+        for kind, _ in kinds_of(environment.storage[store]):
+            yield from kind.write_errors(f"{path}.store", store)
+    if "://" in directory:
+        yield InputError(
+            path=f"{path}.directory",
+            must="be a directory of its store",
+            got=directory,
+            fix=TO_S3,
+        )
+    if re.search("[{}]", directory):
+        yield InputError(
+            path=f"{path}.directory",
+            must="have no placeholder but {run}, the number of a job's run",
+            got=directory,
+            fix="write the directory itself, or {run} where each run of a job has its own",
+        )
+    if ".." in directory.split("/"):
+        yield InputError(
+            path=f"{path}.directory",
+            must="stay in its store (the API server refuses `..`)",
+            got=directory,
+            fix="name it from the store's root",
+        )
+
+
+def _known_stores(environment: EnvironmentConfig) -> str:
+    return write_one_of(environment.storage, "add one under environment.storage")
+
+
+def _mount_paths(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterator[InputError]:
+    recipe = [WORKSPACE] if has_recipe(job, environment) else []
+    paths = [mounted.rstrip("/") for mounted in (*_mounted(job), *recipe)]
+    for twice in sorted({mounted for mounted in paths if paths.count(mounted) > 1}):
+        yield InputError(
+            path=f"{path}.storage",
+            must="mount one thing at a path",
+            got=f"two things at {twice}",
+            fix="take another path for one of them",
+        )
+
+
+def _hidden_paths(path: str, job: JobConfig) -> Iterator[InputError]:
+    for name, mount in job.storage.items():
+        yield from mount_path_errors(mount.path, {"path": f"{path}.storage.{name}.path"})
+    for name, folder in job.host_paths.items():
+        yield from mount_path_errors(folder.path, {"path": f"{path}.host_paths.{name}.path"})
+    if job.files:
+        yield from mount_path_errors(job.files.path, {"path": f"{path}.files.path"})
+    if job.local_scratch:
+        yield from mount_path_errors(job.local_scratch, {"path": f"{path}.local_scratch"})
+
+
+def _volume_names(path: str, job: JobConfig) -> Iterator[InputError]:
+    """The volumes of a pod are called by the stores and folders of the node, and by what else the
+    job has: the API server refuses two of one name."""
+    taken = {"dshm": "/dev/shm"}
+    taken |= {"files": "the setting files"} if job.files else {}
+    taken |= {"local-scratch": "the setting local_scratch"} if job.local_scratch else {}
+    taken |= {VOLUME: "the setting secrets"} if job.managed_secrets else {}
+    for store in stores(job):
+        if store in taken:
+            yield InputError(
+                path=f"{path}.storage.{store}",
+                must=f"be a store whose name is no other volume's: {taken[store]} is called so",
+                got=store,
+                fix="rename the store under environment.storage",
+            )
+    taken |= dict.fromkeys(stores(job), "a store of the job")
+    for name in job.host_paths:
+        if name in taken:
+            yield InputError(
+                path=f"{path}.host_paths.{name}",
+                must=f"have a name that is no other volume's: {taken[name]} is called so",
+                got=name,
+                fix=f"rename it, for example host-{name}",
+            )
+
+
+def _mounted(job: JobConfig) -> Iterator[str]:
+    """Every path at which the container has a mount."""
+    yield from ("/dev/shm", CHECKPOINTS, TENSORBOARD)
+    yield from (mount.path for mount in job.storage.values())
+    yield from (mount.path for mount in job.host_paths.values())
+    yield from [job.files.path] if job.files else []
+    yield from [job.local_scratch] if job.local_scratch else []
+    yield from [FOLDER] if job.managed_secrets else []
+
+
+def _torchrun_script(path: str, job: JobConfig) -> Iterator[InputError]:
+    """A script that torchrun looks for where the job's files are is one of them, by its path in the
+    container."""
+    if not (job.files and job.torchrun):
+        return
+    script, there = job.torchrun.script, job.files.path.rstrip("/")
+    folders = [mounted.rstrip("/") for mounted in _mounted(job)]
+    holder = max((each for each in folders if script.startswith(f"{each}/")), key=len, default="")
+    sources = [source.rpartition("/")[2] for source in job.files.sources]
+    if holder == there and script.removeprefix(f"{there}/") not in sources:
+        yield InputError(
+            path=f"{path}.torchrun.script",
+            must=f"be one of the files in {there}, which has no folders",
+            got=script.removeprefix(f"{there}/"),
+            fix=f"write one of {', '.join(f'{there}/{name}' for name in sources)}, or add it to files.sources",
+        )
+    if "/" in script and script in job.files.sources:
+        where = f"{there}/{script.rpartition('/')[2]}"
+        yield InputError(
+            path=f"{path}.torchrun.script",
+            must="be a path in the container, where a file of `files` stands without its folders",
+            got=script,
+            fix=f"write {where}",
+            write=where,
+        )
+
+
+def has_recipe(job: JobConfig, environment: EnvironmentConfig) -> bool:
+    """Whether the job's runtime has a command of its own: it is of kind torchtune."""
+    own = environment.own_runtime(job)
+    return own is not None and own.kind == "torchtune"
+
+
+def _runtime_runs(job: JobConfig, environment: EnvironmentConfig) -> bool:
+    """Whether the job's runtime has a command for jobs that have none."""
+    own = environment.own_runtime(job)
+    return has_recipe(job, environment) or bool(own and own.command)
+
+
+def _what_runs(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterator[InputError]:
+    if job.script is not None and not job.script.strip():
+        yield InputError(
+            path=f"{path}.script",
+            must="run something",
+            got="nothing",
+            fix="write the script, or delete the job",
+        )
+    ways = {
+        "script": job.script is not None,
+        "command": bool(job.command),
+        "arguments": job.arguments is not None,
+        "torchrun": job.torchrun is not None,
+    }
+    if sum(ways.values()) > 1 or not (any(ways.values()) or _runtime_runs(job, environment)):
+        yield InputError(
+            path=path,
+            must="have exactly one of script, command, arguments and torchrun",
+            got=" and ".join(way for way, given in ways.items() if given) or "none",
+            fix=(
+                "write script: | with bash text, command: [program, argument], torchrun: {script:"
+                " train.py}, or arguments: [] for the image's own entrypoint"
+            ),
+        )
+
+
+def _variables(path: str, job: JobConfig) -> Iterator[InputError]:
+    yield from variable_errors(f"{path}.env", job.env)
+    yield from variable_errors(f"{path}.secrets", job.secrets)
+    for name in job.secrets.keys() & job.env.keys():
+        yield InputError(
+            path=f"{path}.secrets.{name}",
+            must="be set once",
+            got="a value in env, too",
+            fix=f"delete env.{name}",
+        )
+
+
+def variable_errors(path: str, names: Iterable[str]) -> Iterator[InputError]:
+    """Names that no variable can have. `path`: of the setting that has them."""
+    for name in names:
+        if not re.fullmatch(VARIABLE, name):
+            yield InputError(
+                path=f"{path}.{name}",
+                must="be the name of a variable",
+                got=name or "nothing",
+                fix="use letters, digits and _; the first is no digit",
+            )
+
+
+def _labels(path: str, job: JobConfig) -> Iterator[InputError]:
+    yield from _label_errors(f"{path}.labels", job.labels)
+    if job.pytorch_job:
+        at = f"{path}.pytorch_job"
+        yield from _label_errors(f"{at}.master_labels", job.pytorch_job.master_labels)
+        yield from _label_errors(f"{at}.worker_labels", job.pytorch_job.worker_labels)
+
+
+def _label_errors(path: str, labels: Mapping[str, str]) -> Iterator[InputError]:
+    for key, value in labels.items():
+        if not re.fullmatch(LABEL_KEY, key) or not re.fullmatch(LABEL_VALUE, value):
+            yield InputError(
+                path=f"{path}.{key}",
+                must="be a label: at most 63 letters, digits, - _ .",
+                got=value,
+                fix="put free text into an annotation, or delete it",
+            )

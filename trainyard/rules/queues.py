@@ -1,0 +1,237 @@
+"""Which queues cannot work: guarantees that the pools do not have, jobs that no queue can start, and
+what would take nodes past the queues.
+
+Sources: Kueue's ClusterQueue and Cohort (nominalQuota, borrowingLimit); a ResourceQuota refuses pods
+of jobs that Kueue has started already. Examples of each rule: tests/trainyard/rules/test_queues.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from trainyard.catalog.fabric import NETWORK_LAYERS, network_layers
+from trainyard.derive.capacity import gpus_of, largest_gang
+from trainyard.derive.queues import kept_nodes, queued_pools, team_queue_plan
+from trainyard.derive.teams import Share
+from trainyard.objects.queues.queues import URGENCIES
+from trainyard.problems import REMOVE, InputError, write_one_of
+from trainyard.settings.environment import EnvironmentConfig, TeamConfig
+from trainyard.settings.job import AnyJob, JobConfig
+from trainyard.settings.team_entry import TeamEntryConfig
+
+AT = "environment.queues"
+_LIKE_UNSET = TeamEntryConfig(deployer="")
+
+
+def queue_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
+    """Every error of the queues of an environment and of the shares of its teams."""
+    if wanted.queues is None:
+        yield from _without_queues(wanted)
+        return
+    yield from _nobody(wanted)
+    yield from _own_jobs(wanted)
+    yield from _guarantees(wanted)
+    yield from _topology(wanted)
+    kept = kept_nodes(wanted)
+    for name, entry in wanted.teams.items():
+        at = f"environment.teams.{name}"
+        sound = True
+        for error in _shares(at, entry, wanted):
+            sound = False
+            yield error
+        if sound:
+            yield from _quota(name, entry, wanted, kept)
+        if entry.allowed_priorities:
+            yield InputError(
+                path=f"{at}.allowed_priorities",
+                must="be empty where environment.queues decide whose job goes first",
+                got=", ".join(entry.allowed_priorities),
+                fix="delete it, and set urgency in jobs",
+                write=REMOVE,
+            )
+
+
+def _without_queues(wanted: EnvironmentConfig) -> Iterator[InputError]:
+    for name, entry in wanted.teams.items():
+        for setting in ("guaranteed_nodes", "max_nodes", "lends_nodes", "max_urgency"):
+            if (said := getattr(entry, setting)) != getattr(_LIKE_UNSET, setting):
+                yield InputError(
+                    path=f"environment.teams.{name}.{setting}",
+                    must="be set only where the environment has queues",
+                    got=str(said),
+                    fix=f"add {AT}: {{}}, or delete it",
+                    write=REMOVE,
+                )
+    yield from _urgencies("environment.jobs", wanted.jobs)
+
+
+def _nobody(wanted: EnvironmentConfig) -> Iterator[InputError]:
+    if not wanted.teams:
+        yield InputError(
+            path=AT,
+            must="have teams whose jobs wait in them",
+            got="no entry under environment.teams",
+            fix="delete it, or list the teams",
+            write=REMOVE,
+        )
+
+
+def _own_jobs(wanted: EnvironmentConfig) -> Iterator[InputError]:
+    """Jobs that take nodes which the queues hand out."""
+    pools = queued_pools(wanted)
+    for name, job in wanted.jobs.items():
+        if job.pool in pools:
+            yield InputError(
+                path=f"environment.jobs.{name}.pool",
+                must="not have GPUs where the environment has queues: they do not count its own jobs",
+                got=job.pool,
+                fix="move the job to the stack file of a team",
+            )
+    yield from _urgencies("environment.jobs", wanted.jobs)
+
+
+def _urgencies(path: str, jobs: Mapping[str, AnyJob]) -> Iterator[InputError]:
+    """Jobs that are in no queue and have an urgency."""
+    for name, job in jobs.items():
+        if job.urgency:
+            yield InputError(
+                path=f"{path}.{name}.urgency",
+                must="be set only for a job of a team that environment.teams lists, beside queues",
+                got=job.urgency,
+                fix="delete it",
+                write=REMOVE,
+            )
+
+
+def _topology(wanted: EnvironmentConfig) -> Iterator[InputError]:
+    """Kueue counts the nodes that stand, and starts no job on others (kueue, concepts/
+    topology_aware_scheduling). Beside a flavor without topology it would refuse jobs that do not ask
+    for one."""
+    if wanted.queues is None or wanted.queues.topology is None:
+        return
+    for name, pool in queued_pools(wanted).items():
+        without = [kind for kind in pool.instance_types if not network_layers(kind)]
+        if without or not pool.replicas:
+            yield InputError(
+                path=f"{AT}.topology",
+                must=(
+                    "be set only where all pools with GPUs have replicas, of types for which EC2 names"
+                    f" the parts of the network: {', '.join(NETWORK_LAYERS)}"
+                ),
+                got=f"pool {name} {f'of {without[0]}' if without else 'without replicas'}",
+                fix="delete it"
+                if without
+                else f"set environment.pools.{name}.replicas: {largest_gang(pool)}, or delete it",
+                write=REMOVE,
+            )
+
+
+def _guarantees(wanted: EnvironmentConfig) -> Iterator[InputError]:
+    for pool, config in queued_pools(wanted).items():
+        given = {
+            name: entry.guaranteed_nodes[pool]
+            for name, entry in wanted.teams.items()
+            if pool in entry.guaranteed_nodes
+        }
+        nodes, total = largest_gang(config), sum(given.values())
+        if total > nodes:
+            listed = ", ".join(f"{name} {number}" for name, number in given.items())
+            yield InputError(
+                path="environment.teams",
+                must=f"be guaranteed at most the {nodes} nodes that jobs can have of pool {pool}",
+                got=f"{total}: {listed}",
+                fix=f"lower guaranteed_nodes, or raise the nodes of environment.pools.{pool}",
+            )
+
+
+def _shares(at: str, entry: TeamEntryConfig, wanted: EnvironmentConfig) -> Iterator[InputError]:
+    pools = queued_pools(wanted)
+    for setting in ("guaranteed_nodes", "max_nodes"):
+        said: Mapping[str, int] = getattr(entry, setting)
+        if unknown := [pool for pool in said if pool not in pools]:
+            yield InputError(
+                path=f"{at}.{setting}",
+                must="name pools with GPUs of environment.pools",
+                got=", ".join(unknown),
+                fix=write_one_of(pools, "delete it"),
+            )
+    for pool, most in entry.max_nodes.items():
+        guaranteed = entry.guaranteed_nodes.get(pool, 0)
+        if pool in pools and most < guaranteed:
+            yield InputError(
+                path=f"{at}.max_nodes.{pool}",
+                must=f"be at least the {guaranteed} nodes in guaranteed_nodes",
+                got=str(most),
+                fix=f"write {guaranteed}",
+                write=guaranteed,
+            )
+
+
+def _quota(
+    name: str, entry: TeamEntryConfig, wanted: EnvironmentConfig, kept: Mapping[str, int]
+) -> Iterator[InputError]:
+    """A ResourceQuota below what the queue admits. `kept`: of kept_nodes."""
+    queue = team_queue_plan(name, wanted, kept)
+    if queue and entry.max_gpus is not None and entry.max_gpus < queue.possible_gpus:
+        yield InputError(
+            path=f"environment.teams.{name}.max_gpus",
+            must=(
+                f"be at least the {queue.possible_gpus} GPUs that its queue can give it: beyond it, a"
+                " started job gets a part of its pods"
+            ),
+            got=str(entry.max_gpus),
+            fix=f"write {queue.possible_gpus} or delete it, and limit the team by max_nodes",
+            write=queue.possible_gpus,
+        )
+
+
+def outside_errors(team: TeamConfig, environment: EnvironmentConfig) -> Iterator[InputError]:
+    """A team past the queues."""
+    if environment.queues is not None and team.name is None:
+        yield InputError(
+            path="team",
+            must="be listed by the environment, because it has queues",
+            got=f"namespace {team.namespace}",
+            fix=f"add an entry under environment.teams in Pulumi.{team.environment}.yaml, and write"
+            " its name here",
+        )
+
+
+def queued_job_errors(
+    share: Share,
+    jobs: Mapping[str, AnyJob],
+    described: Mapping[str, JobConfig],
+    environment: EnvironmentConfig,
+) -> Iterator[InputError]:
+    """Jobs of a team that its queue could never start. `described`: all of them in the words of
+    settings."""
+    if share.queue is None or share.entry is None:
+        yield from _urgencies("team.jobs", jobs)
+        return
+    most = share.entry.max_urgency
+    for name, job in jobs.items():
+        if job.urgency and URGENCIES[job.urgency] > URGENCIES[most]:
+            yield InputError(
+                path=f"team.jobs.{name}.urgency",
+                must="be at most the max_urgency in the environment's entry of the team",
+                got=job.urgency,
+                fix=f"write {most}",
+                write=most,
+            )
+    shares = {each.pool: each for each in share.queue.shares}
+    for name, job in described.items():
+        if (of := shares.get(job.pool)) is None:
+            continue
+        need = gpus_of(job, environment)
+        if need > of.possible * of.gpus:
+            yield InputError(
+                path=f"team.jobs.{name}.nodes",
+                must=(
+                    f"need at most the {of.possible * of.gpus} GPUs of pool {job.pool} that the queue"
+                    " can ever give the team"
+                ),
+                got=f"{job.nodes}, which need {need} GPUs",
+                fix=f"write {of.possible}, or raise the team's max_nodes in the environment"
+                if of.possible
+                else "take another pool: other teams keep all nodes of this one",
+            )

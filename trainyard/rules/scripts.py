@@ -1,0 +1,150 @@
+"""What a container cannot run, whoever wrote it: text that the kernel or bash cannot take.
+
+What a script does to the ranks of a job: jobs.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from trainyard.derive.job_view import RESERVED_ENV, ContainerView, JobView
+from trainyard.derive.scripts import launches
+from trainyard.problems import InputError, InputWarning
+from trainyard.rules.bash_syntax import syntax_error
+
+ARGUMENT_BYTES = 131_072
+"""Longest argument or variable of a process, with the NUL at its end (MAX_ARG_STRLEN of Linux,
+include/uapi/linux/binfmts.h)."""
+SHELLS = ("bash", "sh", "dash")
+"""Shells whose scripts bash can read."""
+
+
+def characters(view: JobView, container: ContainerView) -> Iterator[InputError]:
+    """Characters that end a word or become part of it."""
+    text = "\n".join(container.words)
+    if "\0" in text:
+        yield InputError(
+            **container.where("script"),
+            must="not contain NUL: an argument of a process ends there",
+            got="NUL",
+            fix="delete it",
+        )
+    elif "\r" in text:
+        yield InputError(
+            **container.where("script"),
+            must="end its lines with LF: bash takes the CR of CRLF as part of the last word",
+            got="CR",
+            fix="save it with LF (dos2unix)",
+        )
+
+
+def length(view: JobView, container: ContainerView) -> Iterator[InputError]:
+    """An argument or a variable that the kernel does not hand to a process."""
+    variables = {name: f"{name}={value}" for name, value in container.env.items() if value}
+    texts = [("script", word) for word in container.words]
+    texts += [(f"env.{name}", text) for name, text in variables.items()]
+    for name, text in texts:
+        size = len(text.encode(errors="replace"))
+        if size >= ARGUMENT_BYTES:
+            yield InputError(
+                **container.where(name),
+                must=f"be shorter than {ARGUMENT_BYTES} bytes: Linux takes no longer argument",
+                got=f"{size} bytes",
+                fix="put it into a file: `files` of an entry, a ConfigMap, or the image",
+            )
+
+
+def only_a_file(view: JobView, container: ContainerView) -> Iterator[InputError]:
+    """A Python file where its interpreter is missing."""
+    script = container.script.strip()
+    if not container.own_entrypoint and re.fullmatch(r"[\w.-]+\.py", script):
+        yield InputError(
+            **container.where("script"),
+            must="start a program: a file name alone is looked for in PATH, as a command",
+            got=script[:60],
+            fix=f"write torchrun {script}, or python {script}",
+        )
+
+
+def own_entrypoint(view: JobView, container: ContainerView) -> Iterator[InputWarning]:
+    """A job whose program nobody can read."""
+    if container.own_entrypoint:
+        given = f"with {' '.join(container.words)[:60]}" if container.words else "without arguments"
+        yield InputWarning(
+            **container.where("script"),
+            text=(
+                f"the image's own entrypoint starts, {given}: whether it starts the ranks of every"
+                " node and where it saves is not known, and was not checked"
+            ),
+        )
+
+
+def syntax(view: JobView, container: ContainerView) -> Iterator[InputError]:
+    """A script that its shell cannot read."""
+    script, words = container.script, container.words
+    is_shell = words[1:] and PurePosixPath(words[0]).name in SHELLS and script in words[-1]
+    if not is_shell or {"\0", "\r"} & {*script}:
+        return
+    # Kubernetes makes $ of $$ in a command.
+    if wrong := syntax_error(script.replace("$$", "$")):
+        yield InputError(
+            **container.where("script"),
+            must="be a script that bash can read (bash -n)",
+            got=wrong[:120],
+            fix="correct that line, or the quote or block that it belongs to",
+        )
+
+
+def escaped_variable(view: JobView, container: ContainerView) -> Iterator[InputError]:
+    """A launch whose variable has a backslash before it, where nothing takes the backslash away: no
+    quotes, and no heredoc that may write the line into another script."""
+    script = container.script
+    if not has_shell(container) or "<<" in script:
+        return
+    for launch in launches(script):
+        found = re.search(r"\\\$[({]?\w+[)}]?", launch.text)
+        before = script[: launch.at].replace('\\"', "")
+        if found and before.count('"') % 2 == before.count("'") % 2 == 0:
+            yield InputError(
+                **container.where("script"),
+                must="not escape a variable: bash hands the program the dollar sign, and no value",
+                got=found[0],
+                fix=f"write {found[0][1:]}",
+            )
+
+
+def variable_without_shell(view: JobView, container: ContainerView) -> Iterator[InputError]:
+    """A variable of the job in the way of a shell, where no shell starts. Another name may be meant
+    for the program."""
+    if has_shell(container) or container.own_entrypoint:
+        return
+    known = {*container.env, *(container.more_env or ()), *RESERVED_ENV}
+    for name in dict.fromkeys(re.findall(r"\$\{?([A-Z][A-Z0-9_]*)\b", "\n".join(container.words))):
+        if name in known:
+            yield InputError(
+                **container.where("script"),
+                must="use $(NAME) for a variable: no shell starts, and Kubernetes knows no other way",
+                got=f"${name}",
+                fix=f"write $({name})",
+            )
+
+
+def process_id(view: JobView, container: ContainerView) -> Iterator[InputWarning]:
+    """Two dollar signs in the words of a container. $$( is how one keeps Kubernetes from a
+    variable."""
+    if any(re.search(r"(?<!\$)\$\$(?![$(])", word) for word in container.words):
+        yield InputWarning(
+            **container.where("script"),
+            text=(
+                "Kubernetes makes one $ of $$ before the container starts, so the shell sees no"
+                " process id there: write $BASHPID, or $$$$"
+            ),
+        )
+
+
+def has_shell(container: ContainerView) -> bool:
+    """Whether a shell reads the words, or may do so: a script that the image has."""
+    first = PurePosixPath(container.words[0]).name if container.words else ""
+    return first in SHELLS or first.endswith(".sh") or "-c" in container.words

@@ -1,0 +1,150 @@
+"""Which secrets of Secrets Manager a job cannot read: those of another place, those that no command
+exports, and those that the entry of its team does not list.
+
+Sources: the provider refuses the ARN of another region (provider/secret_descriptor.go of
+aws/secrets-store-csi-driver-provider-aws@a74182c); another account has another policy on its side
+(Secrets Manager user guide, cross-account access), which this program does not make.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainyard.derive.teams import Share
+from trainyard.objects.iam.secrets import SECRET_ARN, covers
+from trainyard.plans.access import AccessPlan
+from trainyard.problems import REMOVE, InputError, write_one_of
+from trainyard.settings.environment import EnvironmentConfig, TeamConfig
+from trainyard.settings.job import JobConfig, typed
+
+
+def secret_errors(path: str, job: JobConfig, region: str) -> Iterator[InputError]:
+    """Every error of a job's own secrets. `path`: the job's."""
+    if not job.managed_secrets:
+        return
+    for variable, secret in job.managed_secrets.items():
+        at = f"{path}.secrets.{variable}.secrets_manager"
+        yield from _elsewhere(at, secret.secrets_manager, region)
+        yield from _expanded(path, job, variable)
+    if not (job.script or job.command or job.torchrun):
+        yield InputError(
+            path=f"{path}.secrets",
+            must=(
+                "be Secrets of Kubernetes in a job without script, command and torchrun: these"
+                " export what is in Secrets Manager before they begin"
+            ),
+            got=", ".join(job.managed_secrets),
+            fix=(
+                "write what the image's entrypoint or the runtime starts into command, or write"
+                " {secret: hf-token, key: token}"
+            ),
+        )
+
+
+def _expanded(path: str, job: JobConfig, variable: str) -> Iterator[InputError]:
+    """$(HF_TOKEN), which Kubernetes puts in place before the container starts."""
+    words = {
+        "script": [job.script or ""],
+        "command": job.command,
+        "torchrun.arguments": job.torchrun.arguments if job.torchrun else (),
+        "env": job.env.values(),
+    }
+    for setting, texts in words.items():
+        if any(f"$({variable})" in text for text in texts):
+            yield InputError(
+                path=f"{path}.{setting}",
+                must=f"not contain $({variable}): Kubernetes does not see what is in Secrets Manager",
+                got=f"$({variable})",
+                fix=f"write a script, and ${variable} in it",
+            )
+
+
+def _elsewhere(path: str, secret: str, region: str) -> Iterator[InputError]:
+    """The ARN of a secret of another region."""
+    found = SECRET_ARN.fullmatch(secret)
+    if found and found["region"] != region:
+        yield InputError(
+            path=path,
+            must=f"be a secret in {region}, the region of the stack",
+            got=secret,
+            fix=f"replicate the secret to {region}, and write {found['name']}",
+            write=found["name"],
+        )
+
+
+def entry_secret_errors(wanted: EnvironmentConfig, region: str) -> Iterator[InputError]:
+    """What the entries of teams cannot grant."""
+    for name, entry in wanted.teams.items():
+        for secret in entry.secrets:
+            yield from _elsewhere(f"environment.teams.{name}.secrets", secret, region)
+
+
+def account_errors(wanted: EnvironmentConfig, access: AccessPlan) -> Iterator[InputError]:
+    """ARNs of another account than the stack's, as far as the stack file tells which one that is."""
+    ours = access.accounts
+    places = {
+        f"environment.jobs.{name}.secrets.{variable}.secrets_manager": [secret.secrets_manager]
+        for name, job in typed(wanted.jobs).items()
+        for variable, secret in job.managed_secrets.items()
+    }
+    places |= {
+        f"environment.teams.{name}.secrets": [*entry.secrets]
+        for name, entry in wanted.teams.items()
+    }
+    for path, secrets in places.items():
+        for secret in secrets:
+            found = SECRET_ARN.fullmatch(secret)
+            if found and ours and found["account"] not in ours:
+                yield InputError(
+                    path=path,
+                    must=f"be a secret of the account of the stack, {', '.join(sorted(ours))}",
+                    got=secret,
+                    fix=f"copy the secret to that account, and write {found['name']}",
+                    write=found["name"],
+                )
+
+
+def team_secret_errors(share: Share, team: TeamConfig) -> Iterator[InputError]:
+    """Secrets that the jobs of a team name and its pods cannot read."""
+    for name, job in typed(team.jobs).items():
+        for variable, secret in job.managed_secrets.items():
+            at = f"team.jobs.{name}.secrets.{variable}"
+            if share.entry is None:
+                yield _for_listed_teams(at, secret.secrets_manager, team)
+                continue
+            if not any(covers(each, secret.secrets_manager) for each in share.entry.secrets):
+                yield InputError(
+                    path=f"{at}.secrets_manager",
+                    must="be a secret that the environment's entry of the team lists",
+                    got=secret.secrets_manager,
+                    fix=write_one_of(
+                        share.entry.secrets,
+                        f"add {secret.secrets_manager} to environment.teams.{team.name}.secrets",
+                    ),
+                )
+            if secret.kms_key_arn:
+                yield InputError(
+                    path=f"{at}.kms_key_arn",
+                    must=(
+                        "not be set by a team that the environment lists:"
+                        f" environment.teams.{team.name}.kms_key_arns has it"
+                    ),
+                    got=secret.kms_key_arn,
+                    fix="delete it",
+                    write=REMOVE,
+                )
+
+
+def _for_listed_teams(path: str, secret: str, team: TeamConfig) -> InputError:
+    return InputError(
+        path=f"{path}.secrets_manager",
+        must=(
+            "not be set by a team that the environment does not list: its pods have no identity in"
+            " AWS"
+        ),
+        got=secret,
+        fix=(
+            f"list the team under environment.teams in Pulumi.{team.environment}.yaml, or write"
+            " {secret: hf-token, key: token}"
+        ),
+    )

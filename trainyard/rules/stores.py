@@ -1,0 +1,231 @@
+"""Which stores cannot work, and which checkpoints of jobs cannot work on them.
+
+What only one kind of store refuses is in the class of that kind: trainyard/stores/.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import ceil
+from pathlib import Path
+
+from trainyard.derive.jobs import KEEP, command_of
+from trainyard.derive.stores import job_verdict, sized_store
+from trainyard.problems import REMOVE, InputError, InputWarning
+from trainyard.rules.checkpoint_advice import best_minutes, better_checkpoints
+from trainyard.settings.environment import EnvironmentConfig
+from trainyard.settings.job import CheckpointConfig, JobConfig
+from trainyard.settings.reading.files import is_inside
+from trainyard.settings.reading.yaml_file import as_yaml
+from trainyard.settings.stores import StoreConfig
+from trainyard.stores.brought import brought_errors
+from trainyard.stores.goodput import Verdict, checkpoints_on_disk
+from trainyard.stores.kind import Surroundings
+from trainyard.stores.kinds import KINDS, kinds_of, of_kind, whose
+
+WORTH_A_WARNING = 0.90
+"""A goodput below this is a warning even where the job asks for none."""
+
+
+def store_errors(path: str, store: StoreConfig, around: Surroundings) -> Iterator[InputError]:
+    """Every error of one store."""
+    found = kinds_of(store)
+    if len(found) != 1:
+        yield _not_one_kind(path, [kind.name for kind, _ in found])
+    for kind, settings in found:
+        yield from kind.errors(f"{path}.{kind.name}", settings, around)
+
+
+def _not_one_kind(path: str, named: list[str]) -> InputError:
+    must = f"have exactly one of {', '.join(KINDS)}"
+    if named:
+        return InputError(
+            path=path, must=must, got=" and ".join(named), fix="delete all of them but one"
+        )
+    examples = [{kind.name: dict(kind.example)} for kind in KINDS.values()]
+    simplest = next(example for example in examples if not any(example.values()))
+    proposed = " or ".join(as_yaml(example) for example in examples)
+    return InputError(path=path, must=must, got="none", fix=f"write {proposed}", write=simplest)
+
+
+def stores_together_errors(
+    wanted: EnvironmentConfig, zones: tuple[str, ...]
+) -> Iterator[InputError]:
+    """Stores that cannot stand beside each other. `zones`: those of the network, the training zone
+    first."""
+    for kind in KINDS.values():
+        stores = of_kind(wanted.storage, kind).items()
+        own = [name for name, settings in stores if whose(kind, settings) is kind]
+        yield from kind.errors_together(own, wanted, zones)
+    yield from brought_errors(wanted)
+
+
+def store_warnings(wanted: EnvironmentConfig) -> Iterator[InputWarning]:
+    """What works but should be known about stores."""
+    for name, store in wanted.storage.items():
+        for kind, settings in kinds_of(store):
+            path = f"environment.storage.{name}.{kind.name}"
+            yield from kind.warnings(path, settings, wanted.pools)
+
+
+def checkpoint_errors(
+    path: str, job: JobConfig, environment: EnvironmentConfig, region: str
+) -> Iterator[InputError]:
+    """Checkpoints of a job that cannot work on their store."""
+    verdict = job_verdict(job, environment, region)
+    if verdict is not None and job.checkpoints is not None:
+        store = environment.storage[job.checkpoints.store]
+        decided = sized_store(store, environment, region)
+        yield from _checkpoint_size(path, job.checkpoints, store, decided, verdict)
+        yield from _checkpoint_interval(path, job, environment, region, verdict)
+        yield from _checkpoint_goodput(path, job, environment, region, verdict)
+    elif job.goodput_percent is not None and _speed_is_not_known(job, environment):
+        yield InputError(
+            path=f"{path}.goodput_percent",
+            must=(
+                "not be set with checkpoints on a store whose speed the stack file does not say: a"
+                " file system that is brought, or EFS that bursts"
+            ),
+            got=f"{job.goodput_percent:g}",
+            fix="delete it, or name another store in checkpoints",
+            write=REMOVE,
+        )
+    elif job.goodput_percent is not None:
+        yield InputError(
+            path=f"{path}.goodput_percent",
+            must="not be set without parameters_billion and checkpoints, which it follows from",
+            got=f"{job.goodput_percent:g}",
+            fix="delete it, or set parameters_billion and checkpoints",
+            write=REMOVE,
+        )
+
+
+def _speed_is_not_known(job: JobConfig, environment: EnvironmentConfig) -> bool:
+    """Whether the job's checkpoints are on a store whose settings cannot tell its speed."""
+    store = environment.storage.get(job.checkpoints.store) if job.checkpoints else None
+    return store is not None and not all(
+        kind.tells_speed(settings) for kind, settings in kinds_of(store)
+    )
+
+
+def _checkpoint_size(
+    path: str,
+    wanted: CheckpointConfig,
+    store: StoreConfig,
+    decided: StoreConfig,
+    verdict: Verdict,
+) -> Iterator[InputError]:
+    """A store without room for the checkpoints. `decided`: with its size."""
+    most, held, name = checkpoints_on_disk(wanted.keep), verdict.checkpoints_held, wanted.store
+    if held is not None and held < most:
+        need = most * verdict.bytes / 2**30
+        yield InputError(
+            path=f"{path}.checkpoints.store",
+            must=room_needed(wanted, verdict.bytes),
+            got=f"{name}, with room for {held}",
+            fix=" or ".join(
+                kind.larger(f"environment.storage.{name}.{kind.name}", need, settings, sized)
+                for (kind, settings), (_, sized) in zip(
+                    kinds_of(store), kinds_of(decided), strict=True
+                )
+            ),
+        )
+
+
+def room_needed(wanted: CheckpointConfig, size: float) -> str:
+    """What a store must have for checkpoints of so many bytes, as errors say it."""
+    kept = f": {wanted.keep} that stay, and the one being written" if wanted.keep else ""
+    most = checkpoints_on_disk(wanted.keep)
+    return f"have room for {most} checkpoints of {size / 1e9:,.0f} GB each{kept}"
+
+
+def _checkpoint_interval(
+    path: str, job: JobConfig, environment: EnvironmentConfig, region: str, verdict: Verdict
+) -> Iterator[InputError]:
+    assert job.checkpoints is not None  # checkpoint_errors has looked
+    minutes, store = verdict.interval_seconds / 60, job.checkpoints.store
+    save = verdict.write_seconds / 60
+    if verdict.saves_too_often:
+        more = ceil(save) + 1
+        yield InputError(
+            path=f"{path}.checkpoints.interval_minutes",
+            must=f"be more than a save takes on {store}, which is {save:.1f} minutes",
+            got=f"{minutes:g}",
+            fix=f"write {more} or more, or make {store} larger or faster",
+            write=more,
+        )
+    if verdict.interval_given and minutes > verdict.mtbf_hours * 60:
+        best = best_minutes(job, environment, region)
+        yield InputError(
+            path=f"{path}.checkpoints.interval_minutes",
+            must=(
+                f"be less than the {verdict.mtbf_hours:.0f} hours that {job.nodes} nodes run between"
+                " failures"
+            ),
+            got=f"{minutes:g}",
+            fix=f"write {best}",
+            write=best,
+        )
+
+
+def _checkpoint_goodput(
+    path: str, job: JobConfig, environment: EnvironmentConfig, region: str, verdict: Verdict
+) -> Iterator[InputError]:
+    if job.checkpoints is None or job.goodput_percent is None:
+        return
+    if verdict.goodput * 100 < job.goodput_percent:
+        tenths = int(verdict.goodput * 1000)
+        possible = tenths // 10 if tenths % 10 == 0 else tenths / 10
+        first = f"write {possible:g}" if possible else "delete it"
+        yield InputError(
+            path=f"{path}.goodput_percent",
+            must=(
+                f"be at most {possible:g}, as a save on {job.checkpoints.store} takes"
+                f" {verdict.write_seconds:,.0f} s"
+            ),
+            got=f"{job.goodput_percent:g}",
+            fix=f"{first}; {better_checkpoints(job, environment, region)}",
+            write=possible or REMOVE,
+        )
+
+
+def checkpoint_warnings(
+    path: str, job: JobConfig, environment: EnvironmentConfig, region: str
+) -> Iterator[InputWarning]:
+    """What works but should be known about a job's checkpoints."""
+    if job.checkpoints is None or (store := environment.storage.get(job.checkpoints.store)) is None:
+        return
+    for kind, settings in kinds_of(store):
+        yield from kind.checkpoint_warnings(
+            f"{path}.checkpoints.store", job.checkpoints.store, settings
+        )
+    found = job_verdict(job, environment, region)
+    if found and found.goodput < WORTH_A_WARNING and job.goodput_percent is None:
+        yield InputWarning(
+            path=f"{path}.checkpoints",
+            text=(
+                f"a save takes {found.write_seconds / 60:.0f} minutes, which leaves"
+                f" {found.goodput:.0%} of the time to train;"
+                f" {better_checkpoints(job, environment, region)}"
+            ),
+        )
+
+
+def keep_warnings(path: str, job: JobConfig, folder: Path) -> Iterator[InputWarning]:
+    """A number of checkpoints to keep that nothing of the stack file hands to whoever deletes them."""
+    if job.checkpoints is None or job.checkpoints.keep is None:
+        return
+    sources = job.files.sources if job.files else ()
+    texts = [*command_of(job), *(job.arguments or ()), *job.env.values()]
+    texts += [
+        (folder / each).read_text("utf-8", "replace") for each in sources if is_inside(folder, each)
+    ]
+    if not any(KEEP in text for text in texts):
+        yield InputWarning(
+            path=f"{path}.checkpoints.keep",
+            text=(
+                f"neither the command of the job nor a file that it brings names {KEEP}: if no script in"
+                " the image reads it, every checkpoint stays until the store is full. Hand it over, such"
+                f" as --save_total_limit $({KEEP}) to transformers"
+            ),
+        )

@@ -1,0 +1,326 @@
+"""Which teams of an environment cannot work, and what the stack of a listed team cannot say: what
+the environment's entry says already, or what its roles and policies will refuse.
+
+Sources: EKS has one access entry for a role (EKS API, CreateAccessEntry); the standard tier of
+Parameter Store takes 4 KiB.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+
+from trainyard.derive.capacity import TYPES
+from trainyard.derive.teams import Share, principals
+from trainyard.objects.teams.teams import PARAMETER_BYTES, TeamEntryPlan
+from trainyard.plans.access import AccessPlan
+from trainyard.plans.parts import JobPlan
+from trainyard.problems import REMOVE, InputError, InputWarning, write_one_of
+from trainyard.rules.environment import SYSTEM_NAMESPACES, TAGS, tag_errors
+from trainyard.rules.queues import outside_errors, queue_errors, queued_job_errors
+from trainyard.rules.team_stores import past_the_wall_errors, read_only_errors, wall_warnings
+from trainyard.rules.workers import dispatched_job_errors, nodes_of_workers
+from trainyard.settings.environment import EnvironmentConfig, TeamConfig
+from trainyard.settings.job import AnyJob, JobConfig, manifests, typed
+from trainyard.settings.team_entry import TeamEntryConfig
+
+REACHED_BYTES = 2100
+"""Bytes of the contract that say how to reach the cluster: its certificate authority (1,500), ARN,
+endpoint and name."""
+
+
+def entry_errors(wanted: EnvironmentConfig, access: AccessPlan) -> Iterator[InputError]:
+    """Every error of the teams that an environment lists."""
+    yield from _namespaces(wanted)
+    yield from _roles(wanted, access)
+    yield from _prefixes(wanted)
+    yield from queue_errors(wanted)
+    for name, entry in wanted.teams.items():
+        at = f"environment.teams.{name}"
+        yield from _unknown(f"{at}.stores", entry.stores or (), "storage", wanted.storage)
+        priorities = entry.allowed_priorities
+        yield from _unknown(f"{at}.allowed_priorities", priorities, "priorities", wanted.priorities)
+        yield from _tags(f"{at}.tags", entry, wanted, access)
+
+
+def _tags(
+    path: str, entry: TeamEntryConfig, wanted: EnvironmentConfig, access: AccessPlan
+) -> Iterator[InputError]:
+    """Tags of a team by themselves, and beside those of all."""
+    yield from tag_errors(path, entry.tags)
+    of_all = {**dict(access.default_tags), **wanted.tags}
+    together = len({**of_all, **entry.tags})
+    if max(len(of_all), len(entry.tags)) <= TAGS < together:
+        yield InputError(
+            path=path,
+            must=f"have at most {TAGS} tags together with environment.tags and aws:defaultTags",
+            got=str(together),
+            fix=f"delete {together - TAGS} of them",
+        )
+
+
+def _unknown(
+    path: str, names: Iterable[str], setting: str, there: Collection[str]
+) -> Iterator[InputError]:
+    """Names that a setting of the environment lacks."""
+    if unknown := [each for each in names if each not in there]:
+        yield InputError(
+            path=path,
+            must=f"be names from environment.{setting}",
+            got=", ".join(unknown),
+            fix=write_one_of(there, f"delete it, or add it under environment.{setting}"),
+        )
+
+
+def _namespaces(wanted: EnvironmentConfig) -> Iterator[InputError]:
+    taken = {wanted.namespace: "the environment's jobs"}
+    taken |= dict.fromkeys(SYSTEM_NAMESPACES, "the system")
+    for name, entry in wanted.teams.items():
+        namespace = entry.namespace_of(name)
+        owner = taken.get(namespace)
+        owner = "the system" if namespace.startswith("kube-") else owner
+        if owner:
+            free = f"team-{name}" if f"team-{name}" not in taken else f"{name}-jobs"
+            yield InputError(
+                path=f"environment.teams.{name}.namespace",
+                must=f"not be the namespace of {owner}",
+                got=namespace,
+                fix=f"write {free}",
+                write=free,
+            )
+        taken.setdefault(namespace, f"team {name}")
+
+
+def _roles(wanted: EnvironmentConfig, access: AccessPlan) -> Iterator[InputError]:
+    """A role that would need a second access entry."""
+    owners = {
+        admin.role_arn: f"environment.cluster.admins.{name}"
+        for name, admin in wanted.cluster.admins.items()
+    }
+    if access.role_arn:
+        owners[access.role_arn] = "the role that creates the cluster"
+    for name, entry in wanted.teams.items():
+        for role, arn in principals(entry):
+            path = f"environment.teams.{name}.{role}{'' if role == 'deployer' else 's'}"
+            if arn in owners:
+                yield InputError(
+                    path=path,
+                    must="be roles with one use: EKS has one access entry for a role",
+                    got=f"{arn}, which is {owners[arn]} already",
+                    fix="name another role",
+                )
+            owners.setdefault(arn, path)
+
+
+def _prefixes(wanted: EnvironmentConfig) -> Iterator[InputError]:
+    """Parts of buckets in which two teams could delete each other's objects, and keys for none."""
+    owners: dict[str, str] = {}
+    for name, entry in wanted.teams.items():
+        at = f"environment.teams.{name}"
+        for prefix in entry.s3_writes:
+            for other, owner in owners.items():
+                if owner != name and (prefix.startswith(other) or other.startswith(prefix)):
+                    yield InputError(
+                        path=f"{at}.s3_writes",
+                        must=f"not overlap with {other}, which team {owner} writes to",
+                        got=prefix,
+                        fix=f"write a part of its own, such as {_own_part(prefix, name)}",
+                    )
+        owners |= dict.fromkeys(entry.s3_writes, name)
+        if entry.kms_key_arns and not (entry.s3_reads or entry.s3_writes or entry.secrets):
+            yield InputError(
+                path=f"{at}.kms_key_arns",
+                must="not be set without s3_reads, s3_writes or secrets: a key is for what they name",
+                got=", ".join(entry.kms_key_arns),
+                fix="delete it",
+                write=REMOVE,
+            )
+
+
+def _own_part(prefix: str, team: str) -> str:
+    return f"s3://{prefix.removeprefix('s3://').partition('/')[0]}/teams/{team}/"
+
+
+def contract_errors(plans: Mapping[str, TeamEntryPlan]) -> Iterator[InputError]:
+    """Contracts that are too long for their SSM parameter."""
+    most = PARAMETER_BYTES - REACHED_BYTES
+    for name, plan in plans.items():
+        size = len(json.dumps(plan.contract).encode())
+        if size > most:
+            yield InputError(
+                path=f"environment.teams.{name}",
+                must=f"have a contract of at most {most} bytes: pools, runtimes and stores",
+                got=f"{size} bytes",
+                fix="list fewer stores for the team, or have fewer pools or runtimes",
+            )
+
+
+def entry_warnings(wanted: EnvironmentConfig) -> Iterator[InputWarning]:
+    """What works but should be known about the teams of an environment."""
+    yield from wall_warnings(wanted)
+    yield from _shares_together(wanted)
+
+
+def _shares_together(wanted: EnvironmentConfig) -> Iterator[InputWarning]:
+    """Shares that the pools cannot give to all teams at once. With queues that is how it is meant:
+    jobs wait before they have nodes."""
+    if wanted.queues is not None:
+        return
+    held = sum(
+        pool.max_nodes
+        * max((TYPES[kind].gpus for kind in pool.instance_types if kind in TYPES), default=0)
+        for pool in wanted.pools.values()
+    )
+    shares = {name: entry.max_gpus for name, entry in wanted.teams.items() if entry.max_gpus}
+    total = sum(shares.values())
+    if total > held:
+        listed = ", ".join(f"{name} {gpus}" for name, gpus in shares.items())
+        yield InputWarning(
+            path="environment.teams",
+            text=(
+                f"the teams may request {total} GPUs together ({listed}), and the pools have at most"
+                f" {held}: jobs wait when all teams use their share"
+            ),
+        )
+
+
+def listing_errors(
+    team: TeamConfig, environment: EnvironmentConfig, others: Mapping[str, TeamConfig]
+) -> Iterator[InputError]:
+    """A team's stack file against the environment's list. `others`: other teams, by the name of the
+    stack."""
+    if team.name is None:
+        yield from _unlisted(team, environment)
+        yield from outside_errors(team, environment)
+        yield from past_the_wall_errors(team, environment)
+        return
+    if team.name not in environment.teams:
+        otherwise = f"add it under environment.teams in Pulumi.{team.environment}.yaml"
+        yield InputError(
+            path="team.name",
+            must=f"be a team that Pulumi.{team.environment}.yaml lists under environment.teams",
+            got=team.name,
+            fix=write_one_of(environment.teams, otherwise),
+        )
+    for setting, value in {"namespace": team.namespace, "max_gpus": team.max_gpus}.items():
+        if value is not None:
+            yield InputError(
+                path=f"team.{setting}",
+                must=f"not be set beside team.name: environment.teams.{team.name} has it",
+                got=str(value),
+                fix="delete it",
+                write=REMOVE,
+            )
+    for stack in (name for name, other in others.items() if other.name == team.name):
+        yield InputError(
+            path="team.name",
+            must=f"not be the team of another stack, as of Pulumi.{stack}.yaml",
+            got=team.name,
+            fix="put the jobs of one team into one stack file",
+        )
+
+
+def _unlisted(team: TeamConfig, environment: EnvironmentConfig) -> Iterator[InputError]:
+    if team.namespace is None:
+        yield InputError(
+            path="team",
+            must="have a name that the environment lists, or a namespace",
+            got="neither",
+            fix=f"write name: {next(iter(environment.teams), 'vision')}, or namespace: team-vision",
+        )
+    for name, entry in environment.teams.items():
+        namespace = entry.namespace_of(name)
+        if team.namespace == namespace:
+            yield InputError(
+                path="team.namespace",
+                must=f"not be the namespace of team {name}, which the environment lists",
+                got=namespace,
+                fix=f"delete it, and write name: {name}",
+            )
+
+
+def listed_job_errors(
+    share: Share,
+    jobs: Mapping[str, AnyJob],
+    described: Mapping[str, JobConfig],
+    environment: EnvironmentConfig,
+) -> Iterator[InputError]:
+    """Jobs of a listed team whose pods the cluster would refuse, or which its queue never starts.
+    `described`: all of them in the words of settings."""
+    yield from queued_job_errors(share, jobs, described, environment)
+    if share.entry is None:
+        return
+    yield from read_only_errors(jobs, described, environment)
+    for name, job in described.items():
+        setting = "image" if name in typed(jobs) else "manifest"
+        yield from _image(f"team.jobs.{name}.{setting}", share.entry, job.image)
+    for name, job in typed(jobs).items():
+        if job.host_paths:
+            yield _not_for_teams(f"team.jobs.{name}.host_paths", ", ".join(job.host_paths))
+    for name, job in manifests(jobs).items():
+        if job.privileged_pods:
+            yield _not_for_teams(f"team.jobs.{name}.privileged_pods", "true")
+
+
+def _not_for_teams(path: str, got: str) -> InputError:
+    return InputError(
+        path=path,
+        must="not be set by a team that the environment lists",
+        got=got,
+        fix="delete it, and mount a store",
+        write=REMOVE,
+    )
+
+
+def listed_plan_errors(
+    share: Share, plans: Mapping[str, JobPlan], environment: EnvironmentConfig, folder: Path
+) -> Iterator[InputError]:
+    """Jobs of a listed team that take what is not the team's, or that no worker of its environment can
+    take. `folder`: with the stack files."""
+    if share.entry is None:
+        return
+    handed = share.queue is not None and share.queue.check
+    nodes = nodes_of_workers(environment, folder) if handed else {}
+    for name, plan in plans.items():
+        yield from _beyond(f"team.jobs.{name}", share.entry, plan)
+        if handed:
+            yield from dispatched_job_errors(f"team.jobs.{name}", plan, nodes)
+
+
+def _beyond(path: str, entry: TeamEntryConfig, plan: JobPlan) -> Iterator[InputError]:
+    """What a job takes that is not the team's."""
+    allowed = plan.stores if entry.stores is None else entry.stores
+    for store in set(plan.stores) - set(allowed):
+        yield InputError(
+            path=path,
+            must="mount only stores that the environment's entry of the team lists",
+            got=store,
+            fix=write_one_of(allowed, "mount none, or add it to stores in the entry"),
+        )
+    for priority in set(plan.priorities) - set(entry.allowed_priorities):
+        yield InputError(
+            path=path,
+            must="use only priorities that the environment's entry of the team allows",
+            got=priority,
+            fix=write_one_of(entry.allowed_priorities, "add it to allowed_priorities in the entry"),
+        )
+    for made in plan.objects:
+        if made["kind"] == "ClusterTrainingRuntime":
+            yield InputError(
+                path=path,
+                must="contain no ClusterTrainingRuntime: it is an object of the whole cluster",
+                got=made["metadata"]["name"],
+                fix="make it a TrainingRuntime, which is the team's own",
+            )
+
+
+def _image(path: str, entry: TeamEntryConfig, image: str | None) -> Iterator[InputError]:
+    prefixes = entry.image_prefixes
+    if image and prefixes and not image.startswith(prefixes):
+        yield InputError(
+            path=path,
+            must="begin with one of the image_prefixes in the environment's entry of the team",
+            got=image,
+            fix=f"push it to one of {', '.join(prefixes)}",
+        )

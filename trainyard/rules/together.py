@@ -1,0 +1,223 @@
+"""What jobs cannot have together: a directory for checkpoints, a namespace, the nodes of a pool."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+
+from trainyard.catalog.docker_hub import HOURS, PULLS, is_on_docker_hub
+from trainyard.derive.capacity import TYPES, gpus_of, largest_gang
+from trainyard.derive.teams import Share
+from trainyard.plans.directories import path_of
+from trainyard.problems import InputError, InputWarning, few
+from trainyard.rules.teams import listing_errors
+from trainyard.settings.environment import EnvironmentConfig, PoolConfig, TeamConfig
+from trainyard.settings.job import JobConfig, typed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Saved:
+    """A directory into which a job saves checkpoints."""
+
+    job: str
+    """What messages call the job."""
+    path: str
+    """Path of the setting."""
+    store: str
+    directory: PurePosixPath
+    part: PurePosixPath = PurePosixPath()
+    """What the job's namespace sees of the store: all of it, or the directory of its team."""
+
+    @property
+    def places(self) -> list[tuple[str, PurePosixPath]]:
+        """The directory, and those that it is in, each with its store."""
+        whole = self.part / self.directory
+        return [(self.store, each) for each in (whole, *whole.parents)]
+
+
+def team_errors_together(
+    team: TeamConfig, environment: EnvironmentConfig, others: Mapping[str, TeamConfig]
+) -> Iterator[InputError]:
+    """What a team cannot share with its environment and its other teams. `others`: by the name of
+    the stack."""
+    yield from listing_errors(team, environment, others)
+    yield from shared_namespace_errors(team, others)
+    elsewhere = saved("environment.jobs", typed(environment.jobs), team.environment)
+    for stack, other in others.items():
+        elsewhere += _saved_by_team(other, environment, stack)
+    yield from shared_directory_errors(_saved_by_team(team, environment), elsewhere)
+
+
+def _saved_by_team(
+    team: TeamConfig, environment: EnvironmentConfig, stack: str = ""
+) -> list[Saved]:
+    """Where the jobs of a team save, each in the team's part of its store."""
+    found = saved("team.jobs", typed(team.jobs), stack)
+    apart = {name for name, store in environment.storage.items() if store.teams == "apart"}
+    if team.name is None:
+        return found
+    own = PurePosixPath(path_of(team.name))
+    return [replace(each, part=own) if each.store in apart else each for each in found]
+
+
+def beside(stack: str, environment: EnvironmentConfig) -> dict[str, JobConfig]:
+    """The jobs of an environment, as messages about a team call them."""
+    return {f"{name} of {stack}": job for name, job in typed(environment.jobs).items()}
+
+
+def saved(path: str, jobs: Mapping[str, JobConfig], stack: str = "") -> list[Saved]:
+    """Where the jobs of a stack save. `path`: that holds the jobs. `stack`: another than the one
+    that is checked."""
+    return [
+        Saved(
+            job=f"{name} of {stack}" if stack else name,
+            path=f"{path}.{name}.checkpoints.directory",
+            store=job.checkpoints.store,
+            directory=PurePosixPath(job.in_run(job.checkpoints.directory)),
+        )
+        for name, job in jobs.items()
+        if job.checkpoints
+    ]
+
+
+def shared_directory_errors(
+    own: Sequence[Saved], others: Sequence[Saved] = ()
+) -> Iterator[InputError]:
+    """Jobs that save where another job saves, of the same stack or of `others`. Each would resume
+    from the other's checkpoints, and delete them."""
+    found = _overlaps((*others, *own))[len(others) :]
+    for save, first in zip(own, found, strict=True):
+        if first is None:
+            continue
+        free = save.path.split(".")[-3]
+        yield InputError(
+            path=save.path,
+            must=f"be apart from the directory of job {first.job}, {first.directory}",
+            got=str(save.directory),
+            fix=f"write a directory of the job's own, such as {free}",
+        )
+
+
+def _overlaps(saves: Sequence[Saved]) -> list[Saved | None]:
+    """For each directory the first one before it that is the same, inside it or around it. Not pair by
+    pair: a thousand jobs would be half a million pairs."""
+    here: dict[tuple[str, PurePosixPath], int] = {}
+    inside: dict[tuple[str, PurePosixPath], int] = {}
+    found: list[Saved | None] = []
+    for number, save in enumerate(saves):
+        place = save.places[0]
+        before = [here[each] for each in save.places if each in here]
+        before += [inside[place]] if place in inside else []
+        found.append(saves[min(before)] if before else None)
+        here.setdefault(place, number)
+        for around in save.places:
+            inside.setdefault(around, number)
+    return found
+
+
+def shared_namespace_errors(
+    team: TeamConfig, others: Mapping[str, TeamConfig]
+) -> Iterator[InputError]:
+    """Teams of one environment in one namespace. `others`: by the name of the stack."""
+    for stack, other in others.items():
+        if team.namespace and other.namespace == team.namespace:
+            yield InputError(
+                path="team.namespace",
+                must=f"not be the namespace of another team, which Pulumi.{stack}.yaml has",
+                got=team.namespace,
+                fix="write a name that no other team of the environment has",
+            )
+
+
+def gang_warnings(
+    path: str, jobs: Mapping[str, JobConfig], environment: EnvironmentConfig
+) -> Iterator[InputWarning]:
+    """Jobs of several nodes that do not fit their pool together. `path`: that holds the jobs."""
+    for name, pool in _known_pools(environment).items():
+        gangs = {
+            job: _nodes(wanted, pool)
+            for job, wanted in jobs.items()
+            if wanted.pool == name and wanted.nodes > 1
+        }
+        most, needed = largest_gang(pool), sum(gangs.values())
+        if len(gangs) > 1 and needed > most and max(gangs.values()) <= most:
+            listed = few([f"{job} {nodes}" for job, nodes in gangs.items()])
+            yield InputWarning(
+                path=path,
+                text=(
+                    f"jobs need {needed} nodes of pool {name} together ({listed}), and it has at"
+                    f" most {most}: when they start at the same time, each may get a part of its"
+                    " nodes and wait for the rest. Start them one after the other, or enlarge the"
+                    " pool"
+                ),
+            )
+
+
+def team_warnings_together(
+    share: Share,
+    own: Mapping[str, JobConfig],
+    together: Mapping[str, JobConfig],
+    environment: EnvironmentConfig,
+) -> Iterator[InputWarning]:
+    """What a team should know about its jobs, and about them beside those of the environment.
+    `together`: both."""
+    yield from gang_warnings("team.jobs", together, environment)
+    yield from docker_hub_warnings("team.jobs", together, environment)
+    gpus = {name: gpus_of(job, environment) for name, job in own.items()}
+    needed, most = sum(gpus.values()), share.max_gpus
+    if most and needed > most and max(gpus.values()) <= most:
+        yield InputWarning(
+            path="team.jobs",
+            text=(
+                f"jobs need {needed} GPUs together ({few([f'{job} {n}' for job, n in gpus.items()])}),"
+                f" and {share.limit} is {most}: when they start at the same time, one gets a part of"
+                " its pods and waits for the rest. Start them one after the other, or raise"
+                f" {share.limit}"
+            ),
+        )
+
+
+def docker_hub_warnings(
+    path: str, jobs: Mapping[str, JobConfig], environment: EnvironmentConfig
+) -> Iterator[InputWarning]:
+    """Jobs whose new nodes pull more images from Docker Hub than it gives to one address: all nodes
+    have that of the NAT gateway. A job with pull_secrets has an account, and other limits; copies
+    (artifacts.images) are in ECR. `path`: that holds the jobs."""
+    if environment.artifacts and environment.artifacts.images:
+        return
+    pools = _known_pools(environment)
+    pulls = {
+        name: _nodes(job, pools[job.pool])
+        for name, job in jobs.items()
+        if job.pool in pools and is_on_docker_hub(job.image) and not job.pull_secrets
+    }
+    if sum(pulls.values()) > PULLS:
+        listed = few([f"{name} {nodes}" for name, nodes in pulls.items()])
+        yield InputWarning(
+            path=path,
+            text=(
+                f"{sum(pulls.values())} new nodes pull images from Docker Hub ({listed}), all through"
+                f" the address of the NAT gateway. Docker Hub gives an address {PULLS} pulls in"
+                f" {HOURS} hours without an account; the other nodes of a gang then wait in"
+                " ImagePullBackOff. Push the image to a registry of the environment (registries),"
+                " name its copy on public.ecr.aws or in a pull-through cache of ECR, or set"
+                " pull_secrets of a paid account"
+            ),
+        )
+
+
+def _known_pools(environment: EnvironmentConfig) -> dict[str, PoolConfig]:
+    """The pools whose instance types are all in the catalogue."""
+    return {
+        name: pool
+        for name, pool in environment.pools.items()
+        if pool.instance_types and set(pool.instance_types) <= set(TYPES)
+    }
+
+
+def _nodes(job: JobConfig, pool: PoolConfig) -> int:
+    """Nodes that the job takes; with gpus_per_node several of its pods share one."""
+    least = min(TYPES[name].gpus for name in pool.instance_types)
+    pods_per_node = max(1, least // job.gpus_per_node) if job.gpus_per_node else 1
+    return -(-job.nodes // pods_per_node)

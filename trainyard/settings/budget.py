@@ -1,0 +1,18 @@
+"""What an environment says of its money. What follows from it: trainyard/plans/budget.py."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import pydantic
+
+
+@dataclass(frozen=True, kw_only=True)
+class BudgetConfig:
+    """A budget of AWS Budgets for a calendar month. It counts what has this stack's tag
+    `trainyard:stack`, once whoever pays has activated that tag as a cost allocation tag. AWS sends
+    e-mails at 80 % and 100 % of the budget, and where it expects more than 100 %."""
+
+    dollars_a_month: Annotated[float, pydantic.Field(ge=1)]
+    """USD for a calendar month."""
+    emails: Annotated[tuple[str, ...], pydantic.Field(min_length=1, max_length=10)]
+    """E-mail addresses that AWS writes to."""

@@ -1,0 +1,346 @@
+"""What a stack file may say: its settings, their types, defaults and units. How it is read:
+reader.py. Jobs: job.py. The account: aws.py.
+
+Add a setting here; what follows from it belongs in plan.py. The JSON schema for editors is made
+from these types (`make schema`).
+"""
+
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar, Literal
+
+import pydantic
+
+from trainyard.settings.aws import AwsConfig, PolicyArn
+from trainyard.settings.budget import BudgetConfig
+from trainyard.settings.cluster import ClusterConfig
+from trainyard.settings.history import HistoryConfig
+from trainyard.settings.job import (
+    AnyJob,
+    JobConfig,
+    Name,
+    Positive,
+    PullPolicy,
+    Reference,
+    TorchtuneConfig,
+)
+from trainyard.settings.logs import LogsConfig
+from trainyard.settings.metrics import MetricsConfig
+from trainyard.settings.network import NETWORK_HINTS, AnyNetwork, NetworkConfig
+from trainyard.settings.queues import QueuesConfig
+from trainyard.settings.repair import RepairConfig
+from trainyard.settings.section import Section
+from trainyard.settings.stores import StoreConfig
+from trainyard.settings.team_entry import KeyArn, TeamEntryConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class SystemNodesConfig:
+    """CPU nodes for controllers: one managed node group across all zones."""
+
+    instance_type: str = "m7i.xlarge"
+    """EC2 instance type. Two nodes of the default type, with 4 vCPUs and 16 GiB, hold Karpenter (1
+    CPU for each of its two replicas), the Trainer, JobSet and CoreDNS with room to spare."""
+    nodes: Annotated[int, pydantic.Field(ge=2, le=10, strict=True)] = 2
+    """Number of nodes. Two is the minimum because Karpenter's two replicas cannot share a node
+    (karpenter-provider-aws#2707)."""
+    release: Annotated[str, pydantic.Field(pattern=r"^1\.\d\d\.\d+-20\d{6}$")] | None = None
+    """Release of the nodes' AMI, such as 1.35.8-20261012: Kubernetes patch version and day. By
+    default the release that trainyard/catalog/versions.py pins for `cluster.version`. Another release
+    replaces the nodes one by one; GPU nodes are not touched."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KarpenterConfig:
+    """Karpenter, the controller that launches the nodes of pools."""
+
+    dry_run: Annotated[bool, pydantic.Field(strict=True)] = True
+    """Whether Karpenter asks EC2 by a dry run if it may launch a node, before it uses a pool. Set
+    `false` where a service control policy of your organisation allows only some instance types:
+    Karpenter may ask for another type first, and asks again only after 30 minutes. The EC2NodeClass
+    then shows RunInstancesAuthCheckFailed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReservationConfig:
+    """Capacity that you have reserved or bought. This program uses it; it never buys, changes or
+    cancels it."""
+
+    id: Annotated[str, pydantic.Field(pattern=r"^cr-[0-9a-f]{8,17}$")]
+    """ID of the capacity reservation: cr-0123456789abcdef0."""
+    instances: Positive
+    """Number of instances in the reservation."""
+    starts: pydantic.AwareDatetime | None = None
+    """Start time, with a time zone: 2026-12-01T11:30:00Z. Required for a Capacity Block, optional
+    for an ODCR."""
+    ends: pydantic.AwareDatetime | None = None
+    """End time, with a time zone. Required for a Capacity Block, optional for an ODCR."""
+    placement_group: str | None = None
+    """Placement group the reservation was created in. EC2 launches few or no instances without
+    it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolConfig:
+    """GPU or CPU nodes of one kind, launched by Karpenter when a job needs them. An idle pool
+    without `replicas` costs nothing."""
+
+    instance_types: tuple[str, ...]
+    """EC2 instance types, in order of preference. A pool with several types can only run jobs of
+    one node: ranks must not mix types."""
+    max_nodes: Positive
+    """Maximum number of nodes, of each type where there are several. The largest job must fit."""
+    capacity: Literal["on_demand", "spot", "reservation", "block"] = "on_demand"
+    """How the nodes are bought. `on_demand` is the recommended value. EC2 takes `spot` nodes back
+    with two minutes' warning. `reservation` (ODCR) and `block` (Capacity Block for ML) require
+    `reservation`."""
+    reservation: Section[ReservationConfig] = None
+    """The reservation that the nodes are launched in. Only for `capacity: reservation` and
+    `capacity: block`."""
+    replicas: Positive | None = None
+    """Number of nodes that run all the time, with or without a job (a static pool). By default
+    nodes run only while a job needs them. A job cannot have more nodes than this."""
+    warm_spares: Annotated[int, pydantic.Field(ge=0, le=16, strict=True)] = 0
+    """Number of nodes that run in addition to `replicas`, so that a broken node is replaced without
+    waiting for capacity."""
+    placement: Literal["anywhere", "cluster"] = "anywhere"
+    """`cluster` launches the nodes in a placement group of the pool: lower latency, but launches
+    fail for lack of capacity more often."""
+    fallback_zones: tuple[str, ...] = ()
+    """Other zones in which nodes are launched when `environment.zone` has no capacity. Only for
+    jobs of one node."""
+    root_volume_gib: Annotated[int, pydantic.Field(ge=100, le=16384, strict=True)] = 200
+    """Size of a node's root EBS volume. The accelerated AMI alone takes most of 50 GiB. Containers
+    are stored on the node's local NVMe disks."""
+    prefetch: tuple[str, ...] | None = None
+    """Images that a node pulls while it starts, so that a job need not wait for them. Each must
+    have the command `sleep`, and need no `pull_secrets`. Default: the image of the jobs of this
+    file on the pool, if they have one in common. `[]` pulls none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegistryConfig:
+    """An ECR repository for images of jobs. Its name is `<stack>/<name>`. Its tags cannot be moved
+    to another image."""
+
+    data: Literal["keep", "delete"] = "keep"
+    """`keep`: the repository is protected, and `pulumi destroy` leaves it and prints its name.
+    `delete`: the repository and its images are deleted with the stack."""
+    keep_images: Annotated[int, pydantic.Field(ge=1, le=10000, strict=True)] | None = None
+    """Number of images that stay: ECR deletes the oldest others within a day, also one that a job
+    names. By default all stay."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnRuntimeConfig:
+    """A ClusterTrainingRuntime that this program writes. In contrast to the upstream runtimes it
+    restarts the whole gang when one rank fails."""
+
+    image: str
+    """Container image of the runtime."""
+    kind: Literal["torch", "mpi", "cpu", "torchtune"] = "torch"
+    """`torch`: for torchrun. `mpi`: for mpirun and the launcher of DeepSpeed; the image must have
+    sshd, as upstream's deepspeed-runtime has. `cpu`: a failed pod restarts alone, and the others
+    wait for it. `torchtune`: runs the recipe in `torchtune`."""
+    torchtune: Section[TorchtuneConfig] = None
+    """Required with `kind: torchtune`."""
+    command: tuple[str, ...] = ()
+    """Command of jobs that set none, also of TrainJobs that people create by hand."""
+    env: dict[str, str] = field(default_factory=dict)
+    """Environment variables of the pods that train. A variable of the job replaces one of the same
+    name."""
+    image_pull_policy: PullPolicy | None = None
+    """When nodes pull the image: a TrainJob cannot say it. By default Kubernetes pulls the tag latest
+    for each pod, and another tag or a digest once for each node."""
+    max_restarts: Annotated[int, pydantic.Field(ge=0, le=100, strict=True)] = 5
+    """Number of times that JobSet recreates the whole gang before the job fails."""
+    priority: Reference | None = None
+    """A name from `environment.priorities`. The Trainer takes the priority of pods from the
+    runtime, never from a TrainJob."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainerConfig:
+    """Kubeflow Trainer v2 and the runtimes that jobs refer to."""
+
+    version: str
+    """Release of the Trainer: 2.1.0 or 2.3.0, as in trainyard/catalog/versions.py."""
+    runtimes: tuple[str, ...]
+    """Upstream runtimes to install: torch-distributed, deepspeed-distributed, mlx-distributed,
+    torchtune-…."""
+    own_runtimes: dict[Name, OwnRuntimeConfig] = field(default_factory=dict)
+    """Runtimes that this program writes, each under a name of your choice."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingOperatorConfig:
+    """The legacy training-operator (v1). It runs PyTorchJobs beside the Trainer."""
+
+    version: str
+    """Release of the training-operator: 1.8.1."""
+
+
+MIRROR = r"^\d{12}\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com(/[a-z0-9]+([._-][a-z0-9]+)*)+$"
+"""A registry of ECR and the beginning of its repositories."""
+CHARTS = r"^(oci://\S+|[^:]+)$"
+"""A folder, or the beginning of charts in a registry."""
+ChartsPlace = Annotated[str, pydantic.Field(pattern=CHARTS)]
+MirrorPrefix = Annotated[str, pydantic.Field(pattern=MIRROR)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArtifactsConfig:
+    """Where charts and images come from when the public registries cannot be reached, as in an
+    isolated VPC."""
+
+    charts: ChartsPlace | None = None
+    """A folder with one unpacked chart for each name (kubeflow-trainer-<version> for the Trainer,
+    kueue-<version> for Kueue), or an oci:// prefix. `make mirror CHARTS=1` fills either. Pulumi
+    reads charts, nodes do not. By default charts come from the public registries of their
+    projects."""
+    images: MirrorPrefix | None = None
+    """A registry of ECR and the beginning of its repositories:
+    111122223333.dkr.ecr.ap-northeast-2.amazonaws.com/mirror. Nodes pull every image of the stack
+    from there, as <images>/<registry>/<name>, except images that are in ECR of the region already.
+    `make mirror` lists the images and copies those that are missing. By default nodes pull from the
+    registries that images name."""
+
+
+REPLACEABLE = r"^(metrics\.managed_prometheus|(storage|pools|runtimes)\.[a-z][-.a-z0-9]*)$"
+Replaceable = Annotated[str, pydantic.Field(pattern=REPLACEABLE)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnvironmentConfig:
+    """A training environment: network, cluster, pools of nodes, stores, Trainer and jobs."""
+
+    zone: str
+    """The availability zone of all GPU nodes, Lustre stores and jobs. They must share one zone
+    because EFA does not cross zones."""
+    zone_id: str | None = None
+    """ID of the zone, such as apne2-az1. It is the same for every account, while the name is not.
+    With it `make check` knows which instance types the zone sells."""
+    network: AnyNetwork = field(default_factory=NetworkConfig)
+    cluster: ClusterConfig
+    system_nodes: SystemNodesConfig = field(default_factory=SystemNodesConfig)
+    karpenter: KarpenterConfig = field(default_factory=KarpenterConfig)
+    pools: dict[Name, PoolConfig]
+    """Groups of nodes, by name. A job names the pool it runs on."""
+    storage: dict[Name, StoreConfig] = field(default_factory=dict)
+    """Shared file systems, by name. A job names the stores it mounts."""
+    registries: dict[Name, RegistryConfig] = field(default_factory=dict)
+    """ECR repositories, by name."""
+    trainer: TrainerConfig
+    training_operator: Section[TrainingOperatorConfig] = None
+    """Required for jobs with `pytorch_job`. By default the training-operator is not installed."""
+    namespace: Name = "training"
+    """Kubernetes namespace of the environment's own jobs. Each team has its own namespace."""
+    priorities: dict[
+        Name, Annotated[int, pydantic.Field(ge=-1_000_000, le=1_000_000, strict=True)]
+    ] = field(default_factory=dict)
+    """PriorityClasses: name and value. A pending pod with a higher value evicts pods with lower
+    values. A gang that loses a pod stops as a whole."""
+    queues: Section[QueuesConfig] = None
+    """Queues for the jobs of `teams`. By default a job starts at once, and its pods wait for nodes."""
+    metrics: Section[MetricsConfig] = None
+    """Metrics, alerts and dashboards. By default nothing in the cluster collects them."""
+    repair: Section[RepairConfig] = None
+    """What replaces broken nodes. By default nothing does."""
+    history: Section[HistoryConfig] = None
+    """What records runs. By default a run is forgotten as soon as its job is deleted."""
+    logs: Section[LogsConfig] = None
+    """What keeps the logs of pods. By default a log goes with its pod."""
+    budget: Section[BudgetConfig] = None
+    """By default AWS tells nobody what the environment costs."""
+    teams: dict[Name, TeamEntryConfig] = field(default_factory=dict)
+    """Teams that the environment admits, by name. By default a team's stack creates its namespace
+    itself, with the rights of an admin of the cluster."""
+    jobs: dict[Name, AnyJob] = field(default_factory=dict)
+    """Training jobs, by name."""
+    production: bool = False
+    """Whether jobs that can change while this file stays the same are refused: an image tagged
+    `latest`, a git clone without a commit, packages installed at start."""
+    allow_replace: tuple[Replaceable, ...] = ()
+    """What the next `pulumi up` can replace: `metrics.managed_prometheus`, `storage.<name>`,
+    `pools.<name>`, `runtimes.<name>`. A preview refuses to replace anything else of these kinds, and the
+    cluster always, and says which setting would. Delete the entries afterwards."""
+    artifacts: Section[ArtifactsConfig] = None
+    """By default charts and images come from the public registries of their projects."""
+    tags: dict[str, str] = field(default_factory=dict)
+    """Tags for every AWS resource, in addition to the tags that this program sets."""
+    permissions_boundary: PolicyArn | None = None
+    """ARN of an IAM policy that limits every role of the stack. Set it before the first
+    `pulumi up`: the control plane then gets another role, and EKS replaces a cluster whose role
+    changes. It must allow what the roles do (docs/deployer-policy.md)."""
+    kms_key_arn: KeyArn | None = None
+    """ARN of a KMS key of yours, in the region and the account of the stack, that encrypts what the
+    stack stores: Kubernetes secrets, disks of nodes, stores, logs, queue and topic. This program never
+    changes the key, whose policy must allow that (docs/encryption.md). By default AWS encrypts with keys
+    of its own. EKS can neither change the key of a cluster nor take it away. A key that is set later
+    replaces EFS and Lustre stores."""
+
+    def own_runtime(self, job: JobConfig) -> OwnRuntimeConfig | None:
+        """What a job runs on, where that is no runtime of upstream's."""
+        return self.trainer.own_runtimes.get(job.runtime or "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TeamConfig:
+    """A team on an environment that exists: its jobs and, where the environment does not list the
+    team, its namespace."""
+
+    environment: Name
+    """Stack name of the environment. The team's plan is computed from the environment's stack file
+    in this checkout."""
+    name: Name | None = None
+    """Name of the team in `environment.teams`. Namespace, stores and limits then follow from that
+    entry. Without it the stack creates the namespace itself."""
+    namespace: Name | None = None
+    """Kubernetes namespace of the team. Required without `name`, and refused with it."""
+    max_gpus: Positive | None = None
+    """Maximum number of GPUs that the team's pods can request together (a ResourceQuota). By
+    default there is no limit. Refused with `name`."""
+    jobs: dict[Name, AnyJob] = field(default_factory=dict)
+    """Training jobs, by name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StackConfig:
+    """A stack file: an environment or a team."""
+
+    __pydantic_config__: ClassVar = pydantic.ConfigDict(extra="forbid")  # at every depth below
+
+    stack: Name
+    """It begins the name of every resource in AWS."""
+    project: str
+    region: str
+    aws: AwsConfig = field(default_factory=AwsConfig)
+    environment: EnvironmentConfig | None = None
+    team: TeamConfig | None = None
+
+
+_FROM_POOL = "delete it; it follows from the pool's instance_types"
+_OF_JOBS = (
+    "delete it, and write it in each job that names the runtime, as in secrets: {HF_TOKEN:"
+    " {secrets_manager: vision/hf-token, key: token}}: a runtime is one for all namespaces, and pods"
+    " read secrets of their own namespace and with its identity"
+)
+SETTING_HINTS = {
+    **{("network", key): hint for key, hint in NETWORK_HINTS.items()},
+    ("reservation", "instancetype"): _FROM_POOL,
+    ("reservation", "instancetypes"): _FROM_POOL,
+    ("environment", "allowedregistries"): (
+        "delete it; write image_prefixes in the entries of environment.teams, or turn on the policy"
+        " images-from-allowed-registries (docs/policies.md)"
+    ),
+    ("environment", "networkpolicies"): (
+        "delete it; each team under environment.teams gets a NetworkPolicy by itself: docs/teams.md"
+    ),
+    ("own_runtimes", "secrets"): _OF_JOBS,
+    ("token", "secretsmanager"): (
+        "delete it; put the token into a Kubernetes Secret of each namespace with such jobs (kubectl"
+        " create secret generic hf-token --from-literal=token=…), and write {secret: hf-token, key:"
+        " token}: what fetches the model belongs to the runtime, which is one for all namespaces"
+    ),
+}
+"""What people look for outside of jobs, as (the map or the map of entries that it stands in, its name
+in small letters without dashes) → what to do instead."""

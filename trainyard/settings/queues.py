@@ -1,0 +1,39 @@
+"""What an environment says of its queues. What follows from it: trainyard/derive/queues.py. What a team
+says: team_entry.py."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import pydantic
+
+from trainyard.objects.queues.queues import Preemption
+from trainyard.settings.aws import RoleArn
+from trainyard.settings.job import Name
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueuesConfig:
+    """Queues for the jobs of teams: a job starts when all its nodes are free for it, and waits until
+    then. Kueue is installed for it. Write `{}` for the defaults."""
+
+    preemption: Preemption = "urgency_and_guarantees"
+    """Which running jobs are stopped for a waiting one. A stopped job waits again, and then resumes
+    from its last checkpoint. `urgency_and_guarantees`: jobs of the same team with a lower `urgency`,
+    and jobs on guaranteed nodes of another team that wants them back. `guarantees`: the latter only.
+    `never`: none, and a team waits for its guaranteed nodes until the jobs on them have ended."""
+    fair_sharing: Annotated[bool, pydantic.Field(strict=True)] = False
+    """Whether the team that has borrowed the least goes first to nodes that are nobody's guarantee. By
+    default the job with the highest `urgency` goes first, then the oldest."""
+    topology: Literal["preferred"] | None = None
+    """`preferred`: the nodes of a TrainJob are chosen from one part of AWS's network where so many are
+    free there, else from neighbouring parts. All pools with GPUs must have `replicas`, of instance types
+    for which EC2 names the parts. It cannot be taken back while `queues` exist. By default any free
+    nodes are taken."""
+    workers: tuple[Name, ...] = ()
+    """Environments in whose clusters the jobs of teams run: of each job the first one that has all its
+    nodes free. Each has a stack file in this checkout, with the same teams, pools and runtimes, and
+    `queues.manager`. The pools with GPUs of this environment then say how many nodes its workers have
+    together, and launch none. Requires Trainer 2.3.0. By default the jobs run in this cluster."""
+    manager: RoleArn | None = None
+    """Role with which another environment hands the jobs of its teams to this one: the output
+    `queues_role` of that environment. By default nobody from outside enters the queues."""

@@ -1,0 +1,355 @@
+"""Examples of settings, which errors propose, and the patterns of their types in words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from trainyard.catalog import versions
+from trainyard.objects.iam.secrets import KeyArn, SecretName, SecretPrefix
+from trainyard.settings.aws import AccountId, PolicyArn, RoleArn
+from trainyard.settings.cluster import ClusterName
+from trainyard.settings.environment import CHARTS, MIRROR, Replaceable
+from trainyard.settings.job import Name
+from trainyard.settings.network import SubnetId, VpcId
+from trainyard.settings.stores import BackupId, FileSystemId, MaintenanceWindow
+from trainyard.settings.team_entry import ImagePrefix, S3Prefix
+
+_ROLE = "arn:aws:iam::123456789012:role/deployer"
+_POLICY = "arn:aws:iam::123456789012:policy/boundary"
+_KEY = "arn:aws:kms:ap-northeast-2:123456789012:key/0123abcd-01ab-23cd-45ef-0123456789ab"
+_MIRROR = "111122223333.dkr.ecr.ap-northeast-2.amazonaws.com/mirror"
+_KUBERNETES, _TRAINER = versions.DEFAULT_KUBERNETES, [*versions.TRAINERS][0]
+_POOL = {"instance_types": ["g6e.48xlarge"], "max_nodes": 4}
+EXAMPLES: dict[str, Any] = {
+    "budget": {"dollars_a_month": 20000, "emails": ["gpu-budget@example.com"]},
+    "emails": ["gpu-budget@example.com"],
+    "zone": "ap-northeast-2a",
+    "cluster": {"version": _KUBERNETES},
+    "cluster.version": _KUBERNETES,
+    "cluster.name": "research",
+    "existing_add_ons": ["eks-pod-identity-agent"],
+    "network": {"cidr": "10.0.0.0/16"},
+    "network.zones": ["ap-northeast-2a", "ap-northeast-2c"],
+    "vpc_id": "vpc-0123456789abcdef0",
+    "private_subnets": {
+        "ap-northeast-2a": "subnet-0123456789abcdef0",
+        "ap-northeast-2c": "subnet-0123456789abcdef1",
+    },
+    "private_subnets.*": "subnet-0123456789abcdef0",
+    "public_access_cidrs": ["203.0.113.7/32"],
+    "role_arn": _ROLE,
+    "permissions_boundary": _POLICY,
+    "kms_key_arn": _KEY,
+    "log_retention_days": 90,
+    "flow_logs": {"days": 14},
+    "flow_logs.days": 14,
+    "roleArn": _ROLE,
+    "assumeRole": {"roleArn": _ROLE},
+    "assumeRoles": [{"roleArn": _ROLE}],
+    "allowedAccountIds": ["123456789012"],
+    "forbiddenAccountIds": ["123456789012"],
+    "defaultTags": {"tags": {"team": "vision"}},
+    "profile": "default",
+    "system_nodes": {"nodes": 2},
+    "system_nodes.nodes": 2,
+    "karpenter": {"dry_run": True},
+    "pools": {"g6e": _POOL},
+    "pools.*": _POOL,
+    "instance_types": ["g6e.48xlarge"],
+    "max_nodes": 4,
+    "reservation": {"id": "cr-0123456789abcdef0", "instances": 1},
+    "reservation.id": "cr-0123456789abcdef0",
+    "instances": 1,
+    "fallback_zones": ["ap-northeast-2c"],
+    "environment.storage": {"home": {"efs": {}}},
+    "storage.*": {"efs": {}},
+    "jobs.storage.*": {"path": "/data"},
+    "efs": {},
+    "lustre": {"capacity_gib": 4800, "throughput_mbps_per_tib": 500},
+    "file_system_id": "fs-0123456789abcdef0",
+    "restore_from": "backup-0123456789abcdef0",
+    "lifecycle": {"infrequent_after_days": 30},
+    "delete_after_days": {"checkpoints/": 30},
+    "delete_after_days.*": 30,
+    "maintenance_window": "sunday 16:30",
+    "for_model": {"parameters_billion": 70, "nodes": 16},
+    "parameters_billion": 70,
+    "goodput_percent": 95,
+    "repositories.*": {"s3": "s3://bucket/prefix/", "path": "/data"},
+    "repositories.*.s3": "s3://bucket/prefix/",
+    "storage.*.s3": {},
+    "storage.*.teams": "apart",
+    "auto_import": ["NEW", "CHANGED", "DELETED"],
+    "auto_export": ["NEW", "CHANGED"],
+    "registries.*": {},
+    "trainer": {"version": _TRAINER, "runtimes": ["torch-distributed"]},
+    "trainer.version": _TRAINER,
+    "trainer.runtimes": ["torch-distributed"],
+    "own_runtimes.*": {"image": "registry.example.com/train:1"},
+    "training_operator": {"version": versions.TRAINING_OPERATORS[-1]},
+    "training_operator.version": versions.TRAINING_OPERATORS[-1],
+    "artifacts": {"charts": "/mirror/charts", "images": _MIRROR},
+    "charts": "/mirror/charts",
+    "artifacts.images": _MIRROR,
+    "tags": {"team": "vision"},
+    "teams": {"vision": {"deployer": _ROLE}},
+    "teams.*": {"deployer": _ROLE},
+    "deployer": _ROLE,
+    "members": [_ROLE],
+    "viewers": [_ROLE],
+    "stores": ["scratch"],
+    "allowed_priorities": ["high"],
+    "image_prefixes": ["registry.example.com/vision/"],
+    "s3_reads": ["s3://data-sets/imagenet/"],
+    "s3_writes": ["s3://results/vision/"],
+    "kms_key_arns": [_KEY],
+    "team.name": "vision",
+    "priorities": {"high": 1000},
+    "priorities.*": 1000,
+    "team.environment": "dev",
+    "namespace": "team-vision",
+    "image": "registry.example.com/train:1",
+    "pool": "g6e",
+    "nodes": 1,
+    "path": "/data",
+    "host": "/data",
+    "store": "scratch",
+    "directory": "checkpoints",
+    "script": "train.py",
+    "sources": ["train.py"],
+    "secret": "hf-token",
+    "secrets_manager": "vision/hf-token",
+    "secrets.*.kms_key_arn": _KEY,
+    "teams.*.secrets": ["vision/"],
+    "min_nodes": 1,
+    "etcd": "etcd:2379",
+    "manifest": "job.yaml",
+    "env": {"NCCL_DEBUG": "INFO"},
+    "command": ["python", "train.py"],
+}
+"""Setting, or its last two steps, the last `*` for any name → an example."""
+SINGULAR = {
+    "pools": "pool",
+    "storage": "store",
+    "jobs": "job",
+    "own_runtimes": "runtime",
+    "admins": "admin",
+    "registries": "registry",
+    "priorities": "priority",
+    "teams": "team",
+    "repositories": "repository",
+    "host_paths": "folder",
+}
+"""Map of named things → what one of them is."""
+VERSIONS: dict[tuple[str, ...], Sequence[str]] = {
+    ("environment", "cluster", "version"): tuple(versions.KUBERNETES),
+    ("environment", "trainer", "version"): tuple(versions.TRAINERS),
+    ("environment", "training_operator", "version"): versions.TRAINING_OPERATORS,
+}
+"""Setting → the versions that it takes."""
+
+
+def known_version(steps: Sequence[str], text: str) -> str | None:
+    """The version that somebody means who writes 2.1 or 1.3; None where there is none or the setting
+    is no version."""
+    choices = VERSIONS.get(tuple(steps), ())
+    alike = [choice for choice in choices if choice == text or choice.startswith(f"{text}.")]
+    alike += [choice for choice in choices if re.fullmatch(re.escape(text) + "0+", choice)]
+    return alike[0] if alike else None
+
+
+def example(steps: Sequence[str]) -> Any | None:
+    """A value that a setting takes; None where none is known."""
+    return next((EXAMPLES[key] for key in keys_of(steps) if key in EXAMPLES), None)
+
+
+def keys_of(steps: Sequence[str]) -> list[str]:
+    """The keys under which EXAMPLES may have a setting, the closest first."""
+    *above, last = steps
+    holder = above[-1] if above else ""
+    if holder == "storage" and "jobs" in above:
+        return ["jobs.storage.*"]
+    in_entry = [f"{above[-2]}.*.{last}"] if len(above) > 1 else []
+    return [f"{holder}.{last}", *in_entry, f"{holder}.*", last]
+
+
+def as_name(text: str, holder: str = "") -> str:
+    """The name that is nearest to a text. `holder`: the map it stands in, as pools."""
+    plain = re.sub("[^a-z0-9]+", "-", text.lower()).strip("-")
+    one = SINGULAR.get(holder, "name")
+    named = plain if plain[:1].isalpha() else f"{one}-{plain or 1}"
+    return named[:32].strip("-")
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A pattern in words."""
+
+    is_: str
+    """What a text is that matches it: "a name of …"."""
+    meant: Callable[[str], str]
+    """The text that is nearest to one that does not match; empty where none is."""
+    example: str = ""
+    """A text that matches, where none is near."""
+
+
+def _absolute(text: str) -> str:
+    return "/" + (text.strip().lstrip("/").replace(":", "-") or "data")
+
+
+def _relative(text: str) -> str:
+    return text.strip().strip("/") or "checkpoints"
+
+
+def _role(text: str) -> str:
+    """The role of a session."""
+    session = re.fullmatch(r"arn:(aws[a-z-]*):sts::(\d{12}):assumed-role/([^/]+)/.*", text)
+    return f"arn:{session[1]}:iam::{session[2]}:role/{session[3]}" if session else ""
+
+
+def _duration(text: str) -> str:
+    seconds = re.fullmatch(r"(\d+)", text.strip())
+    return f"{seconds[1]}s" if seconds else "1h30m"
+
+
+def _managed(text: str) -> str:
+    """The same with no other characters; nothing of an ARN."""
+    plain = re.sub("[^-/_+=.@A-Za-z0-9]+", "-", text).strip("-/")
+    return "" if text.startswith("arn:") else plain
+
+
+def _secret(text: str) -> str:
+    return re.sub("[^a-z0-9.-]+", "-", text.lower()).strip(".-") or "hf-token"
+
+
+def _replaceable(text: str) -> str:
+    """The entry that a path of the stack file means."""
+    plain = text.removeprefix("environment.").replace("trainer.own_runtimes.", "runtimes.")
+    return plain if re.match(_pattern(Replaceable), plain) else ""
+
+
+def _mirror(text: str) -> str:
+    """The same without scheme, blanks and the slash at its end; with a repository's beginning."""
+    bare = re.sub(r"^\w+://", "", text.strip().lower()).rstrip("/")
+    return next((each for each in (bare, f"{bare}/mirror") if re.match(MIRROR, each)), "")
+
+
+def _none(_: str) -> str:
+    return ""
+
+
+def _pattern(annotated: Any) -> str:
+    return get_args(annotated)[1].metadata[0].pattern
+
+
+_PATH = Pattern("an absolute path without a colon", _absolute)
+_DIRECTORY = Pattern("a directory, without / before or behind it", _relative)
+
+
+def _image_prefix(text: str) -> str:
+    bare = re.sub(r"[^a-z0-9._:/-]+", "-", text.strip().lower()).strip("-._:/")
+    return f"{bare}/" if bare else ""
+
+
+def _s3_prefix(text: str) -> str:
+    """With the slash, where that is all it lacks."""
+    whole = f"{text.strip().rstrip('/')}/"
+    return whole if re.match(_pattern(S3Prefix), whole) else ""
+
+
+PATTERNS: dict[str, Pattern] = {
+    _pattern(Name): Pattern(
+        "a name of lower-case letters, digits and dashes, which begins with a letter and has at most"
+        " 32 characters",
+        as_name,
+    ),
+    _pattern(RoleArn): Pattern("the ARN of an IAM role", _role, _ROLE),
+    _pattern(PolicyArn): Pattern("the ARN of an IAM policy", _none, _POLICY),
+    _pattern(ImagePrefix): Pattern(
+        "the beginning of image names, up to a slash",
+        _image_prefix,
+        "registry.example.com/vision/",
+    ),
+    _pattern(S3Prefix): Pattern(
+        "a bucket or a part of it, up to a slash: s3://bucket/part/",
+        _s3_prefix,
+        "s3://bucket/part/",
+    ),
+    _pattern(KeyArn): Pattern("the ARN of a KMS key", _none, _KEY),
+    _pattern(AccountId): Pattern("an account ID of twelve digits", _none, "123456789012"),
+    r"^\d+[hms](\d+[ms])?(\d+s)?$": Pattern("a duration in h, m and s", _duration),
+    r"^1\.\d\d\.\d+-20\d{6}$": Pattern(
+        "a release of the EKS AMI: a Kubernetes patch version, a dash and a day",
+        _none,
+        versions.KUBERNETES[_KUBERNETES].system_nodes,
+    ),
+    _pattern(Replaceable): Pattern(
+        "a section, a dot and a name: storage.scratch, pools.h100, runtimes.torch-distributed",
+        _replaceable,
+        "storage.scratch",
+    ),
+    CHARTS: Pattern(
+        "a folder, or oci:// and the beginning of charts in a registry", _none, "/mirror/charts"
+    ),
+    MIRROR: Pattern(
+        "a registry of ECR, a slash, and the beginning of its repositories",
+        _mirror,
+        _MIRROR,
+    ),
+    r"^cr-[0-9a-f]{8,17}$": Pattern(
+        "the id of a reservation: cr- and 8 to 17 hexadecimal digits",
+        _none,
+        "cr-0123456789abcdef0",
+    ),
+    _pattern(ClusterName): Pattern(
+        "the name of an EKS cluster: letters, digits, dashes and underscores",
+        lambda text: re.sub("[^-_0-9A-Za-z]+", "-", text).strip("-_")[:100],
+        "research",
+    ),
+    _pattern(VpcId): Pattern(
+        "the id of a VPC: vpc- and 8 to 17 hexadecimal digits", _none, "vpc-0123456789abcdef0"
+    ),
+    _pattern(SubnetId): Pattern(
+        "the id of a subnet: subnet- and 8 to 17 hexadecimal digits",
+        _none,
+        "subnet-0123456789abcdef0",
+    ),
+    _pattern(FileSystemId): Pattern(
+        "the id of a file system: fs- and 8 to 17 hexadecimal digits",
+        _none,
+        "fs-0123456789abcdef0",
+    ),
+    _pattern(BackupId): Pattern(
+        "the id of a backup: backup- and 8 to 17 hexadecimal digits",
+        _none,
+        "backup-0123456789abcdef0",
+    ),
+    _pattern(MaintenanceWindow): Pattern(
+        "a day of the week and a time in UTC, such as sunday 16:30", _none, "sunday 16:30"
+    ),
+    r"^/[^:]+$": _PATH,
+    r"^[^/].*[^/]$|^[^/]$": _DIRECTORY,
+    r"^[^:/\s]+:\d+$": Pattern("host:port of an etcd", _none, "etcd:2379"),
+    r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$": Pattern(
+        "the name of a Secret: lower-case letters, digits, dashes and dots", _secret
+    ),
+    _pattern(SecretName): Pattern(
+        "the name of a secret of Secrets Manager, letters, digits and /_+=.@-, or its whole ARN",
+        _managed,
+        "vision/hf-token",
+    ),
+    _pattern(SecretPrefix): Pattern(
+        "names, beginnings of names with a slash at their end, or whole ARNs of secrets: letters,"
+        " digits and /_+=.@-",
+        _managed,
+        "vision/",
+    ),
+    r"^[-._a-zA-Z0-9]+$": Pattern(
+        "a key of a Secret: letters, digits, dashes, dots and underscores",
+        lambda text: re.sub("[^-._a-zA-Z0-9]+", "-", text) or "token",
+    ),
+}
+"""Pattern of a setting's type → the same in words. A pattern without a row has no fix."""

@@ -1,0 +1,195 @@
+"""Turns the values of a stack file into types, also where some are wrong: each error is reported,
+and something sound stands in for the wrong value."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pydantic
+
+from trainyard.catalog.scalars import engine_value
+from trainyard.problems import REMOVE, InputError
+from trainyard.settings.environment import StackConfig
+from trainyard.settings.reading.examples import as_name
+from trainyard.settings.reading.explained import explained, path_of
+from trainyard.settings.reading.stand_ins import StandIns, stand_ins
+from trainyard.settings.reading.yaml_file import Lines
+
+Steps = tuple[Any, ...]
+"""The way to a value: keys of maps, and numbers in lists. Behind a wrong name stands "[key]"."""
+ROUNDS = 6
+"""How often a stand-in may itself bring up another error before the file is given up."""
+_ADAPTER = pydantic.TypeAdapter(StackConfig)
+_BRANCH = re.compile(r"constrained-int$|literal\[")
+_UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
+"""Pydantic's names for a setting that does not exist."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Salvaged:
+    """The types of a stack file."""
+
+    configs: tuple[StackConfig, ...]
+    """The stack file; if values are wrong, once with each of their stand-ins. Empty where so much is
+    wrong that nothing stands in for it."""
+    errors: tuple[InputError, ...]
+    stand_ins: StandIns
+
+
+def salvaged(raw: dict[str, Any], lines: Lines) -> Salvaged:
+    """Validate the values of a stack file. `lines`: where they stand."""
+    first = _Attempt(raw=copy.deepcopy(raw), lines=lines, which=0)
+    config = first.config()
+    if not first.errors:
+        return Salvaged(configs=(config,) if config else (), errors=(), stand_ins=StandIns())
+    second = _Attempt(raw=copy.deepcopy(raw), lines=lines, which=1)
+    configs = (config, second.config())
+    found = StandIns(paths=tuple(dict.fromkeys(first.stood_in)), renamed=first.renamed)
+    return Salvaged(
+        configs=tuple(each for each in configs if each) if all(configs) else (),
+        errors=tuple(first.errors),
+        stand_ins=found,
+    )
+
+
+@dataclass(kw_only=True)
+class _Attempt:
+    """The values with one stand-in for each wrong one."""
+
+    raw: dict[str, Any]
+    lines: Lines
+    which: int
+    """0 for the first stand-in of each wrong value, 1 for the second."""
+    errors: list[InputError] = field(default_factory=list)
+    stood_in: list[str] = field(default_factory=list)
+    renamed: dict[str, str] = field(default_factory=dict)
+
+    def config(self) -> StackConfig | None:
+        """The types; None where too much is wrong."""
+        for _ in range(ROUNDS):
+            try:
+                return _ADAPTER.validate_python(self.raw)
+            except pydantic.ValidationError as error:
+                wrong = error.errors(include_url=False)
+            self._correct(_by_setting(self.raw, wrong))
+        return None
+
+    def _correct(self, wrong: Mapping[Steps, Mapping[Steps, Sequence[Any]]]) -> None:
+        """Report what is wrong and put stand-ins there. `wrong`: setting → place in it → pydantic's
+        errors."""
+        known = StandIns(paths=tuple(self.stood_in))
+        errors = {
+            place: _merged([_explained(each, self.lines) for each in mistakes])
+            for places in wrong.values()
+            for place, mistakes in places.items()
+        }
+        self.errors += [error for error in errors.values() if not known.covers(error.path)]
+        # A name is corrected after what stands below it.
+        for setting, places in sorted(wrong.items(), key=lambda each: "[key]" in each[0]):
+            place, mistakes = next(iter(places.items()))
+            if mistakes[0]["type"] in _UNKNOWN:
+                _put(self.raw, setting, REMOVE)
+            elif setting[-1] == "[key]":
+                self._rename(setting[:-1], errors[place].path)
+            else:
+                self._stand_in(setting, places, errors[place].write)
+
+    def _stand_in(self, setting: Steps, places: Iterable[Steps], meant: Any) -> None:
+        """Put a stand-in into the place of a setting. `places`: of what is wrong with it. `meant`:
+        what the file means, if it is known."""
+        if setting not in places:  # the items of a list: it stays, without them
+            items = enumerate(_at(self.raw, setting))
+            meant = [item for number, item in items if (*setting, number) not in places] or None
+        values = stand_ins([str(step) for step in setting], meant)
+        _put(self.raw, setting, values[self.which])
+        self.stood_in.append(path_of(setting))
+
+    def _rename(self, place: Steps, path: str) -> None:
+        """Give an entry whose name is wrong a name that is sound."""
+        *above, wrong = place
+        holder = _at(self.raw, above)
+        name = as_name(str(wrong), str(above[-1]))
+        while name in holder:
+            name = f"{name[:30]}-x"
+        holder[name] = holder.pop(wrong)
+        self.renamed[path_of([*above, name])] = path
+
+
+def _by_setting(raw: Any, wrong: Iterable[Any]) -> dict[Steps, dict[Steps, list[Any]]]:
+    """Pydantic's errors by setting and by place: a value that fits no branch of a union breaks each
+    of them. A list is one setting."""
+    found: dict[Steps, dict[Steps, list[Any]]] = {}
+    for each in wrong:
+        place = _place(raw, each["loc"])
+        in_list = isinstance(_at(raw, place[:-1]), list)
+        setting = place[:-1] if in_list else place
+        found.setdefault(setting, {}).setdefault(place, []).append(each)
+    return found
+
+
+def _place(raw: Any, location: Sequence[Any]) -> Steps:
+    """The steps to a value: without the kinds of a union, which pydantic names on the way."""
+    steps = _steps(location)
+    for number, step in enumerate(steps):
+        here = _at(raw, steps[:number])
+        if not isinstance(here, dict | list):
+            return steps[:number]
+        if isinstance(here, dict) and step not in here and step != "[key]":
+            return steps[: number + 1]
+    return steps
+
+
+def _steps(location: Sequence[Any]) -> Steps:
+    """A location of pydantic without the kind of job that it names behind a job's name, and of secret
+    behind a variable's, without that of the network, and without the branch of a union that it names
+    at the end."""
+    if location[1:2] == ("jobs",) and location[3:4] in (("job",), ("manifest",)):
+        location = (*location[:3], *location[4:])
+    if location[3:4] == ("secrets",) and location[5:6] in (("kubernetes",), ("managed",)):
+        location = (*location[:5], *location[6:])
+    if location[1:2] == ("network",) and location[2:3] in (("own",), ("brought",)):
+        location = (*location[:2], *location[3:])
+    return tuple(location[:-1] if _BRANCH.match(str(location[-1])) else location)
+
+
+def _at(raw: Any, steps: Iterable[Any]) -> Any:
+    for step in steps:
+        raw = raw.get(step) if isinstance(raw, dict) else raw[step]
+    return raw
+
+
+def _put(raw: Any, place: Sequence[Any], value: Any) -> None:
+    holder = _at(raw, place[:-1])
+    if value is REMOVE:
+        holder.pop(place[-1], None)
+    else:
+        holder[place[-1]] = copy.deepcopy(value)
+
+
+def _explained(wrong: Any, lines: Lines) -> InputError:
+    """An error of pydantic as one of ours."""
+    location = wrong["loc"]
+    steps = _steps(location)
+    written = lines.written.get(path_of(steps), "")
+    if written and repr(engine_value(written)) != repr(wrong.get("input")):
+        written = ""  # the engine was given another value than the file has
+    in_manifest = location[1:2] == ("jobs",) and "manifest" in location[3:4]
+    return explained(steps, wrong, in_manifest, written)
+
+
+def _merged(errors: Sequence[InputError]) -> InputError:
+    """One error for one place."""
+    first = errors[0]
+    for error in errors[1:]:
+        if error != first:
+            first = replace(
+                first,
+                must=f"{first.must} or {error.must}",
+                fix=f"{first.fix}; or {error.fix}",
+                write=error.write if first.write is None else first.write,
+            )
+    return first

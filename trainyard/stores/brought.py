@@ -1,0 +1,178 @@
+"""File systems that exist before the stack and after it: EFS, and FSx for Lustre.
+
+They are never created, changed or deleted. What they must be, as AWS describes them:
+trainyard/existing/store_faults.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any, ClassVar, Generic, TypeVar
+
+from trainyard.catalog.aws.permissions import STORE_QUESTIONS
+from trainyard.plans.parts import Identity
+from trainyard.plans.stores import BroughtEfsPlan, BroughtLustrePlan, BroughtPlan
+from trainyard.problems import REMOVE, InputError, InputWarning
+from trainyard.settings.environment import EnvironmentConfig
+from trainyard.settings.network import BroughtNetworkConfig
+from trainyard.settings.reading.yaml_file import as_yaml
+from trainyard.settings.stores import EfsConfig, LustreConfig
+from trainyard.stores.efs import Efs
+from trainyard.stores.figures import StoreRow
+from trainyard.stores.kind import StoreKind, Surroundings
+from trainyard.stores.lustre import Lustre
+
+Settings = TypeVar("Settings", LustreConfig, EfsConfig)
+Plan = TypeVar("Plan", bound=BroughtPlan)
+ID = "file_system_id"
+CAPACITY = "1200Gi"
+"""Nobody reads it, but a PersistentVolume must state a size, and how large the file system is only
+AWS knows."""
+
+
+class Brought(StoreKind[Settings, Plan], Generic[Settings, Plan]):
+    """What every such kind is."""
+
+    brought = True
+    example = {}
+    checked_live: ClassVar[str] = ""
+    """What `make check LIVE=1` says about checkpoints, as the end of a sentence."""
+
+    def plan(
+        self, me: Identity, name: str, settings: Settings, *, keep: bool, zones: tuple[str, ...]
+    ) -> Plan:
+        made: type[Any] = self.plans
+        return made(
+            identity=me,
+            kind=self.name,
+            keep=keep,
+            path=f"environment.storage.{name}.{self.name}.{ID}",
+            file_system_id=settings.file_system_id or "",
+            zones=zones,
+        )
+
+    def made_from(self, settings: Settings, zone: str) -> list[str]:
+        return [self.name, settings.file_system_id or ""]
+
+    def capacity(self, settings: Settings) -> str:
+        return CAPACITY
+
+    def tells_speed(self, settings: Settings) -> bool:
+        return False
+
+    def checkpoint_store(self, settings: Settings, region: str) -> None:
+        return None
+
+    def checkpoint_warnings(
+        self, path: str, name: str, settings: Settings
+    ) -> Iterator[InputWarning]:
+        yield InputWarning(
+            path=path,
+            text=f"{name} is brought: how long a save takes is not checked{self.checked_live}",
+        )
+
+    def errors(self, path: str, settings: Settings, around: Surroundings) -> Iterator[InputError]:
+        """Settings of a file system that the stack makes."""
+        for each in fields(settings):
+            given = getattr(settings, each.name)
+            if each.name == ID or not given or given == each.default:
+                continue
+            yield InputError(
+                path=f"{path}.{each.name}",
+                must=f"not be set with {ID}: this program changes no file system that it did not make",
+                got=as_yaml(given) if isinstance(given, str | int | float | bool) else "it",
+                fix=f"delete it, or delete {ID}, and the stack makes a file system",
+                write=REMOVE,
+            )
+
+    def resource_types(self, plan: Plan) -> tuple[str, ...]:
+        return ()
+
+    def questions(self, plan: Plan) -> tuple[str, ...]:
+        return STORE_QUESTIONS[self.name]
+
+    def row(self, plan: Plan) -> StoreRow:
+        return StoreRow(kind=f"{_NAMES[self.name]}, brought", size="not known", speed="not known")
+
+    def notes(self, name: str, plan: Plan) -> Iterator[str]:
+        yield f"{name} is {plan.file_system_id}, which this stack neither changes nor deletes"
+
+
+_NAMES = {"lustre": "Lustre", "efs": "EFS"}
+
+
+class BroughtLustre(Brought[LustreConfig, BroughtLustrePlan]):
+    """A file system in the training zone, mounted over TCP."""
+
+    name, driver = Lustre.name, Lustre.driver
+    plans = BroughtLustrePlan
+    directories_by_pod, zonal = Lustre.directories_by_pod, Lustre.zonal
+    checked_live = (
+        "; `make check LIVE=1` says how many fit, and whether the file system keeps data when one of"
+        " its servers fails"
+    )
+    holds_data = Lustre.holds_data
+
+    def component(self) -> Any:
+        from components.stores.brought_lustre import BroughtLustre as Component
+
+        return Component
+
+    def mount_options(self, settings: LustreConfig) -> tuple[str, ...]:
+        return Lustre().mount_options(settings)
+
+    def questions(self, plan: BroughtLustrePlan) -> tuple[str, ...]:
+        """The provider reads it with its tags."""
+        return ("fsx:ListTagsForResource", *STORE_QUESTIONS[self.name])
+
+
+class BroughtEfs(Brought[EfsConfig, BroughtEfsPlan]):
+    """A file system with a mount target in each zone that a pool may launch nodes in."""
+
+    name, driver = Efs.name, Efs.driver
+    plans = BroughtEfsPlan
+    holds_data = Efs.holds_data
+
+    def component(self) -> Any:
+        from components.stores.brought_efs import BroughtEfs as Component
+
+        return Component
+
+    def resource_types(self, plan: BroughtEfsPlan) -> tuple[str, ...]:
+        """A directory of a team is an access point, which is the stack's own."""
+        return ("aws:efs/accessPoint:AccessPoint",) if plan.apart else ()
+
+
+def brought_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
+    """File systems that are brought and cannot be: into a VPC of the stack, to be deleted with it, or
+    twice."""
+    first: dict[str, str] = {}
+    for name, store in wanted.storage.items():
+        for kind, settings in (("lustre", store.lustre), ("efs", store.efs)):
+            if settings is None or settings.file_system_id is None:
+                continue
+            path, id_ = f"environment.storage.{name}", settings.file_system_id
+            if not isinstance(wanted.network, BroughtNetworkConfig):
+                yield InputError(
+                    path=f"{path}.{kind}.{ID}",
+                    must="be in a VPC that exists, which network.vpc_id names",
+                    got=f"{id_}, and a network that the stack makes",
+                    fix=f"write network: {{vpc_id: <VPC of {id_}>, private_subnets: {{…}}}}, or delete"
+                    f" {ID}, and the stack makes a file system",
+                )
+            if store.data == "delete":
+                yield InputError(
+                    path=f"{path}.data",
+                    must=f"be keep with {ID}: this program deletes no file system that it did not make",
+                    got="delete",
+                    fix=f"write keep, or delete {ID}, and the stack makes a file system",
+                    write="keep",
+                )
+            if (other := first.setdefault(id_, name)) != name:
+                yield InputError(
+                    path=f"{path}.{kind}.{ID}",
+                    must=f"be another file system than that of {other}: a pod mounts one once",
+                    got=id_,
+                    fix=f"delete {name}, and mount {other} in its place",
+                )

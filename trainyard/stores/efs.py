@@ -1,0 +1,217 @@
+"""EFS: the kind of store in every zone, for code, data sets and home directories.
+
+An EFS file system's DNS name resolves only in a zone with a mount target of it (EFS user guide,
+mounting-fs-mount-cmd-dns-name). EFS takes one mount target a zone and charges nothing for it; what
+a node reads through its own zone's mount target crosses no zone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trainyard.catalog.aws.endpoints import EFS_API
+from trainyard.catalog.aws.service_roles import EFS
+from trainyard.catalog.aws.storage import (
+    EFS_CLIENT,
+    EFS_CLIENT_NOT_ELASTIC,
+    EFS_READS_PER_WRITE,
+    Driver,
+    Speed,
+    efs_speed,
+)
+from trainyard.plans.parts import Identity
+from trainyard.plans.stores import EfsPlan
+from trainyard.problems import InputError, InputWarning
+from trainyard.settings.environment import EnvironmentConfig, PoolConfig
+from trainyard.settings.stores import EfsConfig, LifecycleConfig
+from trainyard.stores.efs_rules import lifecycle_errors, throughput_errors
+from trainyard.stores.figures import FixedCost, Stage, StoreRow, UsageCost, took
+from trainyard.stores.kind import StoreKind, Surroundings
+
+TOKEN = 64
+"""Characters of an EFS creation token, at most (EFS API, CreateFileSystem)."""
+NODE_ACCOUNT = "efs-csi-node-sa"
+"""ServiceAccount of the pods of the driver that mount (values.yaml of its chart, 3.4)."""
+CAPACITY = "1024Gi"
+"""EFS grows by itself and ignores the figure, but a PersistentVolume must state one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EfsSpeed:
+    """An EFS file system, by what its speed follows from."""
+
+    region: str | None = None
+    """Its limits differ by region, and None has the lower ones."""
+    usable_gib: float | None = None
+    mibps: int | None = None
+    """Provisioned; None of elastic throughput."""
+
+    def disks(self) -> Speed:
+        """What all nodes reach together."""
+        if self.mibps is None:
+            return efs_speed(self.region)
+        written = self.mibps * 2**20
+        return Speed(write=written, read=EFS_READS_PER_WRITE * written)
+
+    def client(self, instance_type: str, *, mounted_over_efa: bool) -> Speed:
+        """What one node reaches."""
+        return EFS_CLIENT if self.mibps is None else EFS_CLIENT_NOT_ELASTIC
+
+
+class Efs(StoreKind[EfsConfig, EfsPlan]):
+    """One file system with a mount target in each zone that a pool may launch nodes in."""
+
+    name = "efs"
+    plans = EfsPlan
+    example = {}
+    driver = Driver(name="efs.csi.aws.com", add_on="aws-efs-csi-driver", apis=(EFS_API,))
+    """Source: static provisioning in the driver's README."""
+    service_role = EFS
+    keeps_its_key = True
+    holds_data = "aws:efs/fileSystem:FileSystem"
+
+    def plan(
+        self, me: Identity, name: str, settings: EfsConfig, *, keep: bool, zones: tuple[str, ...]
+    ) -> EfsPlan:
+        return EfsPlan(
+            identity=me,
+            kind=self.name,
+            keep=keep,
+            creation_token=me.short_name(name, TOKEN),
+            zones=zones,
+            throughput=settings.throughput,
+            throughput_mibps=settings.throughput_mibps,
+            lifecycle=tuple(_transitions(settings.lifecycle or LifecycleConfig())),
+            only_this_cluster=settings.only_this_cluster,
+        )
+
+    def component(self) -> Any:
+        from components.stores.efs import Efs as Component
+
+        return Component
+
+    def interfaces(self, settings: EfsConfig, zones: tuple[str, ...]) -> Mapping[str, int]:
+        """Interfaces of its mount targets, by zone."""
+        return dict.fromkeys(zones, 1)
+
+    def made_from(self, settings: EfsConfig, zone: str) -> list[str]:
+        return ["efs", "iam"] if settings.only_this_cluster else ["efs"]
+
+    def mount_options(self, settings: EfsConfig) -> tuple[str, ...]:
+        """The driver asks for TLS by itself, and for its own role where it is told (pkg/driver/node.go,
+        docs/parameters.md, 3.4)."""
+        return ("iam",) if settings.only_this_cluster else ()
+
+    def service_account(self, settings: EfsConfig) -> str:
+        return NODE_ACCOUNT if settings.only_this_cluster else ""
+
+    def capacity(self, settings: EfsConfig) -> str:
+        return CAPACITY
+
+    def tells_speed(self, settings: EfsConfig) -> bool:
+        """Bursting throughput follows from what is stored, which nobody knows here."""
+        return settings.throughput != "bursting"
+
+    def checkpoint_store(self, settings: EfsConfig, region: str) -> EfsSpeed | None:
+        if not self.tells_speed(settings):
+            return None
+        return EfsSpeed(region=region, mibps=settings.throughput_mibps)
+
+    def checkpoint_warnings(
+        self, path: str, name: str, settings: EfsConfig
+    ) -> Iterator[InputWarning]:
+        if not self.tells_speed(settings):
+            yield InputWarning(
+                path=path,
+                text=(
+                    f"{name} has bursting throughput, 50 MiB/s for each TiB stored once its credits"
+                    " are used: how long a save takes is not checked"
+                ),
+            )
+
+    def errors(self, path: str, settings: EfsConfig, around: Surroundings) -> Iterator[InputError]:
+        yield from throughput_errors(path, settings)
+        if settings.lifecycle:
+            yield from lifecycle_errors(path, settings, settings.lifecycle)
+
+    def errors_together(
+        self, names: Sequence[str], wanted: EnvironmentConfig, zones: tuple[str, ...]
+    ) -> Iterator[InputError]:
+        """Stores with the name of another store's mount target in a fallback zone: Pulumi refuses
+        two mount targets of one name."""
+        taken = {
+            f"{name}-{zone[-1]}": (name, zone)
+            for name in names
+            for zone in mount_zones(zones, wanted.zone, wanted.pools)[1:]
+        }
+        for name in names:
+            if name in taken:
+                store, zone = taken[name]
+                yield InputError(
+                    path=f"environment.storage.{name}",
+                    must=f"not have the name of the mount target of {store} in {zone}",
+                    got=name,
+                    fix=f"rename it to {name}-store",
+                )
+
+    def resource_types(self, plan: EfsPlan) -> tuple[str, ...]:
+        points = ("aws:efs/accessPoint:AccessPoint",) if plan.apart else ()
+        policy = ("aws:efs/fileSystemPolicy:FileSystemPolicy",) if plan.only_this_cluster else ()
+        return (self.holds_data, "aws:efs/mountTarget:MountTarget", *points, *policy)
+
+    def row(self, plan: EfsPlan) -> StoreRow:
+        speed = f"{plan.throughput_mibps} MiB/s" if plan.throughput_mibps else plan.throughput
+        return StoreRow(kind="EFS", size="grows", speed=speed)
+
+    def costs(self, name: str, plan: EfsPlan) -> Iterator[FixedCost]:
+        if plan.throughput_mibps:
+            yield FixedCost(
+                what=f"EFS {name}, {plan.throughput_mibps} MiB/s",
+                service="efs",
+                sku="provisioned",
+                units=plan.throughput_mibps,
+            )
+
+    def usage_costs(self, name: str, plan: EfsPlan) -> Iterator[UsageCost]:
+        yield UsageCost(what=f"EFS {name}", service="efs", sku="standard")
+        if plan.throughput == "elastic":
+            yield UsageCost(what=f"EFS {name}, read", service="efs", sku="read")
+            yield UsageCost(what=f"EFS {name}, written", service="efs", sku="write")
+        moves = {key for key, _ in plan.lifecycle}
+        if "transition_to_ia" in moves:
+            yield UsageCost(what=f"EFS {name}, infrequent", service="efs", sku="infrequent")
+        if "transition_to_archive" in moves:
+            yield UsageCost(what=f"EFS {name}, archive", service="efs", sku="archive")
+
+    def stages(self, name: str, plan: EfsPlan) -> Iterator[Stage]:
+        yield took(f"file system {name}", "efs.file-system")
+        yield took(
+            f"mount target {name}",
+            "efs.mount-target",
+            ("subnets", "security groups", f"file system {name}"),
+        )
+
+    def last_stages(self, name: str, plan: EfsPlan) -> tuple[str, ...]:
+        return (f"mount target {name}",)
+
+
+def _transitions(lifecycle: LifecycleConfig) -> Iterator[tuple[str, str]]:
+    """As EFS calls them (EFS API, LifecyclePolicy)."""
+    for key, days in (
+        ("transition_to_ia", lifecycle.infrequent_after_days),
+        ("transition_to_archive", lifecycle.archive_after_days),
+    ):
+        if days:
+            yield key, f"AFTER_{days}_DAY{'S' * (days > 1)}"
+    if lifecycle.back_on_access:
+        yield "transition_to_primary_storage_class", "AFTER_1_ACCESS"
+
+
+def mount_zones(
+    zones: tuple[str, ...], training_zone: str, pools: Mapping[str, PoolConfig]
+) -> tuple[str, ...]:
+    """Zones of the network that a pool may launch nodes in, the training zone first."""
+    away = {zone for pool in pools.values() for zone in pool.fallback_zones}
+    return tuple(zone for zone in zones if zone == training_zone or zone in away)

@@ -1,0 +1,66 @@
+"""Which throughput and which lifecycle of an EFS store EFS refuses.
+
+Sources: EFS API, CreateFileSystem (ThroughputMode, ProvisionedThroughputInMibps) and LifecyclePolicy;
+EFS user guide, lifecycle-management-efs (Archive needs elastic throughput, and comes after Infrequent
+Access).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import get_args
+
+from trainyard.problems import REMOVE, InputError
+from trainyard.settings.stores import EfsConfig, EfsDays, LifecycleConfig
+
+
+def throughput_errors(path: str, efs: EfsConfig) -> Iterator[InputError]:
+    """A number without its mode, and the mode without a number."""
+    provisioned, mibps = efs.throughput == "provisioned", efs.throughput_mibps
+    if provisioned and mibps is None:
+        yield InputError(
+            path=f"{path}.throughput_mibps",
+            must="be set with throughput: provisioned",
+            got="nothing",
+            fix="write 128, or delete throughput, and EFS takes what is asked for",
+            write=128,
+        )
+    if not provisioned and mibps is not None:
+        yield InputError(
+            path=f"{path}.throughput_mibps",
+            must=f"not be set with throughput: {efs.throughput}",
+            got=str(mibps),
+            fix="delete it, or write throughput: provisioned",
+            write=REMOVE,
+        )
+
+
+def lifecycle_errors(path: str, efs: EfsConfig, lifecycle: LifecycleConfig) -> Iterator[InputError]:
+    """Files that would be archived before they are infrequent, or by a mode that has no archive."""
+    path = f"{path}.lifecycle"
+    infrequent, archive = lifecycle.infrequent_after_days, lifecycle.archive_after_days
+    if archive and efs.throughput != "elastic":
+        yield InputError(
+            path=f"{path}.archive_after_days",
+            must=f"not be set with throughput: {efs.throughput}: EFS archives with elastic only",
+            got=str(archive),
+            fix="delete it, or delete throughput",
+            write=REMOVE,
+        )
+    if archive and infrequent and archive <= infrequent:
+        later = next((days for days in get_args(EfsDays) if days > infrequent), None)
+        yield InputError(
+            path=f"{path}.archive_after_days",
+            must=f"be more than infrequent_after_days, which is {infrequent}",
+            got=str(archive),
+            fix=f"write {later}" if later else "delete it, or write fewer infrequent_after_days",
+            write=later or REMOVE,
+        )
+    if not infrequent and not archive:
+        yield InputError(
+            path=path,
+            must="say after how many days files move",
+            got="neither infrequent_after_days nor archive_after_days",
+            fix="write {infrequent_after_days: 30}, or delete it",
+            write={"infrequent_after_days": 30},
+        )

@@ -1,0 +1,59 @@
+"""What a store says about itself in reports: stages of the timeline, lines of the cost, a row of
+`make plan`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trainyard.catalog.aws.latencies import LATENCIES
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """Something that takes noticeable time."""
+
+    name: str
+    seconds: float
+    after: tuple[str, ...] = ()
+    """Names of the stages it waits for."""
+    slow_seconds: float = 0
+    """What one in ten takes at least; no less than `seconds`."""
+
+
+def took(name: str, latency: str, after: tuple[str, ...] = (), times: int = 1) -> Stage:
+    """A stage that takes as long as a row of LATENCIES, so many times one after the other."""
+    took = LATENCIES[latency]
+    return Stage(
+        name=name, seconds=times * took.typical, slow_seconds=times * took.slow, after=after
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FixedCost:
+    """What is paid by the month, used or not."""
+
+    what: str
+    service: str
+    """With `sku`, a price of trainyard/catalog/aws/prices.py."""
+    sku: str
+    units: int
+    """Number of the price's units."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class UsageCost:
+    """What grows with use, so that only its rate is known."""
+
+    what: str
+    service: str
+    """With `sku`, a price of trainyard/catalog/aws/prices.py."""
+    sku: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreRow:
+    """A store in the table of `make plan`."""
+
+    kind: str
+    size: str
+    speed: str

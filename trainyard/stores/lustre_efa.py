@@ -1,0 +1,116 @@
+"""Lustre over EFA: which stores FSx refuses, and which nodes cannot mount one over EFA.
+
+Conditions and sources: trainyard/catalog/aws/storage.py, LUSTRE_EFA_STEP_GIB. What such a node does at boot:
+trainyard/objects/jobs/lnet.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from trainyard.catalog.aws.storage import (
+    EFA_CONNECTIONS_AT_MOST,
+    EFA_LUSTRE_CLIENTS,
+    EFA_LUSTRE_REFUSED,
+    LNET_EFA_DEVICES,
+    LUSTRE_EFA_STEP_GIB,
+    LUSTRE_SMALLEST_GIB,
+    LUSTRE_STEP_GIB,
+)
+from trainyard.problems import REMOVE, InputError, InputWarning
+from trainyard.settings.environment import PoolConfig
+from trainyard.settings.stores import LustreConfig
+
+Pools = Mapping[str, PoolConfig]
+
+
+def lnet_devices(pool: PoolConfig, instance_type: str) -> int:
+    """EFA devices over which nodes of the type mount Lustre made for it; 0: they cannot. EFA does
+    not cross zones."""
+    return 0 if pool.fallback_zones else LNET_EFA_DEVICES.get(instance_type, 0)
+
+
+def efa_errors(path: str, lustre: LustreConfig, pools: Pools) -> Iterator[InputError]:
+    """Every error of a store with `efa`. `path`: of its `lustre`. `pools`: all of the environment;
+    empty where they are not known."""
+    if not lustre.efa:
+        return
+    if lustre.deployment == "SCRATCH_2":
+        yield InputError(
+            path=f"{path}.efa",
+            must="not be true with deployment: SCRATCH_2, which has no EFA",
+            got="true",
+            fix="delete it, or write deployment: PERSISTENT_2",
+            write=REMOVE,
+        )
+    else:
+        yield from _size(f"{path}.capacity_gib", lustre)
+    yield from _clients(f"{path}.efa", pools)
+
+
+def _size(path: str, lustre: LustreConfig) -> Iterator[InputError]:
+    """A size that FSx sells, but not with EFA."""
+    size, tier = lustre.capacity_gib, lustre.throughput_mbps_per_tib
+    if size is None or tier not in LUSTRE_EFA_STEP_GIB:
+        return
+    step = LUSTRE_EFA_STEP_GIB[tier]
+    sold = size == LUSTRE_SMALLEST_GIB or size % LUSTRE_STEP_GIB == 0
+    if sold and size % step:
+        nearest = max(1, round(size / step)) * step
+        yield InputError(
+            path=path,
+            must=f"be a multiple of {step} with efa at {tier} MB/s per TiB",
+            got=str(size),
+            fix=f"write {nearest}; a faster tier takes smaller steps",
+            write=nearest,
+        )
+
+
+def _clients(path: str, pools: Pools) -> Iterator[InputError]:
+    """Pools none of which has nodes that can mount over EFA."""
+    kinds = [(pool, kind) for pool in pools.values() for kind in pool.instance_types]
+    if kinds and not any(lnet_devices(pool, kind) for pool, kind in kinds):
+        reasons = dict.fromkeys(f"{kind}, which {_reason(pool, kind)}" for pool, kind in kinds)
+        yield InputError(
+            path=path,
+            must="be for a pool whose nodes can mount Lustre over EFA",
+            got="; ".join(reasons),
+            fix=f"delete it, or add a pool of {' or '.join(sorted(EFA_LUSTRE_CLIENTS))}",
+            write=REMOVE,
+        )
+
+
+def efa_warnings(path: str, lustre: LustreConfig, pools: Pools) -> Iterator[InputWarning]:
+    """What works but should be known about a store with `efa`."""
+    taken = sum(
+        pool.max_nodes * max((lnet_devices(pool, kind) for kind in pool.instance_types), default=0)
+        for pool in pools.values()
+    )
+    if lustre.efa and taken > EFA_CONNECTIONS_AT_MOST:
+        yield InputWarning(
+            path=f"{path}.efa",
+            text=(
+                f"nodes of full pools open {taken} EFA connections to it, and FSx allows"
+                f" {EFA_CONNECTIONS_AT_MOST} for each file system"
+            ),
+        )
+
+
+def tcp_warnings(
+    path: str, name: str, lustre: LustreConfig, pool: PoolConfig
+) -> Iterator[InputWarning]:
+    """Nodes of a job that mount over TCP although the store has `efa`. `path`: of the job's
+    pool."""
+    for kind in pool.instance_types if lustre.efa else ():
+        if not lnet_devices(pool, kind):
+            yield InputWarning(
+                path=path, text=f"{kind} mounts {name} over TCP, because it {_reason(pool, kind)}"
+            )
+
+
+def _reason(pool: PoolConfig, instance_type: str) -> str:
+    if instance_type in EFA_LUSTRE_CLIENTS:
+        return "has fallback zones, and EFA does not cross zones"
+    return EFA_LUSTRE_REFUSED.get(
+        instance_type.partition(".")[0], "is not known to mount Lustre over EFA"
+    )

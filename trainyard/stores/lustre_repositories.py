@@ -1,0 +1,136 @@
+"""Which S3 repositories of a Lustre store FSx refuses.
+
+Sources: FSx for Lustre user guide, create-dra-linked-data-repo (GUIDE), and
+CreateDataRepositoryAssociation of the FSx API as botocore 1.44.5 documents it (API); read
+2026-11-21. SCRATCH_2 may have repositories as PERSISTENT_2 may: "all FSx for Lustre 2.12 and 2.15
+file systems, excluding scratch_1" (API).
+
+Not to be known here: whether the bucket exists, and whether it lies in the file system's region,
+without which nothing is imported automatically (GUIDE); export crosses regions. Whoever runs the
+stack needs iam:CreateServiceLinkedRole, iam:AttachRolePolicy and iam:PutRolePolicy, since FSx makes
+itself a role for the bucket (user guide, setting-up).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import combinations, islice
+
+from trainyard.catalog.aws.storage import REPOSITORIES_AT_MOST
+from trainyard.plans.repository import Repository
+from trainyard.problems import REMOVE, InputError
+from trainyard.settings.reading.yaml_file import as_yaml
+from trainyard.settings.stores import LustreConfig
+
+S3_URI = re.compile(
+    r"s3://(?!\d+\.\d+\.\d+\.\d+(?:/|$))(?!.*\.\.[^/]*(?:/|$))[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]"
+    r"(?:/[^\x00-\x1f\x85\u2028\u2029]*)?"
+)
+"""Bucket names: S3 user guide, bucketnamingrules."""
+S3_URI_LENGTH, PATH_LENGTH = 900, 4096
+"""Characters at most: terraform-provider-aws, data_repository_association.go, stricter than the
+API's 4,357; API."""
+
+
+def repository_errors(path: str, lustre: LustreConfig) -> Iterator[InputError]:
+    """Every error of a store's repositories. `path`: the store's `lustre`."""
+    named = lustre.repositories
+    if named and lustre.backup_days:  # GUIDE: disable backups before linking
+        yield InputError(
+            path=f"{path}.backup_days",
+            must="not be set with repositories: FSx makes no backups of a file system with links to S3",
+            got=str(lustre.backup_days),
+            fix="delete it; auto_export keeps a copy in S3",
+            write=REMOVE,
+        )
+    if len(named) > REPOSITORIES_AT_MOST:  # API
+        yield InputError(
+            path=f"{path}.repositories",
+            must=f"have at most {REPOSITORIES_AT_MOST} repositories, as FSx allows for a file system",
+            got=str(len(named)),
+            fix="link a common prefix, or add a second store",
+        )
+    for name, each in named.items():
+        yield from _single(f"{path}.repositories.{name}", each)
+    # Each with each of thousands takes minutes.
+    allowed = islice(named.items(), REPOSITORIES_AT_MOST)
+    for (name, each), (other, second) in combinations(allowed, 2):
+        at = f"{path}.repositories.{other}"
+        if overlap(
+            each.path, second.path
+        ):  # API: no overlapping file system paths, and / only alone
+            yield InputError(
+                path=f"{at}.path",
+                must=f"not overlap with {each.path} of {name}",
+                got=second.path,
+                fix=_own_path(other, named.values()),
+                write=f"/{other}" if each.path != "/" else None,
+            )
+        if overlap(each.s3, second.s3):  # GUIDE: no overlapping data repository paths
+            yield InputError(
+                path=f"{at}.s3",
+                must=f"not overlap with {each.s3} of {name}",
+                got=second.s3,
+                fix=f"delete one of the two, or write a prefix outside of {each.s3}",
+            )
+
+
+def _single(path: str, each: Repository) -> Iterator[InputError]:
+    if not S3_URI.fullmatch(each.s3) or len(each.s3) > S3_URI_LENGTH:
+        yield InputError(
+            path=f"{path}.s3",
+            must="be an S3 URI; a bucket's name has 3 to 63 of a-z, 0-9, - and .",
+            got=each.s3 or "nothing",
+            fix="write one such as s3://bucket/prefix/; the prefix may be left out",
+            write="s3://bucket/prefix/",
+        )
+    steps = each.path.strip("/").split("/")
+    plain = "/" + "/".join(step for step in steps if _directory([step]))[:255]
+    if not each.path.startswith("/"):
+        yield InputError(
+            path=f"{path}.path",
+            must="begin with /, the root of the file system",
+            got=each.path or "nothing",
+            fix=f"write /{each.path or 'data'}",
+            write=f"/{each.path or 'data'}",
+        )
+    elif each.path != "/" and not _directory(steps) or len(each.path) > PATH_LENGTH:
+        yield InputError(
+            path=f"{path}.path",
+            must="be a directory without empty names, . and ..",
+            got=repr(each.path)[:80],
+            fix=f"write {plain}",
+            write=plain,
+        )
+    yield from _events(path, each)
+
+
+def _events(path: str, each: Repository) -> Iterator[InputError]:
+    for policy in ("auto_import", "auto_export"):
+        events = getattr(each, policy)
+        once = list(dict.fromkeys(events))
+        if len(once) < len(events):
+            yield InputError(
+                path=f"{path}.{policy}",
+                must="list each event once",
+                got=as_yaml(events),
+                fix=f"write {as_yaml(once)}",
+                write=once,
+            )
+
+
+def _directory(steps: list[str]) -> bool:
+    return all(step not in ("", ".", "..") and step.isprintable() for step in steps)
+
+
+def _own_path(name: str, named: Iterable[Repository]) -> str:
+    if any(each.path == "/" for each in named):
+        return "delete one of the two: / is the whole file system"
+    return f"write a directory of its own, such as /{name}"
+
+
+def overlap(one: str, other: str) -> bool:
+    """Whether one path contains the other or is the same; a / at the end means nothing."""
+    one, other = sorted((f"{path.rstrip('/')}/" for path in (one, other)), key=len)
+    return other.startswith(one)

@@ -1,0 +1,176 @@
+"""Which size, speed and backups of a Lustre store cannot work.
+
+Over EFA: lustre_efa.py. Linked to S3: lustre_repositories.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from trainyard.catalog.aws.storage import LUSTRE_TIERS
+from trainyard.problems import REMOVE, InputError
+from trainyard.settings.stores import LustreConfig
+from trainyard.stores.lustre_sizing import LARGEST_GIB, chosen, needs_of
+
+
+def size_errors(
+    path: str, lustre: LustreConfig, region: str, instance_types: Sequence[str]
+) -> Iterator[InputError]:
+    """Every error of its size and speed, stated or for a model."""
+    if lustre.for_model is not None:
+        yield from _sized_for_model(path, lustre, region, instance_types)
+    else:
+        yield from _size_and_speed(path, lustre)
+
+
+def backup_errors(path: str, lustre: LustreConfig) -> Iterator[InputError]:
+    """Backups that FSx does not make."""
+    if lustre.backup_days and lustre.deployment == "SCRATCH_2":
+        yield InputError(
+            path=f"{path}.backup_days",
+            must="not be set with deployment: SCRATCH_2, of which FSx makes no backups",
+            got=str(lustre.backup_days),
+            fix="delete it, or write deployment: PERSISTENT_2",
+            write=REMOVE,
+        )
+
+
+def restore_errors(path: str, lustre: LustreConfig) -> Iterator[InputError]:
+    """Backups from which no such file system can be created (FSx API, CreateFileSystemFromBackup)."""
+    if lustre.restore_from is None:
+        return
+    if lustre.deployment == "SCRATCH_2":
+        yield InputError(
+            path=f"{path}.restore_from",
+            must="not be set with deployment: SCRATCH_2, of which FSx has no backups",
+            got=lustre.restore_from,
+            fix="delete it, or write deployment: PERSISTENT_2",
+            write=REMOVE,
+        )
+    if lustre.for_model is not None:
+        yield InputError(
+            path=f"{path}.restore_from",
+            must="not be set with for_model: a restored file system has the size and speed of the one"
+            " that was backed up",
+            got=lustre.restore_from,
+            fix="delete it, or write that size and speed as capacity_gib and"
+            " throughput_mbps_per_tib in the place of for_model",
+            write=REMOVE,
+        )
+
+
+def key_errors(path: str, lustre: LustreConfig, key: str | None) -> Iterator[InputError]:
+    """A file system that FSx encrypts with no key but its own (FSx API, CreateFileSystem,
+    KmsKeyId)."""
+    if key and lustre.deployment == "SCRATCH_2":
+        yield InputError(
+            path=f"{path}.deployment",
+            must=(
+                "be PERSISTENT_2 with environment.kms_key_arn: FSx encrypts SCRATCH_2 with a key of"
+                " its own only"
+            ),
+            got="SCRATCH_2",
+            fix="write PERSISTENT_2, with throughput_mbps_per_tib: 125",
+        )
+
+
+def _size_and_speed(path: str, lustre: LustreConfig) -> Iterator[InputError]:
+    size, tier = lustre.capacity_gib, lustre.throughput_mbps_per_tib
+    if size is None:
+        yield InputError(
+            path=f"{path}.capacity_gib",
+            must="be set, unless for_model is",
+            got="nothing",
+            fix=(
+                "add capacity_gib: 4800, or for_model: {parameters_billion: 70, nodes: 16} in the"
+                " place of size and speed"
+            ),
+            write=4800,
+        )
+    elif size != 1200 and size % 2400:
+        near = 1200 if size < 1800 else max(2400, round(size / 2400) * 2400)
+        yield InputError(
+            path=f"{path}.capacity_gib",
+            must="be 1200 or a multiple of 2400, as FSx sells it",
+            got=str(size),
+            fix=f"write {near}",
+            write=near,
+        )
+    elif size > LARGEST_GIB:
+        largest = LARGEST_GIB // 2400 * 2400
+        yield InputError(
+            path=f"{path}.capacity_gib",
+            must=f"be at most {largest}, about 1 PiB",
+            got=str(size),
+            fix=f"write at most {largest}; the setting is in GiB",
+            write=largest,
+        )
+    if lustre.deployment == "PERSISTENT_2" and tier not in LUSTRE_TIERS:
+        near = min(LUSTRE_TIERS, key=lambda sold: abs(sold - (tier or 500)))
+        yield InputError(
+            path=f"{path}.throughput_mbps_per_tib",
+            must=f"be one of {', '.join(map(str, LUSTRE_TIERS))} with deployment: PERSISTENT_2",
+            got="nothing" if tier is None else str(tier),
+            fix=(
+                f"write {near}; with 4800 GiB, 500 takes a checkpoint of 30 billion parameters"
+                " (360 GB) in about 2.5 minutes"
+            ),
+            write=near,
+        )
+    if lustre.deployment == "SCRATCH_2" and tier is not None:
+        yield InputError(
+            path=f"{path}.throughput_mbps_per_tib",
+            must="not be set with deployment: SCRATCH_2, which has one speed",
+            got=str(tier),
+            fix="delete it, or write deployment: PERSISTENT_2",
+            write=REMOVE,
+        )
+
+
+def _sized_for_model(
+    path: str, lustre: LustreConfig, region: str, instance_types: Sequence[str]
+) -> Iterator[InputError]:
+    wanted = lustre.for_model
+    assert wanted is not None  # the caller has looked
+    for key in ("capacity_gib", "throughput_mbps_per_tib"):
+        if (given := getattr(lustre, key)) is not None:
+            yield InputError(
+                path=f"{path}.{key}",
+                must="not be set beside for_model, which decides it",
+                got=str(given),
+                fix="delete it, or delete for_model",
+                write=REMOVE,
+            )
+    if lustre.deployment == "SCRATCH_2":
+        yield InputError(
+            path=f"{path}.deployment",
+            must="be PERSISTENT_2 with for_model: SCRATCH_2 loses the checkpoints when a server fails",
+            got="SCRATCH_2",
+            fix="write PERSISTENT_2",
+            write="PERSISTENT_2",
+        )
+    if instance_types and chosen(needs_of(wanted, lustre, region, instance_types)) is None:
+        yield InputError(
+            path=f"{path}.for_model.goodput_percent",
+            must="be a goodput that a Lustre of FSx can reach for this model",
+            got=str(wanted.goodput_percent),
+            fix=_lower(lustre, region, instance_types),
+        )
+
+
+def _lower(lustre: LustreConfig, region: str, instance_types: Sequence[str]) -> str:
+    """The goodput that can be reached."""
+    model = lustre.for_model
+    assert model is not None  # the caller has looked
+    needs = needs_of(model, lustre, region, instance_types)
+    reachable = next(
+        (
+            percent
+            for percent in range(int(model.goodput_percent), 0, -1)
+            if chosen(replace(needs, goodput=percent / 100))
+        ),
+        None,
+    )
+    instead = "write capacity_gib and throughput_mbps_per_tib instead, and save asynchronously"
+    return f"write {reachable}, or {instead}" if reachable else instead

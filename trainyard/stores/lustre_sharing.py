@@ -1,0 +1,85 @@
+"""Which links to S3 let one environment overwrite what another one saves.
+
+What FSx refuses of a single store: lustre_repositories.py. FSx resolves no conflict: of a
+file that both sides change, either may win (FSx for Lustre user guide, autoimport-data-repo-dra).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from trainyard.problems import InputError
+from trainyard.settings.environment import EnvironmentConfig
+from trainyard.settings.job import JobConfig
+from trainyard.settings.reading.reader import read_file, stack_files
+from trainyard.stores.lustre_repositories import overlap
+
+
+def export_errors(stack: str, wanted: EnvironmentConfig, folder: Path) -> Iterator[InputError]:
+    """Prefixes to which another environment of the checkout exports, too."""
+    exported = [
+        (f"environment.storage.{name}.lustre.repositories.{key}", link.s3)
+        for name, store in wanted.storage.items()
+        for key, link in (store.lustre.repositories.items() if store.lustre else ())
+        if link.auto_export
+    ]
+    others = other_exports(stack, folder) if exported else {}
+    for path, prefix in exported:
+        for other, theirs in others.items():
+            if taken := next((each for each in theirs if overlap(prefix, each)), None):
+                yield InputError(
+                    path=f"{path}.s3",
+                    must=f"not overlap with {taken}, which stack {other} exports to: files of the one"
+                    " would replace those of the other",
+                    got=prefix,
+                    fix="write a prefix of its own, or delete auto_export and only import",
+                )
+
+
+def import_errors(
+    path: str, job: JobConfig, environment: EnvironmentConfig
+) -> Iterator[InputError]:
+    """Checkpoints in a directory to which changes come from S3, and from which none go there."""
+    store = environment.storage.get(job.checkpoints.store) if job.checkpoints else None
+    if job.checkpoints is None or store is None or store.lustre is None:
+        return
+    saved = f"/{job.in_run(job.checkpoints.directory)}"
+    for name, link in store.lustre.repositories.items():
+        if link.auto_import and not link.auto_export and overlap(saved, link.path):
+            yield InputError(
+                path=f"{path}.checkpoints.directory",
+                must=f"not be in {link.path}, where changes in {link.s3} replace and delete checkpoints",
+                got=job.checkpoints.directory,
+                fix=(
+                    f"write auto_import: [] in environment.storage.{job.checkpoints.store}.lustre"
+                    f".repositories.{name}, which then imports once, or auto_export too"
+                ),
+            )
+
+
+def other_exports(stack: str, folder: Path) -> dict[str, tuple[str, ...]]:
+    """Name of each other stack → S3 prefixes that its file systems export to. A stack file with errors
+    may be missing: they are its own business."""
+    found = {
+        name: _exports(name, file, file.stat().st_mtime_ns)
+        for name, file in stack_files(folder).items()
+        if name != stack
+    }
+    return {name: prefixes for name, prefixes in found.items() if prefixes}
+
+
+@cache
+def _exports(name: str, file: Path, changed: int) -> tuple[str, ...]:
+    """Those of a stack file, which was last changed then."""
+    if b"auto_export" not in file.read_bytes():
+        return ()
+    config = read_file(name, file.parent).config
+    stores = config.environment.storage.values() if config and config.environment else ()
+    return tuple(
+        link.s3
+        for store in stores
+        for link in (store.lustre.repositories.values() if store.lustre else ())
+        if link.auto_export
+    )

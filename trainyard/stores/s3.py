@@ -1,0 +1,266 @@
+"""S3: the kind of store for data sets that jobs read, in every zone, mounted with Mountpoint for
+Amazon S3.
+
+Mountpoint reads objects as files and writes new ones from beginning to end. It cannot rename, change
+or append to a file (doc/SEMANTICS.md of Mountpoint; read 2026-11-22). So the store takes no
+checkpoints and no logs. Driver and options: docs/CONFIGURATION.md and charts of
+github.com/awslabs/mountpoint-s3-csi-driver, 2.7.0.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from trainyard.catalog.aws.permissions import BUCKET_QUESTIONS
+from trainyard.catalog.aws.storage import Driver
+from trainyard.existing.bucket_faults import NO_WAY, BucketUse
+from trainyard.objects.iam.encryption import KEY_ARN, region_of
+from trainyard.objects.iam.policies import Document
+from trainyard.objects.iam.s3 import S3Plan, key_statement
+from trainyard.plans.parts import Identity
+from trainyard.problems import REMOVE, InputError
+from trainyard.settings.environment import EnvironmentConfig
+from trainyard.settings.reading.yaml_file import as_yaml
+from trainyard.settings.stores import S3Config
+from trainyard.stores.figures import StoreRow, UsageCost
+from trainyard.stores.kind import StoreKind, Surroundings
+
+BUCKET = re.compile(r"(?!\d+\.\d+\.\d+\.\d+$)(?!.*\.\.)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+"""S3 user guide, bucketnamingrules."""
+KEY = re.compile(KEY_ARN)
+PREFIX = re.compile(r"[\w!.*'()-][\w!.*'()/-]*/")
+"""S3 user guide, object-keys: characters that are safe in a key."""
+OWN_NAME = 50
+"""Characters of an own bucket's name, at most: S3 takes 63, and the account's id has 12."""
+ABORT_UPLOADS_DAYS = 7
+"""A choice of ours: longer than any upload takes, and short enough that nobody pays for remains."""
+OLD_VERSIONS_DAYS = 30
+"""A choice of ours: long enough to see that something is missing."""
+CAPACITY = "1024Gi"
+"""S3 grows by itself and ignores the figure, but a PersistentVolume must state one."""
+ALL_USERS = "allow-other"
+"""Containers that do not run as root read files, too."""
+
+BUCKET_TYPES = (
+    "aws:s3/bucket:Bucket",
+    "aws:s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration",
+    "aws:s3/bucketPolicy:BucketPolicy",
+    "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock",
+    "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration",
+)
+"""Resource types of a bucket that the stack creates."""
+VERSIONING = "aws:s3/bucketVersioning:BucketVersioning"
+
+
+class S3(StoreKind[S3Config, S3Plan]):
+    """One bucket."""
+
+    name = "s3"
+    plans = S3Plan
+    example = {}
+    holds_data = BUCKET_TYPES[0]
+    driver = Driver(
+        name="s3.csi.aws.com",
+        add_on="aws-mountpoint-s3-csi-driver",
+        attributes=("bucketName",),
+        service_account="s3-csi-driver-sa",
+        # The driver must run on GPU nodes, which have a taint.
+        configuration=json.dumps({"node": {"tolerateAllTaints": True}}),
+    )
+    mounted_by_pods = True
+
+    def plan(
+        self, me: Identity, name: str, settings: S3Config, *, keep: bool, zones: tuple[str, ...]
+    ) -> S3Plan:
+        return S3Plan(
+            identity=me,
+            kind=self.name,
+            keep=keep,
+            path=f"environment.storage.{name}.{self.name}.bucket",
+            existing=settings.bucket,
+            name=me.short_name(name, OWN_NAME),
+            writable=settings.writable,
+            kms_key_arn=settings.kms_key_arn or (None if settings.bucket else me.kms_key_arn),
+            abort_uploads_days=ABORT_UPLOADS_DAYS,
+            delete_after_days=tuple(sorted(settings.delete_after_days.items())),
+            old_versions_days=(
+                settings.old_versions_days or OLD_VERSIONS_DAYS if settings.versioning else None
+            ),
+        )
+
+    def component(self) -> Any:
+        from components.stores.s3 import S3 as Component
+
+        return Component
+
+    def made_from(self, settings: S3Config, zone: str) -> list[str]:
+        return ["s3", settings.bucket or "", str(settings.writable)]
+
+    def capacity(self, settings: S3Config) -> str:
+        return CAPACITY
+
+    def access_mode(self, settings: S3Config) -> str:
+        return "ReadWriteMany" if settings.writable else "ReadOnlyMany"
+
+    def mount_options(self, settings: S3Config) -> tuple[str, ...]:
+        return (ALL_USERS,) if settings.writable else self.read_only_options(settings)
+
+    def read_only_options(self, settings: S3Config) -> tuple[str, ...]:
+        return (ALL_USERS, "read-only")
+
+    def directory_options(self, settings: S3Config, path: str) -> tuple[str, ...]:
+        return (*self.mount_options(settings), f"prefix {path}/")
+
+    def checkpoint_store(self, settings: S3Config, region: str) -> None:
+        return None
+
+    def errors(self, path: str, settings: S3Config, around: Surroundings) -> Iterator[InputError]:
+        if settings.bucket is not None and not BUCKET.fullmatch(settings.bucket):
+            plain = settings.bucket.removeprefix("s3://").partition("/")[0].lower()
+            yield InputError(
+                path=f"{path}.bucket",
+                must="be the name of a bucket: 3 to 63 of a-z, 0-9, - and .",
+                got=settings.bucket or "nothing",
+                fix=f"write {plain if BUCKET.fullmatch(plain) else 'a name such as my-data'}",
+                write=plain if BUCKET.fullmatch(plain) else "my-data",
+            )
+        yield from _key_errors(path, settings, around.region)
+        yield from _aging_errors(path, settings)
+
+    def errors_together(
+        self, names: Sequence[str], wanted: EnvironmentConfig, zones: tuple[str, ...]
+    ) -> Iterator[InputError]:
+        """Existing buckets that would be deleted, or that a pod cannot mount beside each other."""
+        first: dict[str, str] = {}
+        for name in names:
+            store = wanted.storage[name]
+            bucket = store.s3.bucket if store.s3 else None
+            if bucket is None:
+                continue
+            if store.data == "delete":
+                yield InputError(
+                    path=f"environment.storage.{name}.data",
+                    must="be keep with bucket: this program deletes no bucket that it did not create",
+                    got="delete",
+                    fix="write keep, or delete bucket, and the stack creates one",
+                    write="keep",
+                )
+            if (other := first.setdefault(bucket, name)) != name:
+                yield InputError(
+                    path=f"environment.storage.{name}.s3.bucket",
+                    must=f"be another bucket than that of {other}: a pod mounts a bucket once",
+                    got=bucket,
+                    fix=f"delete {name}, and mount {other} in its place",
+                )
+
+    def write_errors(self, path: str, name: str) -> Iterator[InputError]:
+        yield InputError(
+            path=path,
+            must=(
+                "be a store whose files can be renamed and appended to, which Mountpoint for Amazon"
+                " S3 cannot"
+            ),
+            got=name,
+            fix=(
+                "write the name of a Lustre or EFS store; lustre.repositories with auto_export"
+                " copies what is written there to a bucket"
+            ),
+        )
+
+    def resource_types(self, plan: S3Plan) -> tuple[str, ...]:
+        if plan.existing:
+            return ()
+        return (*BUCKET_TYPES, *([VERSIONING] if plan.old_versions_days else []))
+
+    def own_buckets(self, plan: S3Plan) -> tuple[str, ...]:
+        return () if plan.existing else (f"{plan.name}-*",)
+
+    def bucket_uses(
+        self, path: str, settings: S3Config, region: str, *, isolated: bool
+    ) -> Iterator[BucketUse]:
+        if settings.bucket:
+            yield BucketUse(
+                bucket=settings.bucket,
+                path=f"{path}.bucket",
+                region=region,
+                only_here=NO_WAY if isolated else "",
+                keys_path=f"{path}.kms_key_arn",
+                keys=tuple(filter(None, [settings.kms_key_arn])),
+                written=settings.writable,
+            )
+
+    def key_use(self, plan: S3Plan) -> Document | None:
+        key = plan.kms_key_arn
+        return key_statement(key, writable=plan.writable) if key else None
+
+    def questions(self, plan: S3Plan) -> tuple[str, ...]:
+        return BUCKET_QUESTIONS if plan.existing else ()
+
+    def row(self, plan: S3Plan) -> StoreRow:
+        return StoreRow(
+            kind=f"S3, {'new files' if plan.writable else 'read only'}",
+            size="grows",
+            speed="by node",
+        )
+
+    def notes(self, name: str, plan: S3Plan) -> Iterator[str]:
+        yield f"{name} shows the bucket {plan.existing or f'{plan.name}-<account>, which is created'}"
+
+    def usage_costs(self, name: str, plan: S3Plan) -> Iterator[UsageCost]:
+        yield UsageCost(what=f"S3 {name}, without requests", service="s3", sku="standard")
+
+
+def _key_errors(path: str, settings: S3Config, region: str) -> Iterator[InputError]:
+    """Keys that no bucket can have, or not the one that the stack makes: S3 takes a key of the bucket's
+    region only (S3 API, PutBucketEncryption). Where a bucket that exists is, only S3 knows."""
+    key = settings.kms_key_arn
+    if key is None:
+        return
+    if not KEY.fullmatch(key):
+        yield InputError(
+            path=f"{path}.kms_key_arn",
+            must="be the ARN of a KMS key: IAM allows an alias to nobody",
+            got=key or "nothing",
+            fix="write one such as arn:aws:kms:<region>:<account>:key/<id>",
+        )
+    elif settings.bucket is None and region_of(key) != region:
+        yield InputError(
+            path=f"{path}.kms_key_arn",
+            must=f"be a key of {region}, where the stack makes the bucket",
+            got=key,
+            fix=f"write a key of {region}: aws kms list-keys --region {region}",
+        )
+
+
+def _aging_errors(path: str, settings: S3Config) -> Iterator[InputError]:
+    """Ages of objects in a bucket that is not the stack's, or of versions that there are not."""
+    for prefix in settings.delete_after_days:
+        if not PREFIX.fullmatch(prefix):
+            sound = re.sub(r"[^\w!.*'()/-]+", "-", prefix).strip("/") or "tmp"
+            yield InputError(
+                path=f"{path}.delete_after_days.{prefix}",
+                must="be the beginning of objects' keys, up to a slash: checkpoints/",
+                got=prefix or "nothing",
+                fix=f"write {sound}/",
+            )
+    if settings.bucket is not None:
+        for key in ("delete_after_days", "versioning", "old_versions_days"):
+            if given := getattr(settings, key):
+                yield InputError(
+                    path=f"{path}.{key}",
+                    must="not be set with bucket: this program changes no bucket that it did not create",
+                    got=as_yaml(given),
+                    fix="delete it, or delete bucket, and the stack creates one",
+                    write=REMOVE,
+                )
+    elif settings.old_versions_days and not settings.versioning:
+        yield InputError(
+            path=f"{path}.old_versions_days",
+            must="not be set without versioning, which keeps old versions",
+            got=str(settings.old_versions_days),
+            fix="delete it, or write versioning: true",
+            write=REMOVE,
+        )
