@@ -159,12 +159,12 @@ $(PRODUCT): requirements.txt
 	@.venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
-$(DEVELOP): requirements-dev.txt requirements-policy.txt
+$(DEVELOP): requirements/develop.txt requirements/policy.txt
 	@test -x .venv/bin/python || $(PYTHON) -m venv .venv
 	@.venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
-	@.venv/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-policy.txt
+	@.venv/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements/policy.txt
 	@touch $(PRODUCT) $@
 
-$(TRAIN): requirements-train.txt $(DEVELOP)
+$(TRAIN): requirements/train.txt $(DEVELOP)
 	@.venv/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r $<
 	@touch $@

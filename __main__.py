@@ -6,19 +6,19 @@ from typing import Any
 import pulumi
 
 from stacks import environment, team
+from stacks.engine import read_deployed, read_engine
 from trainyard.decide import plan_stack
 from trainyard.plan import EnvironmentPlan
 from trainyard.problems import Refused, told
 from trainyard.replacing.replacing import compared
 from trainyard.reports.plan import summary
-from trainyard.settings.reading.reader import read_engine
 
 # Most garbage of the SDK dies young; what survives lives until exit. So the collector looks at young
 # objects every 20,000 allocations, and almost never at older ones.
 gc.set_threshold(20_000, 1_000)
 try:
     reading = read_engine()
-    planned = compared(plan_stack(reading), reading.lines)
+    planned = compared(plan_stack(reading), reading.lines, read_deployed)
     plan = planned.accepted()
 except Refused as refused:
     raise pulumi.RunError(str(refused)) from None

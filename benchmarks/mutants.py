@@ -31,21 +31,23 @@ from trainyard import command_line
 
 ROOMS = {
     "components": 4,
-    "plans": 4,
+    "trainyard/plans": 1,
+    "trainyard/objects": 3,
     "trainyard/derive": 2,
     "trainyard/rules": 2,
     "trainyard/stores": 2,
-    "operations": 2,
+    "trainyard/operations": 2,
     "trainyard/manifests": 1,
     "trainyard/reports": 1,
+    "trainyard/live": 1,
     "trainyard/settings": 1,
     "stacks": 1,
-    "catalog": 1,
+    "trainyard/catalog": 1,
 }
-"""Of 21 faults, how many a room gets. Within a room every file is as likely as every other, and in
+"""Of 22 faults, how many a room gets. Within a room every file is as likely as every other, and in
 a file every kind of fault."""
 FAST = (
-    *("catalog", "components", "corpus", "graph", "operations", "plans", "stacks"),
+    *("components", "corpus", "graph", "stacks", "trainyard"),
     "rehearsal/providers/test_lookups.py",
 )
 """Of tests/, what needs no rehearsal and runs the product in its own process."""
@@ -58,7 +60,7 @@ WRITTEN_ANEW = (
 LIBRARIES = ("pulumi", "pydantic", "hypothesis", "jsonschema", "botocore", "google", "yaml")
 """What loads slowly is loaded here, when tests need it for the first time: their process is a fork
 of this one."""
-OURS = ("benchmarks", "command_line")
+OURS = ("benchmarks", "trainyard")
 """What of the checkout this program imports, and a test must import from the copy."""
 BAR = 0.97
 """Of the faults, how many must be killed."""

@@ -25,6 +25,7 @@ from components.nodes.registry import Registry
 from components.nodes.system_nodes import SystemNodes
 from stacks.outputs import job_outputs
 from stacks.sharing import share
+from stacks.stores import STORES
 from stacks.training import job_identity, run_jobs, take_jobs
 from stacks.watching import watch
 from trainyard.objects.iam.policies import Document
@@ -32,7 +33,6 @@ from trainyard.plan import EnvironmentPlan
 from trainyard.plans.clusters import BroughtClusterPlan, OwnClusterPlan, protected
 from trainyard.plans.networks import BroughtNetworkPlan, OwnNetworkPlan
 from trainyard.plans.tunnel import tunnel_command
-from trainyard.stores.kinds import plan_kind
 
 NETWORKS: dict[type, Callable[..., Network]] = {
     OwnNetworkPlan: OwnNetwork,
@@ -55,7 +55,7 @@ async def build(plan: EnvironmentPlan) -> dict[str, Any]:
     network = NETWORKS[type(plan.network)]("network", plan.network, opts=on_aws)
     cluster = CLUSTERS[type(plan.cluster)]("cluster", plan.cluster, network=network, opts=on_aws)
     stores = {
-        key: plan_kind(store).component()(key, store, place=network.for_stores(), opts=on_aws)
+        key: STORES[type(store)](key, store, place=network.for_stores(), opts=on_aws)
         for key, store in plan.stores.items()
     }
     volumes = {key: store.volume for key, store in stores.items()}

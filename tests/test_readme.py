@@ -137,8 +137,8 @@ def test_what_a_setting_of_make_holds_is_never_run(
     shutil.copy(CHECKOUT / "Makefile", tmp_path)
     for name in (
         "requirements.txt",
-        "requirements-dev.txt",
-        "requirements-policy.txt",
+        "requirements/develop.txt",
+        "requirements/policy.txt",
         ".venv/.product",
         ".venv/.develop",
     ):

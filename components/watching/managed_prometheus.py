@@ -1,7 +1,8 @@
 """A workspace of Amazon Managed Service for Prometheus, and the AWS identity of the Prometheus that
 writes to it.
 
-Settings: `metrics.managed_prometheus` in the stack file. What it writes: trainyard/objects/metrics/managed_prometheus.py.
+Settings: `metrics.managed_prometheus` in the stack file. What it writes:
+trainyard/objects/metrics/managed_prometheus.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Prometheus with its rules, and what it may read.
 
-Settings: `metrics` in the stack file. Whom it asks: trainyard/objects/metrics/metrics.py. Why no chart, and why its history
-is on the disk of its node: docs/decisions/0013.
+Settings: `metrics` in the stack file. Whom it asks: trainyard/objects/metrics/metrics.py. Why no
+chart, and why its history is on the disk of its node: docs/decisions/0013.
 """
 
 from __future__ import annotations

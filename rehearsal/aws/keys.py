@@ -100,7 +100,8 @@ USES: Mapping[str, Use] = {
         key=_of_topic, via="sns", actions=("Decrypt", "GenerateDataKey"), code="KMSAccessDenied"
     ),
 }
-"""Call → what it asks KMS. Sources: the user guides of trainyard/objects/iam/encryption.py and trainyard/objects/deployer.py."""
+"""Call → what it asks KMS. Sources: the user guides of trainyard/objects/iam/encryption.py and
+trainyard/objects/deployer.py."""
 
 
 def authorize(call: Call) -> None:

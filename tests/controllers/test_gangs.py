@@ -1,5 +1,6 @@
-"""Which gangs Kueue itself takes the nodes back from that they hold without all of their pods, and how
-our program (trainyard/in_cluster/gangs) does it where Kueue does not: trainyard/catalog/job_kinds.py, ready_as_a_whole."""
+"""Which gangs Kueue itself takes the nodes back from that they hold without all of their pods, and
+how our program (trainyard/in_cluster/gangs) does it where Kueue does not:
+trainyard/catalog/job_kinds.py, ready_as_a_whole."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from trainyard.catalog.aws.ranges import is_internet
 
 CALLED = frozenset(
     "Workspace" if name == "JobNamespace" else name
-    for path in (CHECKOUT / "components").glob("*.py")
+    for path in (CHECKOUT / "components").rglob("*.py")
     for name in re.findall(r"^class (\w+)\(", path.read_text(), re.MULTILINE)
 ) | {"Gangs", "History", "Passes", "Repair"}
 """Classes of components/, whose tokens may leave out words before, and programs, each with a token of its

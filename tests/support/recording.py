@@ -29,7 +29,8 @@ from pulumi.runtime.proto import callback_pb2, resource_pb2
 from pulumi.runtime.stack import run_in_stack
 from pulumi.runtime.sync_await import _sync_await
 
-from trainyard.replacing.deployed import OF_A_STACK, Deployed
+from stacks.engine import OF_A_STACK
+from trainyard.replacing.deployed import Deployed
 
 # A refusal inside an apply reaches the test as an exception; asyncio would tell it again for each
 # waiting resource.

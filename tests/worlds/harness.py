@@ -25,7 +25,7 @@ from trainyard.objects.iam.policies import document
 from trainyard.objects.programs.history import APP as HISTORY
 from trainyard.objects.programs.history import RECORD
 from trainyard.operations.reach.kubectl import Login, login
-from trainyard.operations.recovery.drain import KIND
+from trainyard.operations.reach.place import KIND
 
 Object = dict[str, Any]
 

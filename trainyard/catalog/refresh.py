@@ -50,7 +50,7 @@ def from_moto() -> Offers:
     """The offers that the installed moto ships."""
     package = find_spec("moto")
     if package is None or package.origin is None:
-        raise SystemExit("moto is not installed: pip install -r requirements-dev.txt")
+        raise SystemExit("moto is not installed: pip install -r requirements/develop.txt")
     for file in Path(package.origin).parent.glob(
         "ec2/resources/instance_type_offerings/availability-zone-id/*.gz"
     ):
@@ -84,7 +84,9 @@ def _client(service: str, region: str) -> Any:
     try:
         from botocore.session import Session
     except ImportError:
-        raise SystemExit("botocore is not installed: pip install -r requirements-dev.txt") from None
+        raise SystemExit(
+            "botocore is not installed: pip install -r requirements/develop.txt"
+        ) from None
     return Session().create_client(service, region_name=region)
 
 
@@ -256,8 +258,8 @@ def main(arguments: Sequence[str]) -> int:
         "--prices",
         action="store_true",
         help=(
-            "write trainyard/catalog/aws/on_demand.json and trainyard/catalog/aws/service_prices.json instead, from AWS's public"
-            " price list, without credentials"
+            "write on_demand.json and service_prices.json of trainyard/catalog/aws instead, from AWS's"
+            " public price list, without credentials"
         ),
     )
     origin.add_argument(
@@ -270,9 +272,7 @@ def main(arguments: Sequence[str]) -> int:
         action="store_true",
         help="take the offers that the installed moto ships, and ask no account",
     )
-    parser.add_argument(
-        "--as-of", metavar="MONTH", help="with --from-moto: the month of its data, as 2026-11"
-    )
+    parser.add_argument("--as-of", metavar="MONTH", help="with --from-moto: its month, as 2026-11")
     parser.add_argument(
         "--region",
         metavar="REGION",

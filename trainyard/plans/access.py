@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trainyard.objects.iam.policies import account_of
+from trainyard.plans.documents import account_of
 
 
 @dataclass(frozen=True, kw_only=True)

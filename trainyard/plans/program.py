@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from trainyard.objects.iam.policies import Document
+from trainyard.plans.documents import Document
 
 PORT = 8080
 """Where each answers kubelet at /healthz, and Prometheus at /metrics."""

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-
-OF_A_STACK = "pulumi:pulumi:readStackResourceOutputs"
-"""The engine's own look-up of a stack's resources (pulumi 3.259, pkg/resource/deploy/builtins.go)."""
 
 Outputs = Mapping[str, Any]
 
@@ -31,33 +28,6 @@ class Deployed:
         return found
 
 
-def read_deployed(types: Collection[str], stack: str | None = None) -> Deployed:
-    """Ask the engine which resources of these types a stack of this project holds, by default the one
-    that is updated. Nothing before the first `pulumi up`; raises where there is no other stack of this
-    name. The answer has secrets in clear, so the other types are dropped here.
-
-    The engine is asked without references to resources, which the SDK's own call demands. pulumi-eks has
-    some among its outputs, and the SDK asks for each of them at once: in an update that has just begun
-    the engine knows none of them.
-    """
-    import pulumi  # only here: `make check` needs no SDK
-    from google.protobuf import struct_pb2
-    from pulumi.runtime import rpc, settings
-    from pulumi.runtime.proto import resource_pb2
-
-    asked = struct_pb2.Struct()
-    place = f"{pulumi.get_organization()}/{pulumi.get_project()}"
-    asked.update({"stackName": f"{place}/{stack or pulumi.get_stack()}"})
-    monitor = settings.get_monitor()
-    assert monitor
-    answer = monitor.Invoke(
-        resource_pb2.ResourceInvokeRequest(tok=OF_A_STACK, args=asked, acceptResources=False)
-    )
-    told, _ = rpc.deserialize_properties_unwrap_secrets(getattr(answer, "return"))
-    return Deployed(
-        resources={
-            (found["type"], urn.split("::")[-1]): found.get("outputs") or {}
-            for urn, found in told["outputs"].items()
-            if found["type"] in types
-        }
-    )
+Ask = Callable[[Collection[str], str | None], Deployed]
+"""Ask the engine: types of resources, and a stack of this project, by default the one that is updated →
+what it holds. Raises where there is no such stack."""

@@ -9,13 +9,13 @@ engine knows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.plan import EnvironmentPlan
 from trainyard.problems import InputError, InputWarning
-from trainyard.replacing.deployed import Deployed, read_deployed
+from trainyard.replacing.deployed import Ask, Deployed
 from trainyard.settings.reading.reader import read_file, stack_files
 
 TEAM, PREFIX = "trainyard:teams:Team", "team-"
@@ -31,14 +31,14 @@ def team_errors(
     plan: EnvironmentPlan,
     deployed: Deployed,
     *,
+    ask: Ask,
     folder: Path = Path(),
-    jobs_of: Callable[[str], Collection[str]] | None = None,
 ) -> Iterator[InputError]:
-    """Teams that leave while the stack of a stack file in this checkout has jobs of theirs. `jobs_of`:
-    a stack → its jobs; asks the engine by default."""
+    """Teams that leave while the stack of a stack file in this checkout has jobs of theirs. `ask`: tells
+    which jobs a stack has."""
     for team in leaving(plan, deployed):
         for stack in _stacks(plan.identity.stack, team, folder):
-            if jobs := (jobs_of or _jobs_of)(stack):
+            if jobs := _jobs_of(stack, ask):
                 yield InputError(
                     path=f"{TEAMS}.{team}",
                     must=f"stay while stack {stack} has jobs of the team",
@@ -102,9 +102,9 @@ def _stacks(environment: str, team: str, folder: Path) -> list[str]:
     ]
 
 
-def _jobs_of(stack: str) -> set[str]:
+def _jobs_of(stack: str, ask: Ask) -> set[str]:
     """Jobs that the stack holds; none where there is no such stack, or its state is elsewhere."""
     try:
-        return read_deployed(JOBS, stack).names(*JOBS)
+        return ask(JOBS, stack).names(*JOBS)
     except Exception:  # whatever the engine answers of a stack that it does not find
         return set()

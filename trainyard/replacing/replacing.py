@@ -18,7 +18,7 @@ from trainyard.plans.networks import SERVICE_CIDRS, BroughtNetworkPlan, BroughtZ
 from trainyard.plans.stores import StorePlan
 from trainyard.problems import InputError, InputWarning
 from trainyard.replacing import immutable, leaving
-from trainyard.replacing.deployed import Deployed, read_deployed
+from trainyard.replacing.deployed import Ask, Deployed
 from trainyard.replacing.guarded import Change, Guarded, Setting, shown
 from trainyard.settings.reading.yaml_file import Lines
 from trainyard.stores.kinds import KINDS, AnyKind, plan_kind
@@ -58,13 +58,13 @@ TYPES = frozenset(
 """Types of resources that the rules look at."""
 
 
-def compared(planned: Planned, lines: Lines) -> Planned:
-    """The same, refused where it would replace something by accident. Asks the engine what is
-    deployed. `lines`: of the stack file."""
+def compared(planned: Planned, lines: Lines, ask: Ask) -> Planned:
+    """The same, refused where it would replace something by accident. `lines`: of the stack file.
+    `ask`: tells what is deployed."""
     plan = planned.plan
     if not isinstance(plan, EnvironmentPlan):
         return planned
-    deployed = read_deployed(TYPES | immutable.TYPES)
+    deployed = ask(TYPES | immutable.TYPES, None)
     warnings = (
         *replacing_warnings(plan, deployed),
         *growing_warnings(plan, deployed),
@@ -77,7 +77,7 @@ def compared(planned: Planned, lines: Lines) -> Planned:
             *planned.errors,
             *replacing_errors(plan, deployed),
             *immutable.immutable_errors(plan, deployed),
-            *leaving.team_errors(plan, deployed),
+            *leaving.team_errors(plan, deployed, ask=ask),
         ),
         warnings=(*planned.warnings, *warnings),
     ).located(lines)

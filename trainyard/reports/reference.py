@@ -40,7 +40,7 @@ account (`aws:…`), and exactly one of `trainyard:environment` and `trainyard:t
 Editors complete settings and show these sentences with [stack.schema.json](stack.schema.json).
 """
 FOOT = """
-Made by `python -m trainyard.reports.reference > docs/stack-file.md` from the types in trainyard/settings/; a test compares.
+Made by `python -m trainyard.reports.reference > docs/stack-file.md` from trainyard/settings/; a test compares.
 """
 ACCOUNT = " ".join((AwsConfig.__doc__ or "").split())
 UNITS = {

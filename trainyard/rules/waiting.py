@@ -1,5 +1,6 @@
-"""A launcher that itself says how long the nodes of a gang wait for each other, and says too little:
-the gang spends a restart whenever a node comes later. What other gangs are told: trainyard/objects/jobs/rendezvous.py."""
+"""A launcher that itself says how long the nodes of a gang wait for each other, and says too
+little: the gang spends a restart whenever a node comes later. What other gangs are told:
+trainyard/objects/jobs/rendezvous.py."""
 
 from __future__ import annotations
 

@@ -114,11 +114,6 @@ class BroughtLustre(Brought[LustreConfig, BroughtLustrePlan]):
     )
     holds_data = Lustre.holds_data
 
-    def component(self) -> Any:
-        from components.stores.brought_lustre import BroughtLustre as Component
-
-        return Component
-
     def mount_options(self, settings: LustreConfig) -> tuple[str, ...]:
         return Lustre().mount_options(settings)
 
@@ -133,11 +128,6 @@ class BroughtEfs(Brought[EfsConfig, BroughtEfsPlan]):
     name, driver = Efs.name, Efs.driver
     plans = BroughtEfsPlan
     holds_data = Efs.holds_data
-
-    def component(self) -> Any:
-        from components.stores.brought_efs import BroughtEfs as Component
-
-        return Component
 
     def resource_types(self, plan: BroughtEfsPlan) -> tuple[str, ...]:
         """A directory of a team is an access point, which is the stack's own."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from trainyard.catalog.aws.endpoints import EFS_API
 from trainyard.catalog.aws.service_roles import EFS
@@ -86,11 +85,6 @@ class Efs(StoreKind[EfsConfig, EfsPlan]):
             lifecycle=tuple(_transitions(settings.lifecycle or LifecycleConfig())),
             only_this_cluster=settings.only_this_cluster,
         )
-
-    def component(self) -> Any:
-        from components.stores.efs import Efs as Component
-
-        return Component
 
     def interfaces(self, settings: EfsConfig, zones: tuple[str, ...]) -> Mapping[str, int]:
         """Interfaces of its mount targets, by zone."""

@@ -78,11 +78,6 @@ class StoreKind(ABC, Generic[Settings, Plan]):
         launch nodes, the training zone first. Which teams see what of it is added to the plan."""
 
     @abstractmethod
-    def component(self) -> Any:
-        """The class of its component. It is imported by this call, because the plan is made without
-        Pulumi. Every component of a store has the same signature."""
-
-    @abstractmethod
     def made_from(self, settings: Settings, zone: str) -> list[str]:
         """What AWS would make another store for. The name of the claim follows from it."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 from trainyard.catalog import versions
 from trainyard.catalog.aws import latencies
@@ -82,11 +81,6 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
                 f"{name}.{link}": repository for link, repository in settings.repositories.items()
             },
         )
-
-    def component(self) -> Any:
-        from components.stores.lustre import Lustre as Component
-
-        return Component
 
     def interfaces(self, settings: LustreConfig, zones: tuple[str, ...]) -> Mapping[str, int]:
         """Interfaces of its metadata server and its file servers, by zone."""

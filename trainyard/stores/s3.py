@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from trainyard.catalog.aws.permissions import BUCKET_QUESTIONS
 from trainyard.catalog.aws.storage import Driver
@@ -90,11 +89,6 @@ class S3(StoreKind[S3Config, S3Plan]):
                 settings.old_versions_days or OLD_VERSIONS_DAYS if settings.versioning else None
             ),
         )
-
-    def component(self) -> Any:
-        from components.stores.s3 import S3 as Component
-
-        return Component
 
     def made_from(self, settings: S3Config, zone: str) -> list[str]:
         return ["s3", settings.bucket or "", str(settings.writable)]

@@ -17,7 +17,7 @@ from moto import mock_aws
 from trainyard.catalog import refresh
 from trainyard.catalog.aws import price_list, prices, zones
 
-PAGES = Path(__file__).with_name("price_lists")
+PAGES = Path(__file__).with_name("aws") / "price_lists"
 """A few rows of each list, in the columns of AWS's."""
 COMMITTED = zones.OFFERS_FILE.read_text()
 

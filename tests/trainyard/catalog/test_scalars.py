@@ -71,16 +71,9 @@ def test_every_value_that_is_written_is_read_as_the_same_value(value: Any) -> No
 
 
 def test_all_yaml_is_written_by_the_one_writer() -> None:
-    rooms = (
-        "stacks",
-        "operations",
-        "plans",
-        "components",
-        "policy_pack",
-        "rehearsal",
-        "benchmarks",
-    )
+    rooms = ("trainyard", "stacks", "components", "policy_pack", "rehearsal", "benchmarks")
     files = [file for room in rooms for file in CHECKOUT.glob(f"{room}/**/*.py")]
+    files.remove(CHECKOUT / "trainyard/catalog/scalars.py")
     others = [file for file in files if re.search(r"yaml\.(safe_)?dump", file.read_text())]
     assert len(files) > 300 and others == []
 

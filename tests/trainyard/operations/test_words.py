@@ -14,7 +14,7 @@ from tests.support.recording import CHECKOUT
 from tests.trainyard.operations.recovery.test_drain import ENVIRONMENT, OURS
 from tests.trainyard.operations.terminal import Terminal
 from trainyard.operations.reach.chosen import NoSuchJob, choose
-from trainyard.operations.recovery.drain import place_of
+from trainyard.operations.reach.place import place_of
 from trainyard.operations.runs import again, logs, stop
 
 Object = dict[str, Any]

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.support.stackfile import environment_plan
 from tests.support.teams import by_name, checkout, listed
-from trainyard.replacing import leaving
-from trainyard.replacing.deployed import Deployed
+from trainyard.replacing.deployed import Ask, Deployed
 from trainyard.replacing.leaving import JOBS, TEAM, team_errors, team_warnings
 
 TWO = Deployed(resources={(TEAM, "team-vision"): {}, (TEAM, "team-nlp"): {}})
 WITHOUT_VISION = (listed, lambda settings: settings["teams"].pop("vision"))
+
+
+def has(*jobs: str) -> Ask:
+    """An engine that says of every stack that it has these jobs."""
+    resources: dict[tuple[str, str], dict[str, Any]] = {(min(JOBS), job): {} for job in jobs}
+    return lambda *_: Deployed(resources=resources)
 
 
 def test_a_team_that_stays_or_comes_is_no_business_of_these_rules(tmp_path: Path) -> None:
@@ -22,7 +26,7 @@ def test_a_team_that_stays_or_comes_is_no_business_of_these_rules(tmp_path: Path
     for found in (TWO, Deployed()):
         plan = environment_plan(listed)
         assert not [*team_warnings(plan, found)]
-        assert not [*team_errors(plan, found, folder=tmp_path, jobs_of=lambda _: {"job"})]
+        assert not [*team_errors(plan, found, folder=tmp_path, ask=has("job"))]
 
 
 def test_a_team_that_leaves_takes_every_job_in_its_namespace_along() -> None:
@@ -42,37 +46,35 @@ def test_a_team_cannot_leave_while_its_stack_has_jobs(tmp_path: Path) -> None:
         other=lambda settings: (by_name(settings), settings.update(name="nlp")),
         elsewhere=lambda settings: (by_name(settings), settings.update(environment="prod")),
     )
-    asked: list[str] = []
+    asked: list[str | None] = []
 
-    def jobs(stack: str) -> list[str]:
+    def jobs(types: Collection[str], stack: str | None) -> Deployed:
         asked.append(stack)
-        return ["vit-base"]
+        return has("vit-base")(types, stack)
 
     plan = environment_plan(*WITHOUT_VISION)
-    [error] = team_errors(plan, TWO, folder=tmp_path, jobs_of=jobs)
+    [error] = team_errors(plan, TWO, folder=tmp_path, ask=jobs)
     assert asked == ["team-vision"]
     assert str(error).startswith(
         "environment.teams.vision: must stay while stack team-vision has jobs of the team; got no"
         " entry, and there vit-base. Fix: write the entry again, run `pulumi destroy --stack"
         " team-vision`, and delete the entry then."
     )
-    assert not [*team_errors(plan, TWO, folder=tmp_path, jobs_of=lambda _: set())]
+    assert not [*team_errors(plan, TWO, folder=tmp_path, ask=has())]
 
 
 def test_the_engine_is_asked_for_jobs_and_knows_no_stack_that_was_never_deployed(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     checkout(tmp_path, listed, by_name)
     plan = environment_plan(*WITHOUT_VISION)
 
-    def known(types: Any, stack: str) -> Deployed:
+    def known(types: Any, stack: str | None) -> Deployed:
         assert (types, stack) == (JOBS, "team-vision")
         return Deployed(resources={(sorted(JOBS)[0], "vit-base"): {}})
 
     def unknown(*_: Any) -> Deployed:
         raise RuntimeError("unknown stack")
 
-    monkeypatch.setattr(leaving, "read_deployed", known)
-    assert len([*team_errors(plan, TWO, folder=tmp_path)]) == 1
-    monkeypatch.setattr(leaving, "read_deployed", unknown)
-    assert not [*team_errors(plan, TWO, folder=tmp_path)]
+    assert len([*team_errors(plan, TWO, folder=tmp_path, ask=known)]) == 1
+    assert not [*team_errors(plan, TWO, folder=tmp_path, ask=unknown)]

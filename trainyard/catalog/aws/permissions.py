@@ -2,7 +2,8 @@
 Terraform's provider calls beside them.
 
 permissions.json has the handlers' lists as AWS publishes them. They come with cfn-lint, which only
-development installs: `python -m trainyard.catalog.aws.permissions > trainyard/catalog/aws/permissions.json`; a test compares.
+development installs: `python -m trainyard.catalog.aws.permissions >
+trainyard/catalog/aws/permissions.json`; a test compares.
 """
 
 from __future__ import annotations
@@ -356,7 +357,7 @@ def published() -> dict[str, dict[str, list[str]]]:
     """CloudFormation's type → handler → calls, of the installed cfn-lint."""
     found = find_spec("cfnlint")
     if found is None or found.origin is None:
-        raise SystemExit("this needs cfn-lint, of requirements-dev.txt")
+        raise SystemExit("this needs cfn-lint, of requirements/develop.txt")
     schemas = Path(found.origin).parent / "data" / "schemas"
     hashes = json.loads((schemas / "providers" / "us-east-1.json").read_text())
     return {

@@ -6,9 +6,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import Any
 
-Document = dict[str, Any]
+from trainyard.plans.documents import Document, account_of
 
 ADMIN_POLICY = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
 """What an access entry needs to do everything in a cluster."""
@@ -72,11 +71,6 @@ def _role(arn: str) -> tuple[str, str] | str:
     """Account and name of a role; of anything else the ARN."""
     found = re.search(r":(\d+):(?:role/(?:.+/)?|assumed-role/)([^/]+)(?:/[^/]+)?$", arn)
     return (found[1], found[2]) if found else arn
-
-
-def account_of(arn: str) -> str:
-    """The id of the account that a resource belongs to."""
-    return arn.split(":")[4]
 
 
 def interruption_queue(queue_arn: str, rule_arns: Sequence[str]) -> Document:

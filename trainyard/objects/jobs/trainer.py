@@ -1,10 +1,11 @@
 """A TrainJob as plain data, by release of the Trainer. Pure: what reaches the API server can be
 tested without it.
 
-What differs between releases: trainyard/catalog/versions.py, TrainerRelease. The runtimes that a TrainJob
-refers to: trainyard/objects/jobs/own_runtimes.py and trainyard/objects/jobs/upstream_runtimes.py. Field names and what the webhooks
-refuse: kubeflow/trainer at the tags v2.1.0 and v2.3.0; `node` is the name the Trainer builds PET_MASTER_ADDR from, and
-is not a choice.
+What differs between releases: trainyard/catalog/versions.py, TrainerRelease. The runtimes that a
+TrainJob refers to: trainyard/objects/jobs/own_runtimes.py and
+trainyard/objects/jobs/upstream_runtimes.py. Field names and what the webhooks refuse:
+kubeflow/trainer at the tags v2.1.0 and v2.3.0; `node` is the name the Trainer builds
+PET_MASTER_ADDR from, and is not a choice.
 """
 
 from __future__ import annotations

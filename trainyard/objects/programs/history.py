@@ -1,7 +1,7 @@
 """What the component of the history is told, and what its program may do.
 
-The program: trainyard/in_cluster/history. Who reads what it writes: trainyard/operations/runs/records.py. Why it is a program:
-docs/decisions/0019.
+The program: trainyard/in_cluster/history. Who reads what it writes:
+trainyard/operations/runs/records.py. Why it is a program: docs/decisions/0019.
 """
 
 from __future__ import annotations

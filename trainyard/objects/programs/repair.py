@@ -1,6 +1,7 @@
 """What the component of repair is told, and what its program may do.
 
-The program: trainyard/in_cluster/repair. Numbers: trainyard/catalog/repair.py. Why it is one of ours: docs/decisions/0018.
+The program: trainyard/in_cluster/repair. Numbers: trainyard/catalog/repair.py. Why it is one of
+ours: docs/decisions/0018.
 """
 
 from __future__ import annotations

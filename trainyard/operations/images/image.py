@@ -1,5 +1,5 @@
-"""`python -m trainyard.operations.images.image STACK --job JOB --from FOLDER`: build the image of a folder, push it to an
-ECR repository of the environment, and write its digest into the job's entry.
+"""`python -m trainyard.operations.images.image STACK --job JOB --from FOLDER`: build the image of a
+folder, push it to an ECR repository of the environment, and write its digest into the job's entry.
 
 Only the value of `image` changes in the stack file; comments and layout stay.
 """

@@ -24,10 +24,10 @@ from trainyard.operations.nodes.verdicts import START, Measure, Results, Verdict
 from trainyard.operations.reach.chosen import Chosen, NoSuchJob, choose
 from trainyard.operations.reach.consent import ask
 from trainyard.operations.reach.kubectl import Kubectl, Object, kubectl_with
+from trainyard.operations.reach.place import reached
 from trainyard.operations.reach.snapshot import condition_of, container_statuses, last_condition
 from trainyard.operations.reach.stack import Stack, read_stack
 from trainyard.operations.reach.target import add_live, update_command
-from trainyard.operations.recovery.drain import reached
 from trainyard.problems import Refused
 from trainyard.reports.plan import as_json
 

@@ -1,5 +1,5 @@
-"""`python -m trainyard.operations.nodes.shell STACK [--pool POOL] [--run COMMAND]`: a terminal, or one command, in a pod
-on a node of a pool, which is deleted at the end.
+"""`python -m trainyard.operations.nodes.shell STACK [--pool POOL] [--run COMMAND]`: a terminal, or
+one command, in a pod on a node of a pool, which is deleted at the end.
 
 The pod is that of a job of one node: it waits in the team's queue, counts against its quotas and mounts
 its stores (shell_job.py). It ends by itself after --minutes, also where this program cannot delete it.
@@ -25,10 +25,11 @@ from trainyard.operations.nodes.shell_job import ENDED as END
 from trainyard.operations.nodes.shell_job import Shell, shell_job
 from trainyard.operations.reach.consent import ask
 from trainyard.operations.reach.kubectl import Kubectl, Object, kubectl_with
+from trainyard.operations.reach.place import Reached, reached
 from trainyard.operations.reach.snapshot import condition_of, container_statuses, last_condition
 from trainyard.operations.reach.stack import read_stack
 from trainyard.operations.reach.target import add_live
-from trainyard.operations.recovery.drain import Reached, delete, reached
+from trainyard.operations.recovery.drain import delete
 from trainyard.problems import Refused
 from trainyard.reports.amounts import JobCost
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import boto3
 from botocore.exceptions import ClientError
-from pulumi.runtime.rpc import UNKNOWN
 
 Inputs = dict[str, Any]
 TAGS = ("trainyard:project", "trainyard:stack", "trainyard:name")
@@ -24,6 +23,8 @@ ABSENT = (
     "NonExistentQueue",
     "DoesNotExist",
 )
+UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+"""How Pulumi writes a value that is not known yet (pulumi 3.259, sdk/python/lib/pulumi/runtime/rpc.py)."""
 CREATING, DELETING = ("creating", "pending", "updating"), "deleting"
 DELETED = ("deleted", "delete_complete")
 

@@ -48,8 +48,8 @@ OF_TEAM = (
     "events",
     "persistentvolumeclaims",
 )
-"""What everybody of a listed team may read in its namespace: trainyard/objects/teams/team_access.py. Where the environment
-has queues, QUEUED besides."""
+"""What everybody of a listed team may read in its namespace:
+trainyard/objects/teams/team_access.py. Where the environment has queues, QUEUED besides."""
 FORBIDDEN = "forbidden"
 """Part of kubectl's message where the API server does not permit a call."""
 JOB_LABELS = {name: kind.pod_label for name, kind in JOB_KINDS.items()}

@@ -1,5 +1,5 @@
-"""`python -m trainyard.operations.recovery.drain STACK`: delete every training job on the cluster of a stack, before the
-stack is destroyed.
+"""`python -m trainyard.operations.recovery.drain STACK`: delete every training job on the cluster
+of a stack, before the stack is destroyed.
 
 `pulumi destroy` deletes the jobs of the stack itself. A job that a user has submitted by hand keeps
 its runtime (by a finalizer) and its nodes (by pods that must not be disrupted): destroy would wait
@@ -11,35 +11,22 @@ The cluster is the one in the stack's own outputs. The current context of kubect
 from __future__ import annotations
 
 import json
-import os
-import re
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, TextIO
-
-import yaml
+from collections.abc import Iterable
 
 from trainyard import command_line
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.operations.reach.consent import ask
 from trainyard.operations.reach.kubectl import (
-    UNSERVED,
     Kubectl,
-    Login,
     Object,
     kubectl_with,
-    logged_in_to,
 )
-from trainyard.operations.reach.pulumi import outputs
-from trainyard.operations.reach.snapshot import full_name, last_condition
-from trainyard.operations.reach.target import add_live, require_account
+from trainyard.operations.reach.place import KINDS, Place, jobs_of, reached, title
+from trainyard.operations.reach.snapshot import last_condition
+from trainyard.operations.reach.target import add_live
 
-KIND = "trainjobs.trainer.kubeflow.org"
-KINDS = (KIND, "pytorchjobs.kubeflow.org")
-LOG_LINE = re.compile(r"[EIWF]\d{4} ")
 NOTHING = "No job was deleted."
 POLL_SECONDS = 2.0
 LOOKS = 2
@@ -56,40 +43,6 @@ PROTECTED = (
 
 class DrainError(RuntimeError):
     """Why the jobs cannot be listed; no job was deleted."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Place:
-    """Where the jobs of a stack are."""
-
-    stack: str
-    kubeconfig: str
-    cluster: str
-    server: str
-    """URL of the API server."""
-    namespace: str | None
-    """The team's namespace; None for all namespaces."""
-
-    def __str__(self) -> str:
-        space = f"namespace {self.namespace}" if self.namespace else "all namespaces"
-        return f"{space} of cluster {self.cluster}, stack {self.stack}"
-
-    @property
-    def scope(self) -> str:
-        """The flag of kubectl for the namespace."""
-        return f"--namespace={self.namespace}" if self.namespace else "--all-namespaces"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reached:
-    """The cluster of a stack that answers."""
-
-    place: Place
-    entries: Mapping[str, Mapping[str, Any]]
-    """The output `jobs` of the stack."""
-    login: Login
-    protected: bool
-    """EKS refuses to delete the cluster."""
 
 
 def main(arguments: list[str]) -> int:
@@ -118,88 +71,6 @@ def main(arguments: list[str]) -> int:
         return 1
 
 
-@contextmanager
-def reached(stack: str, *, live: bool, to: TextIO | None = None) -> Iterator[Reached]:
-    """The cluster of a stack, which answers. Print which one it is, to standard output by default.
-    RuntimeError where the stack has none, or it does not answer."""
-    require_account(live)
-    stack_outputs = outputs(stack)
-    place = place_of(stack, stack_outputs)
-    with logged_in_to(place.kubeconfig) as login:
-        _reach(place, kubectl_with(login, "--request-timeout=30s"), to)
-        yield Reached(
-            place=place,
-            entries=stack_outputs.get("jobs") or {},
-            login=login,
-            protected=bool(stack_outputs.get("deletion_protection")),
-        )
-
-
-def place_of(stack: str, stack_outputs: dict[str, Any]) -> Place:
-    """Where the jobs of a stack are, from its outputs; DrainError where the outputs do not tell."""
-    if not stack_outputs.get("kubeconfig"):
-        raise DrainError(
-            f"stack {stack} has no output `kubeconfig`: it has no cluster, or `pulumi up --stack"
-            f" {stack}` has never succeeded"
-        )
-    if "contract" not in stack_outputs and not stack_outputs.get("namespace"):
-        raise DrainError(
-            f"stack {stack} has neither the output `contract` of an environment nor the output"
-            f" `namespace` of a team: `pulumi up --stack {stack}` writes it"
-        )
-    kubeconfig = stack_outputs["kubeconfig"]
-    text = kubeconfig if isinstance(kubeconfig, str) else json.dumps(kubeconfig)
-    cluster, server = _current(text) or (None, None)
-    if not cluster or not server:
-        raise DrainError(f"the output `kubeconfig` of stack {stack} names no cluster")
-    return Place(
-        stack=stack,
-        kubeconfig=text,
-        cluster=cluster,
-        server=server,
-        namespace=None if "contract" in stack_outputs else stack_outputs["namespace"],
-    )
-
-
-def _current(kubeconfig: str) -> tuple[str, str] | None:
-    """Name and server of the current context's cluster; None where there is none."""
-    try:
-        config = yaml.safe_load(kubeconfig)
-        contexts = {entry["name"]: entry["context"] for entry in config["contexts"]}
-        clusters = {entry["name"]: entry["cluster"] for entry in config["clusters"]}
-        name = contexts[config["current-context"]]["cluster"]
-        return name, clusters[name]["server"]
-    except (yaml.YAMLError, KeyError, TypeError):
-        return None
-
-
-def _reach(place: Place, kubectl: Kubectl, to: TextIO | None) -> None:
-    """Print which cluster is read; DrainError where it does not answer."""
-    other = _another_context(place)
-    print(f"reads jobs in {place}{f'; {other}' if other else ''}", file=to, flush=True)
-    try:
-        kubectl("get", "--raw=/version")
-    except RuntimeError as error:
-        # Lines of kubectl's log come before the reason, advice after it.
-        lines = [line for line in str(error).splitlines() if not LOG_LINE.match(line)]
-        reason = lines[0] if lines else error
-        raise DrainError(
-            f"cluster {place.cluster} ({place.server}) does not answer: {reason}"
-        ) from error
-
-
-def _another_context(place: Place) -> str:
-    """A sentence where the current context of kubectl names another cluster; else empty."""
-    try:
-        kubeconfig = kubectl_with(lambda: os.environ)("config", "view", "--minify", "--output=json")
-    except RuntimeError:
-        return ""  # there is no current context
-    cluster, server = _current(kubeconfig) or ("", "")
-    if not server or server == place.server:
-        return ""
-    return f"the current context names cluster {cluster} ({server}), which does not change"
-
-
 def drain(place: Place, kubectl: Kubectl, *, yes: bool) -> int:
     """List the jobs, ask, and delete them; the exit code. RuntimeError before a job is deleted."""
     jobs = [(kind, job) for kind in KINDS for job in jobs_of(kubectl, kind, place)]
@@ -215,21 +86,6 @@ def drain(place: Place, kubectl: Kubectl, *, yes: bool) -> int:
         delete(kubectl, kind, job)
     remaining = max([_remaining(kubectl, kind, place) for kind in KINDS])
     return remaining or int(not ended(kubectl, [job for _, job in jobs]))
-
-
-def title(job: Object) -> str:
-    """Kind, namespace and name."""
-    return f"{job['kind']} {full_name(job)}"
-
-
-def jobs_of(kubectl: Kubectl, kind: str, place: Place) -> list[Object]:
-    """Jobs of a kind; none where the cluster does not serve the kind."""
-    try:
-        return json.loads(kubectl("get", kind, place.scope, "--output=json"))["items"]
-    except RuntimeError as error:
-        if UNSERVED in str(error):
-            return []
-        raise DrainError(f"cannot list {kind}: {error}") from error
 
 
 def delete(kubectl: Kubectl, kind: str, job: Object) -> None:

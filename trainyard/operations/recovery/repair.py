@@ -1,5 +1,5 @@
-"""`python -m trainyard.operations.recovery.repair STACK`: after a killed or failed update, add objects that exist to the
-stack's state.
+"""`python -m trainyard.operations.recovery.repair STACK`: after a killed or failed update, add
+objects that exist to the stack's state.
 
 Pulumi records when it starts to create an object, and records the id when the object exists. If the
 engine or a plugin is killed in between, or an answer is lost, the object exists and is not in the

@@ -1,5 +1,5 @@
-"""`python -m trainyard.operations.runs.logs STACK [--job JOB] [--rank RANK] [--follow | --past]`: print the whole logs of
-a job, each line behind the name of its pod.
+"""`python -m trainyard.operations.runs.logs STACK [--job JOB] [--rank RANK] [--follow | --past]`: print the
+whole logs of a job, each line behind the name of its pod.
 
 The cluster is the one in the stack's own outputs. The current context of kubectl is not used. What is
 kept of pods that are gone: kept_logs.py.
@@ -16,9 +16,9 @@ from trainyard import command_line
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.operations.reach.chosen import Chosen, choose
 from trainyard.operations.reach.kubectl import Kubectl, Object, kubectl_with
+from trainyard.operations.reach.place import reached
 from trainyard.operations.reach.snapshot import ROLE
 from trainyard.operations.reach.target import add_live, require_account
-from trainyard.operations.recovery.drain import reached
 
 RANK_LABELS = tuple(kind.rank_label for kind in JOB_KINDS.values())
 MASTER = "master"

@@ -15,9 +15,10 @@ from trainyard import command_line
 from trainyard.operations.reach.chosen import Chosen, choose
 from trainyard.operations.reach.consent import ask
 from trainyard.operations.reach.kubectl import Object, kubectl_with
+from trainyard.operations.reach.place import jobs_of, reached
 from trainyard.operations.reach.snapshot import last_condition
 from trainyard.operations.reach.target import add_live, update_command
-from trainyard.operations.recovery.drain import delete, ended, jobs_of, reached
+from trainyard.operations.recovery.drain import delete, ended
 
 NOTHING = "No job was stopped."
 

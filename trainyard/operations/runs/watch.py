@@ -1,5 +1,5 @@
-"""`python -m trainyard.operations.runs.watch STACK [--once]`: nodes by pool and state, runs with their ranks, the queue,
-dollars an hour, alerts and problems, read anew every few seconds.
+"""`python -m trainyard.operations.runs.watch STACK [--once]`: nodes by pool and state, runs with
+their ranks, the queue, dollars an hour, alerts and problems, read anew every few seconds.
 
 What is shown: view.py; how: frame.py. Nothing on the cluster is changed.
 """

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
+from trainyard.operations.reach.place import KIND
 from trainyard.operations.reach.snapshot import Object, Snapshot
-from trainyard.operations.recovery.drain import KIND
 from trainyard.operations.status.symptoms import Finding
 
 RELEASE = "kubeflow-trainer"

@@ -159,12 +159,10 @@ def _lines(document: Document, project: str) -> Lines:
     )
 
 
-def read_engine() -> Reading:
-    """Read the configuration the engine hands to this program."""
-    import pulumi  # only here: `make check` needs no SDK
-
-    given = {key: _decoded(text) for key, text in pulumi.runtime.config.CONFIG.get().items()}
-    stack, project = pulumi.get_stack(), pulumi.get_project()
+def read_given(texts: Mapping[str, str], *, stack: str, project: str) -> Reading:
+    """Read the configuration as the engine hands it to a program: a text for each key. The stack file of
+    the working folder tells the lines, and which texts are times."""
+    given = {key: _decoded(text) for key, text in texts.items()}
     file = Path(f"Pulumi.{stack}.yaml")
     found, _ = (
         read_documents(text_of(file), file.name, by_engine=True) if file.is_file() else ((), ())

@@ -81,8 +81,10 @@ def test_a_type_that_the_table_lacks_is_an_error() -> None:
 def test_the_questions_are_those_that_a_live_check_asks() -> None:
     """Those about a boundary, copies, a key or a secret are allowed only where the stack names one, and of
     that one."""
-    reports = CHECKOUT / "stacks" / "reports"
-    files = [reports / f"{name}.py" for name in ("account", "store_questions", "network_questions")]
+    questions = CHECKOUT / "trainyard" / "live" / "questions"
+    files = [
+        questions / f"{name}.py" for name in ("account", "store_questions", "network_questions")
+    ]
     source = "".join(file.read_text() for file in files)
     asked = set(re.findall(r'"([a-z0-9-]+:[A-Z]\w+)"', source)) - {"sts:GetCallerIdentity"}
     asked = {IAM_ACTIONS.get(call, call) for call in asked}

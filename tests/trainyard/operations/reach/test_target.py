@@ -100,4 +100,4 @@ def test_a_word_means_the_rehearsal_and_with_live_the_account(word: str) -> None
         return printed.stdout.splitlines()[-1]
 
     assert f"rehearsal {word} --stack 'prod'" in command()
-    assert f"operations.{word} --live" in command("LIVE=1")
+    assert f".{word} --live" in command("LIVE=1")

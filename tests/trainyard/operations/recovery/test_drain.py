@@ -13,7 +13,8 @@ import pytest
 
 from tests.support.recording import CHECKOUT
 from tests.trainyard.operations.terminal import Terminal
-from trainyard.operations.reach import pulumi
+from trainyard.operations.reach import place, pulumi
+from trainyard.operations.reach.place import KIND
 from trainyard.operations.recovery import drain
 
 
@@ -329,7 +330,7 @@ def test_a_cluster_that_answers_no_more_after_the_deletions_is_no_success(
 
     monkeypatch.setattr(subprocess, "run", mute)
     assert drain.main(["dev", "--yes"]) == 1
-    assert f"cannot list {drain.KIND}: connection refused" in capsys.readouterr().out
+    assert f"cannot list {KIND}: connection refused" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -363,7 +364,7 @@ def test_a_stack_that_pulumi_does_not_know_ends_nothing(
     def unknown(*_: str) -> None:
         raise pulumi.PulumiError("error: no stack named 'prod' found")
 
-    monkeypatch.setattr(drain, "outputs", unknown)
+    monkeypatch.setattr(place, "outputs", unknown)
     assert drain.main(["prod", "--yes"]) == 1
     assert capsys.readouterr().err == "error: no stack named 'prod' found\nNo job was deleted.\n"
     assert machine.calls == []

@@ -19,12 +19,13 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stacks.engine import read_engine
 from tests.support.recording import CHECKOUT, NoLookups, configuration, stack_values
 from tests.support.stackfile import ENVIRONMENT, TEAM, at, errors, reading, values, without
 from trainyard.decide import plan_stack
 from trainyard.settings.aws import AssumeRoleConfig, AwsConfig, DefaultTagsConfig
 from trainyard.settings.reading.examples import PATTERNS
-from trainyard.settings.reading.reader import StackConfig, json_schema, read, read_engine, read_file
+from trainyard.settings.reading.reader import StackConfig, json_schema, read, read_file
 from trainyard.settings.reading.yaml_file import Lines, read_documents
 
 JOB = "jobs.t5-large"

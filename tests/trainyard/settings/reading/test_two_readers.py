@@ -10,9 +10,10 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
+from stacks.engine import read_engine
 from tests.support.recording import NoLookups
 from tests.support.scalars import can_be_bare, handed_over, texts
-from trainyard.settings.reading.reader import read_engine, read_file
+from trainyard.settings.reading.reader import read_file
 
 FILE = """\
 config:
