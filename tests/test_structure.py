@@ -210,13 +210,6 @@ def test_a_policy_looks_at_resources_and_not_at_what_this_program_planned(path: 
     ] == []
 
 
-def _same_room(path: Path, module: str, rooms: tuple[str, ...]) -> bool:
-    name = _place(path)
-    return any(
-        name.startswith(room) and module.replace(".", "/").startswith(room) for room in rooms
-    )
-
-
 def test_what_tests_share_imports_no_test() -> None:
     """conftest.py imports it before it sets the profile of hypothesis: a test that came along would
     have a deadline of 200 ms."""
