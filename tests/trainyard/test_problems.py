@@ -92,7 +92,7 @@ OLD_WORDS = re.compile(r"\b(faults?|notices?|ways? out)\b", re.IGNORECASE)
 SOURCES = [
     path
     for path in sorted((CHECKOUT / "trainyard").rglob("*.py"))
-    if not {"operations", "in_cluster", "objects", "catalog", "existing"} & {*path.parts}
+    if not {"operations", "in_cluster", "objects", "catalog"} & {*path.parts}
 ]
 
 
