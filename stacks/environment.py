@@ -12,8 +12,8 @@ from components.base.account import aws_provider
 from components.cluster.add_ons import AddOns, CniIdentity, Statements
 from components.cluster.brought_cluster import BroughtCluster
 from components.cluster.cluster import Cluster
+from components.cluster.cluster_access import ClusterAccess
 from components.cluster.own_cluster import OwnCluster
-from components.cluster_access import ClusterAccess
 from components.jobs.namespace import JobNamespace, Volume
 from components.network.brought_network import BroughtNetwork
 from components.network.network import Network

@@ -8,7 +8,7 @@ from typing import Any
 import pulumi
 
 from components.cluster.cluster import Cluster
-from components.cluster_access import ClusterAccess
+from components.cluster.cluster_access import ClusterAccess
 from components.jobs.namespace import Volume
 from components.jobs.queue_manager import QueueManager
 from components.network.network import Network

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pulumi
 
-from components.cluster_access import ClusterAccess
+from components.cluster.cluster_access import ClusterAccess
 from components.jobs.dispatch import Dispatch
 from components.jobs.jobs import Jobs
 from components.jobs.namespace import JobNamespace

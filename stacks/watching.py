@@ -7,8 +7,8 @@ from typing import Any
 
 import pulumi
 
-from components.base.program import Program
-from components.cluster_access import ClusterAccess
+from components.cluster.cluster_access import ClusterAccess
+from components.cluster.program import Program
 from components.watching.alertmanager import Alertmanager
 from components.watching.budget import Budget
 from components.watching.exporters import Exporters

@@ -11,7 +11,7 @@ import pulumi
 import pulumi_aws as aws
 
 from components.base.role import role, together
-from components.cluster_access import ClusterAccess
+from components.cluster.cluster_access import ClusterAccess
 from trainyard.objects.iam.policies import ROLE_NAME, Document, as_text, document, unlike
 from trainyard.plans.node_parts import AddOnPlan
 

@@ -13,7 +13,7 @@ import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
 from components.base.chart import WITH_THE_NODES, release
-from components.cluster_access import ClusterAccess
+from components.cluster.cluster_access import ClusterAccess
 from trainyard.objects.iam import policies
 from trainyard.objects.iam.encryption import node_volumes
 from trainyard.plans.parts import KarpenterPlan

@@ -15,7 +15,7 @@ import pulumi
 import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
-from components.cluster_access import ClusterAccess
+from components.cluster.cluster_access import ClusterAccess
 from components.jobs.namespace import JobNamespace
 from components.stores.store import Roots, Store
 from components.teams.team_identity import TeamIdentity

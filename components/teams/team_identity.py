@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pulumi
 
 from components.base.role import role, together
-from components.cluster_access import ClusterAccess
+from components.cluster.cluster_access import ClusterAccess
 from trainyard.objects.iam.policies import Document, as_text, document, trusted_account
 from trainyard.objects.iam.secrets import secret_statements
 from trainyard.objects.teams.team_identity import SERVICE_ACCOUNT, TeamIdentityPlan

@@ -13,7 +13,7 @@ import pulumi_kubernetes as k8s
 
 from components.base.one_pod import one_pod
 from components.base.unprivileged import files_of, scratch, server, system_pod
-from components.cluster_access import ClusterAccess
+from components.cluster.cluster_access import ClusterAccess
 from trainyard.objects.iam.encryption import publishing_key
 from trainyard.objects.iam.policies import document
 from trainyard.objects.metrics.alertmanager import (

@@ -12,7 +12,7 @@ import json
 import pulumi
 import pulumi_aws as aws
 
-from components.cluster_access import ClusterAccess
+from components.cluster.cluster_access import ClusterAccess
 from trainyard.objects.metrics.managed_prometheus import (
     SERVICE_ACCOUNT,
     ManagedPrometheusPlan,

@@ -13,7 +13,7 @@ import pulumi_kubernetes as k8s
 from components.base.log_group import log_group
 from components.base.pool_daemon import on_node, pool_daemon
 from components.base.unprivileged import container_security, files_of
-from components.cluster_access import ClusterAccess
+from components.cluster.cluster_access import ClusterAccess
 from trainyard.objects.jobs.pod_template import NODES_FOR
 from trainyard.objects.programs.pod_logs import (
     APP,

@@ -13,7 +13,7 @@ import pulumi_kubernetes as k8s
 
 from components.base.one_pod import one_pod
 from components.base.unprivileged import files_of, server, system_pod
-from components.cluster_access import ClusterAccess
+from components.cluster.cluster_access import ClusterAccess
 from trainyard.objects.metrics.metrics import APP as LABEL
 from trainyard.plans.parts import digest
 from trainyard.plans.program import PORT, ProgramPlan
