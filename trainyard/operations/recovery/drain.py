@@ -23,7 +23,7 @@ from trainyard.operations.reach.kubectl import (
     Object,
     kubectl_with,
 )
-from trainyard.operations.reach.place import KINDS, Place, jobs_of, reached, title
+from trainyard.operations.reach.place import KINDS, Place, PlaceError, jobs_of, reached, title
 from trainyard.operations.reach.snapshot import last_condition
 from trainyard.operations.reach.target import add_live
 
@@ -136,7 +136,7 @@ def _remaining(kubectl: Kubectl, kind: str, place: Place) -> int:
     """Return 1 where jobs of the kind remain, or cannot be listed, and print that."""
     try:
         jobs = ", ".join(title(job) for job in jobs_of(kubectl, kind, place))
-    except DrainError as error:
+    except PlaceError as error:
         jobs = str(error)
     if jobs:
         print(f"not deleted: {jobs}", flush=True)
