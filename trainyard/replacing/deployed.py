@@ -9,6 +9,10 @@ from typing import Any
 Outputs = Mapping[str, Any]
 
 
+class UnknownStackError(LookupError):
+    """The engine's backend has no stack of this name."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Deployed:
     """Resources of a stack, as far as somebody asks for them."""
@@ -30,4 +34,4 @@ class Deployed:
 
 Ask = Callable[[Collection[str], str | None], Deployed]
 """Ask the engine: types of resources, and a stack of this project, by default the one that is updated →
-what it holds. Raises where there is no such stack."""
+what it holds. Raises UnknownStackError where there is no such stack."""

@@ -6,6 +6,11 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+import grpc
+import pytest
+from pulumi.runtime import settings
+
+from stacks.engine import read_deployed
 from tests.support.stackfile import environment_plan
 from tests.support.teams import by_name, checkout, listed
 from trainyard.replacing.deployed import Ask, Deployed
@@ -64,7 +69,7 @@ def test_a_team_cannot_leave_while_its_stack_has_jobs(tmp_path: Path) -> None:
 
 
 def test_the_engine_is_asked_for_jobs_and_knows_no_stack_that_was_never_deployed(
-    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     checkout(tmp_path, listed, by_name)
     plan = environment_plan(*WITHOUT_VISION)
@@ -73,8 +78,26 @@ def test_the_engine_is_asked_for_jobs_and_knows_no_stack_that_was_never_deployed
         assert (types, stack) == (JOBS, "team-vision")
         return Deployed(resources={(sorted(JOBS)[0], "vit-base"): {}})
 
-    def unknown(*_: Any) -> Deployed:
-        raise RuntimeError("unknown stack")
-
     assert len([*team_errors(plan, TWO, folder=tmp_path, ask=known)]) == 1
-    assert not [*team_errors(plan, TWO, folder=tmp_path, ask=unknown)]
+    monkeypatch.setattr(settings, "get_monitor", lambda: Engine('unknown stack "a/b/team-vision"'))
+    assert not [*team_errors(plan, TWO, folder=tmp_path, ask=read_deployed)]
+
+
+def test_a_team_does_not_leave_where_the_engine_cannot_read_its_stack(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    checkout(tmp_path, listed, by_name)
+    monkeypatch.setattr(settings, "get_monitor", lambda: Engine("incorrect passphrase"))
+    plan = environment_plan(*WITHOUT_VISION)
+    with pytest.raises(grpc.RpcError, match="incorrect passphrase"):
+        list(team_errors(plan, TWO, folder=tmp_path, ask=read_deployed))
+
+
+class Engine:
+    """Answers every request with an error."""
+
+    def __init__(self, details: str) -> None:
+        self.details = details
+
+    def Invoke(self, request: Any) -> None:
+        raise grpc.RpcError(f"invocation of {request.tok} returned an error: {self.details}")
