@@ -28,7 +28,7 @@ PROGRAM = _files(
     "stacks/**/*.py",
     "trainyard/plans/*.py",
     "components/*.py",
-    "trainyard/catalog/*.py",
+    "trainyard/catalog/**/*.py",
 )
 """What the engine runs."""
 PRODUCT = [*PROGRAM, *_files("trainyard/operations/*.py")]
@@ -204,7 +204,7 @@ def test_nothing_outside_its_class_asks_which_kind_a_store_is() -> None:
 
 PURE = [
     path
-    for path in _files("stacks/**/*.py", "trainyard/plans/*.py", "trainyard/catalog/*.py")
+    for path in _files("stacks/**/*.py", "trainyard/plans/*.py", "trainyard/catalog/**/*.py")
     if path
     not in _files(
         "stacks/environment.py",
@@ -226,7 +226,7 @@ def test_what_is_decided_is_decided_without_the_engine(path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("path", _files("trainyard/catalog/*.py"), ids=lambda p: p.name)
+@pytest.mark.parametrize("path", _files("trainyard/catalog/**/*.py"), ids=lambda p: p.name)
 def test_the_catalogue_depends_on_nothing_of_ours(path: Path) -> None:
     assert _from(("stacks", "components"), _all_imports(path)) == []
 
@@ -430,7 +430,7 @@ def _names_read(path: Path) -> Iterator[str]:
 
 def test_every_fact_of_the_catalogue_is_read() -> None:
     read = {name for path in [*PRODUCT, *_files("rehearsal/**/*.py")] for name in _names_read(path)}
-    facts = {_place(path): _names(path) - read for path in _files("trainyard/catalog/*.py")}
+    facts = {_place(path): _names(path) - read for path in _files("trainyard/catalog/**/*.py")}
     assert {place: names for place, names in facts.items() if names} == {}
 
 
