@@ -9,9 +9,7 @@ from typing import Any
 from policy_pack.kinds import (
     BUCKET,
     BUCKET_KEY,
-    CLUSTER,
     EFS,
-    LUSTRE,
     REPOSITORY,
     TRUE,
     VOLUME,
@@ -20,18 +18,13 @@ from policy_pack.kinds import (
     key_of,
 )
 from policy_pack.resource import Config, Resource, as_list
+from trainyard.catalog.aws_types.table import AWS_TYPES
 
-KEYS: dict[str, tuple[str, ...]] = {
-    EFS: ("kmsKeyId",),
-    LUSTRE: ("kmsKeyId",),
-    CLUSTER: ("encryptionConfig", "provider", "keyArn"),
-    "aws:cloudwatch/logGroup:LogGroup": ("kmsKeyId",),
-    "aws:sqs/queue:Queue": ("kmsMasterKeyId",),
-    "aws:sns/topic:Topic": ("kmsMasterKeyId",),
-    "aws:amp/workspace:Workspace": ("kmsKeyArn",),
-    "aws:secretsmanager/secret:Secret": ("kmsKeyId",),
+KEYS: dict[str, str] = {
+    **{kind: row.key for kind, row in AWS_TYPES.items() if row.key},
+    "aws:secretsmanager/secret:Secret": "kmsKeyId",
 }
-"""Type → where the one key is that encrypts it."""
+"""Type → path of the one key that encrypts it."""
 BUCKET_RULE = "applyServerSideEncryptionByDefault"
 
 
@@ -66,7 +59,7 @@ def buckets_own_key(resources: list[Resource], _: Config) -> Iterator[tuple[str,
 def _keys(resource: Resource) -> Iterator[tuple[str, Any]]:
     """(what, key) of all that a resource stores."""
     if resource.type in KEYS:
-        yield "what it stores", resource.part(*KEYS[resource.type])
+        yield "what it stores", resource.part(*KEYS[resource.type].split("."))
     for name, disk in disks(resource):
         yield f"the disk {name}", key_of(disk)
     if resource.type == BUCKET_KEY:

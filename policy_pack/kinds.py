@@ -14,7 +14,6 @@ BUCKET, BUCKET_BLOCK, BUCKET_KEY = (
 )
 TEMPLATE, EFS = "aws:ec2/launchTemplate:LaunchTemplate", "aws:efs/fileSystem:FileSystem"
 CLUSTER = "aws:eks/cluster:Cluster"
-LUSTRE = "aws:fsx/lustreFileSystem:LustreFileSystem"
 REPOSITORY = "aws:ecr/repository:Repository"
 VOLUME = "aws:ebs/volume:Volume"
 INSTANCES = (

@@ -21,8 +21,6 @@ from policy_pack.kinds import (
     BUCKET,
     BUCKET_BLOCK,
     CLUSTER,
-    EFS,
-    LUSTRE,
     NODE_CLASS,
     NODE_POOL,
     REPOSITORY,
@@ -33,9 +31,11 @@ from policy_pack.resource import Config, Resource, Rule, as_list
 from policy_pack.rights import least_privilege
 from policy_pack.taggable import taggable
 from trainyard.catalog.aws.prices import price
+from trainyard.catalog.aws_types.table import AWS_TYPES
 
 INSTANCE_TYPE, ZONE = "node.kubernetes.io/instance-type", "topology.kubernetes.io/zone"
 CAPACITY = "karpenter.sh/capacity-type"
+STORES = {kind for kind, row in AWS_TYPES.items() if row.holds_data}
 
 
 def metadata_by_token(resource: Resource, _: Config) -> Iterator[str]:
@@ -106,7 +106,7 @@ def audited(resource: Resource, _: Config) -> Iterator[str]:
 
 def stores_protected(resource: Resource, _: Config) -> Iterator[str]:
     """`pulumi destroy` must not delete data."""
-    if resource.type in (EFS, LUSTRE, BUCKET) and not resource.protect:
+    if resource.type in STORES and not resource.protect:
         yield "must be protected: `pulumi destroy` deletes it with its data"
 
 

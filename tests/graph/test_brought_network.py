@@ -13,7 +13,8 @@ from tests.support.brought_vpc import ACCOUNT, BROUGHT, NAT, SUBNETS, TABLE, VPC
 from tests.support.recording import Graph, deploy
 from tests.support.stackfile import ENVIRONMENT, Edit, at
 from tests.support.stacks import recorded
-from trainyard.reports.policy import OF_A_NETWORK
+from trainyard.catalog.aws_types.row import When
+from trainyard.catalog.aws_types.table import AWS_TYPES
 
 TRAINING = SUBNETS["ap-northeast-2a"]
 
@@ -40,7 +41,9 @@ def test_the_graph_is_the_one_that_was_reviewed(
 
 
 def test_nothing_of_a_vpc_is_made_but_what_the_stack_file_asks_for(graph: Graph) -> None:
-    assert {node.kind for node in graph.nodes.values()} & OF_A_NETWORK == set()
+    own = {When.OWN_NETWORK, When.WAY_OUT}
+    of_a_network = {kind for kind, row in AWS_TYPES.items() if row.when in own}
+    assert of_a_network and of_a_network & {node.kind for node in graph.nodes.values()} == set()
     [endpoint] = graph.of("VpcEndpoint")
     assert endpoint.inputs["routeTableIds"] == [TABLE]
     assert brought(Brought()).of("VpcEndpoint") == []

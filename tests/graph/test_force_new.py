@@ -15,6 +15,7 @@ from tests.support.recording import CHECKOUT, Graph, deploy
 from tests.support.stackfile import at
 from tests.support.stacks import STACKS, recorded
 from tests.support.teams import with_queues
+from trainyard.catalog.aws_types.table import AWS_TYPES
 
 KEPT = re.compile(r"(?:aws|kubernetes|eks):\S+:(\w+)")
 """A type of what AWS and Kubernetes keep; the group is its kind."""
@@ -72,3 +73,19 @@ def test_a_change_is_of_resources_that_the_stack_has(what: str, graph: Graph) ->
     assert [bool(change.settings), bool(change.inputs), bool(change.program)].count(True) == 1
     for file, (old, _) in change.program.items():
         assert (CHECKOUT / file).read_text().count(old) == 1
+
+
+def test_what_is_changed_of_an_aws_resource_is_what_its_row_says_replaces_it(graph: Graph) -> None:
+    changed = [
+        (graph[label].kind, {*edits})
+        for change in CHANGES.values()
+        for label, edits in change.inputs.items()
+        if graph[label].kind in AWS_TYPES
+    ]
+    assert len(changed) > 10
+    assert [kind for kind, edits in changed if not edits & {*AWS_TYPES[kind].replaces}] == []
+
+
+def test_a_type_that_nothing_replaces_has_no_change() -> None:
+    never = {kind.rpartition(":")[2] for kind, row in AWS_TYPES.items() if not row.replaces}
+    assert never and never <= NO_INPUT.keys()

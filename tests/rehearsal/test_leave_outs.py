@@ -23,7 +23,7 @@ from rehearsal.kubelet.kubelet import CREDENTIALS
 from tests.rehearsal.aws_world import REGION
 from tests.rehearsal.product_world import Product, product
 from tests.support.leave_outs import EVENTS, LEAVE_OUTS, REDUNDANT, STATEMENTS, LeaveOut, rule
-from trainyard.catalog.aws.permissions import CLOUDFORMATION
+from trainyard.catalog.aws_types.table import AWS_TYPES
 from trainyard.objects.deployer import Scope, deployer_policies
 from trainyard.objects.iam.policies import document
 
@@ -151,7 +151,7 @@ def _deletes(stack: Product, _: str) -> str:
     trusted = document({"Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}, "Action": ASSUME})
     if "deployer" not in [one["RoleName"] for one in iam.list_roles()["Roles"]]:
         iam.create_role(RoleName="deployer", AssumeRolePolicyDocument=json.dumps(trusted))
-        types = {kind for kind in CLOUDFORMATION if kind.startswith("aws:ec2/")}
+        types = {kind for kind in AWS_TYPES if kind.startswith("aws:ec2/")}
         made = deployer_policies(types, Scope(stack="dev", region=REGION))
         for name, policy in made.items():
             at = {"RoleName": "deployer", "PolicyName": name}

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tests.support.recording import Node
-from trainyard.catalog.aws.permissions import CLOUDFORMATION
+from trainyard.catalog.aws_types.table import AWS_TYPES
 
 Properties = dict[str, Any]
 ACCOUNT, REGION = "123456789012", "ap-northeast-2"
@@ -105,7 +105,7 @@ def template(nodes: list[Node]) -> Properties:
 
 def resource(node: Node) -> tuple[str, Properties]:
     """CloudFormation's type and properties of one recorded resource."""
-    kind = "AWS::EKS::Cluster" if node.kind == CLUSTER else CLOUDFORMATION[node.kind]
+    kind = "AWS::EKS::Cluster" if node.kind == CLUSTER else AWS_TYPES[node.kind].cloudformation
     inputs = _filled(node.inputs)
     special = SPECIAL.get(node.kind)
     return kind, special(inputs) if special else _properties(kind, inputs)

@@ -38,7 +38,6 @@ FATAL_XIDS = (
     *(136, 140, 142, 143, 151, 155, 156, 158),
 )
 """Xids with which the agent writes the condition; all others are events."""
-LOOK_SECONDS = 3
 BLIND_SECONDS = 15
 """After a longer gap in its own sight the program has seen no lease: an API server that was away makes
 no node dead."""

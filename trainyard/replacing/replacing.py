@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from trainyard.catalog.aws_types.table import AWS_TYPES
 from trainyard.objects.jobs.upstream_runtimes import upstream_runtimes
 from trainyard.plan import EnvironmentPlan, Planned
 from trainyard.plans.networks import SERVICE_CIDRS, BroughtNetworkPlan, BroughtZonePlan
@@ -30,8 +31,6 @@ NODES = ("aws:eks/nodeGroup:NodeGroup", "system")
 MANAGED = "metrics.managed_prometheus"
 WORKSPACE = ("aws:amp/workspace:Workspace", "managed-prometheus")
 KMS_KEY = "environment.kms_key_arn"
-KEY = "encryptionConfig.provider.keyArn"
-"""Place of its KMS key in its outputs."""
 SERVICES = "kubernetesNetworkConfig.serviceIpv4Cidr"
 """Place of the range of its services there."""
 VPC = ("aws:ec2/vpc:Vpc", "network")
@@ -183,7 +182,7 @@ def _cluster(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[Change]:
 
 def _born_with(plan: EnvironmentPlan, deployed: Deployed, cluster: Guarded) -> Iterator[Change]:
     """A cluster's key, role and range of services, which EKS never changes."""
-    had_key, key = deployed.output(*CLUSTER, KEY), plan.identity.kms_key_arn
+    had_key, key = _had_key(deployed, *CLUSTER), plan.identity.kms_key_arn
     if had_key and had_key != key:
         # EKS associates a key once: there is no call that changes it or takes it away.
         yield Setting(path=KMS_KEY, was=had_key, wanted=key).change(cluster)
@@ -303,7 +302,7 @@ def _key_of(
     """A KMS key where the store has another one. A store without one has AWS's own, whose ARN AWS
     tells all the same: so nothing is compared where the stack file names no key."""
     kind, key = plan_kind(plan.stores[name]), plan.identity.kms_key_arn
-    was = deployed.output(kind.holds_data, name, "kmsKeyId")
+    was = _had_key(deployed, kind.holds_data, name)
     if kind.keeps_its_key and key and was not in (None, key):
         yield Change(
             guarded=guarded,
@@ -314,10 +313,15 @@ def _key_of(
         )
 
 
+def _had_key(deployed: Deployed, kind: str, name: str) -> Any:
+    """The KMS key of a deployed object. Its place in outputs is that in inputs."""
+    return deployed.output(kind, name, AWS_TYPES[kind].key)
+
+
 def _history(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[Change]:
     """The workspace of managed Prometheus, which keeps the key that it was made with."""
     managed = plan.metrics.managed if plan.metrics else None
-    was, key = deployed.output(*WORKSPACE, "kmsKeyArn") or None, plan.identity.kms_key_arn
+    was, key = _had_key(deployed, *WORKSPACE) or None, plan.identity.kms_key_arn
     if managed and WORKSPACE in deployed.resources and was != key:
         lost = "the workspace is replaced, and the history of metrics is lost"
         guarded = Guarded(entry=MANAGED, lost=lost, kept=managed.keep)

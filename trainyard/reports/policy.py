@@ -13,11 +13,12 @@ from dataclasses import replace
 from trainyard import command_line
 from trainyard.catalog.aws.permissions import (
     BUCKET_QUESTIONS,
-    CLOUDFORMATION,
     CLUSTER_QUESTIONS,
     COPY_QUESTIONS,
     VPC_QUESTIONS,
 )
+from trainyard.catalog.aws_types.row import When
+from trainyard.catalog.aws_types.table import AWS_TYPES
 from trainyard.objects.deployer import (
     BroughtClusterScope,
     Scope,
@@ -32,58 +33,10 @@ from trainyard.objects.metrics.metrics import MetricsPlan
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.clusters import BroughtClusterPlan
 from trainyard.plans.images import parts
-from trainyard.plans.networks import AnyNetworkPlan, BroughtNetworkPlan, has_flow_logs
+from trainyard.plans.networks import BroughtNetworkPlan, has_flow_logs
 from trainyard.reports.stack_file import report_on
 from trainyard.settings.reading.reader import Reading
 from trainyard.stores.kinds import plan_kind
-
-SOMETIMES = {
-    "aws:amp/workspace:Workspace",
-    "aws:amp/workspaceConfiguration:WorkspaceConfiguration",
-    "aws:budgets/budget:Budget",
-    "aws:cloudwatch/logGroup:LogGroup",
-    "aws:ec2/flowLog:FlowLog",
-    "aws:ec2/placementGroup:PlacementGroup",
-    "aws:ecr/lifecyclePolicy:LifecyclePolicy",
-    "aws:ecr/repository:Repository",
-    "aws:efs/accessPoint:AccessPoint",
-    "aws:efs/fileSystem:FileSystem",
-    "aws:efs/fileSystemPolicy:FileSystemPolicy",
-    "aws:efs/mountTarget:MountTarget",
-    "aws:eks/accessPolicyAssociation:AccessPolicyAssociation",
-    "aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation",
-    "aws:fsx/lustreFileSystem:LustreFileSystem",
-    "aws:s3/bucket:Bucket",
-    "aws:s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration",
-    "aws:s3/bucketPolicy:BucketPolicy",
-    "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock",
-    "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration",
-    "aws:s3/bucketVersioning:BucketVersioning",
-    "aws:sns/topic:Topic",
-    "aws:sns/topicSubscription:TopicSubscription",
-    "aws:ssm/parameter:Parameter",
-}
-"""Types that follow from settings; every environment has the others."""
-OF_A_NETWORK = {
-    "aws:ec2/eip:Eip",
-    "aws:ec2/internetGateway:InternetGateway",
-    "aws:ec2/natGateway:NatGateway",
-    "aws:ec2/route:Route",
-    "aws:ec2/routeTable:RouteTable",
-    "aws:ec2/routeTableAssociation:RouteTableAssociation",
-    "aws:ec2/subnet:Subnet",
-    "aws:ec2/vpc:Vpc",
-}
-"""Types of a VPC that the stack makes: whoever deploys into a brought one may make none."""
-LEAD_OUT = {
-    "aws:ec2/eip:Eip",
-    "aws:ec2/internetGateway:InternetGateway",
-    "aws:ec2/natGateway:NatGateway",
-    "aws:ec2/route:Route",
-}
-"""Types of such a VPC that lead to the internet."""
-CLUSTER = "aws:eks/cluster:Cluster"
-ENDPOINT = "aws:ec2/vpcEndpoint:VpcEndpoint"
 
 
 def main(arguments: list[str]) -> int:
@@ -215,16 +168,22 @@ def resource_types(plan: EnvironmentPlan | TeamPlan) -> set[str]:
     them."""
     if isinstance(plan, TeamPlan):
         return set()
-    always = CLOUDFORMATION.keys() - SOMETIMES - OF_A_NETWORK - {ENDPOINT, CLUSTER}
-    own = {CLUSTER} if plan.own_cluster else set[str]()
-    return {*always, *own, *_of_network(plan.network), *_from_settings(plan)}
+    own = {kind for kind, row in AWS_TYPES.items() if _has(plan, row.when)}
+    return {*own, *_from_settings(plan)}
 
 
-def _of_network(network: AnyNetworkPlan) -> set[str]:
-    """The types of a network that the stack makes, or of what it adds to a brought one."""
-    if isinstance(network, BroughtNetworkPlan):
-        return {ENDPOINT} if network.s3_endpoint or network.endpoints else set()
-    return {*(OF_A_NETWORK if network.ways_out else OF_A_NETWORK - LEAD_OUT), ENDPOINT}
+def _has(plan: EnvironmentPlan, when: When) -> bool:
+    """Whether all types of that column are in the stack."""
+    network = plan.network
+    brought = isinstance(network, BroughtNetworkPlan)
+    return {
+        When.ALWAYS: True,
+        When.OWN_CLUSTER: plan.own_cluster,
+        When.OWN_NETWORK: not brought,
+        When.WAY_OUT: not brought and bool(network.ways_out),
+        When.ENDPOINTS: not brought or network.s3_endpoint or bool(network.endpoints),
+        When.SETTING: False,
+    }[when]
 
 
 def _from_settings(plan: EnvironmentPlan) -> Iterator[str]:

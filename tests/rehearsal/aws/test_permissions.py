@@ -24,7 +24,7 @@ from tests.rehearsal.aws_world import (
     role,
     served,
 )
-from trainyard.catalog.aws.permissions import CLOUDFORMATION
+from trainyard.catalog.aws_types.table import AWS_TYPES
 from trainyard.objects.deployer import Scope, deployer_policies
 from trainyard.objects.iam import policies, s3
 from trainyard.objects.iam.policies import Document
@@ -352,7 +352,7 @@ OTHERS = {"UseKeys", "MakeServiceLinkedRoles", "WriteLogs"}
 
 def _deploying() -> list[Document]:
     """The statements of whoever deploys the recorded stack."""
-    types = {one["type"] for one in json.loads(GRAPH.read_text())} & CLOUDFORMATION.keys()
+    types = {one["type"] for one in json.loads(GRAPH.read_text())} & AWS_TYPES.keys()
     types |= {"aws:eks/cluster:Cluster", "aws:ec2/placementGroup:PlacementGroup"}
     made = deployer_policies(types, Scope(stack=STACK, region=REGION))
     return [one for document in made.values() for one in document["Statement"]]

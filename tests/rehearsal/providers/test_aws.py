@@ -34,7 +34,7 @@ from tests.rehearsal.aws_world import (
     trust,
 )
 from tests.support import account_log
-from trainyard.catalog.aws import permissions
+from trainyard.catalog.aws_types.table import AWS_TYPES
 from trainyard.objects.deployer import Scope, deployer_policies
 from trainyard.objects.iam.policies import lifecycle
 
@@ -1045,7 +1045,7 @@ def test_whatever_was_asked_of_the_account_is_in_the_deployers_policy(
     assert world and account.types() == set()
     calls = account_log.asked(paths.LOGS)
     policies = deployer_policies(
-        permissions.CLOUDFORMATION,
+        AWS_TYPES,
         Scope(stack="dev", region=REGION, own_buckets=("it-*",), boundary=BOUNDARY),
     )
     by_tests = {"iam:CreateAccessKey", "iam:CreatePolicy", "sts:AssumeRole"}

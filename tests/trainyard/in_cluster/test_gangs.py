@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from tests.support.programs import program_fixture
-from trainyard.objects.programs.gangs import AGAIN, LOOK_SECONDS, TRIES, GangsPlan, settings
+from trainyard.catalog.looks import LOOK_SECONDS
+from trainyard.objects.programs.gangs import AGAIN, TRIES, GangsPlan, settings
 from trainyard.objects.queues.queues import BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS
 
 Object = dict[str, Any]
@@ -79,7 +80,7 @@ class Server:
         end = self.now + minutes * 60
         while self.now < end:
             self.gangs.look(self.now)
-            self.now += LOOK_SECONDS
+            self.now += LOOK_SECONDS["gangs"]
         self.gangs.look(self.now)
 
     @property

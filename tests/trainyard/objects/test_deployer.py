@@ -13,6 +13,7 @@ import pytest
 from tests.support.stacks import BOUNDARY, STACKS, planned, recorded
 from tests.trainyard.catalog.aws.test_permissions import KNOWN
 from trainyard.catalog.aws import permissions
+from trainyard.catalog.aws_types.table import AWS_TYPES
 from trainyard.objects import deployer
 from trainyard.objects.deployer import Scope, deployer_policies, preview_policies
 from trainyard.reports.policy import policies
@@ -24,7 +25,7 @@ SCOPE = Scope(
     own_buckets=("dev-corpus-*",),
     private_names=True,
 )
-EVERYTHING = deployer_policies(permissions.CLOUDFORMATION, SCOPE)
+EVERYTHING = deployer_policies(AWS_TYPES, SCOPE)
 STATEMENTS = [s for document in EVERYTHING.values() for s in document["Statement"]]
 
 
@@ -38,7 +39,7 @@ def _all(value: Any) -> list[str]:
 
 def test_all_calls_of_all_types_are_allowed_somewhere() -> None:
     allowed = {action for statement in STATEMENTS for action in statement["Action"]}
-    assert allowed == permissions.actions(permissions.CLOUDFORMATION) | set(permissions.QUESTIONS)
+    assert allowed == permissions.actions(AWS_TYPES) | set(permissions.QUESTIONS)
 
 
 @pytest.mark.parametrize("stack", STACKS)
@@ -65,12 +66,12 @@ def test_no_call_is_allowed_by_wildcard_and_no_write_without_a_limit() -> None:
 
 AMIS = "arn:aws:ssm:eu-west-1::parameter/aws/service/eks/optimized-ami/*"
 CONTRACTS = "arn:aws:ssm:eu-west-1:*:parameter/trainyard/dev/teams/*"
-WITHOUT_TEAMS = permissions.CLOUDFORMATION.keys() - {"aws:ssm/parameter:Parameter"}
+WITHOUT_TEAMS = AWS_TYPES.keys() - {"aws:ssm/parameter:Parameter"}
 
 
 @pytest.mark.parametrize(
     ("types", "allowed"),
-    [(WITHOUT_TEAMS, {AMIS}), (permissions.CLOUDFORMATION, {AMIS, CONTRACTS})],
+    [(WITHOUT_TEAMS, {AMIS}), (AWS_TYPES, {AMIS, CONTRACTS})],
     ids=["without teams", "with teams"],
 )
 def test_of_parameters_only_amis_of_eks_and_contracts_of_teams_can_be_read(
@@ -106,7 +107,7 @@ def test_calls_that_take_no_resource_are_the_table_of_them() -> None:
     named = ("eks", "sqs", "sns", "events", "ecr", "elasticfilesystem", "ssm")
     none = {
         action
-        for action in permissions.actions(permissions.CLOUDFORMATION)
+        for action in permissions.actions(AWS_TYPES)
         if _service(action) in named
         and not permissions.READS.match(action)
         and not KNOWN[_service(action)]["Actions"][action.partition(":")[2].lower()].get(
@@ -172,7 +173,7 @@ def test_what_the_policy_may_delete_by_tag_has_the_tag(stack: str) -> None:
 
 
 def test_a_previewing_role_reads_and_nothing_else() -> None:
-    [(name, document)] = preview_policies(permissions.CLOUDFORMATION, SCOPE).items()
+    [(name, document)] = preview_policies(AWS_TYPES, SCOPE).items()
     actions = [action for statement in document["Statement"] for action in statement["Action"]]
     assert name == "dev-preview" and len(actions) > 50
     assert all(permissions.READS.match(action) for action in actions)
@@ -182,7 +183,7 @@ BOUND = "arn:aws:iam::123456789012:policy/boundary"
 
 
 def test_with_a_boundary_no_role_is_widened_without_it_and_nothing_takes_it_away() -> None:
-    documents = deployer_policies(permissions.CLOUDFORMATION, replace(SCOPE, boundary=BOUND))
+    documents = deployer_policies(AWS_TYPES, replace(SCOPE, boundary=BOUND))
     statements = [s for document in documents.values() for s in document["Statement"]]
     widening = {
         "iam:AttachRolePolicy",
@@ -204,7 +205,7 @@ def test_with_a_boundary_no_role_is_widened_without_it_and_nothing_takes_it_away
 
 
 def test_only_parts_with_roles_speak_of_the_boundary() -> None:
-    parts = deployer_policies(permissions.CLOUDFORMATION, replace(SCOPE, boundary=BOUNDARY))
+    parts = deployer_policies(AWS_TYPES, replace(SCOPE, boundary=BOUNDARY))
     plain = {name for name, one in EVERYTHING.items() if "iam:CreateRole" in str(one)}
     assert {name for name, one in parts.items() if "PermissionsBoundary" in str(one)} == plain
 

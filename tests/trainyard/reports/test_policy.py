@@ -11,7 +11,8 @@ from tests.support.recording import Graph, deploy
 from tests.support.stackfile import ENVIRONMENT, at, environment_plan, team_plan
 from tests.support.stacks import STACKS, planned, recorded
 from tests.support.teams import by_name, checkout, listed, team_of
-from trainyard.catalog.aws.permissions import CLOUDFORMATION
+from trainyard.catalog.aws_types.row import When
+from trainyard.catalog.aws_types.table import AWS_TYPES
 from trainyard.reports import policy
 from trainyard.stores.s3 import BUCKET_TYPES, VERSIONING
 
@@ -32,8 +33,9 @@ def test_the_types_of_a_stack_are_those_of_its_recorded_graph(stack: str) -> Non
 
 def test_the_stacks_between_them_have_every_type_that_is_not_always_there() -> None:
     seen = {node.kind for stack in STACKS for node in recorded(stack).starting("aws:")}
-    assert policy.SOMETIMES - seen == {*BUCKET_TYPES, VERSIONING}
-    assert seen <= CLOUDFORMATION.keys() and len(STACKS) >= 8
+    sometimes = {kind for kind, row in AWS_TYPES.items() if row.when is When.SETTING}
+    assert sometimes - seen == {*BUCKET_TYPES, VERSIONING}
+    assert seen <= AWS_TYPES.keys() and len(STACKS) >= 8
 
 
 def test_a_bucket_of_the_stack_needs_the_types_that_its_graph_has() -> None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from trainyard.catalog.job_kinds import JOB_KINDS
+from trainyard.catalog.looks import LOOK_SECONDS
 from trainyard.objects.queues.queues import BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS
 from trainyard.plans.program import ProgramPlan
 
@@ -19,7 +20,6 @@ TRIES = "trainyard.io/gang-tries"
 """Annotation of a Workload: how often its gang has given its nodes back since it last ran whole."""
 AGAIN = "trainyard.io/gang-again"
 """Annotation of a Workload that the program has deactivated: when it activates it."""
-LOOK_SECONDS = 15
 MAY: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("kueue.x-k8s.io", "workloads", ("list", "patch")),
     ("", "pods", ("list",)),
@@ -58,7 +58,7 @@ def settings(plan: GangsPlan) -> str:
             "pod_label": JOB_KINDS["PyTorchJob"].pod_label,
             "tries_note": TRIES,
             "again_note": AGAIN,
-            "look_seconds": LOOK_SECONDS,
+            "look_seconds": LOOK_SECONDS["gangs"],
             "ready_seconds": plan.ready_minutes * 60,
             "backoff_seconds": BACKOFF_SECONDS,
             "longest_backoff_seconds": LONGEST_BACKOFF_SECONDS,

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from trainyard.catalog.looks import LOOK_SECONDS
 from trainyard.objects.jobs.pod_template import NODES_FOR, POOL
 from trainyard.plans.parts import GOODPUT, INTERVAL
 from trainyard.plans.program import ProgramPlan
@@ -22,8 +23,6 @@ LEFT = "trainyard.io/left"
 """Annotation of a recorded pod that was deleted before its containers ended: when it was missed."""
 DELETED = "Deleted"
 """State of a recorded job that was deleted before it ended."""
-LOOK_SECONDS = 15
-"""The history knows the end of a pod that somebody deletes as exactly as this."""
 MOST_RUNS = 2000
 """How many runs are kept. A record of 16 nodes takes about 3 KB, and etcd of EKS 8 GB."""
 MAY: tuple[tuple[str, str, tuple[str, ...]], ...] = (
@@ -79,7 +78,7 @@ def settings(plan: HistoryPlan) -> str:
             "left": LEFT,
             "nodes_label": f"{NODES_FOR}=training",
             "pool_label": POOL,
-            "look_seconds": LOOK_SECONDS,
+            "look_seconds": LOOK_SECONDS["history"],
             "days": plan.days,
             "most_runs": MOST_RUNS,
             "interval_note": INTERVAL,

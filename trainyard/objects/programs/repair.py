@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from trainyard.catalog.looks import LOOK_SECONDS
 from trainyard.catalog.repair import (
     ASK_SECONDS,
     AT_END,
@@ -17,7 +18,6 @@ from trainyard.catalog.repair import (
     CONDITIONS,
     EVENTS,
     GRACE_SECONDS,
-    LOOK_SECONDS,
     NOTICES,
     PATIENCE_SECONDS,
     SHARE,
@@ -112,7 +112,7 @@ def settings(plan: RepairPlan) -> str:
             "at_end": AT_END,
             "events": EVENTS,
             "notices": NOTICES,
-            "look_seconds": LOOK_SECONDS,
+            "look_seconds": LOOK_SECONDS["repair"],
             "blind_seconds": BLIND_SECONDS,
             "silence": {
                 "ask": ASK_SECONDS,

@@ -29,12 +29,11 @@ from trainyard.operations.reach.place import Reached, reached
 from trainyard.operations.reach.snapshot import condition_of, container_statuses, last_condition
 from trainyard.operations.reach.stack import read_stack
 from trainyard.operations.reach.target import add_live
-from trainyard.operations.recovery.drain import delete
+from trainyard.operations.recovery.drain import POLL_SECONDS, delete
 from trainyard.problems import Refused
 from trainyard.reports.amounts import JobCost
 
 NOTHING = "Nothing was started."
-LOOK_SECONDS = 2.0
 MINUTES, MOST_MINUTES = 60, 24 * 60
 TERMINAL = ("/bin/sh", "-c", "command -v bash >/dev/null && exec bash || exec sh")
 
@@ -212,7 +211,7 @@ def _started(kubectl: Kubectl, shell: Shell) -> Object:
         if (why := waits_for(state, pods)) != said:
             said = why
             print(f"waits: {why}", file=sys.stderr, flush=True)
-        time.sleep(LOOK_SECONDS)
+        time.sleep(POLL_SECONDS)
 
 
 def waits_for(state: Object, pods: list[Object]) -> str:

@@ -15,12 +15,10 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
+from trainyard.catalog.aws_types.table import AWS_TYPES
 from trainyard.operations.reach.cluster import Entry
 from trainyard.operations.reach.pulumi import deployment, pulumi
 from trainyard.operations.reach.urn import name_of, type_of
-
-UNTOLD = {"aws:fsx/lustreFileSystem:LustreFileSystem": "backupId"}
-"""Type → the input that would replace an object and that AWS does not tell, so that an import has none."""
 
 COMPARED = "__inputs"
 """Output in which pulumi-kubernetes keeps the inputs that it compares with those of an update."""
@@ -87,7 +85,7 @@ class Wanted:
 
     def _complete(self, stack: str) -> None:
         """Write into the state what an import leaves out of an object: what it needs, or a destroy would
-        delete a security group before the rules that hold it, and fail; and UNTOLD."""
+        delete a security group before the rules that hold it, and fail; and what AWS does not tell."""
         state = deployment(stack)
         every = state["deployment"]["resources"]
         known = {each["urn"] for each in every}
@@ -107,11 +105,11 @@ class Wanted:
 
 
 def _tell(imported: Entry, inputs: Entry) -> None:
-    """Write the program's inputs of an imported object into the state: that of UNTOLD, and all of an
-    object of the cluster that is as the program wants it. Another one stays as it was imported, and the
-    next update changes it."""
-    untold = UNTOLD.get(imported["type"])
-    if untold and untold in inputs:
+    """Write the program's inputs of an imported object into the state: the one that AWS does not tell,
+    and all of an object of the cluster that is as the program wants it. Another one stays as it was
+    imported, and the next update changes it."""
+    row = AWS_TYPES.get(imported["type"])
+    if row and (untold := row.untold) in inputs:
         imported["inputs"][untold] = imported["outputs"][untold] = inputs[untold]
     if imported["type"].startswith("kubernetes:") and _contains(imported["outputs"], inputs):
         imported["inputs"] = inputs

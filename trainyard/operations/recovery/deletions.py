@@ -11,25 +11,12 @@ from typing import Any
 
 import boto3
 
+from trainyard.catalog.aws_types.table import AWS_TYPES
 from trainyard.operations.reach.cluster import Cluster
 from trainyard.operations.reach.lookup import leaves
 from trainyard.operations.reach.pulumi import PulumiError
 
 Entry = dict[str, Any]
-SLOW = (
-    "aws:amp/workspace:Workspace",
-    "aws:ec2/natGateway:NatGateway",
-    "aws:ec2/vpcEndpoint:VpcEndpoint",
-    "aws:efs/accessPoint:AccessPoint",
-    "aws:efs/fileSystem:FileSystem",
-    "aws:efs/mountTarget:MountTarget",
-    "aws:eks/addon:Addon",
-    "aws:eks/cluster:Cluster",
-    "aws:eks/nodeGroup:NodeGroup",
-    "aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation",
-    "aws:fsx/lustreFileSystem:LustreFileSystem",
-)
-"""Types that AWS describes as being deleted. Of any other type an object is there, or it is gone."""
 
 
 def awaited(session: boto3.Session, cluster: Cluster, state: Entry, patience: float) -> list[str]:
@@ -60,7 +47,7 @@ def _going(session: boto3.Session, cluster: Cluster, state: Entry) -> dict[str, 
     ]
     in_cluster = {each["urn"]: each["inputs"] for each in every if _is_object(each)}
     leaving = set(cluster.leaving(in_cluster)) | {
-        each["urn"] for each in every if each["type"] in SLOW and _leaves(session, each)
+        each["urn"] for each in every if _is_awaited(each["type"]) and _leaves(session, each)
     }
     return {urn: urn.split("::", 3)[3] for urn in leaving}
 
@@ -69,6 +56,11 @@ def _is_object(resource: Entry) -> bool:
     """Whether it is an object of the cluster, and no Helm release."""
     named = ((resource.get("inputs") or {}).get("metadata") or {}).get("name")
     return resource["type"].startswith("kubernetes:") and isinstance(named, str)
+
+
+def _is_awaited(kind: str) -> bool:
+    row = AWS_TYPES.get(kind)
+    return row is not None and row.awaited
 
 
 def _leaves(session: boto3.Session, resource: Entry) -> bool:

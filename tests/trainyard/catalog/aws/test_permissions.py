@@ -14,18 +14,16 @@ from rehearsal.aws.iam_actions import IAM_ACTIONS
 from tests.support.recording import CHECKOUT
 from trainyard.catalog.aws import permissions
 from trainyard.catalog.aws.permissions import (
-    BESIDE,
     BUCKET_QUESTIONS,
-    CLOUDFORMATION,
     CLUSTER_QUESTIONS,
     COPY_QUESTIONS,
     HANDLERS,
-    OWN_LISTS,
     QUESTIONS,
     READS,
     STORE_QUESTIONS,
     VPC_QUESTIONS,
 )
+from trainyard.catalog.aws_types.table import AWS_TYPES
 from trainyard.objects.deployer import BOUNDARY_READS, COPY_READS, KEY_READS, SECRET_READS
 
 CFN_LINT = Path(str(importlib.util.find_spec("cfnlint").origin)).parent  # pyright: ignore[reportOptionalMemberAccess]
@@ -42,7 +40,7 @@ def test_the_lists_are_those_of_the_installed_cfn_lint() -> None:
     )
 
 
-@pytest.mark.parametrize("kind", CLOUDFORMATION)
+@pytest.mark.parametrize("kind", AWS_TYPES)
 def test_every_type_is_created_read_and_deleted_with_some_call(kind: str) -> None:
     stays = kind == "aws:amp/workspaceConfiguration:WorkspaceConfiguration"  # with its workspace
     for handler in ("create", "read", *(() if stays else ("delete",))):
@@ -51,7 +49,7 @@ def test_every_type_is_created_read_and_deleted_with_some_call(kind: str) -> Non
 
 
 def test_every_call_is_one_that_iam_knows() -> None:
-    needed = {*permissions.actions(CLOUDFORMATION), *QUESTIONS}
+    needed = {*permissions.actions(AWS_TYPES), *QUESTIONS}
     unknown = {
         action
         for action in needed
@@ -64,13 +62,13 @@ def test_calls_that_are_added_by_hand_are_not_in_the_lists_already() -> None:
     """A type of AWS that several types of Pulumi share has its calls from one list."""
     doubled = [
         (kind, action)
-        for kind, handlers in BESIDE.items()
-        if kind not in OWN_LISTS
-        for handler, added in handlers.items()
+        for kind, row in AWS_TYPES.items()
+        for handler, added in row.calls_beside.items()
         for action in added.split()
-        if action in permissions.HANDLED[CLOUDFORMATION[kind]].get(handler, [])
+        if action in permissions.HANDLED[row.cloudformation].get(handler, [])
     ]
-    assert doubled == [] and all(set(handlers) <= set(HANDLERS) for handlers in BESIDE.values())
+    handlers = {each for row in AWS_TYPES.values() for each in (*row.calls, *row.calls_beside)}
+    assert doubled == [] and handlers == set(HANDLERS)
 
 
 def test_a_type_that_the_table_lacks_is_an_error() -> None:

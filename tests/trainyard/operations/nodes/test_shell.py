@@ -152,7 +152,7 @@ class Cluster:
         path = f"{program.parent}:{os.environ['PATH']}"
         patch.setenv("PATH", path)
         patch.setattr(shell, "kubectl_with", lambda *_: self)
-        patch.setattr(shell, "LOOK_SECONDS", 0)
+        patch.setattr(shell, "POLL_SECONDS", 0)
 
         @contextmanager
         def reached(*_: Any, **__: Any) -> Iterator[Any]:

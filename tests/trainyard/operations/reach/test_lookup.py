@@ -14,6 +14,7 @@ from moto import mock_aws
 
 from tests.support.recording import Graph
 from tests.support.stacks import STACKS, recorded
+from trainyard.catalog.aws_types.table import AWS_TYPES
 from trainyard.operations.reach import lookup
 from trainyard.operations.reach.lookup import ExistingObject, find
 
@@ -183,7 +184,7 @@ TWICE = {
 def test_every_other_type_of_aws_is_looked_for(most: Graph):
     graphs = [most, *map(recorded, STACKS)]
     kinds = {node.kind for graph in graphs for node in graph.starting("aws:")}
-    assert kinds - lookup._FINDERS.keys() == TWICE
+    assert {kind for kind in kinds if not AWS_TYPES[kind].finder} == TWICE
 
 
 def test_an_object_that_aws_is_still_deleting_leaves_and_is_not_adopted():
@@ -228,14 +229,12 @@ def test_a_template_a_placement_group_and_a_parameter_are_found():
         "AWS.SimpleQueueService.NonExistentQueue",
     ],
 )
-def test_every_way_in_which_aws_says_no_such_thing_is_understood(
-    monkeypatch: pytest.MonkeyPatch, code: str
-):
-    def absent(*_: Any) -> None:
+def test_every_way_in_which_aws_says_no_such_thing_is_understood(code: str):
+    def absent(**_: str) -> None:
         raise ClientError({"Error": {"Code": code, "Message": ""}}, "Describe")
 
-    monkeypatch.setitem(lookup._FINDERS, "aws:iam/role:Role", absent)
-    assert lookup.find(None, "aws:iam/role:Role", {}) is None  # type: ignore[arg-type]
+    session: Any = SimpleNamespace(client=lambda service: SimpleNamespace(get_role=absent))
+    assert lookup.find(session, "aws:iam/role:Role", {"name": "nodes"}) is None
 
 
 def test_an_object_that_aws_is_still_making_is_not_settled():
@@ -251,12 +250,10 @@ class Logs:
     def client(self, service: str) -> Logs:
         return self
 
-    def get_paginator(self, name: str) -> Logs:
-        return self
-
-    def paginate(self, logGroupNamePrefix: str) -> list[dict[str, Any]]:
-        names = (f"{logGroupNamePrefix}-2", logGroupNamePrefix)
-        return [{"logGroups": [{"logGroupName": name}]} for name in names]
+    def describe_log_groups(self, logGroupNamePrefix: str, nextToken: str = "") -> dict[str, Any]:
+        if nextToken:
+            return {"logGroups": [{"logGroupName": logGroupNamePrefix}]}
+        return {"logGroups": [{"logGroupName": f"{logGroupNamePrefix}-2"}], "nextToken": "n"}
 
 
 @pytest.mark.parametrize(("name", "found"), [("/aws/eks/dev/cluster", True), ("", False)])
@@ -264,6 +261,6 @@ def test_a_log_group_that_eks_has_made_is_found_by_its_whole_name(name: str, fou
     session: Any = Logs()
     kind = "aws:cloudwatch/logGroup:LogGroup"
     if not found:
-        session.paginate = lambda logGroupNamePrefix: [{"logGroups": []}]
+        session.describe_log_groups = lambda logGroupNamePrefix: {"logGroups": []}
     expected = ExistingObject(id=name) if found else None
     assert lookup.find(session, kind, {"name": name}) == expected

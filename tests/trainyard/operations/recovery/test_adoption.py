@@ -7,7 +7,7 @@ import pytest
 from tests.trainyard.operations.killed_update import COMPONENT, ENTRY, URN, Stack
 from tests.trainyard.operations.terminal import Terminal
 from trainyard.operations.reach.lookup import ExistingObject
-from trainyard.operations.recovery import adoption, repair
+from trainyard.operations.recovery import repair
 
 
 def test_an_object_that_a_killed_engine_forgot_is_imported_under_its_component(
@@ -47,7 +47,7 @@ def test_the_backup_that_an_imported_file_system_was_made_of_is_kept_in_the_stat
     monkeypatch: pytest.MonkeyPatch,
 ):
     """FSx does not tell it, and with another one the next update would replace the file system."""
-    lustre = {"urn": URN, "type": next(iter(adoption.UNTOLD)), "custom": True}
+    lustre = {"urn": URN, "type": "aws:fsx/lustreFileSystem:LustreFileSystem", "custom": True}
     stack = Stack(
         monkeypatch,
         found=ExistingObject(id="fs-1"),

@@ -1,0 +1,176 @@
+"""AWS types that data lies in: FSx for Lustre, EFS, S3, and images in ECR."""
+
+from __future__ import annotations
+
+from trainyard.catalog.aws_types.row import AwsType, Finder, written
+
+STORES: dict[str, AwsType] = {
+    "aws:fsx/lustreFileSystem:LustreFileSystem": AwsType(
+        cloudformation="AWS::FSx::FileSystem",
+        replaces=(
+            "backupId",
+            "deploymentType",
+            "efaEnabled",
+            "fileSystemTypeVersion",
+            "kmsKeyId",
+            "metadataConfiguration",
+            "securityGroupIds",
+            "subnetIds",
+        ),
+        # CloudFormation's schema of the file system names no calls (FSx user guide,
+        # using-service-linked-roles and setting-up-for-FSx-Lustre).
+        calls_beside={
+            "create": "fsx:CreateFileSystem fsx:CreateFileSystemFromBackup fsx:TagResource"
+            " iam:CreateServiceLinkedRole ec2:DescribeSubnets ec2:DescribeVpcs"
+            " ec2:DescribeSecurityGroups ec2:DescribeRouteTables ec2:DescribeNetworkInterfaces",
+            "read": "fsx:DescribeFileSystems fsx:ListTagsForResource",
+            "update": "fsx:UpdateFileSystem fsx:TagResource fsx:UntagResource"
+            " fsx:DescribeFileSystems fsx:ListTagsForResource",
+            "delete": "fsx:DeleteFileSystem fsx:DescribeFileSystems fsx:ListTagsForResource",
+        },
+        finder=Finder(
+            "fsx",
+            "describe_file_systems",
+            tagged=True,
+            pages="NextToken",
+            items="FileSystems",
+            id="{FileSystemId}",
+            state="Lifecycle",
+        ),
+        awaited=True,
+        untold="backupId",
+        key="kmsKeyId",
+        holds_data=True,
+    ),
+    "aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation": AwsType(
+        cloudformation="AWS::FSx::DataRepositoryAssociation",
+        replaces=("dataRepositoryPath", "fileSystemId", "fileSystemPath"),
+        calls_beside={"read": "fsx:ListTagsForResource"},
+        finder=Finder(
+            "fsx",
+            "describe_data_repository_associations",
+            tagged=True,
+            pages="NextToken",
+            items="Associations",
+            id="{AssociationId}",
+            state="Lifecycle",
+        ),
+        awaited=True,
+    ),
+    "aws:efs/fileSystem:FileSystem": AwsType(
+        cloudformation="AWS::EFS::FileSystem",
+        replaces=("creationToken", "encrypted", "kmsKeyId"),
+        calls_beside={"read": "elasticfilesystem:ListTagsForResource"},
+        finder=Finder(
+            "efs",
+            "describe_file_systems",
+            {"CreationToken": "{creationToken}"},
+            items="FileSystems",
+            id="{FileSystemId}",
+            state="LifeCycleState",
+        ),
+        awaited=True,
+        key="kmsKeyId",
+        holds_data=True,
+    ),
+    "aws:efs/fileSystemPolicy:FileSystemPolicy": AwsType(
+        cloudformation="AWS::EFS::FileSystem",
+        replaces=("fileSystemId",),
+        calls=written(
+            "elasticfilesystem:PutFileSystemPolicy",
+            "elasticfilesystem:DescribeFileSystemPolicy",
+            "elasticfilesystem:DeleteFileSystemPolicy",
+        ),
+    ),
+    "aws:efs/mountTarget:MountTarget": AwsType(
+        cloudformation="AWS::EFS::MountTarget",
+        replaces=("fileSystemId", "subnetId"),
+        # EFS makes the interface as the caller (EFS API, CreateMountTarget, DeleteMountTarget).
+        calls_beside={
+            "create": "ec2:DescribeSubnets ec2:DescribeNetworkInterfaces"
+            " ec2:CreateNetworkInterface",
+            "update": "ec2:ModifyNetworkInterfaceAttribute",
+            "delete": "ec2:DeleteNetworkInterface",
+        },
+        finder=Finder(
+            "efs",
+            "describe_mount_targets",
+            {"FileSystemId": "{fileSystemId}"},
+            items="MountTargets",
+            matches={"SubnetId": "{subnetId}"},
+            id="{MountTargetId}",
+            state="LifeCycleState",
+        ),
+        awaited=True,
+    ),
+    "aws:efs/accessPoint:AccessPoint": AwsType(
+        cloudformation="AWS::EFS::AccessPoint",
+        replaces=("fileSystemId", "posixUser", "rootDirectory"),
+        finder=Finder(
+            "efs",
+            "describe_access_points",
+            {"FileSystemId": "{fileSystemId}"},
+            pages="NextToken",
+            items="AccessPoints",
+            matches={"RootDirectory.Path": "{rootDirectory[path]}"},
+            id="{AccessPointId}",
+            state="LifeCycleState",
+        ),
+        awaited=True,
+    ),
+    "aws:s3/bucket:Bucket": AwsType(
+        cloudformation="AWS::S3::Bucket",
+        replaces=("bucket",),
+        # What Terraform's provider reads of every bucket (internal/service/s3/bucket.go); with
+        # force_destroy it lists and deletes the objects.
+        calls={
+            "create": "s3:CreateBucket s3:PutBucketTagging",
+            "read": "s3:GetAccelerateConfiguration s3:GetBucketAcl s3:GetBucketCORS"
+            " s3:GetBucketLocation s3:GetBucketLogging s3:GetBucketObjectLockConfiguration"
+            " s3:GetBucketRequestPayment s3:GetBucketTagging s3:GetBucketVersioning"
+            " s3:GetBucketWebsite s3:GetReplicationConfiguration s3:ListBucket",
+            "update": "s3:PutBucketTagging",
+            "delete": "s3:DeleteBucket s3:DeleteObject s3:DeleteObjectVersion"
+            " s3:ListBucketVersions",
+        },
+        finder=Finder("s3", "get_bucket_location", {"Bucket": "{bucket}"}, id="{bucket}"),
+        holds_data=True,
+    ),
+    "aws:s3/bucketPolicy:BucketPolicy": AwsType(
+        cloudformation="AWS::S3::BucketPolicy",
+        replaces=("bucket",),
+        calls=written("s3:PutBucketPolicy", "s3:GetBucketPolicy", "s3:DeleteBucketPolicy"),
+    ),
+    "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock": AwsType(
+        cloudformation="AWS::S3::Bucket",
+        replaces=("bucket",),
+        calls=written("s3:PutBucketPublicAccessBlock", "s3:GetBucketPublicAccessBlock"),
+    ),
+    "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration": AwsType(
+        cloudformation="AWS::S3::Bucket",
+        replaces=("bucket",),
+        calls=written("s3:PutEncryptionConfiguration", "s3:GetEncryptionConfiguration"),
+    ),
+    "aws:s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration": AwsType(
+        cloudformation="AWS::S3::Bucket",
+        replaces=("bucket",),
+        calls=written("s3:PutLifecycleConfiguration", "s3:GetLifecycleConfiguration"),
+    ),
+    "aws:s3/bucketVersioning:BucketVersioning": AwsType(
+        cloudformation="AWS::S3::Bucket",
+        replaces=("bucket",),
+        calls=written("s3:PutBucketVersioning", "s3:GetBucketVersioning"),
+    ),
+    "aws:ecr/repository:Repository": AwsType(
+        cloudformation="AWS::ECR::Repository",
+        replaces=("name",),
+        finder=Finder("ecr", "describe_repositories", {"repositoryNames": ["{name}"]}, id="{name}"),
+    ),
+    "aws:ecr/lifecyclePolicy:LifecyclePolicy": AwsType(
+        cloudformation="AWS::ECR::Repository",
+        replaces=("repository",),
+        calls=written(
+            "ecr:PutLifecyclePolicy", "ecr:GetLifecyclePolicy", "ecr:DeleteLifecyclePolicy"
+        ),
+    ),
+}

@@ -1,0 +1,8 @@
+"""How often the programs of ours that run in the cluster look at it."""
+
+from __future__ import annotations
+
+LOOK_SECONDS = {"repair": 3, "history": 15, "gangs": 15}
+"""Folder of the program in workloads/ → seconds between two looks. The repair notices within one look that
+a node is silent (trainyard/catalog/repair.py). The history knows the end of a pod that somebody deletes as exactly
+as one look."""
