@@ -311,7 +311,7 @@ def test_whatever_people_run_on_aws_needs_is_in_requirements_txt() -> None:
             r"^([\w.-]+)==", (CHECKOUT / "requirements.txt").read_text().lower(), re.MULTILINE
         )
     )
-    names = {"yaml": "pyyaml", "google": "protobuf"}
+    names = {"yaml": "pyyaml", "google": "protobuf", "grpc": "grpcio"}
     files = PRODUCT
     used = (
         {each.partition(".")[0] for path in files for each in _all_imports(path)}

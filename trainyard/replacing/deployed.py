@@ -9,7 +9,15 @@ from typing import Any
 OF_A_STACK = "pulumi:pulumi:readStackResourceOutputs"
 """The engine's own look-up of a stack's resources (pulumi 3.259, pkg/resource/deploy/builtins.go)."""
 
+_UNKNOWN = "unknown stack"
+"""What the engine says where its backend has no stack of the name (pulumi 3.259, pkg/backend/backend.go,
+GetStackResourceOutputs)."""
+
 Outputs = Mapping[str, Any]
+
+
+class UnknownStackError(LookupError):
+    """The engine's backend has no stack of this name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,14 +41,16 @@ class Deployed:
 
 def read_deployed(types: Collection[str], stack: str | None = None) -> Deployed:
     """Ask the engine which resources of these types a stack of this project holds, by default the one
-    that is updated. Nothing before the first `pulumi up`; raises where there is no other stack of this
-    name. The answer has secrets in clear, so the other types are dropped here.
+    that is updated. Nothing before the first `pulumi up`. The answer has secrets in clear, so the other
+    types are dropped here. Raises UnknownStackError where there is no other stack of this name, and
+    grpc.RpcError where the engine cannot read its state.
 
     The engine is asked without references to resources, which the SDK's own call demands. pulumi-eks has
     some among its outputs, and the SDK asks for each of them at once: in an update that has just begun
     the engine knows none of them.
     """
-    import pulumi  # only here: `make check` needs no SDK
+    import grpc  # only here: `make check` needs no SDK
+    import pulumi
     from google.protobuf import struct_pb2
     from pulumi.runtime import rpc, settings
     from pulumi.runtime.proto import resource_pb2
@@ -50,9 +60,13 @@ def read_deployed(types: Collection[str], stack: str | None = None) -> Deployed:
     asked.update({"stackName": f"{place}/{stack or pulumi.get_stack()}"})
     monitor = settings.get_monitor()
     assert monitor
-    answer = monitor.Invoke(
-        resource_pb2.ResourceInvokeRequest(tok=OF_A_STACK, args=asked, acceptResources=False)
-    )
+    request = resource_pb2.ResourceInvokeRequest(tok=OF_A_STACK, args=asked, acceptResources=False)
+    try:
+        answer = monitor.Invoke(request)
+    except grpc.RpcError as error:
+        if _UNKNOWN in str(error):
+            raise UnknownStackError(stack) from error
+        raise
     told, _ = rpc.deserialize_properties_unwrap_secrets(getattr(answer, "return"))
     return Deployed(
         resources={

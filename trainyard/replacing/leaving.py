@@ -15,7 +15,7 @@ from pathlib import Path
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.plan import EnvironmentPlan
 from trainyard.problems import InputError, InputWarning
-from trainyard.replacing.deployed import Deployed, read_deployed
+from trainyard.replacing.deployed import Deployed, UnknownStackError, read_deployed
 from trainyard.settings.reading.reader import read_file, stack_files
 
 TEAM, PREFIX = "trainyard:teams:Team", "team-"
@@ -103,8 +103,9 @@ def _stacks(environment: str, team: str, folder: Path) -> list[str]:
 
 
 def _jobs_of(stack: str) -> set[str]:
-    """Jobs that the stack holds; none where there is no such stack, or its state is elsewhere."""
+    """Jobs that the stack holds; none where there is no such stack, or its state is elsewhere. An engine
+    that cannot read the state ends the update: the jobs would end with the team's namespace."""
     try:
         return read_deployed(JOBS, stack).names(*JOBS)
-    except Exception:  # whatever the engine answers of a stack that it does not find
+    except UnknownStackError:
         return set()

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
+from pulumi.runtime import settings
 
 from tests.support.stackfile import environment_plan
 from tests.support.teams import by_name, checkout, listed
@@ -69,10 +71,27 @@ def test_the_engine_is_asked_for_jobs_and_knows_no_stack_that_was_never_deployed
         assert (types, stack) == (JOBS, "team-vision")
         return Deployed(resources={(sorted(JOBS)[0], "vit-base"): {}})
 
-    def unknown(*_: Any) -> Deployed:
-        raise RuntimeError("unknown stack")
-
     monkeypatch.setattr(leaving, "read_deployed", known)
     assert len([*team_errors(plan, TWO, folder=tmp_path)]) == 1
-    monkeypatch.setattr(leaving, "read_deployed", unknown)
+    monkeypatch.undo()
+    monkeypatch.setattr(settings, "get_monitor", lambda: Engine('unknown stack "a/b/team-vision"'))
     assert not [*team_errors(plan, TWO, folder=tmp_path)]
+
+
+def test_a_team_does_not_leave_where_the_engine_cannot_read_its_stack(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    checkout(tmp_path, listed, by_name)
+    monkeypatch.setattr(settings, "get_monitor", lambda: Engine("incorrect passphrase"))
+    with pytest.raises(grpc.RpcError, match="incorrect passphrase"):
+        list(team_errors(environment_plan(*WITHOUT_VISION), TWO, folder=tmp_path))
+
+
+class Engine:
+    """Answers every request with an error."""
+
+    def __init__(self, details: str) -> None:
+        self.details = details
+
+    def Invoke(self, request: Any) -> None:
+        raise grpc.RpcError(f"invocation of {request.tok} returned an error: {self.details}")
