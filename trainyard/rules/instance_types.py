@@ -25,9 +25,11 @@ def instance_type_errors(
             fix="write [g6e.48xlarge]",
             write=["g6e.48xlarge"],
         )
+    near = {kind: _meant(kind) for kind in pool.instance_types if kind not in TYPES}
+    meant = [near[kind][0] if near.get(kind) else kind for kind in pool.instance_types]
     for kind in dict.fromkeys(pool.instance_types):
         yield from (
-            _unsupported(path, kind, pool)
+            _unsupported(path, kind, near[kind], meant)
             if kind not in TYPES
             else _unsold(path, kind, region, wanted.zone_id)
         )
@@ -42,35 +44,44 @@ def instance_type_errors(
             )
 
 
-def _unsupported(path: str, kind: str, pool: PoolConfig) -> Iterator[InputError]:
-    """A type that this program does not train on, or does not know."""
-    why = next((why for prefix, why in REFUSED.items() if kind.startswith(prefix)), None)
-    if why:
+def _unsupported(path: str, kind: str, near: list[str], meant: list[str]) -> Iterator[InputError]:
+    """A type that this program does not train on, or does not know. `near`: types with names like it.
+    `meant`: the list of the pool, each such type replaced."""
+    if not near:
         yield InputError(
             path=path,
             must="list types with GPUs or CPUs for training",
             got=kind,
-            fix=f"write another type; {why}",
+            fix=f"write another type; {_why_refused(kind)}",
         )
-        return
-    if (name := kind.removeprefix("ml.")) in TYPES:
+    elif kind == f"ml.{near[0]}":
         yield InputError(
             path=path,
             must="list types of EC2: names with ml. are of SageMaker HyperPod",
             got=kind,
-            fix=f"write {name}",
-            write=[name if one == kind else one for one in pool.instance_types],
+            fix=f"write {near[0]}",
+            write=meant,
         )
-        return
-    near = _nearest(kind.lower().strip(), [*TYPES])
-    meant = [near[0] if one == kind else one for one in pool.instance_types]
-    yield InputError(
-        path=path,
-        must="list types of the catalogue",
-        got=kind,
-        fix=f"write {' or '.join(near)}, or add a row to trainyard/catalog/aws/instances.py",
-        write=meant,
-    )
+    else:
+        yield InputError(
+            path=path,
+            must="list types of the catalogue",
+            got=kind,
+            fix=f"write {' or '.join(near)}, or add a row to trainyard/catalog/aws/instances.py",
+            write=meant,
+        )
+
+
+def _why_refused(kind: str) -> str | None:
+    return next((why for prefix, why in REFUSED.items() if kind.startswith(prefix)), None)
+
+
+def _meant(kind: str) -> list[str]:
+    """Types that may be meant by one that is not in the catalogue; none where it is refused."""
+    if _why_refused(kind):
+        return []
+    of_sagemaker = kind.removeprefix("ml.")
+    return [of_sagemaker] if of_sagemaker in TYPES else _nearest(kind.lower().strip(), [*TYPES])
 
 
 def _nearest(kind: str, names: list[str]) -> list[str]:
