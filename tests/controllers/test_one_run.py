@@ -167,6 +167,34 @@ def test_jobs_of_the_training_operator_are_kept_apart_too(guarded: TrainerServer
     assert until(lambda: refusal(guarded, legacy_job("old")) == "")
 
 
+def test_a_suspended_job_of_the_training_operator_waits_for_the_end_of_its_pods(
+    guarded: TrainerServer,
+) -> None:
+    """The operator would take them for pods of the resumed job. Anything else may change meanwhile."""
+    guarded.api.apply(_crd(), manager="tests")
+    made = legacy_job("half")
+    made["spec"]["runPolicy"] = {"suspend": True}
+    assert until(lambda: refusal(guarded, made) == "")
+    left = guarded.create(_pod("half-master-0", "half", "PyTorchJob"))
+
+    def change(suspend: bool, **notes: str) -> str:
+        body = {"metadata": {"annotations": notes}, "spec": {"runPolicy": {"suspend": suspend}}}
+        try:
+            guarded.api.request("PATCH", guarded.api.path(made), body, content_type=PATCH)
+        except ApiError as error:
+            return str(error)
+        return ""
+
+    assert until(lambda: "pod half-master-0 of the PyTorchJob" in (said := change(False)) and said)
+    assert change(True, seen="1") == ""
+    guarded.api.delete(left)
+    assert until(lambda: change(False) == "")
+    guarded.create(_pod("half-master-0", "half", "PyTorchJob"))
+    time.sleep(1)
+    assert change(False, seen="2") == "", "it runs"
+    assert change(True) == ""
+
+
 def _crd() -> Object:
     import yaml
 

@@ -42,6 +42,10 @@ class JobKind:
     are gone. The Trainer makes the JobSet again of a TrainJob that stays (2.1.0 and 2.3.0,
     trainjob_controller.go, asks for no deletionTimestamp). The training-operator leaves a job alone that
     is being deleted (pytorchjob_controller.go)."""
+    suspend: tuple[str, ...]
+    """Where a job says that it is suspended, if its controller takes a pod from before the suspension that
+    still ends for one of the resumed job, which fails with that pod (training-operator, common/job.go,
+    ReconcileJobs). Empty: the controller waits for the end of such pods."""
     whole: tuple[str, ...]
     """Resources, as kubectl calls them, that the controller makes under the name of the job. Its pods end
     after them."""
@@ -65,6 +69,7 @@ JOB_KINDS: dict[str, JobKind] = {
         keeps_variables=False,
         time_limit=("spec", "activeDeadlineSeconds"),
         deletion="background",
+        suspend=(),
         whole=("jobsets.jobset.x-k8s.io",),
         ready_as_a_whole=True,
     ),
@@ -81,6 +86,7 @@ JOB_KINDS: dict[str, JobKind] = {
         keeps_variables=True,
         time_limit=("spec", "runPolicy", "activeDeadlineSeconds"),
         deletion="foreground",
+        suspend=("spec", "runPolicy", "suspend"),
         whole=(),
         ready_as_a_whole=False,
     ),

@@ -253,6 +253,7 @@ def test_each_try_waits_twice_as_long_up_to_an_hour(server: Server) -> None:
         waits.append(round(seconds_until_again(server), -1))
         server.workload["metadata"]["annotations"][AGAIN] = "2026-01-01T00:00:00Z"
         server.hear(QuotaReserved=False)
+        server.pods = {}
         server.look()
         assert server.active and AGAIN not in server.notes
         server.hear(QuotaReserved=True, Admitted=True, PodsReady=True)
@@ -269,6 +270,11 @@ def test_a_gang_waits_until_its_time_and_until_its_pods_have_ended(server: Serve
     server.look(5)
     assert not server.active, "Kueue has not stopped it yet"
     server.hear(QuotaReserved=False)
+    server.pods = {}
+    server.runs("m", deletionTimestamp="now")
+    server.look(5)
+    assert not server.active, "its Master still ends"
+    server.pods = {}
     server.look()
     assert server.active and server.notes == {TRIES: "1"}
 
@@ -305,6 +311,11 @@ def test_a_program_that_starts_anew_has_patience_anew_and_remembers_who_waits(
     server.restart()
     server.workload["metadata"]["annotations"][AGAIN] = "2026-01-01T00:00:00Z"
     server.hear(QuotaReserved=False)
+    server.pods = {}
+    server.runs("m", deletionTimestamp="now")
+    server.look(5)
+    assert not server.active, "its Master still ends"
+    server.pods = {}
     server.look()
     assert server.active and server.notes == {TRIES: "1"}
 

@@ -58,6 +58,8 @@ class Settings:
 class Gang:
     """The pods of a job."""
 
+    left: int = 0
+    """How many have not been deleted to the end."""
     there: int = 0
     """How many run or have succeeded."""
     fewest: int = 0
@@ -65,6 +67,7 @@ class Gang:
 
     def add(self, pod: Object) -> None:
         phase, leaves = pod["status"].get("phase"), pod["metadata"].get("deletionTimestamp")
+        self.left += 1
         self.there += phase == "Succeeded" or (phase == "Running" and not leaves)
         said = [
             each.get("value", "").partition(":")[0]
@@ -114,17 +117,18 @@ class Gangs:
             job = _owner(workload)
             if job.get("kind") != JOB or _is(workload, "Finished"):
                 continue
+            gang = gangs.get(job["uid"], Gang())
             try:
                 if workload["spec"].get("active", True):
-                    self._judge(workload, gangs.get(job["uid"], Gang()), before, now)
-                else:
+                    self._judge(workload, gang, before, now)
+                elif not gang.left:
                     self._try_again(workload)
             except ApiError as error:  # the next look tries again; others need not wait for it
                 say(f"{_name(workload)}: {error}")
 
     def _try_again(self, workload: Object) -> None:
-        """Where its time has come and its pods have ended. One without a time was deactivated by
-        somebody else."""
+        """Where its time has come and its quota is free. One without a time was deactivated by somebody
+        else."""
         again = _notes(workload).get(self._settings.again_note)
         if again and stamp(time.time()) >= again and not _is(workload, "QuotaReserved"):
             self._write(workload, {self._settings.again_note: None}, active=True)
