@@ -312,6 +312,7 @@ OF_CONTAINERS: tuple[Callable[[JobView, ContainerView], Problems], ...] = (
     _reserved_variable,
     _unknown_variable,
     one_node.alone_by_default,
+    one_node.alone_in_python,
     one_node.asked_by_default,
     rendezvous,
     waiting.short_wait,
@@ -321,6 +322,7 @@ OF_CONTAINERS: tuple[Callable[[JobView, ContainerView], Problems], ...] = (
 WHY_RANKS_DO_NOT_MEET: tuple[Callable[[JobView, ContainerView], Problems], ...] = (
     rendezvous,
     one_node.alone_by_default,
+    one_node.alone_in_python,
     no_launcher,
 )
 """Rules that explain a job that runs and does not train: `make status` asks these."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from trainyard.catalog.job_kinds import job_kind
 from trainyard.derive.job_view import ContainerView, JobView
-from trainyard.derive.scripts import launches
+from trainyard.derive.scripts import LAUNCHERS, launches
 from trainyard.problems import InputError, InputWarning
 from trainyard.rules.scripts import has_shell
 
@@ -50,6 +50,9 @@ _READS_MORE = re.compile(
     r"(?m)(?:^|[;&|(])[ \t]*(?:source|\.)[ \t]+(?!\S*(?:activate|conda|profile|bashrc))|\beval\b"
 )
 """A script that may take variables from elsewhere."""
+_IN_PYTHON = re.compile(
+    r"""os\.(?:environ\.get|getenv)\(\s*['"](?P<name>\w+)['"]\s*,\s*['"]?(?P<value>[\w.]+)['"]?\s*\)"""
+)
 
 
 def alone_by_default(view: JobView, container: ContainerView) -> Iterator[InputError]:
@@ -57,6 +60,28 @@ def alone_by_default(view: JobView, container: ContainerView) -> Iterator[InputE
     text, names = _unset(view, container)
     found = _defaults(names, _TESTS.sub(" ", text))
     used = {there: name for there, name in found.items() if _reaches_a_start(name, text)}
+    yield from _alone(view, container, used, "${{{}}}")
+
+
+def alone_in_python(view: JobView, container: ContainerView) -> Iterator[InputError]:
+    """The same in Python that the script brings. What starts ranks sets such variables for them."""
+    text = re.sub(r"(?m)^[ \t]*#.*", "", container.script)
+    if view.nodes < 2 or not view.runtime_known or LAUNCHERS.search(text):
+        return
+    used = {
+        found[0]: found["name"]
+        for found in _IN_PYTHON.finditer(text)
+        if found["name"] in _unknown(view, container)
+        and re.fullmatch(VARIABLES[found["name"]].alone, found["value"])
+        and not re.search(rf"environ(?:\[|\.setdefault\()\s*['\"]{found['name']}", text)
+    }
+    yield from _alone(view, container, used, 'os.environ["{}"]')
+
+
+def _alone(
+    view: JobView, container: ContainerView, used: dict[str, str], read: str
+) -> Iterator[InputError]:
+    """`used`: each default → its variable. `read`: how a script reads a variable."""
     if used:
         yield InputError(
             **container.where("script"),
@@ -66,7 +91,7 @@ def alone_by_default(view: JobView, container: ContainerView) -> Iterator[InputE
                 " each other"
             ),
             got=", ".join(used),
-            fix=_way_out(view, used),
+            fix=_way_out(view, used, read),
         )
 
 
@@ -98,11 +123,18 @@ def _unset(view: JobView, container: ContainerView) -> tuple[str, list[str]]:
     """What the shell expands, and the variables that nobody sets; none where somebody may, or where there
     is one node."""
     text = _expanded(container.script)
-    open_end = container.more_env is None or _READS_MORE.search(text)
-    if view.nodes < 2 or not view.runtime_known or not has_shell(container) or open_end:
+    open_end = not has_shell(container) or _READS_MORE.search(text)
+    if view.nodes < 2 or not view.runtime_known or open_end:
         return text, []
-    known = {*(container.more_env or ()), *(name for each in view.containers for name in each.env)}
-    return text, [name for name in VARIABLES if name not in known and not _is_set(name, text)]
+    return text, [name for name in _unknown(view, container) if not _is_set(name, text)]
+
+
+def _unknown(view: JobView, container: ContainerView) -> list[str]:
+    """The variables that neither the job nor its controller sets; none where that is not known."""
+    if container.more_env is None:
+        return []
+    known = {*container.more_env, *(name for each in view.containers for name in each.env)}
+    return [name for name in VARIABLES if name not in known]
 
 
 def _defaults(names: list[str], text: str) -> dict[str, str]:
@@ -135,10 +167,10 @@ def _is_set(name: str, text: str) -> bool:
     )
 
 
-def _way_out(view: JobView, used: dict[str, str]) -> str:
+def _way_out(view: JobView, used: dict[str, str], read: str) -> str:
     if view.torch or view.origin == "entry":
         return "write " + ", ".join(
-            f"${{{VARIABLES[name].given}}} for {there}" for there, name in used.items()
+            f"{read.format(VARIABLES[name].given)} for {there}" for there, name in used.items()
         )
     if job_kind(view.kind).has_runtime:
         return "write ${JOB_COMPLETION_INDEX} for the rank, and what the job says for the others"

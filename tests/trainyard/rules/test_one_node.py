@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.trainyard.rules.test_jobs import of_entry, of_file
+from tests.support.stackfile import at, planned
+from tests.trainyard.rules.test_jobs import JOB, SCRIPT, of_entry, of_file
 from trainyard.manifests.context import contexts_of
 from trainyard.manifests.document import read_manifest
 from trainyard.problems import InputError, InputWarning
@@ -125,6 +126,45 @@ def test_a_master_has_the_operator_set_them() -> None:
         " of 2 nodes would be the first of its own, and all would save over each other; got"
         " ${RANK:-0}, ${MASTER_ADDR:-localhost}. Fix: add a Master, with which the operator sets RANK,"
         " WORLD_SIZE and MASTER_ADDR"
+    )
+
+
+PYTHON = "rank = int(os.environ.get({}, 0))\nworld = os.getenv('WORLD_SIZE', '1')\n".format(
+    '"RANK"'
+)
+HEREDOC = f"cat > t.py <<'EOF'\nimport os\n{PYTHON}EOF\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "judged"),
+    [
+        (HEREDOC + "python t.py", True),
+        ("import os\n" + PYTHON, True),
+        (HEREDOC + "torchrun --nnodes=2 t.py", False),
+        (HEREDOC + "export RANK=1 WORLD_SIZE=2\npython t.py", False),
+        (
+            HEREDOC.replace("rank =", "os.environ['RANK'] = os.environ['WORLD_SIZE'] = 1; r ="),
+            False,
+        ),
+        ("# " + PYTHON.replace("\n", "\n# ") + "\npython t.py", False),
+        (HEREDOC.replace(", 0)", ", -1)").replace("'1'", "'2'") + "python t.py", False),
+    ],
+)
+def test_a_default_in_python_is_judged_where_nothing_starts_ranks(
+    script: str, judged: bool
+) -> None:
+    told = _pytorch_job({"Worker": 2}, script)
+    assert bool(told) is judged, told
+    assert not told or "sets no RANK, WORLD_SIZE: each of 2 nodes" in str(told[0])
+    assert _pytorch_job({"Master": 1, "Worker": 1}, script) == []
+    assert _pytorch_job({"Worker": 1}, script) == []
+
+
+def test_the_way_out_of_a_default_in_python_is_python() -> None:
+    view = planned(at(SCRIPT, HEREDOC + "python t.py"), at(f"{JOB}.nodes", 2))
+    [error] = [each for each in view.errors if "sets no" in each.must]
+    assert error.fix.startswith(
+        'write os.environ["PET_NODE_RANK"] for os.environ.get("RANK", 0), os.environ["PET_NNODES"] for'
     )
 
 
