@@ -24,7 +24,7 @@ from tests.support.recording import Graph, deploy
 from tests.support.stackfile import ENVIRONMENT, Edit, at, environment_plan
 from tests.support.stacks import recorded
 from trainyard.plans.clusters import ALWAYS_THERE
-from trainyard.reports.policy import CLUSTER, policies
+from trainyard.reports.policy import policies
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,11 @@ def brought(cluster: BroughtCluster, *edits: Edit, preview: bool = False) -> Gra
 
 def test_no_control_plane_is_made_and_nothing_of_it_is_in_the_state(graph: Graph) -> None:
     kinds = {node.kind for node in graph.nodes.values()}
-    assert not kinds & {"eks:index:Cluster", CLUSTER, "aws:cloudwatch/logGroup:LogGroup"}
+    assert not kinds & {
+        "eks:index:Cluster",
+        "aws:eks/cluster:Cluster",
+        "aws:cloudwatch/logGroup:LogGroup",
+    }
 
 
 def test_add_ons_that_are_there_are_not_the_stacks(graph: Graph) -> None:
