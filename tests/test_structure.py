@@ -25,6 +25,7 @@ def _files(*patterns: str) -> list[Path]:
 
 PROGRAM = _files(
     "__main__.py",
+    "trainyard/problems.py",
     "stacks/**/*.py",
     "trainyard/plans/*.py",
     "components/*.py",
@@ -36,6 +37,7 @@ PRODUCT = [*PROGRAM, *_files("trainyard/operations/*.py")]
 SHARED = _files("trainyard/command_line.py", "frozen.py")
 POLICIES = _files("policy_pack/*.py")
 FLOORS = (
+    ("problems",),
     ("catalog",),
     ("plans",),
     ("trainyard/settings", "components"),
@@ -301,7 +303,8 @@ def test_requirements_name_packages_and_hashes_and_no_place_to_get_them_from(pat
     assert re.findall(r"^--.*|\S*://\S*", path.read_text(), re.MULTILINE) == []
 
 
-OURS = {"stacks", "plans", "components", "catalog", "operations", "command_line", "frozen"}
+ROOMS = {"stacks", "plans", "components", "catalog", "operations"}
+OURS = ROOMS | {"command_line", "frozen", "problems"}
 
 
 def test_whatever_people_run_on_aws_needs_is_in_requirements_txt() -> None:

@@ -84,7 +84,21 @@ FIRST_WORDS = {
         "do",
         "end",
     ),
-    *("find", "fit", "give", "go", "keep", "leave", "lie", "mount", "name", "pass", "read", "run"),
+    *(
+        "find",
+        "fit",
+        "give",
+        "go",
+        "keep",
+        "leave",
+        "lie",
+        "mount",
+        "name",
+        "overlap",
+        "pass",
+        "read",
+        "run",
+    ),
     *("say", "set", "start", "stay", "take", "use", "clone", "include", "save"),
 }
 """Infinitives that a requirement may begin with: it follows the word must."""
