@@ -10,7 +10,7 @@ import pulumi_aws as aws
 
 from components.network.network import StorePlace
 from trainyard.existing.store_faults import Client, RuleFound, ServersFound
-from trainyard.existing.vpc_faults import Fault
+from trainyard.problems import InputError
 
 
 def servers(interfaces: Iterable[str], ask: pulumi.InvokeOptions) -> dict[str, ServersFound]:
@@ -61,9 +61,9 @@ def clients(
     return tuple(Client(zone=zone, cidr=place.cidr_in[zone], groups=groups) for zone in zones)
 
 
-def refuse(name: str, faults: Iterable[Fault]) -> None:
+def refuse(name: str, errors: Iterable[InputError]) -> None:
     """End the program where something is wrong with the file system of a store."""
-    if wrong := [*faults]:
+    if wrong := [*errors]:
         raise pulumi.RunError("\n".join([f"store {name} cannot be used", *map(str, wrong)]))
 
 

@@ -103,7 +103,7 @@ FIRST_WORDS = {
 }
 """Infinitives that a requirement may begin with: it follows the word must."""
 OLD_WORDS = re.compile(r"\b(faults?|notices?|ways? out)\b", re.IGNORECASE)
-SOURCES = sorted((CHECKOUT / "stacks").rglob("*.py"))
+SOURCES = sorted([*(CHECKOUT / "stacks").rglob("*.py"), *(CHECKOUT / "plans").glob("*_faults.py")])
 
 
 def _calls(path: Path, *names: str) -> Iterator[ast.Call]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from trainyard.existing.vpc_faults import Fault
+from trainyard.problems import InputError
 
 ANOTHER = "another region"
 """Where a bucket is of which S3 says only that it is not in this region."""
@@ -70,10 +70,10 @@ def found_by_status(error: str) -> BucketFound | None:
     raise ValueError(error)
 
 
-def bucket_faults(use: BucketUse, found: BucketFound | None) -> Iterator[Fault]:
+def bucket_faults(use: BucketUse, found: BucketFound | None) -> Iterator[InputError]:
     """Everything that cannot work. `found`: None where there is no such bucket."""
     if found is None:
-        yield Fault(
+        yield InputError(
             path=use.path,
             must="name a bucket that exists",
             got=f"{use.bucket}, which S3 does not know",
@@ -82,7 +82,7 @@ def bucket_faults(use: BucketUse, found: BucketFound | None) -> Iterator[Fault]:
         )
         return
     if use.only_here and _elsewhere(use, found):
-        yield Fault(
+        yield InputError(
             path=use.path,
             must=f"name a bucket in {use.region}: {use.only_here}",
             got=f"{use.bucket}, which is in {found.region}",
@@ -131,10 +131,10 @@ def _named(key: str, keys: Sequence[str]) -> bool:
     return any(each.rpartition("/")[2] == key.rpartition("/")[2] for each in keys)
 
 
-def _key_fault(use: BucketUse, key: str) -> Fault:
+def _key_fault(use: BucketUse, key: str) -> InputError:
     arn = key if key.startswith("arn:") and ALIAS not in key else "the ARN of that key"
     verbs = "read and write" if use.written else "read"
-    return Fault(
+    return InputError(
         path=use.keys_path,
         must=f"name the key that encrypts {use.bucket}: without it pods cannot {verbs} objects",
         got=", ".join(use.keys) or f"nothing, and the default key is {key}",

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from trainyard.catalog import versions
-from trainyard.existing.vpc_faults import Fault
 from trainyard.objects.iam.policies import ADMIN_POLICY
 from trainyard.plans.clusters import ALWAYS_THERE, NETWORK_POLICY, BroughtClusterPlan
+from trainyard.problems import InputError
 
 AT = "environment.cluster"
 CONFIG_MAP = "CONFIG_MAP"
@@ -23,7 +23,7 @@ CONFIG_MAP = "CONFIG_MAP"
 POLICY_CNI = (1, 14)
 """The first minor release of the VPC CNI that enforces NetworkPolicies."""
 OWN = "let the stack make one: delete name and existing_add_ons"
-"""A way out of a cluster that cannot be changed."""
+"""Middle of a fix for a cluster that cannot be changed."""
 PROXY_SKEW = 3
 """Minor releases that kube-proxy may be behind the API server."""
 
@@ -64,10 +64,10 @@ class ClusterFound:
     """There is an access entry for it."""
 
 
-def faults(plan: BroughtClusterPlan, found: ClusterFound | None) -> Iterator[Fault]:
+def faults(plan: BroughtClusterPlan, found: ClusterFound | None) -> Iterator[InputError]:
     """Everything that is wrong. `found`: None where the region has no such cluster."""
     if found is None or found.status not in ("ACTIVE", "UPDATING"):
-        yield Fault(
+        yield InputError(
             path=f"{AT}.name",
             must=f"be an EKS cluster of this account in {plan.identity.region} that is ACTIVE",
             got=plan.name if found is None else f"{plan.name}, which is {found.status}",
@@ -81,10 +81,10 @@ def faults(plan: BroughtClusterPlan, found: ClusterFound | None) -> Iterator[Fau
     yield from _add_ons(plan, found)
 
 
-def _kind(plan: BroughtClusterPlan, found: ClusterFound) -> Iterator[Fault]:
+def _kind(plan: BroughtClusterPlan, found: ClusterFound) -> Iterator[InputError]:
     """What no update of the stack could work with."""
     if found.ip_family != "ipv4":
-        yield Fault(
+        yield InputError(
             path=f"{AT}.name",
             must="be a cluster whose pods and services have IPv4 addresses: those of network policies"
             " and subnets are",
@@ -92,7 +92,7 @@ def _kind(plan: BroughtClusterPlan, found: ClusterFound) -> Iterator[Fault]:
             fix=f"bring another cluster, or {OWN}; EKS cannot change the family of a cluster",
         )
     if found.auto_mode:
-        yield Fault(
+        yield InputError(
             path=f"{AT}.name",
             must="be a cluster without EKS Auto Mode: its Karpenter has the CRDs that this stack's"
             " Karpenter needs for itself",
@@ -102,11 +102,11 @@ def _kind(plan: BroughtClusterPlan, found: ClusterFound) -> Iterator[Fault]:
         )
 
 
-def _version(plan: BroughtClusterPlan, found: ClusterFound) -> Iterator[Fault]:
+def _version(plan: BroughtClusterPlan, found: ClusterFound) -> Iterator[InputError]:
     if found.version == plan.version:
         return
     known = found.version in versions.KUBERNETES
-    yield Fault(
+    yield InputError(
         path=f"{AT}.version",
         must=f"be the version of {plan.name}, whose owner upgrades it",
         got=f'"{plan.version}", and the cluster has "{found.version}"',
@@ -119,24 +119,24 @@ def _version(plan: BroughtClusterPlan, found: ClusterFound) -> Iterator[Fault]:
     )
 
 
-def _place(plan: BroughtClusterPlan, found: ClusterFound) -> Iterator[Fault]:
+def _place(plan: BroughtClusterPlan, found: ClusterFound) -> Iterator[InputError]:
     """Nodes and control plane are in one VPC, and nodes reach the endpoint inside it."""
     if found.vpc_id != plan.vpc_id:
-        yield Fault(
+        yield InputError(
             path="environment.network.vpc_id",
             must=f"be the VPC of {plan.name}",
             got=f"{plan.vpc_id}, and the cluster is in {found.vpc_id}",
             fix=f"write {found.vpc_id}, with its subnets in private_subnets",
         )
     if not found.private:
-        yield Fault(
+        yield InputError(
             path=f"{AT}.name",
             must="be a cluster whose endpoint nodes reach inside the VPC",
             got=f"{plan.name}, whose endpointPrivateAccess is false",
             fix=_update(plan, "--resources-vpc-config endpointPrivateAccess=true"),
         )
     if plan.public and not found.public:
-        yield Fault(
+        yield InputError(
             path=f"{AT}.endpoint",
             must=f"be private, as the endpoint of {plan.name} is",
             got="public-and-private",
@@ -152,10 +152,10 @@ def _update(plan: BroughtClusterPlan, option: str) -> str:
     )
 
 
-def _entrance(plan: BroughtClusterPlan, found: ClusterFound) -> Iterator[Fault]:
+def _entrance(plan: BroughtClusterPlan, found: ClusterFound) -> Iterator[InputError]:
     """Access entries let nodes and the deployer in."""
     if found.authentication_mode == CONFIG_MAP:
-        yield Fault(
+        yield InputError(
             path=f"{AT}.name",
             must="be a cluster that admits by access entries: authentication mode API or"
             " API_AND_CONFIG_MAP",
@@ -166,10 +166,10 @@ def _entrance(plan: BroughtClusterPlan, found: ClusterFound) -> Iterator[Fault]:
         yield no_admin(plan, found.caller)
 
 
-def no_admin(plan: BroughtClusterPlan, caller: str) -> Fault:
+def no_admin(plan: BroughtClusterPlan, caller: str) -> InputError:
     """A deployer that the cluster does not admit, or not as its admin."""
     who = f"--cluster-name {plan.name} --region {plan.identity.region} --principal-arn {caller}"
-    return Fault(
+    return InputError(
         path=f"{AT}.name",
         must="be a cluster whose admin the deployer is",
         got=f"{plan.name}, which does not admit {caller} as an admin",
@@ -181,20 +181,20 @@ def no_admin(plan: BroughtClusterPlan, caller: str) -> Fault:
     )
 
 
-def _add_ons(plan: BroughtClusterPlan, found: ClusterFound) -> Iterator[Fault]:
+def _add_ons(plan: BroughtClusterPlan, found: ClusterFound) -> Iterator[InputError]:
     """What is there is kept as it is; what is missing is put beside it."""
     pinned = versions.KUBERNETES[plan.version].add_ons
     for name in plan.add_ons:
         there = found.add_ons.get(name)
         if there is None:
-            yield Fault(
+            yield InputError(
                 path=f"{AT}.existing_add_ons",
                 must=f"name add-ons that {plan.name} has; it needs {name} as an EKS add-on",
                 got=f"no add-on {name}",
                 fix=f"have the owner run `{_command(plan, 'create', name, pinned[name])}`",
             )
         elif why := _too_old(plan, name, there):
-            yield Fault(
+            yield InputError(
                 path=f"{AT}.name",
                 must=f"be a cluster whose {name} {why}",
                 got=f"{name} {there.version}",
@@ -203,7 +203,7 @@ def _add_ons(plan: BroughtClusterPlan, found: ClusterFound) -> Iterator[Fault]:
         elif name == "vpc-cni" and plan.network_policies and not _enforces(there.configuration):
             option = f"--configuration-values '{json.dumps({NETWORK_POLICY: 'true'})}'"
             update = _command(plan, "update", name, there.version)
-            yield Fault(
+            yield InputError(
                 path=f"{AT}.name",
                 must="be a cluster whose vpc-cni enforces NetworkPolicies, which keep teams apart",
                 got=f"a configuration without {NETWORK_POLICY}",
@@ -212,7 +212,7 @@ def _add_ons(plan: BroughtClusterPlan, found: ClusterFound) -> Iterator[Fault]:
     theirs = [name for name in plan.made_add_ons if _is_theirs(plan, found.add_ons.get(name))]
     if theirs:
         listed = [name for name in plan.add_ons if name not in ALWAYS_THERE]
-        yield Fault(
+        yield InputError(
             path=f"{AT}.existing_add_ons",
             must=f"list the add-ons that {plan.name} has and this environment uses",
             got=", ".join(listed) or "nothing",

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from trainyard.catalog import versions
-from trainyard.existing.vpc_faults import Fault
 from trainyard.plans.stores import BroughtEfsPlan, BroughtLustrePlan, BroughtPlan
+from trainyard.problems import InputError
 
 Ports = tuple[int, int]
 LUSTRE_PORTS: tuple[Ports, ...] = ((988, 988), (1018, 1023))
@@ -87,7 +87,7 @@ class StoreFound:
 
 def lustre_faults(
     plan: BroughtLustrePlan, vpc_id: str, clients: Sequence[Client], found: StoreFound | None
-) -> Iterator[Fault]:
+) -> Iterator[InputError]:
     """Everything that is wrong. `clients`: the training zone's first. `found`: None where there is no
     such file system."""
     if found is None:
@@ -95,7 +95,7 @@ def lustre_faults(
         return
     yield from _state(plan, found, "fsx")
     if found.version == versions.LUSTRE_TOO_OLD:
-        yield Fault(
+        yield InputError(
             path=plan.path,
             must="have Lustre 2.12 or later: the client of the nodes is 2.15",
             got=f"{plan.file_system_id} with {found.version}",
@@ -104,7 +104,7 @@ def lustre_faults(
         )
     here = found.servers.get(plan.zones[0])
     if here is None:
-        yield Fault(
+        yield InputError(
             path=plan.path,
             must=f"be a file system in {plan.zones[0]}, where the GPU nodes are",
             got=f"{plan.file_system_id} in {', '.join(found.servers) or 'no zone'}",
@@ -118,7 +118,7 @@ def lustre_faults(
 
 def efs_faults(
     plan: BroughtEfsPlan, vpc_id: str, clients: Sequence[Client], found: StoreFound | None
-) -> Iterator[Fault]:
+) -> Iterator[InputError]:
     """Everything that is wrong. `clients`: of each zone that a pool may launch nodes in. `found`: None
     where there is no such file system."""
     if found is None:
@@ -128,7 +128,7 @@ def efs_faults(
     for client in clients:
         servers = found.servers.get(client.zone)
         if servers is None:
-            yield Fault(
+            yield InputError(
                 path=plan.path,
                 must=f"have a mount target in {client.zone}, where nodes of a pool may be",
                 got=f"{plan.file_system_id} with mount targets in {', '.join(sorted(found.servers))}",
@@ -141,8 +141,8 @@ def efs_faults(
         yield from _closed(plan, servers, [client], NFS_PORTS, egress=False)
 
 
-def _absent(plan: BroughtPlan, what: str, service: str) -> Fault:
-    return Fault(
+def _absent(plan: BroughtPlan, what: str, service: str) -> InputError:
+    return InputError(
         path=plan.path,
         must=f"be {what} of this account and region",
         got=f"{plan.file_system_id}, which is none",
@@ -150,9 +150,9 @@ def _absent(plan: BroughtPlan, what: str, service: str) -> Fault:
     )
 
 
-def _state(plan: BroughtPlan, found: StoreFound, service: str) -> Iterator[Fault]:
+def _state(plan: BroughtPlan, found: StoreFound, service: str) -> Iterator[InputError]:
     if found.lifecycle not in ("AVAILABLE", "UPDATING"):
-        yield Fault(
+        yield InputError(
             path=plan.path,
             must="be AVAILABLE",
             got=f"{plan.file_system_id}, which is {found.lifecycle}",
@@ -162,9 +162,9 @@ def _state(plan: BroughtPlan, found: StoreFound, service: str) -> Iterator[Fault
         )
 
 
-def _vpc(plan: BroughtPlan, vpc_id: str, servers: ServersFound) -> Iterator[Fault]:
+def _vpc(plan: BroughtPlan, vpc_id: str, servers: ServersFound) -> Iterator[InputError]:
     if servers.vpc_id != vpc_id:
-        yield Fault(
+        yield InputError(
             path=plan.path,
             must=f"be in {vpc_id}, the VPC of the environment",
             got=f"{plan.file_system_id} in {servers.vpc_id}",
@@ -180,7 +180,7 @@ def _closed(
     needed: Sequence[Ports],
     *,
     egress: bool,
-) -> Iterator[Fault]:
+) -> Iterator[InputError]:
     """Ports on which no rule of the servers' groups lets nodes in, or servers out to them."""
     rules = [rule for rule in servers.rules if rule.egress == egress]
     for client in clients:
@@ -189,7 +189,7 @@ def _closed(
             continue
         group = next(iter(servers.groups), "<security group>")
         where = f"{client.cidr}, the nodes' subnet in {client.zone}"
-        yield Fault(
+        yield InputError(
             path=plan.path,
             must=f"let TCP {_named(shut)} {'out to' if egress else 'in from'} {where}",
             got=f"{', '.join(servers.groups) or 'no security group'}, whose rules do not",

@@ -21,25 +21,13 @@ from trainyard.plans.networks import (
     room,
     service_cidr,
 )
+from trainyard.problems import InputError
 
 AT = "environment.network"
 EVERYWHERE = "0.0.0.0/0"
 """Destination of a default route."""
 INTERNET_GATEWAY = "igw-"
 """Begins the id of one."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Fault:
-    """Why a brought VPC cannot be used, with the fields of the stack file's errors."""
-
-    path: str
-    must: str
-    got: str
-    fix: str
-
-    def __str__(self) -> str:
-        return f"{self.path}: must {self.must}; got {self.got}. Fix: {self.fix}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,10 +57,10 @@ class VpcFound:
     """By id; those of the plan that exist, in whichever VPC."""
 
 
-def faults(plan: BroughtNetworkPlan, found: VpcFound | None) -> Iterator[Fault]:
+def faults(plan: BroughtNetworkPlan, found: VpcFound | None) -> Iterator[InputError]:
     """Everything that is wrong. `found`: None where the region has no such VPC."""
     if found is None:
-        yield Fault(
+        yield InputError(
             path=f"{AT}.vpc_id",
             must=f"be a VPC of this account, or shared with it, in {plan.identity.region}",
             got=plan.vpc_id,
@@ -87,17 +75,17 @@ def faults(plan: BroughtNetworkPlan, found: VpcFound | None) -> Iterator[Fault]:
         yield from _subnet(plan, zone, found)
 
 
-def _service_range(plan: BroughtNetworkPlan, found: VpcFound) -> Fault:
+def _service_range(plan: BroughtNetworkPlan, found: VpcFound) -> InputError:
     """A range of services that overlaps with the VPC, which EKS refuses."""
     if plan.service_cidr is None:
-        return Fault(
+        return InputError(
             path=f"{AT}.vpc_id",
             must=f"leave one of {' and '.join(SERVICE_CIDRS)} to Kubernetes services",
             got=", ".join(found.cidrs),
             fix="write a range that is free everywhere as cluster.service_cidr: 192.168.64.0/18, for"
             " example",
         )
-    return Fault(
+    return InputError(
         path="environment.cluster.service_cidr",
         must=f"overlap with no range of {plan.vpc_id}, which has {', '.join(found.cidrs)}",
         got=plan.service_cidr,
@@ -110,7 +98,7 @@ def owner_must(found: VpcFound) -> str:
     return f"let account {found.shared_by} " if found.shared_by else ""
 
 
-def _endpoints(plan: BroughtNetworkPlan, found: VpcFound) -> Iterator[Fault]:
+def _endpoints(plan: BroughtNetworkPlan, found: VpcFound) -> Iterator[InputError]:
     """Endpoints that the stack would make: EC2 refuses CreateVpcEndpoint to all but the owner."""
     settings = {
         "s3_endpoint": (plan.s3_endpoint, "true", "a gateway endpoint for S3"),
@@ -118,7 +106,7 @@ def _endpoints(plan: BroughtNetworkPlan, found: VpcFound) -> Iterator[Fault]:
     }
     for name, (makes, value, what) in settings.items():
         if found.shared_by and makes:
-            yield Fault(
+            yield InputError(
                 path=f"{AT}.{name}",
                 must=f"not be {value}: only the account that owns a VPC makes endpoints in it",
                 got=f"{value}, and {plan.vpc_id} belongs to account {found.shared_by}",
@@ -126,7 +114,7 @@ def _endpoints(plan: BroughtNetworkPlan, found: VpcFound) -> Iterator[Fault]:
             )
 
 
-def _dns(plan: BroughtNetworkPlan, found: VpcFound) -> Iterator[Fault]:
+def _dns(plan: BroughtNetworkPlan, found: VpcFound) -> Iterator[InputError]:
     """Nodes find the cluster's endpoint, and stores, by names that only the VPC resolves."""
     attributes = {
         "enableDnsSupport": (found.dns_support, "--enable-dns-support"),
@@ -134,7 +122,7 @@ def _dns(plan: BroughtNetworkPlan, found: VpcFound) -> Iterator[Fault]:
     }
     for name, (on, option) in attributes.items():
         if not on:
-            yield Fault(
+            yield InputError(
                 path=f"{AT}.vpc_id",
                 must=f"be a VPC with {name}",
                 got=f"{plan.vpc_id} without it",
@@ -142,13 +130,13 @@ def _dns(plan: BroughtNetworkPlan, found: VpcFound) -> Iterator[Fault]:
             )
 
 
-def _subnet(plan: BroughtNetworkPlan, zone: BroughtZonePlan, vpc: VpcFound) -> Iterator[Fault]:
+def _subnet(plan: BroughtNetworkPlan, zone: BroughtZonePlan, vpc: VpcFound) -> Iterator[InputError]:
     """What is wrong with the subnet of one zone."""
     path, id_ = f"{AT}.private_subnets.{zone.name}", zone.subnet_id
     found, owner = vpc.subnets.get(id_), owner_must(vpc)
     if found is None or found.vpc_id != plan.vpc_id:
         absent = "does not exist or is not shared with this account" if owner else "does not exist"
-        yield Fault(
+        yield InputError(
             path=path,
             must=f"be a subnet of {plan.vpc_id}",
             got=f"{id_}, which {absent}" if found is None else f"{id_} of {found.vpc_id}",
@@ -157,7 +145,7 @@ def _subnet(plan: BroughtNetworkPlan, zone: BroughtZonePlan, vpc: VpcFound) -> I
         )
         return
     if found.zone != zone.name:
-        yield Fault(
+        yield InputError(
             path=path,
             must=f"be a subnet in {zone.name}",
             got=f"{id_}, which is in {found.zone}",
@@ -167,7 +155,7 @@ def _subnet(plan: BroughtNetworkPlan, zone: BroughtZonePlan, vpc: VpcFound) -> I
     yield from _private(path, id_, found, isolated=plan.isolated, owner=owner)
     use = plan.addresses[zone.name]
     if room(found.cidr) < use.total:
-        yield Fault(
+        yield InputError(
             path=path,
             must=f"have {use.total} addresses in {zone.name}: {use.told}",
             got=f"{id_} with {found.cidr}, which has {room(found.cidr)}",
@@ -176,7 +164,7 @@ def _subnet(plan: BroughtNetworkPlan, zone: BroughtZonePlan, vpc: VpcFound) -> I
 
 
 def fewer_nodes(plan: AnyNetworkPlan, zone: str) -> str:
-    """The other way out of a subnet that is too small; empty where no pool may launch nodes in it."""
+    """End of a fix for a subnet that is too small; empty where no pool may launch nodes in it."""
     pools = ", ".join(plan.addresses[zone].pools)
     if not pools:
         return ""
@@ -186,17 +174,17 @@ def fewer_nodes(plan: AnyNetworkPlan, zone: str) -> str:
 
 def _zone_id(
     plan: BroughtNetworkPlan, zone: BroughtZonePlan, found: SubnetFound
-) -> Iterator[Fault]:
+) -> Iterator[InputError]:
     """A zone's name means another zone in another account; its id says which."""
     if found.zone_id in WITHOUT_EKS:
-        yield Fault(
+        yield InputError(
             path=f"{AT}.private_subnets.{zone.name}",
             must="be in a zone in which EKS places control planes",
             got=f"{zone.subnet_id} in {found.zone_id}",
             fix="write a subnet of another zone",
         )
     if zone == plan.training_zone and plan.zone_id and plan.zone_id != found.zone_id:
-        yield Fault(
+        yield InputError(
             path="environment.zone_id",
             must=f"be the id of the zone of {zone.subnet_id}",
             got=plan.zone_id,
@@ -206,18 +194,18 @@ def _zone_id(
 
 def _private(
     path: str, id_: str, found: SubnetFound, *, isolated: bool, owner: str
-) -> Iterator[Fault]:
+) -> Iterator[InputError]:
     """Nodes have private addresses, and reach registries and AWS APIs by a default route, unless they
     reach them by endpoints. `owner`: of owner_must."""
     if found.way_out.startswith(INTERNET_GATEWAY):
-        yield Fault(
+        yield InputError(
             path=path,
             must="be private",
             got=f"{id_}, whose default route leads to {found.way_out}",
             fix="write a subnet whose default route leads to a NAT gateway or a transit gateway",
         )
     if not found.way_out and not isolated:
-        yield Fault(
+        yield InputError(
             path=path,
             must=f"have a route to {EVERYWHERE}: nodes pull images of public registries",
             got=f"{id_} without one",
@@ -225,7 +213,7 @@ def _private(
             " internet: none with artifacts.images",
         )
     if found.public_addresses:
-        yield Fault(
+        yield InputError(
             path=path,
             must="give no public addresses: EC2 refuses them to nodes with several interfaces",
             got=f"{id_}, which does",

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from trainyard.existing.cluster_faults import AT, ClusterFound, faults, no_admin
-from trainyard.existing.vpc_faults import Fault
 from trainyard.live.questions.account import Account
 from trainyard.live.questions.caller import once
 from trainyard.live.reach import answers
@@ -30,7 +29,7 @@ def brought_cluster_checks(
     me, name, every = plan.identity, cluster.name, [*cluster.add_ons, *cluster.made_add_ons]
     found = once(lambda: account.cluster(name, every, caller))
     checks: dict[str, Check] = {
-        f"cluster {name}": lambda: cluster_findings(cluster, found()),
+        f"cluster {name}": lambda: faults(cluster, found()),
         f"admins of {name}": lambda: admin_findings(account, cluster, found()),
         f"builds of add-ons of {name}": lambda: build_findings(account, cluster, found()),
         f"Karpenter in {name}": lambda: karpenter_findings(
@@ -47,17 +46,6 @@ def brought_cluster_checks(
     return checks
 
 
-def cluster_findings(
-    cluster: BroughtClusterPlan, found: ClusterFound | None
-) -> Iterator[InputError]:
-    """Everything that is wrong with the cluster. `found`: None where there is none."""
-    return map(_error, faults(cluster, found))
-
-
-def _error(fault: Fault) -> InputError:
-    return InputError(path=fault.path, must=fault.must, got=fault.got, fix=fault.fix)
-
-
 def _lets_in(found: ClusterFound | None) -> bool:
     """Whether the API server can admit the caller. Where not, the errors about the cluster say why."""
     return found is not None and found.status in ("ACTIVE", "UPDATING") and found.caller_enters
@@ -70,7 +58,7 @@ def admin_findings(
     if not found or not found.caller_enters:
         return
     if ADMIN_POLICY not in account.access_policies(cluster.name, found.caller):
-        yield _error(no_admin(cluster, found.caller))
+        yield no_admin(cluster, found.caller)
 
 
 def build_findings(

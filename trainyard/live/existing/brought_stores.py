@@ -78,12 +78,11 @@ def store_findings(
 ) -> Iterator[Finding]:
     """Everything that is wrong with it, and what should be known. `told`: None where there is none."""
     if isinstance(store, BroughtLustrePlan):
-        faults = [*lustre_faults(store, vpc_id, nodes, told)]
+        errors = [*lustre_faults(store, vpc_id, nodes, told)]
     else:
         assert isinstance(store, BroughtEfsPlan)
-        faults = [*efs_faults(store, vpc_id, nodes, told)]
-    for fault in faults:
-        yield InputError(path=fault.path, must=fault.must, got=fault.got, fix=fault.fix)
-    if told and told.deployment and not faults:
+        errors = [*efs_faults(store, vpc_id, nodes, told)]
+    yield from errors
+    if told and told.deployment and not errors:
         lost = ", which loses data with a server" if told.deployment.startswith("SCRATCH") else ""
         yield InputWarning(path=store.path, text=f"it is {told.deployment}{lost}")

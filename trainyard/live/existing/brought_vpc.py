@@ -25,7 +25,7 @@ def vpc_checks(account: Account, network: AnyNetworkPlan) -> dict[str, Check]:
     vpc, subnets = network.vpc_id, [zone.subnet_id for zone in network.zones]
     found = once(lambda: account.vpc(vpc, subnets))
     return {
-        f"VPC {vpc}": lambda: vpc_findings(network, found()),
+        f"VPC {vpc}": lambda: faults(network, found()),
         f"endpoints of {vpc}": lambda: endpoint_findings(network, found(), account.endpoints(vpc)),
         f"S3 endpoint of {vpc}": lambda: s3_findings(
             network, found(), account.without_s3(vpc, subnets)
@@ -33,12 +33,6 @@ def vpc_checks(account: Account, network: AnyNetworkPlan) -> dict[str, Check]:
         f"DNS servers of {vpc}": lambda: dns_findings(network, found(), account.name_servers(vpc)),
         f"network ACLs of {vpc}": lambda: acl_findings(network, found(), account.acls(subnets)),
     }
-
-
-def vpc_findings(network: BroughtNetworkPlan, found: VpcFound | None) -> Iterator[InputError]:
-    """Everything that is wrong with the VPC. `found`: None where there is none."""
-    for fault in faults(network, found):
-        yield InputError(path=fault.path, must=fault.must, got=fault.got, fix=fault.fix)
 
 
 def endpoint_findings(

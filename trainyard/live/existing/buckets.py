@@ -70,8 +70,7 @@ def _findings(account: Account, bucket: str, uses: list[BucketUse]) -> Iterator[
     if found and found.seen:
         found, unknown = _looked_into(account, bucket, found)
     for use in uses:
-        for fault in bucket_faults(use, found):
-            yield InputError(path=fault.path, must=fault.must, got=fault.got, fix=fault.fix)
+        yield from bucket_faults(use, found)
         for text in bucket_remarks(use, found) if found else ():
             yield InputWarning(path=use.path, text=text)
     yield from unknown
