@@ -11,9 +11,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-Place = dict[str, Any]
-"""Keyword arguments of a problem that say where a value stands: path, file, line."""
-
 
 class Removal:
     """The type of REMOVE."""
@@ -36,8 +33,7 @@ class Problem:
     @property
     def where(self) -> str:
         """Path, file and line, as far as they are known."""
-        place = f"{self.file}:{self.line}" if self.file and self.line else self.file
-        return f"{self.path} [{place}]" if self.path and place else self.path or place
+        return At(self.path, self.file, self.line).where
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +62,50 @@ class InputWarning(Problem):
 
     def __str__(self) -> str:
         return f"{self.where}: {self.text}"
+
+
+@dataclass(frozen=True)
+class At:
+    """A place of an input, as rules speak about it: `At(f"{path}.nodes").must("be 1", got=nodes,
+    write=1)`. The fields are those of Problem."""
+
+    path: str
+    file: str = ""
+    line: int = 0
+
+    @property
+    def where(self) -> str:
+        """Path, file and line, as far as they are known."""
+        place = f"{self.file}:{self.line}" if self.file and self.line else self.file
+        return f"{self.path} [{place}]" if self.path and place else self.path or place
+
+    def must(self, must: str, *, got: object, fix: str = "", write: Any = None) -> InputError:
+        """The error of a value. `got`: the value, or words about it. Where writing `write`, or REMOVE,
+        is all there is to do, `fix` follows from it."""
+        return InputError(
+            path=self.path,
+            file=self.file,
+            line=self.line,
+            must=must,
+            got=_written(got),
+            fix=fix or ("delete it" if write is REMOVE else f"write {_written(write)}"),
+            write=write,
+        )
+
+    def not_set(self, why: str, *, got: object, instead: str = "") -> InputError:
+        """The error of a setting that must be deleted. `why`: from "with", "beside" or "without" on.
+        `instead`: another thing to do, from a verb on."""
+        fix = f"delete it, or {instead}" if instead else "delete it"
+        return self.must(f"not be set {why}", got=got, fix=fix, write=REMOVE)
+
+    def warning(self, text: str) -> InputWarning:
+        """The warning about a value."""
+        return InputWarning(path=self.path, file=self.file, line=self.line, text=text)
+
+
+def _written(value: object) -> str:
+    """A value as a stack file has it, where it is no list and no map."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 class Refused(Exception):

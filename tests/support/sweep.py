@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
 
-ERROR = re.compile(r"\bInputError\($|\bInputError\(path")
+ERROR = re.compile(r"\bInputError\($|\bInputError\(path|\.(must|not_set)\(")
 """A line that makes an error."""
 
 

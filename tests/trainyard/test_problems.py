@@ -10,9 +10,10 @@ from pathlib import Path
 import yaml
 
 from tests.support.recording import CHECKOUT
-from trainyard.problems import InputError, InputWarning, Refused, counted, listed, told
+from trainyard.problems import REMOVE, At, InputError, InputWarning, Refused, counted, listed, told
 from trainyard.settings.reading.yaml_file import as_yaml
 
+TEAM = At("team", file="Pulumi.team-vision.yaml", line=3)
 ERROR = InputError(path="environment.zone", must="be a zone", got="mars", fix="use ap-northeast-2a")
 PLACED = InputError(path="spec.nodes", file="job.yaml", line=7, must="be 1", got="2", fix="write 1")
 WARNING = InputWarning(path="jobs.a.image", text="is a tag")
@@ -32,6 +33,32 @@ def test_a_problem_of_a_whole_file_names_the_file() -> None:
 
 def test_a_warning_says_where_and_what() -> None:
     assert str(WARNING) == "jobs.a.image: is a tag"
+
+
+def test_a_fix_follows_from_the_value_that_ends_the_error() -> None:
+    assert str(At("jobs.a.nodes").must("be at most 4", got=8, write=4)) == (
+        "jobs.a.nodes: must be at most 4; got 8. Fix: write 4"
+    )
+    refused = TEAM.must("be off", got=True, write=False)
+    assert (refused.got, refused.fix, refused.write) == ("true", "write false", False)
+    assert TEAM.must("be left out", got="x", write=REMOVE).fix == "delete it"
+    more = TEAM.must("be even", got=3, fix="write 4, or take another pool", write=4)
+    assert (more.fix, more.write) == ("write 4, or take another pool", 4)
+
+
+def test_a_setting_that_must_not_be_set_is_deleted() -> None:
+    error = TEAM.not_set("beside name", got="vision", instead="delete name")
+    assert str(error) == (
+        "team [Pulumi.team-vision.yaml:3]: must not be set beside name; got vision."
+        " Fix: delete it, or delete name"
+    )
+    assert (error.write, TEAM.not_set("without name", got=1).fix) == (REMOVE, "delete it")
+
+
+def test_a_warning_is_about_its_place() -> None:
+    assert TEAM.warning("is old") == InputWarning(
+        path="team", file="Pulumi.team-vision.yaml", line=3, text="is old"
+    )
 
 
 def test_errors_come_last_where_the_reader_looks() -> None:
@@ -131,9 +158,9 @@ def _beginnings(value: ast.expr) -> list[str]:
 
 def _requirements(path: Path) -> Iterator[ast.expr]:
     """What a value must be: in errors, in the explanations, and in variables called must."""
-    for call in _calls(path, "InputError", "error"):
+    for call in _calls(path, "InputError", "error", "must"):
         yield from (keyword.value for keyword in call.keywords if keyword.arg == "must")
-        if ast.unparse(call.func) == "mistake.error":
+        if ast.unparse(call.func) == "mistake.error" or ast.unparse(call.func).endswith(".must"):
             yield call.args[0]
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "must":
@@ -152,11 +179,12 @@ def test_a_requirement_begins_with_an_infinitive() -> None:
 
 
 def test_every_error_in_the_source_has_a_fix_with_words_in_it() -> None:
-    calls = [(path, call) for path in SOURCES for call in _calls(path, "InputError")]
-    assert len(calls) > 120
+    calls = [(path, call) for path in SOURCES for call in _calls(path, "InputError", "must")]
+    assert len(calls) > 300
     for path, call in calls:
         fixes = [keyword.value for keyword in call.keywords if keyword.arg in ("fix", None)]
-        assert fixes, f"{path}:{call.lineno} has no fix"
+        derived = any(keyword.arg == "write" for keyword in call.keywords)
+        assert fixes or derived, f"{path}:{call.lineno} has no fix"
         assert all(text.strip() for fix in fixes for text in _beginnings(fix)), (path, call.lineno)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from trainyard.plans.parts import ConfigMapPlan, digest
-from trainyard.problems import InputError
+from trainyard.problems import At, InputError
 from trainyard.settings.job import JobConfig
 from trainyard.settings.reading.files import is_inside
 
@@ -25,36 +25,30 @@ def file_errors(path: str, job: JobConfig, folder: Path) -> Iterator[InputError]
         file = folder / source
         if not is_inside(folder, source):
             elsewhere = _by_name(folder) if elsewhere is None else elsewhere
-            yield InputError(
-                path=path,
-                must="list files of this checkout",
+            yield At(path).must(
+                "list files of this checkout",
                 got=f"{source[:80]}, which is {_what_is(file)}",
-                fix=(
-                    "write paths from the project's folder, such as"
-                    f" {elsewhere.get(Path(source).name, 'scripts/train.py')}"
-                ),
+                fix="write paths from the project's folder, such as"
+                f" {elsewhere.get(Path(source).name, 'scripts/train.py')}",
             )
             continue
         content = file.read_bytes()
         size += len(content)
         if not _is_text(content):
-            yield InputError(
-                path=path,
-                must="list text files",
+            yield At(path).must(
+                "list text files",
                 got=f"{source}, which is not UTF-8 text",
                 fix="delete it, and put the file into the image or into a store",
             )
     if size > CONFIG_MAP_BYTES:
-        yield InputError(
-            path=path,
-            must="have at most 1 MiB in all, as a ConfigMap takes",
+        yield At(path).must(
+            "have at most 1 MiB in all, as a ConfigMap takes",
             got=f"{size / CONFIG_MAP_BYTES:.1f} MiB",
             fix="put the files into the image (workloads/README.md) or into a store",
         )
     for name in sorted({name for name in names if names.count(name) > 1}):
-        yield InputError(
-            path=path,
-            must="list each file name once, because the folders are left out in the container",
+        yield At(path).must(
+            "list each file name once, because the folders are left out in the container",
             got=name,
             fix="rename one of the two files",
         )

@@ -21,7 +21,7 @@ from trainyard.derive.jobs import CHECKPOINTS, KEEP, TENSORBOARD, command_of
 from trainyard.derive.scripts import script_of
 from trainyard.objects.jobs.pod_template import EFA
 from trainyard.objects.jobs.upstream_runtimes import upstream_runtimes
-from trainyard.problems import Place
+from trainyard.problems import At
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import JobConfig
 
@@ -36,7 +36,7 @@ RESERVED_ENV = (
 v1.8.1 sets them, too."""
 V1_ENV = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK")
 """Variables that training-operator v1.8.1 sets where a PyTorchJob has a Master."""
-Where = Callable[[str], Place]
+Where = Callable[[str], At]
 """Name of a value ("image", "env.NCCL_DEBUG") → its place."""
 
 
@@ -70,7 +70,7 @@ class SharedMemory:
     at_most_gib: float
     """Half of what the smallest node can give; of a file, the container's memory limit."""
     fix: str
-    place: Place
+    place: At
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +85,7 @@ class PodRequest:
     """As it is written."""
     suffix: str
     """Behind a number that takes its place."""
-    place: Place
+    place: At
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +128,7 @@ class JobView:
 def entry_view(path: str, job: JobConfig, environment: EnvironmentConfig) -> JobView:
     """The view of an entry. `path`: the entry's, such as environment.jobs.t5-large."""
 
-    def where(name: str) -> Place:
+    def where(name: str) -> At:
         settings = {
             "ranks": "processes_per_node",
             "gpus": "gpus_per_node",
@@ -136,7 +136,7 @@ def entry_view(path: str, job: JobConfig, environment: EnvironmentConfig) -> Job
             "job": "",
             **{f"env.{variable}": f"secrets.{variable}" for variable in job.secrets},
         }
-        return {"path": f"{path}.{settings.get(name, name)}".removesuffix(".")}
+        return At(f"{path}.{settings.get(name, name)}".removesuffix("."))
 
     kind = job_type(job, environment)
     ranks = job.processes_per_node

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from trainyard.problems import InputError
+from trainyard.problems import At, InputError
 
 ANOTHER = "another region"
 """Where a bucket is of which S3 says only that it is not in this region."""
@@ -73,18 +73,16 @@ def found_by_status(error: str) -> BucketFound | None:
 def bucket_faults(use: BucketUse, found: BucketFound | None) -> Iterator[InputError]:
     """Everything that cannot work. `found`: None where there is no such bucket."""
     if found is None:
-        yield InputError(
-            path=use.path,
-            must="name a bucket that exists",
+        yield At(use.path).must(
+            "name a bucket that exists",
             got=f"{use.bucket}, which S3 does not know",
             fix=f"write a name that `aws s3 ls` prints, or run `aws s3 mb s3://{use.bucket} --region"
             f" {use.region}`",
         )
         return
     if use.only_here and _elsewhere(use, found):
-        yield InputError(
-            path=use.path,
-            must=f"name a bucket in {use.region}: {use.only_here}",
+        yield At(use.path).must(
+            f"name a bucket in {use.region}: {use.only_here}",
             got=f"{use.bucket}, which is in {found.region}",
             fix=f"write a bucket of {use.region}, or copy it into one with `aws s3 sync`",
         )
@@ -134,9 +132,8 @@ def _named(key: str, keys: Sequence[str]) -> bool:
 def _key_fault(use: BucketUse, key: str) -> InputError:
     arn = key if key.startswith("arn:") and ALIAS not in key else "the ARN of that key"
     verbs = "read and write" if use.written else "read"
-    return InputError(
-        path=use.keys_path,
-        must=f"name the key that encrypts {use.bucket}: without it pods cannot {verbs} objects",
+    return At(use.keys_path).must(
+        f"name the key that encrypts {use.bucket}: without it pods cannot {verbs} objects",
         got=", ".join(use.keys) or f"nothing, and the default key is {key}",
         fix=f"write {arn}; the policy of the key must let the account's roles use it, too",
     )

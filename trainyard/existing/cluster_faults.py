@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from trainyard.catalog import versions
 from trainyard.objects.iam.policies import ADMIN_POLICY
 from trainyard.plans.clusters import ALWAYS_THERE, NETWORK_POLICY, BroughtClusterPlan
-from trainyard.problems import InputError
+from trainyard.problems import At, InputError
 
 AT = "environment.cluster"
 CONFIG_MAP = "CONFIG_MAP"
@@ -67,9 +67,8 @@ class ClusterFound:
 def faults(plan: BroughtClusterPlan, found: ClusterFound | None) -> Iterator[InputError]:
     """Everything that is wrong. `found`: None where the region has no such cluster."""
     if found is None or found.status not in ("ACTIVE", "UPDATING"):
-        yield InputError(
-            path=f"{AT}.name",
-            must=f"be an EKS cluster of this account in {plan.identity.region} that is ACTIVE",
+        yield At(f"{AT}.name").must(
+            f"be an EKS cluster of this account in {plan.identity.region} that is ACTIVE",
             got=plan.name if found is None else f"{plan.name}, which is {found.status}",
             fix="write a name that `aws eks list-clusters` prints, or log in to its account",
         )
@@ -84,17 +83,15 @@ def faults(plan: BroughtClusterPlan, found: ClusterFound | None) -> Iterator[Inp
 def _kind(plan: BroughtClusterPlan, found: ClusterFound) -> Iterator[InputError]:
     """What no update of the stack could work with."""
     if found.ip_family != "ipv4":
-        yield InputError(
-            path=f"{AT}.name",
-            must="be a cluster whose pods and services have IPv4 addresses: those of network policies"
+        yield At(f"{AT}.name").must(
+            "be a cluster whose pods and services have IPv4 addresses: those of network policies"
             " and subnets are",
             got=f"{plan.name}, whose ipFamily is {found.ip_family}",
             fix=f"bring another cluster, or {OWN}; EKS cannot change the family of a cluster",
         )
     if found.auto_mode:
-        yield InputError(
-            path=f"{AT}.name",
-            must="be a cluster without EKS Auto Mode: its Karpenter has the CRDs that this stack's"
+        yield At(f"{AT}.name").must(
+            "be a cluster without EKS Auto Mode: its Karpenter has the CRDs that this stack's"
             " Karpenter needs for itself",
             got=f"{plan.name}, whose computeConfig is enabled",
             fix=f"bring another cluster, or {OWN}; its owner can also turn Auto Mode off (EKS user"
@@ -106,9 +103,8 @@ def _version(plan: BroughtClusterPlan, found: ClusterFound) -> Iterator[InputErr
     if found.version == plan.version:
         return
     known = found.version in versions.KUBERNETES
-    yield InputError(
-        path=f"{AT}.version",
-        must=f"be the version of {plan.name}, whose owner upgrades it",
+    yield At(f"{AT}.version").must(
+        f"be the version of {plan.name}, whose owner upgrades it",
         got=f'"{plan.version}", and the cluster has "{found.version}"',
         fix=(
             f'write "{found.version}"'
@@ -122,23 +118,20 @@ def _version(plan: BroughtClusterPlan, found: ClusterFound) -> Iterator[InputErr
 def _place(plan: BroughtClusterPlan, found: ClusterFound) -> Iterator[InputError]:
     """Nodes and control plane are in one VPC, and nodes reach the endpoint inside it."""
     if found.vpc_id != plan.vpc_id:
-        yield InputError(
-            path="environment.network.vpc_id",
-            must=f"be the VPC of {plan.name}",
+        yield At("environment.network.vpc_id").must(
+            f"be the VPC of {plan.name}",
             got=f"{plan.vpc_id}, and the cluster is in {found.vpc_id}",
             fix=f"write {found.vpc_id}, with its subnets in private_subnets",
         )
     if not found.private:
-        yield InputError(
-            path=f"{AT}.name",
-            must="be a cluster whose endpoint nodes reach inside the VPC",
+        yield At(f"{AT}.name").must(
+            "be a cluster whose endpoint nodes reach inside the VPC",
             got=f"{plan.name}, whose endpointPrivateAccess is false",
             fix=_update(plan, "--resources-vpc-config endpointPrivateAccess=true"),
         )
     if plan.public and not found.public:
-        yield InputError(
-            path=f"{AT}.endpoint",
-            must=f"be private, as the endpoint of {plan.name} is",
+        yield At(f"{AT}.endpoint").must(
+            f"be private, as the endpoint of {plan.name} is",
             got="public-and-private",
             fix="write endpoint: private with proxy_url or inside_vpc",
         )
@@ -155,9 +148,8 @@ def _update(plan: BroughtClusterPlan, option: str) -> str:
 def _entrance(plan: BroughtClusterPlan, found: ClusterFound) -> Iterator[InputError]:
     """Access entries let nodes and the deployer in."""
     if found.authentication_mode == CONFIG_MAP:
-        yield InputError(
-            path=f"{AT}.name",
-            must="be a cluster that admits by access entries: authentication mode API or"
+        yield At(f"{AT}.name").must(
+            "be a cluster that admits by access entries: authentication mode API or"
             " API_AND_CONFIG_MAP",
             got=f"{plan.name}, whose mode is {CONFIG_MAP}",
             fix=_update(plan, "--access-config authenticationMode=API_AND_CONFIG_MAP"),
@@ -169,15 +161,12 @@ def _entrance(plan: BroughtClusterPlan, found: ClusterFound) -> Iterator[InputEr
 def no_admin(plan: BroughtClusterPlan, caller: str) -> InputError:
     """A deployer that the cluster does not admit, or not as its admin."""
     who = f"--cluster-name {plan.name} --region {plan.identity.region} --principal-arn {caller}"
-    return InputError(
-        path=f"{AT}.name",
-        must="be a cluster whose admin the deployer is",
+    return At(f"{AT}.name").must(
+        "be a cluster whose admin the deployer is",
         got=f"{plan.name}, which does not admit {caller} as an admin",
-        fix=(
-            f"have an admin run `aws eks create-access-entry {who}` and `aws eks"
-            f" associate-access-policy {who} --policy-arn {ADMIN_POLICY} --access-scope"
-            " type=cluster`"
-        ),
+        fix=f"have an admin run `aws eks create-access-entry {who}` and `aws eks"
+        f" associate-access-policy {who} --policy-arn {ADMIN_POLICY} --access-scope"
+        " type=cluster`",
     )
 
 
@@ -187,34 +176,30 @@ def _add_ons(plan: BroughtClusterPlan, found: ClusterFound) -> Iterator[InputErr
     for name in plan.add_ons:
         there = found.add_ons.get(name)
         if there is None:
-            yield InputError(
-                path=f"{AT}.existing_add_ons",
-                must=f"name add-ons that {plan.name} has; it needs {name} as an EKS add-on",
+            yield At(f"{AT}.existing_add_ons").must(
+                f"name add-ons that {plan.name} has; it needs {name} as an EKS add-on",
                 got=f"no add-on {name}",
                 fix=f"have the owner run `{_command(plan, 'create', name, pinned[name])}`",
             )
         elif why := _too_old(plan, name, there):
-            yield InputError(
-                path=f"{AT}.name",
-                must=f"be a cluster whose {name} {why}",
+            yield At(f"{AT}.name").must(
+                f"be a cluster whose {name} {why}",
                 got=f"{name} {there.version}",
                 fix=f"have the owner run `{_command(plan, 'update', name, pinned[name])}`",
             )
         elif name == "vpc-cni" and plan.network_policies and not _enforces(there.configuration):
             option = f"--configuration-values '{json.dumps({NETWORK_POLICY: 'true'})}'"
             update = _command(plan, "update", name, there.version)
-            yield InputError(
-                path=f"{AT}.name",
-                must="be a cluster whose vpc-cni enforces NetworkPolicies, which keep teams apart",
+            yield At(f"{AT}.name").must(
+                "be a cluster whose vpc-cni enforces NetworkPolicies, which keep teams apart",
                 got=f"a configuration without {NETWORK_POLICY}",
                 fix=f"have the owner run `{update} {option}`, with the values that it has beside it",
             )
     theirs = [name for name in plan.made_add_ons if _is_theirs(plan, found.add_ons.get(name))]
     if theirs:
         listed = [name for name in plan.add_ons if name not in ALWAYS_THERE]
-        yield InputError(
-            path=f"{AT}.existing_add_ons",
-            must=f"list the add-ons that {plan.name} has and this environment uses",
+        yield At(f"{AT}.existing_add_ons").must(
+            f"list the add-ons that {plan.name} has and this environment uses",
             got=", ".join(listed) or "nothing",
             fix=f"write [{', '.join([*listed, *theirs])}]",
         )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from trainyard.catalog import versions
 from trainyard.plans.stores import BroughtEfsPlan, BroughtLustrePlan, BroughtPlan
-from trainyard.problems import InputError
+from trainyard.problems import At, InputError
 
 Ports = tuple[int, int]
 LUSTRE_PORTS: tuple[Ports, ...] = ((988, 988), (1018, 1023))
@@ -95,18 +95,16 @@ def lustre_faults(
         return
     yield from _state(plan, found, "fsx")
     if found.version == versions.LUSTRE_TOO_OLD:
-        yield InputError(
-            path=plan.path,
-            must="have Lustre 2.12 or later: the client of the nodes is 2.15",
+        yield At(plan.path).must(
+            "have Lustre 2.12 or later: the client of the nodes is 2.15",
             got=f"{plan.file_system_id} with {found.version}",
             fix="run `aws fsx update-file-system --file-system-id"
             f" {plan.file_system_id} --file-system-type-version {versions.LUSTRE}`",
         )
     here = found.servers.get(plan.zones[0])
     if here is None:
-        yield InputError(
-            path=plan.path,
-            must=f"be a file system in {plan.zones[0]}, where the GPU nodes are",
+        yield At(plan.path).must(
+            f"be a file system in {plan.zones[0]}, where the GPU nodes are",
             got=f"{plan.file_system_id} in {', '.join(found.servers) or 'no zone'}",
             fix="write that zone as environment.zone, or name a file system in this one",
         )
@@ -128,9 +126,8 @@ def efs_faults(
     for client in clients:
         servers = found.servers.get(client.zone)
         if servers is None:
-            yield InputError(
-                path=plan.path,
-                must=f"have a mount target in {client.zone}, where nodes of a pool may be",
+            yield At(plan.path).must(
+                f"have a mount target in {client.zone}, where nodes of a pool may be",
                 got=f"{plan.file_system_id} with mount targets in {', '.join(sorted(found.servers))}",
                 fix="run `aws efs create-mount-target --file-system-id"
                 f" {plan.file_system_id} --subnet-id <subnet in {client.zone}> --security-groups"
@@ -142,9 +139,8 @@ def efs_faults(
 
 
 def _absent(plan: BroughtPlan, what: str, service: str) -> InputError:
-    return InputError(
-        path=plan.path,
-        must=f"be {what} of this account and region",
+    return At(plan.path).must(
+        f"be {what} of this account and region",
         got=f"{plan.file_system_id}, which is none",
         fix=f"write the id that `aws {service} describe-file-systems` prints, or log in to its account",
     )
@@ -152,9 +148,8 @@ def _absent(plan: BroughtPlan, what: str, service: str) -> InputError:
 
 def _state(plan: BroughtPlan, found: StoreFound, service: str) -> Iterator[InputError]:
     if found.lifecycle not in ("AVAILABLE", "UPDATING"):
-        yield InputError(
-            path=plan.path,
-            must="be AVAILABLE",
+        yield At(plan.path).must(
+            "be AVAILABLE",
             got=f"{plan.file_system_id}, which is {found.lifecycle}",
             fix=f"wait until `aws {service} describe-file-systems --file-system-id"
             f"{'s' if service == 'fsx' else ''} {plan.file_system_id}` says AVAILABLE, or write"
@@ -164,9 +159,8 @@ def _state(plan: BroughtPlan, found: StoreFound, service: str) -> Iterator[Input
 
 def _vpc(plan: BroughtPlan, vpc_id: str, servers: ServersFound) -> Iterator[InputError]:
     if servers.vpc_id != vpc_id:
-        yield InputError(
-            path=plan.path,
-            must=f"be in {vpc_id}, the VPC of the environment",
+        yield At(plan.path).must(
+            f"be in {vpc_id}, the VPC of the environment",
             got=f"{plan.file_system_id} in {servers.vpc_id}",
             fix=f"write vpc_id: {servers.vpc_id} and its subnets under environment.network, or"
             " another file system",
@@ -189,9 +183,8 @@ def _closed(
             continue
         group = next(iter(servers.groups), "<security group>")
         where = f"{client.cidr}, the nodes' subnet in {client.zone}"
-        yield InputError(
-            path=plan.path,
-            must=f"let TCP {_named(shut)} {'out to' if egress else 'in from'} {where}",
+        yield At(plan.path).must(
+            f"let TCP {_named(shut)} {'out to' if egress else 'in from'} {where}",
             got=f"{', '.join(servers.groups) or 'no security group'}, whose rules do not",
             fix=f"run `aws ec2 authorize-security-group-{WAY[egress]} --group-id {group}"
             f" --ip-permissions {' '.join(_permission(ports, client.cidr) for ports in shut)}`",

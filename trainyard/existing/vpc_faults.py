@@ -21,7 +21,7 @@ from trainyard.plans.networks import (
     room,
     service_cidr,
 )
-from trainyard.problems import InputError
+from trainyard.problems import At, InputError
 
 AT = "environment.network"
 EVERYWHERE = "0.0.0.0/0"
@@ -60,9 +60,8 @@ class VpcFound:
 def faults(plan: BroughtNetworkPlan, found: VpcFound | None) -> Iterator[InputError]:
     """Everything that is wrong. `found`: None where the region has no such VPC."""
     if found is None:
-        yield InputError(
-            path=f"{AT}.vpc_id",
-            must=f"be a VPC of this account, or shared with it, in {plan.identity.region}",
+        yield At(f"{AT}.vpc_id").must(
+            f"be a VPC of this account, or shared with it, in {plan.identity.region}",
             got=plan.vpc_id,
             fix="write the id that `aws ec2 describe-vpcs` prints, or log in to its account",
         )
@@ -78,16 +77,14 @@ def faults(plan: BroughtNetworkPlan, found: VpcFound | None) -> Iterator[InputEr
 def _service_range(plan: BroughtNetworkPlan, found: VpcFound) -> InputError:
     """A range of services that overlaps with the VPC, which EKS refuses."""
     if plan.service_cidr is None:
-        return InputError(
-            path=f"{AT}.vpc_id",
-            must=f"leave one of {' and '.join(SERVICE_CIDRS)} to Kubernetes services",
+        return At(f"{AT}.vpc_id").must(
+            f"leave one of {' and '.join(SERVICE_CIDRS)} to Kubernetes services",
             got=", ".join(found.cidrs),
             fix="write a range that is free everywhere as cluster.service_cidr: 192.168.64.0/18, for"
             " example",
         )
-    return InputError(
-        path="environment.cluster.service_cidr",
-        must=f"overlap with no range of {plan.vpc_id}, which has {', '.join(found.cidrs)}",
+    return At("environment.cluster.service_cidr").must(
+        f"overlap with no range of {plan.vpc_id}, which has {', '.join(found.cidrs)}",
         got=plan.service_cidr,
         fix="write a range that neither the VPC nor a network that it reaches has",
     )
@@ -106,9 +103,8 @@ def _endpoints(plan: BroughtNetworkPlan, found: VpcFound) -> Iterator[InputError
     }
     for name, (makes, value, what) in settings.items():
         if found.shared_by and makes:
-            yield InputError(
-                path=f"{AT}.{name}",
-                must=f"not be {value}: only the account that owns a VPC makes endpoints in it",
+            yield At(f"{AT}.{name}").must(
+                f"not be {value}: only the account that owns a VPC makes endpoints in it",
                 got=f"{value}, and {plan.vpc_id} belongs to account {found.shared_by}",
                 fix=f"delete it, and {owner_must(found)}make {what}",
             )
@@ -122,9 +118,8 @@ def _dns(plan: BroughtNetworkPlan, found: VpcFound) -> Iterator[InputError]:
     }
     for name, (on, option) in attributes.items():
         if not on:
-            yield InputError(
-                path=f"{AT}.vpc_id",
-                must=f"be a VPC with {name}",
+            yield At(f"{AT}.vpc_id").must(
+                f"be a VPC with {name}",
                 got=f"{plan.vpc_id} without it",
                 fix=f"{owner_must(found)}run `aws ec2 modify-vpc-attribute --vpc-id {plan.vpc_id} {option}`",
             )
@@ -136,18 +131,16 @@ def _subnet(plan: BroughtNetworkPlan, zone: BroughtZonePlan, vpc: VpcFound) -> I
     found, owner = vpc.subnets.get(id_), owner_must(vpc)
     if found is None or found.vpc_id != plan.vpc_id:
         absent = "does not exist or is not shared with this account" if owner else "does not exist"
-        yield InputError(
-            path=path,
-            must=f"be a subnet of {plan.vpc_id}",
+        yield At(path).must(
+            f"be a subnet of {plan.vpc_id}",
             got=f"{id_}, which {absent}" if found is None else f"{id_} of {found.vpc_id}",
             fix=f"write one that `aws ec2 describe-subnets --filters Name=vpc-id,Values={plan.vpc_id}`"
             " prints" + f", or {owner}share it" * bool(owner),
         )
         return
     if found.zone != zone.name:
-        yield InputError(
-            path=path,
-            must=f"be a subnet in {zone.name}",
+        yield At(path).must(
+            f"be a subnet in {zone.name}",
             got=f"{id_}, which is in {found.zone}",
             fix=f"write it under {found.zone}, or another subnet here",
         )
@@ -155,9 +148,8 @@ def _subnet(plan: BroughtNetworkPlan, zone: BroughtZonePlan, vpc: VpcFound) -> I
     yield from _private(path, id_, found, isolated=plan.isolated, owner=owner)
     use = plan.addresses[zone.name]
     if room(found.cidr) < use.total:
-        yield InputError(
-            path=path,
-            must=f"have {use.total} addresses in {zone.name}: {use.told}",
+        yield At(path).must(
+            f"have {use.total} addresses in {zone.name}: {use.told}",
             got=f"{id_} with {found.cidr}, which has {room(found.cidr)}",
             fix=f"write a larger subnet of {zone.name}{fewer_nodes(plan, zone.name)}",
         )
@@ -177,16 +169,14 @@ def _zone_id(
 ) -> Iterator[InputError]:
     """A zone's name means another zone in another account; its id says which."""
     if found.zone_id in WITHOUT_EKS:
-        yield InputError(
-            path=f"{AT}.private_subnets.{zone.name}",
-            must="be in a zone in which EKS places control planes",
+        yield At(f"{AT}.private_subnets.{zone.name}").must(
+            "be in a zone in which EKS places control planes",
             got=f"{zone.subnet_id} in {found.zone_id}",
             fix="write a subnet of another zone",
         )
     if zone == plan.training_zone and plan.zone_id and plan.zone_id != found.zone_id:
-        yield InputError(
-            path="environment.zone_id",
-            must=f"be the id of the zone of {zone.subnet_id}",
+        yield At("environment.zone_id").must(
+            f"be the id of the zone of {zone.subnet_id}",
             got=plan.zone_id,
             fix=f"write {found.zone_id}, or the subnet of {plan.zone_id}",
         )
@@ -198,24 +188,21 @@ def _private(
     """Nodes have private addresses, and reach registries and AWS APIs by a default route, unless they
     reach them by endpoints. `owner`: of owner_must."""
     if found.way_out.startswith(INTERNET_GATEWAY):
-        yield InputError(
-            path=path,
-            must="be private",
+        yield At(path).must(
+            "be private",
             got=f"{id_}, whose default route leads to {found.way_out}",
             fix="write a subnet whose default route leads to a NAT gateway or a transit gateway",
         )
     if not found.way_out and not isolated:
-        yield InputError(
-            path=path,
-            must=f"have a route to {EVERYWHERE}: nodes pull images of public registries",
+        yield At(path).must(
+            f"have a route to {EVERYWHERE}: nodes pull images of public registries",
             got=f"{id_} without one",
             fix=f"{owner}add a route to a NAT gateway or a transit gateway to its route table, or write"
             " internet: none with artifacts.images",
         )
     if found.public_addresses:
-        yield InputError(
-            path=path,
-            must="give no public addresses: EC2 refuses them to nodes with several interfaces",
+        yield At(path).must(
+            "give no public addresses: EC2 refuses them to nodes with several interfaces",
             got=f"{id_}, which does",
             fix=f"{owner}run `aws ec2 modify-subnet-attribute --subnet-id {id_}"
             " --no-map-public-ip-on-launch`, or write another subnet",

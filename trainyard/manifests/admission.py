@@ -21,7 +21,7 @@ from trainyard.manifests.tolerations import tolerating, toleration_warnings
 from trainyard.manifests.waiting import lacks_waiting, waiting
 from trainyard.objects.iam.secrets import DRIVER
 from trainyard.plans.parts import JobPlan, RuntimePlan, digest
-from trainyard.problems import InputError, InputWarning, one_of, write_one_of
+from trainyard.problems import At, InputError, InputWarning, one_of, write_one_of
 from trainyard.rules.jobs import controller_fix
 from trainyard.rules.pools import unknown_pool
 from trainyard.settings.environment import EnvironmentConfig
@@ -136,33 +136,27 @@ def _settings(
     if pool is None:
         yield unknown_pool(path, job.pool, environment)
     elif not pool.instance_types or not set(pool.instance_types) <= set(TYPES):
-        yield InputError(
-            path=f"{path}.pool",
-            must="be a pool whose instance_types are in the catalogue",
+        yield At(f"{path}.pool").must(
+            "be a pool whose instance_types are in the catalogue",
             got=job.pool,
             fix=f"correct environment.pools.{job.pool}.instance_types",
         )
     if environment.trainer.version not in versions.TRAINERS:
-        yield InputError(
-            path=f"{path}.manifest",
-            must="be written for a Trainer that this program knows",
+        yield At(f"{path}.manifest").must(
+            "be written for a Trainer that this program knows",
             got=f"environment.trainer.version {environment.trainer.version}",
             fix=f"use {', '.join(versions.TRAINERS)}",
         )
     for claim, store in job.claims.items():
         if store not in environment.storage:
-            yield InputError(
-                path=f"{path}.claims.{claim}",
-                must="be a store of the environment",
+            yield At(f"{path}.claims.{claim}").must(
+                "be a store of the environment",
                 got=store,
                 fix=write_one_of(environment.storage, "add one under environment.storage"),
             )
     if not is_inside(folder, job.manifest):
-        yield InputError(
-            path=f"{path}.manifest",
-            must="be a file of this checkout",
-            got=job.manifest,
-            fix="name it from the project's folder",
+        yield At(f"{path}.manifest").must(
+            "be a file of this checkout", got=job.manifest, fix="name it from the project's folder"
         )
 
 
@@ -252,38 +246,27 @@ def _one_job(
     """One job with what belongs to it, and a controller in the environment that runs it."""
     jobs = [workload for workload in workloads if workload.kind in JOB_KINDS]
     if not jobs:
-        yield InputError(
-            path="",
-            file=file,
-            must="contain a TrainJob or a PyTorchJob",
-            got="none",
-            fix="write one, or name another file",
+        yield At("", file=file).must(
+            "contain a TrainJob or a PyTorchJob", got="none", fix="write one, or name another file"
         )
     for job in jobs[1:]:
-        yield InputError(
-            **job.at("kind"),
-            must="be the only job of its file",
+        yield job.at("kind").must(
+            "be the only job of its file",
             got=f"{job.kind} {job.name}",
             fix="give it a file and an entry of its own",
         )
     for job in jobs:
         if not controllers[job.kind]:
-            yield InputError(
-                **job.at("kind"),
-                must="have its controller in the environment",
-                got=job.kind,
-                fix=controller_fix(job.kind),
+            yield job.at("kind").must(
+                "have its controller in the environment", got=job.kind, fix=controller_fix(job.kind)
             )
     for workload in workloads:
         if _kind(workload) not in KINDS:
-            yield InputError(
-                **workload.at("kind"),
-                must=f"be one of {', '.join(KINDS)}",
+            yield workload.at("kind").must(
+                f"be one of {', '.join(KINDS)}",
                 got=_kind(workload),
-                fix=(
-                    "take it out: create a Secret with kubectl, and name it here; `claims` gives a"
-                    " PersistentVolumeClaim a store"
-                ),
+                fix="take it out: create a Secret with kubectl, and name it here; `claims` gives a"
+                " PersistentVolumeClaim a store",
             )
 
 

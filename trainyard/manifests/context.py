@@ -40,7 +40,7 @@ from trainyard.manifests.document import (
 from trainyard.objects.jobs.pod_template import EFA, GPU
 from trainyard.objects.jobs.pytorch import CONTAINER as TRAINS
 from trainyard.objects.jobs.upstream_runtimes import upstream_runtimes
-from trainyard.problems import InputError, InputWarning, Place
+from trainyard.problems import At, InputError, InputWarning
 from trainyard.settings.environment import EnvironmentConfig
 
 HYPERPOD = "ml."
@@ -139,11 +139,11 @@ class ManifestContext:
     def error(self, path: Path, must: str, got: Any, fix: str) -> InputError:
         """An error at a place of the object."""
         shown = " ".join(str(got).split())[:60] or "nothing"
-        return InputError(**self.workload.at(*path), must=must, got=shown, fix=fix)
+        return self.workload.at(*path).must(must, got=shown, fix=fix)
 
     def warning(self, path: Path, text: str) -> InputWarning:
         """A warning at a place of the object."""
-        return InputWarning(**self.workload.at(*path), text=text)
+        return self.workload.at(*path).warning(text)
 
     @cached_property
     def view(self) -> JobView:
@@ -210,7 +210,7 @@ class ManifestContext:
         count = str(self.get(*self._ranks_path()))
         return int(count) if count.isdecimal() and not self.policy("mpi") else None
 
-    def _where(self, name: str) -> Place:
+    def _where(self, name: str) -> At:
         if name == "ranks":
             return self.workload.at(*self._ranks_path())
         if name == "nodes" and self.workload.kind == "TrainJob":
@@ -250,7 +250,7 @@ class ManifestContext:
         return container.path == TRAINER and bool(of_runtime) and not any(of_runtime)
 
     def _where_in(self, container: Container) -> Where:
-        def where(name: str) -> Place:
+        def where(name: str) -> At:
             if name.startswith("env."):
                 names = [str(entry.get("name")) for entry in items(container.body.get("env"))]
                 number = names.index(name.removeprefix("env."))

@@ -11,7 +11,7 @@ from typing import Any
 
 from trainyard.derive.scripts import script_of
 from trainyard.objects.jobs.runtime_objects import ANCESTOR
-from trainyard.problems import InputError, Place, Problem
+from trainyard.problems import At, InputError
 from trainyard.settings.reading.yaml_file import Document, Path, read_documents
 
 JOBS: Path = ("spec", "template", "spec", "replicatedJobs")
@@ -131,20 +131,17 @@ class Workload:
     pods: tuple[Pod, ...]
     lines: Mapping[Path, int]
 
-    def at(self, *path: str | int) -> Place:
+    def at(self, *path: str | int) -> At:
         """Path, file and line of a value, as a problem names them; the line of the nearest value
         above where there is none."""
         known = next((path[:n] for n in range(len(path), -1, -1) if path[:n] in self.lines), None)
         shown = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
-        return {
-            "path": shown.lstrip("."),
-            "file": self.file,
-            "line": self.lines[known] if known is not None else 0,
-        }
+        line = self.lines[known] if known is not None else 0
+        return At(shown.lstrip("."), self.file, line)
 
     def where(self, *path: str | int) -> str:
         """The same as text."""
-        return Problem(**self.at(*path)).where
+        return self.at(*path).where
 
     def get(self, *path: str | int) -> Any:
         """The value at a path; None where there is none."""
@@ -210,7 +207,7 @@ def read_manifest(text: str, file: str) -> tuple[tuple[Workload, ...], tuple[Inp
     documents, errors = read_documents(text, file)
     read = [(_workload(document), document) for document in documents if mapping(document.value)]
     secrets = [
-        secret.error(**workload.at(*secret.path))
+        secret.error(workload.at(*secret.path))
         for workload, document in read
         for secret in document.secrets
     ]

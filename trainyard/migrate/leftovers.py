@@ -86,7 +86,7 @@ def left_over(
         ]
     beside = [other for other in others if not (other is job or mapping(other.get(*REPLICAS)))]
     return sentences + [
-        f"{other.kind or 'object'} {other.name} [{other.file}:{other.at('kind')['line']}]:"
+        f"{other.kind or 'object'} {other.name} [{other.file}:{other.at('kind').line}]:"
         " no part of an entry; create it with kubectl where the stack has no such object"
         for other in beside
         if other.kind != "TrainingRuntime"

@@ -22,7 +22,7 @@ from trainyard.manifests.rules import manifest_problems
 from trainyard.migrate.migrated import Migration, NotMigrated
 from trainyard.migrate.migration import migrate
 from trainyard.migrate.v2_script import NOT_DONE
-from trainyard.problems import InputError, Problem, listed
+from trainyard.problems import At, InputError, Problem, listed
 from trainyard.settings.environment import EnvironmentConfig, StackConfig
 from trainyard.settings.reading.files import text_of
 from trainyard.settings.reading.reader import read_file
@@ -132,10 +132,8 @@ def migrate_all(
     jobs = [workload for workload in workloads if workload.kind in JOB_KINDS]
     if not jobs:
         return [], [
-            InputError(
-                path="",
-                file=file,
-                must="contain a PyTorchJob or a TrainJob",
+            At("", file=file).must(
+                "contain a PyTorchJob or a TrainJob",
                 got=", ".join(workload.kind for workload in workloads) or "no object",
                 fix="name the file of the job too: make migrate FILE='job.yaml runtime.yaml'",
             )

@@ -21,7 +21,6 @@ from trainyard.migrate.training import training
 from trainyard.migrate.twin import pytorch_job, restarts_of_a_gang
 from trainyard.migrate.v2_script import SET_BY_V1, v2_script
 from trainyard.migrate.volumes import Volumes
-from trainyard.problems import InputError
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import TO_S3
 from trainyard.settings.reading.secrets import HIDDEN
@@ -78,9 +77,8 @@ def migrate(
     image = container.body.get("image")
     if not image:
         raise NotMigrated(
-            InputError(
-                **job.at("spec"),
-                must="have an image",
+            job.at("spec").must(
+                "have an image",
                 got="no image",
                 fix="write it into the job, or name the file of its runtime too",
             )

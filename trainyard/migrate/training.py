@@ -11,7 +11,6 @@ from trainyard.manifests.context import ManifestContext
 from trainyard.manifests.document import JOBS, Container, Pod, Workload, items, look, words
 from trainyard.migrate.migrated import NotMigrated
 from trainyard.objects.jobs.pytorch import CONTAINER as TRAINS
-from trainyard.problems import InputError
 
 NODE = "node"
 """Replicated job and container of a runtime that the Trainer's own runtimes have."""
@@ -42,9 +41,8 @@ def training(context: ManifestContext, others: Sequence[Workload]) -> Training:
     pairs = [(pod, container) for pod in job.pods for container in pod.containers]
     if not pairs:
         raise NotMigrated(
-            InputError(
-                **job.at("spec"),
-                must="have a container",
+            job.at("spec").must(
+                "have a container",
                 got="no container",
                 fix="write a pod template with a container that trains",
             )

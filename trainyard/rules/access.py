@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from trainyard.derive.credentials import NotAssumed
 from trainyard.objects.iam.policies import ADMIN_POLICY
 from trainyard.plans.access import AccessPlan
-from trainyard.problems import REMOVE, InputError, InputWarning
+from trainyard.problems import REMOVE, At, InputError, InputWarning
 from trainyard.rules.environment import TAGS, tag_errors
 from trainyard.settings.aws import AwsConfig
 from trainyard.settings.cluster import ClusterConfig
@@ -17,36 +17,30 @@ from trainyard.settings.cluster import ClusterConfig
 def access_errors(access: AccessPlan, aws: AwsConfig) -> Iterator[InputError]:
     """Settings of the account that contradict one another, in any stack file."""
     if aws.assumeRole and aws.assumeRoles:
-        yield InputError(
-            path="aws:assumeRole",
-            must="not be set beside aws:assumeRoles",
+        yield At("aws:assumeRole").must(
+            "not be set beside aws:assumeRoles",
             got=aws.assumeRole.roleArn,
             fix="delete it, and list the role in aws:assumeRoles, in the order of assumption",
             write=REMOVE,
         )
     if aws.allowedAccountIds and aws.forbiddenAccountIds:
-        yield InputError(
-            path="aws:forbiddenAccountIds",
-            must="not be set beside aws:allowedAccountIds",
+        yield At("aws:forbiddenAccountIds").must(
+            "not be set beside aws:allowedAccountIds",
             got=", ".join(aws.forbiddenAccountIds),
             fix="delete it: an account that is not allowed is refused anyway",
             write=REMOVE,
         )
     last = access.roles[-1] if access.roles else None
     if last and last.external_id:
-        yield InputError(
-            path="aws:assumeRoles",
-            must="end with a role without externalId, because `aws eks get-token` cannot pass one",
+        yield At("aws:assumeRoles").must(
+            "end with a role without externalId, because `aws eks get-token` cannot pass one",
             got=last.arn,
-            fix=(
-                "delete the role here, write role_arn, source_profile and external_id into a profile"
-                " of ~/.aws/config, and name that profile in aws:profile"
-            ),
+            fix="delete the role here, write role_arn, source_profile and external_id into a profile"
+            " of ~/.aws/config, and name that profile in aws:profile",
         )
     if last and (why := access.refuses(account_of(last.arn))):
-        yield InputError(
-            path="aws:assumeRoles" if aws.roles else "environment.cluster.deployer_role_arn",
-            must="end in an account that the stack file allows",
+        yield At("aws:assumeRoles" if aws.roles else "environment.cluster.deployer_role_arn").must(
+            "end in an account that the stack file allows",
             got=last.arn,
             fix=f"name a role of another account, or change {why}",
         )
@@ -59,32 +53,26 @@ def environment_access_errors(
     yield from access_errors(access, aws)
     deployer = cluster.deployer_role_arn
     if deployer and access.role_arn and deployer != access.role_arn:
-        yield InputError(
-            path="environment.cluster.deployer_role_arn",
-            must="be the last role of aws:assumeRoles, where both are set",
+        yield At("environment.cluster.deployer_role_arn").must(
+            "be the last role of aws:assumeRoles, where both are set",
             got=deployer,
             fix=f"delete it: {access.role_arn} is assumed",
             write=REMOVE,
         )
     for name, admin in cluster.admins.items():
         if access.role_arn and admin.role_arn == access.role_arn:
-            yield InputError(
-                path=f"environment.cluster.admins.{name}",
-                must=(
-                    "not be the role that creates the cluster: EKS makes it an admin, and answers"
-                    " 409 to a second access entry"
-                ),
+            yield At(f"environment.cluster.admins.{name}").must(
+                "not be the role that creates the cluster: EKS makes it an admin, and answers"
+                " 409 to a second access entry",
                 got=admin.role_arn,
-                fix="delete it",
                 write=REMOVE,
             )
     default = dict(access.default_tags)
     yield from tag_errors("aws:defaultTags.tags", default)
     if default and len(default) <= TAGS < len({**default, **tags}):
-        yield InputError(
-            path="aws:defaultTags.tags",
-            must=f"have at most {TAGS} tags together with environment.tags",
-            got=str(len({**default, **tags})),
+        yield At("aws:defaultTags.tags").must(
+            f"have at most {TAGS} tags together with environment.tags",
+            got=len({**default, **tags}),
             fix=f"delete {len({**default, **tags}) - TAGS} of them",
         )
 
@@ -96,34 +84,28 @@ def team_access_errors(
     that the environment lists for it; None where it lists none."""
     yield from access_errors(access, aws)
     if deployer and aws.roles and access.role_arn != deployer:
-        yield InputError(
-            path="aws:assumeRole" if aws.assumeRole else "aws:assumeRoles",
-            must="end in the deployer that the environment names for the team",
-            got=str(access.role_arn),
+        yield At("aws:assumeRole" if aws.assumeRole else "aws:assumeRoles").must(
+            "end in the deployer that the environment names for the team",
+            got=access.role_arn,
             fix=f"delete it: {deployer} is assumed",
             write=REMOVE,
         )
     if access.default_tags:
-        yield InputError(
-            path="aws:defaultTags",
-            must="not be set in a team's stack file, which creates nothing in AWS",
+        yield At("aws:defaultTags").not_set(
+            "in a team's stack file, which creates nothing in AWS",
             got=", ".join(dict(access.default_tags)),
-            fix="delete it, or move it into the environment's stack file",
-            write=REMOVE,
+            instead="move it into the environment's stack file",
         )
 
 
 def access_warnings(access: AccessPlan) -> Iterator[InputWarning]:
     """Settings that work only with the right trust policies."""
     if len(access.roles) > 1:
-        yield InputWarning(
-            path="aws:assumeRoles",
-            text=(
-                f"`aws eks get-token` assumes {access.role_arn} directly. That role must trust the"
-                f" caller, not only {access.roles[-2].arn}; if it does not, write the roles before it"
-                " into a profile of ~/.aws/config (role_arn, source_profile) and name that profile"
-                " in aws:profile"
-            ),
+        yield At("aws:assumeRoles").warning(
+            f"`aws eks get-token` assumes {access.role_arn} directly. That role must trust the"
+            f" caller, not only {access.roles[-2].arn}; if it does not, write the roles before it"
+            " into a profile of ~/.aws/config (role_arn, source_profile) and name that profile"
+            " in aws:profile"
         )
 
 
@@ -132,9 +114,8 @@ def account_findings(access: AccessPlan, caller: str) -> Iterator[InputError]:
     account = account_of(caller)
     if setting := access.refuses(account):
         listed = access.forbidden_account_ids or access.allowed_account_ids
-        yield InputError(
-            path=setting,
-            must=f"allow the account of the caller, {account}",
+        yield At(setting).must(
+            f"allow the account of the caller, {account}",
             got=", ".join(listed),
             fix=f"log in to another account, or change {setting}",
         )
@@ -142,15 +123,12 @@ def account_findings(access: AccessPlan, caller: str) -> Iterator[InputError]:
 
 def role_finding(access: AccessPlan, refused: NotAssumed) -> InputError:
     """A role that AWS does not let the caller assume."""
-    return InputError(
-        path="aws:assumeRoles or environment.cluster.deployer_role_arn",
-        must="be a role that the caller may assume",
-        got=str(refused),
-        fix=(
-            "name the caller in the role's trust policy, log in as somebody else"
-            f"{' by another aws:profile' if access.profile else ''}, or delete the role here if the"
-            " caller has it already"
-        ),
+    return At("aws:assumeRoles or environment.cluster.deployer_role_arn").must(
+        "be a role that the caller may assume",
+        got=refused,
+        fix="name the caller in the role's trust policy, log in as somebody else"
+        f"{' by another aws:profile' if access.profile else ''}, or delete the role here if the"
+        " caller has it already",
     )
 
 
@@ -158,15 +136,12 @@ def entry_findings(region: str, cluster: str, role: str, may_enter: bool) -> Ite
     """A cluster that another identity created and that does not admit the role."""
     if not may_enter:
         of = f"--region {region} --cluster-name {cluster} --principal-arn {role}"
-        yield InputError(
-            path="environment.cluster",
-            must="have an access entry for the role that the stack assumes",
+        yield At("environment.cluster").must(
+            "have an access entry for the role that the stack assumes",
             got=f"none for {role} in {cluster}, which another identity created",
-            fix=(
-                f"run `aws eks create-access-entry {of} && aws eks"
-                f" associate-access-policy {of} --policy-arn {ADMIN_POLICY}"
-                " --access-scope type=cluster` as an admin of the cluster"
-            ),
+            fix=f"run `aws eks create-access-entry {of} && aws eks"
+            f" associate-access-policy {of} --policy-arn {ADMIN_POLICY}"
+            " --access-scope type=cluster` as an admin of the cluster",
         )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 
-from trainyard.problems import InputError, InputWarning
+from trainyard.problems import At, InputError, InputWarning
 from trainyard.settings.environment import PoolConfig, ReservationConfig
 from trainyard.settings.job import AnyJob
 
@@ -27,10 +27,9 @@ COPY = "`aws ec2 describe-capacity-reservations`"
 def block_errors(path: str, block: ReservationConfig) -> Iterator[InputError]:
     """A size that EC2 does not sell. `path`: of the reservation."""
     if block.instances not in SIZES:
-        yield InputError(
-            path=f"{path}.instances",
-            must=f"be one of {', '.join(map(str, SIZES))}, the sizes that EC2 sells as one block",
-            got=str(block.instances),
+        yield At(f"{path}.instances").must(
+            f"be one of {', '.join(map(str, SIZES))}, the sizes that EC2 sells as one block",
+            got=block.instances,
             fix=f"copy it from {COPY}; two blocks are two pools",
         )
 
@@ -39,12 +38,9 @@ def block_warnings(path: str, block: ReservationConfig) -> Iterator[InputWarning
     """An end that EC2 does not sell. `path`: of the reservation."""
     ends = block.ends.astimezone(UTC) if block.ends else None
     if ends and (ends.hour, ends.minute) != END:
-        yield InputWarning(
-            path=f"{path}.ends",
-            text=(
-                f"Capacity Blocks end at 11:30 UTC, and this one at {ends:%H:%M}: compare it with {COPY}."
-                " EC2 ends the nodes by its own time"
-            ),
+        yield At(f"{path}.ends").warning(
+            f"Capacity Blocks end at 11:30 UTC, and this one at {ends:%H:%M}: compare it with {COPY}."
+            " EC2 ends the nodes by its own time"
         )
 
 
@@ -61,12 +57,9 @@ def hours_errors(
         hours = max(0.0, (block.ends - begins - TAIL) / timedelta(hours=1))
         if block.ends > now and job.expected_hours > hours:
             left = "left of" if begins == now else "of"
-            yield InputError(
-                path=f"{path}.{name}.expected_hours",
-                must=(
-                    f"be at most the {hours:.1f} h {left} {block.id}: its nodes drain 40 minutes before"
-                    " the end"
-                ),
+            yield At(f"{path}.{name}.expected_hours").must(
+                f"be at most the {hours:.1f} h {left} {block.id}: its nodes drain 40 minutes before"
+                " the end",
                 got=f"{job.expected_hours:g}",
                 fix="write fewer hours, with checkpoints to go on from; or buy a longer block",
             )

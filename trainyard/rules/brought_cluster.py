@@ -14,7 +14,7 @@ from trainyard.derive.cluster import all_add_ons
 from trainyard.plans.clusters import ALWAYS_THERE
 from trainyard.plans.node_parts import AddOnPlan
 from trainyard.plans.parts import Identity
-from trainyard.problems import REMOVE, InputError
+from trainyard.problems import REMOVE, At, InputError
 from trainyard.settings.cluster import ClusterConfig
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.network import BroughtNetworkConfig
@@ -37,29 +37,24 @@ def brought_cluster_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
     cluster = wanted.cluster
     if cluster.name is None:
         if cluster.existing_add_ons:
-            yield InputError(
-                path=f"{AT}.existing_add_ons",
-                must="not be set without name: the stack creates the cluster and all its add-ons",
+            yield At(f"{AT}.existing_add_ons").not_set(
+                "without name: the stack creates the cluster and all its add-ons",
                 got=as_yaml(cluster.existing_add_ons),
-                fix="delete it, or write name: <cluster> for a cluster that exists",
-                write=REMOVE,
+                instead="write name: <cluster> for a cluster that exists",
             )
         return
     if not isinstance(wanted.network, BroughtNetworkConfig):
-        yield InputError(
-            path=f"{AT}.name",
-            must="be in a VPC that exists, which network.vpc_id names",
+        yield At(f"{AT}.name").must(
+            "be in a VPC that exists, which network.vpc_id names",
             got=f"{cluster.name}, and a network that the stack makes",
             fix=f"write network: {{vpc_id: <VPC of {cluster.name}>, private_subnets: {{…}}}}, or"
             " delete name, and the stack makes a cluster",
         )
     yield from _of_the_owner(cluster)
     if cluster.tunnel_port is not None:
-        yield InputError(
-            path=f"{AT}.tunnel_port",
-            must="not be set with name: the tunnel goes through a node that the first `pulumi up`"
-            " makes",
-            got=str(cluster.tunnel_port),
+        yield At(f"{AT}.tunnel_port").must(
+            "not be set with name: the tunnel goes through a node that the first `pulumi up` makes",
+            got=cluster.tunnel_port,
             fix="delete it; for a private endpoint write proxy_url: http://<host>:<port> or"
             " inside_vpc: true",
             write=REMOVE,
@@ -71,9 +66,8 @@ def _of_the_owner(cluster: ClusterConfig) -> Iterator[InputError]:
     for field in fields(ClusterConfig):
         given: Any = getattr(cluster, field.name)
         if field.name in OF_THE_OWNER and given != field.default:
-            yield InputError(
-                path=f"{AT}.{field.name}",
-                must="not be set with name: this program changes no cluster that it did not make",
+            yield At(f"{AT}.{field.name}").must(
+                "not be set with name: this program changes no cluster that it did not make",
                 got=as_yaml(given),
                 fix="delete it; the owner of the cluster decides it",
                 write=REMOVE,
@@ -93,20 +87,18 @@ def _add_ons(wanted: EnvironmentConfig, cluster: ClusterConfig) -> Iterator[Inpu
         ]
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
-            yield InputError(
-                path=path,
-                must="list add-ons that an environment uses, beside"
+            yield At(path).must(
+                "list add-ons that an environment uses, beside"
                 f" {', '.join(ALWAYS_THERE)}, which the cluster must have",
                 got=name,
-                fix=f"write {near[0]}"
-                if near
-                else f"delete it, or write one of {', '.join(known)}",
+                fix=(
+                    f"write {near[0]}" if near else f"delete it, or write one of {', '.join(known)}"
+                ),
                 write=[*sound, *near],
             )
         elif _is_ours(ours, name):
-            yield InputError(
-                path=path,
-                must=f"not list {name}, which this environment needs with a role or a configuration"
+            yield At(path).must(
+                f"not list {name}, which this environment needs with a role or a configuration"
                 " of its own",
                 got=name,
                 fix=f"delete it here, and have the owner of {cluster.name} delete the add-on; or delete"

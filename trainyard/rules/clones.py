@@ -23,9 +23,8 @@ def without_scheme(view: JobView, container: ContainerView) -> Iterator[InputErr
         if host and not source.startswith(SCHEMES):
             path = re.split(rf"{HOSTS}[/:]+", source, maxsplit=1)[1]
             name = re.search(HOSTS, source)
-            yield InputError(
-                **container.where("script"),
-                must="clone from a URL",
+            yield container.where("script").must(
+                "clone from a URL",
                 got=source[:60],
                 fix=f"write https://{name[0] if name else 'github.com'}/{path}"[:120],
             )
@@ -38,12 +37,9 @@ def without_key(view: JobView, container: ContainerView) -> Iterator[InputWarnin
         return
     for source in _sources(container.script):
         if source.startswith("ssh://") or re.match(r"[\w.-]+@[\w.-]+:", source):
-            yield InputWarning(
-                **container.where("script"),
-                text=(
-                    f"{source[:60]} is cloned over SSH, and the job has no key for it: where the image"
-                    " has none either, git fails; https:// needs none for a public repository"
-                ),
+            yield container.where("script").warning(
+                f"{source[:60]} is cloned over SSH, and the job has no key for it: where the image"
+                " has none either, git fails; https:// needs none for a public repository"
             )
 
 
@@ -56,12 +52,9 @@ def without_token(view: JobView, container: ContainerView) -> Iterator[InputWarn
         for name in re.findall(r"\$\{?(\w+)", login[1]) if login else []:
             is_set = re.search(rf"\b{name}=|\bread (?:\S+ )*{name}\b", container.script)
             if name not in {*container.env, *container.more_env} and not is_set:
-                yield InputWarning(
-                    **container.where("script"),
-                    text=(
-                        f"the clone logs in with {name}, which neither env nor a Secret of the job"
-                        " sets: where the image does not set it either, git fails"
-                    ),
+                yield container.where("script").warning(
+                    f"the clone logs in with {name}, which neither env nor a Secret of the job"
+                    " sets: where the image does not set it either, git fails"
                 )
 
 

@@ -13,7 +13,7 @@ from trainyard.catalog.aws.instances import GPU_TYPES
 from trainyard.catalog.versions import KubernetesRelease, minor
 from trainyard.derive.job_view import RESERVED_ENV
 from trainyard.objects.jobs.upstream_runtimes import upstream_runtimes
-from trainyard.problems import REMOVE, InputError, InputWarning
+from trainyard.problems import REMOVE, At, InputError, InputWarning
 from trainyard.rules.brought_cluster import brought_cluster_errors
 from trainyard.rules.endpoint import endpoint_errors
 from trainyard.rules.entries import torchtune_errors
@@ -30,9 +30,8 @@ WARNING_TIME = timedelta(days=90)
 def cluster_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
     cluster, known = wanted.cluster, [*versions.KUBERNETES]
     if cluster.version not in known:
-        yield InputError(
-            path="environment.cluster.version",
-            must="be a Kubernetes version whose add-ons this program knows",
+        yield At("environment.cluster.version").must(
+            "be a Kubernetes version whose add-ons this program knows",
             got=cluster.version,
             fix=f"write {' or '.join(map(as_yaml, known))}, or add a row to trainyard/catalog/versions.py",
             write=versions.DEFAULT_KUBERNETES,
@@ -45,11 +44,9 @@ def cluster_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
     roles = [admin.role_arn for admin in cluster.admins.values()]
     for role in sorted({role for role in roles if roles.count(role) > 1}):
         second = [name for name, admin in cluster.admins.items() if admin.role_arn == role][1]
-        yield InputError(
-            path=f"environment.cluster.admins.{second}",
-            must="be another role than the other admins: EKS has one access entry for each role",
+        yield At(f"environment.cluster.admins.{second}").must(
+            "be another role than the other admins: EKS has one access entry for each role",
             got=role,
-            fix="delete it",
             write=REMOVE,
         )
 
@@ -59,9 +56,8 @@ def _karpenter(kubernetes: str) -> Iterator[InputError]:
     karpenter = versions.KARPENTER.rpartition(".")[0]
     oldest, newest = versions.KARPENTER_KUBERNETES[karpenter]
     if not minor(oldest) <= minor(kubernetes) <= minor(newest):
-        yield InputError(
-            path="environment.cluster.version",
-            must=f"be a Kubernetes version that Karpenter {karpenter} supports",
+        yield At("environment.cluster.version").must(
+            f"be a Kubernetes version that Karpenter {karpenter} supports",
             got=kubernetes,
             fix=f"write {as_yaml(oldest)} to {as_yaml(newest)}, or raise KARPENTER in trainyard/catalog/versions.py",
         )
@@ -77,7 +73,7 @@ def support_warnings(wanted: EnvironmentConfig, today: date) -> Iterator[InputWa
     first = "have its owner upgrade the cluster, then " if wanted.cluster.name else ""
     do = f"; {first}write {as_yaml(newer)}, docs/upgrades.md has the order" if newer else ""
     text = f"{end_of_support(version, wanted.cluster.upgrade_policy, today)}{do}"
-    yield InputWarning(path="environment.cluster.version", text=text)
+    yield At("environment.cluster.version").warning(text)
 
 
 def next_release(version: str) -> str | None:
@@ -128,9 +124,8 @@ def trainer_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
     trainer, known = wanted.trainer, [*versions.TRAINERS]
     if trainer.version not in known:
         near = [version for version in known if version.startswith(f"{trainer.version}.")]
-        yield InputError(
-            path="environment.trainer.version",
-            must="be a Kubeflow Trainer release that this program supports",
+        yield At("environment.trainer.version").must(
+            "be a Kubeflow Trainer release that this program supports",
             got=trainer.version,
             fix=f"write {' or '.join(near or known)}",
             write=(near or known)[0],
@@ -141,9 +136,8 @@ def trainer_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
         if name not in shipped:
             rest = [other for other in trainer.runtimes if other in shipped]
             near = difflib.get_close_matches(name, shipped, n=1)
-            yield InputError(
-                path="environment.trainer.runtimes",
-                must=f"list runtimes of Trainer {trainer.version}",
+            yield At("environment.trainer.runtimes").must(
+                f"list runtimes of Trainer {trainer.version}",
                 got=name,
                 fix=(f"write {near[0]}" if near else f"write some of {', '.join(shipped)}")
                 + "; describe a runtime of your own under own_runtimes",
@@ -161,9 +155,8 @@ def _own_runtime(
     if own.priority and own.priority not in wanted.priorities:
         listed = ", ".join(wanted.priorities)
         add = f"add {own.priority}: 1000 under environment.priorities"
-        yield InputError(
-            path=f"{path}.priority",
-            must="be one of environment.priorities",
+        yield At(f"{path}.priority").must(
+            "be one of environment.priorities",
             got=own.priority,
             fix=f"write one of {listed}, or {add}" if listed else f"delete it, or {add}",
             write=next(iter(wanted.priorities), REMOVE),
@@ -171,19 +164,16 @@ def _own_runtime(
     yield from torchtune_errors(path, own, wanted)
     yield from variable_errors(f"{path}.env", own.env)
     for variable in own.env.keys() & {*RESERVED_ENV}:
-        yield InputError(
-            path=f"{path}.env.{variable}",
-            must="not be a variable that the Trainer sets: it replaces the value",
+        yield At(f"{path}.env.{variable}").must(
+            "not be a variable that the Trainer sets: it replaces the value",
             got=own.env[variable],
-            fix="delete it",
             write=REMOVE,
         )
-    yield from image_errors(own.image, {"path": f"{path}.image"})
-    yield from tag_errors(own.image, {"path": f"{path}.image"})
+    yield from image_errors(own.image, At(f"{path}.image"))
+    yield from tag_errors(own.image, At(f"{path}.image"))
     if is_upstream:
-        yield InputError(
-            path=path,
-            must="not have the name of a runtime that the Trainer ships",
+        yield At(path).must(
+            "not have the name of a runtime that the Trainer ships",
             got=name,
             fix=f"rename it to {name}-own",
         )
@@ -192,9 +182,8 @@ def _own_runtime(
 def training_operator_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
     operator, known = wanted.training_operator, versions.TRAINING_OPERATORS
     if operator and operator.version not in known:
-        yield InputError(
-            path="environment.training_operator.version",
-            must="be a release that this program has a chart of",
+        yield At("environment.training_operator.version").must(
+            "be a release that this program has a chart of",
             got=operator.version,
             fix=f"write {' or '.join(known)}",
             write=known[-1],
@@ -213,13 +202,7 @@ def system_node_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
         must = "have room for the controllers: at least 2 vCPUs and 8 GiB"
     else:
         return
-    yield InputError(
-        path="environment.system_nodes.instance_type",
-        must=must,
-        got=kind,
-        fix=f"write {usual}",
-        write=usual,
-    )
+    yield At("environment.system_nodes.instance_type").must(must, got=kind, write=usual)
 
 
 def _release_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
@@ -235,10 +218,6 @@ def _release_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
         must = "be a release whose kernel does not panic (amazon-eks-ami#2845)"
     else:
         return
-    yield InputError(
-        path="environment.system_nodes.release",
-        must=must,
-        got=release,
-        fix=f"write {pinned}, or delete it",
-        write=pinned,
+    yield At("environment.system_nodes.release").must(
+        must, got=release, fix=f"write {pinned}, or delete it", write=pinned
     )

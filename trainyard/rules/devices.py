@@ -25,22 +25,16 @@ def no_gpus(view: JobView) -> Iterator[InputWarning]:
     """A job without GPUs on nodes that have some."""
     kind = view.instance_type
     if kind and kind.gpus and not view.gpus and view.runtime_known and view.kind in JOB_KINDS:
-        yield InputWarning(
-            **view.where("gpus"),
-            text=(
-                f"the pods ask for no GPU, and {kind.name} has {kind.gpus}: they see none, and the"
-                " job trains on the CPU; ask for nvidia.com/gpu in limits, or take a pool of CPUs"
-            ),
+        yield view.where("gpus").warning(
+            f"the pods ask for no GPU, and {kind.name} has {kind.gpus}: they see none, and the"
+            " job trains on the CPU; ask for nvidia.com/gpu in limits, or take a pool of CPUs"
         )
 
 
 def fewer_ranks(view: JobView) -> Iterator[InputWarning]:
     """Processes of a pod, as the job sets them."""
     if view.ranks and view.ranks < view.gpus and _one_a_gpu(view):
-        yield InputWarning(
-            **view.where("ranks"),
-            text=_idle(f"{view.ranks} processes", view.ranks, view.gpus),
-        )
+        yield view.where("ranks").warning(_idle(f"{view.ranks} processes", view.ranks, view.gpus))
 
 
 def idle_gpus(view: JobView, container: ContainerView) -> Iterator[InputWarning]:
@@ -50,17 +44,13 @@ def idle_gpus(view: JobView, container: ContainerView) -> Iterator[InputWarning]
     for launch in launches(container.script):
         count = int(launch.ranks) if launch.ranks.isdecimal() else 0
         if 0 < count < view.gpus and count != view.ranks:
-            yield InputWarning(
-                **container.where("script"),
-                text=_idle(f"--nproc_per_node={count}", count, view.gpus),
+            yield container.where("script").warning(
+                _idle(f"--nproc_per_node={count}", count, view.gpus)
             )
     program = single_program(container.script)
     alone = view.torch and view.nodes > 1  # no_launcher in jobs.py speaks
     if program and view.gpus > 1 and not alone and not STARTS_MORE.search(container.script):
-        yield InputWarning(
-            **container.where("script"),
-            text=_idle(f"`{program}`", 1, view.gpus),
-        )
+        yield container.where("script").warning(_idle(f"`{program}`", 1, view.gpus))
 
 
 def efa_variable(view: JobView, container: ContainerView) -> Iterator[InputWarning]:
@@ -72,12 +62,9 @@ def efa_variable(view: JobView, container: ContainerView) -> Iterator[InputWarni
     for place, text in (*pairs, ("script", container.script)):
         found = EFA_VARIABLE.search(text)
         if found and not (kind and fabric.harm(found[1], "1", kind, has_devices=False)):
-            yield InputWarning(
-                **container.where(place),
-                text=(
-                    f"{found[1]} is for EFA, and the pods ask for no vpc.amazonaws.com/efa: NCCL sends"
-                    " over TCP; delete it, or take whole nodes of a type with EFA"
-                ),
+            yield container.where(place).warning(
+                f"{found[1]} is for EFA, and the pods ask for no vpc.amazonaws.com/efa: NCCL sends"
+                " over TCP; delete it, or take whole nodes of a type with EFA"
             )
 
 

@@ -8,7 +8,7 @@ from trainyard.catalog.aws.logs import RETENTION_DAYS, offered
 from trainyard.objects.iam.encryption import region_of
 from trainyard.objects.iam.policies import account_of
 from trainyard.plans.access import AccessPlan
-from trainyard.problems import REMOVE, InputError
+from trainyard.problems import At, InputError
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.network import NetworkConfig
 
@@ -26,18 +26,16 @@ def encryption_errors(
 
 def _key_errors(region: str, key: str, access: AccessPlan) -> Iterator[InputError]:
     if region_of(key) != region:
-        yield InputError(
-            path=KEY,
-            must=f"be a key of {region}: EBS, EFS, FSx and EKS take none of another region",
+        yield At(KEY).must(
+            f"be a key of {region}: EBS, EFS, FSx and EKS take none of another region",
             got=key,
             fix=f"write a key of {region}: aws kms list-keys --region {region}",
         )
     owner = account_of(key)
     known = access.accounts
     if access.refuses(owner) or (known and owner not in known):
-        yield InputError(
-            path=KEY,
-            must=f"be a key of the account that the stack works in{_listed(known)}",
+        yield At(KEY).must(
+            f"be a key of the account that the stack works in{_listed(known)}",
             got=key,
             fix="write a key of that account: the role that launches system nodes is in it",
         )
@@ -56,18 +54,12 @@ def _log_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
         days["logs.days"] = wanted.logs.days
     for setting, wished in days.items():
         if wished is not None and wished not in RETENTION_DAYS:
-            yield InputError(
-                path=f"environment.{setting}",
-                must=f"be one of {', '.join(map(str, RETENTION_DAYS))}, as CloudWatch Logs offers",
-                got=str(wished),
-                fix=f"write {offered(wished)}",
+            yield At(f"environment.{setting}").must(
+                f"be one of {', '.join(map(str, RETENTION_DAYS))}, as CloudWatch Logs offers",
+                got=wished,
                 write=offered(wished),
             )
     if cluster.log_retention_days is not None and not cluster.logs:
-        yield InputError(
-            path="environment.cluster.log_retention_days",
-            must="not be set beside logs: [], which writes no logs",
-            got=str(cluster.log_retention_days),
-            fix="delete it",
-            write=REMOVE,
+        yield At("environment.cluster.log_retention_days").not_set(
+            "beside logs: [], which writes no logs", got=cluster.log_retention_days
         )

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from trainyard.catalog.aws.ranges import is_internet
-from trainyard.problems import REMOVE, InputError, InputWarning
+from trainyard.problems import At, InputError, InputWarning
 from trainyard.rules.network import RFC_1918, is_range, within, without_host_bits
 from trainyard.settings.cluster import ClusterConfig
 from trainyard.settings.network import AnyNetwork, BroughtNetworkConfig
@@ -44,42 +44,36 @@ def endpoint_errors(cluster: ClusterConfig) -> Iterator[InputError]:
 def _ranges(cluster: ClusterConfig) -> Iterator[InputError]:
     listed = cluster.public_access_cidrs
     if cluster.endpoint == "private" and listed:
-        yield InputError(
-            path=CIDRS,
-            must="not be set with endpoint: private",
+        yield At(CIDRS).not_set(
+            "with endpoint: private",
             got=as_yaml(listed),
-            fix="delete it, or write endpoint: public-and-private",
-            write=REMOVE,
+            instead="write endpoint: public-and-private",
         )
     if cluster.endpoint != "private" and not listed and cluster.name is None:
-        yield InputError(
-            path=CIDRS,
-            must="list who may reach the public endpoint",
+        yield At(CIDRS).must(
+            "list who may reach the public endpoint",
             got="nothing",
             fix=f"write {OWN_ADDRESS}, such as [{EXAMPLE}]",
             write=[EXAMPLE],
         )
     if len(listed) > MOST_RANGES:
-        yield InputError(
-            path=CIDRS,
-            must=f"list at most {MOST_RANGES} ranges: EKS takes no more",
-            got=str(len(listed)),
+        yield At(CIDRS).must(
+            f"list at most {MOST_RANGES} ranges: EKS takes no more",
+            got=len(listed),
             fix="write wider ranges, such as that of your VPN; or endpoint: private with a way in",
         )
     for cidr in listed:
         if not is_range(cidr):
             nearest = without_host_bits(cidr)
-            yield InputError(
-                path=CIDRS,
-                must="list IPv4 ranges",
+            yield At(CIDRS).must(
+                "list IPv4 ranges",
                 got=cidr,
                 fix=f"write {nearest}" if nearest else f"write a range such as {EXAMPLE}",
                 write=[nearest or EXAMPLE],
             )
         elif within(cidr, RESERVED):
-            yield InputError(
-                path=CIDRS,
-                must="list public addresses: EKS refuses reserved ranges",
+            yield At(CIDRS).must(
+                "list public addresses: EKS refuses reserved ranges",
                 got=cidr,
                 fix=f"write {OWN_ADDRESS}, such as [{EXAMPLE}]; or endpoint: private with a way in",
                 write=[EXAMPLE],
@@ -89,31 +83,23 @@ def _ranges(cluster: ClusterConfig) -> Iterator[InputError]:
 def _ways_in(cluster: ClusterConfig) -> Iterator[InputError]:
     chosen = [way for way in WAYS if getattr(cluster, way)]
     if cluster.endpoint == "private" and not chosen:
-        yield InputError(
-            path="environment.cluster.endpoint",
-            must="come with a way into the VPC, because nothing outside it reaches a private endpoint",
+        yield At("environment.cluster.endpoint").must(
+            "come with a way into the VPC, because nothing outside it reaches a private endpoint",
             got="private, without tunnel_port, proxy_url and inside_vpc",
-            fix=(
-                f"write endpoint: public-and-private and public_access_cidrs: [{EXAMPLE}] with your"
-                f" own address; or add tunnel_port: {PORT}, proxy_url: http://<host>:<port>, or"
-                " inside_vpc: true where Pulumi runs inside the VPC or a VPN"
-            ),
+            fix=f"write endpoint: public-and-private and public_access_cidrs: [{EXAMPLE}] with your"
+            f" own address; or add tunnel_port: {PORT}, proxy_url: http://<host>:<port>, or"
+            " inside_vpc: true where Pulumi runs inside the VPC or a VPN",
         )
     for second in chosen[1:]:
-        yield InputError(
-            path=f"environment.cluster.{second}",
-            must=f"not be set beside {chosen[0]}: the kubeconfig takes one way",
+        yield At(f"environment.cluster.{second}").not_set(
+            f"beside {chosen[0]}: the kubeconfig takes one way",
             got=as_yaml(getattr(cluster, second)),
-            fix="delete it",
-            write=REMOVE,
         )
     if cluster.endpoint != "private" and cluster.inside_vpc:
-        yield InputError(
-            path="environment.cluster.inside_vpc",
-            must="not be set with a public endpoint, which is reached from everywhere",
+        yield At("environment.cluster.inside_vpc").not_set(
+            "with a public endpoint, which is reached from everywhere",
             got="true",
-            fix="delete it, or write endpoint: private",
-            write=REMOVE,
+            instead="write endpoint: private",
         )
 
 
@@ -122,9 +108,8 @@ def _proxy(url: str) -> Iterator[InputError]:
     if re.fullmatch(r"(https?|socks5)://[\w.-]+(:\d{1,5})?/?", url):
         return
     secret, example = "@" in url, "http://proxy.example.com:3128"
-    yield InputError(
-        path="environment.cluster.proxy_url",
-        must=(
+    yield At("environment.cluster.proxy_url").must(
+        (
             "not contain a user name or a password: the kubeconfig is a stack output"
             if secret
             else "be the URL of a proxy: http://, https:// or socks5:// with a host and a port"
@@ -152,21 +137,15 @@ def endpoint_warnings(cluster: ClusterConfig, network: AnyNetwork) -> Iterator[I
         return
     ranges = [cidr for cidr in cluster.public_access_cidrs if is_range(cidr)]
     if wide := [cidr for cidr in ranges if is_internet(cidr)]:
-        yield InputWarning(
-            path=CIDRS,
-            text=(
-                f"{_who(wide)} can reach the API server, though not without credentials; list only"
-                " your own addresses"
-            ),
+        yield At(CIDRS).warning(
+            f"{_who(wide)} can reach the API server, though not without credentials; list only"
+            " your own addresses"
         )
     for cidr in cluster.public_access_cidrs:
         if within(cidr, DOCUMENTATION):
-            yield InputWarning(
-                path=CIDRS,
-                text=(
-                    f"{cidr} is an address of examples, which nobody has: before `pulumi up` on AWS"
-                    f" write {OWN_ADDRESS}; otherwise the first `pulumi up` cannot reach the cluster"
-                ),
+            yield At(CIDRS).warning(
+                f"{cidr} is an address of examples, which nobody has: before `pulumi up` on AWS"
+                f" write {OWN_ADDRESS}; otherwise the first `pulumi up` cannot reach the cluster"
             )
 
 
@@ -182,12 +161,9 @@ def _first_update(cluster: ClusterConfig, brought: bool) -> Iterator[InputWarnin
         "inside_vpc": "",
     }
     makes = "the node that the tunnel goes through" if brought else "the VPC itself"
-    yield InputWarning(
-        path="environment.cluster.endpoint",
-        text=(
-            "the first `pulumi up` of an environment cannot reach a private endpoint, because it"
-            f" creates {makes}; for that one write endpoint: public-and-private with"
-            f" public_access_cidrs: [<your address>/32]{how[way]}, write endpoint: private,"
-            " delete public_access_cidrs, and run `pulumi up` again"
-        ),
+    yield At("environment.cluster.endpoint").warning(
+        "the first `pulumi up` of an environment cannot reach a private endpoint, because it"
+        f" creates {makes}; for that one write endpoint: public-and-private with"
+        f" public_access_cidrs: [<your address>/32]{how[way]}, write endpoint: private,"
+        " delete public_access_cidrs, and run `pulumi up` again"
     )

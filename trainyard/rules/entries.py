@@ -16,7 +16,7 @@ from trainyard.derive.capacity import TYPES, job_type, largest_gang
 from trainyard.derive.job_view import JobView, entry_view, restarts_of
 from trainyard.derive.jobs import stores
 from trainyard.objects.jobs.upstream_runtimes import TUNED
-from trainyard.problems import REMOVE, InputError, InputWarning, write_one_of
+from trainyard.problems import REMOVE, At, InputError, InputWarning, write_one_of
 from trainyard.rules.gangs import gang_errors
 from trainyard.rules.jobs import controller_fix, job_problems
 from trainyard.rules.model_memory import model_memory_warnings
@@ -100,23 +100,17 @@ def _entry_warnings(
         yield from _pool_warnings(f"{path}.pool", job, pool, environment)
     left = job.resumes_from
     if left and job.run > 1:
-        yield InputWarning(
-            path=f"{path}.run",
-            text=(
-                f"run {job.run} resumes from the checkpoint that the run before it left in {left}. If"
-                " that run has finished, this one ends at once. To begin afresh, write"
-                f" {RUN_NUMBER} into checkpoints.directory, such as"
-                f" {left.partition('/')[2]}/{RUN_NUMBER}"
-            ),
+        yield At(f"{path}.run").warning(
+            f"run {job.run} resumes from the checkpoint that the run before it left in {left}. If"
+            " that run has finished, this one ends at once. To begin afresh, write"
+            f" {RUN_NUMBER} into checkpoints.directory, such as"
+            f" {left.partition('/')[2]}/{RUN_NUMBER}"
         )
     runtime = job.runtime or ""
     if runtime.startswith("torchtune-") and runtime in environment.trainer.runtimes:
-        yield InputWarning(
-            path=f"{path}.runtime",
-            text=(
-                f"{runtime} waits for a PersistentVolumeClaim or a StorageClass that this"
-                " program does not create; an own runtime of kind torchtune has a store"
-            ),
+        yield At(f"{path}.runtime").warning(
+            f"{runtime} waits for a PersistentVolumeClaim or a StorageClass that this"
+            " program does not create; an own runtime of kind torchtune has a store"
         )
 
 
@@ -126,7 +120,7 @@ def _pool_warnings(
     kind = job_type(job, environment)
     slow = fabric.slow(kind) if kind and job.nodes > 1 and not job.allow_slow_fabric else None
     if slow:
-        yield InputWarning(path=path, text=f"{job.pool} {slow}")
+        yield At(path).warning(f"{job.pool} {slow}")
     mounted = [
         (name, *found)
         for name in stores(job)
@@ -135,12 +129,9 @@ def _pool_warnings(
     ]
     away = [name for name, store_kind, _ in mounted if store_kind.zonal]
     if pool.fallback_zones and away:
-        yield InputWarning(
-            path=path,
-            text=(
-                f"the job may run in another zone than {', '.join(away)} in {environment.zone}:"
-                " slower, and $0.01 a GB each way"
-            ),
+        yield At(path).warning(
+            f"the job may run in another zone than {', '.join(away)} in {environment.zone}:"
+            " slower, and $0.01 a GB each way"
         )
     for name, store_kind, settings in mounted:
         yield from store_kind.mount_warnings(path, name, settings, pool)
@@ -149,9 +140,8 @@ def _pool_warnings(
 def _cpu_pool(path: str, job: JobConfig, pool: PoolConfig) -> Iterator[InputError]:
     name = pool.instance_types[0]
     if not TYPES[name].gpus and job.processes_per_node == "auto":
-        yield InputError(
-            path=f"{path}.processes_per_node",
-            must=f"be a number on {name}: auto counts GPUs",
+        yield At(f"{path}.processes_per_node").must(
+            f"be a number on {name}: auto counts GPUs",
             got="auto",
             fix="write 1, and let threads do the rest; or write 1 for each NUMA node",
         )
@@ -160,26 +150,22 @@ def _cpu_pool(path: str, job: JobConfig, pool: PoolConfig) -> Iterator[InputErro
 def _runtime(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterator[InputError]:
     known = (*environment.trainer.runtimes, *environment.trainer.own_runtimes)
     if (job.runtime is None) == (job.pytorch_job is None):
-        yield InputError(
-            path=path,
-            must="have exactly one of runtime (a TrainJob) and pytorch_job (a PyTorchJob)",
+        yield At(path).must(
+            "have exactly one of runtime (a TrainJob) and pytorch_job (a PyTorchJob)",
             got="both" if job.runtime else "neither",
             fix=f"write runtime: {known[-1]}" if known else "write pytorch_job: {}",
         )
     if job.runtime is not None and job.runtime not in known:
-        yield InputError(
-            path=f"{path}.runtime",
-            must="be a runtime of the environment",
+        yield At(f"{path}.runtime").must(
+            "be a runtime of the environment",
             got=job.runtime,
             fix=write_one_of(known, "add one under environment.trainer.runtimes"),
         )
     own = environment.own_runtime(job)
     if own and own.kind == "mpi" and own.image != job.image:
-        yield InputError(
-            path=f"{path}.image",
-            must=f"be the image of {job.runtime}: with MPI a job replaces that of the launcher only",
+        yield At(f"{path}.image").must(
+            f"be the image of {job.runtime}: with MPI a job replaces that of the launcher only",
             got=job.image,
-            fix=f"write {own.image}",
             write=own.image,
         )
     if own and own.kind == "torchtune":
@@ -189,24 +175,21 @@ def _runtime(path: str, job: JobConfig, environment: EnvironmentConfig) -> Itera
 def _torchtune_job(path: str, job: JobConfig) -> Iterator[InputError]:
     """A job on a runtime of kind torchtune."""
     if job.nodes > 1:
-        yield InputError(
-            path=f"{path}.nodes",
-            must="be 1 with torchtune: no Trainer starts these models' recipes on more nodes",
-            got=str(job.nodes),
+        yield At(f"{path}.nodes").must(
+            "be 1 with torchtune: no Trainer starts these models' recipes on more nodes",
+            got=job.nodes,
             fix="write 1, or use a torch runtime with torchrun",
         )
     if job.arguments is not None:
-        yield InputError(
-            path=f"{path}.arguments",
-            must="not be set with torchtune: they would go to its recipe",
+        yield At(f"{path}.arguments").must(
+            "not be set with torchtune: they would go to its recipe",
             got=" ".join(job.arguments)[:60] or "[]",
             fix="delete it for the runtime's recipe, or write script: tune run …",
             write=REMOVE,
         )
     if job.command == ("tune", "run"):
-        yield InputError(
-            path=f"{path}.command",
-            must="not be `tune run`: the Trainer then expects the model in the runtime's name",
+        yield At(f"{path}.command").must(
+            "not be `tune run`: the Trainer then expects the model in the runtime's name",
             got=" ".join(job.command)[:60],
             fix="delete it for the runtime's recipe, or write script: tune run …",
         )
@@ -218,18 +201,16 @@ def torchtune_errors(
     """Every error of what a runtime of kind torchtune fetches."""
     wanted = own.torchtune
     if (own.kind == "torchtune") != bool(wanted):
-        yield InputError(
-            path=f"{path}.torchtune",
-            must="be set together with `kind: torchtune`",
+        yield At(f"{path}.torchtune").must(
+            "be set together with `kind: torchtune`",
             got=f"{'a model' if wanted else 'nothing'} with kind: {own.kind}",
             fix="write kind: torchtune, and torchtune: {model: …, store: …, directory: …}",
         )
     if not wanted:
         return
     if wanted.model not in TUNED:
-        yield InputError(
-            path=f"{path}.torchtune.model",
-            must="be a model that upstream has a recipe for",
+        yield At(f"{path}.torchtune.model").must(
+            "be a model that upstream has a recipe for",
             got=wanted.model,
             fix=f"write one of {', '.join(TUNED)}",
         )
@@ -237,9 +218,8 @@ def torchtune_errors(
         f"{path}.torchtune", wanted.store, wanted.directory, environment
     )
     if own.command:
-        yield InputError(
-            path=f"{path}.command",
-            must="not be set with torchtune: the recipe has its own",
+        yield At(f"{path}.command").must(
+            "not be set with torchtune: the recipe has its own",
             got=own.command[0],
             fix="delete it, or write script: tune run … in a job",
         )
@@ -247,16 +227,14 @@ def torchtune_errors(
 
 def _pytorch_job(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterator[InputError]:
     if job.pytorch_job and environment.training_operator is None:
-        yield InputError(
-            path=f"{path}.pytorch_job",
-            must="have the training-operator in its environment",
+        yield At(f"{path}.pytorch_job").must(
+            "have the training-operator in its environment",
             got="no training_operator",
             fix=controller_fix("PyTorchJob"),
         )
     if job.pytorch_job and job.pytorch_job.coordinator and job.arguments is not None:
-        yield InputError(
-            path=f"{path}.arguments",
-            must="not be set beside coordinator, which starts the command of each Worker itself",
+        yield At(f"{path}.arguments").must(
+            "not be set beside coordinator, which starts the command of each Worker itself",
             got=" ".join(job.arguments)[:60] or "[]",
             fix="write the entrypoint and its arguments into command",
         )
@@ -265,9 +243,8 @@ def _pytorch_job(path: str, job: JobConfig, environment: EnvironmentConfig) -> I
 def _resume(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterator[InputError]:
     restarts = restarts_of(job, environment)
     if restarts and not job.checkpoints and not job.allow_no_checkpoint:
-        yield InputError(
-            path=f"{path}.checkpoints",
-            must=f"be set: {restarts} restarts resume from it",
+        yield At(f"{path}.checkpoints").must(
+            f"be set: {restarts} restarts resume from it",
             got="nothing",
             fix="write checkpoints: {store: …, directory: …}, or allow_no_checkpoint: true",
         )
@@ -275,19 +252,15 @@ def _resume(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterat
 
 def _priority(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterator[InputError]:
     if job.priority and not job.pytorch_job:
-        yield InputError(
-            path=f"{path}.priority",
-            must=(
-                f"not be set: with Trainer {environment.trainer.version} the priority of a TrainJob"
-                " is that of its runtime"
-            ),
+        yield At(f"{path}.priority").must(
+            f"not be set: with Trainer {environment.trainer.version} the priority of a TrainJob"
+            " is that of its runtime",
             got=job.priority,
             fix="delete it, and set trainer.own_runtimes.<name>.priority",
         )
     elif job.priority and job.priority not in environment.priorities:
-        yield InputError(
-            path=f"{path}.priority",
-            must="be one of environment.priorities",
+        yield At(f"{path}.priority").must(
+            "be one of environment.priorities",
             got=job.priority,
             fix=write_one_of(environment.priorities, "add one under environment.priorities"),
         )
@@ -297,10 +270,9 @@ def _time_limit(path: str, job: JobConfig, environment: EnvironmentConfig) -> It
     release = environment.trainer.version
     line = versions.TRAINER_LINES.get(release.rpartition(".")[0])
     if job.time_limit_minutes and not job.pytorch_job and line and not line.time_limit:
-        yield InputError(
-            path=f"{path}.time_limit_minutes",
-            must=f"not be set: Trainer {release} does not know the field and drops it silently",
-            got=str(job.time_limit_minutes),
+        yield At(f"{path}.time_limit_minutes").must(
+            f"not be set: Trainer {release} does not know the field and drops it silently",
+            got=job.time_limit_minutes,
             fix="set trainer.version to 2.3.0, use pytorch_job, or run `timeout` in the script",
         )
 
@@ -311,31 +283,27 @@ def _elastic(path: str, job: JobConfig, pool: PoolConfig | None) -> Iterator[Inp
         return
     size = f"{wanted.min_nodes} to {wanted.max_nodes} nodes"
     if not job.pytorch_job:
-        yield InputError(
-            path=path,
-            must="not be set: no Trainer up to 2.3 implements it, because a JobSet cannot resize",
+        yield At(path).must(
+            "not be set: no Trainer up to 2.3 implements it, because a JobSet cannot resize",
             got=size,
             fix="delete it, or write pytorch_job: {}",
         )
     elif job.pytorch_job.coordinator:
-        yield InputError(
-            path=path,
-            must="not be set beside coordinator: an elastic PyTorchJob has no Master",
+        yield At(path).must(
+            "not be set beside coordinator: an elastic PyTorchJob has no Master",
             got=size,
             fix="delete elastic or coordinator",
         )
     if not wanted.min_nodes <= job.nodes <= wanted.max_nodes:
-        yield InputError(
-            path=path,
-            must="include `nodes`, the initial size",
+        yield At(path).must(
+            "include `nodes`, the initial size",
             got=f"{size}, nodes: {job.nodes}",
             fix=f"write numbers with min_nodes ≤ {job.nodes} ≤ max_nodes",
         )
     if pool and wanted.max_nodes > largest_gang(pool):
-        yield InputError(
-            path=f"{path}.max_nodes",
-            must=f"be at most the {largest_gang(pool)} nodes of pool {job.pool}",
-            got=str(wanted.max_nodes),
+        yield At(f"{path}.max_nodes").must(
+            f"be at most the {largest_gang(pool)} nodes of pool {job.pool}",
+            got=wanted.max_nodes,
             fix=f"write {largest_gang(pool)} or less",
         )
 
@@ -344,9 +312,8 @@ def _wait(path: str, job: JobConfig) -> Iterator[InputError]:
     """An `up` that waits must be able to see the end."""
     minutes = (job.expected_hours or 0) * 60
     if job.wait == "complete" and minutes > job.wait_minutes:
-        yield InputError(
-            path=f"{path}.wait_minutes",
-            must=f"be as long as the run, which takes expected_hours {job.expected_hours:g}",
-            got=str(job.wait_minutes),
+        yield At(f"{path}.wait_minutes").must(
+            f"be as long as the run, which takes expected_hours {job.expected_hours:g}",
+            got=job.wait_minutes,
             fix=f"write {minutes + 30:.0f}, or wait: running",
         )

@@ -24,7 +24,7 @@ from trainyard.objects.programs.gangs import APP as GANGS
 from trainyard.objects.programs.history import APP as HISTORY
 from trainyard.objects.programs.repair import APP as REPAIR
 from trainyard.plans.directories import NAMESPACE as DIRECTORIES
-from trainyard.problems import REMOVE, InputError, InputWarning
+from trainyard.problems import REMOVE, At, InputError, InputWarning
 from trainyard.rules.blocks import hours_errors
 from trainyard.rules.cluster import (
     cluster_errors,
@@ -86,12 +86,8 @@ def environment_errors(
     yield from system_node_errors(wanted)
     yield from tag_errors("environment.tags", wanted.tags)
     if wanted.namespace in SYSTEM_NAMESPACES or wanted.namespace.startswith("kube-"):
-        yield InputError(
-            path=f"{at}.namespace",
-            must="not be a namespace of the system",
-            got=wanted.namespace,
-            fix="write training",
-            write="training",
+        yield At(f"{at}.namespace").must(
+            "not be a namespace of the system", got=wanted.namespace, write="training"
         )
     yield from pool_errors(region, wanted, zones, now)
     yield from hours_errors(f"{at}.jobs", wanted.jobs, wanted.pools, now)
@@ -120,23 +116,13 @@ def team_errors(
     assert environment is not None  # plan_team has looked
     yield from hours_errors("team.jobs", team.jobs, environment.pools, now)
     if region != base.region:
-        yield InputError(
-            path="aws:region",
-            must="be the environment's region",
-            got=region,
-            fix=f"write {base.region}",
-            write=base.region,
-        )
+        yield At("aws:region").must("be the environment's region", got=region, write=base.region)
     namespace = team.namespace or ""
     own = f"team-{namespace.removeprefix('kube-')}"
     taken = (environment.namespace, *SYSTEM_NAMESPACES)
     if namespace in taken or namespace.startswith("kube-"):
-        yield InputError(
-            path="team.namespace",
-            must="be neither the environment's namespace nor one of the system",
-            got=namespace,
-            fix=f"write {own}",
-            write=own,
+        yield At("team.namespace").must(
+            "be neither the environment's namespace nor one of the system", got=namespace, write=own
         )
 
 
@@ -147,9 +133,8 @@ def share_errors(
     for name, job in jobs.items():
         if share.max_gpus and (need := gpus_of(job, environment)) > share.max_gpus:
             nodes = share.max_gpus // (need // job.nodes)
-            yield InputError(
-                path=f"team.jobs.{name}.nodes",
-                must=f"need at most the {share.max_gpus} GPUs of {share.limit}",
+            yield At(f"team.jobs.{name}.nodes").must(
+                f"need at most the {share.max_gpus} GPUs of {share.limit}",
                 got=f"{job.nodes}, which need {need} GPUs",
                 fix=f"raise {share.limit} to {need}" + (f", or write {nodes}" if nodes else ""),
             )
@@ -162,12 +147,9 @@ def environment_warnings(
     yield from endpoint_warnings(wanted.cluster, wanted.network)
     yield from isolation_warnings(wanted)
     if wanted.zone_id is None:
-        yield InputWarning(
-            path="environment.zone_id",
-            text=(
-                "it is not set, so instance types are checked against the region and not against the"
-                " zone; make check LIVE=1 prints the zone's id"
-            ),
+        yield At("environment.zone_id").warning(
+            "it is not set, so instance types are checked against the region and not against the"
+            " zone; make check LIVE=1 prints the zone's id"
         )
     yield from offers_warnings(now.date())
     kubernetes, trainer = wanted.cluster.version, wanted.trainer.version
@@ -180,11 +162,8 @@ def environment_warnings(
             f"{known.trainer} with {' and '.join(known.kubernetes)}"
             for known in versions.KNOWN_GOOD
         )
-        yield InputWarning(
-            path="environment.trainer.version",
-            text=(
-                f"Trainer {trainer} was never tested with Kubernetes {kubernetes}; tested: {tried}"
-            ),
+        yield At("environment.trainer.version").warning(
+            f"Trainer {trainer} was never tested with Kubernetes {kubernetes}; tested: {tried}"
         )
     yield from support_warnings(wanted, now.date())
     yield from pool_warnings(wanted, now)
@@ -196,7 +175,7 @@ def environment_warnings(
 def offers_warnings(today: date) -> Iterator[InputWarning]:
     """The age of the table that says which instance types AWS sells where."""
     if late := outdated(SNAPSHOT, today):
-        yield InputWarning(path="environment.zone", text=f"the table of instance offerings {late}")
+        yield At("environment.zone").warning(f"the table of instance offerings {late}")
 
 
 def first_types(wanted: EnvironmentConfig) -> list[str]:
@@ -213,26 +192,23 @@ def tag_errors(path: str, tags: Mapping[str, str]) -> Iterator[InputError]:
     """Tags that AWS or Karpenter would refuse, or that this program sets. `path`: of the setting."""
     for key, value in tags.items():
         if RESERVED_TAG_KEYS.match(key):
-            yield InputError(
-                path=f"{path}.{key}",
-                must="not have a key that AWS, Karpenter or this program sets",
+            yield At(f"{path}.{key}").must(
+                "not have a key that AWS, Karpenter or this program sets",
                 got=key,
                 fix="delete it, or use a key of your own, such as team or cost-center",
                 write=REMOVE,
             )
         yield from _tag_characters(f"{path}.{key}", key, value)
         if not 1 <= len(key) <= 128 or len(value) > 256:
-            yield InputError(
-                path=f"{path}.{key[:20]}",
-                must="have a key of 1 to 128 characters and a value of at most 256",
+            yield At(f"{path}.{key[:20]}").must(
+                "have a key of 1 to 128 characters and a value of at most 256",
                 got=f"{len(key)} and {len(value)} characters",
                 fix="shorten it",
             )
     if len(tags) > TAGS:
-        yield InputError(
-            path=path,
-            must=f"have at most {TAGS} tags: AWS takes 50, and this program adds its own",
-            got=str(len(tags)),
+        yield At(path).must(
+            f"have at most {TAGS} tags: AWS takes 50, and this program adds its own",
+            got=len(tags),
             fix=f"delete {len(tags) - TAGS} of them",
         )
 
@@ -243,14 +219,11 @@ def _tag_characters(path: str, key: str, value: str) -> Iterator[InputError]:
     for what, text in (("key", key), ("value", value)):
         if (allowed := _allowed(text)) != text:
             renamed = f"name it {as_yaml(allowed)}" if allowed else "rename it"
-            yield InputError(
-                path=path,
-                must=f"have a {what} of letters, digits, spaces and {TAG_SIGNS}: IAM, FSx and EFS"
+            yield At(path).must(
+                f"have a {what} of letters, digits, spaces and {TAG_SIGNS}: IAM, FSx and EFS"
                 " take nothing else",
                 got=text,
-                fix=(
-                    f"write {as_yaml(allowed)}" if what == "value" else f"delete it, or {renamed}"
-                ),
+                fix=f"write {as_yaml(allowed)}" if what == "value" else f"delete it, or {renamed}",
                 write=allowed if what == "value" else REMOVE,
             )
 

@@ -24,18 +24,16 @@ def gang_errors(view: JobView, name: str, pool: PoolConfig) -> Iterator[InputErr
 def _size(view: JobView, name: str, pool: PoolConfig) -> Iterator[InputError]:
     most = largest_gang(pool)
     if view.nodes > pool.max_nodes:
-        yield InputError(
-            **view.where("nodes"),
-            must=f"be at most {pool.max_nodes}, the max_nodes of pool {name}",
-            got=str(view.nodes),
+        yield view.where("nodes").must(
+            f"be at most {pool.max_nodes}, the max_nodes of pool {name}",
+            got=view.nodes,
             fix=f"raise pools.{name}.max_nodes to {view.nodes}",
         )
     elif view.nodes > most:
         why = "keeps, and it launches no others" if pool.replicas else "has reserved"
-        yield InputError(
-            **view.where("nodes"),
-            must=f"be at most {most}, the nodes that pool {name} {why}",
-            got=str(view.nodes),
+        yield view.where("nodes").must(
+            f"be at most {most}, the nodes that pool {name} {why}",
+            got=view.nodes,
             fix=f"write {most} or less, or name another pool",
         )
 
@@ -53,11 +51,8 @@ def _one_node_only(view: JobView, name: str, pool: PoolConfig) -> Iterator[Input
         only = "add restarts and checkpoints, or name a pool on demand"
         reasons.append(("is spot: one reclaimed node ends a gang that cannot resume", only))
     for reason, fix in reasons:
-        yield InputError(
-            **view.where("nodes"),
-            must=f"be 1 on pool {name}, which {reason}",
-            got=str(view.nodes),
-            fix=fix,
+        yield view.where("nodes").must(
+            f"be 1 on pool {name}, which {reason}", got=view.nodes, fix=fix
         )
 
 
@@ -65,10 +60,9 @@ def gpu_errors(view: JobView, name: str, pool: PoolConfig) -> Iterator[InputErro
     """GPUs that no node of the pool has."""
     smallest = min((TYPES[kind] for kind in pool.instance_types), key=lambda kind: kind.gpus)
     if view.gpus > smallest.gpus > 0 or (view.gpus and not smallest.gpus):
-        yield InputError(
-            **view.where("gpus"),
-            must=f"be at most {smallest.gpus}: {smallest.name} of pool {name} has no more GPUs",
-            got=str(view.gpus),
+        yield view.where("gpus").must(
+            f"be at most {smallest.gpus}: {smallest.name} of pool {name} has no more GPUs",
+            got=view.gpus,
             fix=(
                 f"write {smallest.gpus}, or name another pool"
                 if smallest.gpus

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from trainyard.problems import InputError, Place
+from trainyard.problems import At, InputError
 
 _LABEL = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
 _REGISTRY = rf"(?:{_LABEL}(?:\.{_LABEL})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?"
@@ -29,14 +29,13 @@ IMAGE_ID = re.compile(r"[a-f0-9]{64}")
 SHORT = 60
 
 
-def image_errors(image: str, place: Place) -> Iterator[InputError]:
+def image_errors(image: str, place: At) -> Iterator[InputError]:
     """The error of an image that no container runtime can pull."""
     if _reference(image):
         return
     meant = _meant(image)
-    yield InputError(
-        **place,
-        must="be the name of an image: registry/name, and :tag or @sha256: with 64 hex digits",
+    yield place.must(
+        "be the name of an image: registry/name, and :tag or @sha256: with 64 hex digits",
         got=image[:SHORT] or "nothing",
         fix=f"write {meant}" if meant else "write registry/name:tag, better registry/name@sha256:…",
         write=meant,
@@ -49,12 +48,11 @@ def is_untagged(image: str) -> bool:
     return found is not None and not found["version"]
 
 
-def tag_errors(image: str, place: Place) -> Iterator[InputError]:
+def tag_errors(image: str, place: At) -> Iterator[InputError]:
     """The error of an image of a stack file that has neither a tag nor a digest."""
     if is_untagged(image):
-        yield InputError(
-            **place,
-            must="have a tag: without one it is whatever is newest",
+        yield place.must(
+            "have a tag: without one it is whatever is newest",
             got=image,
             fix=f"write {image}:<version>, better a digest (@sha256:…)",
         )

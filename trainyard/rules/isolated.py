@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from trainyard.catalog.aws.endpoints import NONE
 from trainyard.derive.scripts import script_of
 from trainyard.plans.images import in_region
-from trainyard.problems import REMOVE, InputError, InputWarning
+from trainyard.problems import At, InputError, InputWarning
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import JobConfig
 from trainyard.settings.network import NetworkConfig
@@ -35,33 +35,24 @@ def isolation_errors(region: str, wanted: EnvironmentConfig) -> Iterator[InputEr
     if isinstance(wanted.network, NetworkConfig):
         yield from _own_errors(wanted.network)
     if not (wanted.artifacts and wanted.artifacts.images):
-        yield InputError(
-            path=IMAGES,
-            must="name a registry of ECR with all images: nodes reach no other without the internet",
+        yield At(IMAGES).must(
+            "name a registry of ECR with all images: nodes reach no other without the internet",
             got="nothing",
-            fix=(
-                f"write images: <account>.dkr.ecr.{region}.amazonaws.com/mirror, and run make mirror"
-                " before pulumi up"
-            ),
+            fix=f"write images: <account>.dkr.ecr.{region}.amazonaws.com/mirror, and run make mirror"
+            " before pulumi up",
         )
 
 
 def _own_errors(network: NetworkConfig) -> Iterator[InputError]:
     if network.endpoints != "private":
-        yield InputError(
-            path=f"{NETWORK}.endpoints",
-            must="be private with internet: none: nothing else leads to AWS APIs",
+        yield At(f"{NETWORK}.endpoints").must(
+            "be private with internet: none: nothing else leads to AWS APIs",
             got=network.endpoints,
-            fix="write private",
             write="private",
         )
     if network.nat != "single":
-        yield InputError(
-            path=f"{NETWORK}.nat",
-            must="not be set with internet: none, which has no NAT gateway",
-            got=network.nat,
-            fix="delete it",
-            write=REMOVE,
+        yield At(f"{NETWORK}.nat").not_set(
+            "with internet: none, which has no NAT gateway", got=network.nat
         )
 
 
@@ -69,11 +60,9 @@ def _region_errors(region: str, mirror: str) -> Iterator[InputError]:
     """Endpoints are those of the region's own ECR; another region's costs data and minutes."""
     if not in_region(mirror, region):
         there = re.sub(r"\.ecr\.[a-z0-9-]+\.", f".ecr.{region}.", mirror)
-        yield InputError(
-            path=IMAGES,
-            must=f"be a registry of {region}: nodes pull from ECR of their own region",
+        yield At(IMAGES).must(
+            f"be a registry of {region}: nodes pull from ECR of their own region",
             got=mirror,
-            fix=f"write {there}",
             write=there,
         )
 
@@ -81,33 +70,25 @@ def _region_errors(region: str, mirror: str) -> Iterator[InputError]:
 def isolation_warnings(wanted: EnvironmentConfig) -> Iterator[InputWarning]:
     """What works otherwise than with a way to the internet."""
     if wanted.network.endpoints == "private" and wanted.teams:
-        yield InputWarning(
-            path=f"{NETWORK}.endpoints",
-            text=(
-                "AWS APIs then have addresses of the VPC, which the network policy of a team keeps"
-                " from its pods: they reach S3 and get the credentials of their role, and reach no"
-                " other AWS API"
-            ),
+        yield At(f"{NETWORK}.endpoints").warning(
+            "AWS APIs then have addresses of the VPC, which the network policy of a team keeps"
+            " from its pods: they reach S3 and get the credentials of their role, and reach no"
+            " other AWS API"
         )
     if wanted.network.internet != "none":
         return
-    yield InputWarning(
-        path=f"{NETWORK}.internet",
-        text=f"none: {NONE['pricing']}, so pools of several"
-        " instance types are compared by prices that may have changed since",
+    yield At(f"{NETWORK}.internet").warning(
+        f"none: {NONE['pricing']}, so pools of several"
+        " instance types are compared by prices that may have changed since"
     )
     if wanted.cluster.endpoint != "private":
-        yield InputWarning(
-            path="environment.cluster.endpoint",
-            text=(
-                "the Kubernetes API still answers public_access_cidrs from the internet, though nodes"
-                " never use that way; once the VPC can be entered, write endpoint: private"
-            ),
+        yield At("environment.cluster.endpoint").warning(
+            "the Kubernetes API still answers public_access_cidrs from the internet, though nodes"
+            " never use that way; once the VPC can be entered, write endpoint: private"
         )
     if wanted.metrics and wanted.metrics.remote_write:
-        yield InputWarning(
-            path="environment.metrics.remote_write.url",
-            text="Prometheus reaches it only if it is in the VPC or in a network with a route to it",
+        yield At("environment.metrics.remote_write.url").warning(
+            "Prometheus reaches it only if it is in the VPC or in a network with a route to it"
         )
 
 
@@ -122,10 +103,7 @@ def offline_warnings(
         script = job.script if job.script is not None else script_of(job.command)
         if found := DOWNLOADS.search(script):
             what = " ".join(found[0].split())
-            yield InputWarning(
-                path=f"{path}.{name}.{'script' if job.script is not None else 'command'}",
-                text=(
-                    f"{what}: nodes have no way to the internet, so it waits and fails unless it asks"
-                    " a server inside the VPC; put it into the image or into a store"
-                ),
+            yield At(f"{path}.{name}.{'script' if job.script is not None else 'command'}").warning(
+                f"{what}: nodes have no way to the internet, so it waits and fails unless it asks"
+                " a server inside the VPC; put it into the image or into a store"
             )

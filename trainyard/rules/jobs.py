@@ -49,20 +49,16 @@ def job_problems(view: JobView) -> Problems:
 
 def _ranks(view: JobView) -> Problems:
     if view.ranks and 0 < view.gpus < view.ranks:
-        yield InputError(
-            **view.where("ranks"),
-            must=f"be at most the {view.gpus} GPUs of a pod",
-            got=str(view.ranks),
-            fix=f"write {view.gpus}",
+        yield view.where("ranks").must(
+            f"be at most the {view.gpus} GPUs of a pod", got=view.ranks, fix=f"write {view.gpus}"
         )
 
 
 def _shared_memory(view: JobView) -> Problems:
     for memory in view.shared_memory:
         if memory.gib > memory.at_most_gib:
-            yield InputError(
-                **memory.place,
-                must="leave the ranks memory: /dev/shm counts against that of the pod",
+            yield memory.place.must(
+                "leave the ranks memory: /dev/shm counts against that of the pod",
                 got=f"{memory.gib:g} GiB",
                 fix=memory.fix,
             )
@@ -72,12 +68,9 @@ def _split_nodes(view: JobView) -> Problems:
     """Pods with a part of a node's GPUs."""
     whole = view.instance_type.gpus if view.instance_type else 1
     if 0 < view.gpus < whole and view.nodes > 1:
-        yield InputWarning(
-            **view.where("gpus"),
-            text=(
-                f"{view.nodes} pods with {view.gpus} of a node's {whole} GPUs send over the network"
-                " what NVLink could carry; take fewer pods, with all GPUs of a node"
-            ),
+        yield view.where("gpus").warning(
+            f"{view.nodes} pods with {view.gpus} of a node's {whole} GPUs send over the network"
+            " what NVLink could carry; take fewer pods, with all GPUs of a node"
         )
 
 
@@ -90,9 +83,8 @@ def _saves(view: JobView) -> Problems:
             mounts = [path for path in view.mounts if f"{directory}/".startswith(path)]
             mount = max(mounts, key=len, default="")
             if not mount or "emptyDir" in view.mounts[mount]:
-                yield InputError(
-                    **container.where("script"),
-                    must="save on shared storage: this directory ends with its pod",
+                yield container.where("script").must(
+                    "save on shared storage: this directory ends with its pod",
                     got=directory,
                     fix="save in a directory of a mounted store or persistentVolumeClaim",
                 )
@@ -117,26 +109,22 @@ def _pinned(view: JobView, container: ContainerView) -> Problems:
         image = f"{image}:latest"
     for name, what, fix in unpinned(image, container.script):
         if view.production:
-            yield InputError(
-                **container.where(name), must="be pinned in production", got=what, fix=fix
-            )
+            yield container.where(name).must("be pinned in production", got=what, fix=fix)
         else:
-            yield InputWarning(**container.where(name), text=f"{what}: {fix}")
+            yield container.where(name).warning(f"{what}: {fix}")
 
 
 def _nothing_runs(view: JobView, container: ContainerView) -> Problems:
     script = container.script
     if re.fullmatch(r"\s*(?:#[^\n]*(?:\n\s*|\Z))+", script):
-        yield InputError(
-            **container.where("script"),
-            must="run something: YAML folded (>) it into one comment, which succeeds at once",
+        yield container.where("script").must(
+            "run something: YAML folded (>) it into one comment, which succeeds at once",
             got=_short(script),
             fix="write | in the place of >, or delete the comment",
         )
     elif re.fullmatch(r"[^\n]*\s#[^\n]*(?:\s--\w|\.py\b)[^\n]*\n?", script):
-        yield InputError(
-            **container.where("script"),
-            must="not go on behind a #: YAML folded (>) it into one line, which ends there",
+        yield container.where("script").must(
+            "not go on behind a #: YAML folded (>) it into one line, which ends there",
             got=_short(script),
             fix="write | in the place of >, or delete the comment",
         )
@@ -144,9 +132,8 @@ def _nothing_runs(view: JobView, container: ContainerView) -> Problems:
 
 def _broken_continuation(view: JobView, container: ContainerView) -> Problems:
     if re.search(r"\\[ \t]+(?:#|\n|$)|\\\n[ \t]*#", container.script):
-        yield InputError(
-            **container.where("script"),
-            must="end a continued line with its backslash",
+        yield container.where("script").must(
+            "end a continued line with its backslash",
             got="a blank or a comment behind \\",
             fix="delete what follows the backslash",
         )
@@ -157,11 +144,8 @@ def _placeholder(view: JobView, container: ContainerView) -> Problems:
     texts += [(f"env.{name}", value) for name, value in container.env.items() if value]
     for name, text in texts:
         for found in placeholders(text):
-            yield InputError(
-                **container.where(name),
-                must="not contain a placeholder",
-                got=found,
-                fix="write what belongs there",
+            yield container.where(name).must(
+                "not contain a placeholder", got=found, fix="write what belongs there"
             )
 
 
@@ -174,11 +158,9 @@ def _harmful_variable(view: JobView, container: ContainerView) -> Problems:
         if not harms or not (harm := harms[0]) or not all(harms):
             continue
         if harm.has_no_effect:
-            yield InputWarning(**container.where(at), text=f"{name} {harm.reason}")
+            yield container.where(at).warning(f"{name} {harm.reason}")
         else:
-            yield InputError(
-                **container.where(at), must=harm.reason, got=f"{name}={value}", fix="delete it"
-            )
+            yield container.where(at).must(harm.reason, got=f"{name}={value}", fix="delete it")
 
 
 def _reserved_variable(view: JobView, container: ContainerView) -> Problems:
@@ -186,9 +168,8 @@ def _reserved_variable(view: JobView, container: ContainerView) -> Problems:
         return
     for name in container.env:
         if name in RESERVED_ENV:
-            yield InputError(
-                **container.where(f"env.{name}"),
-                must="not be a variable that the Trainer sets: its webhook refuses the job",
+            yield container.where(f"env.{name}").must(
+                "not be a variable that the Trainer sets: its webhook refuses the job",
                 got=name,
                 fix="delete it",
             )
@@ -204,9 +185,8 @@ def _unknown_variable(view: JobView, container: ContainerView) -> Problems:
     asked = {*(by_kubelet if view.runtime_known else ()), *filter(LAUNCHER_ENV.match, by_shell)}
     for name in sorted(asked - {*container.env, *container.more_env}):
         if not re.search(rf"\b{name}=|\b(?:read|for) {name}\b", text):
-            yield InputError(
-                **container.where("script"),
-                must=f"use variables that {view.controller} provides",
+            yield container.where("script").must(
+                f"use variables that {view.controller} provides",
                 got=name,
                 fix=f"use {job_kind(view.kind).rank_variables}",
             )
@@ -221,12 +201,9 @@ def rendezvous(view: JobView, container: ContainerView) -> Problems:
 
 def _no_endpoint(view: JobView, container: ContainerView, launch: Launch) -> Problems:
     if view.nodes > 1 and launch.is_standalone and (launch.endpoint or not view.elastic):
-        yield InputError(
-            **container.where("script"),
-            must=(
-                "give torchrun a rendezvous endpoint that all nodes reach: without one each node"
-                " waits at its own localhost"
-            ),
+        yield container.where("script").must(
+            "give torchrun a rendezvous endpoint that all nodes reach: without one each node"
+            " waits at its own localhost",
             got=launch.text[:60],
             fix=f"add {ENDPOINT if view.origin == 'entry' else IN_FILES}",
         )
@@ -234,9 +211,8 @@ def _no_endpoint(view: JobView, container: ContainerView, launch: Launch) -> Pro
 
 def _other_nodes(view: JobView, container: ContainerView, launch: Launch) -> Problems:
     if view.nodes and launch.nodes.isdecimal() and int(launch.nodes) != view.nodes:
-        yield InputError(
-            **container.where("script"),
-            must=f"start the job's {view.nodes} nodes",
+        yield container.where("script").must(
+            f"start the job's {view.nodes} nodes",
             got=f"--nnodes={launch.nodes}",
             fix="write --nnodes=$(PET_NNODES), or leave it out: torchrun reads PET_NNODES",
         )
@@ -245,9 +221,8 @@ def _other_nodes(view: JobView, container: ContainerView, launch: Launch) -> Pro
 def _one_rank_for_all(view: JobView, container: ContainerView, launch: Launch) -> Problems:
     own = container.node_rank is not None and launch.rank == str(container.node_rank)
     if view.nodes > 1 and launch.rank.isdecimal() and not own:
-        yield InputError(
-            **container.where("script"),
-            must="give every node a rank of its own",
+        yield container.where("script").must(
+            "give every node a rank of its own",
             got=f"--node_rank={launch.rank}",
             fix="write --node_rank=$(PET_NODE_RANK), or leave it out: torchrun reads PET_NODE_RANK",
         )
@@ -256,9 +231,8 @@ def _one_rank_for_all(view: JobView, container: ContainerView, launch: Launch) -
 def _ranks_of_a_launch(view: JobView, container: ContainerView) -> Problems:
     for launch in launches(container.script):
         if view.gpus and launch.ranks.isdecimal() and int(launch.ranks) > view.gpus:
-            yield InputError(
-                **container.where("script"),
-                must=f"start at most one process for each of the pod's {view.gpus} GPUs",
+            yield container.where("script").must(
+                f"start at most one process for each of the pod's {view.gpus} GPUs",
                 got=f"--nproc_per_node={launch.ranks}",
                 fix=f"write --nproc_per_node={view.gpus}",
             )
@@ -269,12 +243,9 @@ def no_launcher(view: JobView, container: ContainerView) -> Problems:
     if container.own_entrypoint:
         return
     if view.torch and view.nodes > 1 and (program := single_program(container.script)):
-        yield InputWarning(
-            **container.where("script"),
-            text=(
-                f"`{program}` starts without torchrun on {view.nodes} nodes: {view.controller} only"
-                " sets PET_* variables, so each node trains alone, unless the program reads them"
-            ),
+        yield container.where("script").warning(
+            f"`{program}` starts without torchrun on {view.nodes} nodes: {view.controller} only"
+            " sets PET_* variables, so each node trains alone, unless the program reads them"
         )
 
 

@@ -25,9 +25,8 @@ def _nodes(view: JobView, container: ContainerView, launch: OtherLaunch) -> Prob
     option = launch.names.nodes
     nodes = launch.number(option)
     if view.nodes and nodes is not None and nodes != view.nodes:
-        yield InputError(
-            **container.where("script"),
-            must=f"start the job's {view.nodes} nodes",
+        yield container.where("script").must(
+            f"start the job's {view.nodes} nodes",
             got=f"{option} {nodes}",
             fix=f"write {option} {view.nodes}",
         )
@@ -38,9 +37,8 @@ def _rank(view: JobView, container: ContainerView, launch: OtherLaunch) -> Probl
     option = launch.names.rank
     rank = launch.number(option)
     if view.nodes > 1 and rank is not None and rank != container.node_rank:
-        yield InputError(
-            **container.where("script"),
-            must="give every node a rank of its own",
+        yield container.where("script").must(
+            "give every node a rank of its own",
             got=f"{option} {rank}",
             fix=f"write {option} $PET_NODE_RANK",
         )
@@ -52,16 +50,14 @@ def _per_node(view: JobView, container: ContainerView, launch: OtherLaunch) -> P
     if not view.gpus or count is None:
         return
     if count > view.gpus:
-        yield InputError(
-            **container.where("script"),
-            must=f"start at most one process for each of the pod's {view.gpus} GPUs",
+        yield container.where("script").must(
+            f"start at most one process for each of the pod's {view.gpus} GPUs",
             got=f"{option} {count}",
             fix=f"write {option} {view.gpus}",
         )
     elif 0 < count < view.gpus:
-        yield InputWarning(
-            **container.where("script"),
-            text=f"{option} {count} leaves {view.gpus - count} of each pod's {view.gpus} GPUs idle",
+        yield container.where("script").warning(
+            f"{option} {count} leaves {view.gpus - count} of each pod's {view.gpus} GPUs idle"
         )
 
 
@@ -72,19 +68,15 @@ def _total(view: JobView, container: ContainerView, launch: OtherLaunch) -> Prob
     if not room or not count or re.search("oversubscribe", container.script):
         return
     if count > room:
-        yield InputError(
-            **container.where("script"),
-            must=f"start at most one process for each of the {room} GPUs of {view.nodes} pods",
+        yield container.where("script").must(
+            f"start at most one process for each of the {room} GPUs of {view.nodes} pods",
             got=f"{option} {count}",
             fix=f"write {option} {room}",
         )
     elif count < room:
-        yield InputWarning(
-            **container.where("script"),
-            text=(
-                f"{option} {count} is the number of all processes, and the {view.nodes} pods have"
-                f" {room} GPUs: {room - count} stay idle"
-            ),
+        yield container.where("script").warning(
+            f"{option} {count} is the number of all processes, and the {view.nodes} pods have"
+            f" {room} GPUs: {room - count} stay idle"
         )
 
 
@@ -97,10 +89,7 @@ def idle_variable(view: JobView, container: ContainerView) -> Problems:
     """A variable in which torchrun puts another value, and which the script does not use itself."""
     for name in BY_TORCHRUN if launches(container.script) else ():
         if name in container.env and not re.search(rf"\b{name}\b", container.script):
-            yield InputWarning(
-                **container.where(f"env.{name}"),
-                text=(
-                    f"{name} reaches no process, because torchrun sets it for them; delete it:"
-                    " --rdzv_endpoint says where nodes meet"
-                ),
+            yield container.where(f"env.{name}").warning(
+                f"{name} reaches no process, because torchrun sets it for them; delete it:"
+                " --rdzv_endpoint says where nodes meet"
             )

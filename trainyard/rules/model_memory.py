@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainyard.derive.capacity import job_type
-from trainyard.problems import InputWarning
+from trainyard.problems import At, InputWarning
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import JobConfig
 
@@ -27,13 +27,10 @@ def model_memory_warnings(
     bytes_each = job.bytes_per_parameter + BYTES_BESIDE_CHECKPOINT
     needed_gb = job.parameters_billion * bytes_each
     if needed_gb > room_gb:
-        yield InputWarning(
-            path=f"{path}.parameters_billion",
-            text=(
-                f"{job.parameters_billion:g} billion parameters of {bytes_each:g} bytes"
-                f" ({job.bytes_per_parameter:g} of a checkpoint, and weight and gradient in bf16)"
-                f" need {needed_gb:,.0f} GB, and the {gpus} GPUs of the job have {room_gb:,.0f} GB:"
-                " sharded over all of them (ZeRO-3, FSDP) they do not fit either, before any"
-                " activation; take more nodes, or offload or freeze a part"
-            ),
+        yield At(f"{path}.parameters_billion").warning(
+            f"{job.parameters_billion:g} billion parameters of {bytes_each:g} bytes"
+            f" ({job.bytes_per_parameter:g} of a checkpoint, and weight and gradient in bf16)"
+            f" need {needed_gb:,.0f} GB, and the {gpus} GPUs of the job have {room_gb:,.0f} GB:"
+            " sharded over all of them (ZeRO-3, FSDP) they do not fit either, before any"
+            " activation; take more nodes, or offload or freeze a part"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator
 
-from trainyard.problems import InputError, Place
+from trainyard.problems import At, InputError
 
 SYSTEM = (
     *("/", "/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/sbin", "/sys", "/usr"),
@@ -16,18 +16,15 @@ PROC = "/proc/"
 """runc refuses mounts below it (libcontainer, checkProcMount)."""
 
 
-def mount_path_errors(path: str, place: Place) -> Iterator[InputError]:
+def mount_path_errors(path: str, place: At) -> Iterator[InputError]:
     """Every error of a path at which something is mounted; a relative one begins at /, as kubelet
     reads it."""
     plain = posixpath.normpath(f"/{path.lstrip('/')}")
     if plain in SYSTEM or plain.startswith(PROC):
-        yield InputError(
-            **place,
-            must=f"not hide {plain} of the image, without which no program starts",
+        yield place.must(
+            f"not hide {plain} of the image, without which no program starts",
             got=path[:60],
             fix="write a folder of its own, such as /data",
         )
     elif ".." in path.split("/"):
-        yield InputError(
-            **place, must="not contain `..`", got=path[:60], fix=f"write {plain}", write=plain
-        )
+        yield place.must("not contain `..`", got=path[:60], write=plain)

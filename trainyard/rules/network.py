@@ -7,7 +7,7 @@ import ipaddress
 from collections.abc import Iterable, Iterator, Mapping
 
 from trainyard.catalog.aws.zones import OFFERS, SNAPSHOT, WITHOUT_EKS, ZONE_LETTERS, zone_names
-from trainyard.problems import REMOVE, InputError
+from trainyard.problems import REMOVE, At, InputError
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.network import BroughtNetworkConfig
 from trainyard.settings.reading.reader import NO_REGION
@@ -21,12 +21,9 @@ RFC_1918 = tuple(
 def stack_errors(stack: str) -> Iterator[InputError]:
     """A name that no environment can have (EC2 API, CreateSecurityGroup, GroupName)."""
     if stack == "sg" or stack.startswith("sg-"):
-        yield InputError(
-            path="stack",
-            must=(
-                "not begin with sg-: the names of security groups begin with the stack's name, and"
-                " EC2 refuses those that begin with sg-"
-            ),
+        yield At("stack").must(
+            "not begin with sg-: the names of security groups begin with the stack's name, and"
+            " EC2 refuses those that begin with sg-",
             got=stack,
             fix=f"rename the stack, and its file to Pulumi.env-{stack}.yaml",
         )
@@ -42,10 +39,9 @@ def network_errors(region: str, wanted: EnvironmentConfig) -> Iterator[InputErro
     id a zone has, and what a brought VPC is: preflight.py."""
     if wanted.zone_id in WITHOUT_EKS:
         usable = ", ".join(id_ for id_ in zone_ids(region) if id_ not in WITHOUT_EKS)
-        yield InputError(
-            path="environment.zone_id",
-            must="be the id of a zone in which EKS places control planes",
-            got=str(wanted.zone_id),
+        yield At("environment.zone_id").must(
+            "be the id of a zone in which EKS places control planes",
+            got=wanted.zone_id,
             fix=f"write another zone with its id, which is one of {usable}",
         )
     if isinstance(wanted.network, BroughtNetworkConfig):
@@ -59,25 +55,22 @@ def _brought(region: str, zone: str, subnets: Mapping[str, str]) -> Iterator[Inp
     """Every error of `network.private_subnets`."""
     path, known = "environment.network.private_subnets", zone_names(region)
     for unknown in [each for each in subnets if known and each not in known]:
-        yield InputError(
-            path=f"{path}.{unknown}",
-            must=f"have the name of a zone of {region}",
+        yield At(f"{path}.{unknown}").must(
+            f"have the name of a zone of {region}",
             got=unknown,
             fix=f"write the zone of {subnets[unknown]}: one of {', '.join(known)}",
         )
     if zone not in subnets or len(subnets) < 2:
         lacking = "a second zone: EKS needs two" if zone in subnets else f"environment.zone, {zone}"
         other = next((each for each in known if each != zone), "another zone")
-        yield InputError(
-            path=path,
-            must=f"have a subnet in {lacking}",
+        yield At(path).must(
+            f"have a subnet in {lacking}",
             got=as_yaml(dict(subnets)),
             fix=f"add {other if zone in subnets else zone} with the id of a subnet in it",
         )
     for twice in sorted({id_ for id_ in subnets.values() if [*subnets.values()].count(id_) > 1}):
-        yield InputError(
-            path=path,
-            must="have another subnet for each zone: a subnet is in one zone",
+        yield At(path).must(
+            "have another subnet for each zone: a subnet is in one zone",
             got=f"{twice} for {', '.join(each for each in subnets if subnets[each] == twice)}",
             fix="write each zone's own subnet",
         )
@@ -99,12 +92,8 @@ def _listed(
     elif len({*listed, wanted.zone}) < 2:
         must = "list a second zone beside environment.zone: EKS needs two"
     if must:
-        yield InputError(
-            path="environment.network.zones",
-            must=must,
-            got=as_yaml(listed),
-            fix=f"write {as_yaml(enough)}",
-            write=enough,
+        yield At("environment.network.zones").must(
+            must, got=as_yaml(listed), fix=f"write {as_yaml(enough)}", write=enough
         )
 
 
@@ -116,25 +105,19 @@ def zone_errors(region: str, wanted: EnvironmentConfig) -> Iterator[InputError]:
     if not known:
         yield _unknown_region(region)
     elif zone == region or zone in ZONE_LETTERS:
-        yield InputError(
-            path="environment.zone",
-            must="be a zone, not a region",
-            got=zone,
-            fix=f"write one of {', '.join(known)}",
-            write=first,
+        yield At("environment.zone").must(
+            "be a zone, not a region", got=zone, fix=f"write one of {', '.join(known)}", write=first
         )
     elif not zone.startswith(region):
-        yield InputError(
-            path="environment.zone",
-            must=f"be a zone of aws:region ({region})",
+        yield At("environment.zone").must(
+            f"be a zone of aws:region ({region})",
             got=zone,
             fix=f"write one of {', '.join(known)}, or change aws:region",
             write=first,
         )
     elif zone not in known:
-        yield InputError(
-            path="environment.zone",
-            must=f"be a zone that {region} has",
+        yield At("environment.zone").must(
+            f"be a zone that {region} has",
             got=zone,
             fix=f"write one of {', '.join(known)}",
             write=first,
@@ -147,9 +130,8 @@ def _unknown_region(region: str) -> InputError:
     of_zone = region[:-1] if region[:-1] in ZONE_LETTERS else None
     near = difflib.get_close_matches(region.lower(), ZONE_LETTERS, n=1, cutoff=0.8)
     meant = of_zone or (near[0] if near else None)
-    return InputError(
-        path="aws:region",
-        must=f"be a region of the zone table (as of {SNAPSHOT})",
+    return At("aws:region").must(
+        f"be a region of the zone table (as of {SNAPSHOT})",
         got=region,
         fix=(
             f"write {meant}"
@@ -163,9 +145,8 @@ def _unknown_region(region: str) -> InputError:
 def _zone_id(region: str, zone_id: str | None) -> Iterator[InputError]:
     ids = zone_ids(region)
     if ids and zone_id and zone_id not in (*ids, *WITHOUT_EKS):
-        yield InputError(
-            path="environment.zone_id",
-            must=f"be a zone id of {region} (as of {SNAPSHOT})",
+        yield At("environment.zone_id").must(
+            f"be a zone id of {region} (as of {SNAPSHOT})",
             got=zone_id,
             fix=f"delete it, or write what make check LIVE=1 prints: one of {', '.join(ids)}",
             write=REMOVE,
@@ -178,34 +159,18 @@ def range_errors(cidr: str) -> Iterator[InputError]:
         vpc = ipaddress.IPv4Network(cidr)
     except ValueError as error:
         nearest = without_host_bits(cidr) or usual
-        yield InputError(
-            path=path,
-            must=f"be an IPv4 range ({error})",
-            got=cidr,
-            fix=f"write {nearest}",
-            write=nearest,
-        )
+        yield At(path).must(f"be an IPv4 range ({error})", got=cidr, write=nearest)
         return
     private = within(cidr, RFC_1918)
     if not 16 <= vpc.prefixlen <= 20:
         bits = min(max(vpc.prefixlen, 16), 20)
         nearest = str(ipaddress.IPv4Network((vpc.network_address, bits), strict=False))
         meant = nearest if private else usual
-        yield InputError(
-            path=path,
-            must="be /16 to /20 (a VPC has at most a /16; GPU nodes need room)",
-            got=cidr,
-            fix=f"write {meant}",
-            write=meant,
+        yield At(path).must(
+            "be /16 to /20 (a VPC has at most a /16; GPU nodes need room)", got=cidr, write=meant
         )
     if not private:
-        yield InputError(
-            path=path,
-            must="be private (RFC 1918)",
-            got=cidr,
-            fix=f"write {usual}",
-            write=usual,
-        )
+        yield At(path).must("be private (RFC 1918)", got=cidr, write=usual)
 
 
 def without_host_bits(cidr: str) -> str | None:

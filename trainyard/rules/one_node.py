@@ -83,13 +83,10 @@ def _alone(
 ) -> Iterator[InputError]:
     """`used`: each default → its variable. `read`: how a script reads a variable."""
     if used:
-        yield InputError(
-            **container.where("script"),
-            must=(
-                f"not go on with a default where {view.controller} sets no {_listed(used.values())}:"
-                f" each of {view.nodes} nodes would be the first of its own, and all would save over"
-                " each other"
-            ),
+        yield container.where("script").must(
+            f"not go on with a default where {view.controller} sets no {_listed(used.values())}:"
+            f" each of {view.nodes} nodes would be the first of its own, and all would save over"
+            " each other",
             got=", ".join(used),
             fix=_way_out(view, used, read),
         )
@@ -100,12 +97,9 @@ def asked_by_default(view: JobView, container: ContainerView) -> Iterator[InputW
     text, names = _unset(view, container)
     asked = _defaults(names, " ".join(_TESTS.findall(text)))
     if asked:
-        yield InputWarning(
-            **container.where("script"),
-            text=(
-                f"{view.controller} sets no {_listed(asked.values())}, so {', '.join(asked)} is the"
-                f" same on all {view.nodes} nodes, and each does what is meant for one"
-            ),
+        yield container.where("script").warning(
+            f"{view.controller} sets no {_listed(asked.values())}, so {', '.join(asked)} is the"
+            f" same on all {view.nodes} nodes, and each does what is meant for one"
         )
 
 

@@ -40,31 +40,24 @@ def _is_in_the_type(request: PodRequest, kind: InstanceType) -> bool:
 
 
 def _over_the_estimate(request: PodRequest, kind: str, most: int) -> InputWarning:
-    return InputWarning(
-        **request.place,
-        text=(
-            f"Karpenter expects at most {most}{request.suffix} for pods on a {kind} until it has seen"
-            f" one, and launches none for {request.text}: request {most}{request.suffix} or less,"
-            " or keep nodes (replicas)"
-        ),
+    return request.place.warning(
+        f"Karpenter expects at most {most}{request.suffix} for pods on a {kind} until it has seen"
+        f" one, and launches none for {request.text}: request {most}{request.suffix} or less,"
+        " or keep nodes (replicas)"
     )
 
 
 def _too_much(request: PodRequest, pool: str, smallest: str, most: int) -> InputError:
     if not most:
         more = ": NCCL and EFA run without" if "hugepages" in request.resource else ""
-        return InputError(
-            **request.place,
-            must=f"not be requested: no node of pool {pool} has {request.resource}",
+        return request.place.must(
+            f"not be requested: no node of pool {pool} has {request.resource}",
             got=request.text,
             fix=f"delete it{more}",
         )
     limit = f"{most}{request.suffix}"
-    return InputError(
-        **request.place,
-        must=(
-            f"be at most {limit}, which {smallest} of pool {pool} has for pods beside its DaemonSets"
-        ),
+    return request.place.must(
+        f"be at most {limit}, which {smallest} of pool {pool} has for pods beside its DaemonSets",
         got=request.text,
         fix=f"write {limit} or less",
         write=None if request.suffix else most,

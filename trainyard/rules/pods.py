@@ -14,7 +14,7 @@ from trainyard.derive.capacity import job_type
 from trainyard.derive.jobs import CHECKPOINTS, TENSORBOARD, stores
 from trainyard.objects.iam.secrets import FOLDER, VOLUME
 from trainyard.objects.jobs.upstream_runtimes import WORKSPACE
-from trainyard.problems import InputError, InputWarning, write_one_of
+from trainyard.problems import At, InputError, InputWarning, write_one_of
 from trainyard.rules.mounts import mount_path_errors
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import TO_S3, JobConfig
@@ -42,34 +42,26 @@ def pod_warnings(
 ) -> Iterator[InputWarning]:
     """What works but should be known about the pods."""
     if "@sha256:" not in job.image and not job.image.endswith(":latest"):
-        yield InputWarning(
-            path=f"{path}.image",
-            text="a tag can change; a digest (@sha256:…) names the image that was tested",
+        yield At(f"{path}.image").warning(
+            "a tag can change; a digest (@sha256:…) names the image that was tested"
         )
     if job.host_paths:
-        yield InputWarning(
-            path=f"{path}.host_paths",
-            text=(
-                "the folders must exist on every node, and this program puts nothing there; the"
-                " namespace admits privileged pods because of them"
-            ),
+        yield At(f"{path}.host_paths").warning(
+            "the folders must exist on every node, and this program puts nothing there; the"
+            " namespace admits privileged pods because of them"
         )
     kind = job_type(job, environment)
     if kind and job.local_scratch and not kind.nvme_gb:
-        yield InputWarning(
-            path=f"{path}.local_scratch",
-            text=f"{kind.name} has no NVMe: the folder lies on the root volume",
+        yield At(f"{path}.local_scratch").warning(
+            f"{kind.name} has no NVMe: the folder lies on the root volume"
         )
 
 
 def _stores(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterator[InputError]:
     for store in job.storage:
         if store not in environment.storage:
-            yield InputError(
-                path=f"{path}.storage.{store}",
-                must="be a store of the environment",
-                got=store,
-                fix=_known_stores(environment),
+            yield At(f"{path}.storage.{store}").must(
+                "be a store of the environment", got=store, fix=_known_stores(environment)
             )
     for setting, place in (("checkpoints", job.checkpoints), ("tensorboard", job.tensorboard)):
         if place:
@@ -87,9 +79,8 @@ def store_directory_errors(
     """Every error of a directory in one of the environment's stores."""
     if store not in environment.storage:
         known = _known_stores(environment)
-        yield InputError(
-            path=f"{path}.store",
-            must="be a store of the environment",
+        yield At(f"{path}.store").must(
+            "be a store of the environment",
             got=store,
             fix=f"{known}; to S3: {TO_S3}" if re.match("local|nvme|s3", store) else known,
         )
@@ -97,23 +88,16 @@ def store_directory_errors(
         for kind, _ in kinds_of(environment.storage[store]):
             yield from kind.write_errors(f"{path}.store", store)
     if "://" in directory:
-        yield InputError(
-            path=f"{path}.directory",
-            must="be a directory of its store",
-            got=directory,
-            fix=TO_S3,
-        )
+        yield At(f"{path}.directory").must("be a directory of its store", got=directory, fix=TO_S3)
     if re.search("[{}]", directory):
-        yield InputError(
-            path=f"{path}.directory",
-            must="have no placeholder but {run}, the number of a job's run",
+        yield At(f"{path}.directory").must(
+            "have no placeholder but {run}, the number of a job's run",
             got=directory,
             fix="write the directory itself, or {run} where each run of a job has its own",
         )
     if ".." in directory.split("/"):
-        yield InputError(
-            path=f"{path}.directory",
-            must="stay in its store (the API server refuses `..`)",
+        yield At(f"{path}.directory").must(
+            "stay in its store (the API server refuses `..`)",
             got=directory,
             fix="name it from the store's root",
         )
@@ -127,9 +111,8 @@ def _mount_paths(path: str, job: JobConfig, environment: EnvironmentConfig) -> I
     recipe = [WORKSPACE] if has_recipe(job, environment) else []
     paths = [mounted.rstrip("/") for mounted in (*_mounted(job), *recipe)]
     for twice in sorted({mounted for mounted in paths if paths.count(mounted) > 1}):
-        yield InputError(
-            path=f"{path}.storage",
-            must="mount one thing at a path",
+        yield At(f"{path}.storage").must(
+            "mount one thing at a path",
             got=f"two things at {twice}",
             fix="take another path for one of them",
         )
@@ -137,13 +120,13 @@ def _mount_paths(path: str, job: JobConfig, environment: EnvironmentConfig) -> I
 
 def _hidden_paths(path: str, job: JobConfig) -> Iterator[InputError]:
     for name, mount in job.storage.items():
-        yield from mount_path_errors(mount.path, {"path": f"{path}.storage.{name}.path"})
+        yield from mount_path_errors(mount.path, At(f"{path}.storage.{name}.path"))
     for name, folder in job.host_paths.items():
-        yield from mount_path_errors(folder.path, {"path": f"{path}.host_paths.{name}.path"})
+        yield from mount_path_errors(folder.path, At(f"{path}.host_paths.{name}.path"))
     if job.files:
-        yield from mount_path_errors(job.files.path, {"path": f"{path}.files.path"})
+        yield from mount_path_errors(job.files.path, At(f"{path}.files.path"))
     if job.local_scratch:
-        yield from mount_path_errors(job.local_scratch, {"path": f"{path}.local_scratch"})
+        yield from mount_path_errors(job.local_scratch, At(f"{path}.local_scratch"))
 
 
 def _volume_names(path: str, job: JobConfig) -> Iterator[InputError]:
@@ -155,18 +138,16 @@ def _volume_names(path: str, job: JobConfig) -> Iterator[InputError]:
     taken |= {VOLUME: "the setting secrets"} if job.managed_secrets else {}
     for store in stores(job):
         if store in taken:
-            yield InputError(
-                path=f"{path}.storage.{store}",
-                must=f"be a store whose name is no other volume's: {taken[store]} is called so",
+            yield At(f"{path}.storage.{store}").must(
+                f"be a store whose name is no other volume's: {taken[store]} is called so",
                 got=store,
                 fix="rename the store under environment.storage",
             )
     taken |= dict.fromkeys(stores(job), "a store of the job")
     for name in job.host_paths:
         if name in taken:
-            yield InputError(
-                path=f"{path}.host_paths.{name}",
-                must=f"have a name that is no other volume's: {taken[name]} is called so",
+            yield At(f"{path}.host_paths.{name}").must(
+                f"have a name that is no other volume's: {taken[name]} is called so",
                 got=name,
                 fix=f"rename it, for example host-{name}",
             )
@@ -192,19 +173,16 @@ def _torchrun_script(path: str, job: JobConfig) -> Iterator[InputError]:
     holder = max((each for each in folders if script.startswith(f"{each}/")), key=len, default="")
     sources = [source.rpartition("/")[2] for source in job.files.sources]
     if holder == there and script.removeprefix(f"{there}/") not in sources:
-        yield InputError(
-            path=f"{path}.torchrun.script",
-            must=f"be one of the files in {there}, which has no folders",
+        yield At(f"{path}.torchrun.script").must(
+            f"be one of the files in {there}, which has no folders",
             got=script.removeprefix(f"{there}/"),
             fix=f"write one of {', '.join(f'{there}/{name}' for name in sources)}, or add it to files.sources",
         )
     if "/" in script and script in job.files.sources:
         where = f"{there}/{script.rpartition('/')[2]}"
-        yield InputError(
-            path=f"{path}.torchrun.script",
-            must="be a path in the container, where a file of `files` stands without its folders",
+        yield At(f"{path}.torchrun.script").must(
+            "be a path in the container, where a file of `files` stands without its folders",
             got=script,
-            fix=f"write {where}",
             write=where,
         )
 
@@ -223,11 +201,8 @@ def _runtime_runs(job: JobConfig, environment: EnvironmentConfig) -> bool:
 
 def _what_runs(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterator[InputError]:
     if job.script is not None and not job.script.strip():
-        yield InputError(
-            path=f"{path}.script",
-            must="run something",
-            got="nothing",
-            fix="write the script, or delete the job",
+        yield At(f"{path}.script").must(
+            "run something", got="nothing", fix="write the script, or delete the job"
         )
     ways = {
         "script": job.script is not None,
@@ -236,14 +211,11 @@ def _what_runs(path: str, job: JobConfig, environment: EnvironmentConfig) -> Ite
         "torchrun": job.torchrun is not None,
     }
     if sum(ways.values()) > 1 or not (any(ways.values()) or _runtime_runs(job, environment)):
-        yield InputError(
-            path=path,
-            must="have exactly one of script, command, arguments and torchrun",
+        yield At(path).must(
+            "have exactly one of script, command, arguments and torchrun",
             got=" and ".join(way for way, given in ways.items() if given) or "none",
-            fix=(
-                "write script: | with bash text, command: [program, argument], torchrun: {script:"
-                " train.py}, or arguments: [] for the image's own entrypoint"
-            ),
+            fix="write script: | with bash text, command: [program, argument], torchrun: {script:"
+            " train.py}, or arguments: [] for the image's own entrypoint",
         )
 
 
@@ -251,11 +223,8 @@ def _variables(path: str, job: JobConfig) -> Iterator[InputError]:
     yield from variable_errors(f"{path}.env", job.env)
     yield from variable_errors(f"{path}.secrets", job.secrets)
     for name in job.secrets.keys() & job.env.keys():
-        yield InputError(
-            path=f"{path}.secrets.{name}",
-            must="be set once",
-            got="a value in env, too",
-            fix=f"delete env.{name}",
+        yield At(f"{path}.secrets.{name}").must(
+            "be set once", got="a value in env, too", fix=f"delete env.{name}"
         )
 
 
@@ -263,9 +232,8 @@ def variable_errors(path: str, names: Iterable[str]) -> Iterator[InputError]:
     """Names that no variable can have. `path`: of the setting that has them."""
     for name in names:
         if not re.fullmatch(VARIABLE, name):
-            yield InputError(
-                path=f"{path}.{name}",
-                must="be the name of a variable",
+            yield At(f"{path}.{name}").must(
+                "be the name of a variable",
                 got=name or "nothing",
                 fix="use letters, digits and _; the first is no digit",
             )
@@ -282,9 +250,8 @@ def _labels(path: str, job: JobConfig) -> Iterator[InputError]:
 def _label_errors(path: str, labels: Mapping[str, str]) -> Iterator[InputError]:
     for key, value in labels.items():
         if not re.fullmatch(LABEL_KEY, key) or not re.fullmatch(LABEL_VALUE, value):
-            yield InputError(
-                path=f"{path}.{key}",
-                must="be a label: at most 63 letters, digits, - _ .",
+            yield At(f"{path}.{key}").must(
+                "be a label: at most 63 letters, digits, - _ .",
                 got=value,
                 fix="put free text into an annotation, or delete it",
             )

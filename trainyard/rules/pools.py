@@ -16,7 +16,7 @@ from trainyard.catalog.aws.service_roles import SPOT
 from trainyard.derive.capacity import NODE_ADDRESSES, TYPES, node_type_names
 from trainyard.derive.subnets import subnet_uses
 from trainyard.plans.networks import AWS_KEEPS
-from trainyard.problems import REMOVE, InputError, InputWarning, write_one_of
+from trainyard.problems import REMOVE, At, InputError, InputWarning, write_one_of
 from trainyard.rules.blocks import block_errors, block_warnings
 from trainyard.rules.images import image_errors, is_untagged
 from trainyard.rules.instance_types import instance_type_errors, mixed_type_errors
@@ -46,9 +46,8 @@ def pool_errors(
 
 def unknown_pool(path: str, name: str, wanted: EnvironmentConfig) -> InputError:
     """What is wrong with a job, an entry or a file, on a pool that is not there. `path`: the job's."""
-    return InputError(
-        path=f"{path}.pool",
-        must="be a pool of the environment",
+    return At(f"{path}.pool").must(
+        "be a pool of the environment",
         got=name[:60],
         fix=write_one_of(wanted.pools, "add one under environment.pools"),
     )
@@ -56,11 +55,10 @@ def unknown_pool(path: str, name: str, wanted: EnvironmentConfig) -> InputError:
 
 def _prefetch(path: str, pool: PoolConfig) -> Iterator[InputError]:
     for image in pool.prefetch or ():
-        yield from image_errors(image, {"path": path})
+        yield from image_errors(image, At(path))
         if is_untagged(image):
-            yield InputError(
-                path=path,
-                must="name images with a tag or a digest",
+            yield At(path).must(
+                "name images with a tag or a digest",
                 got=image,
                 fix="write registry/name:tag, better registry/name@sha256:…",
             )
@@ -76,52 +74,40 @@ def pool_warnings(wanted: EnvironmentConfig, now: datetime) -> Iterator[InputWar
                 "; after that its replicas start only when something changes the pool"
                 " (karpenter-provider-aws#9001)"
             )
-            yield InputWarning(
-                path=f"{path}.reservation.starts",
-                text=(
-                    f"jobs of this pool wait until {reservation.starts:%Y-%m-%d %H:%M}"
-                    f"{late if pool.replicas else ''}"
-                ),
+            yield At(f"{path}.reservation.starts").warning(
+                f"jobs of this pool wait until {reservation.starts:%Y-%m-%d %H:%M}"
+                f"{late if pool.replicas else ''}"
             )
         if reservation and pool.capacity == "block":
             yield from block_warnings(f"{path}.reservation", reservation)
         if pool.placement == "cluster":
-            yield InputWarning(
-                path=f"{path}.placement",
-                text="launches in a placement group fail for lack of capacity more often",
+            yield At(f"{path}.placement").warning(
+                "launches in a placement group fail for lack of capacity more often"
             )
         if pool.capacity == "spot":
-            yield InputWarning(
-                path=f"{path}.capacity",
-                text="AWS takes spot nodes back at two minutes' warning: save checkpoints often",
+            yield At(f"{path}.capacity").warning(
+                "AWS takes spot nodes back at two minutes' warning: save checkpoints often"
             )
     if spot := [name for name, pool in wanted.pools.items() if pool.capacity == "spot"]:
-        yield InputWarning(
-            path="account",
-            text=(
-                f"the account must have the role {SPOT.name} for spot pools ({', '.join(spot)}):"
-                f" make check LIVE=1 looks for it, and `{SPOT.command}` creates it"
-            ),
+        yield At("account").warning(
+            f"the account must have the role {SPOT.name} for spot pools ({', '.join(spot)}):"
+            f" make check LIVE=1 looks for it, and `{SPOT.command}` creates it"
         )
 
 
 def _reservation(path: str, pool: PoolConfig, now: datetime) -> Iterator[InputError]:
     reservation, reserved = pool.reservation, pool.capacity in ("reservation", "block")
     if reserved and reservation is None:
-        yield InputError(
-            path=f"{path}.reservation",
-            must=f"be set with capacity: {pool.capacity}",
+        yield At(f"{path}.reservation").must(
+            f"be set with capacity: {pool.capacity}",
             got="nothing",
-            fix=(
-                "add reservation: {id: cr-0123456789abcdef0, instances: 1} with the id and size of"
-                " yours; this program never buys one"
-            ),
+            fix="add reservation: {id: cr-0123456789abcdef0, instances: 1} with the id and size of"
+            " yours; this program never buys one",
         )
     if reservation and not reserved:
         meant = "block" if reservation.starts and reservation.ends else "reservation"
-        yield InputError(
-            path=f"{path}.capacity",
-            must="be reservation or block, as the pool has a reservation",
+        yield At(f"{path}.capacity").must(
+            "be reservation or block, as the pool has a reservation",
             got=pool.capacity,
             fix=f"write {meant}, or delete reservation",
             write=meant,
@@ -129,20 +115,15 @@ def _reservation(path: str, pool: PoolConfig, now: datetime) -> Iterator[InputEr
     if reservation is None or not reserved:
         return
     if pool.max_nodes > reservation.instances:
-        yield InputError(
-            path=f"{path}.max_nodes",
-            must=f"be at most {reservation.instances}, the instances of {reservation.id}",
-            got=str(pool.max_nodes),
-            fix=f"write {reservation.instances}",
+        yield At(f"{path}.max_nodes").must(
+            f"be at most {reservation.instances}, the instances of {reservation.id}",
+            got=pool.max_nodes,
             write=reservation.instances,
         )
     if pool.placement == "cluster":
-        yield InputError(
-            path=f"{path}.placement",
-            must=(
-                "not be cluster, a new placement group: a reservation has instances only in the"
-                " group it was created in (eksctl#7949)"
-            ),
+        yield At(f"{path}.placement").must(
+            "not be cluster, a new placement group: a reservation has instances only in the"
+            " group it was created in (eksctl#7949)",
             got="cluster",
             fix="delete it; if the reservation has a group, name it in reservation.placement_group",
             write=REMOVE,
@@ -157,24 +138,21 @@ def _window(
     if capacity == "block":
         yield from block_errors(path, reservation)
     if capacity == "block" and (starts is None or ends is None):
-        yield InputError(
-            path=path,
-            must="have starts and ends, for a Capacity Block",
+        yield At(path).must(
+            "have starts and ends, for a Capacity Block",
             got="no starts" if starts is None else "no ends",
             fix="copy both from `aws ec2 describe-capacity-reservations`",
         )
     if starts and ends and starts >= ends:
-        yield InputError(
-            path=f"{path}.ends",
-            must=f"be later than starts, {starts:%Y-%m-%dT%H:%M:%SZ}",
-            got=str(ends),
+        yield At(f"{path}.ends").must(
+            f"be later than starts, {starts:%Y-%m-%dT%H:%M:%SZ}",
+            got=ends,
             fix="copy starts and ends from `aws ec2 describe-capacity-reservations`",
         )
     elif ends and ends <= now:
-        yield InputError(
-            path=f"{path}.ends",
-            must="be in the future: the reservation is over",
-            got=str(ends),
+        yield At(f"{path}.ends").must(
+            "be in the future: the reservation is over",
+            got=ends,
             fix="delete the pool, or write id, starts and ends of another reservation",
         )
 
@@ -182,28 +160,20 @@ def _window(
 def _static_nodes(path: str, pool: PoolConfig) -> Iterator[InputError]:
     needed = (pool.replicas or 0) + pool.warm_spares
     if pool.warm_spares and not pool.replicas:
-        yield InputError(
-            path=f"{path}.warm_spares",
-            must="not be set without replicas",
-            got=str(pool.warm_spares),
-            fix="delete it, or set replicas too",
-            write=REMOVE,
+        yield At(f"{path}.warm_spares").not_set(
+            "without replicas", got=pool.warm_spares, instead="set replicas too"
         )
     if pool.replicas and needed > pool.max_nodes:
-        yield InputError(
-            path=f"{path}.max_nodes",
-            must=f"be at least {needed}: {pool.replicas} replicas and {pool.warm_spares} warm spares",
-            got=str(pool.max_nodes),
-            fix=f"write {needed}",
+        yield At(f"{path}.max_nodes").must(
+            f"be at least {needed}: {pool.replicas} replicas and {pool.warm_spares} warm spares",
+            got=pool.max_nodes,
             write=needed,
         )
     if pool.replicas and pool.capacity == "spot":
-        yield InputError(
-            path=f"{path}.replicas",
-            must="not be set with capacity: spot, whose nodes AWS takes back",
-            got=str(pool.replicas),
-            fix="delete it, or write capacity: on_demand",
-            write=REMOVE,
+        yield At(f"{path}.replicas").not_set(
+            "with capacity: spot, whose nodes AWS takes back",
+            got=pool.replicas,
+            instead="write capacity: on_demand",
         )
 
 
@@ -212,29 +182,23 @@ def _fallback_zones(path: str, pool: PoolConfig, zones: tuple[str, ...]) -> Iter
     sound = [zone for zone in dict.fromkeys(listed) if zone in zones[1:]]
     for zone in listed:
         if zone == zones[0]:
-            yield InputError(
-                path=path,
-                must="list other zones than environment.zone",
+            yield At(path).must(
+                "list other zones than environment.zone",
                 got=zone,
                 fix=f"write {as_yaml(sound)}" if sound else "delete it",
                 write=sound or REMOVE,
             )
         elif zone not in zones:
-            yield InputError(
-                path=path,
-                must="list zones that have a subnet in this network",
+            yield At(path).must(
+                "list zones that have a subnet in this network",
                 got=zone,
                 fix=f"write one of {', '.join(zones[1:])}",
                 write=[*sound, *(other for other in zones[1:2] if other not in sound)],
             )
     if len(set(listed)) < len(listed):
         once = list(dict.fromkeys(listed))
-        yield InputError(
-            path=path,
-            must="list each zone once",
-            got=as_yaml(listed),
-            fix=f"write {as_yaml(once)}",
-            write=once,
+        yield At(path).must(
+            "list each zone once", got=as_yaml(listed), fix=f"write {as_yaml(once)}", write=once
         )
     if listed:
         yield from _one_zone_only(path, pool)
@@ -244,20 +208,16 @@ def _one_zone_only(path: str, pool: PoolConfig) -> Iterator[InputError]:
     """Capacity that cannot use its fallback zones."""
     listed = as_yaml(pool.fallback_zones)
     if pool.capacity in ("reservation", "block") or pool.placement == "cluster":
-        yield InputError(
-            path=path,
-            must="not be set for a reservation or a placement group, which is in one zone",
+        yield At(path).not_set(
+            "for a reservation or a placement group, which is in one zone",
             got=listed,
-            fix="delete it, or make another pool",
-            write=REMOVE,
+            instead="make another pool",
         )
     if pool.replicas:
-        yield InputError(
-            path=path,
-            must="not be set with replicas, which would be spread over the zones",
+        yield At(path).not_set(
+            "with replicas, which would be spread over the zones",
             got=listed,
-            fix="delete it, or delete replicas",
-            write=REMOVE,
+            instead="delete replicas",
         )
 
 
@@ -269,9 +229,8 @@ def _name_clashes(pools: Mapping[str, PoolConfig]) -> Iterator[InputError]:
             owner = owners.setdefault(node_pool, name)
             if owner != name or (node_pool != name and node_pool in pools):
                 other = owner if owner != name else node_pool
-                yield InputError(
-                    path=f"environment.pools.{name}",
-                    must=f"not create NodePool {node_pool}, which pool {other} also creates",
+                yield At(f"environment.pools.{name}").must(
+                    f"not create NodePool {node_pool}, which pool {other} also creates",
                     got=name,
                     fix="rename one of the two pools",
                 )
@@ -281,9 +240,8 @@ def _shared_reservations(pools: Mapping[str, PoolConfig]) -> Iterator[InputError
     owners: dict[str, str] = {}
     for name, pool in pools.items():
         if pool.reservation and (first := owners.setdefault(pool.reservation.id, name)) != name:
-            yield InputError(
-                path=f"environment.pools.{name}.reservation.id",
-                must=f"not be the reservation of another pool ({first})",
+            yield At(f"environment.pools.{name}.reservation.id").must(
+                f"not be the reservation of another pool ({first})",
                 got=pool.reservation.id,
                 fix="write the id of another reservation, or delete one of the two pools",
             )
@@ -305,12 +263,9 @@ def _subnet_room(wanted: EnvironmentConfig, zones: tuple[str, ...]) -> Iterator[
     enough = [bits for bits in sorted(sizes, reverse=True) if sizes[bits] >= use.total]
     larger = str(vpc.supernet(new_prefix=enough[0])) if enough else None
     left = (room - use.total + sum(use.pools.values())) // NODE_ADDRESSES
-    yield InputError(
-        path="environment.network.cidr",
-        must=(
-            f"have room for all nodes: its private subnet in {zone} has {room} addresses, an eighth of"
-            f" the range, and {use.total} are taken: {use.told}"
-        ),
+    yield At("environment.network.cidr").must(
+        f"have room for all nodes: its private subnet in {zone} has {room} addresses, an eighth of"
+        f" the range, and {use.total} are taken: {use.told}",
         got=wanted.network.cidr,
         fix=(
             f"write {larger}, or lower max_nodes"

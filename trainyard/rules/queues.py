@@ -14,7 +14,7 @@ from trainyard.derive.capacity import gpus_of, largest_gang
 from trainyard.derive.queues import kept_nodes, queued_pools, team_queue_plan
 from trainyard.derive.teams import Share
 from trainyard.objects.queues.queues import URGENCIES
-from trainyard.problems import REMOVE, InputError, write_one_of
+from trainyard.problems import REMOVE, At, InputError, write_one_of
 from trainyard.settings.environment import EnvironmentConfig, TeamConfig
 from trainyard.settings.job import AnyJob, JobConfig
 from trainyard.settings.team_entry import TeamEntryConfig
@@ -42,9 +42,8 @@ def queue_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
         if sound:
             yield from _quota(name, entry, wanted, kept)
         if entry.allowed_priorities:
-            yield InputError(
-                path=f"{at}.allowed_priorities",
-                must="be empty where environment.queues decide whose job goes first",
+            yield At(f"{at}.allowed_priorities").must(
+                "be empty where environment.queues decide whose job goes first",
                 got=", ".join(entry.allowed_priorities),
                 fix="delete it, and set urgency in jobs",
                 write=REMOVE,
@@ -55,10 +54,9 @@ def _without_queues(wanted: EnvironmentConfig) -> Iterator[InputError]:
     for name, entry in wanted.teams.items():
         for setting in ("guaranteed_nodes", "max_nodes", "lends_nodes", "max_urgency"):
             if (said := getattr(entry, setting)) != getattr(_LIKE_UNSET, setting):
-                yield InputError(
-                    path=f"environment.teams.{name}.{setting}",
-                    must="be set only where the environment has queues",
-                    got=str(said),
+                yield At(f"environment.teams.{name}.{setting}").must(
+                    "be set only where the environment has queues",
+                    got=said,
                     fix=f"add {AT}: {{}}, or delete it",
                     write=REMOVE,
                 )
@@ -67,9 +65,8 @@ def _without_queues(wanted: EnvironmentConfig) -> Iterator[InputError]:
 
 def _nobody(wanted: EnvironmentConfig) -> Iterator[InputError]:
     if not wanted.teams:
-        yield InputError(
-            path=AT,
-            must="have teams whose jobs wait in them",
+        yield At(AT).must(
+            "have teams whose jobs wait in them",
             got="no entry under environment.teams",
             fix="delete it, or list the teams",
             write=REMOVE,
@@ -81,9 +78,8 @@ def _own_jobs(wanted: EnvironmentConfig) -> Iterator[InputError]:
     pools = queued_pools(wanted)
     for name, job in wanted.jobs.items():
         if job.pool in pools:
-            yield InputError(
-                path=f"environment.jobs.{name}.pool",
-                must="not have GPUs where the environment has queues: they do not count its own jobs",
+            yield At(f"environment.jobs.{name}.pool").must(
+                "not have GPUs where the environment has queues: they do not count its own jobs",
                 got=job.pool,
                 fix="move the job to the stack file of a team",
             )
@@ -94,11 +90,9 @@ def _urgencies(path: str, jobs: Mapping[str, AnyJob]) -> Iterator[InputError]:
     """Jobs that are in no queue and have an urgency."""
     for name, job in jobs.items():
         if job.urgency:
-            yield InputError(
-                path=f"{path}.{name}.urgency",
-                must="be set only for a job of a team that environment.teams lists, beside queues",
+            yield At(f"{path}.{name}.urgency").must(
+                "be set only for a job of a team that environment.teams lists, beside queues",
                 got=job.urgency,
-                fix="delete it",
                 write=REMOVE,
             )
 
@@ -112,16 +106,15 @@ def _topology(wanted: EnvironmentConfig) -> Iterator[InputError]:
     for name, pool in queued_pools(wanted).items():
         without = [kind for kind in pool.instance_types if not network_layers(kind)]
         if without or not pool.replicas:
-            yield InputError(
-                path=f"{AT}.topology",
-                must=(
-                    "be set only where all pools with GPUs have replicas, of types for which EC2 names"
-                    f" the parts of the network: {', '.join(NETWORK_LAYERS)}"
-                ),
+            yield At(f"{AT}.topology").must(
+                "be set only where all pools with GPUs have replicas, of types for which EC2 names"
+                f" the parts of the network: {', '.join(NETWORK_LAYERS)}",
                 got=f"pool {name} {f'of {without[0]}' if without else 'without replicas'}",
-                fix="delete it"
-                if without
-                else f"set environment.pools.{name}.replicas: {largest_gang(pool)}, or delete it",
+                fix=(
+                    "delete it"
+                    if without
+                    else f"set environment.pools.{name}.replicas: {largest_gang(pool)}, or delete it"
+                ),
                 write=REMOVE,
             )
 
@@ -136,9 +129,8 @@ def _guarantees(wanted: EnvironmentConfig) -> Iterator[InputError]:
         nodes, total = largest_gang(config), sum(given.values())
         if total > nodes:
             listed = ", ".join(f"{name} {number}" for name, number in given.items())
-            yield InputError(
-                path="environment.teams",
-                must=f"be guaranteed at most the {nodes} nodes that jobs can have of pool {pool}",
+            yield At("environment.teams").must(
+                f"be guaranteed at most the {nodes} nodes that jobs can have of pool {pool}",
                 got=f"{total}: {listed}",
                 fix=f"lower guaranteed_nodes, or raise the nodes of environment.pools.{pool}",
             )
@@ -149,20 +141,17 @@ def _shares(at: str, entry: TeamEntryConfig, wanted: EnvironmentConfig) -> Itera
     for setting in ("guaranteed_nodes", "max_nodes"):
         said: Mapping[str, int] = getattr(entry, setting)
         if unknown := [pool for pool in said if pool not in pools]:
-            yield InputError(
-                path=f"{at}.{setting}",
-                must="name pools with GPUs of environment.pools",
+            yield At(f"{at}.{setting}").must(
+                "name pools with GPUs of environment.pools",
                 got=", ".join(unknown),
                 fix=write_one_of(pools, "delete it"),
             )
     for pool, most in entry.max_nodes.items():
         guaranteed = entry.guaranteed_nodes.get(pool, 0)
         if pool in pools and most < guaranteed:
-            yield InputError(
-                path=f"{at}.max_nodes.{pool}",
-                must=f"be at least the {guaranteed} nodes in guaranteed_nodes",
-                got=str(most),
-                fix=f"write {guaranteed}",
+            yield At(f"{at}.max_nodes.{pool}").must(
+                f"be at least the {guaranteed} nodes in guaranteed_nodes",
+                got=most,
                 write=guaranteed,
             )
 
@@ -173,13 +162,10 @@ def _quota(
     """A ResourceQuota below what the queue admits. `kept`: of kept_nodes."""
     queue = team_queue_plan(name, wanted, kept)
     if queue and entry.max_gpus is not None and entry.max_gpus < queue.possible_gpus:
-        yield InputError(
-            path=f"environment.teams.{name}.max_gpus",
-            must=(
-                f"be at least the {queue.possible_gpus} GPUs that its queue can give it: beyond it, a"
-                " started job gets a part of its pods"
-            ),
-            got=str(entry.max_gpus),
+        yield At(f"environment.teams.{name}.max_gpus").must(
+            f"be at least the {queue.possible_gpus} GPUs that its queue can give it: beyond it, a"
+            " started job gets a part of its pods",
+            got=entry.max_gpus,
             fix=f"write {queue.possible_gpus} or delete it, and limit the team by max_nodes",
             write=queue.possible_gpus,
         )
@@ -188,9 +174,8 @@ def _quota(
 def outside_errors(team: TeamConfig, environment: EnvironmentConfig) -> Iterator[InputError]:
     """A team past the queues."""
     if environment.queues is not None and team.name is None:
-        yield InputError(
-            path="team",
-            must="be listed by the environment, because it has queues",
+        yield At("team").must(
+            "be listed by the environment, because it has queues",
             got=f"namespace {team.namespace}",
             fix=f"add an entry under environment.teams in Pulumi.{team.environment}.yaml, and write"
             " its name here",
@@ -211,11 +196,9 @@ def queued_job_errors(
     most = share.entry.max_urgency
     for name, job in jobs.items():
         if job.urgency and URGENCIES[job.urgency] > URGENCIES[most]:
-            yield InputError(
-                path=f"team.jobs.{name}.urgency",
-                must="be at most the max_urgency in the environment's entry of the team",
+            yield At(f"team.jobs.{name}.urgency").must(
+                "be at most the max_urgency in the environment's entry of the team",
                 got=job.urgency,
-                fix=f"write {most}",
                 write=most,
             )
     shares = {each.pool: each for each in share.queue.shares}
@@ -224,14 +207,13 @@ def queued_job_errors(
             continue
         need = gpus_of(job, environment)
         if need > of.possible * of.gpus:
-            yield InputError(
-                path=f"team.jobs.{name}.nodes",
-                must=(
-                    f"need at most the {of.possible * of.gpus} GPUs of pool {job.pool} that the queue"
-                    " can ever give the team"
-                ),
+            yield At(f"team.jobs.{name}.nodes").must(
+                f"need at most the {of.possible * of.gpus} GPUs of pool {job.pool} that the queue"
+                " can ever give the team",
                 got=f"{job.nodes}, which need {need} GPUs",
-                fix=f"write {of.possible}, or raise the team's max_nodes in the environment"
-                if of.possible
-                else "take another pool: other teams keep all nodes of this one",
+                fix=(
+                    f"write {of.possible}, or raise the team's max_nodes in the environment"
+                    if of.possible
+                    else "take another pool: other teams keep all nodes of this one"
+                ),
             )

@@ -25,16 +25,12 @@ def characters(view: JobView, container: ContainerView) -> Iterator[InputError]:
     """Characters that end a word or become part of it."""
     text = "\n".join(container.words)
     if "\0" in text:
-        yield InputError(
-            **container.where("script"),
-            must="not contain NUL: an argument of a process ends there",
-            got="NUL",
-            fix="delete it",
+        yield container.where("script").must(
+            "not contain NUL: an argument of a process ends there", got="NUL", fix="delete it"
         )
     elif "\r" in text:
-        yield InputError(
-            **container.where("script"),
-            must="end its lines with LF: bash takes the CR of CRLF as part of the last word",
+        yield container.where("script").must(
+            "end its lines with LF: bash takes the CR of CRLF as part of the last word",
             got="CR",
             fix="save it with LF (dos2unix)",
         )
@@ -48,9 +44,8 @@ def length(view: JobView, container: ContainerView) -> Iterator[InputError]:
     for name, text in texts:
         size = len(text.encode(errors="replace"))
         if size >= ARGUMENT_BYTES:
-            yield InputError(
-                **container.where(name),
-                must=f"be shorter than {ARGUMENT_BYTES} bytes: Linux takes no longer argument",
+            yield container.where(name).must(
+                f"be shorter than {ARGUMENT_BYTES} bytes: Linux takes no longer argument",
                 got=f"{size} bytes",
                 fix="put it into a file: `files` of an entry, a ConfigMap, or the image",
             )
@@ -60,9 +55,8 @@ def only_a_file(view: JobView, container: ContainerView) -> Iterator[InputError]
     """A Python file where its interpreter is missing."""
     script = container.script.strip()
     if not container.own_entrypoint and re.fullmatch(r"[\w.-]+\.py", script):
-        yield InputError(
-            **container.where("script"),
-            must="start a program: a file name alone is looked for in PATH, as a command",
+        yield container.where("script").must(
+            "start a program: a file name alone is looked for in PATH, as a command",
             got=script[:60],
             fix=f"write torchrun {script}, or python {script}",
         )
@@ -72,12 +66,9 @@ def own_entrypoint(view: JobView, container: ContainerView) -> Iterator[InputWar
     """A job whose program nobody can read."""
     if container.own_entrypoint:
         given = f"with {' '.join(container.words)[:60]}" if container.words else "without arguments"
-        yield InputWarning(
-            **container.where("script"),
-            text=(
-                f"the image's own entrypoint starts, {given}: whether it starts the ranks of every"
-                " node and where it saves is not known, and was not checked"
-            ),
+        yield container.where("script").warning(
+            f"the image's own entrypoint starts, {given}: whether it starts the ranks of every"
+            " node and where it saves is not known, and was not checked"
         )
 
 
@@ -89,9 +80,8 @@ def syntax(view: JobView, container: ContainerView) -> Iterator[InputError]:
         return
     # Kubernetes makes $ of $$ in a command.
     if wrong := syntax_error(script.replace("$$", "$")):
-        yield InputError(
-            **container.where("script"),
-            must="be a script that bash can read (bash -n)",
+        yield container.where("script").must(
+            "be a script that bash can read (bash -n)",
             got=wrong[:120],
             fix="correct that line, or the quote or block that it belongs to",
         )
@@ -107,9 +97,8 @@ def escaped_variable(view: JobView, container: ContainerView) -> Iterator[InputE
         found = re.search(r"\\\$[({]?\w+[)}]?", launch.text)
         before = script[: launch.at].replace('\\"', "")
         if found and before.count('"') % 2 == before.count("'") % 2 == 0:
-            yield InputError(
-                **container.where("script"),
-                must="not escape a variable: bash hands the program the dollar sign, and no value",
+            yield container.where("script").must(
+                "not escape a variable: bash hands the program the dollar sign, and no value",
                 got=found[0],
                 fix=f"write {found[0][1:]}",
             )
@@ -123,9 +112,8 @@ def variable_without_shell(view: JobView, container: ContainerView) -> Iterator[
     known = {*container.env, *(container.more_env or ()), *RESERVED_ENV}
     for name in dict.fromkeys(re.findall(r"\$\{?([A-Z][A-Z0-9_]*)\b", "\n".join(container.words))):
         if name in known:
-            yield InputError(
-                **container.where("script"),
-                must="use $(NAME) for a variable: no shell starts, and Kubernetes knows no other way",
+            yield container.where("script").must(
+                "use $(NAME) for a variable: no shell starts, and Kubernetes knows no other way",
                 got=f"${name}",
                 fix=f"write $({name})",
             )
@@ -135,12 +123,9 @@ def process_id(view: JobView, container: ContainerView) -> Iterator[InputWarning
     """Two dollar signs in the words of a container. $$( is how one keeps Kubernetes from a
     variable."""
     if any(re.search(r"(?<!\$)\$\$(?![$(])", word) for word in container.words):
-        yield InputWarning(
-            **container.where("script"),
-            text=(
-                "Kubernetes makes one $ of $$ before the container starts, so the shell sees no"
-                " process id there: write $BASHPID, or $$$$"
-            ),
+        yield container.where("script").warning(
+            "Kubernetes makes one $ of $$ before the container starts, so the shell sees no"
+            " process id there: write $BASHPID, or $$$$"
         )
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from trainyard.derive.teams import Share
 from trainyard.objects.iam.secrets import SECRET_ARN, covers
 from trainyard.plans.access import AccessPlan
-from trainyard.problems import REMOVE, InputError, write_one_of
+from trainyard.problems import At, InputError, write_one_of
 from trainyard.settings.environment import EnvironmentConfig, TeamConfig
 from trainyard.settings.job import JobConfig, typed
 
@@ -27,17 +27,12 @@ def secret_errors(path: str, job: JobConfig, region: str) -> Iterator[InputError
         yield from _elsewhere(at, secret.secrets_manager, region)
         yield from _expanded(path, job, variable)
     if not (job.script or job.command or job.torchrun):
-        yield InputError(
-            path=f"{path}.secrets",
-            must=(
-                "be Secrets of Kubernetes in a job without script, command and torchrun: these"
-                " export what is in Secrets Manager before they begin"
-            ),
+        yield At(f"{path}.secrets").must(
+            "be Secrets of Kubernetes in a job without script, command and torchrun: these"
+            " export what is in Secrets Manager before they begin",
             got=", ".join(job.managed_secrets),
-            fix=(
-                "write what the image's entrypoint or the runtime starts into command, or write"
-                " {secret: hf-token, key: token}"
-            ),
+            fix="write what the image's entrypoint or the runtime starts into command, or write"
+            " {secret: hf-token, key: token}",
         )
 
 
@@ -51,9 +46,8 @@ def _expanded(path: str, job: JobConfig, variable: str) -> Iterator[InputError]:
     }
     for setting, texts in words.items():
         if any(f"$({variable})" in text for text in texts):
-            yield InputError(
-                path=f"{path}.{setting}",
-                must=f"not contain $({variable}): Kubernetes does not see what is in Secrets Manager",
+            yield At(f"{path}.{setting}").must(
+                f"not contain $({variable}): Kubernetes does not see what is in Secrets Manager",
                 got=f"$({variable})",
                 fix=f"write a script, and ${variable} in it",
             )
@@ -63,9 +57,8 @@ def _elsewhere(path: str, secret: str, region: str) -> Iterator[InputError]:
     """The ARN of a secret of another region."""
     found = SECRET_ARN.fullmatch(secret)
     if found and found["region"] != region:
-        yield InputError(
-            path=path,
-            must=f"be a secret in {region}, the region of the stack",
+        yield At(path).must(
+            f"be a secret in {region}, the region of the stack",
             got=secret,
             fix=f"replicate the secret to {region}, and write {found['name']}",
             write=found["name"],
@@ -95,9 +88,8 @@ def account_errors(wanted: EnvironmentConfig, access: AccessPlan) -> Iterator[In
         for secret in secrets:
             found = SECRET_ARN.fullmatch(secret)
             if found and ours and found["account"] not in ours:
-                yield InputError(
-                    path=path,
-                    must=f"be a secret of the account of the stack, {', '.join(sorted(ours))}",
+                yield At(path).must(
+                    f"be a secret of the account of the stack, {', '.join(sorted(ours))}",
                     got=secret,
                     fix=f"copy the secret to that account, and write {found['name']}",
                     write=found["name"],
@@ -113,9 +105,8 @@ def team_secret_errors(share: Share, team: TeamConfig) -> Iterator[InputError]:
                 yield _for_listed_teams(at, secret.secrets_manager, team)
                 continue
             if not any(covers(each, secret.secrets_manager) for each in share.entry.secrets):
-                yield InputError(
-                    path=f"{at}.secrets_manager",
-                    must="be a secret that the environment's entry of the team lists",
+                yield At(f"{at}.secrets_manager").must(
+                    "be a secret that the environment's entry of the team lists",
                     got=secret.secrets_manager,
                     fix=write_one_of(
                         share.entry.secrets,
@@ -123,28 +114,17 @@ def team_secret_errors(share: Share, team: TeamConfig) -> Iterator[InputError]:
                     ),
                 )
             if secret.kms_key_arn:
-                yield InputError(
-                    path=f"{at}.kms_key_arn",
-                    must=(
-                        "not be set by a team that the environment lists:"
-                        f" environment.teams.{team.name}.kms_key_arns has it"
-                    ),
+                yield At(f"{at}.kms_key_arn").not_set(
+                    "by a team that the environment lists:"
+                    f" environment.teams.{team.name}.kms_key_arns has it",
                     got=secret.kms_key_arn,
-                    fix="delete it",
-                    write=REMOVE,
                 )
 
 
 def _for_listed_teams(path: str, secret: str, team: TeamConfig) -> InputError:
-    return InputError(
-        path=f"{path}.secrets_manager",
-        must=(
-            "not be set by a team that the environment does not list: its pods have no identity in"
-            " AWS"
-        ),
+    return At(f"{path}.secrets_manager").must(
+        "not be set by a team that the environment does not list: its pods have no identity in AWS",
         got=secret,
-        fix=(
-            f"list the team under environment.teams in Pulumi.{team.environment}.yaml, or write"
-            " {secret: hf-token, key: token}"
-        ),
+        fix=f"list the team under environment.teams in Pulumi.{team.environment}.yaml, or write"
+        " {secret: hf-token, key: token}",
     )

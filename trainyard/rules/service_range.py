@@ -7,7 +7,7 @@ import ipaddress
 from collections.abc import Iterator
 
 from trainyard.plans.networks import SERVICE_CIDRS, service_cidr
-from trainyard.problems import REMOVE, InputError
+from trainyard.problems import REMOVE, At, InputError
 from trainyard.rules.network import RFC_1918, is_range, within, without_host_bits
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.network import NetworkConfig
@@ -27,11 +27,10 @@ def service_range_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
     usual = service_cidr(taken) or SERVICE_CIDRS[0]
     if must := _form(cidr):
         near = _nearest(cidr, taken) or usual
-        yield InputError(path=PATH, must=must, got=cidr, fix=f"write {near}", write=near)
+        yield At(PATH).must(must, got=cidr, write=near)
     elif service_cidr(taken, cidr) is None:
-        yield InputError(
-            path=PATH,
-            must=f"not overlap with environment.network.cidr, {vpc}",
+        yield At(PATH).must(
+            f"not overlap with environment.network.cidr, {vpc}",
             got=cidr,
             fix=f"delete it, and services get {usual}; or write a range that is free in your networks",
             write=REMOVE,

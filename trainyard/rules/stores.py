@@ -11,7 +11,7 @@ from pathlib import Path
 
 from trainyard.derive.jobs import KEEP, command_of
 from trainyard.derive.stores import job_verdict, sized_store
-from trainyard.problems import REMOVE, InputError, InputWarning
+from trainyard.problems import REMOVE, At, InputError, InputWarning
 from trainyard.rules.checkpoint_advice import best_minutes, better_checkpoints
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import CheckpointConfig, JobConfig
@@ -39,13 +39,11 @@ def store_errors(path: str, store: StoreConfig, around: Surroundings) -> Iterato
 def _not_one_kind(path: str, named: list[str]) -> InputError:
     must = f"have exactly one of {', '.join(KINDS)}"
     if named:
-        return InputError(
-            path=path, must=must, got=" and ".join(named), fix="delete all of them but one"
-        )
+        return At(path).must(must, got=" and ".join(named), fix="delete all of them but one")
     examples = [{kind.name: dict(kind.example)} for kind in KINDS.values()]
     simplest = next(example for example in examples if not any(example.values()))
     proposed = " or ".join(as_yaml(example) for example in examples)
-    return InputError(path=path, must=must, got="none", fix=f"write {proposed}", write=simplest)
+    return At(path).must(must, got="none", fix=f"write {proposed}", write=simplest)
 
 
 def stores_together_errors(
@@ -80,23 +78,17 @@ def checkpoint_errors(
         yield from _checkpoint_interval(path, job, environment, region, verdict)
         yield from _checkpoint_goodput(path, job, environment, region, verdict)
     elif job.goodput_percent is not None and _speed_is_not_known(job, environment):
-        yield InputError(
-            path=f"{path}.goodput_percent",
-            must=(
-                "not be set with checkpoints on a store whose speed the stack file does not say: a"
-                " file system that is brought, or EFS that bursts"
-            ),
+        yield At(f"{path}.goodput_percent").not_set(
+            "with checkpoints on a store whose speed the stack file does not say: a"
+            " file system that is brought, or EFS that bursts",
             got=f"{job.goodput_percent:g}",
-            fix="delete it, or name another store in checkpoints",
-            write=REMOVE,
+            instead="name another store in checkpoints",
         )
     elif job.goodput_percent is not None:
-        yield InputError(
-            path=f"{path}.goodput_percent",
-            must="not be set without parameters_billion and checkpoints, which it follows from",
+        yield At(f"{path}.goodput_percent").not_set(
+            "without parameters_billion and checkpoints, which it follows from",
             got=f"{job.goodput_percent:g}",
-            fix="delete it, or set parameters_billion and checkpoints",
-            write=REMOVE,
+            instead="set parameters_billion and checkpoints",
         )
 
 
@@ -119,9 +111,8 @@ def _checkpoint_size(
     most, held, name = checkpoints_on_disk(wanted.keep), verdict.checkpoints_held, wanted.store
     if held is not None and held < most:
         need = most * verdict.bytes / 2**30
-        yield InputError(
-            path=f"{path}.checkpoints.store",
-            must=room_needed(wanted, verdict.bytes),
+        yield At(f"{path}.checkpoints.store").must(
+            room_needed(wanted, verdict.bytes),
             got=f"{name}, with room for {held}",
             fix=" or ".join(
                 kind.larger(f"environment.storage.{name}.{kind.name}", need, settings, sized)
@@ -147,23 +138,18 @@ def _checkpoint_interval(
     save = verdict.write_seconds / 60
     if verdict.saves_too_often:
         more = ceil(save) + 1
-        yield InputError(
-            path=f"{path}.checkpoints.interval_minutes",
-            must=f"be more than a save takes on {store}, which is {save:.1f} minutes",
+        yield At(f"{path}.checkpoints.interval_minutes").must(
+            f"be more than a save takes on {store}, which is {save:.1f} minutes",
             got=f"{minutes:g}",
             fix=f"write {more} or more, or make {store} larger or faster",
             write=more,
         )
     if verdict.interval_given and minutes > verdict.mtbf_hours * 60:
         best = best_minutes(job, environment, region)
-        yield InputError(
-            path=f"{path}.checkpoints.interval_minutes",
-            must=(
-                f"be less than the {verdict.mtbf_hours:.0f} hours that {job.nodes} nodes run between"
-                " failures"
-            ),
+        yield At(f"{path}.checkpoints.interval_minutes").must(
+            f"be less than the {verdict.mtbf_hours:.0f} hours that {job.nodes} nodes run between"
+            " failures",
             got=f"{minutes:g}",
-            fix=f"write {best}",
             write=best,
         )
 
@@ -177,12 +163,9 @@ def _checkpoint_goodput(
         tenths = int(verdict.goodput * 1000)
         possible = tenths // 10 if tenths % 10 == 0 else tenths / 10
         first = f"write {possible:g}" if possible else "delete it"
-        yield InputError(
-            path=f"{path}.goodput_percent",
-            must=(
-                f"be at most {possible:g}, as a save on {job.checkpoints.store} takes"
-                f" {verdict.write_seconds:,.0f} s"
-            ),
+        yield At(f"{path}.goodput_percent").must(
+            f"be at most {possible:g}, as a save on {job.checkpoints.store} takes"
+            f" {verdict.write_seconds:,.0f} s",
             got=f"{job.goodput_percent:g}",
             fix=f"{first}; {better_checkpoints(job, environment, region)}",
             write=possible or REMOVE,
@@ -201,13 +184,10 @@ def checkpoint_warnings(
         )
     found = job_verdict(job, environment, region)
     if found and found.goodput < WORTH_A_WARNING and job.goodput_percent is None:
-        yield InputWarning(
-            path=f"{path}.checkpoints",
-            text=(
-                f"a save takes {found.write_seconds / 60:.0f} minutes, which leaves"
-                f" {found.goodput:.0%} of the time to train;"
-                f" {better_checkpoints(job, environment, region)}"
-            ),
+        yield At(f"{path}.checkpoints").warning(
+            f"a save takes {found.write_seconds / 60:.0f} minutes, which leaves"
+            f" {found.goodput:.0%} of the time to train;"
+            f" {better_checkpoints(job, environment, region)}"
         )
 
 
@@ -221,11 +201,8 @@ def keep_warnings(path: str, job: JobConfig, folder: Path) -> Iterator[InputWarn
         (folder / each).read_text("utf-8", "replace") for each in sources if is_inside(folder, each)
     ]
     if not any(KEEP in text for text in texts):
-        yield InputWarning(
-            path=f"{path}.checkpoints.keep",
-            text=(
-                f"neither the command of the job nor a file that it brings names {KEEP}: if no script in"
-                " the image reads it, every checkpoint stays until the store is full. Hand it over, such"
-                f" as --save_total_limit $({KEEP}) to transformers"
-            ),
+        yield At(f"{path}.checkpoints.keep").warning(
+            f"neither the command of the job nor a file that it brings names {KEEP}: if no script in"
+            " the image reads it, every checkpoint stays until the store is full. Hand it over, such"
+            f" as --save_total_limit $({KEEP}) to transformers"
         )

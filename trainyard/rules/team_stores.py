@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from trainyard.derive.teams import stores_of
-from trainyard.problems import InputError, InputWarning, few, write_one_of
+from trainyard.problems import At, InputError, InputWarning, few, write_one_of
 from trainyard.settings.environment import EnvironmentConfig, TeamConfig
 from trainyard.settings.job import AnyJob, JobConfig, typed
 
@@ -30,13 +30,10 @@ def wall_warnings(wanted: EnvironmentConfig) -> Iterator[InputWarning]:
     for name, store in wanted.storage.items():
         who = [team for team, entry in wanted.teams.items() if name in stores_of(entry, wanted)]
         if store.teams == "together" and len(who) > 1:
-            yield InputWarning(
-                path=f"environment.storage.{name}",
-                text=(
-                    f"{few(who)} read and write all of it, although"
-                    f" {kept[0]} keeps teams apart: set teams: apart or teams: read_only, or list it"
-                    " in stores of one team only"
-                ),
+            yield At(f"environment.storage.{name}").warning(
+                f"{few(who)} read and write all of it, although"
+                f" {kept[0]} keeps teams apart: set teams: apart or teams: read_only, or list it"
+                " in stores of one team only"
             )
 
 
@@ -44,12 +41,8 @@ def past_the_wall_errors(team: TeamConfig, environment: EnvironmentConfig) -> It
     """A team that makes its volumes itself, where some store limits what teams see."""
     limited = [name for name, store in environment.storage.items() if store.teams != "together"]
     if limited and team.name is None:
-        yield InputError(
-            path="team",
-            must=(
-                "be listed by the environment, because teams do not see all of its store"
-                f" {limited[0]}"
-            ),
+        yield At("team").must(
+            f"be listed by the environment, because teams do not see all of its store {limited[0]}",
             got=f"namespace {team.namespace}",
             fix=f"add an entry under environment.teams in Pulumi.{team.environment}.yaml, and write"
             " its name here",
@@ -65,9 +58,8 @@ def read_only_errors(
         own = environment.own_runtime(job)
         if own and own.torchtune and _reads(own.torchtune.store, environment):
             setting = "runtime" if name in typed(jobs) else "manifest"
-            yield InputError(
-                path=f"team.jobs.{name}.{setting}",
-                must="be a runtime whose model lies on a store that teams can write to",
+            yield At(f"team.jobs.{name}.{setting}").must(
+                "be a runtime whose model lies on a store that teams can write to",
                 got=f"{job.runtime}, which writes to {own.torchtune.store}",
                 fix="take another runtime, or another store in the torchtune of this one",
             )
@@ -83,9 +75,8 @@ def _reads(store: str, environment: EnvironmentConfig) -> bool:
 def _directories(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterator[InputError]:
     for setting, place in (("checkpoints", job.checkpoints), ("tensorboard", job.tensorboard)):
         if place and _reads(place.store, environment):
-            yield InputError(
-                path=f"{path}.{setting}.store",
-                must="be a store that teams can write to",
+            yield At(f"{path}.{setting}.store").must(
+                "be a store that teams can write to",
                 got=f"{place.store}, which is teams: read_only",
                 fix=_writable(environment),
             )
@@ -105,14 +96,11 @@ def _caches(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterat
             continue
         if offline and variable.startswith("HF_"):
             continue
-        yield InputError(
-            path=f"{path}.env.{variable}",
-            must="be a folder that the job can write to",
+        yield At(f"{path}.env.{variable}").must(
+            "be a folder that the job can write to",
             got=f"{value}, on {mounts[below[0]]}, which is teams: read_only",
-            fix=(
-                "write a folder on another store or under local_scratch"
-                + (f', or set {OFFLINE}: "1"' if variable.startswith("HF_") else "")
-            ),
+            fix="write a folder on another store or under local_scratch"
+            + (f', or set {OFFLINE}: "1"' if variable.startswith("HF_") else ""),
         )
 
 

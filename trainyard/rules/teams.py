@@ -16,7 +16,7 @@ from trainyard.derive.teams import Share, principals
 from trainyard.objects.teams.teams import PARAMETER_BYTES, TeamEntryPlan
 from trainyard.plans.access import AccessPlan
 from trainyard.plans.parts import JobPlan
-from trainyard.problems import REMOVE, InputError, InputWarning, write_one_of
+from trainyard.problems import REMOVE, At, InputError, InputWarning, write_one_of
 from trainyard.rules.environment import SYSTEM_NAMESPACES, TAGS, tag_errors
 from trainyard.rules.queues import outside_errors, queue_errors, queued_job_errors
 from trainyard.rules.team_stores import past_the_wall_errors, read_only_errors, wall_warnings
@@ -52,10 +52,9 @@ def _tags(
     of_all = {**dict(access.default_tags), **wanted.tags}
     together = len({**of_all, **entry.tags})
     if max(len(of_all), len(entry.tags)) <= TAGS < together:
-        yield InputError(
-            path=path,
-            must=f"have at most {TAGS} tags together with environment.tags and aws:defaultTags",
-            got=str(together),
+        yield At(path).must(
+            f"have at most {TAGS} tags together with environment.tags and aws:defaultTags",
+            got=together,
             fix=f"delete {together - TAGS} of them",
         )
 
@@ -65,9 +64,8 @@ def _unknown(
 ) -> Iterator[InputError]:
     """Names that a setting of the environment lacks."""
     if unknown := [each for each in names if each not in there]:
-        yield InputError(
-            path=path,
-            must=f"be names from environment.{setting}",
+        yield At(path).must(
+            f"be names from environment.{setting}",
             got=", ".join(unknown),
             fix=write_one_of(there, f"delete it, or add it under environment.{setting}"),
         )
@@ -82,12 +80,8 @@ def _namespaces(wanted: EnvironmentConfig) -> Iterator[InputError]:
         owner = "the system" if namespace.startswith("kube-") else owner
         if owner:
             free = f"team-{name}" if f"team-{name}" not in taken else f"{name}-jobs"
-            yield InputError(
-                path=f"environment.teams.{name}.namespace",
-                must=f"not be the namespace of {owner}",
-                got=namespace,
-                fix=f"write {free}",
-                write=free,
+            yield At(f"environment.teams.{name}.namespace").must(
+                f"not be the namespace of {owner}", got=namespace, write=free
             )
         taken.setdefault(namespace, f"team {name}")
 
@@ -104,9 +98,8 @@ def _roles(wanted: EnvironmentConfig, access: AccessPlan) -> Iterator[InputError
         for role, arn in principals(entry):
             path = f"environment.teams.{name}.{role}{'' if role == 'deployer' else 's'}"
             if arn in owners:
-                yield InputError(
-                    path=path,
-                    must="be roles with one use: EKS has one access entry for a role",
+                yield At(path).must(
+                    "be roles with one use: EKS has one access entry for a role",
                     got=f"{arn}, which is {owners[arn]} already",
                     fix="name another role",
                 )
@@ -121,20 +114,16 @@ def _prefixes(wanted: EnvironmentConfig) -> Iterator[InputError]:
         for prefix in entry.s3_writes:
             for other, owner in owners.items():
                 if owner != name and (prefix.startswith(other) or other.startswith(prefix)):
-                    yield InputError(
-                        path=f"{at}.s3_writes",
-                        must=f"not overlap with {other}, which team {owner} writes to",
+                    yield At(f"{at}.s3_writes").must(
+                        f"not overlap with {other}, which team {owner} writes to",
                         got=prefix,
                         fix=f"write a part of its own, such as {_own_part(prefix, name)}",
                     )
         owners |= dict.fromkeys(entry.s3_writes, name)
         if entry.kms_key_arns and not (entry.s3_reads or entry.s3_writes or entry.secrets):
-            yield InputError(
-                path=f"{at}.kms_key_arns",
-                must="not be set without s3_reads, s3_writes or secrets: a key is for what they name",
+            yield At(f"{at}.kms_key_arns").not_set(
+                "without s3_reads, s3_writes or secrets: a key is for what they name",
                 got=", ".join(entry.kms_key_arns),
-                fix="delete it",
-                write=REMOVE,
             )
 
 
@@ -148,9 +137,8 @@ def contract_errors(plans: Mapping[str, TeamEntryPlan]) -> Iterator[InputError]:
     for name, plan in plans.items():
         size = len(json.dumps(plan.contract).encode())
         if size > most:
-            yield InputError(
-                path=f"environment.teams.{name}",
-                must=f"have a contract of at most {most} bytes: pools, runtimes and stores",
+            yield At(f"environment.teams.{name}").must(
+                f"have a contract of at most {most} bytes: pools, runtimes and stores",
                 got=f"{size} bytes",
                 fix="list fewer stores for the team, or have fewer pools or runtimes",
             )
@@ -176,12 +164,9 @@ def _shares_together(wanted: EnvironmentConfig) -> Iterator[InputWarning]:
     total = sum(shares.values())
     if total > held:
         listed = ", ".join(f"{name} {gpus}" for name, gpus in shares.items())
-        yield InputWarning(
-            path="environment.teams",
-            text=(
-                f"the teams may request {total} GPUs together ({listed}), and the pools have at most"
-                f" {held}: jobs wait when all teams use their share"
-            ),
+        yield At("environment.teams").warning(
+            f"the teams may request {total} GPUs together ({listed}), and the pools have at most"
+            f" {held}: jobs wait when all teams use their share"
         )
 
 
@@ -197,25 +182,19 @@ def listing_errors(
         return
     if team.name not in environment.teams:
         otherwise = f"add it under environment.teams in Pulumi.{team.environment}.yaml"
-        yield InputError(
-            path="team.name",
-            must=f"be a team that Pulumi.{team.environment}.yaml lists under environment.teams",
+        yield At("team.name").must(
+            f"be a team that Pulumi.{team.environment}.yaml lists under environment.teams",
             got=team.name,
             fix=write_one_of(environment.teams, otherwise),
         )
     for setting, value in {"namespace": team.namespace, "max_gpus": team.max_gpus}.items():
         if value is not None:
-            yield InputError(
-                path=f"team.{setting}",
-                must=f"not be set beside team.name: environment.teams.{team.name} has it",
-                got=str(value),
-                fix="delete it",
-                write=REMOVE,
+            yield At(f"team.{setting}").not_set(
+                f"beside team.name: environment.teams.{team.name} has it", got=value
             )
     for stack in (name for name, other in others.items() if other.name == team.name):
-        yield InputError(
-            path="team.name",
-            must=f"not be the team of another stack, as of Pulumi.{stack}.yaml",
+        yield At("team.name").must(
+            f"not be the team of another stack, as of Pulumi.{stack}.yaml",
             got=team.name,
             fix="put the jobs of one team into one stack file",
         )
@@ -223,18 +202,16 @@ def listing_errors(
 
 def _unlisted(team: TeamConfig, environment: EnvironmentConfig) -> Iterator[InputError]:
     if team.namespace is None:
-        yield InputError(
-            path="team",
-            must="have a name that the environment lists, or a namespace",
+        yield At("team").must(
+            "have a name that the environment lists, or a namespace",
             got="neither",
             fix=f"write name: {next(iter(environment.teams), 'vision')}, or namespace: team-vision",
         )
     for name, entry in environment.teams.items():
         namespace = entry.namespace_of(name)
         if team.namespace == namespace:
-            yield InputError(
-                path="team.namespace",
-                must=f"not be the namespace of team {name}, which the environment lists",
+            yield At("team.namespace").must(
+                f"not be the namespace of team {name}, which the environment lists",
                 got=namespace,
                 fix=f"delete it, and write name: {name}",
             )
@@ -264,9 +241,8 @@ def listed_job_errors(
 
 
 def _not_for_teams(path: str, got: str) -> InputError:
-    return InputError(
-        path=path,
-        must="not be set by a team that the environment lists",
+    return At(path).must(
+        "not be set by a team that the environment lists",
         got=got,
         fix="delete it, and mount a store",
         write=REMOVE,
@@ -292,24 +268,21 @@ def _beyond(path: str, entry: TeamEntryConfig, plan: JobPlan) -> Iterator[InputE
     """What a job takes that is not the team's."""
     allowed = plan.stores if entry.stores is None else entry.stores
     for store in set(plan.stores) - set(allowed):
-        yield InputError(
-            path=path,
-            must="mount only stores that the environment's entry of the team lists",
+        yield At(path).must(
+            "mount only stores that the environment's entry of the team lists",
             got=store,
             fix=write_one_of(allowed, "mount none, or add it to stores in the entry"),
         )
     for priority in set(plan.priorities) - set(entry.allowed_priorities):
-        yield InputError(
-            path=path,
-            must="use only priorities that the environment's entry of the team allows",
+        yield At(path).must(
+            "use only priorities that the environment's entry of the team allows",
             got=priority,
             fix=write_one_of(entry.allowed_priorities, "add it to allowed_priorities in the entry"),
         )
     for made in plan.objects:
         if made["kind"] == "ClusterTrainingRuntime":
-            yield InputError(
-                path=path,
-                must="contain no ClusterTrainingRuntime: it is an object of the whole cluster",
+            yield At(path).must(
+                "contain no ClusterTrainingRuntime: it is an object of the whole cluster",
                 got=made["metadata"]["name"],
                 fix="make it a TrainingRuntime, which is the team's own",
             )
@@ -318,9 +291,8 @@ def _beyond(path: str, entry: TeamEntryConfig, plan: JobPlan) -> Iterator[InputE
 def _image(path: str, entry: TeamEntryConfig, image: str | None) -> Iterator[InputError]:
     prefixes = entry.image_prefixes
     if image and prefixes and not image.startswith(prefixes):
-        yield InputError(
-            path=path,
-            must="begin with one of the image_prefixes in the environment's entry of the team",
+        yield At(path).must(
+            "begin with one of the image_prefixes in the environment's entry of the team",
             got=image,
             fix=f"push it to one of {', '.join(prefixes)}",
         )

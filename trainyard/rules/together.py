@@ -10,7 +10,7 @@ from trainyard.catalog.docker_hub import HOURS, PULLS, is_on_docker_hub
 from trainyard.derive.capacity import TYPES, gpus_of, largest_gang
 from trainyard.derive.teams import Share
 from trainyard.plans.directories import path_of
-from trainyard.problems import InputError, InputWarning, few
+from trainyard.problems import At, InputError, InputWarning, few
 from trainyard.rules.teams import listing_errors
 from trainyard.settings.environment import EnvironmentConfig, PoolConfig, TeamConfig
 from trainyard.settings.job import JobConfig, typed
@@ -91,10 +91,9 @@ def shared_directory_errors(
         if first is None:
             continue
         free = save.path.split(".")[-3]
-        yield InputError(
-            path=save.path,
-            must=f"be apart from the directory of job {first.job}, {first.directory}",
-            got=str(save.directory),
+        yield At(save.path).must(
+            f"be apart from the directory of job {first.job}, {first.directory}",
+            got=save.directory,
             fix=f"write a directory of the job's own, such as {free}",
         )
 
@@ -122,9 +121,8 @@ def shared_namespace_errors(
     """Teams of one environment in one namespace. `others`: by the name of the stack."""
     for stack, other in others.items():
         if team.namespace and other.namespace == team.namespace:
-            yield InputError(
-                path="team.namespace",
-                must=f"not be the namespace of another team, which Pulumi.{stack}.yaml has",
+            yield At("team.namespace").must(
+                f"not be the namespace of another team, which Pulumi.{stack}.yaml has",
                 got=team.namespace,
                 fix="write a name that no other team of the environment has",
             )
@@ -143,14 +141,11 @@ def gang_warnings(
         most, needed = largest_gang(pool), sum(gangs.values())
         if len(gangs) > 1 and needed > most and max(gangs.values()) <= most:
             listed = few([f"{job} {nodes}" for job, nodes in gangs.items()])
-            yield InputWarning(
-                path=path,
-                text=(
-                    f"jobs need {needed} nodes of pool {name} together ({listed}), and it has at"
-                    f" most {most}: when they start at the same time, each may get a part of its"
-                    " nodes and wait for the rest. Start them one after the other, or enlarge the"
-                    " pool"
-                ),
+            yield At(path).warning(
+                f"jobs need {needed} nodes of pool {name} together ({listed}), and it has at"
+                f" most {most}: when they start at the same time, each may get a part of its"
+                " nodes and wait for the rest. Start them one after the other, or enlarge the"
+                " pool"
             )
 
 
@@ -167,14 +162,11 @@ def team_warnings_together(
     gpus = {name: gpus_of(job, environment) for name, job in own.items()}
     needed, most = sum(gpus.values()), share.max_gpus
     if most and needed > most and max(gpus.values()) <= most:
-        yield InputWarning(
-            path="team.jobs",
-            text=(
-                f"jobs need {needed} GPUs together ({few([f'{job} {n}' for job, n in gpus.items()])}),"
-                f" and {share.limit} is {most}: when they start at the same time, one gets a part of"
-                " its pods and waits for the rest. Start them one after the other, or raise"
-                f" {share.limit}"
-            ),
+        yield At("team.jobs").warning(
+            f"jobs need {needed} GPUs together ({few([f'{job} {n}' for job, n in gpus.items()])}),"
+            f" and {share.limit} is {most}: when they start at the same time, one gets a part of"
+            " its pods and waits for the rest. Start them one after the other, or raise"
+            f" {share.limit}"
         )
 
 
@@ -194,16 +186,13 @@ def docker_hub_warnings(
     }
     if sum(pulls.values()) > PULLS:
         listed = few([f"{name} {nodes}" for name, nodes in pulls.items()])
-        yield InputWarning(
-            path=path,
-            text=(
-                f"{sum(pulls.values())} new nodes pull images from Docker Hub ({listed}), all through"
-                f" the address of the NAT gateway. Docker Hub gives an address {PULLS} pulls in"
-                f" {HOURS} hours without an account; the other nodes of a gang then wait in"
-                " ImagePullBackOff. Push the image to a registry of the environment (registries),"
-                " name its copy on public.ecr.aws or in a pull-through cache of ECR, or set"
-                " pull_secrets of a paid account"
-            ),
+        yield At(path).warning(
+            f"{sum(pulls.values())} new nodes pull images from Docker Hub ({listed}), all through"
+            f" the address of the NAT gateway. Docker Hub gives an address {PULLS} pulls in"
+            f" {HOURS} hours without an account; the other nodes of a gang then wait in"
+            " ImagePullBackOff. Push the image to a registry of the environment (registries),"
+            " name its copy on public.ecr.aws or in a pull-through cache of ECR, or set"
+            " pull_secrets of a paid account"
         )
 
 

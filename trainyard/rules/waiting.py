@@ -40,7 +40,7 @@ def _of_torchrun(view: JobView, container: ContainerView, launch: Launch) -> Ite
     name = OPTION if launch.conf else VARIABLE
     if text := too_short(name, read(written), _backend(view, container, launch)):
         place = "script" if launch.conf else f"env.{VARIABLE}"
-        yield InputWarning(**container.where(place), text=text)
+        yield container.where(place).warning(text)
 
 
 def too_short(name: str, said: Mapping[str, str], backend: str) -> str:
@@ -62,13 +62,10 @@ def _of_another(container: ContainerView, written: str) -> Iterator[InputWarning
     (accelerate 1.10, utils/launch.py, _filter_args). Its backend is static."""
     limits = [_seconds(read(written), key) for key in read(written) or (WHOLE,)]
     if "$" not in written and max(limits) < FIRST_NODE_SECONDS:
-        yield InputWarning(
-            **container.where("script"),
-            text=(
-                f"accelerate launch gives up where a node comes {max(limits)} s later than another,"
-                f" which costs a restart, and does not read {VARIABLE}; write {OPTION}"
-                f" {conf(WHOLE)}"
-            ),
+        yield container.where("script").warning(
+            f"accelerate launch gives up where a node comes {max(limits)} s later than another,"
+            f" which costs a restart, and does not read {VARIABLE}; write {OPTION}"
+            f" {conf(WHOLE)}"
         )
 
 

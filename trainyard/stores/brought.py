@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from trainyard.catalog.aws.permissions import STORE_QUESTIONS
 from trainyard.plans.parts import Identity
 from trainyard.plans.stores import BroughtEfsPlan, BroughtLustrePlan, BroughtPlan
-from trainyard.problems import REMOVE, InputError, InputWarning
+from trainyard.problems import At, InputError, InputWarning
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.network import BroughtNetworkConfig
 from trainyard.settings.reading.yaml_file import as_yaml
@@ -67,9 +67,8 @@ class Brought(StoreKind[Settings, Plan], Generic[Settings, Plan]):
     def checkpoint_warnings(
         self, path: str, name: str, settings: Settings
     ) -> Iterator[InputWarning]:
-        yield InputWarning(
-            path=path,
-            text=f"{name} is brought: how long a save takes is not checked{self.checked_live}",
+        yield At(path).warning(
+            f"{name} is brought: how long a save takes is not checked{self.checked_live}"
         )
 
     def errors(self, path: str, settings: Settings, around: Surroundings) -> Iterator[InputError]:
@@ -78,12 +77,10 @@ class Brought(StoreKind[Settings, Plan], Generic[Settings, Plan]):
             given = getattr(settings, each.name)
             if each.name == ID or not given or given == each.default:
                 continue
-            yield InputError(
-                path=f"{path}.{each.name}",
-                must=f"not be set with {ID}: this program changes no file system that it did not make",
+            yield At(f"{path}.{each.name}").not_set(
+                f"with {ID}: this program changes no file system that it did not make",
                 got=as_yaml(given) if isinstance(given, str | int | float | bool) else "it",
-                fix=f"delete it, or delete {ID}, and the stack makes a file system",
-                write=REMOVE,
+                instead=f"delete {ID}, and the stack makes a file system",
             )
 
     def resource_types(self, plan: Plan) -> tuple[str, ...]:
@@ -144,25 +141,22 @@ def brought_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
                 continue
             path, id_ = f"environment.storage.{name}", settings.file_system_id
             if not isinstance(wanted.network, BroughtNetworkConfig):
-                yield InputError(
-                    path=f"{path}.{kind}.{ID}",
-                    must="be in a VPC that exists, which network.vpc_id names",
+                yield At(f"{path}.{kind}.{ID}").must(
+                    "be in a VPC that exists, which network.vpc_id names",
                     got=f"{id_}, and a network that the stack makes",
                     fix=f"write network: {{vpc_id: <VPC of {id_}>, private_subnets: {{…}}}}, or delete"
                     f" {ID}, and the stack makes a file system",
                 )
             if store.data == "delete":
-                yield InputError(
-                    path=f"{path}.data",
-                    must=f"be keep with {ID}: this program deletes no file system that it did not make",
+                yield At(f"{path}.data").must(
+                    f"be keep with {ID}: this program deletes no file system that it did not make",
                     got="delete",
                     fix=f"write keep, or delete {ID}, and the stack makes a file system",
                     write="keep",
                 )
             if (other := first.setdefault(id_, name)) != name:
-                yield InputError(
-                    path=f"{path}.{kind}.{ID}",
-                    must=f"be another file system than that of {other}: a pod mounts one once",
+                yield At(f"{path}.{kind}.{ID}").must(
+                    f"be another file system than that of {other}: a pod mounts one once",
                     got=id_,
                     fix=f"delete {name}, and mount {other} in its place",
                 )

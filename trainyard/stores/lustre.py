@@ -22,7 +22,7 @@ from trainyard.objects.iam.s3 import bucket_of
 from trainyard.plans.fixed import Fixed
 from trainyard.plans.parts import Identity
 from trainyard.plans.stores import LustrePlan
-from trainyard.problems import InputError, InputWarning
+from trainyard.problems import At, InputError, InputWarning
 from trainyard.settings.environment import PoolConfig
 from trainyard.settings.stores import DAYS, LustreConfig
 from trainyard.stores.figures import FixedCost, Stage, StoreRow, UsageCost, took
@@ -142,12 +142,9 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
         self, path: str, name: str, settings: LustreConfig
     ) -> Iterator[InputWarning]:
         if settings.deployment == "SCRATCH_2":
-            yield InputWarning(
-                path=path,
-                text=(
-                    f"{name} is SCRATCH_2: when one of its servers fails, the checkpoints on it are"
-                    " lost"
-                ),
+            yield At(path).warning(
+                f"{name} is SCRATCH_2: when one of its servers fails, the checkpoints on it are"
+                " lost"
             )
 
     def larger(self, path: str, gib: float, settings: LustreConfig, decided: LustreConfig) -> str:

@@ -17,7 +17,7 @@ from trainyard.catalog.aws.storage import (
     LUSTRE_SMALLEST_GIB,
     LUSTRE_STEP_GIB,
 )
-from trainyard.problems import REMOVE, InputError, InputWarning
+from trainyard.problems import REMOVE, At, InputError, InputWarning
 from trainyard.settings.environment import PoolConfig
 from trainyard.settings.stores import LustreConfig
 
@@ -36,9 +36,8 @@ def efa_errors(path: str, lustre: LustreConfig, pools: Pools) -> Iterator[InputE
     if not lustre.efa:
         return
     if lustre.deployment == "SCRATCH_2":
-        yield InputError(
-            path=f"{path}.efa",
-            must="not be true with deployment: SCRATCH_2, which has no EFA",
+        yield At(f"{path}.efa").must(
+            "not be true with deployment: SCRATCH_2, which has no EFA",
             got="true",
             fix="delete it, or write deployment: PERSISTENT_2",
             write=REMOVE,
@@ -57,10 +56,9 @@ def _size(path: str, lustre: LustreConfig) -> Iterator[InputError]:
     sold = size == LUSTRE_SMALLEST_GIB or size % LUSTRE_STEP_GIB == 0
     if sold and size % step:
         nearest = max(1, round(size / step)) * step
-        yield InputError(
-            path=path,
-            must=f"be a multiple of {step} with efa at {tier} MB/s per TiB",
-            got=str(size),
+        yield At(path).must(
+            f"be a multiple of {step} with efa at {tier} MB/s per TiB",
+            got=size,
             fix=f"write {nearest}; a faster tier takes smaller steps",
             write=nearest,
         )
@@ -71,9 +69,8 @@ def _clients(path: str, pools: Pools) -> Iterator[InputError]:
     kinds = [(pool, kind) for pool in pools.values() for kind in pool.instance_types]
     if kinds and not any(lnet_devices(pool, kind) for pool, kind in kinds):
         reasons = dict.fromkeys(f"{kind}, which {_reason(pool, kind)}" for pool, kind in kinds)
-        yield InputError(
-            path=path,
-            must="be for a pool whose nodes can mount Lustre over EFA",
+        yield At(path).must(
+            "be for a pool whose nodes can mount Lustre over EFA",
             got="; ".join(reasons),
             fix=f"delete it, or add a pool of {' or '.join(sorted(EFA_LUSTRE_CLIENTS))}",
             write=REMOVE,
@@ -87,12 +84,9 @@ def efa_warnings(path: str, lustre: LustreConfig, pools: Pools) -> Iterator[Inpu
         for pool in pools.values()
     )
     if lustre.efa and taken > EFA_CONNECTIONS_AT_MOST:
-        yield InputWarning(
-            path=f"{path}.efa",
-            text=(
-                f"nodes of full pools open {taken} EFA connections to it, and FSx allows"
-                f" {EFA_CONNECTIONS_AT_MOST} for each file system"
-            ),
+        yield At(f"{path}.efa").warning(
+            f"nodes of full pools open {taken} EFA connections to it, and FSx allows"
+            f" {EFA_CONNECTIONS_AT_MOST} for each file system"
         )
 
 
@@ -103,8 +97,8 @@ def tcp_warnings(
     pool."""
     for kind in pool.instance_types if lustre.efa else ():
         if not lnet_devices(pool, kind):
-            yield InputWarning(
-                path=path, text=f"{kind} mounts {name} over TCP, because it {_reason(pool, kind)}"
+            yield At(path).warning(
+                f"{kind} mounts {name} over TCP, because it {_reason(pool, kind)}"
             )
 
 

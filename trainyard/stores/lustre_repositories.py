@@ -19,7 +19,7 @@ from itertools import combinations, islice
 
 from trainyard.catalog.aws.storage import REPOSITORIES_AT_MOST
 from trainyard.plans.repository import Repository
-from trainyard.problems import REMOVE, InputError
+from trainyard.problems import REMOVE, At, InputError
 from trainyard.settings.reading.yaml_file import as_yaml
 from trainyard.settings.stores import LustreConfig
 
@@ -37,18 +37,16 @@ def repository_errors(path: str, lustre: LustreConfig) -> Iterator[InputError]:
     """Every error of a store's repositories. `path`: the store's `lustre`."""
     named = lustre.repositories
     if named and lustre.backup_days:  # GUIDE: disable backups before linking
-        yield InputError(
-            path=f"{path}.backup_days",
-            must="not be set with repositories: FSx makes no backups of a file system with links to S3",
-            got=str(lustre.backup_days),
+        yield At(f"{path}.backup_days").must(
+            "not be set with repositories: FSx makes no backups of a file system with links to S3",
+            got=lustre.backup_days,
             fix="delete it; auto_export keeps a copy in S3",
             write=REMOVE,
         )
     if len(named) > REPOSITORIES_AT_MOST:  # API
-        yield InputError(
-            path=f"{path}.repositories",
-            must=f"have at most {REPOSITORIES_AT_MOST} repositories, as FSx allows for a file system",
-            got=str(len(named)),
+        yield At(f"{path}.repositories").must(
+            f"have at most {REPOSITORIES_AT_MOST} repositories, as FSx allows for a file system",
+            got=len(named),
             fix="link a common prefix, or add a second store",
         )
     for name, each in named.items():
@@ -60,17 +58,15 @@ def repository_errors(path: str, lustre: LustreConfig) -> Iterator[InputError]:
         if overlap(
             each.path, second.path
         ):  # API: no overlapping file system paths, and / only alone
-            yield InputError(
-                path=f"{at}.path",
-                must=f"not overlap with {each.path} of {name}",
+            yield At(f"{at}.path").must(
+                f"not overlap with {each.path} of {name}",
                 got=second.path,
                 fix=_own_path(other, named.values()),
                 write=f"/{other}" if each.path != "/" else None,
             )
         if overlap(each.s3, second.s3):  # GUIDE: no overlapping data repository paths
-            yield InputError(
-                path=f"{at}.s3",
-                must=f"not overlap with {each.s3} of {name}",
+            yield At(f"{at}.s3").must(
+                f"not overlap with {each.s3} of {name}",
                 got=second.s3,
                 fix=f"delete one of the two, or write a prefix outside of {each.s3}",
             )
@@ -78,9 +74,8 @@ def repository_errors(path: str, lustre: LustreConfig) -> Iterator[InputError]:
 
 def _single(path: str, each: Repository) -> Iterator[InputError]:
     if not S3_URI.fullmatch(each.s3) or len(each.s3) > S3_URI_LENGTH:
-        yield InputError(
-            path=f"{path}.s3",
-            must="be an S3 URI; a bucket's name has 3 to 63 of a-z, 0-9, - and .",
+        yield At(f"{path}.s3").must(
+            "be an S3 URI; a bucket's name has 3 to 63 of a-z, 0-9, - and .",
             got=each.s3 or "nothing",
             fix="write one such as s3://bucket/prefix/; the prefix may be left out",
             write="s3://bucket/prefix/",
@@ -88,20 +83,15 @@ def _single(path: str, each: Repository) -> Iterator[InputError]:
     steps = each.path.strip("/").split("/")
     plain = "/" + "/".join(step for step in steps if _directory([step]))[:255]
     if not each.path.startswith("/"):
-        yield InputError(
-            path=f"{path}.path",
-            must="begin with /, the root of the file system",
+        yield At(f"{path}.path").must(
+            "begin with /, the root of the file system",
             got=each.path or "nothing",
             fix=f"write /{each.path or 'data'}",
             write=f"/{each.path or 'data'}",
         )
     elif each.path != "/" and not _directory(steps) or len(each.path) > PATH_LENGTH:
-        yield InputError(
-            path=f"{path}.path",
-            must="be a directory without empty names, . and ..",
-            got=repr(each.path)[:80],
-            fix=f"write {plain}",
-            write=plain,
+        yield At(f"{path}.path").must(
+            "be a directory without empty names, . and ..", got=repr(each.path)[:80], write=plain
         )
     yield from _events(path, each)
 
@@ -111,9 +101,8 @@ def _events(path: str, each: Repository) -> Iterator[InputError]:
         events = getattr(each, policy)
         once = list(dict.fromkeys(events))
         if len(once) < len(events):
-            yield InputError(
-                path=f"{path}.{policy}",
-                must="list each event once",
+            yield At(f"{path}.{policy}").must(
+                "list each event once",
                 got=as_yaml(events),
                 fix=f"write {as_yaml(once)}",
                 write=once,

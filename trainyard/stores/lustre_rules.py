@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from trainyard.catalog.aws.storage import LUSTRE_TIERS
-from trainyard.problems import REMOVE, InputError
+from trainyard.problems import At, InputError
 from trainyard.settings.stores import LustreConfig
 from trainyard.stores.lustre_sizing import LARGEST_GIB, chosen, needs_of
 
@@ -27,12 +27,10 @@ def size_errors(
 def backup_errors(path: str, lustre: LustreConfig) -> Iterator[InputError]:
     """Backups that FSx does not make."""
     if lustre.backup_days and lustre.deployment == "SCRATCH_2":
-        yield InputError(
-            path=f"{path}.backup_days",
-            must="not be set with deployment: SCRATCH_2, of which FSx makes no backups",
-            got=str(lustre.backup_days),
-            fix="delete it, or write deployment: PERSISTENT_2",
-            write=REMOVE,
+        yield At(f"{path}.backup_days").not_set(
+            "with deployment: SCRATCH_2, of which FSx makes no backups",
+            got=lustre.backup_days,
+            instead="write deployment: PERSISTENT_2",
         )
 
 
@@ -41,22 +39,18 @@ def restore_errors(path: str, lustre: LustreConfig) -> Iterator[InputError]:
     if lustre.restore_from is None:
         return
     if lustre.deployment == "SCRATCH_2":
-        yield InputError(
-            path=f"{path}.restore_from",
-            must="not be set with deployment: SCRATCH_2, of which FSx has no backups",
+        yield At(f"{path}.restore_from").not_set(
+            "with deployment: SCRATCH_2, of which FSx has no backups",
             got=lustre.restore_from,
-            fix="delete it, or write deployment: PERSISTENT_2",
-            write=REMOVE,
+            instead="write deployment: PERSISTENT_2",
         )
     if lustre.for_model is not None:
-        yield InputError(
-            path=f"{path}.restore_from",
-            must="not be set with for_model: a restored file system has the size and speed of the one"
+        yield At(f"{path}.restore_from").not_set(
+            "with for_model: a restored file system has the size and speed of the one"
             " that was backed up",
             got=lustre.restore_from,
-            fix="delete it, or write that size and speed as capacity_gib and"
+            instead="write that size and speed as capacity_gib and"
             " throughput_mbps_per_tib in the place of for_model",
-            write=REMOVE,
         )
 
 
@@ -64,12 +58,9 @@ def key_errors(path: str, lustre: LustreConfig, key: str | None) -> Iterator[Inp
     """A file system that FSx encrypts with no key but its own (FSx API, CreateFileSystem,
     KmsKeyId)."""
     if key and lustre.deployment == "SCRATCH_2":
-        yield InputError(
-            path=f"{path}.deployment",
-            must=(
-                "be PERSISTENT_2 with environment.kms_key_arn: FSx encrypts SCRATCH_2 with a key of"
-                " its own only"
-            ),
+        yield At(f"{path}.deployment").must(
+            "be PERSISTENT_2 with environment.kms_key_arn: FSx encrypts SCRATCH_2 with a key of"
+            " its own only",
             got="SCRATCH_2",
             fix="write PERSISTENT_2, with throughput_mbps_per_tib: 125",
         )
@@ -78,53 +69,40 @@ def key_errors(path: str, lustre: LustreConfig, key: str | None) -> Iterator[Inp
 def _size_and_speed(path: str, lustre: LustreConfig) -> Iterator[InputError]:
     size, tier = lustre.capacity_gib, lustre.throughput_mbps_per_tib
     if size is None:
-        yield InputError(
-            path=f"{path}.capacity_gib",
-            must="be set, unless for_model is",
+        yield At(f"{path}.capacity_gib").must(
+            "be set, unless for_model is",
             got="nothing",
-            fix=(
-                "add capacity_gib: 4800, or for_model: {parameters_billion: 70, nodes: 16} in the"
-                " place of size and speed"
-            ),
+            fix="add capacity_gib: 4800, or for_model: {parameters_billion: 70, nodes: 16} in the"
+            " place of size and speed",
             write=4800,
         )
     elif size != 1200 and size % 2400:
         near = 1200 if size < 1800 else max(2400, round(size / 2400) * 2400)
-        yield InputError(
-            path=f"{path}.capacity_gib",
-            must="be 1200 or a multiple of 2400, as FSx sells it",
-            got=str(size),
-            fix=f"write {near}",
-            write=near,
+        yield At(f"{path}.capacity_gib").must(
+            "be 1200 or a multiple of 2400, as FSx sells it", got=size, write=near
         )
     elif size > LARGEST_GIB:
         largest = LARGEST_GIB // 2400 * 2400
-        yield InputError(
-            path=f"{path}.capacity_gib",
-            must=f"be at most {largest}, about 1 PiB",
-            got=str(size),
+        yield At(f"{path}.capacity_gib").must(
+            f"be at most {largest}, about 1 PiB",
+            got=size,
             fix=f"write at most {largest}; the setting is in GiB",
             write=largest,
         )
     if lustre.deployment == "PERSISTENT_2" and tier not in LUSTRE_TIERS:
         near = min(LUSTRE_TIERS, key=lambda sold: abs(sold - (tier or 500)))
-        yield InputError(
-            path=f"{path}.throughput_mbps_per_tib",
-            must=f"be one of {', '.join(map(str, LUSTRE_TIERS))} with deployment: PERSISTENT_2",
+        yield At(f"{path}.throughput_mbps_per_tib").must(
+            f"be one of {', '.join(map(str, LUSTRE_TIERS))} with deployment: PERSISTENT_2",
             got="nothing" if tier is None else str(tier),
-            fix=(
-                f"write {near}; with 4800 GiB, 500 takes a checkpoint of 30 billion parameters"
-                " (360 GB) in about 2.5 minutes"
-            ),
+            fix=f"write {near}; with 4800 GiB, 500 takes a checkpoint of 30 billion parameters"
+            " (360 GB) in about 2.5 minutes",
             write=near,
         )
     if lustre.deployment == "SCRATCH_2" and tier is not None:
-        yield InputError(
-            path=f"{path}.throughput_mbps_per_tib",
-            must="not be set with deployment: SCRATCH_2, which has one speed",
-            got=str(tier),
-            fix="delete it, or write deployment: PERSISTENT_2",
-            write=REMOVE,
+        yield At(f"{path}.throughput_mbps_per_tib").not_set(
+            "with deployment: SCRATCH_2, which has one speed",
+            got=tier,
+            instead="write deployment: PERSISTENT_2",
         )
 
 
@@ -135,26 +113,19 @@ def _sized_for_model(
     assert wanted is not None  # the caller has looked
     for key in ("capacity_gib", "throughput_mbps_per_tib"):
         if (given := getattr(lustre, key)) is not None:
-            yield InputError(
-                path=f"{path}.{key}",
-                must="not be set beside for_model, which decides it",
-                got=str(given),
-                fix="delete it, or delete for_model",
-                write=REMOVE,
+            yield At(f"{path}.{key}").not_set(
+                "beside for_model, which decides it", got=given, instead="delete for_model"
             )
     if lustre.deployment == "SCRATCH_2":
-        yield InputError(
-            path=f"{path}.deployment",
-            must="be PERSISTENT_2 with for_model: SCRATCH_2 loses the checkpoints when a server fails",
+        yield At(f"{path}.deployment").must(
+            "be PERSISTENT_2 with for_model: SCRATCH_2 loses the checkpoints when a server fails",
             got="SCRATCH_2",
-            fix="write PERSISTENT_2",
             write="PERSISTENT_2",
         )
     if instance_types and chosen(needs_of(wanted, lustre, region, instance_types)) is None:
-        yield InputError(
-            path=f"{path}.for_model.goodput_percent",
-            must="be a goodput that a Lustre of FSx can reach for this model",
-            got=str(wanted.goodput_percent),
+        yield At(f"{path}.for_model.goodput_percent").must(
+            "be a goodput that a Lustre of FSx can reach for this model",
+            got=wanted.goodput_percent,
             fix=_lower(lustre, region, instance_types),
         )
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from trainyard.problems import InputError
+from trainyard.problems import At, InputError
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import JobConfig
 from trainyard.settings.reading.reader import read_file, stack_files
@@ -29,9 +29,8 @@ def export_errors(stack: str, wanted: EnvironmentConfig, folder: Path) -> Iterat
     for path, prefix in exported:
         for other, theirs in others.items():
             if taken := next((each for each in theirs if overlap(prefix, each)), None):
-                yield InputError(
-                    path=f"{path}.s3",
-                    must=f"not overlap with {taken}, which stack {other} exports to: files of the one"
+                yield At(f"{path}.s3").must(
+                    f"not overlap with {taken}, which stack {other} exports to: files of the one"
                     " would replace those of the other",
                     got=prefix,
                     fix="write a prefix of its own, or delete auto_export and only import",
@@ -48,14 +47,11 @@ def import_errors(
     saved = f"/{job.in_run(job.checkpoints.directory)}"
     for name, link in store.lustre.repositories.items():
         if link.auto_import and not link.auto_export and overlap(saved, link.path):
-            yield InputError(
-                path=f"{path}.checkpoints.directory",
-                must=f"not be in {link.path}, where changes in {link.s3} replace and delete checkpoints",
+            yield At(f"{path}.checkpoints.directory").must(
+                f"not be in {link.path}, where changes in {link.s3} replace and delete checkpoints",
                 got=job.checkpoints.directory,
-                fix=(
-                    f"write auto_import: [] in environment.storage.{job.checkpoints.store}.lustre"
-                    f".repositories.{name}, which then imports once, or auto_export too"
-                ),
+                fix=f"write auto_import: [] in environment.storage.{job.checkpoints.store}.lustre"
+                f".repositories.{name}, which then imports once, or auto_export too",
             )
 
 

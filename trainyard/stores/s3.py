@@ -20,7 +20,7 @@ from trainyard.objects.iam.encryption import KEY_ARN, region_of
 from trainyard.objects.iam.policies import Document
 from trainyard.objects.iam.s3 import S3Plan, key_statement
 from trainyard.plans.parts import Identity
-from trainyard.problems import REMOVE, InputError
+from trainyard.problems import At, InputError
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.reading.yaml_file import as_yaml
 from trainyard.settings.stores import S3Config
@@ -114,9 +114,8 @@ class S3(StoreKind[S3Config, S3Plan]):
     def errors(self, path: str, settings: S3Config, around: Surroundings) -> Iterator[InputError]:
         if settings.bucket is not None and not BUCKET.fullmatch(settings.bucket):
             plain = settings.bucket.removeprefix("s3://").partition("/")[0].lower()
-            yield InputError(
-                path=f"{path}.bucket",
-                must="be the name of a bucket: 3 to 63 of a-z, 0-9, - and .",
+            yield At(f"{path}.bucket").must(
+                "be the name of a bucket: 3 to 63 of a-z, 0-9, - and .",
                 got=settings.bucket or "nothing",
                 fix=f"write {plain if BUCKET.fullmatch(plain) else 'a name such as my-data'}",
                 write=plain if BUCKET.fullmatch(plain) else "my-data",
@@ -135,33 +134,26 @@ class S3(StoreKind[S3Config, S3Plan]):
             if bucket is None:
                 continue
             if store.data == "delete":
-                yield InputError(
-                    path=f"environment.storage.{name}.data",
-                    must="be keep with bucket: this program deletes no bucket that it did not create",
+                yield At(f"environment.storage.{name}.data").must(
+                    "be keep with bucket: this program deletes no bucket that it did not create",
                     got="delete",
                     fix="write keep, or delete bucket, and the stack creates one",
                     write="keep",
                 )
             if (other := first.setdefault(bucket, name)) != name:
-                yield InputError(
-                    path=f"environment.storage.{name}.s3.bucket",
-                    must=f"be another bucket than that of {other}: a pod mounts a bucket once",
+                yield At(f"environment.storage.{name}.s3.bucket").must(
+                    f"be another bucket than that of {other}: a pod mounts a bucket once",
                     got=bucket,
                     fix=f"delete {name}, and mount {other} in its place",
                 )
 
     def write_errors(self, path: str, name: str) -> Iterator[InputError]:
-        yield InputError(
-            path=path,
-            must=(
-                "be a store whose files can be renamed and appended to, which Mountpoint for Amazon"
-                " S3 cannot"
-            ),
+        yield At(path).must(
+            "be a store whose files can be renamed and appended to, which Mountpoint for Amazon"
+            " S3 cannot",
             got=name,
-            fix=(
-                "write the name of a Lustre or EFS store; lustre.repositories with auto_export"
-                " copies what is written there to a bucket"
-            ),
+            fix="write the name of a Lustre or EFS store; lustre.repositories with auto_export"
+            " copies what is written there to a bucket",
         )
 
     def resource_types(self, plan: S3Plan) -> tuple[str, ...]:
@@ -214,16 +206,14 @@ def _key_errors(path: str, settings: S3Config, region: str) -> Iterator[InputErr
     if key is None:
         return
     if not KEY.fullmatch(key):
-        yield InputError(
-            path=f"{path}.kms_key_arn",
-            must="be the ARN of a KMS key: IAM allows an alias to nobody",
+        yield At(f"{path}.kms_key_arn").must(
+            "be the ARN of a KMS key: IAM allows an alias to nobody",
             got=key or "nothing",
             fix="write one such as arn:aws:kms:<region>:<account>:key/<id>",
         )
     elif settings.bucket is None and region_of(key) != region:
-        yield InputError(
-            path=f"{path}.kms_key_arn",
-            must=f"be a key of {region}, where the stack makes the bucket",
+        yield At(f"{path}.kms_key_arn").must(
+            f"be a key of {region}, where the stack makes the bucket",
             got=key,
             fix=f"write a key of {region}: aws kms list-keys --region {region}",
         )
@@ -234,27 +224,22 @@ def _aging_errors(path: str, settings: S3Config) -> Iterator[InputError]:
     for prefix in settings.delete_after_days:
         if not PREFIX.fullmatch(prefix):
             sound = re.sub(r"[^\w!.*'()/-]+", "-", prefix).strip("/") or "tmp"
-            yield InputError(
-                path=f"{path}.delete_after_days.{prefix}",
-                must="be the beginning of objects' keys, up to a slash: checkpoints/",
+            yield At(f"{path}.delete_after_days.{prefix}").must(
+                "be the beginning of objects' keys, up to a slash: checkpoints/",
                 got=prefix or "nothing",
                 fix=f"write {sound}/",
             )
     if settings.bucket is not None:
         for key in ("delete_after_days", "versioning", "old_versions_days"):
             if given := getattr(settings, key):
-                yield InputError(
-                    path=f"{path}.{key}",
-                    must="not be set with bucket: this program changes no bucket that it did not create",
+                yield At(f"{path}.{key}").not_set(
+                    "with bucket: this program changes no bucket that it did not create",
                     got=as_yaml(given),
-                    fix="delete it, or delete bucket, and the stack creates one",
-                    write=REMOVE,
+                    instead="delete bucket, and the stack creates one",
                 )
     elif settings.old_versions_days and not settings.versioning:
-        yield InputError(
-            path=f"{path}.old_versions_days",
-            must="not be set without versioning, which keeps old versions",
-            got=str(settings.old_versions_days),
-            fix="delete it, or write versioning: true",
-            write=REMOVE,
+        yield At(f"{path}.old_versions_days").not_set(
+            "without versioning, which keeps old versions",
+            got=settings.old_versions_days,
+            instead="write versioning: true",
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from trainyard.problems import At
 from trainyard.rules.images import image_errors, is_untagged
 
 DIGEST = "sha256:" + "0a" * 32
@@ -55,12 +56,12 @@ NOT_PULLED = [
 
 @pytest.mark.parametrize("image", PULLED)
 def test_a_reference_of_the_grammar_is_accepted(image: str) -> None:
-    assert list(image_errors(image, {"path": "image"})) == []
+    assert list(image_errors(image, At("image"))) == []
 
 
 @pytest.mark.parametrize("image", NOT_PULLED)
 def test_what_no_runtime_can_pull_is_refused(image: str) -> None:
-    [error] = image_errors(image, {"path": "image"})
+    [error] = image_errors(image, At("image"))
     assert "be the name of an image" in error.must and len(str(error)) < 400
 
 
@@ -69,7 +70,7 @@ def test_what_no_runtime_can_pull_is_refused(image: str) -> None:
     [(" a:1 ", "a:1"), ("docker://A/B:1", "a/b:1"), ("Team_A/b:1", "team_a/b:1"), ("a/B", None)],
 )
 def test_the_fix_of_a_slip_is_the_image_that_was_meant(image: str, meant: str | None) -> None:
-    [error] = image_errors(image, {"path": "image"})
+    [error] = image_errors(image, At("image"))
     assert error.write == meant and (meant is None or meant in error.fix)
 
 

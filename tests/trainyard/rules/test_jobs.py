@@ -14,7 +14,7 @@ from tests.support.stackfile import at, planned, without
 from trainyard.derive.job_view import JobView
 from trainyard.manifests.context import contexts_of, live_view
 from trainyard.manifests.document import read_manifest
-from trainyard.problems import InputError, InputWarning
+from trainyard.problems import InputError
 from trainyard.rules import entries
 from trainyard.rules.jobs import WHY_RANKS_DO_NOT_MEET, Problems, job_problems
 
@@ -325,8 +325,8 @@ def test_an_entry_is_judged_once_for_its_errors_and_warnings(
 
     def judge(view: JobView) -> Problems:
         seen.append(view)
-        yield InputError(**view.where("nodes"), must="be odd", got="2", fix="write 3")
-        yield InputWarning(**view.where("nodes"), text="an even number")
+        yield view.where("nodes").must("be odd", got="2", fix="write 3")
+        yield view.where("nodes").warning("an even number")
 
     monkeypatch.setattr(entries, "job_problems", judge)
     found = planned()

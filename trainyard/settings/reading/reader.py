@@ -15,7 +15,7 @@ import pydantic
 
 from trainyard.catalog.aws.zones import ZONE_LETTERS
 from trainyard.catalog.scalars import engine_time, engine_value
-from trainyard.problems import REMOVE, InputError
+from trainyard.problems import REMOVE, At, InputError
 from trainyard.settings.aws import AwsConfig
 from trainyard.settings.environment import EnvironmentConfig, StackConfig, TeamConfig
 from trainyard.settings.reading.explained import shown
@@ -95,7 +95,7 @@ def _read_text(text: str, file: str, stack: str, project: str, *, drop: bool = F
 
 def _secret_errors(secrets: Sequence[Secret], project: str) -> Iterator[InputError]:
     for secret in secrets:
-        yield secret.error(_setting(".".join(map(str, secret.path)), project))
+        yield secret.error(At(_setting(".".join(map(str, secret.path)), project)))
 
 
 def environments(folder: Path = Path(".")) -> list[str]:

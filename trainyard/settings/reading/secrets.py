@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trainyard.problems import InputError
+from trainyard.problems import At, InputError
 from trainyard.settings.aws import KEYS
 from trainyard.settings.reading.assigned_secrets import (
     OF_LOGIN,
@@ -105,13 +105,10 @@ class Secret:
     path: tuple[str | int, ...]
     kind: str
 
-    def error(self, path: str, file: str = "", line: int = 0) -> InputError:
+    def error(self, at: At) -> InputError:
         """Why the file is refused."""
-        return InputError(
-            path=path,
-            file=file,
-            line=line,
-            must="not contain a secret in clear",
+        return at.must(
+            "not contain a secret in clear",
             got=f"{self.kind}, which is not shown",
             fix=f"revoke it, since files are committed; {self._instead}",
         )

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import yaml
 
 from trainyard.catalog.scalars import EngineLoader, is_text, key_of, value_of
-from trainyard.problems import InputError, Problem
+from trainyard.problems import At, InputError, Problem
 from trainyard.settings.reading.files import MOST_BYTES, NO_TEXT
 from trainyard.settings.reading.secrets import Secret, hidden, secrets_of_text, withheld
 
@@ -191,7 +191,7 @@ def _secrets_beside(text: str, file: str, documents: Sequence[Document]) -> Iter
     """Secrets in comments, and in a file that is no YAML."""
     known = [secret.kind for document in documents for secret in document.secrets]
     for line, kind in secrets_of_text(text, known):
-        yield Secret(path=(), kind=kind).error("", file, line)
+        yield Secret(path=(), kind=kind).error(At("", file, line))
 
 
 def as_yaml(value: Any) -> str:
