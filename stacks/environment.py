@@ -26,7 +26,7 @@ from components.nodes.system_nodes import SystemNodes
 from stacks.outputs import job_outputs
 from stacks.sharing import share
 from stacks.training import job_identity, run_jobs, take_jobs
-from stacks.watching import watch
+from stacks.watching import Place, watch
 from trainyard.objects.iam.policies import Document
 from trainyard.plan import EnvironmentPlan
 from trainyard.plans.clusters import BroughtClusterPlan, OwnClusterPlan, protected
@@ -124,14 +124,15 @@ async def build(plan: EnvironmentPlan) -> dict[str, Any]:
         if pool.images:
             Prefetch(key, pool, opts=in_cluster)
 
-    watched = watch(
-        plan,
+    place = Place(
+        identity=me,
         cluster_name=name,
         trusts=trusts,
         nodes=nodes,
         on_aws=on_aws,
         in_cluster=in_cluster,
     )
+    watched = watch(plan, place)
 
     workspace = JobNamespace(
         "workspace",

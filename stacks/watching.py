@@ -3,13 +3,14 @@ exists where the stack file asks for it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pulumi
 
-from components.base.program import Program
 from components.base.role import Lends
+from components.cluster.program import Program
 from components.watching.alertmanager import Alertmanager
 from components.watching.budget import Budget
 from components.watching.exporters import Exporters
@@ -22,50 +23,70 @@ from trainyard.objects.iam.policies import Document
 from trainyard.objects.metrics import grafana
 from trainyard.objects.metrics.metrics import VIEW, MetricsPlan
 from trainyard.objects.programs import gangs, history, repair
+from trainyard.parts.parts import BUDGET, AnyPart
 from trainyard.plan import EnvironmentPlan
+from trainyard.plans.budget import BudgetPlan
 from trainyard.plans.parts import Identity
 
 
-def watch(
-    plan: EnvironmentPlan,
-    *,
-    cluster_name: pulumi.Input[str],
-    trusts: pulumi.Output[Document],
-    nodes: Sequence[pulumi.Resource],
-    on_aws: pulumi.ResourceOptions,
-    in_cluster: pulumi.ResourceOptions,
-) -> dict[str, Any]:
-    """Make what watches the environment, such as metrics and the history of runs; returns its outputs.
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """What a part's components are given beside its plan."""
 
-    `trusts`: trust policy for roles that pods of this cluster get through EKS Pod Identity.
-    `nodes`: nodes that pods without GPUs run on. `on_aws`, `in_cluster`: options with the provider of
-    AWS, and with that of the cluster."""
-    me, outputs = plan.identity, dict[str, Any]()
+    identity: Identity
+    cluster_name: pulumi.Input[str]
+    trusts: pulumi.Output[Document]
+    """Trust policy for roles that pods of this cluster get through EKS Pod Identity."""
+    nodes: Sequence[pulumi.Resource]
+    """Nodes that pods without GPUs run on."""
+    on_aws: pulumi.ResourceOptions
+    """Options with the provider of AWS."""
+    in_cluster: pulumi.ResourceOptions
+    """Options with the provider of the cluster."""
+
+
+def watch(plan: EnvironmentPlan, at: Place) -> dict[str, Any]:
+    """Make what watches the environment, such as metrics and the history of runs; returns its outputs."""
+    outputs = dict[str, Any]()
+    for part, make in MAKERS.items():
+        if (wanted := part.of(plan)) is not None:
+            outputs |= make(wanted, at)
+    me = plan.identity
     if plan.metrics:
-        outputs |= _measure(plan.metrics, me, cluster_name, trusts, nodes, in_cluster)
-    if plan.budget:
-        Budget("budget", plan.budget, identity=me, opts=on_aws)
+        outputs |= _measure(plan.metrics, me, at.cluster_name, at.trusts, at.nodes, at.in_cluster)
     if plan.repair:
         sick = repair.program(plan.repair)
-        lends = Lends(identity=me, cluster_name=cluster_name, trusts=trusts)
-        Program("trainyard:nodes:Repair", "repair", sick, nodes=nodes, lends=lends, opts=in_cluster)
+        lends = Lends(identity=me, cluster_name=at.cluster_name, trusts=at.trusts)
+        Program(
+            "trainyard:nodes:Repair",
+            "repair",
+            sick,
+            nodes=at.nodes,
+            lends=lends,
+            opts=at.in_cluster,
+        )
     if plan.gangs:
         half = gangs.program(plan.gangs)
-        Program("trainyard:queues:Gangs", "gangs", half, nodes=nodes, opts=in_cluster)
+        Program("trainyard:queues:Gangs", "gangs", half, nodes=at.nodes, opts=at.in_cluster)
     if plan.history:
         runs = history.program(plan.history)
-        Program("trainyard:jobs:History", "history", runs, nodes=nodes, opts=in_cluster)
+        Program("trainyard:jobs:History", "history", runs, nodes=at.nodes, opts=at.in_cluster)
     if plan.logs:
         logs = PodLogs(
             "pod-logs",
             plan.logs,
             identity=me,
-            cluster_name=cluster_name,
-            trusts=trusts,
-            opts=in_cluster,
+            cluster_name=at.cluster_name,
+            trusts=at.trusts,
+            opts=at.in_cluster,
         )
         outputs["log_group"] = logs.group
     return outputs
+
+
+def _budget(plan: BudgetPlan, at: Place) -> dict[str, Any]:
+    Budget("budget", plan, identity=at.identity, opts=at.on_aws)
+    return {}
 
 
 def _measure(
@@ -110,3 +131,7 @@ def _measure(
         outputs["alerts_topic"] = alertmanager.topic_arn
     Exporters("exporters", plan, opts=opts)
     return outputs
+
+
+MAKERS: dict[AnyPart, Callable[[Any, Place], dict[str, Any]]] = {BUDGET: _budget}
+"""Part → what makes its components, and returns its outputs."""

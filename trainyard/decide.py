@@ -12,7 +12,6 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 from trainyard.derive.access import access_plan
-from trainyard.derive.budget import budget_plan
 from trainyard.derive.capacity import pool_plans, pool_uses, team_at_once
 from trainyard.derive.cluster import (
     add_ons_plan,
@@ -42,6 +41,7 @@ from trainyard.derive.secrets import job_pods_plan
 from trainyard.derive.stores import job_verdicts, registry_plans
 from trainyard.derive.teams import Share, share_of, team_entry_plans
 from trainyard.manifests.stack_jobs import StackJobs, read_jobs
+from trainyard.parts.parts import part_plans
 from trainyard.plan import EnvironmentPlan, Planned, TeamPlan
 from trainyard.plans.access import AccessPlan
 from trainyard.plans.parts import Identity
@@ -290,7 +290,7 @@ def _environment(
         repair=repair_plan(me, wanted),
         history=history_plan(wanted),
         logs=pod_logs_plan(me, wanted),
-        budget=budget_plan(me, wanted),
+        parts=part_plans(me, wanted),
         queues=queues_plan(me, wanted),
         gangs=gangs_plan(wanted),
         dispatch=dispatch_plan(me, wanted),

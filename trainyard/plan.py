@@ -17,7 +17,6 @@ from trainyard.objects.queues.queues import QueuesPlan
 from trainyard.objects.teams.team_identity import TeamIdentityPlan
 from trainyard.objects.teams.teams import TeamEntryPlan
 from trainyard.plans.access import AccessPlan
-from trainyard.plans.budget import BudgetPlan
 from trainyard.plans.clusters import (
     AnyClusterPlan,
     BroughtClusterPlan,
@@ -76,7 +75,9 @@ class EnvironmentPlan:
     repair: RepairPlan | None
     history: HistoryPlan | None
     logs: PodLogsPlan | None
-    budget: BudgetPlan | None
+    parts: Mapping[str, Any]
+    """Name of each optional part → its plan; None where the environment does without it. The class of
+    a part gives it with its type, as `BUDGET.of(plan)`."""
     queues: QueuesPlan | None
     gangs: GangsPlan | None
     """What Kueue does not do for the gangs of PyTorchJobs; None: there are no such jobs in queues."""

@@ -88,10 +88,17 @@ def data(plan: Plan) -> dict[str, Any]:
     """Everything the text says and what it follows from."""
     return {
         "stack": plan.identity.stack,
-        "plan": plan,
+        "plan": _with_parts(plan) if isinstance(plan, EnvironmentPlan) else plan,
         "time": schedule(plan),
         "money": estimate(plan),
     }
+
+
+def _with_parts(plan: EnvironmentPlan) -> dict[str, Any]:
+    """The plan with each of its parts beside what every environment has."""
+    fields = {**vars(plan), **plan.parts}
+    del fields["parts"]
+    return fields
 
 
 def summary(plan: Plan) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from trainyard.objects.iam.boundary import boundary
 from trainyard.objects.iam.encryption import key_policy
 from trainyard.objects.iam.policies import Document
 from trainyard.objects.metrics.metrics import MetricsPlan
+from trainyard.parts.parts import planned_parts
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.clusters import BroughtClusterPlan
 from trainyard.plans.images import parts
@@ -236,8 +237,8 @@ def _from_settings(plan: EnvironmentPlan) -> Iterator[str]:
     if any(registry.keep_images for registry in plan.registries.values()):
         yield "aws:ecr/lifecyclePolicy:LifecyclePolicy"
     yield from _of_metrics(plan.metrics)
-    if plan.budget:
-        yield "aws:budgets/budget:Budget"
+    for part, part_plan in planned_parts(plan):
+        yield from part.resource_types(part_plan)
     if plan.teams:
         yield "aws:ssm/parameter:Parameter"
     if plan.cluster.admins:

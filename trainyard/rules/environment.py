@@ -23,6 +23,7 @@ from trainyard.objects.programs.dispatch import APP as PASSES
 from trainyard.objects.programs.gangs import APP as GANGS
 from trainyard.objects.programs.history import APP as HISTORY
 from trainyard.objects.programs.repair import APP as REPAIR
+from trainyard.parts.parts import wanted_parts
 from trainyard.plans.directories import NAMESPACE as DIRECTORIES
 from trainyard.problems import REMOVE, InputError, InputWarning
 from trainyard.rules.blocks import hours_errors
@@ -33,7 +34,6 @@ from trainyard.rules.cluster import (
     trainer_errors,
     training_operator_errors,
 )
-from trainyard.rules.emails import email_errors
 from trainyard.rules.endpoint import endpoint_warnings
 from trainyard.rules.isolated import isolation_errors, isolation_warnings
 from trainyard.rules.metrics import metrics_errors, metrics_warnings
@@ -107,9 +107,8 @@ def environment_errors(
     yield from trainer_errors(wanted)
     yield from training_operator_errors(wanted)
     yield from metrics_errors(region, wanted)
-    yield from email_errors(
-        "environment.budget.emails", wanted.budget.emails if wanted.budget else ()
-    )
+    for part, settings in wanted_parts(wanted):
+        yield from part.errors(settings)
 
 
 def team_errors(

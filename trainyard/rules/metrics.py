@@ -16,8 +16,8 @@ from trainyard.derive.metrics import (
     series_of,
     taken,
 )
+from trainyard.parts.emails import email_errors
 from trainyard.problems import REMOVE, InputError, InputWarning
-from trainyard.rules.emails import email_errors
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.metrics import AlertsConfig, MetricsConfig, RemoteWriteConfig
 from trainyard.settings.reading.secrets import HIDDEN
