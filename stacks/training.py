@@ -20,6 +20,7 @@ from stacks.outputs import job_starts
 from stacks.reference import cluster_of
 from trainyard.objects.iam.policies import Document
 from trainyard.objects.iam.secrets import ADD_ON
+from trainyard.parts.parts import DISPATCH
 from trainyard.plan import EnvironmentPlan
 
 Needs = Mapping[str, Sequence[pulumi.Resource]]
@@ -59,19 +60,20 @@ def take_jobs(
         Queues("queues", plan.queues, controllers=controllers, opts=opts) if plan.queues else None
     )
     admission = queues.admission if queues else []
+    dispatched = DISPATCH.of(plan)
     dispatch = (
         Dispatch(
             "dispatch",
-            plan.dispatch,
+            dispatched,
             identity=plan.identity,
             cluster_name=cluster_name,
-            workers={each: cluster_of(each, plan.identity) for each in plan.dispatch.workers},
+            workers={each: cluster_of(each, plan.identity) for each in dispatched.workers},
             trusts=trusts,
             kueue=admission,
             nodes=nodes,
             opts=opts,
         )
-        if plan.dispatch
+        if dispatched
         else None
     )
     admits = {

@@ -1,5 +1,5 @@
-"""What looks after an environment: metrics, alerts, a budget, repair, half gangs, history and logs. Each
-exists where the stack file asks for it."""
+"""What makes the optional parts of an environment, such as metrics and the history of runs: a function
+for each part, and the table of them. What takes jobs, dispatch among it: training.py."""
 
 from __future__ import annotations
 
@@ -23,10 +23,12 @@ from trainyard.objects.iam.policies import Document
 from trainyard.objects.metrics import grafana
 from trainyard.objects.metrics.metrics import VIEW, MetricsPlan
 from trainyard.objects.programs import gangs, history, repair
-from trainyard.parts.parts import BUDGET, AnyPart
+from trainyard.objects.programs.pod_logs import PodLogsPlan
+from trainyard.parts.parts import BUDGET, GANGS, HISTORY, LOGS, METRICS, REPAIR, AnyPart
 from trainyard.plan import EnvironmentPlan
 from trainyard.plans.budget import BudgetPlan
 from trainyard.plans.parts import Identity
+from trainyard.plans.program import ProgramPlan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,42 +47,52 @@ class Place:
     """Options with the provider of the cluster."""
 
 
+Maker = Callable[[Any, Place], dict[str, Any]]
+"""What makes the components of a part from its plan, and returns its outputs."""
+
+
 def watch(plan: EnvironmentPlan, at: Place) -> dict[str, Any]:
-    """Make what watches the environment, such as metrics and the history of runs; returns its outputs."""
+    """Make the parts that the environment has; returns their outputs."""
     outputs = dict[str, Any]()
     for part, make in MAKERS.items():
         if (wanted := part.of(plan)) is not None:
             outputs |= make(wanted, at)
-    me = plan.identity
-    if plan.metrics:
-        outputs |= _measure(plan.metrics, me, at.cluster_name, at.trusts, at.nodes, at.in_cluster)
-    if plan.repair:
-        sick = repair.program(plan.repair)
-        lends = Lends(identity=me, cluster_name=at.cluster_name, trusts=at.trusts)
-        Program(
-            "trainyard:nodes:Repair",
-            "repair",
-            sick,
-            nodes=at.nodes,
-            lends=lends,
-            opts=at.in_cluster,
-        )
-    if plan.gangs:
-        half = gangs.program(plan.gangs)
-        Program("trainyard:queues:Gangs", "gangs", half, nodes=at.nodes, opts=at.in_cluster)
-    if plan.history:
-        runs = history.program(plan.history)
-        Program("trainyard:jobs:History", "history", runs, nodes=at.nodes, opts=at.in_cluster)
-    if plan.logs:
-        logs = PodLogs(
-            "pod-logs",
-            plan.logs,
-            identity=me,
+    return outputs
+
+
+def _measure(plan: MetricsPlan, at: Place) -> dict[str, Any]:
+    outputs: dict[str, Any] = {"metrics": VIEW}
+    opts, managed = at.in_cluster, None
+    if plan.managed:
+        managed = ManagedPrometheus(
+            "managed-prometheus",
+            plan.managed,
+            identity=at.identity,
             cluster_name=at.cluster_name,
             trusts=at.trusts,
-            opts=at.in_cluster,
+            opts=opts,
         )
-        outputs["log_group"] = logs.group
+        outputs["managed_prometheus"] = managed.endpoint
+    metrics = Metrics("metrics", plan, nodes=at.nodes, managed=managed, opts=opts)
+    namespace = metrics.namespace
+    if gateway := plan.push_gateway:
+        PushGateway("push-gateway", gateway, namespace=namespace, nodes=at.nodes, opts=opts)
+    if plan.grafana:
+        Grafana("grafana", plan.grafana, namespace=namespace, nodes=at.nodes, opts=opts)
+        outputs["grafana"] = grafana.VIEW
+    if plan.alerts:
+        alertmanager = Alertmanager(
+            "alertmanager",
+            plan.alerts,
+            identity=at.identity,
+            namespace=namespace,
+            cluster_name=at.cluster_name,
+            trusts=at.trusts,
+            nodes=at.nodes,
+            opts=opts,
+        )
+        outputs["alerts_topic"] = alertmanager.topic_arn
+    Exporters("exporters", plan, opts=opts)
     return outputs
 
 
@@ -89,49 +101,36 @@ def _budget(plan: BudgetPlan, at: Place) -> dict[str, Any]:
     return {}
 
 
-def _measure(
-    plan: MetricsPlan,
-    me: Identity,
-    cluster_name: pulumi.Input[str],
-    trusts: pulumi.Output[Document],
-    nodes: Sequence[pulumi.Resource],
-    opts: pulumi.ResourceOptions,
-) -> dict[str, Any]:
-    outputs: dict[str, Any] = {"metrics": VIEW}
-    managed = None
-    if plan.managed:
-        managed = ManagedPrometheus(
-            "managed-prometheus",
-            plan.managed,
-            identity=me,
-            cluster_name=cluster_name,
-            trusts=trusts,
-            opts=opts,
-        )
-        outputs["managed_prometheus"] = managed.endpoint
-    metrics = Metrics("metrics", plan, nodes=nodes, managed=managed, opts=opts)
-    if plan.push_gateway:
-        PushGateway(
-            "push-gateway", plan.push_gateway, namespace=metrics.namespace, nodes=nodes, opts=opts
-        )
-    if plan.grafana:
-        Grafana("grafana", plan.grafana, namespace=metrics.namespace, nodes=nodes, opts=opts)
-        outputs["grafana"] = grafana.VIEW
-    if plan.alerts:
-        alertmanager = Alertmanager(
-            "alertmanager",
-            plan.alerts,
-            identity=me,
-            namespace=metrics.namespace,
-            cluster_name=cluster_name,
-            trusts=trusts,
-            nodes=nodes,
-            opts=opts,
-        )
-        outputs["alerts_topic"] = alertmanager.topic_arn
-    Exporters("exporters", plan, opts=opts)
-    return outputs
+def _runs(kind: str, program: Callable[[Any], ProgramPlan]) -> Maker:
+    """What makes a part that is a program of ours in one pod. `kind`: type of its component."""
+
+    def make(plan: Any, at: Place) -> dict[str, Any]:
+        its = program(plan)
+        lends = Lends(identity=at.identity, cluster_name=at.cluster_name, trusts=at.trusts)
+        Program(kind, its.name, its, nodes=at.nodes, lends=lends, opts=at.in_cluster)
+        return {}
+
+    return make
 
 
-MAKERS: dict[AnyPart, Callable[[Any, Place], dict[str, Any]]] = {BUDGET: _budget}
-"""Part → what makes its components, and returns its outputs."""
+def _logs(plan: PodLogsPlan, at: Place) -> dict[str, Any]:
+    logs = PodLogs(
+        "pod-logs",
+        plan,
+        identity=at.identity,
+        cluster_name=at.cluster_name,
+        trusts=at.trusts,
+        opts=at.in_cluster,
+    )
+    return {"log_group": logs.group}
+
+
+MAKERS: dict[AnyPart, Maker] = {
+    METRICS: _measure,
+    BUDGET: _budget,
+    REPAIR: _runs("trainyard:nodes:Repair", repair.program),
+    GANGS: _runs("trainyard:queues:Gangs", gangs.program),
+    HISTORY: _runs("trainyard:jobs:History", history.program),
+    LOGS: _logs,
+}
+"""Part → what makes its components."""

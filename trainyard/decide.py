@@ -27,16 +27,12 @@ from trainyard.derive.controllers import (
     trainer_plan,
     training_operator_plans,
 )
-from trainyard.derive.history import history_plan
 from trainyard.derive.identity import identity
 from trainyard.derive.jobs import runtime_plans
-from trainyard.derive.metrics import metrics_plan
 from trainyard.derive.mirror import mirrored
 from trainyard.derive.namespace import directory_roots_plan, job_namespace_plan
 from trainyard.derive.network import network_plan, network_zones
-from trainyard.derive.pod_logs import pod_logs_plan
-from trainyard.derive.queues import dispatch_plan, gangs_plan, queued, queues_plan
-from trainyard.derive.repair import repair_plan
+from trainyard.derive.queues import queued, queues_plan
 from trainyard.derive.secrets import job_pods_plan
 from trainyard.derive.stores import job_verdicts, registry_plans
 from trainyard.derive.teams import Share, share_of, team_entry_plans
@@ -261,7 +257,7 @@ def _environment(
     pools = pool_plans(me, wanted, access)
     plugins = device_plugins_plan(pools, wanted.artifacts)
     runtimes = runtime_plans(wanted)
-    described = typed(wanted.jobs)
+    queues, described = queues_plan(me, wanted), typed(wanted.jobs)
     promised = contract(config.region, wanted, pools, runtimes)
     plan = EnvironmentPlan(
         identity=me,
@@ -286,14 +282,8 @@ def _environment(
         ),
         job_pods=job_pods_plan(me, wanted),
         directory_roots=directory_roots_plan(wanted),
-        metrics=metrics_plan(me, wanted, plugins.efa_instance_types),
-        repair=repair_plan(me, wanted),
-        history=history_plan(wanted),
-        logs=pod_logs_plan(me, wanted),
-        parts=part_plans(me, wanted),
-        queues=queues_plan(me, wanted),
-        gangs=gangs_plan(wanted),
-        dispatch=dispatch_plan(me, wanted),
+        queues=queues,
+        parts=part_plans(me, wanted, queues, plugins.efa_instance_types),
         teams=team_entry_plans(me, wanted, promised),
         jobs=jobs.planned(wanted, wanted.namespace, config.region),
         allow_replace=wanted.allow_replace,

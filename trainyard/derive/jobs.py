@@ -14,9 +14,9 @@ from typing import Any, Literal
 from trainyard.catalog import fabric
 from trainyard.derive import pod_resources
 from trainyard.derive.capacity import TYPES, node_selector
-from trainyard.derive.history import progress_notes
 from trainyard.derive.job_files import config_map
 from trainyard.derive.rendezvous import MASTER, waits, with_whole_name
+from trainyard.derive.stores import job_verdict
 from trainyard.objects.iam.secrets import SecretFiles, secret_files
 from trainyard.objects.jobs import rendezvous
 from trainyard.objects.jobs.own_runtimes import Fetched, OwnRuntime, own_runtime
@@ -25,6 +25,7 @@ from trainyard.objects.jobs.pytorch import PyTorchJobSettings, pytorch_job_spec
 from trainyard.objects.jobs.trainer import pod_jobs, train_job_spec
 from trainyard.objects.jobs.upstream_runtimes import TUNED, upstream_runtimes
 from trainyard.objects.queues.queues import near
+from trainyard.parts.parts import job_variables, wanted_parts
 from trainyard.plans import push_gateway
 from trainyard.plans.parts import ConfigMapPlan, JobPlan, RuntimePlan, Spec, digest
 from trainyard.settings.environment import EnvironmentConfig, OwnRuntimeConfig
@@ -70,7 +71,7 @@ def job_plan(
         checkpoints=_saved(job) or training.env.get("CHECKPOINT_DIR"),
         resumes_from=job.resumes_from,
         labels=training.labels,
-        annotations=progress_notes(job, environment, region),
+        annotations=_notes(job, environment, region),
         spec=rendered.spec,
         files=files,
         objects=(secrets.object(),) if secrets else (),
@@ -119,7 +120,7 @@ def _training(
         memory_gib=pod_resources.memory_gib(job, kinds),
         node_selector=node_selector(job, environment),
         env=fabric.environment(kinds[0], job.nodes)
-        | pushes(environment)
+        | job_variables(environment)
         | waits(job, environment)
         | job.env
         | places
@@ -140,16 +141,20 @@ def _training(
     )
 
 
+def _notes(job: JobConfig, environment: EnvironmentConfig, region: str) -> dict[str, str]:
+    """What the environment's parts read on the object of the job."""
+    verdict = job_verdict(job, environment, region)
+    return {
+        key: note
+        for part, settings in wanted_parts(environment)
+        for key, note in part.job_notes(settings, job, verdict).items()
+    }
+
+
 def _kept(job: JobConfig) -> dict[str, str]:
     """The variable, where the job says how many."""
     keep = job.checkpoints.keep if job.checkpoints else None
     return {KEEP: str(keep)} if keep else {}
-
-
-def pushes(environment: EnvironmentConfig) -> dict[str, str]:
-    """The variable with the address of the Pushgateway, where the environment has one."""
-    wanted = environment.metrics and environment.metrics.push_gateway
-    return {push_gateway.VARIABLE: push_gateway.ADDRESS} if wanted else {}
 
 
 @dataclass(frozen=True, kw_only=True)

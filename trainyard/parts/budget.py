@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainyard.parts.emails import email_errors
-from trainyard.parts.part import Part
+from trainyard.parts.part import Around, Part
 from trainyard.plans.budget import BudgetPlan, plain
 from trainyard.plans.parts import Identity
 from trainyard.problems import InputError
 from trainyard.settings.budget import BudgetConfig
+from trainyard.settings.environment import EnvironmentConfig
 
 
 class Budget(Part[BudgetConfig, BudgetPlan]):
@@ -17,7 +18,7 @@ class Budget(Part[BudgetConfig, BudgetPlan]):
 
     name = section = "budget"
 
-    def plan(self, me: Identity, settings: BudgetConfig) -> BudgetPlan:
+    def plan(self, me: Identity, settings: BudgetConfig, around: Around) -> BudgetPlan:
         return BudgetPlan(
             name=me.name("month"),
             dollars=plain(settings.dollars_a_month),
@@ -25,7 +26,9 @@ class Budget(Part[BudgetConfig, BudgetPlan]):
             tag=f"user:trainyard:stack${me.stack}",
         )
 
-    def errors(self, settings: BudgetConfig) -> Iterator[InputError]:
+    def errors(
+        self, settings: BudgetConfig, region: str, wanted: EnvironmentConfig
+    ) -> Iterator[InputError]:
         yield from email_errors("environment.budget.emails", settings.emails)
 
     def resource_types(self, plan: BudgetPlan) -> tuple[str, ...]:
