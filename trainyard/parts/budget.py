@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from trainyard.objects.iam.policies import NamedService
 from trainyard.parts.emails import email_errors
 from trainyard.parts.part import Around, Part
 from trainyard.plans.budget import BudgetPlan, plain
@@ -17,6 +18,9 @@ class Budget(Part[BudgetConfig, BudgetPlan]):
     """`environment.budget`: AWS tells somebody what the environment costs."""
 
     name = section = "budget"
+    services = (
+        NamedService(name="budgets", arn="arn:aws:budgets::*:budget/{stack}-*", regional=False),
+    )
 
     def plan(self, me: Identity, settings: BudgetConfig, around: Around) -> BudgetPlan:
         return BudgetPlan(

@@ -23,6 +23,8 @@ BUDGET, DISPATCH, GANGS, HISTORY = Budget(), Dispatch(), Gangs(), History()
 LOGS, METRICS, REPAIR = Logs(), Metrics(), Repair()
 PARTS: tuple[AnyPart, ...] = (LOGS, METRICS, REPAIR, HISTORY, GANGS, DISPATCH, BUDGET)
 """Every part, in the order in which reports and rules name them."""
+SERVICES = tuple(service for part in PARTS for service in part.services)
+"""Services of AWS that only parts use."""
 
 
 def wanted_parts(wanted: EnvironmentConfig) -> Iterator[tuple[AnyPart, Any]]:

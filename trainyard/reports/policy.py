@@ -28,7 +28,7 @@ from trainyard.objects.deployer import (
 from trainyard.objects.iam.boundary import boundary
 from trainyard.objects.iam.encryption import key_policy
 from trainyard.objects.iam.policies import Document
-from trainyard.parts.parts import part_types
+from trainyard.parts.parts import SERVICES, part_types
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.clusters import BroughtClusterPlan
 from trainyard.plans.images import parts
@@ -153,7 +153,8 @@ def policies(plan: EnvironmentPlan | TeamPlan, *, preview: bool = False) -> dict
     one parameter."""
     if isinstance(plan, TeamPlan) and plan.parameter:
         return team_policies(plan.identity.stack, plan.identity.region, plan.parameter)
-    scope = Scope(stack=plan.identity.stack, region=plan.identity.region)
+    me = plan.identity
+    scope = Scope(stack=me.stack, region=me.region, services=SERVICES)
     if isinstance(plan, EnvironmentPlan):
         kinds = [(plan_kind(store), store) for store in plan.stores.values()]
         linked = {name for kind, store in kinds for name in kind.linked_buckets(store)}

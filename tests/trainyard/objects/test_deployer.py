@@ -15,6 +15,7 @@ from tests.trainyard.catalog.aws.test_permissions import KNOWN
 from trainyard.catalog.aws import permissions
 from trainyard.objects import deployer
 from trainyard.objects.deployer import Scope, deployer_policies, preview_policies
+from trainyard.parts.parts import SERVICES
 from trainyard.reports.policy import policies
 
 SCOPE = Scope(
@@ -23,6 +24,7 @@ SCOPE = Scope(
     buckets=("my-sets",),
     own_buckets=("dev-corpus-*",),
     private_names=True,
+    services=SERVICES,
 )
 EVERYTHING = deployer_policies(permissions.CLOUDFORMATION, SCOPE)
 STATEMENTS = [s for document in EVERYTHING.values() for s in document["Statement"]]
