@@ -20,6 +20,7 @@ from components.teams.team_identity import TeamIdentity
 from stacks.outputs import job_starts
 from stacks.reference import cluster_of
 from trainyard.objects.iam.secrets import ADD_ON
+from trainyard.parts.parts import DISPATCH
 from trainyard.plan import EnvironmentPlan
 
 Needs = Mapping[str, Sequence[pulumi.Resource]]
@@ -50,16 +51,17 @@ def take_jobs(plan: EnvironmentPlan, cluster: ClusterAccess) -> Training:
         Queues("queues", plan.queues, controllers=controllers, opts=opts) if plan.queues else None
     )
     admission = queues.admission if queues else []
+    dispatched = DISPATCH.of(plan)
     dispatch = (
         Dispatch(
             "dispatch",
-            plan.dispatch,
+            dispatched,
             cluster=cluster,
-            workers={each: cluster_of(each, plan.identity) for each in plan.dispatch.workers},
+            workers={each: cluster_of(each, plan.identity) for each in dispatched.workers},
             kueue=admission,
             opts=opts,
         )
-        if plan.dispatch
+        if dispatched
         else None
     )
     admits = {

@@ -1,8 +1,9 @@
-"""What looks after an environment: metrics, alerts, a budget, repair, half gangs, history and logs. Each
-exists where the stack file asks for it."""
+"""What makes the optional parts of an environment, such as metrics and the history of runs: a function
+for each part, and the table of them. What takes jobs, dispatch among it: training.py."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pulumi
@@ -20,54 +21,82 @@ from components.watching.push_gateway import PushGateway
 from trainyard.objects.metrics import grafana
 from trainyard.objects.metrics.metrics import VIEW, MetricsPlan
 from trainyard.objects.programs import gangs, history, repair
+from trainyard.objects.programs.pod_logs import PodLogsPlan
+from trainyard.parts.parts import BUDGET, GANGS, HISTORY, LOGS, METRICS, REPAIR, AnyPart
 from trainyard.plan import EnvironmentPlan
+from trainyard.plans.budget import BudgetPlan
+from trainyard.plans.program import ProgramPlan
+
+Maker = Callable[[Any, ClusterAccess, pulumi.ResourceOptions], dict[str, Any]]
+"""Makes the components of a part from its plan, and returns its outputs. It is given the cluster, and
+options with the provider of AWS."""
 
 
 def watch(
     plan: EnvironmentPlan, cluster: ClusterAccess, *, on_aws: pulumi.ResourceOptions
 ) -> dict[str, Any]:
-    """Make what watches the environment, such as metrics and the history of runs; returns its outputs.
-
-    `on_aws`: options with the provider of AWS."""
-    opts, outputs = cluster.opts, dict[str, Any]()
-    if plan.metrics:
-        outputs |= _measure(plan.metrics, cluster)
-    if plan.budget:
-        Budget("budget", plan.budget, identity=plan.identity, opts=on_aws)
-    if plan.repair:
-        sick = repair.program(plan.repair)
-        Program("trainyard:nodes:Repair", "repair", sick, cluster=cluster, opts=opts)
-    if plan.gangs:
-        half = gangs.program(plan.gangs)
-        Program("trainyard:queues:Gangs", "gangs", half, cluster=cluster, opts=opts)
-    if plan.history:
-        runs = history.program(plan.history)
-        Program("trainyard:jobs:History", "history", runs, cluster=cluster, opts=opts)
-    if plan.logs:
-        logs = PodLogs("pod-logs", plan.logs, cluster=cluster, opts=opts)
-        outputs["log_group"] = logs.group
+    """Make the parts that the environment has; returns their outputs. `on_aws`: options with the provider
+    of AWS."""
+    outputs = dict[str, Any]()
+    for part, make in MAKERS.items():
+        if (wanted := part.of(plan)) is not None:
+            outputs |= make(wanted, cluster, on_aws)
     return outputs
 
 
-def _measure(plan: MetricsPlan, cluster: ClusterAccess) -> dict[str, Any]:
-    nodes, opts = cluster.nodes, cluster.opts
+def _measure(
+    plan: MetricsPlan, cluster: ClusterAccess, _: pulumi.ResourceOptions
+) -> dict[str, Any]:
     outputs: dict[str, Any] = {"metrics": VIEW}
-    managed = None
+    nodes, opts, managed = cluster.nodes, cluster.opts, None
     if plan.managed:
         managed = ManagedPrometheus("managed-prometheus", plan.managed, cluster=cluster, opts=opts)
         outputs["managed_prometheus"] = managed.endpoint
     metrics = Metrics("metrics", plan, nodes=nodes, managed=managed, opts=opts)
-    if plan.push_gateway:
-        PushGateway(
-            "push-gateway", plan.push_gateway, namespace=metrics.namespace, nodes=nodes, opts=opts
-        )
+    namespace = metrics.namespace
+    if gateway := plan.push_gateway:
+        PushGateway("push-gateway", gateway, namespace=namespace, nodes=nodes, opts=opts)
     if plan.grafana:
-        Grafana("grafana", plan.grafana, namespace=metrics.namespace, nodes=nodes, opts=opts)
+        Grafana("grafana", plan.grafana, namespace=namespace, nodes=nodes, opts=opts)
         outputs["grafana"] = grafana.VIEW
     if plan.alerts:
         alertmanager = Alertmanager(
-            "alertmanager", plan.alerts, cluster=cluster, namespace=metrics.namespace, opts=opts
+            "alertmanager", plan.alerts, cluster=cluster, namespace=namespace, opts=opts
         )
         outputs["alerts_topic"] = alertmanager.topic_arn
     Exporters("exporters", plan, opts=opts)
     return outputs
+
+
+def _budget(
+    plan: BudgetPlan, cluster: ClusterAccess, on_aws: pulumi.ResourceOptions
+) -> dict[str, Any]:
+    Budget("budget", plan, identity=cluster.identity, opts=on_aws)
+    return {}
+
+
+def _runs(kind: str, program: Callable[[Any], ProgramPlan]) -> Maker:
+    """What makes a part that is a program of ours in one pod. `kind`: type of its component."""
+
+    def make(plan: Any, cluster: ClusterAccess, _: pulumi.ResourceOptions) -> dict[str, Any]:
+        its = program(plan)
+        Program(kind, its.name, its, cluster=cluster, opts=cluster.opts)
+        return {}
+
+    return make
+
+
+def _logs(plan: PodLogsPlan, cluster: ClusterAccess, _: pulumi.ResourceOptions) -> dict[str, Any]:
+    logs = PodLogs("pod-logs", plan, cluster=cluster, opts=cluster.opts)
+    return {"log_group": logs.group}
+
+
+MAKERS: dict[AnyPart, Maker] = {
+    METRICS: _measure,
+    BUDGET: _budget,
+    REPAIR: _runs("trainyard:nodes:Repair", repair.program),
+    GANGS: _runs("trainyard:queues:Gangs", gangs.program),
+    HISTORY: _runs("trainyard:jobs:History", history.program),
+    LOGS: _logs,
+}
+"""Part → what makes its components."""

@@ -16,6 +16,9 @@ import pytest
 from tests.support.recording import CHECKOUT
 from trainyard.catalog import versions
 from trainyard.objects.jobs.upstream_runtimes import upstream_runtimes
+from trainyard.parts import parts
+from trainyard.parts.part import Part
+from trainyard.parts.parts import PARTS
 from trainyard.stores.kinds import KINDS
 
 
@@ -46,6 +49,7 @@ FLOORS = (
     ("trainyard/objects",),
     ("trainyard/existing", "trainyard/settings"),
     ("trainyard/stores",),
+    ("trainyard/parts",),
     ("trainyard/derive",),
     ("trainyard/rules",),
     ("trainyard/manifests",),
@@ -273,6 +277,42 @@ def _kinds_asked_for(path: Path) -> list[str]:
 def test_nothing_outside_its_class_asks_which_kind_a_store_is() -> None:
     outside = [p for p in [*BRAIN, *_files("stacks/**/*.py")] if p.parent.name != "stores"]
     assert len(outside) > 40 and [use for path in outside for use in _kinds_asked_for(path)] == []
+
+
+NAME_PARTS = {
+    "stacks/watching.py",
+    "stacks/training.py",
+    "trainyard/reports/dashboards.py",
+    "trainyard/replacing/replacing.py",
+}
+"""The first two make the components of parts. The third is the command of one part. The last knows that
+the workspace of managed Prometheus keeps its key."""
+
+
+def _parts_asked_for(path: Path) -> list[str]:
+    """Uses of one part: its own section of a stack file, such as wanted.budget; its module, or its name in
+    the table."""
+    sections = {part.section for part in PARTS if part.section == part.name}
+    own = {type(part).__module__ for part in PARTS}
+    rows = {name for name, each in vars(parts).items() if isinstance(each, Part)}
+    read = [
+        name
+        for name in _dotted(path)
+        if re.search(r"\b(wanted|environment)\.\w+$", name) and name.rpartition(".")[2] in sections
+    ]
+    named = [
+        name
+        for name in _all_imports(path)
+        for module, _, what in [name.rpartition(".")]
+        if module in own or (module == parts.__name__ and what in rows)
+    ]
+    return [f"{_place(path)} {name}" for name in (*read, *named)]
+
+
+def test_nothing_outside_its_class_asks_whether_a_part_is_there() -> None:
+    outside = [p for p in PRODUCT if p.parent.name != "parts" and _place(p) not in NAME_PARTS]
+    assert len(outside) > 300 and [use for path in outside for use in _parts_asked_for(path)] == []
+    assert all(_parts_asked_for(CHECKOUT / each) for each in NAME_PARTS)
 
 
 @pytest.mark.parametrize("path", BRAIN, ids=lambda p: f"{p.parent.name}/{p.name}")

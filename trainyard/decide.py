@@ -12,7 +12,6 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 from trainyard.derive.access import access_plan
-from trainyard.derive.budget import budget_plan
 from trainyard.derive.capacity import pool_plans, pool_uses, team_at_once
 from trainyard.derive.cluster import (
     add_ons_plan,
@@ -28,21 +27,18 @@ from trainyard.derive.controllers import (
     trainer_plan,
     training_operator_plans,
 )
-from trainyard.derive.history import history_plan, progress_notes
 from trainyard.derive.identity import identity
 from trainyard.derive.job_site import job_site
 from trainyard.derive.jobs import runtime_plans
-from trainyard.derive.metrics import metrics_plan
 from trainyard.derive.mirror import mirrored
 from trainyard.derive.namespace import directory_roots_plan, job_namespace_plan
 from trainyard.derive.network import network_plan, network_zones
-from trainyard.derive.pod_logs import pod_logs_plan
-from trainyard.derive.queues import dispatch_plan, gangs_plan, queued, queues_plan
-from trainyard.derive.repair import repair_plan
+from trainyard.derive.queues import queued, queues_plan
 from trainyard.derive.secrets import job_pods_plan
 from trainyard.derive.stores import job_verdicts, registry_plans
 from trainyard.derive.teams import Share, share_of, team_entry_plans
 from trainyard.manifests.stack_jobs import StackJobs, read_jobs
+from trainyard.parts.parts import job_notes, part_plans
 from trainyard.plan import EnvironmentPlan, Planned, TeamPlan
 from trainyard.plans.access import AccessPlan
 from trainyard.plans.parts import Identity
@@ -262,7 +258,7 @@ def _environment(
     pools = pool_plans(me, wanted, access)
     plugins = device_plugins_plan(pools, wanted.artifacts)
     runtimes = runtime_plans(wanted)
-    described = typed(wanted.jobs)
+    queues, described = queues_plan(me, wanted), typed(wanted.jobs)
     verdicts = job_verdicts(described, wanted, config.region)
     site = job_site(wanted, runtimes, wanted.namespace, config.region)
     promised = contract(config.region, wanted, pools, runtimes)
@@ -289,16 +285,10 @@ def _environment(
         ),
         job_pods=job_pods_plan(me, wanted),
         directory_roots=directory_roots_plan(wanted),
-        metrics=metrics_plan(me, wanted, plugins.efa_instance_types),
-        repair=repair_plan(me, wanted),
-        history=history_plan(wanted),
-        logs=pod_logs_plan(me, wanted),
-        budget=budget_plan(me, wanted),
-        queues=queues_plan(me, wanted),
-        gangs=gangs_plan(wanted),
-        dispatch=dispatch_plan(me, wanted),
+        queues=queues,
+        parts=part_plans(me, wanted, queues, plugins.efa_instance_types),
         teams=team_entry_plans(me, wanted, promised),
-        jobs=jobs.planned(site, progress_notes(wanted.history, described, verdicts)),
+        jobs=jobs.planned(site, job_notes(wanted, described, verdicts)),
         allow_replace=wanted.allow_replace,
         capacity=pool_uses(wanted, jobs.described()),
         checkpoints=verdicts,
@@ -323,7 +313,7 @@ def _team(
     verdicts = job_verdicts(described, environment, config.region)
     site = job_site(environment, runtime_plans(environment), share.namespace, config.region)
     plans = queued(
-        jobs.planned(site, progress_notes(environment.history, described, verdicts)),
+        jobs.planned(site, job_notes(environment, described, verdicts)),
         team.jobs,
         share.queue,
         environment.trainer.version,

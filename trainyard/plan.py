@@ -7,17 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from trainyard.derive.capacity import PoolUse
-from trainyard.objects.metrics.metrics import MetricsPlan
-from trainyard.objects.programs.dispatch import DispatchPlan
-from trainyard.objects.programs.gangs import GangsPlan
-from trainyard.objects.programs.history import HistoryPlan
-from trainyard.objects.programs.pod_logs import PodLogsPlan
-from trainyard.objects.programs.repair import RepairPlan
 from trainyard.objects.queues.queues import QueuesPlan
 from trainyard.objects.teams.team_identity import TeamIdentityPlan
 from trainyard.objects.teams.teams import TeamEntryPlan
+from trainyard.parts.parts import part_types
 from trainyard.plans.access import AccessPlan
-from trainyard.plans.budget import BudgetPlan
 from trainyard.plans.clusters import (
     AnyClusterPlan,
     BroughtClusterPlan,
@@ -43,6 +37,8 @@ from trainyard.plans.stores import BroughtPlan, StorePlan
 from trainyard.problems import InputError, InputWarning, Refused
 from trainyard.settings.reading.yaml_file import Lines
 from trainyard.stores.goodput import Verdict
+
+LOG_GROUP = "aws:cloudwatch/logGroup:LogGroup"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,16 +68,10 @@ class EnvironmentPlan:
     """What pods of the environment's own jobs may do in AWS; None: they have no identity there."""
     directory_roots: JobNamespacePlan | None
     """Where the directories of teams on Lustre are made from."""
-    metrics: MetricsPlan | None
-    repair: RepairPlan | None
-    history: HistoryPlan | None
-    logs: PodLogsPlan | None
-    budget: BudgetPlan | None
     queues: QueuesPlan | None
-    gangs: GangsPlan | None
-    """What Kueue does not do for the gangs of PyTorchJobs; None: there are no such jobs in queues."""
-    dispatch: DispatchPlan | None
-    """How jobs of teams get to other environments; None: they run in this one."""
+    parts: Mapping[str, Any]
+    """Name of each optional part → its plan; None where the environment does without it. The class of
+    a part gives it with its type, as `METRICS.of(plan)`."""
     teams: Mapping[str, TeamEntryPlan]
     """Those that the environment lists."""
     jobs: Mapping[str, JobPlan]
@@ -109,7 +99,7 @@ class EnvironmentPlan:
     def has_log_groups(self) -> bool:
         """Whether the stack makes groups of CloudWatch Logs."""
         of_aws = own_log_days(self.cluster) is not None or has_flow_logs(self.network)
-        return of_aws or self.logs is not None
+        return of_aws or LOG_GROUP in part_types(self)
 
     @property
     def brought(self) -> tuple[str, ...]:

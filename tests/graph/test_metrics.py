@@ -15,6 +15,7 @@ from tests.support.stacks import BLOCK, H100
 from tests.support.teams import with_queues
 from trainyard.catalog.aws.prices import price
 from trainyard.objects.metrics.metrics import RULES
+from trainyard.parts.parts import METRICS
 from trainyard.plan import EnvironmentPlan
 from trainyard.reports import plan as report
 
@@ -153,7 +154,7 @@ def test_prometheus_runs_on_system_nodes_without_rights_on_them(watched: Graph) 
 
 def test_more_nodes_are_more_series_and_seldom_another_pod() -> None:
     few, some, many = (
-        environment_plan(ON, at("pools.h100.max_nodes", nodes)).metrics for nodes in (2, 8, 256)
+        METRICS.of(environment_plan(ON, at("pools.h100.max_nodes", nodes))) for nodes in (2, 8, 256)
     )
     assert few and some and many
     assert few.series < some.series < many.series
@@ -162,7 +163,7 @@ def test_more_nodes_are_more_series_and_seldom_another_pod() -> None:
 
 
 def test_a_node_counts_with_its_gpus_and_its_efa_devices() -> None:
-    few, many = (environment_plan(ON, at("pools.h100.max_nodes", n)).metrics for n in (2, 102))
+    few, many = (METRICS.of(environment_plan(ON, at("pools.h100.max_nodes", n))) for n in (2, 102))
     assert few and many
     assert many.series - few.series == 100 * (450 + 8 * 30 + 32 * 10)
 
@@ -177,7 +178,7 @@ def test_the_plan_says_what_prometheus_takes_and_the_stack_how_to_see_it(watched
 
 def test_the_budget_of_a_day_counts_nodes_by_the_prices_of_the_plan() -> None:
     def prices(*edits: Edit) -> dict[str, str]:
-        made = environment_plan(at("metrics", {"dollars_a_day": 500}), *edits).metrics
+        made = METRICS.of(environment_plan(at("metrics", {"dollars_a_day": 500}), *edits))
         assert made and made.budget
         return dict(made.budget.prices)
 

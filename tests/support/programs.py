@@ -23,7 +23,7 @@ from tests.rehearsal.api_server import PROGRAMS, ApiServer, start
 from tests.support.crds import KARPENTER, upstream
 from tests.support.recording import Graph, deploy
 from tests.support.stackfile import ENVIRONMENT
-from trainyard.derive.programs import program_files, program_folders
+from trainyard.parts.programs import program_files, program_folders
 
 
 @contextmanager

@@ -7,13 +7,13 @@ for vCPUs.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from trainyard.catalog import versions
-from trainyard.catalog.aws.instances import CPU_TYPES, GPU_TYPES, QUOTAS, InstanceType
+from trainyard.catalog.aws import instances
+from trainyard.catalog.aws.instances import QUOTAS, STANDARD, TYPES, InstanceType
 from trainyard.derive.pod_resources import pods_per_node
 from trainyard.plans.access import AccessPlan
 from trainyard.plans.node_parts import SystemNodesPlan
@@ -23,8 +23,6 @@ from trainyard.settings.job import JobConfig, typed
 from trainyard.stores.kinds import made_for_efa
 from trainyard.stores.lustre_efa import lnet_devices
 
-TYPES: dict[str, InstanceType] = {**GPU_TYPES, **CPU_TYPES}
-"""What a pool may be made of."""
 MAX_PODS = 64
 """Pods a node; fewer than EC2 allows, since kubelet reserves 11 MiB of memory for each."""
 CAPACITY_TYPES = {
@@ -48,9 +46,6 @@ ROOT_VOLUME_IOPS, ROOT_VOLUME_MBPS = 4000, 1000
 """Speed of the root volume of a pool's nodes. EBS sells a quarter MB/s at most for each of gp3's
 IOPS."""
 SYSTEM = "system nodes"
-STANDARD = re.compile(r"[acdhimrtz][3-9][^.]*\.(?:large|(\d*)xlarge)")
-"""Types that count against Standard instances and have 4 vCPUs an xlarge, 2 a large (all but
-c4.8xlarge, with 36)."""
 FIRST_WEIGHT = 100
 """Weight of the first choice of several types; the next one has one less."""
 
@@ -306,7 +301,7 @@ def job_type(job: JobConfig, environment: EnvironmentConfig) -> InstanceType | N
 
 def first_type(pool: PoolConfig) -> InstanceType | None:
     """The first type of a pool; None where there is no such type."""
-    return TYPES.get(pool.instance_types[0]) if pool.instance_types else None
+    return instances.first_type(pool.instance_types)
 
 
 def gpus_of(job: JobConfig, environment: EnvironmentConfig) -> int:

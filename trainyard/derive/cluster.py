@@ -11,8 +11,8 @@ from typing import Any
 from trainyard.catalog import versions
 from trainyard.derive.capacity import CNI
 from trainyard.derive.network import made_from
-from trainyard.derive.repair import agent_plan
 from trainyard.derive.secrets import secrets_add_on
+from trainyard.parts.parts import wanted_parts
 from trainyard.plans.access import AccessPlan
 from trainyard.plans.clusters import (
     ALWAYS_THERE,
@@ -20,14 +20,17 @@ from trainyard.plans.clusters import (
     BroughtClusterPlan,
     OwnClusterPlan,
 )
-from trainyard.plans.node_parts import AddOnPlan, AddOnsPlan, GpuNodesPlan, SystemNodesPlan
+from trainyard.plans.node_parts import (
+    SYSTEM_DISK_GIB,
+    AddOnPlan,
+    AddOnsPlan,
+    GpuNodesPlan,
+    SystemNodesPlan,
+)
 from trainyard.plans.parts import Identity
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.network import BroughtNetworkConfig
 from trainyard.stores.kinds import drivers, service_account
-
-SYSTEM_DISK_GIB = 50
-"""Size of a system node's root volume."""
 
 POLICY_ENGINE = {"enableNetworkPolicy": "true"}
 """Configuration of the VPC CNI that makes it enforce NetworkPolicies, for those of teams. Its agent is
@@ -126,7 +129,11 @@ def all_add_ons(me: Identity, wanted: EnvironmentConfig) -> AddOnsPlan:
                 for driver in drivers(wanted.storage)
             ),
             *secrets_add_on(wanted),
-            *agent_plan(wanted),
+            *(
+                add_on
+                for part, settings in wanted_parts(wanted)
+                for add_on in part.add_ons(settings, published)
+            ),
         ),
     )
 

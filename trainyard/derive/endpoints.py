@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainyard.catalog.aws.endpoints import ALERTS, ALWAYS, LOGS, SAMPLES, SECRETS, TUNNEL
+from trainyard.catalog.aws.endpoints import ALWAYS, SECRETS, TUNNEL
 from trainyard.derive.secrets import mounts_secrets
+from trainyard.parts.parts import wanted_parts
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.stores.kinds import drivers
 
@@ -22,11 +23,7 @@ def _from_settings(wanted: EnvironmentConfig) -> Iterator[str]:
         yield from driver.apis
     if mounts_secrets(wanted):
         yield SECRETS
-    if wanted.metrics and wanted.metrics.alerts:
-        yield ALERTS
-    if wanted.metrics and wanted.metrics.managed_prometheus:
-        yield SAMPLES
-    if wanted.logs:
-        yield LOGS
+    for part, settings in wanted_parts(wanted):
+        yield from part.apis(settings)
     if wanted.cluster.tunnel_port is not None:
         yield from TUNNEL

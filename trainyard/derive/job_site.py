@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from trainyard.plans import push_gateway
+from trainyard.parts.parts import job_variables
 from trainyard.plans.parts import RuntimePlan
 from trainyard.settings.environment import EnvironmentConfig, OwnRuntimeConfig, PoolConfig
-from trainyard.settings.metrics import MetricsConfig
 from trainyard.stores.kinds import claim_name
 
 
@@ -50,12 +49,6 @@ def job_site(
         trainer=wanted.trainer.version,
         own_runtimes=wanted.trainer.own_runtimes,
         runtimes={runtime.name: runtime for runtime in runtimes},
-        env=pushes(wanted.metrics),
+        env=job_variables(wanted),
         has_workers=wanted.queues is not None and bool(wanted.queues.workers),
     )
-
-
-def pushes(metrics: MetricsConfig | None) -> dict[str, str]:
-    """The variable with the address of the Pushgateway, where the environment has one."""
-    has_one = metrics and metrics.push_gateway
-    return {push_gateway.VARIABLE: push_gateway.ADDRESS} if has_one else {}

@@ -10,13 +10,10 @@ from dataclasses import replace
 from trainyard.catalog.aws.latencies import LATENCIES
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.catalog.kueue_types import as_written_back
-from trainyard.catalog.versions import PYTHON_IMAGE, TRAINER_RELEASES
+from trainyard.catalog.versions import TRAINER_RELEASES
 from trainyard.derive.capacity import first_type, largest_gang
 from trainyard.derive.controllers import job_kinds, kueue_chart
-from trainyard.derive.programs import program_files
-from trainyard.objects.iam.policies import ROLE_NAME
-from trainyard.objects.programs.dispatch import CHECK, DispatchPlan
-from trainyard.objects.programs.gangs import GangsPlan
+from trainyard.objects.programs.dispatch import CHECK
 from trainyard.objects.queues.queues import (
     DISPATCHER,
     FlavorPlan,
@@ -66,31 +63,6 @@ def queues_plan(me: Identity, wanted: EnvironmentConfig) -> QueuesPlan | None:
         ready_minutes=_ready_minutes(wanted),
         origin=me.stack if dispatches else None,
         manager=wanted.queues.manager,
-    )
-
-
-def dispatch_plan(me: Identity, wanted: EnvironmentConfig) -> DispatchPlan | None:
-    """How the jobs get to other environments; None where they run in this one."""
-    if wanted.queues is None or not wanted.queues.workers:
-        return None
-    return DispatchPlan(
-        workers=wanted.queues.workers,
-        role_name=me.short_name("queues", ROLE_NAME),
-        region=me.region,
-        image=PYTHON_IMAGE,
-        files=program_files("passes"),
-    )
-
-
-def gangs_plan(wanted: EnvironmentConfig) -> GangsPlan | None:
-    """The program that counts pods where Kueue does not; None where queues start no job of such a
-    kind."""
-    if wanted.queues is None or all(JOB_KINDS[each].ready_as_a_whole for each in job_kinds(wanted)):
-        return None
-    return GangsPlan(
-        image=PYTHON_IMAGE,
-        files=program_files("gangs"),
-        ready_minutes=_ready_minutes(wanted),
     )
 
 

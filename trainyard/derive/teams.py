@@ -24,6 +24,8 @@ from trainyard.objects.teams.teams import (
     TeamEntryPlan,
     parameter_name,
 )
+from trainyard.parts.parts import job_variables
+from trainyard.plans import push_gateway
 from trainyard.plans.directories import DirectoryPlan, directory_plan, path_of
 from trainyard.plans.parts import TEAM, Identity, JobNamespacePlan, digest
 from trainyard.settings.environment import EnvironmentConfig, TeamConfig
@@ -98,7 +100,7 @@ def _entry_plan(
         parameter=parameter_name(me.stack, name),
         contract=team_contract(promised, name, entry, wanted),
         queue=team_queue_plan(name, wanted, kept),
-        pushes=bool(wanted.metrics and wanted.metrics.push_gateway),
+        pushes=push_gateway.VARIABLE in job_variables(wanted),
     )
 
 

@@ -11,7 +11,7 @@ from trainyard import command_line
 from trainyard.live.questions.account import Account
 from trainyard.objects.iam.encryption import key_policy
 from trainyard.objects.iam.policies import Document, account_of
-from trainyard.objects.metrics.metrics import MetricsPlan
+from trainyard.parts.parts import planned_parts
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.problems import InputError, InputWarning
 from trainyard.stores.kinds import plan_kind
@@ -144,7 +144,7 @@ def encryption(plan: EnvironmentPlan | TeamPlan) -> list[str]:
         *(f"store {name}" for name in [*stores, *buckets]),
         *(["log groups"] if plan.has_log_groups else []),
         "the interruption queue",
-        *(_of_metrics(plan.metrics) if plan.metrics else ()),
+        *(what for part, its in planned_parts(plan) for what in part.encrypts(its)),
     )
     notes = (
         "EKS never changes or removes the key of a cluster; a store keeps the key that it was made with",
@@ -152,13 +152,6 @@ def encryption(plan: EnvironmentPlan | TeamPlan) -> list[str]:
     )
     lines = [f"{key} encrypts {', '.join(encrypts)}", *notes]
     return ["encryption", *(line for each in lines for line in command_line.wrapped(each))]
-
-
-def _of_metrics(metrics: MetricsPlan) -> Iterator[str]:
-    if metrics.alerts and not metrics.alerts.topic_arn:
-        yield "the topic of alerts"
-    if metrics.managed:
-        yield "the history of metrics"
 
 
 def _secrets(plan: EnvironmentPlan) -> list[str]:

@@ -7,11 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainyard.catalog.chart_objects import ObjectName, chart_objects
-from trainyard.objects.metrics.metrics import NAMESPACE as METRICS
-from trainyard.objects.programs.dispatch import APP as PASSES
-from trainyard.objects.programs.gangs import APP as GANGS
-from trainyard.objects.programs.history import APP as HISTORY
-from trainyard.objects.programs.repair import APP as REPAIR
+from trainyard.parts.parts import planned_parts
 from trainyard.plan import EnvironmentPlan
 from trainyard.plans.parts import EFA_PLUGIN
 
@@ -108,11 +104,14 @@ def _namespaces(plan: EnvironmentPlan) -> Iterator[Part]:
     made = {
         plan.workspace.namespace: ("environment.namespace", f"{other}: <name>"),
         **({roots.namespace: ("environment.storage", "delete teams: apart")} if roots else {}),
-        **({METRICS: ("environment.metrics", "delete metrics")} if plan.metrics else {}),
-        **({REPAIR: ("environment.repair", "delete repair")} if plan.repair else {}),
-        **({HISTORY: ("environment.history", "delete history")} if plan.history else {}),
-        **({GANGS: ("environment.queues", "delete queues")} if plan.gangs else {}),
-        **({PASSES: ("environment.queues", "delete workers")} if plan.dispatch else {}),
+        **{
+            part.namespace: (
+                f"environment.{part.section}",
+                f"delete {part.setting or part.section}",
+            )
+            for part, _ in planned_parts(plan)
+            if part.namespace
+        },
         **{
             team.workspace.namespace: (f"environment.teams.{name}.namespace", f"{other}: <name>")
             for name, team in plan.teams.items()

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from trainyard.catalog.aws.permissions import QUESTIONS, READS, actions, reads
 from trainyard.catalog.aws.service_roles import EFS, EKS, FSX, NODE_GROUPS
 from trainyard.objects.iam.encryption import CONTROL_PLANE, FLOW, POD_LOGS
-from trainyard.objects.iam.policies import Document
+from trainyard.objects.iam.policies import Document, NamedService
 from trainyard.objects.iam.secrets import secret_arns
 from trainyard.objects.teams.teams import parameter_name
 
 GROUPS = {
     "network": ("ec2", "route53"),
-    "cluster": ("eks", "sqs", "sns", "events", "logs", "ecr", "ssm", "aps", "budgets"),
+    "cluster": ("eks", "sqs", "sns", "events", "logs", "ecr", "ssm", "aps"),
     "storage": ("fsx", "elasticfilesystem", "kms", "s3"),
     "identity": ("iam",),
 }
@@ -116,6 +116,9 @@ class Scope:
     """Which the stack creates; `*` stands for the account's id."""
     private_names: bool = False
     """Interface endpoints give AWS APIs names inside the VPC."""
+    services: tuple[NamedService, ...] = ()
+    """Services that only optional parts of an environment use. Their calls are in the policy of the
+    cluster."""
     flow_logs: bool = False
     """A role of the stack writes flow logs."""
     questions: tuple[str, ...] = ()
@@ -151,12 +154,17 @@ def deployer_policies(types: Collection[str], scope: Scope) -> dict[str, Documen
         return {}
     read = {*(action for action in needed if READS.match(action)), *QUESTIONS, *scope.questions}
     found = {"reads": _document(_reading(read, scope))}
-    for group, services in GROUPS.items():
+    for group, services in _groups(scope).items():
         writes = {action for action in needed - read if action.partition(":")[0] in services}
         statements = [*_statements(writes, scope)]
         if statements:
             found[group] = _document(statements)
     return {f"{scope.stack}-deployer-{name}": document for name, document in found.items()}
+
+
+def _groups(scope: Scope) -> dict[str, tuple[str, ...]]:
+    """GROUPS, with the services of optional parts."""
+    return GROUPS | {"cluster": (*GROUPS["cluster"], *(each.name for each in scope.services))}
 
 
 def preview_policies(types: Collection[str], scope: Scope) -> dict[str, Document]:
@@ -181,10 +189,11 @@ def team_policies(stack: str, region: str, parameter: str) -> dict[str, Document
 
 
 def _reading(read: Iterable[str], scope: Scope) -> list[Document]:
-    """Reads, of everything in the region; IAM and Budgets have no region. Of parameters only AWS's own about the
-    AMIs of EKS, and the contracts of teams: others may be secrets of the account."""
+    """Reads, of everything in the region, or everywhere where a service has no region. Of parameters only
+    AWS's own about the AMIs of EKS, and the contracts of teams: others may be secrets of the account."""
     every = sorted(a for a in read if not (scope.key and a.startswith("kms:")))
-    everywhere = [action for action in every if action.startswith(("budgets:", "iam:"))]
+    global_ones = ("iam", *(each.name for each in scope.services if not each.regional))
+    everywhere = [action for action in every if action.partition(":")[0] in global_ones]
     parameters = [a for a in every if a.startswith("ssm:") and a != PARAMETER_NAMES]
     regional = [action for action in every if action not in (*everywhere, *parameters)]
     allowed = [f"arn:aws:ssm:{scope.region}::parameter/aws/service/eks/optimized-ami/*"]
@@ -267,7 +276,7 @@ def _names(scope: Scope) -> dict[str, str | list[str]]:
         ],
         "events": f"arn:aws:events:{at}:rule/{scope.stack}-*",
         "ecr": f"arn:aws:ecr:{at}:repository/{scope.stack}/*",
-        "budgets": f"arn:aws:budgets::*:budget/{scope.stack}-*",
+        **{each.name: each.arn.format(stack=scope.stack) for each in scope.services},
         "ssm": f"arn:aws:ssm:{at}:parameter{parameter_name(scope.stack, '*')}",
     }
 

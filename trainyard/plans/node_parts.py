@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from trainyard.plans.parts import Identity
 
+SYSTEM_DISK_GIB = 50
+"""Size of a system node's root volume."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class AddOnPlan:

@@ -14,6 +14,7 @@ from typing import Any
 
 from trainyard.catalog.aws_types.table import AWS_TYPES
 from trainyard.objects.jobs.upstream_runtimes import upstream_runtimes
+from trainyard.parts.parts import METRICS
 from trainyard.plan import EnvironmentPlan, Planned
 from trainyard.plans.networks import SERVICE_CIDRS, BroughtNetworkPlan, BroughtZonePlan
 from trainyard.plans.stores import StorePlan
@@ -320,7 +321,8 @@ def _had_key(deployed: Deployed, kind: str, name: str) -> Any:
 
 def _history(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[Change]:
     """The workspace of managed Prometheus, which keeps the key that it was made with."""
-    managed = plan.metrics.managed if plan.metrics else None
+    metrics = METRICS.of(plan)
+    managed = metrics.managed if metrics else None
     was, key = _had_key(deployed, *WORKSPACE) or None, plan.identity.kms_key_arn
     if managed and WORKSPACE in deployed.resources and was != key:
         lost = "the workspace is replaced, and the history of metrics is lost"

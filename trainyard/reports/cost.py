@@ -17,13 +17,13 @@ from trainyard.catalog.aws.prices import Price, price
 from trainyard.catalog.aws.storage import GP3_INCLUDED_IOPS, GP3_INCLUDED_MBPS
 from trainyard.catalog.versions import control_plane_prices
 from trainyard.derive.capacity import PoolUse
+from trainyard.parts.parts import planned_parts
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.clusters import OwnClusterPlan
 from trainyard.plans.parts import JobPlan
 from trainyard.reports.amounts import Estimate, JobCost, Line, PaidOnce, Part, TeamEstimate, Total
 from trainyard.reports.network_cost import by_hour, by_use
 from trainyard.reports.timeline import cold_start
-from trainyard.stores.figures import UsageCost
 from trainyard.stores.kinds import plan_kind
 
 HOURS = 730
@@ -157,10 +157,8 @@ def _added(
 
 def _usage(plan: EnvironmentPlan) -> Iterable[Line]:
     rates = [*by_use(plan.network)]
-    if plan.logs:
-        rates.append(UsageCost(what="logs of pods", service="logs", sku="ingested"))
-    if plan.metrics and plan.metrics.managed:
-        rates.append(UsageCost(what="managed Prometheus", service="prometheus", sku="samples"))
+    for part, its in planned_parts(plan):
+        rates += part.usage_costs(its)
     if not plan.own_cluster:
         yield _not_ours(f"control plane of {plan.cluster.name}")
     for name, store in plan.stores.items():

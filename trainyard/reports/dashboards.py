@@ -10,6 +10,7 @@ from pathlib import Path
 from trainyard import command_line
 from trainyard.objects.metrics.dashboards import pages
 from trainyard.objects.metrics.metrics import VIEW
+from trainyard.parts.parts import HISTORY, METRICS
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.reports.stack_file import report_on
 from trainyard.settings.reading.reader import Reading
@@ -31,7 +32,7 @@ def main(arguments: list[str]) -> int:
     stack = options.stack
 
     def report(_: Reading, plan: EnvironmentPlan | TeamPlan) -> int:
-        if not isinstance(plan, EnvironmentPlan) or plan.metrics is None:
+        if not isinstance(plan, EnvironmentPlan) or METRICS.of(plan) is None:
             print(
                 f"{stack}: no metrics; write environment.metrics: {{}} in the environment's stack"
                 " file"
@@ -50,7 +51,8 @@ def write(plan: EnvironmentPlan, folder: Path) -> list[Path]:
     """One file a dashboard; that of teams only where the environment has queues."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    follows = bool(plan.history and plan.history.progress)
+    history = HISTORY.of(plan)
+    follows = bool(history and history.progress)
     found = pages(plan.identity.stack, queues=bool(plan.queues), follows=follows)
     for name, page in found.items():
         path = folder / f"{name}.json"

@@ -18,13 +18,12 @@ from trainyard.catalog.versions import known_good
 from trainyard.derive.capacity import quota_needed, quota_takers
 from trainyard.live.encryption import encryption
 from trainyard.objects.jobs.pod_template import GPU, pod_requests
+from trainyard.parts.parts import planned_parts
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.directories import PARENT
 from trainyard.plans.parts import Spec
 from trainyard.problems import InputError
 from trainyard.reports.cost import estimate
-from trainyard.reports.healing import healing
-from trainyard.reports.metrics import metrics
 from trainyard.reports.money import at_least, money, once
 from trainyard.reports.stack_file import errors_of, report_on
 from trainyard.reports.timeline import Timeline, other_jobs, schedule
@@ -74,8 +73,7 @@ def text(plan: Plan) -> str:
         encryption(plan),
         versions_section(plan) if isinstance(plan, EnvironmentPlan) else [],
         queues(plan),
-        metrics(plan),
-        healing(plan),
+        *parts(plan),
         jobs(plan),
         time(schedule(plan), _block_starts(plan)),
         money(estimate(plan), date.today()),
@@ -88,10 +86,17 @@ def data(plan: Plan) -> dict[str, Any]:
     """Everything the text says and what it follows from."""
     return {
         "stack": plan.identity.stack,
-        "plan": plan,
+        "plan": _with_parts(plan) if isinstance(plan, EnvironmentPlan) else plan,
         "time": schedule(plan),
         "money": estimate(plan),
     }
+
+
+def _with_parts(plan: EnvironmentPlan) -> dict[str, Any]:
+    """The plan with each of its parts beside what every environment has."""
+    fields = {**vars(plan), **plan.parts}
+    del fields["parts"]
+    return fields
 
 
 def summary(plan: Plan) -> dict[str, Any]:
@@ -321,6 +326,14 @@ def queues(plan: Plan) -> list[str]:
     if near := [each.pool for each in plan.queues.flavors if each.by_topology]:
         limit += f"; nodes are chosen by their place in the network of AWS: pools {', '.join(near)}"
     return ["queues", *command_line.table(rows), *command_line.wrapped(limit)]
+
+
+def parts(plan: Plan) -> list[list[str]]:
+    """The sections of an environment's optional parts."""
+    if isinstance(plan, TeamPlan):
+        return []
+    most = {name: use.max_nodes for name, use in plan.capacity.items()}
+    return [part.report(its, most) for part, its in planned_parts(plan)]
 
 
 def _block_starts(plan: Plan) -> list[str]:

@@ -29,7 +29,7 @@ from trainyard.objects.deployer import (
 from trainyard.objects.iam.boundary import boundary
 from trainyard.objects.iam.encryption import key_policy
 from trainyard.objects.iam.policies import Document
-from trainyard.objects.metrics.metrics import MetricsPlan
+from trainyard.parts.parts import SERVICES, part_types
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.clusters import BroughtClusterPlan
 from trainyard.plans.images import parts
@@ -106,7 +106,8 @@ def policies(plan: EnvironmentPlan | TeamPlan, *, preview: bool = False) -> dict
     one parameter."""
     if isinstance(plan, TeamPlan) and plan.parameter:
         return team_policies(plan.identity.stack, plan.identity.region, plan.parameter)
-    scope = Scope(stack=plan.identity.stack, region=plan.identity.region)
+    me = plan.identity
+    scope = Scope(stack=me.stack, region=me.region, services=SERVICES)
     if isinstance(plan, EnvironmentPlan):
         kinds = [(plan_kind(store), store) for store in plan.stores.values()]
         linked = {name for kind, store in kinds for name in kind.linked_buckets(store)}
@@ -194,25 +195,13 @@ def _from_settings(plan: EnvironmentPlan) -> Iterator[str]:
         yield "aws:ecr/repository:Repository"
     if any(registry.keep_images for registry in plan.registries.values()):
         yield "aws:ecr/lifecyclePolicy:LifecyclePolicy"
-    yield from _of_metrics(plan.metrics)
-    if plan.budget:
-        yield "aws:budgets/budget:Budget"
+    yield from part_types(plan)
     if plan.teams:
         yield "aws:ssm/parameter:Parameter"
     if plan.cluster.admins:
         yield "aws:eks/accessPolicyAssociation:AccessPolicyAssociation"
     if any(pool.own_placement_group for pool in plan.pools.values()):
         yield "aws:ec2/placementGroup:PlacementGroup"
-
-
-def _of_metrics(metrics: MetricsPlan | None) -> Iterator[str]:
-    if metrics and metrics.managed:
-        yield "aws:amp/workspace:Workspace"
-        yield "aws:amp/workspaceConfiguration:WorkspaceConfiguration"
-    if metrics and metrics.alerts and not metrics.alerts.topic_arn:
-        yield "aws:sns/topic:Topic"
-        if metrics.alerts.emails:
-            yield "aws:sns/topicSubscription:TopicSubscription"
 
 
 def _of_logs(plan: EnvironmentPlan) -> Iterator[str]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from trainyard.catalog.aws.latencies import LATENCIES, TYPICAL
 from trainyard.catalog.job_kinds import JOB_KINDS
+from trainyard.parts.parts import planned_parts
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.clusters import AGENT, AnyClusterPlan, BroughtClusterPlan
 from trainyard.plans.parts import JobPlan
@@ -151,9 +152,8 @@ def _controllers(plan: EnvironmentPlan) -> Iterable[Stage]:
     if plan.training_operators:
         # Nobody has measured it: a release of one controller with a webhook, as the Trainer's.
         yield took("training-operator", "helm.controller", ("system nodes Ready",))
-    if plan.metrics:
-        # Nobody has measured it: one Deployment without a webhook.
-        yield took("Prometheus", "helm.controller", NODES)
+    for part, its in planned_parts(plan):
+        yield from part.stages(its, NODES)
     if plan.queues:
         # Nobody has measured it either.
         also = ("training-operator",) if plan.training_operators else ()

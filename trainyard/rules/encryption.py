@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from trainyard.catalog.aws.logs import RETENTION_DAYS, offered
 from trainyard.objects.iam.encryption import region_of
 from trainyard.objects.iam.policies import account_of
+from trainyard.parts.parts import wanted_parts
 from trainyard.plans.access import AccessPlan
 from trainyard.problems import At, InputError
 from trainyard.settings.environment import EnvironmentConfig
@@ -50,8 +51,8 @@ def _log_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
     days = {"cluster.log_retention_days": cluster.log_retention_days}
     if isinstance(network, NetworkConfig) and network.flow_logs:
         days["network.flow_logs.days"] = network.flow_logs.days
-    if wanted.logs:
-        days["logs.days"] = wanted.logs.days
+    for part, settings in wanted_parts(wanted):
+        days |= part.log_days(settings)
     for setting, wished in days.items():
         if wished is not None and wished not in RETENTION_DAYS:
             yield At(f"environment.{setting}").must(

@@ -18,11 +18,7 @@ from trainyard.catalog.aws.age import outdated
 from trainyard.catalog.aws.zones import SNAPSHOT
 from trainyard.derive.capacity import TYPES, gpus_of
 from trainyard.derive.teams import Share
-from trainyard.objects.metrics.metrics import NAMESPACE as METRICS
-from trainyard.objects.programs.dispatch import APP as PASSES
-from trainyard.objects.programs.gangs import APP as GANGS
-from trainyard.objects.programs.history import APP as HISTORY
-from trainyard.objects.programs.repair import APP as REPAIR
+from trainyard.parts.parts import PARTS, wanted_parts
 from trainyard.plans.directories import NAMESPACE as DIRECTORIES
 from trainyard.problems import REMOVE, At, InputError, InputWarning
 from trainyard.rules.blocks import hours_errors
@@ -33,13 +29,10 @@ from trainyard.rules.cluster import (
     trainer_errors,
     training_operator_errors,
 )
-from trainyard.rules.emails import email_errors
 from trainyard.rules.endpoint import endpoint_warnings
 from trainyard.rules.isolated import isolation_errors, isolation_warnings
-from trainyard.rules.metrics import metrics_errors, metrics_warnings
 from trainyard.rules.network import network_errors, zone_errors
 from trainyard.rules.pools import pool_errors, pool_warnings
-from trainyard.rules.repair import repair_warnings
 from trainyard.rules.stores import store_errors, store_warnings, stores_together_errors
 from trainyard.settings.environment import EnvironmentConfig, StackConfig, TeamConfig
 from trainyard.settings.job import JobConfig
@@ -53,11 +46,7 @@ SYSTEM_NAMESPACES = (
     "kube-system",
     "kubeflow-system",
     "kueue-system",
-    METRICS,
-    REPAIR,
-    HISTORY,
-    PASSES,
-    GANGS,
+    *(part.namespace for part in PARTS if part.namespace),
     DIRECTORIES,
 )
 """They exist before us, or a chart makes them."""
@@ -102,10 +91,8 @@ def environment_errors(
     yield from stores_together_errors(wanted, zones)
     yield from trainer_errors(wanted)
     yield from training_operator_errors(wanted)
-    yield from metrics_errors(region, wanted)
-    yield from email_errors(
-        "environment.budget.emails", wanted.budget.emails if wanted.budget else ()
-    )
+    for part, settings in wanted_parts(wanted):
+        yield from part.errors(settings, region, wanted)
 
 
 def team_errors(
@@ -167,8 +154,8 @@ def environment_warnings(
         )
     yield from support_warnings(wanted, now.date())
     yield from pool_warnings(wanted, now)
-    yield from metrics_warnings(region, wanted)
-    yield from repair_warnings(wanted)
+    for part, settings in wanted_parts(wanted):
+        yield from part.warnings(settings, region, wanted)
     yield from store_warnings(wanted)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from trainyard.catalog.aws.endpoints import NONE
 from trainyard.derive.scripts import script_of
+from trainyard.parts.parts import wanted_parts
 from trainyard.plans.images import in_region
 from trainyard.problems import At, InputError, InputWarning
 from trainyard.settings.environment import EnvironmentConfig
@@ -86,10 +87,8 @@ def isolation_warnings(wanted: EnvironmentConfig) -> Iterator[InputWarning]:
             "the Kubernetes API still answers public_access_cidrs from the internet, though nodes"
             " never use that way; once the VPC can be entered, write endpoint: private"
         )
-    if wanted.metrics and wanted.metrics.remote_write:
-        yield At("environment.metrics.remote_write.url").warning(
-            "Prometheus reaches it only if it is in the VPC or in a network with a route to it"
-        )
+    for part, settings in wanted_parts(wanted):
+        yield from part.isolated_warnings(settings)
 
 
 def offline_warnings(

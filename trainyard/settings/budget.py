@@ -1,7 +1,8 @@
-"""What an environment says of its money. What follows from it: trainyard/plans/budget.py."""
+"""What an environment says of its money. What follows from it: trainyard/parts/budget.py."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any, ClassVar
 
 import pydantic
 
@@ -16,3 +17,11 @@ class BudgetConfig:
     """USD for a calendar month."""
     emails: Annotated[tuple[str, ...], pydantic.Field(min_length=1, max_length=10)]
     """E-mail addresses that AWS writes to."""
+
+    EXAMPLES: ClassVar[Mapping[str, Any]] = {
+        "budget": {"dollars_a_month": 20000, "emails": ["gpu-budget@example.com"]}
+    }
+    OTHERS: ClassVar[Mapping[str, Any]] = {
+        "budget": {"dollars_a_month": 1, "emails": ["other@example.com"]},
+        "budget.emails": ["other@example.com"],
+    }

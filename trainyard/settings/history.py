@@ -1,4 +1,4 @@
-"""What an environment says of the history of its runs. What follows from it: trainyard/derive/history.py."""
+"""What an environment says of the history of its runs. What follows from it: trainyard/parts/history.py."""
 
 from dataclasses import dataclass
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""What an environment says of its metrics. What follows from it: trainyard/derive/metrics.py."""
+"""What an environment says of its metrics. What follows from it: trainyard/parts/metrics.py."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal

@@ -37,6 +37,7 @@ from tests.support import account_log
 from trainyard.catalog.aws_types.table import AWS_TYPES
 from trainyard.objects.deployer import Scope, deployer_policies
 from trainyard.objects.iam.policies import lifecycle
+from trainyard.parts.parts import SERVICES
 
 DOCUMENT = json.dumps(
     {
@@ -1046,7 +1047,13 @@ def test_whatever_was_asked_of_the_account_is_in_the_deployers_policy(
     calls = account_log.asked(paths.LOGS)
     policies = deployer_policies(
         AWS_TYPES,
-        Scope(stack="dev", region=REGION, own_buckets=("it-*",), boundary=BOUNDARY),
+        Scope(
+            stack="dev",
+            region=REGION,
+            own_buckets=("it-*",),
+            boundary=BOUNDARY,
+            services=SERVICES,
+        ),
     )
     by_tests = {"iam:CreateAccessKey", "iam:CreatePolicy", "sts:AssumeRole"}
     beyond = calls - account_log.allowed(policies) - by_tests

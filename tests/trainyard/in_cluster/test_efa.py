@@ -15,7 +15,7 @@ from rehearsal import paths
 from tests.support.metrics import RECORDED
 from tests.support.patience import until
 from tests.support.programs import program_fixture
-from trainyard.derive.programs import program_files
+from trainyard.parts.programs import program_files
 
 DEVICES = ("rdmap79s0", "rdmap80s0")
 program = program_fixture("efa")

@@ -16,6 +16,7 @@ from trainyard.catalog.aws import permissions
 from trainyard.catalog.aws_types.table import AWS_TYPES
 from trainyard.objects import deployer
 from trainyard.objects.deployer import Scope, deployer_policies, preview_policies
+from trainyard.parts.parts import SERVICES
 from trainyard.reports.policy import policies
 
 SCOPE = Scope(
@@ -24,6 +25,7 @@ SCOPE = Scope(
     buckets=("my-sets",),
     own_buckets=("dev-corpus-*",),
     private_names=True,
+    services=SERVICES,
 )
 EVERYTHING = deployer_policies(AWS_TYPES, SCOPE)
 STATEMENTS = [s for document in EVERYTHING.values() for s in document["Statement"]]

@@ -20,6 +20,7 @@ from tests.support.stackfile import (
     values,
 )
 from trainyard.decide import plan_stack
+from trainyard.parts.parts import PARTS
 from trainyard.reports import cost, plan, stack_file
 from trainyard.reports.timeline import schedule
 from trainyard.settings.reading.reader import read
@@ -144,6 +145,9 @@ def test_a_program_reads_the_same_in_a_stable_order_and_money_as_text(
     text = capsys.readouterr().out
     assert json.loads(text)["plan"]["pools"]["g6e"]["max_nodes"] == 4
     assert text == plan.as_json(plan.data(environment_plan())) + "\n"
+    # A program reads an optional part as any other field of the plan.
+    assert {part.name for part in PARTS} < json.loads(text)["plan"].keys()
+    assert "parts" not in json.loads(text)["plan"]
     priced = json.loads(plan.as_json(plan.data(_large(1, 1))))["money"]["work"][0]
     assert priced["what"] == "2 x p5.48xlarge in p0" and priced["usd_per_hour"] == "110.080000"
 

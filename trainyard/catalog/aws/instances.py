@@ -10,7 +10,8 @@ tests/trainyard/catalog/aws/test_instances.py compares field by field; RDMA from
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -208,6 +209,11 @@ def _read(row: dict[str, str]) -> InstanceType:
 
 GPU_TYPES: dict[str, InstanceType] = {row["type"]: _read(row) for row in _rows(_GPU)}
 CPU_TYPES: dict[str, InstanceType] = {row["type"]: _read(row) for row in _rows(_CPU)}
+TYPES: dict[str, InstanceType] = {**GPU_TYPES, **CPU_TYPES}
+"""What a pool may be made of."""
+STANDARD = re.compile(r"[acdhimrtz][3-9][^.]*\.(?:large|(\d*)xlarge)")
+"""Types that count against Standard instances and have 4 vCPUs an xlarge, 2 a large (all but
+c4.8xlarge, with 36)."""
 
 REFUSED: dict[str, str] = {
     "trn": (
@@ -251,3 +257,8 @@ QUOTA_NAMES: dict[str, str] = {
 }
 """Service Quotas code → the name that its console shows; "Standard" is A, C, D, H, I, M, R, T and
 Z."""
+
+
+def first_type(names: Sequence[str]) -> InstanceType | None:
+    """The first type of a pool; None where there is no such type."""
+    return TYPES.get(names[0]) if names else None

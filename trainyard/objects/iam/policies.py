@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from trainyard.plans.documents import Document, account_of
 
@@ -14,6 +15,18 @@ ADMIN_POLICY = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPoli
 ROLE_NAME = 64
 """Characters of an IAM role's name, at most (IAM API, CreateRole)."""
 EKS_CLUSTER_TAG = "aws:RequestTag/eks:eks-cluster-name"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamedService:
+    """A service of AWS whose resources carry the stack's name."""
+
+    name: str
+    """As IAM calls it."""
+    arn: str
+    """ARN of its resources, with `{stack}` for the name of the stack."""
+    regional: bool = True
+    """Whether it answers in the region of the stack."""
 
 
 def lifecycle(keep_images: int) -> str:

@@ -1,7 +1,7 @@
 """Every PromQL query of dashboards and alerts, each of them once.
 
 Those of queues, stores and controllers: platform_queries.py. Names of metrics: what the exporters and
-controllers in trainyard/derive/metrics.py serve; tests/trainyard/objects/metrics/test_queries.py compares.
+controllers in trainyard/parts/metrics.py serve; tests/trainyard/objects/metrics/test_queries.py compares.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from trainyard.catalog import versions
 from trainyard.objects.iam.secrets import KeyArn, SecretName, SecretPrefix
@@ -14,6 +14,7 @@ from trainyard.settings.cluster import ClusterName
 from trainyard.settings.environment import CHARTS, MIRROR, Replaceable
 from trainyard.settings.job import Name
 from trainyard.settings.network import SubnetId, VpcId
+from trainyard.settings.reading.lookup import keys_at, types_at
 from trainyard.settings.stores import BackupId, FileSystemId, MaintenanceWindow
 from trainyard.settings.team_entry import ImagePrefix, S3Prefix
 
@@ -23,8 +24,19 @@ _KEY = "arn:aws:kms:ap-northeast-2:123456789012:key/0123abcd-01ab-23cd-45ef-0123
 _MIRROR = "111122223333.dkr.ecr.ap-northeast-2.amazonaws.com/mirror"
 _KUBERNETES, _TRAINER = versions.DEFAULT_KUBERNETES, [*versions.TRAINERS][0]
 _POOL = {"instance_types": ["g6e.48xlarge"], "max_nodes": 4}
+
+
+def rows_of_sections(table: Literal["EXAMPLES", "OTHERS"]) -> dict[str, Any]:
+    """The rows that the classes of an environment's sections have for a table of examples: a class
+    names them in an attribute of the table's name."""
+    sections = [
+        kind for name in keys_at(["environment"]) for kind in types_at(["environment", name])
+    ]
+    return {key: row for kind in sections for key, row in getattr(kind, table, {}).items()}
+
+
 EXAMPLES: dict[str, Any] = {
-    "budget": {"dollars_a_month": 20000, "emails": ["gpu-budget@example.com"]},
+    **rows_of_sections("EXAMPLES"),
     "emails": ["gpu-budget@example.com"],
     "zone": "ap-northeast-2a",
     "cluster": {"version": _KUBERNETES},
@@ -130,7 +142,8 @@ EXAMPLES: dict[str, Any] = {
     "env": {"NCCL_DEBUG": "INFO"},
     "command": ["python", "train.py"],
 }
-"""Setting, or its last two steps, the last `*` for any name → an example."""
+"""Setting, or its last two steps, the last `*` for any name → an example. Those of an optional part
+stand in the class of its settings."""
 SINGULAR = {
     "pools": "pool",
     "storage": "store",

@@ -13,18 +13,17 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from trainyard.catalog import versions
 from trainyard.problems import REMOVE, InputWarning, Problem
-from trainyard.settings.reading.examples import EXAMPLES, keys_of
+from trainyard.settings.reading.examples import EXAMPLES, keys_of, rows_of_sections
 from trainyard.settings.reading.lookup import is_required, settings_of, types_at
 
 P = TypeVar("P", bound=Problem)
 _KUBERNETES, _TRAINER = [*versions.KUBERNETES][0], [*versions.TRAINERS][-1]
 _ROLE = "arn:aws:iam::123456789012:role/other"
 OTHERS: dict[str, Any] = {
+    **rows_of_sections("OTHERS"),
     "zone": "ap-northeast-2c",
     "cluster": {"version": _KUBERNETES},
     "cluster.version": _KUBERNETES,
-    "budget": {"dollars_a_month": 1, "emails": ["other@example.com"]},
-    "budget.emails": ["other@example.com"],
     "deployer_role_arn": _ROLE,
     "duration": "30m",
     "vpc_id": "vpc-0123456789abcdef1",

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from trainyard.objects.metrics.metrics import APP as LABEL
+from trainyard.objects.metrics.metrics import Target
+from trainyard.plans.program import PORT
+
 _PROGRAMS = Path(__file__).resolve().parents[1] / "in_cluster"
 SHARED = _PROGRAMS / "shared"
 """What every program has beside its own files."""
@@ -24,3 +28,8 @@ def program_files(name: str) -> dict[str, str]:
         for folder in program_folders(name)
         for file in sorted(folder.glob("*.py"))
     }
+
+
+def program_target(app: str) -> Target:
+    """What Prometheus asks of a program: its pod has the label `app`, in the namespace of that name."""
+    return Target(job=app, namespace=app, label=f"{LABEL}={app}", port=PORT)

@@ -6,18 +6,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from trainyard.derive.metrics import (
+from trainyard.catalog.aws.prices import Price, price
+from trainyard.parts.emails import email_errors
+from trainyard.parts.metrics_size import (
     LARGEST_DISK_GIB,
     Room,
     days_on_disk,
     disk_gib,
-    node_prices,
     room,
     series_of,
     taken,
 )
 from trainyard.problems import REMOVE, InputError, InputWarning
-from trainyard.rules.emails import email_errors
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.metrics import AlertsConfig, MetricsConfig, RemoteWriteConfig
 from trainyard.settings.reading.secrets import HIDDEN
@@ -26,17 +26,17 @@ AT = "environment.metrics"
 LARGER = ("m7i.xlarge", "m7i.2xlarge", "m7i.4xlarge", "m7i.8xlarge")
 
 
-def metrics_errors(region: str, wanted: EnvironmentConfig) -> Iterator[InputError]:
+def metrics_errors(
+    metrics: MetricsConfig, region: str, wanted: EnvironmentConfig
+) -> Iterator[InputError]:
     """Every error of the metrics of an environment."""
-    if wanted.metrics is None:
-        return
     series = series_of(wanted)
-    yield from _history(wanted.metrics, series)
-    yield from _node(wanted.system_nodes.instance_type, wanted.metrics, series)
-    if wanted.metrics.remote_write:
-        yield from _address(wanted.metrics.remote_write)
-    if wanted.metrics.alerts:
-        yield from _alerts(wanted.metrics.alerts, region)
+    yield from _history(metrics, series)
+    yield from _node(wanted.system_nodes.instance_type, metrics, series)
+    if metrics.remote_write:
+        yield from _address(metrics.remote_write)
+    if metrics.alerts:
+        yield from _alerts(metrics.alerts, region)
 
 
 def _history(metrics: MetricsConfig, series: int) -> Iterator[InputError]:
@@ -123,10 +123,24 @@ def _alerts(alerts: AlertsConfig, region: str) -> Iterator[InputError]:
         )
 
 
-def metrics_warnings(region: str, wanted: EnvironmentConfig) -> Iterator[InputWarning]:
+def node_prices(region: str, wanted: EnvironmentConfig) -> dict[str, Price | None]:
+    """Pool → an hour of one of its nodes, as `make plan` has it; None where no price of the region is
+    known. Capacity Blocks are paid in advance, and not among them."""
+    return {
+        name: price(
+            "ec2-spot" if pool.capacity == "spot" else "ec2", pool.instance_types[0], region
+        )
+        for name, pool in wanted.pools.items()
+        if pool.capacity != "block" and pool.instance_types
+    }
+
+
+def metrics_warnings(
+    metrics: MetricsConfig, region: str, wanted: EnvironmentConfig
+) -> Iterator[InputWarning]:
     """Where the history ends with its node, where nobody is told of an alert, and where an alert
     counts less than is paid."""
-    if wanted.metrics and wanted.metrics.dollars_a_day:
+    if metrics.dollars_a_day:
         unknown = [name for name, found in node_prices(region, wanted).items() if found is None]
         if unknown:
             yield InputWarning(
@@ -136,7 +150,7 @@ def metrics_warnings(region: str, wanted: EnvironmentConfig) -> Iterator[InputWa
                     " does not count"
                 ),
             )
-    if wanted.metrics and wanted.metrics.alerts == AlertsConfig():
+    if metrics.alerts == AlertsConfig():
         yield InputWarning(
             path=f"{AT}.alerts",
             text=(
@@ -144,10 +158,7 @@ def metrics_warnings(region: str, wanted: EnvironmentConfig) -> Iterator[InputWa
                 " the topic of the stack output alerts_topic"
             ),
         )
-    elsewhere = wanted.metrics and (
-        wanted.metrics.remote_write or wanted.metrics.managed_prometheus
-    )
-    if wanted.metrics and not elsewhere:
+    if not (metrics.remote_write or metrics.managed_prometheus):
         yield InputWarning(
             path=AT,
             text=(

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from tests.support.stackfile import at, environment_plan, team_plan
 from trainyard.reports import plan
-from trainyard.reports.healing import healing
 
 
 def test_a_stack_without_repair_says_nothing_of_it() -> None:
-    assert healing(environment_plan()) == [] and healing(team_plan()) == []
+    assert all("broken node" not in plan.text(each) for each in (environment_plan(), team_plan()))
 
 
 def test_every_pool_says_how_many_nodes_are_replaced_in_an_hour() -> None:
@@ -20,6 +19,6 @@ def test_every_pool_says_how_many_nodes_are_replaced_in_an_hour() -> None:
 
 
 def test_a_limit_and_runs_that_stand_still_are_those_of_the_stack_file() -> None:
-    lines = healing(environment_plan(at("repair", {"nodes_an_hour": 3, "hung_minutes": 20})))
-    assert "at most 3" in lines[1]
-    assert "logs nothing for 20 minutes starts anew" in " ".join(" ".join(lines).split())
+    said = plan.text(environment_plan(at("repair", {"nodes_an_hour": 3, "hung_minutes": 20})))
+    assert "  g6e     4      at most 3" in said
+    assert "logs nothing for 20 minutes starts anew" in " ".join(said.split())

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.stackfile import Edit, at, errors, planned
 from tests.support.sweep import lines_not_reached
-from trainyard.rules import metrics
+from trainyard.parts import metrics_rules
 
 HUGE = at("pools.h100.max_nodes", 4000)
 WRITE = "metrics.remote_write"
@@ -143,5 +143,5 @@ def test_nodes_whose_price_is_not_known_are_a_warning() -> None:
 
 def test_every_rule_has_a_case() -> None:
     edits = [case[0] for case in REFUSED.values()]
-    missing = lines_not_reached([metrics], lambda: [errors(*each) for each in edits])
+    missing = lines_not_reached([metrics_rules], lambda: [errors(*each) for each in edits])
     assert missing == []

@@ -1,0 +1,30 @@
+"""The program that counts pods where Kueue does not."""
+
+from __future__ import annotations
+
+from trainyard.catalog import versions
+from trainyard.catalog.job_kinds import JOB_KINDS
+from trainyard.objects.programs.gangs import APP, GangsPlan
+from trainyard.parts.part import Around, Part
+from trainyard.parts.programs import program_files
+from trainyard.plans.parts import Identity
+from trainyard.settings.queues import QueuesConfig
+
+
+class Gangs(Part[QueuesConfig, GangsPlan]):
+    """`environment.queues`: half gangs give their nodes back, where queues start jobs whose pods Kueue
+    does not count."""
+
+    name = "gangs"
+    section = "queues"
+    namespace = APP
+
+    def plan(self, me: Identity, settings: QueuesConfig, around: Around) -> GangsPlan | None:
+        queues = around.queues
+        if queues is None or all(JOB_KINDS[each].ready_as_a_whole for each in queues.job_kinds):
+            return None
+        return GangsPlan(
+            image=versions.PYTHON_IMAGE,
+            files=program_files("gangs"),
+            ready_minutes=queues.ready_minutes,
+        )

@@ -1,0 +1,44 @@
+"""The program that records runs, and what jobs tell it."""
+
+from __future__ import annotations
+
+from trainyard.catalog import versions
+from trainyard.objects.metrics.metrics import Target
+from trainyard.objects.programs.history import APP, HistoryPlan
+from trainyard.parts.part import Around, Part
+from trainyard.parts.programs import program_files, program_target
+from trainyard.plans.parts import GOODPUT, INTERVAL, Identity
+from trainyard.settings.history import HistoryConfig
+from trainyard.settings.job import JobConfig
+from trainyard.stores.goodput import Verdict
+
+
+class History(Part[HistoryConfig, HistoryPlan]):
+    """`environment.history`: runs are known after their job is deleted."""
+
+    name = section = "history"
+    namespace = APP
+
+    def plan(self, me: Identity, settings: HistoryConfig, around: Around) -> HistoryPlan:
+        return HistoryPlan(
+            image=versions.PYTHON_IMAGE,
+            files=program_files("history"),
+            days=settings.days,
+            progress=settings.progress,
+        )
+
+    def targets(self, settings: HistoryConfig) -> tuple[Target, ...]:
+        return (program_target(APP),) if settings.progress else ()
+
+    def job_notes(
+        self, settings: HistoryConfig, job: JobConfig, verdict: Verdict | None
+    ) -> dict[str, str]:
+        """What is planned of the job, which the history compares with what it measures."""
+        if not (settings.progress and job.checkpoints):
+            return {}
+        minutes = job.checkpoints.interval_minutes
+        seconds = minutes * 60 if minutes else verdict and verdict.interval_seconds
+        return {
+            **({INTERVAL: f"{seconds:.0f}"} if seconds else {}),
+            **({GOODPUT: f"{verdict.goodput:.3f}"} if verdict else {}),
+        }

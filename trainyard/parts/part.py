@@ -1,0 +1,147 @@
+"""What an optional part of an environment is: one class with everything that the rest of the program asks
+about one part.
+
+The stack file wants a part by a section of `environment`. A part is asked with the settings of that
+section, or with its plan, which follows from them. The table of parts: parts.py. The table of what makes
+their components: stacks/watching.py, because plans are made without Pulumi.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
+
+from trainyard.objects.iam.policies import NamedService
+from trainyard.objects.metrics.metrics import Target
+from trainyard.objects.queues.queues import QueuesPlan
+from trainyard.plans.node_parts import AddOnPlan
+from trainyard.plans.parts import Identity
+from trainyard.problems import InputError, InputWarning
+from trainyard.settings.environment import EnvironmentConfig
+from trainyard.settings.job import JobConfig
+from trainyard.stores.figures import Stage, UsageCost
+from trainyard.stores.goodput import Verdict
+
+Settings = TypeVar("Settings")
+Plan = TypeVar("Plan")
+
+
+class HasParts(Protocol):
+    """The plan of an environment, as far as parts read it."""
+
+    @property
+    def parts(self) -> Mapping[str, Any]: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Around:
+    """What the plan of a part follows from, beside its own settings."""
+
+    wanted: EnvironmentConfig
+    efa_instance_types: tuple[str, ...]
+    """Instance types of pools that have EFA devices."""
+    queues: QueuesPlan | None
+    targets: tuple[Target, ...]
+    """Programs of parts that have metrics."""
+
+
+class Part(ABC, Generic[Settings, Plan]):
+    """An optional part of an environment. `Settings`: its class in trainyard/settings/. `Plan`: its class
+    in plans/. A method that a part does not define says nothing."""
+
+    name: ClassVar[str]
+    """Key of its plan in `EnvironmentPlan.parts`."""
+    section: ClassVar[str]
+    """The field of `EnvironmentConfig` that wants it."""
+    setting: ClassVar[str] = ""
+    """The setting of that section without which the part goes; empty: the section itself."""
+    namespace: ClassVar[str] = ""
+    """Its own namespace in the cluster, which no job and no team can have; empty: it has none."""
+    services: ClassVar[tuple[NamedService, ...]] = ()
+    """Services of AWS that whoever deploys calls for this part alone."""
+
+    def settings(self, wanted: EnvironmentConfig) -> Settings | None:
+        """The section of the stack file; None where the environment does without."""
+        return cast("Settings | None", getattr(wanted, self.section))
+
+    def of(self, environment: HasParts) -> Plan | None:
+        """Its plan; None where the environment does without it."""
+        return cast("Plan | None", environment.parts[self.name])
+
+    @abstractmethod
+    def plan(self, me: Identity, settings: Settings, around: Around) -> Plan | None:
+        """What its component is told; None where the section does not want it."""
+
+    # Rules.
+
+    def errors(
+        self, settings: Settings, region: str, wanted: EnvironmentConfig
+    ) -> Iterator[InputError]:
+        """Settings that cannot work."""
+        yield from ()
+
+    def warnings(
+        self, settings: Settings, region: str, wanted: EnvironmentConfig
+    ) -> Iterator[InputWarning]:
+        """What works but should be known."""
+        yield from ()
+
+    def isolated_warnings(self, settings: Settings) -> Iterator[InputWarning]:
+        """What should be known where nodes have no way to the internet."""
+        yield from ()
+
+    def log_days(self, settings: Settings) -> Mapping[str, int]:
+        """Setting, without `environment.` → days for which CloudWatch Logs keeps what is written."""
+        return {}
+
+    # What follows for the rest of the environment.
+
+    def apis(self, settings: Settings) -> tuple[str, ...]:
+        """APIs of AWS that its pods call: rows of trainyard/catalog/aws/endpoints.py."""
+        return ()
+
+    def add_ons(self, settings: Settings, published: Mapping[str, str]) -> tuple[AddOnPlan, ...]:
+        """EKS add-ons that it needs. `published`: name → build for the Kubernetes version."""
+        return ()
+
+    def targets(self, settings: Settings) -> tuple[Target, ...]:
+        """Its programs that have metrics."""
+        return ()
+
+    def job_variables(self, settings: Settings) -> dict[str, str]:
+        """Environment variables by which pods of jobs find it."""
+        return {}
+
+    def job_notes(
+        self, settings: Settings, job: JobConfig, verdict: Verdict | None
+    ) -> dict[str, str]:
+        """Annotations of a job that it reads. `verdict`: on the job's checkpoints; None where nothing
+        is known of them."""
+        return {}
+
+    # AWS.
+
+    def resource_types(self, plan: Plan) -> tuple[str, ...]:
+        """The types of its resources that not every environment has, as Pulumi's AWS provider calls
+        them."""
+        return ()
+
+    def encrypts(self, plan: Plan) -> tuple[str, ...]:
+        """What of it `environment.kms_key_arn` encrypts, beside its log groups."""
+        return ()
+
+    # Reports.
+
+    def report(self, plan: Plan, most_nodes: Mapping[str, int]) -> list[str]:
+        """Its section of `make plan`. `most_nodes`: pool → nodes that it has at most."""
+        return []
+
+    def usage_costs(self, plan: Plan) -> tuple[UsageCost, ...]:
+        """What of it costs by use."""
+        return ()
+
+    def stages(self, plan: Plan, nodes: tuple[str, ...]) -> tuple[Stage, ...]:
+        """What takes noticeable time. `nodes`: the stages that whatever needs nodes waits for."""
+        return ()
