@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pulumi
 
 from components.base.account import aws_provider
-from components.cluster.add_ons import AddOns, CniIdentity, PodRoles
+from components.cluster.add_ons import AddOns, CniIdentity, Statements
 from components.cluster.brought_cluster import BroughtCluster
 from components.cluster.cluster import Cluster
+from components.cluster.cluster_access import ClusterAccess
 from components.cluster.own_cluster import OwnCluster
 from components.jobs.namespace import JobNamespace, Volume
 from components.network.brought_network import BroughtNetwork
@@ -48,7 +50,6 @@ CLUSTERS: dict[type, Callable[..., Cluster]] = {
 
 async def build(plan: EnvironmentPlan) -> dict[str, Any]:
     """Make everything; returns the stack's outputs."""
-    me = plan.identity
     account = aws_provider("aws", plan.access)
     on_aws = pulumi.ResourceOptions(providers=[account])
 
@@ -65,15 +66,17 @@ async def build(plan: EnvironmentPlan) -> dict[str, Any]:
 
     name = cluster.coordinates.name
     gpu_nodes = GpuNodes("gpu-nodes", plan.gpu_nodes, cluster_name=name, opts=on_aws)
-    trusts = gpu_nodes.pod_identity_trust
+    in_cluster = pulumi.ResourceOptions(providers=[account, cluster.kubernetes])
+    access = ClusterAccess(
+        identity=plan.identity,
+        coordinates=cluster.coordinates,
+        trusts=gpu_nodes.pod_identity_trust,
+        opts=in_cluster,
+    )
     cni = (
-        [CniIdentity("cni", me, cluster_name=name, trusts=trusts, opts=on_aws).ready]
-        if plan.add_ons.cni_identity
-        else []
+        [CniIdentity("cni", cluster=access, opts=on_aws).ready] if plan.add_ons.cni_identity else []
     )
-    first = AddOns(
-        "before-nodes", plan.add_ons.before_nodes, identity=me, cluster_name=name, opts=on_aws
-    )
+    first = AddOns("before-nodes", plan.add_ons.before_nodes, cluster=access, opts=on_aws)
     system = SystemNodes(
         "system",
         plan.system_nodes,
@@ -84,27 +87,22 @@ async def build(plan: EnvironmentPlan) -> dict[str, Any]:
     )
     # Nodes turn Ready with the first add-ons and need not wait for them: EKS makes the DaemonSets in
     # half a minute, and a node takes longer to boot. Whatever runs on the nodes needs both.
-    nodes = [system.ready, *first.ready.values()]
+    access = replace(access, nodes=[system.ready, *first.ready.values()])
     then = AddOns(
         "after-nodes",
         plan.add_ons.after_nodes,
-        identity=me,
-        cluster_name=name,
-        nodes=nodes,
-        roles=PodRoles(trusts=trusts, statements=_statements(plan, volumes)),
+        cluster=access,
+        statements=_statements(plan, volumes),
         opts=on_aws,
     )
 
     add_ons = {**cluster.add_ons, **first.ready, **then.ready}
 
-    in_cluster = pulumi.ResourceOptions(providers=[account, cluster.kubernetes])
     karpenter = Karpenter(
         "karpenter",
         plan.karpenter,
-        cluster=cluster.coordinates,
+        cluster=access,
         node_role_arn=gpu_nodes.role_arn,
-        trusts=trusts,
-        nodes=nodes,
         opts=in_cluster,
     )
     pools = {
@@ -124,14 +122,7 @@ async def build(plan: EnvironmentPlan) -> dict[str, Any]:
         if pool.images:
             Prefetch(key, pool, opts=in_cluster)
 
-    watched = watch(
-        plan,
-        cluster_name=name,
-        trusts=trusts,
-        nodes=nodes,
-        on_aws=on_aws,
-        in_cluster=in_cluster,
-    )
+    watched = watch(plan, access, on_aws=on_aws)
 
     workspace = JobNamespace(
         "workspace",
@@ -141,8 +132,8 @@ async def build(plan: EnvironmentPlan) -> dict[str, Any]:
         at_once=False,
         opts=in_cluster,
     )
-    secrets = job_identity(plan, cluster_name=name, trusts=trusts, add_ons=add_ons, opts=in_cluster)
-    training = take_jobs(plan, cluster_name=name, trusts=trusts, nodes=nodes, opts=in_cluster)
+    secrets = job_identity(plan, access, add_ons)
+    training = take_jobs(plan, access)
     kubeconfig = cluster.coordinates.kubeconfig()
     run_jobs(
         plan,
@@ -156,6 +147,7 @@ async def build(plan: EnvironmentPlan) -> dict[str, Any]:
     )
     await share(
         plan,
+        access,
         training,
         network=network,
         cluster=cluster,
@@ -163,8 +155,6 @@ async def build(plan: EnvironmentPlan) -> dict[str, Any]:
         stores=stores,
         volumes=volumes,
         add_ons=add_ons,
-        trusts=trusts,
-        opts=in_cluster,
     )
     return {
         "kubeconfig": kubeconfig,
@@ -178,9 +168,7 @@ async def build(plan: EnvironmentPlan) -> dict[str, Any]:
     }
 
 
-def _statements(
-    plan: EnvironmentPlan, volumes: Mapping[str, Volume]
-) -> dict[str, list[pulumi.Output[list[Document]]]]:
+def _statements(plan: EnvironmentPlan, volumes: Mapping[str, Volume]) -> Statements:
     """Add-on → what IAM must allow it, so that it can mount the stores."""
     found: dict[str, list[pulumi.Output[list[Document]]]] = {}
     for claim in plan.workspace.claims:

@@ -8,6 +8,7 @@ from typing import Any
 import pulumi
 
 from components.cluster.cluster import Cluster
+from components.cluster.cluster_access import ClusterAccess
 from components.jobs.namespace import Volume
 from components.jobs.queue_manager import QueueManager
 from components.network.network import Network
@@ -17,7 +18,6 @@ from components.teams.team import Team
 from components.teams.team_rules import TeamRules
 from stacks.pace import answered
 from stacks.training import Training
-from trainyard.objects.iam.policies import Document
 from trainyard.objects.iam.secrets import ADD_ON
 from trainyard.objects.teams.team_network import Ranges
 from trainyard.plan import EnvironmentPlan
@@ -25,6 +25,7 @@ from trainyard.plan import EnvironmentPlan
 
 async def share(
     plan: EnvironmentPlan,
+    access: ClusterAccess,
     training: Training,
     *,
     network: Network,
@@ -33,14 +34,11 @@ async def share(
     stores: Mapping[str, Store],
     volumes: Mapping[str, Volume],
     add_ons: Mapping[str, pulumi.Resource],
-    trusts: pulumi.Output[Document],
-    opts: pulumi.ResourceOptions,
 ) -> None:
     """Make the teams that the stack file lists, each with what it may use of the environment.
 
-    `reached`: how the cluster is reached, as the contract says it.
-    `trusts`: trust policy for roles that pods of this cluster get through EKS Pod Identity."""
-    queues, dispatch = training.queues, training.dispatch
+    `reached`: how the cluster is reached, as the contract says it."""
+    opts, queues, dispatch = access.opts, training.queues, training.dispatch
     manager = plan.queues.manager if plan.queues else None
     isolation = _isolation(plan, add_ons, managed=manager is not None, opts=opts)
     roots = _roots(plan, volumes, add_ons, cluster.security_group_id, opts)
@@ -49,7 +47,7 @@ async def share(
         teams[key] = Team(
             f"team-{key}",
             team,
-            cluster_name=cluster.coordinates.name,
+            cluster=access,
             reached=reached,
             stores=stores,
             roots=roots,
@@ -57,7 +55,6 @@ async def share(
             isolation=isolation,
             controllers=training.controllers,
             queues=[*(queues.ready if queues else []), *(dispatch.ready if dispatch else [])],
-            trusts=trusts,
             ranges=Ranges(vpc=network.cidrs, services=cluster.service_cidr),
             opts=opts,
         )
@@ -66,8 +63,7 @@ async def share(
         QueueManager(
             "queue-manager",
             manager,
-            identity=plan.identity,
-            cluster_name=cluster.coordinates.name,
+            cluster=access,
             teams={key: (plan.teams[key].workspace.namespace, made) for key, made in teams.items()},
             opts=opts,
         )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pulumi
 
+from components.cluster.cluster_access import ClusterAccess
 from components.jobs.dispatch import Dispatch
 from components.jobs.jobs import Jobs
 from components.jobs.namespace import JobNamespace
@@ -18,7 +19,6 @@ from components.nodes.gpu_pool import GpuPool
 from components.teams.team_identity import TeamIdentity
 from stacks.outputs import job_starts
 from stacks.reference import cluster_of
-from trainyard.objects.iam.policies import Document
 from trainyard.objects.iam.secrets import ADD_ON
 from trainyard.plan import EnvironmentPlan
 
@@ -36,18 +36,9 @@ class Training:
     dispatch: Dispatch | None
 
 
-def take_jobs(
-    plan: EnvironmentPlan,
-    *,
-    cluster_name: pulumi.Input[str],
-    trusts: pulumi.Output[Document],
-    nodes: Sequence[pulumi.Resource],
-    opts: pulumi.ResourceOptions,
-) -> Training:
-    """Make what takes jobs and starts them: the Trainer, its runtimes, and queues where there are any.
-
-    `trusts`: trust policy for roles that pods of this cluster get through EKS Pod Identity.
-    `nodes`: nodes that pods without GPUs run on."""
+def take_jobs(plan: EnvironmentPlan, cluster: ClusterAccess) -> Training:
+    """Make what takes jobs and starts them: the Trainer, its runtimes, and queues where there are any."""
+    nodes, opts = cluster.nodes, cluster.opts
     trainer = Trainer("trainer", plan.trainer, nodes=nodes, opts=opts)
     runtimes = Runtimes("runtimes", plan.runtimes, admission=trainer.ready, opts=opts)
     legacy = {
@@ -63,12 +54,9 @@ def take_jobs(
         Dispatch(
             "dispatch",
             plan.dispatch,
-            identity=plan.identity,
-            cluster_name=cluster_name,
+            cluster=cluster,
             workers={each: cluster_of(each, plan.identity) for each in plan.dispatch.workers},
-            trusts=trusts,
             kueue=admission,
-            nodes=nodes,
             opts=opts,
         )
         if plan.dispatch
@@ -83,26 +71,13 @@ def take_jobs(
 
 
 def job_identity(
-    plan: EnvironmentPlan,
-    *,
-    cluster_name: pulumi.Input[str],
-    trusts: pulumi.Output[Document],
-    add_ons: Mapping[str, pulumi.Resource],
-    opts: pulumi.ResourceOptions,
+    plan: EnvironmentPlan, cluster: ClusterAccess, add_ons: Mapping[str, pulumi.Resource]
 ) -> list[pulumi.Resource]:
     """What a job with secrets needs: pods that start before their role have no identity, and no secrets
     without the driver."""
     if not plan.job_pods:
         return []
-    identity = TeamIdentity(
-        "jobs",
-        plan.job_pods,
-        identity=plan.identity,
-        cluster_name=cluster_name,
-        trusts=trusts,
-        mounts=(),
-        opts=opts,
-    )
+    identity = TeamIdentity("jobs", plan.job_pods, cluster=cluster, mounts=(), opts=cluster.opts)
     return [identity.ready, add_ons[ADD_ON]]
 
 

@@ -1,26 +1,15 @@
-"""An IAM role with what is attached to it, and who gets it."""
+"""An IAM role with what is attached to it."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import pulumi
 import pulumi_aws as aws
 
 from trainyard.objects.iam.policies import Document, as_text
 from trainyard.plans.parts import Identity
-
-
-@dataclass(frozen=True, kw_only=True)
-class Lends:
-    """What gives pods of a cluster the roles of its environment."""
-
-    identity: Identity
-    cluster_name: pulumi.Input[str]
-    trusts: pulumi.Output[Document]
-    """Trust policy for roles that pods of this cluster get through EKS Pod Identity."""
 
 
 def role(
@@ -76,30 +65,3 @@ def together(
     return pulumi.Output.all(*texts).apply(
         lambda all_: [one for text in all_ for one in json.loads(text)]
     )
-
-
-def pod_role(
-    parent: pulumi.Resource,
-    name: str,
-    identity: Identity,
-    physical_name: str,
-    trusts: Document | pulumi.Output[Document],
-    *,
-    cluster_name: pulumi.Input[str],
-    namespace: pulumi.Input[str],
-    service_account: pulumi.Input[str],
-    inline: Mapping[str, pulumi.Input[str]] | None = None,
-) -> tuple[aws.iam.Role, list[pulumi.Resource]]:
-    """The role of a service account's pods, and what must exist before they start: a pod gets its
-    identity when it starts."""
-    made, attached = role(parent, name, identity, physical_name, trusts, inline=inline)
-    association = aws.eks.PodIdentityAssociation(
-        name,
-        cluster_name=cluster_name,
-        namespace=namespace,
-        service_account=service_account,
-        role_arn=made.arn,
-        tags=identity.tags(name),
-        opts=pulumi.ResourceOptions(parent=parent),
-    )
-    return made, [*attached, association]

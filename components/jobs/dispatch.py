@@ -11,10 +11,9 @@ from collections.abc import Mapping, Sequence
 import pulumi
 import pulumi_kubernetes as k8s
 
-from components.base.program import RBAC, Program
-from components.base.role import pod_role
+from components.cluster.cluster_access import ClusterAccess
+from components.cluster.program import RBAC, Program
 from components.jobs.queues import kueue_object
-from trainyard.objects.iam.policies import Document
 from trainyard.objects.programs.dispatch import (
     APP,
     CHECK,
@@ -27,8 +26,6 @@ from trainyard.objects.programs.dispatch import (
     secret_name,
 )
 from trainyard.objects.queues.queues import NAMESPACE
-from trainyard.objects.teams.team_identity import pod_trust
-from trainyard.plans.parts import Identity
 
 
 class Dispatch(pulumi.ComponentResource):
@@ -44,16 +41,12 @@ class Dispatch(pulumi.ComponentResource):
         name: str,
         plan: DispatchPlan,
         *,
-        identity: Identity,
-        cluster_name: pulumi.Input[str],
+        cluster: ClusterAccess,
         workers: Mapping[str, Mapping[str, pulumi.Input[str]]],
-        trusts: pulumi.Output[Document],
         kueue: Sequence[pulumi.Resource],
-        nodes: Sequence[pulumi.Resource],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`workers`: how their clusters are reached, as their contracts say it. `trusts`: of a role
-        that pods of the cluster get. `kueue`: its chart. `nodes`: that the program runs on."""
+        """`workers`: how their clusters are reached, as their contracts say it. `kueue`: its chart."""
         super().__init__("trainyard:queues:Dispatch", name, None, opts)
         # Kinds, webhook and namespace come with the chart.
         in_kueue = self._in_kueue = pulumi.ResourceOptions(parent=self, depends_on=list(kueue))
@@ -67,13 +60,14 @@ class Dispatch(pulumi.ComponentResource):
         config = kueue_object(name, "MultiKueueConfig", CHECK, config_spec(plan.workers), in_kueue)
         check = kueue_object(f"{name}-check", "AdmissionCheck", CHECK, check_spec(), in_kueue)
         self.ready = [*clusters, config, check]
-        enters = self._enters(name, plan, identity, cluster_name, trusts)
+        enters = self._enters(name, plan, cluster)
         rights = self._may_renew(name, plan)
         Program(
             "trainyard:queues:Passes",
             f"{name}-passes",
             program(plan),
-            nodes=[*nodes, *passes, *enters, *rights],
+            cluster=cluster,
+            needs=[*passes, *enters, *rights],
             opts=pulumi.ResourceOptions(parent=self),
         )
         self.register_outputs({})
@@ -92,23 +86,15 @@ class Dispatch(pulumi.ComponentResource):
         )
 
     def _enters(
-        self,
-        name: str,
-        plan: DispatchPlan,
-        identity: Identity,
-        cluster_name: pulumi.Input[str],
-        trusts: pulumi.Output[Document],
+        self, name: str, plan: DispatchPlan, cluster: ClusterAccess
     ) -> list[pulumi.Resource]:
         """The role of the program's pod. It has no policy: everybody may ask STS who they are, and the
         workers say what it may do."""
-        trusted = trusts.apply(lambda each: pod_trust(each, APP, APP))
-        made, ready = pod_role(
+        made, ready = cluster.pod_role(
             self,
             name,
-            identity,
             plan.role_name,
-            trusted,
-            cluster_name=cluster_name,
+            cluster.trust_for(APP, APP),
             namespace=APP,
             service_account=APP,
         )

@@ -11,11 +11,11 @@ import pulumi
 import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
-from components.base.program import RBAC
+from components.cluster.cluster_access import ClusterAccess
+from components.cluster.program import RBAC
 from trainyard.objects.programs.dispatch import ENTERS, SEES, STARTS
 from trainyard.objects.queues.queues import MANAGERS
 from trainyard.objects.teams.team_access import Grant
-from trainyard.plans.parts import Identity
 
 
 class QueueManager(pulumi.ComponentResource):
@@ -26,8 +26,7 @@ class QueueManager(pulumi.ComponentResource):
         name: str,
         role_arn: str,
         *,
-        identity: Identity,
-        cluster_name: pulumi.Input[str],
+        cluster: ClusterAccess,
         teams: Mapping[str, tuple[str, pulumi.Resource]],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
@@ -61,11 +60,11 @@ class QueueManager(pulumi.ComponentResource):
         ]
         aws.eks.AccessEntry(
             name,
-            cluster_name=cluster_name,
+            cluster_name=cluster.name,
             principal_arn=role_arn,
             kubernetes_groups=[MANAGERS],
             type="STANDARD",
-            tags=identity.tags(name),
+            tags=cluster.identity.tags(name),
             # Whoever enters without rights is refused, and Kueue waits up to five minutes longer.
             opts=pulumi.ResourceOptions(parent=self, depends_on=[sight, *bound]),
         )

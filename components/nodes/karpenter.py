@@ -7,15 +7,13 @@ Version: trainyard/catalog/versions.py. Permissions: trainyard/objects/iam/polic
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 
 import pulumi
 import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
 from components.base.chart import WITH_THE_NODES, release
-from components.base.role import pod_role
-from components.cluster.cluster import ClusterCoordinates
+from components.cluster.cluster_access import ClusterAccess
 from trainyard.objects.iam import policies
 from trainyard.objects.iam.encryption import node_volumes
 from trainyard.plans.parts import KarpenterPlan
@@ -43,19 +41,17 @@ class Karpenter(pulumi.ComponentResource):
         name: str,
         plan: KarpenterPlan,
         *,
-        cluster: ClusterCoordinates,
+        cluster: ClusterAccess,
         node_role_arn: pulumi.Input[str],
-        trusts: pulumi.Output[policies.Document],
-        nodes: Sequence[pulumi.Resource],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("trainyard:nodes:Karpenter", name, None, opts)
-        self._plan = plan
+        self._plan, self._cluster = plan, cluster
         queue, interruptions = self._interruption_queue(name)
-        identity = self._identity(name, cluster, node_role_arn, queue, trusts)
+        identity = self._identity(name, node_role_arn, queue)
         crds = release(self, f"{name}-crd", plan.crds, namespace=NAMESPACE)
-        controller = self._controller(name, cluster, queue, [*identity, *interruptions, crds])
-        self.ready = [controller, *nodes]
+        controller = self._controller(name, queue, [*identity, *interruptions, crds])
+        self.ready = [controller, *cluster.nodes]
         self.register_outputs({})
 
     def _interruption_queue(self, name: str) -> tuple[aws.sqs.Queue, list[pulumi.Resource]]:
@@ -103,24 +99,18 @@ class Karpenter(pulumi.ComponentResource):
         return queue, made
 
     def _identity(
-        self,
-        name: str,
-        cluster: ClusterCoordinates,
-        node_role_arn: pulumi.Input[str],
-        queue: aws.sqs.Queue,
-        trusts: pulumi.Output[policies.Document],
+        self, name: str, node_role_arn: pulumi.Input[str], queue: aws.sqs.Queue
     ) -> list[pulumi.Resource]:
         region, key = self._plan.identity.region, self._plan.identity.kms_key_arn
+        cluster = self._cluster
         reads = pulumi.Output.all(
-            node_role_arn=node_role_arn, cluster_arn=cluster.arn, queue_arn=queue.arn
+            node_role_arn=node_role_arn, cluster_arn=cluster.coordinates.arn, queue_arn=queue.arn
         ).apply(lambda arns: json.dumps(policies.karpenter_identity(**arns), sort_keys=True))
-        _, ready = pod_role(
+        _, ready = cluster.pod_role(
             self,
             name,
-            self._plan.identity,
             self._plan.role_name,
-            trusts,
-            cluster_name=cluster.name,
+            cluster.trusts,
             namespace=NAMESPACE,
             service_account=SERVICE_ACCOUNT,
             inline={
@@ -138,11 +128,7 @@ class Karpenter(pulumi.ComponentResource):
         return ready
 
     def _controller(
-        self,
-        name: str,
-        cluster: ClusterCoordinates,
-        queue: aws.sqs.Queue,
-        needs: list[pulumi.Resource],
+        self, name: str, queue: aws.sqs.Queue, needs: list[pulumi.Resource]
     ) -> k8s.helm.v3.Release:
         return release(
             self,
@@ -152,8 +138,8 @@ class Karpenter(pulumi.ComponentResource):
             skip_crds=True,
             values={
                 "settings": {
-                    "clusterName": cluster.name,
-                    "clusterEndpoint": cluster.endpoint,
+                    "clusterName": self._cluster.name,
+                    "clusterEndpoint": self._cluster.coordinates.endpoint,
                     "interruptionQueue": queue.name,
                     "eksControlPlane": True,
                     **(

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pulumi
 import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
+from components.cluster.cluster_access import ClusterAccess
 from components.jobs.namespace import JobNamespace
 from components.stores.store import Roots, Store
 from components.teams.team_identity import TeamIdentity
 from components.teams.team_queue import TeamQueue
-from trainyard.objects.iam.policies import Document
 from trainyard.objects.teams.team_access import ROLES, group_name, role_name
 from trainyard.objects.teams.team_network import Ranges, policy_spec
 from trainyard.objects.teams.teams import TeamEntryPlan
@@ -40,7 +41,7 @@ class Team(pulumi.ComponentResource):
         name: str,
         plan: TeamEntryPlan,
         *,
-        cluster_name: pulumi.Input[str],
+        cluster: ClusterAccess,
         reached: pulumi.Output[dict[str, Any]],
         stores: Mapping[str, Store],
         roots: Roots,
@@ -48,15 +49,13 @@ class Team(pulumi.ComponentResource):
         isolation: Sequence[pulumi.Resource],
         controllers: Sequence[pulumi.Resource],
         queues: Sequence[pulumi.Resource],
-        trusts: pulumi.Output[Document],
         ranges: Ranges,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """`reached`: how the cluster is reached, as the contract says it. `roots`: creates the
         directories of the team. `isolation`: admission policies and the network policy engine, which
         must exist before anybody of the team enters. `controllers`: controllers of jobs. `queues`:
-        resources that a queue needs. `ranges`: address ranges of the network.
-        `trusts`: trust policy for roles that pods of this cluster get through EKS Pod Identity."""
+        resources that a queue needs. `ranges`: address ranges of the network."""
         super().__init__("trainyard:teams:Team", name, None, opts)
         self._controllers = controllers
         own = pulumi.ResourceOptions(parent=self)
@@ -80,14 +79,13 @@ class Team(pulumi.ComponentResource):
             pods = TeamIdentity(
                 name,
                 plan.pods,
-                identity=plan.identity,
-                cluster_name=cluster_name,
-                trusts=trusts,
+                # What the team has in AWS carries its name.
+                cluster=replace(cluster, identity=plan.identity),
                 mounts=[each.statements for each in directories.values() if each.statements],
                 opts=own,
             )
             inside.append(pods.ready)
-        entries = self._entries(name, plan, cluster_name, [*isolation, *inside, space])
+        entries = self._entries(name, plan, cluster.name, [*isolation, *inside, space])
         self.ready = entries["deployer"]
         self._publish(name, plan, reached)
         self.register_outputs({})

@@ -6,13 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pulumi
-import pulumi_aws as aws
 
 from components.base.role import role, together
+from components.cluster.cluster_access import ClusterAccess
 from trainyard.objects.iam.policies import Document, as_text, document, trusted_account
 from trainyard.objects.iam.secrets import secret_statements
-from trainyard.objects.teams.team_identity import SERVICE_ACCOUNT, TeamIdentityPlan, pod_trust
-from trainyard.plans.parts import Identity
+from trainyard.objects.teams.team_identity import SERVICE_ACCOUNT, TeamIdentityPlan
 
 
 class TeamIdentity(pulumi.ComponentResource):
@@ -26,32 +25,27 @@ class TeamIdentity(pulumi.ComponentResource):
         name: str,
         plan: TeamIdentityPlan,
         *,
-        identity: Identity,
-        cluster_name: pulumi.Input[str],
-        trusts: pulumi.Output[Document],
+        cluster: ClusterAccess,
         mounts: Sequence[pulumi.Output[list[Document]]],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`trusts`: trust policy for roles that pods of this cluster get through EKS Pod Identity.
-        `mounts`: statements that let the team's pods mount its stores."""
+        """`mounts`: statements that let the team's pods mount its stores."""
         super().__init__("trainyard:teams:Identity", name, None, opts)
         pods, attached = role(
             self,
             f"{name}-pods",
-            identity,
+            cluster.identity,
             plan.role_name,
-            trusts.apply(lambda cluster: pod_trust(cluster, plan.namespace)),
-            inline=_policies(plan, mounts, identity.region, trusts),
+            cluster.trust_for(plan.namespace, SERVICE_ACCOUNT),
+            inline=_policies(plan, mounts, cluster),
         )
-        self.ready = aws.eks.PodIdentityAssociation(
+        self.ready = cluster.association(
+            self,
             f"{name}-pods",
-            cluster_name=cluster_name,
+            pods,
             namespace=plan.namespace,
             service_account=SERVICE_ACCOUNT,
-            role_arn=pods.arn,
-            tags=identity.tags(f"{name}-pods"),
-            # No data says that the role may do something by then.
-            opts=pulumi.ResourceOptions(parent=self, depends_on=attached),
+            attached=attached,
         )
         self.register_outputs({})
 
@@ -59,22 +53,21 @@ class TeamIdentity(pulumi.ComponentResource):
 def _policies(
     plan: TeamIdentityPlan,
     mounts: Sequence[pulumi.Output[list[Document]]],
-    region: str,
-    trusts: pulumi.Output[Document],
+    cluster: ClusterAccess,
 ) -> dict[str, pulumi.Input[str]]:
     """Name → document of each policy of the role."""
     found: dict[str, pulumi.Input[str]] = {}
     if plan.statements:
         found["s3"] = as_text(document(*plan.statements))
     if plan.secrets:
-        found["secrets"] = trusts.apply(
-            lambda cluster: as_text(
+        found["secrets"] = cluster.trusts.apply(
+            lambda trust: as_text(
                 document(
                     *secret_statements(
                         plan.secrets,
                         plan.secret_keys,
-                        region=region,
-                        account=trusted_account(cluster),
+                        region=cluster.identity.region,
+                        account=trusted_account(trust),
                     )
                 )
             )

@@ -6,17 +6,16 @@ Settings: `metrics.alerts` in the stack file. Its configuration: trainyard/objec
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 
 import pulumi
 import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
 from components.base.one_pod import one_pod
-from components.base.role import pod_role
 from components.base.unprivileged import files_of, scratch, server, system_pod
+from components.cluster.cluster_access import ClusterAccess
 from trainyard.objects.iam.encryption import publishing_key
-from trainyard.objects.iam.policies import Document, document
+from trainyard.objects.iam.policies import document
 from trainyard.objects.metrics.alertmanager import (
     APP,
     FILE,
@@ -27,8 +26,7 @@ from trainyard.objects.metrics.alertmanager import (
     publishing,
 )
 from trainyard.objects.metrics.metrics import APP as LABEL
-from trainyard.objects.teams.team_identity import pod_trust
-from trainyard.plans.parts import Identity, digest
+from trainyard.plans.parts import digest
 
 LABELS = {LABEL: APP}
 DATA = "/alertmanager"
@@ -47,23 +45,18 @@ class Alertmanager(pulumi.ComponentResource):
         name: str,
         plan: AlertmanagerPlan,
         *,
-        identity: Identity,
+        cluster: ClusterAccess,
         namespace: pulumi.Output[str],
-        cluster_name: pulumi.Input[str],
-        trusts: pulumi.Output[Document],
-        nodes: Sequence[pulumi.Resource],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`trusts`: trust policy for roles that pods of this cluster get through EKS Pod Identity.
-        `nodes`: nodes that it runs on."""
         super().__init__("trainyard:metrics:Alertmanager", name, None, opts)
         self._child = pulumi.ResourceOptions(parent=self)
-        self._plan, self._identity, self._namespace = plan, identity, namespace
+        self._plan, self._cluster, self._namespace = plan, cluster, namespace
         self.topic_arn = self._topic(name)
         account = k8s.core.v1.ServiceAccount(
             f"{name}-account", metadata=self._called(), opts=self._child
         )
-        association = self._may_publish(name, cluster_name, trusts, account.metadata.name)
+        association = self._may_publish(name, account.metadata.name)
         config = self.topic_arn.apply(lambda arn: alertmanager_config(plan, arn))
         file = k8s.core.v1.ConfigMap(
             f"{name}-file", metadata=self._called(), data={FILE: config}, opts=self._child
@@ -74,7 +67,7 @@ class Alertmanager(pulumi.ComponentResource):
             LABELS,
             _pod(plan, account.metadata.name, file.metadata.name),
             parent=self,
-            needs=[*association, *nodes],
+            needs=[*association, *cluster.nodes],
             # It reads its file once: another file is another pod.
             annotations={"trainyard/file": config.apply(lambda text: digest([text]))},
         )
@@ -87,11 +80,12 @@ class Alertmanager(pulumi.ComponentResource):
         """The ARN of a topic that exists, or of one with the addresses as subscribers."""
         if self._plan.topic_arn:
             return pulumi.Output.from_input(self._plan.topic_arn)
+        identity = self._cluster.identity
         topic = aws.sns.Topic(
             f"{name}-topic",
             name=self._plan.topic_name,
-            kms_master_key_id=self._identity.kms_key_arn or ENCRYPTED,
-            tags=self._identity.tags(f"{name}-topic"),
+            kms_master_key_id=identity.kms_key_arn or ENCRYPTED,
+            tags=identity.tags(f"{name}-topic"),
             opts=self._child,
         )
         for address in self._plan.emails:
@@ -104,30 +98,20 @@ class Alertmanager(pulumi.ComponentResource):
             )
         return topic.arn
 
-    def _may_publish(
-        self,
-        name: str,
-        cluster_name: pulumi.Input[str],
-        trusts: pulumi.Output[Document],
-        account: pulumi.Output[str],
-    ) -> list[pulumi.Resource]:
+    def _may_publish(self, name: str, account: pulumi.Output[str]) -> list[pulumi.Resource]:
         """What gives its pods the right to publish to the topic."""
-        trust = pulumi.Output.all(trusts, self._namespace).apply(
-            lambda found: pod_trust(found[0], found[1], APP)
-        )
+        cluster = self._cluster
         # Who brings a topic lets the role use its key, too: nothing here says which key that is.
-        key = None if self._plan.topic_arn else self._identity.kms_key_arn
+        key = None if self._plan.topic_arn else cluster.identity.kms_key_arn
         keys = [publishing_key(key)] if key else []
         statement = self.topic_arn.apply(
             lambda arn: json.dumps(document(publishing(arn), *keys), sort_keys=True)
         )
-        _, ready = pod_role(
+        _, ready = cluster.pod_role(
             self,
             name,
-            self._identity,
             self._plan.role_name,
-            trust,
-            cluster_name=cluster_name,
+            cluster.trust_for(self._namespace, APP),
             namespace=self._namespace,
             service_account=account,
             inline={"topic": statement},

@@ -11,15 +11,12 @@ import json
 import pulumi
 import pulumi_aws as aws
 
-from components.base.role import pod_role
-from trainyard.objects.iam.policies import Document
+from components.cluster.cluster_access import ClusterAccess
 from trainyard.objects.metrics.managed_prometheus import (
     SERVICE_ACCOUNT,
     ManagedPrometheusPlan,
     writing,
 )
-from trainyard.objects.teams.team_identity import pod_trust
-from trainyard.plans.parts import Identity
 from trainyard.plans.push_gateway import NAMESPACE
 
 
@@ -38,18 +35,15 @@ class ManagedPrometheus(pulumi.ComponentResource):
         name: str,
         plan: ManagedPrometheusPlan,
         *,
-        identity: Identity,
-        cluster_name: pulumi.Input[str],
-        trusts: pulumi.Output[Document],
+        cluster: ClusterAccess,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`trusts`: trust policy for roles that pods of this cluster get through EKS Pod Identity."""
         super().__init__("trainyard:metrics:ManagedPrometheus", name, None, opts)
         workspace = aws.amp.Workspace(
             name,
             alias=plan.alias,
-            kms_key_arn=identity.kms_key_arn,
-            tags=identity.tags(name),
+            kms_key_arn=cluster.identity.kms_key_arn,
+            tags=cluster.identity.tags(name),
             opts=pulumi.ResourceOptions(parent=self, protect=plan.keep),
         )
         aws.amp.WorkspaceConfiguration(
@@ -58,13 +52,11 @@ class ManagedPrometheus(pulumi.ComponentResource):
             retention_period_in_days=plan.retention_days,
             opts=pulumi.ResourceOptions(parent=self),
         )
-        pods, self.ready = pod_role(
+        pods, self.ready = cluster.pod_role(
             self,
             name,
-            identity,
             plan.role_name,
-            trusts.apply(lambda trust: pod_trust(trust, NAMESPACE, SERVICE_ACCOUNT)),
-            cluster_name=cluster_name,
+            cluster.trust_for(NAMESPACE, SERVICE_ACCOUNT),
             namespace=NAMESPACE,
             service_account=SERVICE_ACCOUNT,
             inline={"write": workspace.arn.apply(lambda arn: json.dumps(writing(arn)))},

@@ -12,9 +12,8 @@ import pulumi_kubernetes as k8s
 
 from components.base.log_group import log_group
 from components.base.pool_daemon import on_node, pool_daemon
-from components.base.role import pod_role
 from components.base.unprivileged import container_security, files_of
-from trainyard.objects.iam.policies import Document
+from components.cluster.cluster_access import ClusterAccess
 from trainyard.objects.jobs.pod_template import NODES_FOR
 from trainyard.objects.programs.pod_logs import (
     APP,
@@ -27,8 +26,7 @@ from trainyard.objects.programs.pod_logs import (
     fluent_bit_config,
     writing,
 )
-from trainyard.objects.teams.team_identity import pod_trust
-from trainyard.plans.parts import Identity, digest
+from trainyard.plans.parts import digest
 
 LOGS = "/var/log"
 
@@ -44,16 +42,13 @@ class PodLogs(pulumi.ComponentResource):
         name: str,
         plan: PodLogsPlan,
         *,
-        identity: Identity,
-        cluster_name: pulumi.Input[str],
-        trusts: pulumi.Output[Document],
+        cluster: ClusterAccess,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`trusts`: trust policy for roles that pods of this cluster get through EKS Pod Identity."""
         super().__init__("trainyard:logs:PodLogs", name, None, opts)
         self._child = pulumi.ResourceOptions(parent=self)
-        self._plan, self._identity = plan, identity
-        group = log_group(self, name, identity, plan.group_name, plan.days)
+        self._plan, self._cluster = plan, cluster
+        group = log_group(self, name, cluster.identity, plan.group_name, plan.days)
         self.group = group.name
         meta = k8s.meta.v1.ObjectMetaArgs(name=APP, namespace=NAMESPACE)
         account = k8s.core.v1.ServiceAccount(f"{name}-account", metadata=meta, opts=self._child)
@@ -61,7 +56,7 @@ class PodLogs(pulumi.ComponentResource):
         file = k8s.core.v1.ConfigMap(
             f"{name}-file", metadata=meta, data={FILE: config}, opts=self._child
         )
-        association = self._may_write(name, group.arn, cluster_name, trusts, account.metadata.name)
+        association = self._may_write(name, group.arn, account.metadata.name)
         pool_daemon(
             APP,
             _container(plan),
@@ -81,21 +76,14 @@ class PodLogs(pulumi.ComponentResource):
         self.register_outputs({})
 
     def _may_write(
-        self,
-        name: str,
-        group_arn: pulumi.Output[str],
-        cluster_name: pulumi.Input[str],
-        trusts: pulumi.Output[Document],
-        account: pulumi.Output[str],
+        self, name: str, group_arn: pulumi.Output[str], account: pulumi.Output[str]
     ) -> list[pulumi.Resource]:
         """What gives its pods the right to write to the group."""
-        _, ready = pod_role(
+        _, ready = self._cluster.pod_role(
             self,
             name,
-            self._identity,
             self._plan.role_name,
-            trusts.apply(lambda trust: pod_trust(trust, NAMESPACE, APP)),
-            cluster_name=cluster_name,
+            self._cluster.trust_for(NAMESPACE, APP),
             namespace=NAMESPACE,
             service_account=account,
             inline={"write": group_arn.apply(lambda arn: json.dumps(writing(arn), sort_keys=True))},

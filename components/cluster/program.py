@@ -12,10 +12,9 @@ import pulumi
 import pulumi_kubernetes as k8s
 
 from components.base.one_pod import one_pod
-from components.base.role import Lends, pod_role
 from components.base.unprivileged import files_of, server, system_pod
+from components.cluster.cluster_access import ClusterAccess
 from trainyard.objects.metrics.metrics import APP as LABEL
-from trainyard.objects.teams.team_identity import pod_trust
 from trainyard.plans.parts import digest
 from trainyard.plans.program import PORT, ProgramPlan
 
@@ -36,11 +35,11 @@ class Program(pulumi.ComponentResource):
         name: str,
         plan: ProgramPlan,
         *,
-        nodes: Sequence[pulumi.Resource],
-        lends: Lends | None = None,
+        cluster: ClusterAccess,
+        needs: Sequence[pulumi.Resource] = (),
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`nodes`: that it runs on. `lends`: of a program that has a role."""
+        """`needs`: what must exist before its pod starts."""
         super().__init__(type_, name, None, opts)
         self._plan, self._child = plan, pulumi.ResourceOptions(parent=self)
         self._namespace = k8s.core.v1.Namespace(
@@ -61,7 +60,7 @@ class Program(pulumi.ComponentResource):
         rights = [
             *([self._may(name, subjects)] if plan.may else []),
             *([self._may_remember(name, subjects)] if plan.may_remember else []),
-            *(self._enters(name, lends, account.metadata.name) if lends else []),
+            *self._enters(name, cluster, account.metadata.name),
         ]
         files = {**plan.files, SETTINGS: plan.settings}
         file = k8s.core.v1.ConfigMap(
@@ -73,7 +72,7 @@ class Program(pulumi.ComponentResource):
             {LABEL: plan.app},
             _pod(plan, account.metadata.name, file.metadata.name),
             parent=self,
-            needs=[*rights, *nodes],
+            needs=[*rights, *cluster.nodes, *needs],
             # It reads its files once: other files are another pod.
             annotations={"trainyard/file": digest(sorted(files.values()))},
         )
@@ -125,21 +124,16 @@ class Program(pulumi.ComponentResource):
         )
 
     def _enters(
-        self, name: str, lends: Lends, account: pulumi.Output[str]
+        self, name: str, cluster: ClusterAccess, account: pulumi.Output[str]
     ) -> list[pulumi.Resource]:
-        """What gives its pod its role."""
+        """What gives its pod its role, where it has one."""
         if not (role := self._plan.role):
             return []
-        trusts = pulumi.Output.all(lends.trusts, self._namespace).apply(
-            lambda found: pod_trust(found[0], found[1], self._plan.app)
-        )
-        _, ready = pod_role(
+        _, ready = cluster.pod_role(
             self,
             name,
-            lends.identity,
             role.name,
-            trusts,
-            cluster_name=lends.cluster_name,
+            cluster.trust_for(self._namespace, self._plan.app),
             namespace=self._namespace,
             service_account=account,
             inline={role.may: json.dumps(role.policy, sort_keys=True)},
