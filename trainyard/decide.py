@@ -28,8 +28,9 @@ from trainyard.derive.controllers import (
     trainer_plan,
     training_operator_plans,
 )
-from trainyard.derive.history import history_plan
+from trainyard.derive.history import history_plan, progress_notes
 from trainyard.derive.identity import identity
+from trainyard.derive.job_site import job_site
 from trainyard.derive.jobs import runtime_plans
 from trainyard.derive.metrics import metrics_plan
 from trainyard.derive.mirror import mirrored
@@ -262,6 +263,8 @@ def _environment(
     plugins = device_plugins_plan(pools, wanted.artifacts)
     runtimes = runtime_plans(wanted)
     described = typed(wanted.jobs)
+    verdicts = job_verdicts(described, wanted, config.region)
+    site = job_site(wanted, runtimes, wanted.namespace, config.region)
     promised = contract(config.region, wanted, pools, runtimes)
     plan = EnvironmentPlan(
         identity=me,
@@ -295,10 +298,10 @@ def _environment(
         gangs=gangs_plan(wanted),
         dispatch=dispatch_plan(me, wanted),
         teams=team_entry_plans(me, wanted, promised),
-        jobs=jobs.planned(wanted, wanted.namespace, config.region),
+        jobs=jobs.planned(site, progress_notes(wanted.history, described, verdicts)),
         allow_replace=wanted.allow_replace,
         capacity=pool_uses(wanted, jobs.described()),
-        checkpoints=job_verdicts(described, wanted, config.region),
+        checkpoints=verdicts,
         contract=promised,
     )
     renamed, copies = mirrored(plan, config.region, wanted.artifacts)
@@ -317,8 +320,10 @@ def _team(
     """Every part of a team. Its namespace has the claims of the stores that its jobs mount. `base`:
     the plan of the environment."""
     described = typed(team.jobs)
+    verdicts = job_verdicts(described, environment, config.region)
+    site = job_site(environment, runtime_plans(environment), share.namespace, config.region)
     plans = queued(
-        jobs.planned(environment, share.namespace, config.region),
+        jobs.planned(site, progress_notes(environment.history, described, verdicts)),
         team.jobs,
         share.queue,
         environment.trainer.version,
@@ -344,7 +349,7 @@ def _team(
         ),
         jobs=plans,
         at_once=team_at_once(environment, jobs.described(), share.max_gpus),
-        checkpoints=job_verdicts(described, environment, config.region),
+        checkpoints=verdicts,
     )
     renamed, copies = mirrored(plan, config.region, environment.artifacts)
     return replace(renamed, copies=copies) if copies else plan

@@ -15,7 +15,6 @@ from datetime import UTC, datetime
 from trainyard.catalog import versions
 from trainyard.catalog.aws.instances import CPU_TYPES, GPU_TYPES, QUOTAS, InstanceType
 from trainyard.derive.pod_resources import pods_per_node
-from trainyard.objects.jobs.pod_template import POOL
 from trainyard.plans.access import AccessPlan
 from trainyard.plans.node_parts import SystemNodesPlan
 from trainyard.plans.parts import GpuPoolPlan, Identity, JobPlan, NetworkInterface, NodeTypePlan
@@ -314,21 +313,6 @@ def gpus_of(job: JobConfig, environment: EnvironmentConfig) -> int:
     """GPUs that all pods of the job request; 0 where its pool or type is not known."""
     kind = job_type(job, environment)
     return job.nodes * (job.gpus_per_node or kind.gpus) if kind else 0
-
-
-def node_selector(job: JobConfig, environment: EnvironmentConfig) -> dict[str, str]:
-    """Where the job's pods may run: the pool, and of it one type in one zone where it has no more. A
-    worker has a zone of its own, and its pool of that name launches nodes there."""
-    pool = environment.pools[job.pool]
-    kind = (
-        {"node.kubernetes.io/instance-type": pool.instance_types[0]}
-        if len(pool.instance_types) == 1
-        else {}
-    )
-    elsewhere = environment.queues is not None and environment.queues.workers
-    several = pool.fallback_zones or elsewhere
-    zone = {} if several else {"topology.kubernetes.io/zone": environment.zone}
-    return {POOL: job.pool, **kind, **zone}
 
 
 def efa_interfaces(kind: InstanceType) -> tuple[NetworkInterface, ...]:

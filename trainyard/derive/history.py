@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from trainyard.catalog import versions
 from trainyard.derive.programs import program_files
-from trainyard.derive.stores import job_verdict
 from trainyard.objects.programs.history import HistoryPlan
 from trainyard.plans.parts import GOODPUT, INTERVAL
 from trainyard.settings.environment import EnvironmentConfig
+from trainyard.settings.history import HistoryConfig
 from trainyard.settings.job import JobConfig
+from trainyard.stores.goodput import Verdict
 
 
 def history_plan(wanted: EnvironmentConfig) -> HistoryPlan | None:
@@ -23,11 +26,20 @@ def history_plan(wanted: EnvironmentConfig) -> HistoryPlan | None:
     )
 
 
-def progress_notes(job: JobConfig, wanted: EnvironmentConfig, region: str) -> dict[str, str]:
-    """Annotations of a job with what is planned of it, where the history measures it."""
-    if not (wanted.history and wanted.history.progress and job.checkpoints):
+def progress_notes(
+    history: HistoryConfig | None, jobs: Mapping[str, JobConfig], verdicts: Mapping[str, Verdict]
+) -> dict[str, dict[str, str]]:
+    """Job → annotations with what is planned of it, where the history measures it. `verdicts`: what the
+    checkpoints of jobs take."""
+    if history is None or not history.progress:
         return {}
-    planned, minutes = job_verdict(job, wanted, region), job.checkpoints.interval_minutes
+    return {name: _notes(job, verdicts.get(name)) for name, job in jobs.items()}
+
+
+def _notes(job: JobConfig, planned: Verdict | None) -> dict[str, str]:
+    if job.checkpoints is None:
+        return {}
+    minutes = job.checkpoints.interval_minutes
     seconds = minutes * 60 if minutes else planned and planned.interval_seconds
     return {
         **({INTERVAL: f"{seconds:.0f}"} if seconds else {}),

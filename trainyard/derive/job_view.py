@@ -16,7 +16,8 @@ from trainyard.catalog import fabric, versions
 from trainyard.catalog.aws.instances import InstanceType
 from trainyard.derive import pod_resources
 from trainyard.derive.capacity import TYPES, job_type
-from trainyard.derive.jobs import CHECKPOINTS, KEEP, TENSORBOARD, command_of, pushes
+from trainyard.derive.job_site import pushes
+from trainyard.derive.jobs import CHECKPOINTS, KEEP, TENSORBOARD, command_of
 from trainyard.derive.scripts import script_of
 from trainyard.objects.jobs.pod_template import EFA
 from trainyard.objects.jobs.upstream_runtimes import upstream_runtimes
@@ -212,7 +213,7 @@ def _container(job: JobConfig, environment: EnvironmentConfig, where: Where) -> 
 def _known_variables(job: JobConfig, environment: EnvironmentConfig) -> frozenset[str]:
     """Variables that a job has without a word of its own: from its controller, its runtime and us."""
     kind, own = job_type(job, environment), environment.own_runtime(job)
-    by_us = (fabric.environment(kind, job.nodes) if kind else {}) | pushes(environment)
+    by_us = (fabric.environment(kind, job.nodes) if kind else {}) | pushes(environment.metrics)
     by_operator = V1_ENV if job.pytorch_job and not job.elastic else ()
     by_runtime = own.env if own else {}
     places = ("CHECKPOINT_DIR", KEEP, "TENSORBOARD_DIR")

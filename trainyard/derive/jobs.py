@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any, Literal
 
 from trainyard.catalog import fabric
 from trainyard.derive import pod_resources
-from trainyard.derive.capacity import TYPES, node_selector
-from trainyard.derive.history import progress_notes
-from trainyard.derive.job_files import config_map
+from trainyard.derive.capacity import TYPES
+from trainyard.derive.job_site import JobSite
 from trainyard.derive.rendezvous import MASTER, waits, with_whole_name
-from trainyard.objects.iam.secrets import SecretFiles, secret_files
+from trainyard.objects.iam.secrets import secret_files
 from trainyard.objects.jobs import rendezvous
 from trainyard.objects.jobs.own_runtimes import Fetched, OwnRuntime, own_runtime
 from trainyard.objects.jobs.pod_template import PULL_POLICIES, HostFolder, Mount, Training
@@ -47,21 +45,19 @@ CLEAN_PODS: dict[str, Literal["None", "Running", "All"]] = {
 def job_plan(
     name: str,
     job: JobConfig,
-    environment: EnvironmentConfig,
-    namespace: str,
-    folder: Path,
-    runtimes: Mapping[str, RuntimePlan],
-    region: str,
+    site: JobSite,
+    files: ConfigMapPlan | None,
+    notes: Mapping[str, str],
 ) -> JobPlan:
-    """A job, decided. `folder`: where its files lie, which `file_errors` has looked at. `runtimes`:
-    by name."""
-    files = config_map(name, job, folder)
-    secrets = secret_files(name, job.managed_secrets, region)
-    training = _training(job, environment, files, secrets)
-    rendered = _rendered(job, environment, training, runtimes, namespace)
+    """A job, decided. `files`: what it brings from this checkout. `notes`: annotations that tell what is
+    planned of it."""
+    own = site.own_runtimes.get(job.runtime or "")
+    training = _training(name, job, site, own, files)
+    rendered = _rendered(job, site, own, training)
+    secrets = training.secret_files
     return JobPlan(
         name=name,
-        namespace=namespace,
+        namespace=site.namespace,
         kind=rendered.kind,
         runtime=job.runtime,
         pool=job.pool,
@@ -70,12 +66,12 @@ def job_plan(
         checkpoints=_saved(job) or training.env.get("CHECKPOINT_DIR"),
         resumes_from=job.resumes_from,
         labels=training.labels,
-        annotations=progress_notes(job, environment, region),
+        annotations=notes,
         spec=rendered.spec,
         files=files,
         objects=(secrets.object(),) if secrets else (),
         **_managed(job),
-        priorities=_priorities(job, environment),
+        priorities=tuple(each for each in (job.priority, own and own.priority) if each),
         expected_hours=job.expected_hours,
         wait=job.wait,
         wait_minutes=job.wait_minutes,
@@ -99,38 +95,46 @@ def _managed(job: JobConfig) -> dict[str, Any]:
 
 
 def _training(
+    name: str,
     job: JobConfig,
-    environment: EnvironmentConfig,
+    site: JobSite,
+    own: OwnRuntimeConfig | None,
     files: ConfigMapPlan | None,
-    secrets: SecretFiles | None,
 ) -> Training:
     """What the pods of a job are, whichever controller runs them. Secrets and folders are sorted,
     as the engine hands settings over: another order in the file is not another run."""
-    kinds = [TYPES[name] for name in environment.pools[job.pool].instance_types]
-    mounts, places = _mounts(job, environment)
+    pool = site.pools[job.pool]
+    kinds = [TYPES[each] for each in pool.instance_types]
+    mounts, places = _mounts(job, site.claims)
+    command, kept = command_of(job), _kept(job)
+    secrets = secret_files(name, job.managed_secrets, site.region)
     return Training(
         image=job.image,
-        command=secrets.exporting(command_of(job)) if secrets else command_of(job),
+        command=secrets.exporting(command) if secrets else command,
         arguments=job.arguments or (),
         nodes=job.nodes,
         processes_per_node=job.processes_per_node,
         resources=pod_resources.devices(job, kinds[0]),
         cpus=pod_resources.cpus(job, kinds),
         memory_gib=pod_resources.memory_gib(job, kinds),
-        node_selector=node_selector(job, environment),
-        env=fabric.environment(kinds[0], job.nodes)
-        | pushes(environment)
-        | waits(job, environment)
-        | job.env
-        | places
-        | _kept(job),
+        node_selector=pod_resources.node_selector(
+            job.pool, pool, site.zone, has_workers=site.has_workers
+        ),
+        env={
+            **fabric.environment(kinds[0], job.nodes),
+            **site.env,
+            **waits(job, own),
+            **job.env,
+            **places,
+            **kept,
+        },
         secrets=job.kubernetes_secrets,
         secret_files=secrets,
         mounts=mounts,
         files=(files.name, job.files.path) if files and job.files else None,
         host_folders=tuple(
-            HostFolder(name=name, host=folder.host, path=folder.path)
-            for name, folder in sorted(job.host_paths.items())
+            HostFolder(name=folder, host=at.host, path=at.path)
+            for folder, at in sorted(job.host_paths.items())
         ),
         local_scratch=job.local_scratch,
         shared_memory_gib=pod_resources.shared_memory_gib(job, kinds),
@@ -144,12 +148,6 @@ def _kept(job: JobConfig) -> dict[str, str]:
     """The variable, where the job says how many."""
     keep = job.checkpoints.keep if job.checkpoints else None
     return {KEEP: str(keep)} if keep else {}
-
-
-def pushes(environment: EnvironmentConfig) -> dict[str, str]:
-    """The variable with the address of the Pushgateway, where the environment has one."""
-    wanted = environment.metrics and environment.metrics.push_gateway
-    return {push_gateway.VARIABLE: push_gateway.ADDRESS} if wanted else {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,30 +165,25 @@ class _Rendered:
 
 
 def _rendered(
-    job: JobConfig,
-    environment: EnvironmentConfig,
-    training: Training,
-    runtimes: Mapping[str, RuntimePlan],
-    namespace: str,
+    job: JobConfig, site: JobSite, own: OwnRuntimeConfig | None, training: Training
 ) -> _Rendered:
     """A PyTorchJob, or a TrainJob on its runtime."""
+    asked, mounted = _asked(job, training), stores(job)
     if job.pytorch_job is not None:
         operator = _operator(job, job.pytorch_job)
         return _Rendered(
             kind="PyTorchJob",
+            stores=mounted,
+            asked=[asked, _said(asdict(operator))],
             spec=pytorch_job_spec(training, operator=operator),
-            stores=stores(job),
-            asked=[_asked(job, training), _said(asdict(operator))],
         )
-    runtime = runtimes[job.runtime or ""]
-    named = replace(training, command=with_whole_name(training.command, namespace))
+    runtime, recipe = site.runtimes[job.runtime or ""], _recipe(job, own)
+    named = replace(training, command=with_whole_name(training.command, site.namespace))
     return _Rendered(
         kind="TrainJob",
-        spec=train_job_spec(
-            environment.trainer.version, runtime.name, named, jobs=pod_jobs(runtime.spec)
-        ),
-        stores=tuple(sorted({*stores(job), *runtime.stores})),
-        asked=[_asked(job, training), job.runtime, *_recipe(job, environment)],
+        stores=tuple(sorted({*mounted, *runtime.stores})),
+        asked=[asked, job.runtime, *recipe],
+        spec=train_job_spec(site.trainer, runtime.name, named, jobs=pod_jobs(runtime.spec)),
     )
 
 
@@ -290,10 +283,8 @@ def stores(job: JobConfig) -> tuple[str, ...]:
     return tuple(sorted({*job.storage, *directories}))
 
 
-def _mounts(
-    job: JobConfig, environment: EnvironmentConfig
-) -> tuple[tuple[Mount, ...], dict[str, str]]:
-    """What is mounted where, and the variables that say so.
+def _mounts(job: JobConfig, claims: Mapping[str, str]) -> tuple[tuple[Mount, ...], dict[str, str]]:
+    """What is mounted where, and the variables that say so. `claims`: by store.
 
     A pod mounts a claim once: the TrainJob CRD keys mounts by volume, and with a second volume of
     the same claim kubelet up to 1.34 never starts the pod (kubernetes#122140). So a directory is
@@ -312,12 +303,6 @@ def _mounts(
     whole |= {
         store: f"/stores/{store}" for store in used if used.count(store) > 1 and store not in whole
     }
-    claims = {
-        store: claim_name(
-            store, environment.storage[store], environment.zone, environment.kms_key_arn
-        )
-        for store in stores(job)
-    }
     mounts = [Mount(store=store, claim=claims[store], path=path) for store, path in whole.items()]
     mounts += [
         Mount(
@@ -335,15 +320,9 @@ def _mounts(
     }
 
 
-def _priorities(job: JobConfig, environment: EnvironmentConfig) -> tuple[str, ...]:
-    own = environment.own_runtime(job)
-    return tuple(each for each in (job.priority, own and own.priority) if each)
-
-
-def _recipe(job: JobConfig, environment: EnvironmentConfig) -> list[str]:
+def _recipe(job: JobConfig, own: OwnRuntimeConfig | None) -> list[str]:
     """What a runtime runs for a job that does not say so itself: its command, or of kind torchtune
     what it trains, and where."""
-    own = environment.own_runtime(job)
     at = own.torchtune if own else None
     if at:
         return [at.model, at.store, at.directory]

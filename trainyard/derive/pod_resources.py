@@ -1,5 +1,5 @@
-"""What a pod of a job requests of its node: devices, vCPUs, memory. And how many such pods a node
-takes.
+"""What a pod of a job requests of its node: devices, vCPUs, memory. Which nodes it may run on, and how
+many such pods a node takes.
 
 A pod that requests nothing is the first that kubelet kills and the last that gets CPU (Kubernetes,
 Pod Quality of Service Classes: BestEffort). So every pod requests its share of the node.
@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from trainyard.catalog.aws.instances import InstanceType
-from trainyard.objects.jobs.pod_template import EFA, GPU
+from trainyard.objects.jobs.pod_template import EFA, GPU, POOL
+from trainyard.settings.environment import PoolConfig
 from trainyard.settings.job import JobConfig
 
 NODE_PERCENT = 90
@@ -78,6 +79,19 @@ def node_amount(kind: InstanceType, resource: str) -> Fraction:
     if resource == "memory":
         return Fraction(kind.allocatable_mib - DAEMON_MIB, 1024)
     return Fraction(kind.efa if resource == EFA else 0)
+
+
+def node_selector(name: str, pool: PoolConfig, zone: str, *, has_workers: bool) -> dict[str, str]:
+    """Where pods of jobs of a pool may run: the pool, and of it one type in one zone where it has no
+    more. A worker has a zone of its own, and its pool of that name launches nodes there."""
+    kind = (
+        {"node.kubernetes.io/instance-type": pool.instance_types[0]}
+        if len(pool.instance_types) == 1
+        else {}
+    )
+    several = pool.fallback_zones or has_workers
+    zones = {} if several else {"topology.kubernetes.io/zone": zone}
+    return {POOL: name, **kind, **zones}
 
 
 def pods_per_node(job: JobConfig, kind: InstanceType) -> int:

@@ -4,7 +4,7 @@ each other."""
 from __future__ import annotations
 
 from trainyard.objects.jobs.rendezvous import JOIN, VARIABLE, WHOLE, conf
-from trainyard.settings.environment import EnvironmentConfig
+from trainyard.settings.environment import OwnRuntimeConfig
 from trainyard.settings.job import JobConfig
 
 _ADDRESS = "$(PET_MASTER_ADDR)"
@@ -21,9 +21,8 @@ def with_whole_name(command: tuple[str, ...], namespace: str) -> tuple[str, ...]
     return tuple(whole if word == short else word for word in command)
 
 
-def waits(job: JobConfig, environment: EnvironmentConfig) -> dict[str, str]:
+def waits(job: JobConfig, own: OwnRuntimeConfig | None) -> dict[str, str]:
     """The variable, for a job that meets others; what the job or its own runtime says wins."""
-    own = environment.own_runtime(job)
     said = {*job.env, *job.secrets, *(own.env if own else ())}
     if VARIABLE in said or (job.nodes == 1 and job.elastic is None):
         return {}

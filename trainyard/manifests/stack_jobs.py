@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainyard.derive.job_files import file_errors
-from trainyard.derive.jobs import job_plan, runtime_plans
+from trainyard.derive.job_files import config_map, file_errors
+from trainyard.derive.job_site import JobSite
+from trainyard.derive.jobs import job_plan
 from trainyard.plans.parts import JobPlan
 from trainyard.problems import InputError, InputWarning
 from trainyard.rules.stores import keep_warnings
@@ -42,17 +43,14 @@ class StackJobs:
             found += keep_warnings(f"{self.path}.{name}", job, self.folder)
         return tuple(found)
 
-    def planned(
-        self, environment: EnvironmentConfig, namespace: str, region: str
-    ) -> dict[str, JobPlan]:
-        """Every job, decided, in the order of the stack file."""
-        runtimes = {runtime.name: runtime for runtime in runtime_plans(environment)}
+    def planned(self, site: JobSite, notes: Mapping[str, Mapping[str, str]]) -> dict[str, JobPlan]:
+        """Every job, decided, in the order of the stack file. `notes`: name → annotations of the job."""
         plans = {
-            name: self.read[name].plan(job, namespace, runtimes)
+            name: self.read[name].plan(job, site.namespace, site.runtimes)
             for name, job in manifests(self.jobs).items()
         }
         plans |= {
-            name: job_plan(name, job, environment, namespace, self.folder, runtimes, region)
+            name: job_plan(name, job, site, config_map(name, job, self.folder), notes.get(name, {}))
             for name, job in typed(self.jobs).items()
         }
         return {name: plans[name] for name in self.jobs}

@@ -104,10 +104,10 @@ def _run_policy(training: Training, operator: PyTorchJobSettings, *, pods: int) 
 
 def _replicas(training: Training, operator: PyTorchJobSettings) -> Spec:
     """Replicas are always a number: the webhook refuses a Master whose default is yet to come."""
-    node = _container(training)
+    node, template = _pod(training, operator)
     if operator.elastic:
         node["env"] = [*_WHERE, *node["env"]]
-        return {"Worker": _replica(training, operator, node, "Worker", training.nodes)}
+        return {"Worker": _replica(template, operator, node, "Worker", training.nodes)}
     if operator.coordinator:
         node["command"] = pytorch_coordinator.worker(training.command)
         master: Spec = {
@@ -116,28 +116,31 @@ def _replicas(training: Training, operator: PyTorchJobSettings) -> Spec:
             "command": pytorch_coordinator.COORDINATOR,
         }
         return {
-            "Master": _replica(training, operator, master, "Master", 1),
-            "Worker": _replica(training, operator, node, "Worker", training.nodes),
+            "Master": _replica(template, operator, master, "Master", 1),
+            "Worker": _replica(template, operator, node, "Worker", training.nodes),
         }
-    made = {"Master": _replica(training, operator, node, "Master", 1)}
+    made = {"Master": _replica(template, operator, node, "Master", 1)}
     if training.nodes > 1:
-        made["Worker"] = _replica(training, operator, node, "Worker", training.nodes - 1)
+        made["Worker"] = _replica(template, operator, node, "Worker", training.nodes - 1)
     return made
 
 
-def _replica(
-    training: Training, operator: PyTorchJobSettings, container: Spec, role: str, count: int
-) -> Spec:
-    mounted = {mount["name"] for mount in container.get("volumeMounts", [])}
-    pull = {"imagePullPolicy": operator.pull_policy} if operator.pull_policy else {}
+def _pod(training: Training, operator: PyTorchJobSettings) -> tuple[Spec, Spec]:
+    """The container in which the ranks run, and the template of a pod of any role: without containers,
+    with the volumes of all."""
+    container: Spec = {
+        "name": CONTAINER,
+        "image": training.image,
+        **starts(training),
+        "env": env(training),
+        "resources": resources(training),
+        "volumeMounts": volume_mounts(training),
+    }
     metadata = pod_metadata(training)
-    if labels := operator.role_labels.get(role):
-        metadata["labels"] = {**training.labels, **labels}
     pod: Spec = {
+        "volumes": volumes(training),
         "nodeSelector": dict(training.node_selector),
         "tolerations": TOLERATIONS,
-        "containers": [container | pull],
-        "volumes": [volume for volume in volumes(training) if volume["name"] in mounted],
     }
     if training.pull_secrets:
         pod["imagePullSecrets"] = [{"name": name} for name in training.pull_secrets]
@@ -147,21 +150,29 @@ def _replica(
         # The operator looks at its own deadline only when something changes (its work queue is a
         # fake one). This ends the pod, which is such a change.
         pod["activeDeadlineSeconds"] = training.time_limit_minutes * 60
+    return container, {"metadata": metadata, "spec": pod}
+
+
+def _replica(
+    template: Spec, operator: PyTorchJobSettings, container: Spec, role: str, count: int
+) -> Spec:
+    """The pods of a role: their container, the volumes that it mounts, and their labels."""
+    metadata, pod = template["metadata"], template["spec"]
+    mounted = {mount["name"] for mount in container.get("volumeMounts", [])}
+    pull = {"imagePullPolicy": operator.pull_policy} if operator.pull_policy else {}
+    if labels := operator.role_labels.get(role):
+        metadata = {**metadata, "labels": {**metadata.get("labels", {}), **labels}}
     return {
         "replicas": count,
         "restartPolicy": "OnFailure" if operator.restarts else "Never",
-        "template": {"metadata": metadata, "spec": pod},
-    }
-
-
-def _container(training: Training) -> Spec:
-    return {
-        "name": CONTAINER,
-        "image": training.image,
-        **starts(training),
-        "env": env(training),
-        "resources": resources(training),
-        "volumeMounts": volume_mounts(training),
+        "template": {
+            "metadata": metadata,
+            "spec": {
+                **pod,
+                "containers": [container | pull],
+                "volumes": [volume for volume in pod["volumes"] if volume["name"] in mounted],
+            },
+        },
     }
 
 

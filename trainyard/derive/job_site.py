@@ -1,0 +1,61 @@
+"""Everything that the plan of a job reads of its environment, decided once for all jobs of a namespace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from trainyard.plans import push_gateway
+from trainyard.plans.parts import RuntimePlan
+from trainyard.settings.environment import EnvironmentConfig, OwnRuntimeConfig, PoolConfig
+from trainyard.settings.metrics import MetricsConfig
+from trainyard.stores.kinds import claim_name
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobSite:
+    """The environment as its jobs find it."""
+
+    region: str
+    zone: str
+    namespace: str
+    """Namespace of the jobs."""
+    pools: Mapping[str, PoolConfig]
+    claims: Mapping[str, str]
+    """Store → name of its claim, which is the same in every namespace."""
+    trainer: str
+    """Release of the Trainer."""
+    own_runtimes: Mapping[str, OwnRuntimeConfig]
+    runtimes: Mapping[str, RuntimePlan]
+    """Every runtime, the own ones among them."""
+    env: Mapping[str, str]
+    """Variables that the environment gives to every job."""
+    has_workers: bool
+    """Whether jobs can run in other environments, each of which has a zone of its own."""
+
+
+def job_site(
+    wanted: EnvironmentConfig, runtimes: Sequence[RuntimePlan], namespace: str, region: str
+) -> JobSite:
+    """The environment as the jobs of a namespace find it. `runtimes`: of `runtime_plans`."""
+    return JobSite(
+        region=region,
+        zone=wanted.zone,
+        namespace=namespace,
+        pools=wanted.pools,
+        claims={
+            name: claim_name(name, store, wanted.zone, wanted.kms_key_arn)
+            for name, store in wanted.storage.items()
+        },
+        trainer=wanted.trainer.version,
+        own_runtimes=wanted.trainer.own_runtimes,
+        runtimes={runtime.name: runtime for runtime in runtimes},
+        env=pushes(wanted.metrics),
+        has_workers=wanted.queues is not None and bool(wanted.queues.workers),
+    )
+
+
+def pushes(metrics: MetricsConfig | None) -> dict[str, str]:
+    """The variable with the address of the Pushgateway, where the environment has one."""
+    has_one = metrics and metrics.push_gateway
+    return {push_gateway.VARIABLE: push_gateway.ADDRESS} if has_one else {}
