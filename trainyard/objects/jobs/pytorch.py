@@ -23,6 +23,7 @@ from trainyard.objects.jobs.pod_template import (
     volume_mounts,
     volumes,
 )
+from trainyard.objects.jobs.rendezvous import MASTER_PORT
 from trainyard.plans.parts import Spec
 
 CONTAINER = "pytorch"
@@ -179,7 +180,7 @@ def _replica(
 _WHERE: list[Spec] = [
     {"name": "PYTORCH_JOB", "valueFrom": {"fieldRef": {"fieldPath": LABELS.format("job-name")}}},
     {"name": "PET_MASTER_ADDR", "value": "$(PYTORCH_JOB)-worker-0"},
-    {"name": "PET_MASTER_PORT", "value": "23456"},
+    {"name": "PET_MASTER_PORT", "value": str(MASTER_PORT)},
     {
         "name": "PET_NODE_RANK",
         "valueFrom": {"fieldRef": {"fieldPath": LABELS.format("replica-index")}},

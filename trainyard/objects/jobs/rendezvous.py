@@ -10,6 +10,9 @@ from __future__ import annotations
 
 from trainyard.catalog.waiting import FIRST_NODE_SECONDS, NODES_SECONDS
 
+MASTER_PORT = 23456
+"""Where training-operator v1.8.1 has the pods of a PyTorchJob meet (pkg/apis/kubeflow.org/v1,
+PyTorchJobDefaultPort)."""
 VARIABLE = "PET_RDZV_CONF"
 """torchrun's --rdzv_conf."""
 OPTION = "--rdzv_conf"
