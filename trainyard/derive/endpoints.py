@@ -20,7 +20,7 @@ def called_apis(wanted: EnvironmentConfig) -> tuple[str, ...]:
 def _from_settings(wanted: EnvironmentConfig) -> Iterator[str]:
     for driver in drivers(wanted.storage):
         yield from driver.apis
-    if mounts_secrets(wanted):
+    if mounts_secrets(wanted.jobs, wanted.teams):
         yield SECRETS
     if wanted.metrics and wanted.metrics.alerts:
         yield ALERTS
