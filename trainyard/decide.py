@@ -36,6 +36,7 @@ from trainyard.derive.network import network_plan, network_zones
 from trainyard.derive.queues import queued, queues_plan
 from trainyard.derive.secrets import job_pods_plan
 from trainyard.derive.stores import job_verdicts, registry_plans
+from trainyard.derive.subnets import network_use
 from trainyard.derive.teams import Share, share_of, team_entry_plans
 from trainyard.manifests.stack_jobs import StackJobs, read_jobs
 from trainyard.parts.parts import job_notes, part_plans
@@ -254,7 +255,7 @@ def _environment(
     """Every part of an environment, in the order of stacks/environment.py, with the images that nodes
     pull."""
     me = identity(config, wanted)
-    cluster = cluster_name(me, wanted, zones)
+    cluster, use = cluster_name(me, wanted, zones), network_use(wanted, zones)
     pools = pool_plans(me, wanted, access)
     plugins = device_plugins_plan(pools, wanted.artifacts)
     runtimes = runtime_plans(wanted)
@@ -266,7 +267,7 @@ def _environment(
         identity=me,
         access=access,
         zone=wanted.zone,
-        network=network_plan(me, wanted, zones, cluster),
+        network=network_plan(me, wanted.network, wanted.cluster, use, cluster),
         stores=store_plans(me, wanted.storage, mount_zones(zones, wanted.zone, wanted.pools)),
         registries=registry_plans(me, wanted.registries),
         cluster=cluster_plan(me, cluster, wanted, access, day),
@@ -283,7 +284,7 @@ def _environment(
         workspace=job_namespace_plan(
             wanted.namespace, wanted.storage, wanted.zone, wanted.kms_key_arn, wanted.jobs
         ),
-        job_pods=job_pods_plan(me, wanted),
+        job_pods=job_pods_plan(me, wanted.namespace, wanted.jobs),
         directory_roots=directory_roots_plan(wanted),
         queues=queues,
         parts=part_plans(me, wanted, queues, plugins.efa_instance_types),

@@ -128,7 +128,7 @@ def all_add_ons(me: Identity, wanted: EnvironmentConfig) -> AddOnsPlan:
                 )
                 for driver in drivers(wanted.storage)
             ),
-            *secrets_add_on(wanted),
+            *secrets_add_on(wanted.cluster.version, wanted.jobs, wanted.teams),
             *(
                 add_on
                 for part, settings in wanted_parts(wanted)

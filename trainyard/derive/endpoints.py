@@ -21,7 +21,7 @@ def called_apis(wanted: EnvironmentConfig) -> tuple[str, ...]:
 def _from_settings(wanted: EnvironmentConfig) -> Iterator[str]:
     for driver in drivers(wanted.storage):
         yield from driver.apis
-    if mounts_secrets(wanted):
+    if mounts_secrets(wanted.jobs, wanted.teams):
         yield SECRETS
     for part, settings in wanted_parts(wanted):
         yield from part.apis(settings)

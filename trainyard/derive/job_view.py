@@ -22,7 +22,7 @@ from trainyard.objects.jobs.pod_template import EFA
 from trainyard.objects.jobs.upstream_runtimes import upstream_runtimes
 from trainyard.parts.parts import job_variables
 from trainyard.problems import At
-from trainyard.settings.environment import EnvironmentConfig
+from trainyard.settings.environment import EnvironmentConfig, OwnRuntimeConfig, PoolConfig
 from trainyard.settings.job import JobConfig
 
 RESERVED_ENV = (
@@ -138,8 +138,11 @@ def entry_view(path: str, job: JobConfig, environment: EnvironmentConfig) -> Job
         }
         return At(f"{path}.{settings.get(name, name)}".removesuffix("."))
 
-    kind = job_type(job, environment)
-    ranks = job.processes_per_node
+    own, pool = environment.own_runtime(job), environment.pools.get(job.pool)
+    kind, ranks = job_type(job, environment), job.processes_per_node
+    policy = _policy(job, own, environment.trainer.version)
+    restarts = restarts_of(job, environment)
+    by_us = (fabric.environment(kind, job.nodes) if kind else {}) | job_variables(environment)
     return JobView(
         origin="entry",
         kind="PyTorchJob" if job.pytorch_job else "TrainJob",
@@ -152,16 +155,16 @@ def entry_view(path: str, job: JobConfig, environment: EnvironmentConfig) -> Job
         gpus=(job.gpus_per_node or kind.gpus) if kind else 0,
         efa=bool(kind) and EFA in pod_resources.devices(job, kind),
         ranks=ranks if isinstance(ranks, int) else None,
-        torch=_policy(job, environment) == "torch",
+        torch=policy == "torch",
         elastic=job.elastic is not None,
-        restarts=restarts_of(job, environment),
-        resumes=job.checkpoints is not None and restarts_of(job, environment) > 0,
+        restarts=restarts,
+        resumes=job.checkpoints is not None and restarts > 0,
         instance_type=kind,
         runtime_known=True,
         production=environment.production,
-        containers=(_container(job, environment, where),),
+        containers=(_container(job, own, policy, by_us, where),),
         mounts=_mounts(job),
-        shared_memory=_shared_memory(job, environment, where),
+        shared_memory=_shared_memory(job, pool, where),
         requests=_requests(job, where),
         where=where,
     )
@@ -182,10 +185,9 @@ def _runs(job: JobConfig) -> str:
     return "torchrun" if job.torchrun else "command" if job.command else "runtime"
 
 
-def _policy(job: JobConfig, environment: EnvironmentConfig) -> str:
+def _policy(job: JobConfig, own: OwnRuntimeConfig | None, release: str) -> str:
     """The mlPolicy of the job's runtime: torch, mpi or another; empty for a PyTorchJob, and where
-    the runtime is not known."""
-    own, release = environment.own_runtime(job), environment.trainer.version
+    the runtime is not known. `release`: of the Trainer."""
     if job.pytorch_job or not job.runtime or release not in versions.TRAINERS:
         return ""
     if own:
@@ -194,8 +196,14 @@ def _policy(job: JobConfig, environment: EnvironmentConfig) -> str:
     return next((name for name in ("torch", "mpi") if name in spec.get("mlPolicy", {})), "")
 
 
-def _container(job: JobConfig, environment: EnvironmentConfig, where: Where) -> ContainerView:
-    own = environment.own_runtime(job)
+def _container(
+    job: JobConfig,
+    own: OwnRuntimeConfig | None,
+    policy: str,
+    by_us: Mapping[str, str],
+    where: Where,
+) -> ContainerView:
+    """The container of the pods. `by_us`: variables that follow from node and environment."""
     command = command_of(job) or (own.command if own else ())
     words = (*command, *(job.arguments or ()))
     return ContainerView(
@@ -204,16 +212,16 @@ def _container(job: JobConfig, environment: EnvironmentConfig, where: Where) -> 
         words=words,
         own_entrypoint=job.arguments is not None and not (own and own.command),
         env={**job.env, **dict.fromkeys(job.secrets)},
-        more_env=None if _policy(job, environment) == "mpi" else _known_variables(job, environment),
+        more_env=None if policy == "mpi" else _known_variables(job, own, by_us),
         node_rank=0 if job.nodes == 1 else None,
         where=where,
     )
 
 
-def _known_variables(job: JobConfig, environment: EnvironmentConfig) -> frozenset[str]:
+def _known_variables(
+    job: JobConfig, own: OwnRuntimeConfig | None, by_us: Mapping[str, str]
+) -> frozenset[str]:
     """Variables that a job has without a word of its own: from its controller, its runtime and us."""
-    kind, own = job_type(job, environment), environment.own_runtime(job)
-    by_us = (fabric.environment(kind, job.nodes) if kind else {}) | job_variables(environment)
     by_operator = V1_ENV if job.pytorch_job and not job.elastic else ()
     by_runtime = own.env if own else {}
     places = ("CHECKPOINT_DIR", KEEP, "TENSORBOARD_DIR")
@@ -255,9 +263,8 @@ def _requests(job: JobConfig, where: Where) -> tuple[PodRequest, ...]:
 
 
 def _shared_memory(
-    job: JobConfig, environment: EnvironmentConfig, where: Where
+    job: JobConfig, pool: PoolConfig | None, where: Where
 ) -> tuple[SharedMemory, ...]:
-    pool = environment.pools.get(job.pool)
     kinds = [TYPES[name] for name in (pool.instance_types if pool else ()) if name in TYPES]
     if not kinds or not kinds[0].gpus or job.shared_memory_gib is None:
         return ()

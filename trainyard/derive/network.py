@@ -6,8 +6,7 @@ from __future__ import annotations
 import ipaddress
 
 from trainyard.catalog.aws.zones import zone_names
-from trainyard.derive.endpoints import called_apis
-from trainyard.derive.subnets import subnet_uses
+from trainyard.derive.subnets import NetworkUse
 from trainyard.objects.iam.encryption import FLOW
 from trainyard.plans.networks import (
     AnyNetworkPlan,
@@ -21,6 +20,7 @@ from trainyard.plans.networks import (
     service_cidr,
 )
 from trainyard.plans.parts import Identity
+from trainyard.settings.cluster import ClusterConfig
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.network import AnyNetwork, BroughtNetworkConfig, NetworkConfig
 
@@ -46,24 +46,25 @@ def made_from(network: AnyNetwork) -> str:
 
 
 def network_plan(
-    me: Identity, wanted: EnvironmentConfig, zones: tuple[str, ...], cluster_name: str
+    me: Identity, network: AnyNetwork, cluster: ClusterConfig, use: NetworkUse, cluster_name: str
 ) -> AnyNetworkPlan:
-    """The VPC: one that the stack makes, or one that is brought. `zones`: from `network_zones`."""
-    if isinstance(wanted.network, BroughtNetworkConfig):
-        return _brought(me, wanted, wanted.network, zones, cluster_name)
-    cidr, planned = wanted.network.cidr, zone_cidrs(wanted.network.cidr, zones)
-    services = service_cidr([cidr], wanted.cluster.service_cidr)
+    """The VPC: one that the stack makes, or one that is brought. `cluster`: settings of the cluster in
+    it, `cluster_name`: its name. `use`: what the environment takes of the network."""
+    if isinstance(network, BroughtNetworkConfig):
+        return _brought(me, network, cluster, use, cluster_name)
+    services = service_cidr([network.cidr], cluster.service_cidr)
     assert services is not None  # no range of rules.network overlaps both, and rules.cluster asked
+    planned = zone_cidrs(network.cidr, use.zones)
     return OwnNetworkPlan(
         identity=me,
-        cidr=cidr,
+        cidr=network.cidr,
         service_cidr=services,
         zones=planned,
         training_zone=planned[0],
-        addresses=subnet_uses(wanted, zones),
-        ways_out=_ways_out(planned, wanted.network),
-        endpoints=_endpoints(wanted),
-        flow_logs=_flow_logs(me, wanted.network),
+        addresses=use.addresses,
+        ways_out=_ways_out(planned, network),
+        endpoints=_endpoints(network, use),
+        flow_logs=_flow_logs(me, network),
         cluster_name=cluster_name,
     )
 
@@ -75,10 +76,10 @@ def _flow_logs(me: Identity, network: NetworkConfig) -> FlowLogsPlan | None:
     return FlowLogsPlan(role_name=name, group_name=f"{FLOW}{name}", days=network.flow_logs.days)
 
 
-def _endpoints(wanted: EnvironmentConfig) -> EndpointsPlan | None:
-    if wanted.network.endpoints != "private":
+def _endpoints(network: AnyNetwork, use: NetworkUse) -> EndpointsPlan | None:
+    if network.endpoints != "private":
         return None
-    return EndpointsPlan(apis=called_apis(wanted))
+    return EndpointsPlan(apis=use.called_apis)
 
 
 def _ways_out(zones: tuple[ZonePlan, ...], network: NetworkConfig) -> tuple[WayOutPlan, ...]:
@@ -95,27 +96,27 @@ def _ways_out(zones: tuple[ZonePlan, ...], network: NetworkConfig) -> tuple[WayO
 
 def _brought(
     me: Identity,
-    wanted: EnvironmentConfig,
     network: BroughtNetworkConfig,
-    zones: tuple[str, ...],
+    cluster: ClusterConfig,
+    use: NetworkUse,
     cluster_name: str,
 ) -> BroughtNetworkPlan:
     planned = tuple(
-        BroughtZonePlan(name=zone, subnet_id=network.private_subnets[zone]) for zone in zones
+        BroughtZonePlan(name=zone, subnet_id=network.private_subnets[zone]) for zone in use.zones
     )
     return BroughtNetworkPlan(
         identity=me,
         vpc_id=network.vpc_id,
         zones=planned,
         training_zone=planned[0],
-        zone_id=wanted.zone_id,
-        makes_cluster=wanted.cluster.name is None,
-        service_cidr=wanted.cluster.service_cidr,
-        addresses=subnet_uses(wanted, zones),
+        zone_id=use.zone_id,
+        makes_cluster=cluster.name is None,
+        service_cidr=cluster.service_cidr,
+        addresses=use.addresses,
         s3_endpoint=network.s3_endpoint,
         isolated=network.internet == "none",
-        called_apis=called_apis(wanted),
-        endpoints=_endpoints(wanted),
+        called_apis=use.called_apis,
+        endpoints=_endpoints(network, use),
         endpoints_elsewhere=network.endpoints == "elsewhere",
         cluster_name=cluster_name,
     )

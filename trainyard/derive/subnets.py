@@ -1,15 +1,42 @@
-"""How many addresses an environment takes of the private subnet of each zone."""
+"""What an environment takes of its network: addresses of the private subnet of each zone, and the AWS APIs
+that are called from there."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from trainyard.derive.capacity import NODE_ADDRESSES, addresses
 from trainyard.derive.endpoints import called_apis
 from trainyard.plans.networks import EKS_ADDRESSES, SubnetUse
 from trainyard.settings.environment import EnvironmentConfig
+from trainyard.settings.stores import StoreConfig
 from trainyard.stores.efs import mount_zones
 from trainyard.stores.kinds import kind_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkUse:
+    """What an environment takes of its network."""
+
+    zones: tuple[str, ...]
+    """Zones of the network, the training zone first."""
+    zone_id: str | None
+    """ID of the training zone, where the stack file says it."""
+    addresses: Mapping[str, SubnetUse]
+    """Zone → addresses of its private subnet."""
+    called_apis: tuple[str, ...]
+
+
+def network_use(wanted: EnvironmentConfig, zones: tuple[str, ...]) -> NetworkUse:
+    """What the environment takes. `zones`: of `network_zones`."""
+    return NetworkUse(
+        zones=zones,
+        zone_id=wanted.zone_id,
+        addresses=subnet_uses(wanted, zones),
+        called_apis=called_apis(wanted),
+    )
 
 
 def subnet_uses(wanted: EnvironmentConfig, zones: tuple[str, ...]) -> dict[str, SubnetUse]:
@@ -18,7 +45,7 @@ def subnet_uses(wanted: EnvironmentConfig, zones: tuple[str, ...]) -> dict[str, 
     A pool counts in full in each of its zones, because all of its nodes can be there. Auto Scaling
     spreads the system nodes evenly (EC2 Auto Scaling user guide, auto-scaling-benefits).
     """
-    stores = _stores(wanted, zones)
+    stores = _stores(wanted.storage, zones, mount_zones(zones, wanted.zone, wanted.pools))
     return {
         zone: SubnetUse(
             pools={
@@ -33,11 +60,12 @@ def subnet_uses(wanted: EnvironmentConfig, zones: tuple[str, ...]) -> dict[str, 
     }
 
 
-def _stores(wanted: EnvironmentConfig, zones: tuple[str, ...]) -> dict[str, dict[str, int]]:
-    """Zone → store → interfaces of the file system there."""
-    mounted = mount_zones(zones, wanted.zone, wanted.pools)
+def _stores(
+    stores: Mapping[str, StoreConfig], zones: tuple[str, ...], mounted: tuple[str, ...]
+) -> dict[str, dict[str, int]]:
+    """Zone → store → interfaces of the file system there. `mounted`: zones in which pods mount stores."""
     found: dict[str, dict[str, int]] = {zone: {} for zone in zones}
-    for name, store in wanted.storage.items():
+    for name, store in stores.items():
         kind = kind_of(store)
         for zone, number in Counter(kind[0].interfaces(kind[1], mounted) if kind else {}).items():
             found[zone][f"store {name}"] = number
