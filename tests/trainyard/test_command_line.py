@@ -19,7 +19,15 @@ from trainyard import command_line
 
 SCRIPTS = [
     path
-    for pattern in ("stacks/**", "operations", "catalog", "benchmarks", "rehearsal", "tests/worlds")
+    for pattern in (
+        "stacks/**",
+        "operations",
+        "catalog",
+        "benchmarks",
+        "development",
+        "rehearsal",
+        "tests/worlds",
+    )
     for path in sorted(CHECKOUT.glob(f"{pattern}/*.py"))
     if "__name__ ==" in path.read_text()
     and path.name not in ("world.py", "tunnel.py")  # parts of the rehearsal: no person starts them
@@ -27,7 +35,6 @@ SCRIPTS = [
 MODULES = [".".join(path.relative_to(CHECKOUT).with_suffix("").parts) for path in SCRIPTS]
 SUBWORDS = (
     "accept",
-    "build",
     "up",
     "down",
     "status",
@@ -43,12 +50,12 @@ SUBWORDS = (
     "logs",
     "stop",
     "image",
-    "processes",
-    "fault",
 )
+WORLD_WORDS = ("build", "up", "down", "env", "inventory", "status", "processes", "fault")
 WORDS = [
     *((module,) for module in MODULES),
-    *(("rehearsal.__main__", word) for word in SUBWORDS),
+    *(("development.__main__", word) for word in SUBWORDS),
+    *(("rehearsal.__main__", word) for word in WORLD_WORDS),
 ]
 REQUIRED = {
     "trainyard.reports.plan": ["dev"],
@@ -70,6 +77,7 @@ REQUIRED = {
     "trainyard.operations.runs.history": ["dev"],
     "trainyard.operations.runs.watch": ["dev"],
     "trainyard.operations.nodes.shell": ["dev"],
+    "development.__main__": ["status"],
     "rehearsal.__main__": ["status"],
 }
 """What else would be missing."""
