@@ -119,7 +119,7 @@ class Application:
             call = wire.read(environ, body)
             reply = self._permitted(call, environ, body)
         except Exception as error:
-            reply = _refusal(call, error)
+            reply = _refusal(call, error, environ, body)
         line = {
             "time": round(started, 3),
             "ms": round(1000 * (time.time() - started), 1),
@@ -209,21 +209,14 @@ class Application:
         return Reply(**started, body=answer)
 
 
-def _refusal(call: Call | None, error: Exception) -> Reply:
+def _refusal(call: Call | None, error: Exception, environ: Environ, body: bytes) -> Reply:
     """Every failure as AWS would say it, ours and moto's."""
     if isinstance(error, NotImplementedError) and call:
         error = NotBuilt(call.name)
     elif not isinstance(error, ServiceException):
         traceback.print_exception(error)
         error = Refused("InternalFailure", f"the account failed: {error!r}", status=500)
-    if call:
-        return wire.answer(call, error)
-    body = json.dumps({"__type": error.code, "message": error.message}).encode()
-    return Reply(
-        status=getattr(error, "status", None) or 400,
-        headers={"Content-Type": "application/json"},
-        body=body,
-    )
+    return wire.answer(call, error) if call else wire.unread(environ, body, error)
 
 
 class _Handler(MotoRequestHandler):

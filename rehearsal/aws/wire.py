@@ -4,10 +4,12 @@ models."""
 from __future__ import annotations
 
 import io
+import json
 import re
 import warnings
 from dataclasses import dataclass
 from typing import Any
+from xml.sax.saxutils import escape
 
 from botocore.awsrequest import HeadersDict
 from botocore.parsers import create_parser
@@ -25,6 +27,10 @@ warnings.filterwarnings(
     "ignore", message=".*does not match an error shape.*"
 )  # most of EC2's are in no model
 _CREDENTIAL = re.compile(r"Credential=([A-Z0-9]+)/\d{8}/([a-z0-9-]+)/([a-z0-9-]+)/aws4_request")
+_ACTION = re.compile(rb"(?:^|&)Action=(\w+)")
+"""The operation in a call of the query protocol."""
+_IN_XML = ("cloudfront", "route53")
+"""Names that services sign with which speak REST with XML, and are not here."""
 SERVICES = {
     "aps": "amp",
     "elasticfilesystem": "efs",
@@ -79,18 +85,14 @@ def read(environ: Environ, body: bytes) -> Call:
         )
     prefix = signed[3]
     if prefix not in SERVICES:
-        raise NotBuilt(f"the service {prefix}")
+        raise NotBuilt(f"{prefix}:{_asked(environ, body)}")
     service, request = SERVICES[prefix], Request(environ | {"wsgi.input": io.BytesIO(body)})
     if service == "amp" and (data := data_call(environ["REQUEST_METHOD"], environ["PATH_INFO"])):
         return _call(environ, signed, "rest-json", data[0], data[1] | {"body": body})
     try:
         operation, uri = get_service_router(service).match(request)
     except NotFound as unknown:
-        asked = (
-            environ.get("HTTP_X_AMZ_TARGET")
-            or f"{environ['REQUEST_METHOD']} {environ['PATH_INFO']}"
-        )
-        raise NotBuilt(f"{prefix}: {asked}") from unknown
+        raise NotBuilt(f"{prefix}:{_asked(environ, body)}") from unknown
     protocol = determine_request_protocol(get_service_model(service), request.content_type)
     params = PROTOCOL_PARSERS[protocol](operation, map_type=dict).parse(
         {
@@ -103,6 +105,27 @@ def read(environ: Environ, body: bytes) -> Call:
         }
     )
     return _call(environ, signed, protocol, operation, params)
+
+
+def _asked(environ: Environ, body: bytes) -> str:
+    """What a call is called of which no model is known: its operation, or method and path."""
+    target = environ.get("HTTP_X_AMZ_TARGET", "").rpartition(".")[2]
+    action = _ACTION.search(body)
+    path = f"{environ['REQUEST_METHOD']} {environ['PATH_INFO'].rstrip('/')}"
+    return target or (action[1].decode() if action else path)
+
+
+def unread(environ: Environ, body: bytes, error: Any) -> Reply:
+    """A refusal of a call that could not be read, in XML where its service speaks XML."""
+    signed = _CREDENTIAL.search(environ.get("HTTP_AUTHORIZATION", ""))
+    status = getattr(error, "status", None) or 400
+    if _ACTION.search(body) or signed and signed[3] in _IN_XML:
+        said = f"<Code>{escape(error.code)}</Code><Message>{escape(error.message)}</Message>"
+        text = f"<ErrorResponse><Error>{said}</Error></ErrorResponse>"
+        return Reply(status=status, headers={"Content-Type": "text/xml"}, body=text.encode())
+    text = json.dumps({"__type": error.code, "message": error.message})
+    headers = {"Content-Type": "application/json", "X-Amzn-ErrorType": error.code}
+    return Reply(status=status, headers=headers, body=text.encode())
 
 
 def _call(
