@@ -7,7 +7,6 @@ world's namespace.
 
 from __future__ import annotations
 
-import importlib
 import io
 import json
 import signal
@@ -44,14 +43,13 @@ from rehearsal.aws import (
 )
 from rehearsal.aws.clock import CLOCK
 from rehearsal.aws.faults import FAULTS
+from rehearsal.aws.installed import SERVICES
 from rehearsal.aws.operations import ANSWERS, CHECKS, FOLLOWS, LOCK, Call, NotBuilt, Refused
 from rehearsal.aws.wire import Environ, Reply
 
 _OURS = frozenset(
     {
-        "amp",
         "arc-zonal-shift",
-        "budgets",
         "cloudwatch",
         "eks",
         "fsx",
@@ -60,34 +58,9 @@ _OURS = frozenset(
         "ssm",
     }
 )
-"""Services of which moto is not asked."""
+"""Services of which moto is not asked, besides those whose row says so."""
 POLL_SECONDS = 0.05
 """How often a server looks whether it is to stop."""
-
-for _module in (
-    "network",
-    "sharing",
-    "endpoints",
-    "capacity",
-    "instances",
-    "images",
-    "quotas",
-    "dry_runs",
-    "storage",
-    "backups",
-    "efs",
-    "services",
-    "sessions",
-    "eks",
-    "access",
-    "nodegroups",
-    "upgrades",
-    "addons",
-    "workspaces",
-    "budgets",
-    "cloudwatch",
-):
-    importlib.import_module(f"rehearsal.aws.{_module}")
 
 
 class Application:
@@ -186,7 +159,7 @@ class Application:
             instances.DESCRIBE_CACHE.clear()
         if operation in ANSWERS:
             fields = ANSWERS[operation](call)
-        elif call.service in _OURS:
+        elif _is_ours(call.service):
             raise NotBuilt(call.name)
         else:
             reply = self._ask_moto(call, environ, body)
@@ -207,6 +180,10 @@ class Application:
         if started["status"] == 404 and b"<title>404 Not Found</title>" in answer:
             raise NotBuilt(call.name)
         return Reply(**started, body=answer)
+
+
+def _is_ours(name: str) -> bool:
+    return name in _OURS or name in SERVICES and SERVICES[name].ours
 
 
 def _refusal(call: Call | None, error: Exception, environ: Environ, body: bytes) -> Reply:

@@ -22,6 +22,7 @@ from werkzeug.exceptions import NotFound
 
 from rehearsal.aws.operations import Call, Fields, NotBuilt, Refused
 from rehearsal.aws.remote_write import data_call
+from rehearsal.aws.service import SERVICES
 
 warnings.filterwarnings(
     "ignore", message=".*does not match an error shape.*"
@@ -31,8 +32,7 @@ _ACTION = re.compile(rb"(?:^|&)Action=(\w+)")
 """The operation in a call of the query protocol."""
 _IN_XML = ("cloudfront", "route53")
 """Names that services sign with which speak REST with XML, and are not here."""
-SERVICES = {
-    "aps": "amp",
+SIGNED = {
     "elasticfilesystem": "efs",
     "monitoring": "cloudwatch",
     "servicequotas": "service-quotas",
@@ -40,7 +40,6 @@ SERVICES = {
     name: name
     for name in (
         "arc-zonal-shift",
-        "budgets",
         "ec2",
         "ecr",
         "eks",
@@ -58,7 +57,7 @@ SERVICES = {
         "sts",
     )
 }
-"""What exists here: the name a service signs with → botocore's."""
+"""The name a service signs with → botocore's, of services without a row of their own."""
 
 Environ = dict[str, Any]
 
@@ -84,11 +83,12 @@ def read(environ: Environ, body: bytes) -> Call:
             "MissingAuthenticationToken", "Request is missing Authentication Token", status=403
         )
     prefix = signed[3]
-    if prefix not in SERVICES:
+    service = SIGNED.get(prefix) or _registered(prefix)
+    if not service:
         raise NotBuilt(f"{prefix}:{_asked(environ, body)}")
-    service, request = SERVICES[prefix], Request(environ | {"wsgi.input": io.BytesIO(body)})
+    request = Request(environ | {"wsgi.input": io.BytesIO(body)})
     if service == "amp" and (data := data_call(environ["REQUEST_METHOD"], environ["PATH_INFO"])):
-        return _call(environ, signed, "rest-json", data[0], data[1] | {"body": body})
+        return _call(environ, signed, service, "rest-json", data[0], data[1] | {"body": body})
     try:
         operation, uri = get_service_router(service).match(request)
     except NotFound as unknown:
@@ -104,7 +104,14 @@ def read(environ: Environ, body: bytes) -> Call:
             "url_params": uri,
         }
     )
-    return _call(environ, signed, protocol, operation, params)
+    return _call(environ, signed, service, protocol, operation, params)
+
+
+def _registered(prefix: str) -> str | None:
+    """The service with a row that signs with this name."""
+    return next(
+        (one.name for one in SERVICES.values() if prefix == (one.signs_as or one.name)), None
+    )
 
 
 def _asked(environ: Environ, body: bytes) -> str:
@@ -129,11 +136,16 @@ def unread(environ: Environ, body: bytes, error: Any) -> Reply:
 
 
 def _call(
-    environ: Environ, signed: re.Match[str], protocol: str, operation: Any, params: Fields
+    environ: Environ,
+    signed: re.Match[str],
+    service: str,
+    protocol: str,
+    operation: Any,
+    params: Fields,
 ) -> Call:
     key, region, prefix = signed.groups()
     return Call(
-        service=SERVICES[prefix],
+        service=service,
         prefix=prefix,
         operation=operation,
         protocol=protocol,
