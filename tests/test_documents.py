@@ -100,7 +100,7 @@ def test_nothing_cites_notes_that_readers_do_not_have() -> None:
 
 
 def test_the_paths_of_contributing_are_found() -> None:
-    assert len(_paths(TEXT)) > 80 and len(ROWS) > 35 and len(RECIPES) == 12
+    assert len(_paths(TEXT)) > 80 and len(ROWS) > 35 and len(RECIPES) == 13
     assert not _exists("stacks/mistakes.py") and not _exists("components/<noun>.rs")
 
 

@@ -507,6 +507,17 @@ def test_a_job_is_awaited_until_it_is_complete_and_says_why_it_is_not() -> None:
     assert kind.unmet(job({"type": "Complete", "status": "True"}), api) == []
 
 
+def test_a_pod_is_awaited_until_it_is_ready_or_has_succeeded_and_says_what_it_waits_for() -> None:
+    pod: dict[str, Any] = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "hello"}}
+    api: Any = None
+    waits = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no"}
+    unmet = kinds.of(pod).unmet
+    assert unmet(pod | {"status": {"conditions": [waits]}}, api) == ["Unschedulable: no"]
+    ready = {"type": "Ready", "status": "True"}
+    assert unmet(pod | {"status": {"conditions": [ready]}}, api) == []
+    assert unmet(pod | {"status": {"phase": "Succeeded"}}, api) == []
+
+
 def test_a_volume_is_awaited_until_it_is_available_and_a_claim_until_it_is_bound(plugin):
     name = unique("v")
     assert (

@@ -211,7 +211,12 @@ karpenter = k8s.helm.v3.Release(
     chart=f"{charts}/karpenter",
     namespace="kube-system",
     values={
-        "settings": {"clusterName": cluster.name, "clusterEndpoint": cluster.endpoint},
+        "settings": {
+            "clusterName": cluster.name,
+            "clusterEndpoint": cluster.endpoint,
+            # Karpenter would try a class that has no pool yet with a type of its own choice.
+            "disableDryRun": True,
+        },
         "controller": {"env": [{"name": "AWS_REGION", "value": region}]},
     },
     opts=pulumi.ResourceOptions(provider=kubernetes, depends_on=[identity, rights, nodes, dns]),
@@ -224,7 +229,19 @@ devices = k8s.helm.v3.Release(
     values={"tolerations": [{"operator": "Exists"}]},
     opts=pulumi.ResourceOptions(provider=kubernetes, depends_on=[nodes]),
 )
-# The pool first: Karpenter tries a class that no pool has with a type of its own choice.
+node_class = k8s.apiextensions.CustomResource(
+    "gpu-class",
+    api_version="karpenter.k8s.aws/v1",
+    kind="EC2NodeClass",
+    metadata={"name": "gpu"},
+    spec={
+        "amiSelectorTerms": [{"alias": "al2023@latest"}],
+        "role": node_role.name,
+        "subnetSelectorTerms": [{"tags": {"karpenter.sh/discovery": "shop"}}],
+        "securityGroupSelectorTerms": [{"id": cluster.vpc_config.cluster_security_group_id}],
+    },
+    opts=pulumi.ResourceOptions(provider=kubernetes, depends_on=[karpenter]),
+)
 pool = k8s.apiextensions.CustomResource(
     "gpu-pool",
     api_version="karpenter.sh/v1",
@@ -257,20 +274,7 @@ pool = k8s.apiextensions.CustomResource(
         },
         "limits": {"nvidia.com/gpu": 2},
     },
-    opts=pulumi.ResourceOptions(provider=kubernetes, depends_on=[karpenter]),
-)
-node_class = k8s.apiextensions.CustomResource(
-    "gpu-class",
-    api_version="karpenter.k8s.aws/v1",
-    kind="EC2NodeClass",
-    metadata={"name": "gpu"},
-    spec={
-        "amiSelectorTerms": [{"alias": "al2023@latest"}],
-        "role": node_role.name,
-        "subnetSelectorTerms": [{"tags": {"karpenter.sh/discovery": "shop"}}],
-        "securityGroupSelectorTerms": [{"id": cluster.vpc_config.cluster_security_group_id}],
-    },
-    opts=pulumi.ResourceOptions(provider=kubernetes, depends_on=[pool]),
+    opts=pulumi.ResourceOptions(provider=kubernetes, depends_on=[node_class]),
 )
 
 # ---- the pod
@@ -291,7 +295,7 @@ pod = k8s.core.v1.Pod(
     "hello",
     metadata={"name": "hello", "namespace": "default"},
     spec=spec,
-    opts=pulumi.ResourceOptions(provider=kubernetes, depends_on=[node_class, devices]),
+    opts=pulumi.ResourceOptions(provider=kubernetes, depends_on=[pool, devices]),
 )
 
 pulumi.export("cluster", cluster.name)

@@ -250,6 +250,7 @@ resource "terraform_data" "charts" {
       helm install karpenter ${var.charts}/karpenter --namespace kube-system --wait \
         --set settings.clusterName=${aws_eks_cluster.shop.name} \
         --set settings.clusterEndpoint=${aws_eks_cluster.shop.endpoint} \
+        --set settings.disableDryRun=true \
         --set controller.env[0].name=AWS_REGION --set controller.env[0].value=${var.region}
       helm install nvidia-device-plugin ${var.charts}/nvidia-device-plugin --namespace kube-system \
         --wait --set tolerations[0].operator=Exists
