@@ -12,7 +12,8 @@ PYTHON ?= python3
 PRODUCT := .venv/.product
 DEVELOP := .venv/.develop
 TRAIN := .venv/.train
-REHEARSAL := .venv/bin/python -m rehearsal
+REHEARSAL := .venv/bin/python -m development
+WORLD := .venv/bin/python -m rehearsal
 # LIVE=1 means the stack of that name on an AWS account. Without it a word means the rehearsal.
 ON_ACCOUNT := $(filter 1,$(LIVE))
 # Words that only the rehearsal has, and what does the same on an account.
@@ -128,12 +129,12 @@ repair: $(NEEDS)          ## after a killed or failed update: list what must be 
 ##@ For contributors
 
 test: $(DEVELOP)          ## run the tests; tests that need a rehearsal are skipped where the machine cannot run one
-	@$(REHEARSAL) build
+	@$(WORLD) build
 	@.venv/bin/pytest -n 2 --dist loadfile --no-loadscope-reorder
 	@test -e $(TRAIN) || echo "skipped: real training with torch; make train-real installs torch (3.8 GB) and trains"
 
 worlds: $(DEVELOP)        ## run the tests of jobs, of capacity, of access to the cluster and of Kueue, each in a rehearsal of its own
-	@$(REHEARSAL) build --also kueue --also kueue-0.19
+	@$(WORLD) build --also kueue --also kueue-0.19
 	@.venv/bin/pytest -n 2 --dist loadfile -m "apart and not soak"
 
 lint: $(DEVELOP)          ## check format, style and types
@@ -151,7 +152,7 @@ bench: $(DEVELOP)         ## measure time and memory
 	@.venv/bin/python -m benchmarks
 
 train-real: $(TRAIN)      ## install torch for the CPU (3.8 GB) and train the samples of workloads/
-	@$(REHEARSAL) build
+	@$(WORLD) build
 	@.venv/bin/pytest tests/test_workloads.py tests/test_measure.py tests/worlds/test_training_world.py
 
 $(PRODUCT): requirements.txt

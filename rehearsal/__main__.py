@@ -1,8 +1,4 @@
-"""python -m rehearsal up|down|status|…: the command line; --help lists all commands.
-
-The commands are in rehearsal/commands/. What they use is in world.py (processes), engine.py (Pulumi)
-and progress.py (what is printed).
-"""
+"""python -m rehearsal up|down|env|status|…: the words for a world; --help lists all of them."""
 
 from __future__ import annotations
 
@@ -13,129 +9,35 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rehearsal import paths, toolchain, world
-from rehearsal.commands.down import down
+from rehearsal import environment, paths, terminal, toolchain, world
 from rehearsal.commands.faults import BREAKS, FAULT_FIELDS, FAULTS, NOTICES, fault
-from rehearsal.commands.look import (
-    accept,
-    build,
-    drain,
-    env,
-    image,
-    kubeconfig,
-    logs,
-    preview,
-    processes,
-    repair,
-    runs,
-    shell,
-    spent,
-    status,
-    stop,
-    watch,
-)
-from rehearsal.commands.mirror import mirror
-from rehearsal.commands.steps import FAILED
-from rehearsal.commands.up import up
-from rehearsal.engine import EngineError
-from rehearsal.kube import ApiError
-from trainyard import command_line
+from rehearsal.commands.words import build, down, env, inventory, processes, status, up
 
-STACK: dict[str, Any] = {
-    "default": "dev",
-    "help": "read Pulumi.STACK.yaml (%(default)s by default)",
+ALSO: dict[str, Any] = {
+    "action": "append",
+    "choices": sorted({*toolchain.BY_NAME} - {*toolchain.NEEDED}),
+    "default": [],
+    "help": "build also this program, which only some worlds run (may be given again)",
 }
-SPEED: dict[str, Any] = {
-    "type": float,
-    "default": 60,
-    "help": "divide AWS's durations by this (%(default)s by default)",
-}
-JOB: dict[str, Any] = {"help": "the job (may be left out where there is only one)"}
 OPTIONS: dict[Callable[..., int], dict[str, dict[str, Any]]] = {
-    build: {
-        "--also": {
-            "action": "append",
-            "choices": sorted(set(toolchain.BY_NAME) - set(toolchain.DEFAULT)),
-            "default": [],
-            "help": "build also this program, which only some stacks run (may be given again)",
-        },
-    },
+    build: {"--also": ALSO},
     up: {
-        "--stack": STACK,
-        "--speed": SPEED,
-        "--wait": {
+        "--also": ALSO,
+        "--speed": {
             "type": float,
-            "default": 300,
-            "metavar": "SECONDS",
-            "help": "stop when no pod of a job has changed for so long (%(default)s by default)",
+            "default": 60,
+            "help": "divide AWS's durations by this (%(default)s by default)",
         },
     },
-    down: {
-        "--stack": {"help": "delete only this stack and the teams on it (all stacks by default)"},
-        "--force": {"action": "store_true", "help": "end the world without destroying its stacks"},
+    down: {"--force": {"action": "store_true", "help": "end it with all that is in its account"}},
+    env: {
+        "--region": {
+            "default": environment.REGION,
+            "help": "the AWS region of who names none (%(default)s by default)",
+        }
     },
-    status: {"--stack": STACK},
-    spent: {
-        "--stack": STACK,
-        "--json": {"action": "store_true", "help": "print it as JSON, for programs"},
-    },
-    runs: {
-        "--stack": STACK,
-        "--json": {"action": "store_true", "help": "print it as JSON, for programs"},
-    },
-    watch: {
-        "--stack": STACK,
-        "--once": {"action": "store_true", "help": "print one frame, and end"},
-        "--json": {"action": "store_true", "help": "one look as JSON, for programs"},
-        "--svg": {"metavar": "FILE", "help": "write one frame as a picture into this file"},
-    },
-    shell: {
-        "--stack": STACK,
-        "--pool": {"help": "the pool (may be left out where there is only one)"},
-        "--image": {"help": "the image (that of a job of the stack file by default)"},
-        "--gpus": {"type": int, "help": "GPUs of the pod on a GPU pool (1 by default)"},
-        "--minutes": {"type": int, "help": "the pod ends after this time (60 by default)"},
-        "--run": {"metavar": "COMMAND", "help": "run this, print its output, and end"},
-        "--yes": {"action": "store_true", "help": "start it without a question"},
-    },
-    accept: {
-        "--stack": STACK,
-        "--pool": {"help": "the pool (may be left out where only one can be meant)"},
-        "--nodes": {"type": int, "help": "of a new entry: how many nodes (all of the pool)"},
-        "--image": {"help": "of a new entry: an image with torch (that of a job there)"},
-        "--yes": {"action": "store_true", "help": "write the entry without a question"},
-        "--json": {"action": "store_true", "help": "print it as JSON, for programs"},
-    },
-    image: {
-        "--stack": STACK,
-        "--job": {"help": "the entry of the job"},
-        "--from": {"dest": "folder", "help": "the folder, with a Dockerfile"},
-        "--registry": {"help": "of `registries` (may be left out where there is one)"},
-        "--yes": {"action": "store_true", "help": "do it without a question"},
-    },
-    mirror: {
-        "--stack": STACK,
-        "--speed": SPEED,
-        "--json": {"action": "store_true", "help": "print it as JSON, for programs"},
-        "--yes": {"action": "store_true", "help": "copy without a question"},
-    },
-    preview: {"--stack": STACK},
-    env: {"--stack": STACK},
-    kubeconfig: {"--stack": STACK},
-    drain: {"--stack": STACK},
-    repair: {"--stack": STACK},
-    logs: {
-        "--stack": STACK,
-        "--job": JOB,
-        "--rank": {"type": int, "help": "print only the node of this number (all by default)"},
-        "--follow": {"action": "store_true", "help": "go on printing until the job has ended"},
-        "--past": {"action": "store_true", "help": "print what is kept of pods that are gone, too"},
-    },
-    stop: {
-        "--stack": STACK,
-        "--job": JOB,
-        "--yes": {"action": "store_true", "help": "end the job without a question"},
-    },
+    inventory: {"--json": {"action": "store_true", "help": "print it as JSON, for programs"}},
+    status: {},
     processes: {
         "process": {
             "nargs": "?",
@@ -165,85 +67,54 @@ OPTIONS: dict[Callable[..., int], dict[str, dict[str, Any]]] = {
         },
     },
 }
-EXCLUSIVE = (up, down, mirror, preview, drain, repair)
-"""Commands that change the world. Only one of them can run at a time."""
 
 
 def parser() -> argparse.ArgumentParser:
-    """Every command and its options."""
-    root = command_line.parser(
-        "rehearsal", "Run this checkout's stacks against an embedded AWS account and cluster."
+    """Every word and its options."""
+    root = terminal.parser(
+        "rehearsal", "Run programs for AWS and EKS against an embedded account and cluster."
     )
     commands = root.add_subparsers(required=True, metavar="command")
-    for act in (
-        build,
-        up,
-        down,
-        status,
-        spent,
-        runs,
-        watch,
-        shell,
-        accept,
-        image,
-        mirror,
-        preview,
-        env,
-        kubeconfig,
-        drain,
-        repair,
-        logs,
-        stop,
-        processes,
-        fault,
-    ):
+    for act, options in OPTIONS.items():
         command = commands.add_parser(
             act.__name__, help=act.__doc__, description=act.__doc__, allow_abbrev=False
         )
         command.set_defaults(act=act)
-        for flag, settings in OPTIONS.get(act, {}).items():
+        for flag, settings in options.items():
             command.add_argument(flag, **settings)
     return root
 
 
 @contextmanager
-def _alone(act: Callable[..., int]) -> Iterator[None]:
-    """Hold the lock of commands that change the world."""
-    if act not in EXCLUSIVE:
-        yield
-        return
+def alone() -> Iterator[None]:
+    """Hold the lock of words that change the world; WorldError where another one has it."""
     paths.make_state()
     with (paths.STATE / "lock").open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise EngineError(
+            raise world.WorldError(
                 "another `up`, `down` or `preview` runs in this checkout: wait for it, or stop it"
             ) from None
         yield
 
 
 def main(arguments: list[str]) -> int:
-    """Run one command; the exit status."""
+    """Run one word; the exit status."""
     options = parser().parse_args(arguments)
     try:
-        with _alone(options.act):
-            return options.act(options)
-    except (EngineError, world.WorldError, toolchain.ToolchainError, ApiError) as error:
+        if options.act in (up, down):
+            with alone():
+                return options.act(options)
+        return options.act(options)
+    except (world.WorldError, toolchain.ToolchainError) as error:
         print(error, file=sys.stderr)
-        return FAILED
     except FileNotFoundError as error:
         if error.filename != str(paths.STATE / "world.json"):
             raise
-        print("no world runs: `make up` starts one; on an AWS account add LIVE=1", file=sys.stderr)
-        return FAILED
-    except KeyboardInterrupt:
-        print(
-            "\nstopped; running processes keep running: `make up` continues, `make down` deletes everything",
-            file=sys.stderr,
-        )
-        return command_line.INTERRUPTED
+        print("no world runs: `python -m rehearsal up` starts one", file=sys.stderr)
+    return terminal.FAILED
 
 
 if __name__ == "__main__":
-    command_line.run(main)
+    terminal.run(main)

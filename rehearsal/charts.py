@@ -1,31 +1,22 @@
-"""Mirror of the Helm charts the graph installs, made from pinned Go modules: paths.CHARTS/<name>/
+"""Mirror of the Helm charts that a program can install here, made from pinned Go modules: paths.CHARTS/<name>/
 is one chart.
 
 What is published under a version is not quite what lies in the module of that version: a release
 writes versions and image tags into the chart. CHARTS repeats that, and nothing else. Another chart
-is another line there; its version is the one in the go.mod of `folder`. `python -m
-rehearsal.charts` writes the product's own charts of the Trainer's CRDs, and what all charts make in a
-cluster (trainyard/catalog/chart_objects.json).
+is another line there; its version is the one in the go.mod of `folder`.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import yaml
-
-from rehearsal import paths, toolchain
-from rehearsal.chart_objects import OWN, objects_text
+from rehearsal import paths
 from rehearsal.toolchain import go, link, locked
 from rehearsal.toolchain.programs import pinned
-from trainyard import command_line
-from trainyard.catalog.chart_objects import OBJECTS_FILE
 from trainyard.catalog.versions import KUEUE
 
 
@@ -53,7 +44,7 @@ _KARPENTER_VERSIONS = (
     ("Chart.yaml", "version: .*", "version: {number}"),
     ("Chart.yaml", "appVersion: .*", "appVersion: {number}"),
 )
-_TRAINER, _JOBSET = "github.com/kubeflow/trainer/v2", "sigs.k8s.io/jobset"
+TRAINER, JOBSET = "github.com/kubeflow/trainer/v2", "sigs.k8s.io/jobset"
 # hack/helm-chart-package.sh of jobset
 _JOBSET_RELEASE = (
     ("Chart.yaml", "", "appVersion: {version}"),
@@ -77,6 +68,8 @@ CHARTS = (
             ("values.yaml", "    digest: sha256:.*", '    digest: ""'),
         ),
     ),
+    # A link in the repository, which a module does not have.
+    Chart(place="karpenter/crds", folder="karpenter", module=_KARPENTER, source="pkg/apis/crds"),
     Chart(
         place="karpenter-crd",
         folder="karpenter",
@@ -90,14 +83,14 @@ CHARTS = (
     Chart(
         place="kubeflow-trainer-2.1.0",
         folder="trainer",
-        module=_TRAINER,
+        module=TRAINER,
         source="charts/kubeflow-trainer",
         edits=(("Chart.yaml", "", "appVersion: {version}"),),
     ),
     Chart(
         place="kubeflow-trainer-2.3.0",
         folder="trainer-2.3",
-        module=_TRAINER,
+        module=TRAINER,
         source="charts/kubeflow-trainer",
         edits=(("Chart.yaml", r"- name: lws\n.*\n.*\n.*", ""),),
     ),
@@ -105,7 +98,7 @@ CHARTS = (
         Chart(
             place=f"kubeflow-trainer-{release}/charts/jobset",
             folder=folder,
-            module=_JOBSET,
+            module=JOBSET,
             source="charts/jobset",
             edits=_JOBSET_RELEASE,
         )
@@ -129,14 +122,18 @@ CHARTS = (
 )
 
 
+def pinned_mirror() -> Path:
+    """Where the charts of these pins lie, whatever the link says that all checkouts share."""
+    pins = repr([(chart, chart.version) for chart in CHARTS]).encode()
+    return paths.CHARTS.with_name(f"charts-{hashlib.sha256(pins).hexdigest()[:16]}")
+
+
 def ensure(report: go.Report = print) -> Path:
     """The folder with every chart, made where it is missing or its pins changed."""
-    pins = repr([(chart, chart.version) for chart in CHARTS]).encode()
-    mirror = paths.CHARTS.with_name(f"charts-{hashlib.sha256(pins).hexdigest()[:16]}")
-    if not mirror.exists():
+    if not pinned_mirror().exists():
         with locked(report):
-            _make(mirror, report)
-    link(paths.CHARTS, mirror)
+            _make(pinned_mirror(), report)
+    link(paths.CHARTS, pinned_mirror())
     return paths.CHARTS
 
 
@@ -171,73 +168,3 @@ def _edit(file: Path, line: str, becomes: str) -> None:
             f"{file}: {count} lines match {line!r}; look how this version is published"
         )
     file.write_text(after)
-
-
-CRDS: dict[str, tuple[tuple[str, str, str], ...]] = {
-    release: (
-        (trainer, _TRAINER, "manifests/base/crds"),
-        (jobset, _JOBSET, "config/components/crd/bases"),
-    )
-    for release, trainer, jobset in (
-        ("2.1.0", "trainer", "jobset"),
-        ("2.3.0", "trainer-2.3", "jobset-0.12"),
-    )
-}
-"""Trainer release → (folder, module, where in it the CRDs are)."""
-
-
-def crd_chart(release: str, report: go.Report = print) -> dict[str, str]:
-    """File → text of the chart with the CRDs of a Trainer release and of the JobSet in its chart.
-
-    Without descriptions they are a tenth of their size: Helm keeps a whole release in one Secret of
-    1 MiB.
-    """
-    files = [
-        file
-        for folder, module, at in CRDS[release]
-        for file in sorted((go.module_folder(folder, module, report) / at).glob("*_*.yaml"))
-    ]
-    made = {
-        "Chart.yaml": (
-            f"apiVersion: v2\nname: kubeflow-trainer-crds\nversion: {release}\n"
-            "description: CRDs of Trainer and JobSet, made by python -m rehearsal.charts\n"
-        )
-    }
-    for file in files:
-        crd = _undescribed(yaml.load(file.read_text(), yaml.CSafeLoader))
-        crd["metadata"]["annotations"] = {"helm.sh/resource-policy": "keep"}
-        made[f"templates/{crd['metadata']['name']}.yaml"] = (
-            json.dumps(crd, separators=(",", ":")) + "\n"
-        )
-    return made
-
-
-def _undescribed(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {
-            key: _undescribed(inner)
-            for key, inner in value.items()
-            if not (key == "description" and isinstance(inner, str))
-        }
-    return [_undescribed(item) for item in value] if isinstance(value, list) else value
-
-
-def main(arguments: list[str]) -> int:
-    """Write them; 0."""
-    command_line.parser(
-        "rehearsal.charts",
-        "Write the product's own charts of the Trainer's CRDs anew, from the pinned Go modules, and"
-        " the table of what all charts make in a cluster.",
-    ).parse_args(arguments)
-    for release in CRDS:
-        for name, text in crd_chart(release).items():
-            target = OWN / f"kubeflow-trainer-crds-{release}" / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(text)
-    toolchain.ensure(["helm"])
-    OBJECTS_FILE.write_text(objects_text(ensure()))
-    return 0
-
-
-if __name__ == "__main__":
-    command_line.run(main)

@@ -12,8 +12,9 @@ import socket
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-CHECKOUT = Path(__file__).resolve().parent.parent
-STATE = Path(os.environ.get("TRAINYARD_REHEARSAL") or CHECKOUT / ".rehearsal")
+HOME = Path(__file__).resolve().parent.parent
+"""The folder that has this package."""
+STATE = Path(os.environ.get("TRAINYARD_REHEARSAL") or HOME / ".rehearsal")
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "trainyard"
 
 BIN = CACHE / "bin"

@@ -12,8 +12,7 @@ import json
 import socket
 import sys
 
-from rehearsal import paths, relay
-from trainyard import command_line
+from rehearsal import paths, relay, terminal
 
 VERSION = "1.2.707.0"
 """A version that takes its arguments as below (aws-cli, customizations/sessionmanager.py)."""
@@ -38,4 +37,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    command_line.run(main)
+    terminal.run(main)

@@ -241,7 +241,7 @@ def _spawn_keeper(parts: tuple[str, ...], speed: float) -> None:
         )
         keeper = subprocess.Popen(
             [*NAMESPACES, sys.executable, "-m", "rehearsal.world", *map(str, listening), *parts],
-            cwd=paths.CHECKOUT,
+            cwd=paths.HOME,
             env=environment(),
             stdin=subprocess.DEVNULL,
             stdout=log,

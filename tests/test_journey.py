@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from development import steps
+from development.engine import Stack
+from development.progress import Display, Stages
 from rehearsal import paths
-from rehearsal.commands import steps
-from rehearsal.engine import Stack
-from rehearsal.progress import Display, Stages
 from tests.support.recording import CHECKOUT
 from tests.trainyard.operations.test_words import STACK_FILE, Cluster
 from trainyard.operations.runs import again, logs, stop

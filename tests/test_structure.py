@@ -222,9 +222,11 @@ def test_what_tests_share_imports_no_test() -> None:
     assert imported and [m for m in imported if "test_" in m] == []
 
 
-REHEARSAL = _files("rehearsal/**/*.py")
-NOT_YET_APART = ("trainyard.command_line", "trainyard.operations")
-"""What the rehearsal imports of the product beside the catalogue."""
+REHEARSAL = [
+    path for path in _files("rehearsal/**/*.py") if "tests" not in path.relative_to(CHECKOUT).parts
+]
+MOST_LINES = 22_000
+"""Of the rehearsal without its tests."""
 
 
 @pytest.mark.parametrize(
@@ -261,12 +263,27 @@ def _longest_known(imported: str, modules: Iterable[str]) -> str | None:
 
 
 @pytest.mark.parametrize("path", REHEARSAL, ids=lambda p: f"{p.parent.name}/{p.name}")
-def test_the_rehearsal_knows_neither_what_it_rehearses_nor_its_tests(path: Path) -> None:
-    """It takes facts from the catalogue; the program is what the engine runs."""
-    assert _from(("stacks", "components", "tests", "pytest"), _all_imports(path)) == []
-    known = ("trainyard.catalog", *NOT_YET_APART)
-    ours = [m for m in _all_imports(path) if m.startswith("trainyard")]
-    assert [m for m in ours if not m.startswith(known)] == []
+def test_the_rehearsal_is_a_project_of_its_own(path: Path) -> None:
+    """It takes facts from the catalogue; what it rehearses is any program."""
+    foreign = (*(OURS - {"trainyard"}), "development", "policy_pack", "workloads", "tests", "pytest")
+    assert _from(foreign, _all_imports(path)) == []
+    ours = _from(("trainyard",), _all_imports(path))
+    assert [module for module in ours if not module.startswith("trainyard.catalog.")] == []
+
+
+OUR_WORDS = re.compile(r"trainyard:|Pulumi\.\S*\.yaml|t5-large|team-vision|workloads/")
+"""Our settings, stack files, jobs, teams and images."""
+
+
+@pytest.mark.parametrize("path", REHEARSAL, ids=lambda p: f"{p.parent.name}/{p.name}")
+def test_the_rehearsal_knows_no_stack_file_no_job_and_no_image_of_ours(path: Path) -> None:
+    assert OUR_WORDS.findall(path.read_text()) == []
+
+
+def test_the_rehearsal_has_a_bound() -> None:
+    """docs/decisions/0006-the-rehearsals-size.md says why and what stays out."""
+    lines = sum(len(path.read_text().splitlines()) for path in REHEARSAL)
+    assert 15_000 < lines < MOST_LINES
 
 
 def _kinds_asked_for(path: Path) -> list[str]:
@@ -323,7 +340,7 @@ def test_what_is_decided_is_decided_without_the_engine(path: Path) -> None:
 
 def test_what_all_rooms_share_depends_on_nothing_of_ours() -> None:
     """All packages import it."""
-    ours = tuple(OURS | {"rehearsal", "benchmarks", "tests"})
+    ours = tuple(OURS | {"rehearsal", "development", "benchmarks", "tests"})
     assert {path.name: _from(ours, _all_imports(path)) for path in SHARED} == {
         "command_line.py": []
     }
@@ -340,7 +357,7 @@ def test_settings_are_read_in_one_place_and_outputs_leave_from_one() -> None:
 
 @pytest.mark.parametrize("path", PRODUCT, ids=lambda p: f"{p.parent.name}/{p.name}")
 def test_the_product_does_not_know_that_there_is_a_rehearsal(path: Path) -> None:
-    foreign = ("rehearsal", "tests", "moto", *(["boto3"] if path in PROGRAM else []))
+    foreign = ("rehearsal", "development", "tests", "moto", *(["boto3"] if path in PROGRAM else []))
     assert _from(foreign, _all_imports(path)) == []
     assert "rehears" not in "\n".join(_without_docstrings(path)).lower()
 
@@ -522,7 +539,11 @@ def _names_read(path: Path) -> Iterator[str]:
 
 
 def test_every_fact_of_the_catalogue_is_read() -> None:
-    read = {name for path in [*PRODUCT, *_files("rehearsal/**/*.py")] for name in _names_read(path)}
+    read = {
+        name
+        for path in [*PRODUCT, *REHEARSAL, *_files("development/*.py")]
+        for name in _names_read(path)
+    }
     facts = {_place(path): _names(path) - read for path in _files("trainyard/catalog/**/*.py")}
     assert {place: names for place, names in facts.items() if names} == {}
 

@@ -19,7 +19,7 @@ from typing import Any
 from rehearsal.aws import eks, secrets_store
 from rehearsal.aws.clock import CLOCK
 from rehearsal.aws.eks import IN_USE, INVALID, Part, cluster, only
-from rehearsal.aws.operations import Call, Fields, NotBuilt, answers, refuse
+from rehearsal.aws.operations import Call, Fields, answers, refuse
 from trainyard.catalog.versions import KUBERNETES
 
 _VERSION = re.compile(r"v\d+\.\d+\.\d+-eksbuild\.\d+")
@@ -172,6 +172,11 @@ def _versions(call: Call) -> Fields:
     }
 
 
+def _build(release: str, name: str) -> str:
+    """The build that EKS installs where the caller names none."""
+    return KUBERNETES[release].add_ons.get(name, "") if release in KUBERNETES else ""
+
+
 def _offer(build: str, release: str) -> Fields:
     fits = {"clusterVersion": release, "platformVersions": ["*"], "defaultVersion": True}
     return {
@@ -192,7 +197,8 @@ def _create(call: Call) -> Fields:
     addon = Addon(
         overwrites=call["resolveConflicts"] == "OVERWRITE",
         owner=owner,
-        view={"health": {"issues": []}, "tags": call["tags"]} | _checked(call, {}),
+        view={"health": {"issues": []}, "tags": call["tags"]}
+        | _checked(call, {"addonVersion": _build(owner.view["version"], name)}),
     )
     answer = owner.add("Addon", name, addon)
     _begin(addon, "CREATING")
@@ -202,8 +208,6 @@ def _create(call: Call) -> Fields:
 def _checked(call: Call, now: Fields) -> Fields:
     """Version and configuration as they will be."""
     only(call, "addonName addonVersion configurationValues resolveConflicts tags")
-    if call["resolveConflicts"] not in ("OVERWRITE", "PRESERVE", "NONE"):
-        raise NotBuilt(f"{call.name} without resolveConflicts")
     version = call["addonVersion"] or now.get("addonVersion") or ""
     refuse(
         not _VERSION.fullmatch(version),

@@ -10,6 +10,7 @@ from typing import Any
 
 from rehearsal.aws import backends
 from rehearsal.aws.operations import Call, Fields, answers, refuse
+from rehearsal.aws.service import Service, register
 
 MOST_EMAILS, MOST_NOTIFICATIONS = 10, 5
 """Most addresses of a notification, and most notifications of a budget (API reference,
@@ -125,3 +126,30 @@ def _tell(budget: Budget, notification: Fields, subscribers: list[Fields]) -> No
 
 def _pairs(tags: Any) -> dict[str, str]:
     return {one["Key"]: one["Value"] for one in tags or ()}
+
+
+register(
+    Service(
+        name="budgets",
+        ours=True,
+        actions={
+            **{
+                f"budgets:{one}": "budgets:ModifyBudget"
+                for one in (
+                    "CreateBudget",
+                    "DeleteBudget",
+                    "UpdateBudget",
+                    "CreateNotification",
+                    "DeleteNotification",
+                )
+            },
+            **{
+                f"budgets:Describe{one}": "budgets:ViewBudget"
+                for one in ("Budget", "NotificationsForBudget", "SubscribersForNotification")
+            },
+        },
+        arns=lambda call: [arn(name) for name in [name_of(call)] if name],
+        things=lambda: [("budget", name, name, "", one.tags) for name, one in BUDGETS.items()],
+        kept=BUDGETS,
+    )
+)

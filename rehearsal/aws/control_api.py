@@ -15,7 +15,6 @@ from rehearsal.aws import (
     access,
     backends,
     backups,
-    budgets,
     capacity,
     eks,
     instance_status,
@@ -27,20 +26,19 @@ from rehearsal.aws import (
     reach,
     sharing,
     storage,
-    workspaces,
 )
 from rehearsal.aws.clock import CLOCK
 from rehearsal.aws.efs import client_actions
 from rehearsal.aws.faults import FAULTS, Fault
+from rehearsal.aws.installed import SERVICES
 from rehearsal.aws.operations import LOCK, Fields, Refused, refuse
+from rehearsal.aws.service import Row
 from rehearsal.aws.wire import Environ, Reply
 
 PREFIX = "/_world/"
 OPEN = "token-review"
 """Answered without the secret, which an API server does not send over HTTP (client-go,
 clientcmd.ClientConfig: credentials for TLS only). It tells whose token a caller has already."""
-Row = tuple[str, str, str, Any, Any]
-"""Type, id, name, state, tags in any of AWS's forms."""
 
 
 def respond(environ: Environ, body: bytes) -> Reply:
@@ -341,11 +339,8 @@ def _of_messages() -> Iterator[Row]:
         yield from (
             ("sqs-queue", one.queue_arn, name, "", one.tags) for name, one in sqs.queues.items()
         )
-    yield from (("budget", name, name, "", one.tags) for name, one in budgets.BUDGETS.items())
-    yield from (
-        ("aps-workspace", one.id, one.alias or "", one.status, one.tags)
-        for one in workspaces.WORKSPACES.values()
-    )
+    for service in SERVICES.values():
+        yield from service.things()
     for sns in backends.used("sns"):
         yield from (
             ("sns-topic", one.arn, one.name, "", sns.list_tags_for_resource(one.arn))

@@ -164,7 +164,9 @@ def _describe_update(call: Call) -> Fields:
 @answers("eks", "CreateCluster")
 def _create_cluster(call: Call) -> Fields:
     subnets = _check_new(call)
-    control_plane, service_cidr = new_plane(), call["kubernetesNetworkConfig"]["serviceIpv4Cidr"]
+    given = (call["kubernetesNetworkConfig"] or {}).get("serviceIpv4Cidr")
+    service_cidr = network.services(given, call.ec2.get_vpc(subnets[0].vpc_id), INVALID)
+    control_plane = new_plane()
     try:
         control_plane.start(call["version"], service_cidr)
     except ValueError as error:
@@ -172,7 +174,7 @@ def _create_cluster(call: Call) -> Fields:
             INVALID, f"unsupported Kubernetes version {call['version']}: {error}"
         ) from error
     group = network.cluster_group(call.region, subnets[0].vpc_id, call["name"])
-    view = _view(call, group, subnets[0].vpc_id)
+    view = _view(call, group, subnets[0].vpc_id, service_cidr)
     made = CLUSTERS[call["name"]] = Cluster(
         region=call.region,
         plane=control_plane,
@@ -190,13 +192,8 @@ def _check_new(call: Call) -> list[Any]:
     refuse(call["name"] in CLUSTERS, IN_USE, f"Cluster already exists with name: {call['name']}")
     if CLUSTERS:
         raise NotBuilt(f"a second cluster beside {next(iter(CLUSTERS))}")
-    service_cidr = (call["kubernetesNetworkConfig"] or {}).get("serviceIpv4Cidr")
-    if (
-        (call["accessConfig"] or {}).get("authenticationMode") != "API"
-        or not service_cidr
-        or not call["version"]
-    ):
-        raise NotBuilt("clusters without authentication mode API, a version and a service CIDR")
+    if (call["accessConfig"] or {}).get("authenticationMode") != "API" or not call["version"]:
+        raise NotBuilt("clusters without authentication mode API and a version")
     refuse(
         not principals.trusts(call["roleArn"], "eks.amazonaws.com"),
         INVALID,
@@ -205,7 +202,6 @@ def _check_new(call: Call) -> list[Any]:
     )
     subnets = _placed(call.region, call["resourcesVpcConfig"])
     _refuse_zones(call, subnets)
-    network.refuse_services(service_cidr, call.ec2.get_vpc(subnets[0].vpc_id), INVALID)
     return subnets
 
 
@@ -233,7 +229,7 @@ def _refuse_zones(call: Call, subnets: list[Any]) -> None:
     )
 
 
-def _view(call: Call, group: str, vpc: str) -> Fields:
+def _view(call: Call, group: str, vpc: str, service_cidr: str) -> Fields:
     issuer = f"https://oidc.eks.{call.region}.amazonaws.com/id/{secrets.token_hex(16).upper()}"
     return {
         "name": call["name"],
@@ -254,7 +250,7 @@ def _view(call: Call, group: str, vpc: str) -> Fields:
             "clusterSecurityGroupId": group,
             "vpcId": vpc,
         },
-        "kubernetesNetworkConfig": {"ipFamily": "ipv4"} | call["kubernetesNetworkConfig"],
+        "kubernetesNetworkConfig": {"ipFamily": "ipv4", "serviceIpv4Cidr": service_cidr},
         "accessConfig": {"bootstrapClusterCreatorAdminPermissions": True} | call["accessConfig"],
         "upgradePolicy": call["upgradePolicy"] or {"supportType": "EXTENDED"},
         "logging": call["logging"] or {"clusterLogging": [{"types": LOGS, "enabled": False}]},

@@ -1,16 +1,9 @@
 """What policies call a call, where that is another word."""
 
+from rehearsal.aws.installed import SERVICES
+
 IAM_ACTIONS = {
-    **dict.fromkeys(
-        [
-            *(f"budgets:{one}Budget" for one in ("Create", "Delete", "Update")),
-            *(f"budgets:{one}Notification" for one in ("Create", "Delete")),
-        ],
-        "budgets:ModifyBudget",
-    ),
-    "budgets:DescribeBudget": "budgets:ViewBudget",
-    "budgets:DescribeNotificationsForBudget": "budgets:ViewBudget",
-    "budgets:DescribeSubscribersForNotification": "budgets:ViewBudget",
+    **{call: action for one in SERVICES.values() for call, action in one.actions.items()},
     "monitoring:GetMetricData": "cloudwatch:GetMetricData",
     "s3:DeleteBucketEncryption": "s3:PutEncryptionConfiguration",
     "s3:DeleteBucketLifecycle": "s3:PutLifecycleConfiguration",
@@ -25,5 +18,5 @@ IAM_ACTIONS = {
     "s3:PutBucketLifecycleConfiguration": "s3:PutLifecycleConfiguration",
     "s3:PutPublicAccessBlock": "s3:PutBucketPublicAccessBlock",
 }
-"""Call of S3, Budgets or CloudWatch → the action that a policy names for it, where the two differ
+"""Call → the action that a policy names for it, where the two differ
 (Service Authorization Reference)."""

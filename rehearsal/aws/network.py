@@ -19,6 +19,8 @@ from trainyard.catalog.aws.instances import ADDRESS_QUOTA
 
 VPCS, ADDRESSES = 5, VALUES[ADDRESS_QUOTA]
 """Quotas of a new account, the default VPC not counted."""
+SERVICES = ("10.100.0.0/16", "172.20.0.0/16")
+"""Ranges of services of clusters whose owner names none."""
 PRIVATE = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")
 """In which a range of services is."""
 
@@ -65,21 +67,23 @@ def placed(region: str, subnets: Iterable[str], groups: Iterable[str], code: str
     return list(found.values())
 
 
-def refuse_services(cidr: str, vpc: Any, code: str) -> None:
-    """A range that a cluster cannot have for its services (EKS API, KubernetesNetworkConfigRequest)."""
-    services = ipaddress.IPv4Network(cidr)
-    private = any(services.subnet_of(ipaddress.IPv4Network(one)) for one in PRIVATE)
+def services(given: str | None, vpc: Any, code: str) -> str:
+    """The range of a cluster's services. Where the caller gives none, EKS takes the one of two that
+    the VPC does not overlap (EKS API, KubernetesNetworkConfigRequest, which also says what it
+    refuses)."""
+    own = [ipaddress.IPv4Network(one["cidr_block"]) for one in vpc.get_cidr_block_association_set()]
+    first, other = map(ipaddress.IPv4Network, SERVICES)
+    chosen = other if any(map(first.overlaps, own)) else first
+    cidr = ipaddress.IPv4Network(given) if given else chosen
+    private = any(cidr.subnet_of(ipaddress.IPv4Network(one)) for one in PRIVATE)
     refuse(
-        not private or not 12 <= services.prefixlen <= 24,
+        not private or not 12 <= cidr.prefixlen <= 24,
         code,
         f"The service CIDR {cidr} is not between /12 and /24 in {', '.join(PRIVATE)}",
     )
-    for one in vpc.get_cidr_block_association_set():
-        refuse(
-            services.overlaps(ipaddress.IPv4Network(one["cidr_block"])),
-            code,
-            f"The service CIDR {cidr} overlaps with the CIDR of the VPC, {one['cidr_block']}",
-        )
+    for one in filter(cidr.overlaps, own):
+        refuse(True, code, f"The service CIDR {cidr} overlaps with the CIDR of the VPC, {one}")
+    return str(cidr)
 
 
 def group_in_use(ec2: Any, group: str) -> bool:

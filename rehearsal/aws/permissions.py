@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from rehearsal.aws import backends, budgets, capacity, launch_templates, principals, workspaces
+from rehearsal.aws import backends, capacity, launch_templates, principals
 from rehearsal.aws.iam_actions import IAM_ACTIONS
+from rehearsal.aws.installed import SERVICES
 from rehearsal.aws.operations import Call, Fields
 from rehearsal.aws.policies import Ask
 
@@ -212,7 +213,9 @@ def _pairs(tags: object) -> dict[str, str]:
 
 def _by_name(call: Call) -> Iterator[Ask]:
     """Objects whose ARN follows from the call's parameters."""
-    arns = _ARNS[call.service](call) if call.service in _ARNS else ()
+    registered = SERVICES.get(call.service)
+    find = registered.arns if registered else _ARNS.get(call.service, lambda call: iter(()))
+    arns = [*find(call)]
     context = _request(_pairs(call["Tags"] or call["tags"])) | _of_resource(_own_tags(call))
     if call["PolicyArn"]:
         context["iam:PolicyARN"] = call["PolicyArn"]
@@ -220,14 +223,14 @@ def _by_name(call: Call) -> Iterator[Ask]:
         context["iam:PermissionsBoundary"] = boundary
     if call.name in ("s3:ListObjects", "s3:ListObjectsV2"):
         context["s3:prefix"] = call["Prefix"] or ""
-    for arn in [*arns] or ["*"]:
+    for arn in arns or ["*"]:
         yield Ask(action=call.name, resource=arn, context=context)
 
 
 def _own_tags(call: Call) -> dict[str, str]:
-    """The tags of the file system or of the workspace that a call names."""
-    if call.service == "amp" and (workspace := workspaces.of(call)):
-        return workspace.tags
+    """The tags of what a call names."""
+    if call.service in SERVICES:
+        return dict(SERVICES[call.service].tags(call))
     if call.service != "efs" or not call["FileSystemId"]:
         return {}
     efs = backends.efs(call.region)
@@ -339,16 +342,6 @@ def _decrypting(call: Call) -> Iterator[Ask]:
         yield Ask(action="kms:Decrypt", resource=key, context=via)
 
 
-def _of_amp(call: Call) -> Iterator[str]:
-    if found := workspaces.of(call):
-        yield found.arn
-
-
-def _of_budgets(call: Call) -> Iterator[str]:
-    if name := budgets.name_of(call):
-        yield budgets.arn(name)
-
-
 def _of_sts(call: Call) -> Iterator[str]:
     if call["RoleArn"]:
         yield call["RoleArn"]
@@ -364,8 +357,6 @@ def _at(call: Call, resource: str) -> str:
 
 
 _ARNS: dict[str, Callable[[Call], Iterator[str]]] = {
-    "amp": _of_amp,
-    "budgets": _of_budgets,
     "ecr": _of_ecr,
     "efs": _of_efs,
     "eks": _of_eks,
@@ -380,7 +371,7 @@ _ARNS: dict[str, Callable[[Call], Iterator[str]]] = {
     "ssm": _of_ssm,
     "sts": _of_sts,
 }
-"""Service → the ARNs that a call names."""
+"""Service without a row of its own → the ARNs that a call names."""
 
 
 def _passed(call: Call) -> Iterator[Ask]:

@@ -7,7 +7,6 @@ world's namespace.
 
 from __future__ import annotations
 
-import importlib
 import io
 import json
 import signal
@@ -44,14 +43,13 @@ from rehearsal.aws import (
 )
 from rehearsal.aws.clock import CLOCK
 from rehearsal.aws.faults import FAULTS
+from rehearsal.aws.installed import SERVICES
 from rehearsal.aws.operations import ANSWERS, CHECKS, FOLLOWS, LOCK, Call, NotBuilt, Refused
 from rehearsal.aws.wire import Environ, Reply
 
 _OURS = frozenset(
     {
-        "amp",
         "arc-zonal-shift",
-        "budgets",
         "cloudwatch",
         "eks",
         "fsx",
@@ -60,34 +58,9 @@ _OURS = frozenset(
         "ssm",
     }
 )
-"""Services of which moto is not asked."""
+"""Services of which moto is not asked, besides those whose row says so."""
 POLL_SECONDS = 0.05
 """How often a server looks whether it is to stop."""
-
-for _module in (
-    "network",
-    "sharing",
-    "endpoints",
-    "capacity",
-    "instances",
-    "images",
-    "quotas",
-    "dry_runs",
-    "storage",
-    "backups",
-    "efs",
-    "services",
-    "sessions",
-    "eks",
-    "access",
-    "nodegroups",
-    "upgrades",
-    "addons",
-    "workspaces",
-    "budgets",
-    "cloudwatch",
-):
-    importlib.import_module(f"rehearsal.aws.{_module}")
 
 
 class Application:
@@ -119,7 +92,7 @@ class Application:
             call = wire.read(environ, body)
             reply = self._permitted(call, environ, body)
         except Exception as error:
-            reply = _refusal(call, error)
+            reply = _refusal(call, error, environ, body)
         line = {
             "time": round(started, 3),
             "ms": round(1000 * (time.time() - started), 1),
@@ -186,7 +159,7 @@ class Application:
             instances.DESCRIBE_CACHE.clear()
         if operation in ANSWERS:
             fields = ANSWERS[operation](call)
-        elif call.service in _OURS:
+        elif _is_ours(call.service):
             raise NotBuilt(call.name)
         else:
             reply = self._ask_moto(call, environ, body)
@@ -209,21 +182,18 @@ class Application:
         return Reply(**started, body=answer)
 
 
-def _refusal(call: Call | None, error: Exception) -> Reply:
+def _is_ours(name: str) -> bool:
+    return name in _OURS or name in SERVICES and SERVICES[name].ours
+
+
+def _refusal(call: Call | None, error: Exception, environ: Environ, body: bytes) -> Reply:
     """Every failure as AWS would say it, ours and moto's."""
     if isinstance(error, NotImplementedError) and call:
         error = NotBuilt(call.name)
     elif not isinstance(error, ServiceException):
         traceback.print_exception(error)
         error = Refused("InternalFailure", f"the account failed: {error!r}", status=500)
-    if call:
-        return wire.answer(call, error)
-    body = json.dumps({"__type": error.code, "message": error.message}).encode()
-    return Reply(
-        status=getattr(error, "status", None) or 400,
-        headers={"Content-Type": "application/json"},
-        body=body,
-    )
+    return wire.answer(call, error) if call else wire.unread(environ, body, error)
 
 
 class _Handler(MotoRequestHandler):

@@ -4,10 +4,12 @@ models."""
 from __future__ import annotations
 
 import io
+import json
 import re
 import warnings
 from dataclasses import dataclass
 from typing import Any
+from xml.sax.saxutils import escape
 
 from botocore.awsrequest import HeadersDict
 from botocore.parsers import create_parser
@@ -20,13 +22,17 @@ from werkzeug.exceptions import NotFound
 
 from rehearsal.aws.operations import Call, Fields, NotBuilt, Refused
 from rehearsal.aws.remote_write import data_call
+from rehearsal.aws.service import SERVICES
 
 warnings.filterwarnings(
     "ignore", message=".*does not match an error shape.*"
 )  # most of EC2's are in no model
 _CREDENTIAL = re.compile(r"Credential=([A-Z0-9]+)/\d{8}/([a-z0-9-]+)/([a-z0-9-]+)/aws4_request")
-SERVICES = {
-    "aps": "amp",
+_ACTION = re.compile(rb"(?:^|&)Action=(\w+)")
+"""The operation in a call of the query protocol."""
+_IN_XML = ("cloudfront", "route53")
+"""Names that services sign with which speak REST with XML, and are not here."""
+SIGNED = {
     "elasticfilesystem": "efs",
     "monitoring": "cloudwatch",
     "servicequotas": "service-quotas",
@@ -34,7 +40,6 @@ SERVICES = {
     name: name
     for name in (
         "arc-zonal-shift",
-        "budgets",
         "ec2",
         "ecr",
         "eks",
@@ -52,7 +57,7 @@ SERVICES = {
         "sts",
     )
 }
-"""What exists here: the name a service signs with → botocore's."""
+"""The name a service signs with → botocore's, of services without a row of their own."""
 
 Environ = dict[str, Any]
 
@@ -78,19 +83,16 @@ def read(environ: Environ, body: bytes) -> Call:
             "MissingAuthenticationToken", "Request is missing Authentication Token", status=403
         )
     prefix = signed[3]
-    if prefix not in SERVICES:
-        raise NotBuilt(f"the service {prefix}")
-    service, request = SERVICES[prefix], Request(environ | {"wsgi.input": io.BytesIO(body)})
+    service = SIGNED.get(prefix) or _registered(prefix)
+    if not service:
+        raise NotBuilt(f"{prefix}:{_asked(environ, body)}")
+    request = Request(environ | {"wsgi.input": io.BytesIO(body)})
     if service == "amp" and (data := data_call(environ["REQUEST_METHOD"], environ["PATH_INFO"])):
-        return _call(environ, signed, "rest-json", data[0], data[1] | {"body": body})
+        return _call(environ, signed, service, "rest-json", data[0], data[1] | {"body": body})
     try:
         operation, uri = get_service_router(service).match(request)
     except NotFound as unknown:
-        asked = (
-            environ.get("HTTP_X_AMZ_TARGET")
-            or f"{environ['REQUEST_METHOD']} {environ['PATH_INFO']}"
-        )
-        raise NotBuilt(f"{prefix}: {asked}") from unknown
+        raise NotBuilt(f"{prefix}:{_asked(environ, body)}") from unknown
     protocol = determine_request_protocol(get_service_model(service), request.content_type)
     params = PROTOCOL_PARSERS[protocol](operation, map_type=dict).parse(
         {
@@ -102,15 +104,48 @@ def read(environ: Environ, body: bytes) -> Call:
             "url_params": uri,
         }
     )
-    return _call(environ, signed, protocol, operation, params)
+    return _call(environ, signed, service, protocol, operation, params)
+
+
+def _registered(prefix: str) -> str | None:
+    """The service with a row that signs with this name."""
+    return next(
+        (one.name for one in SERVICES.values() if prefix == (one.signs_as or one.name)), None
+    )
+
+
+def _asked(environ: Environ, body: bytes) -> str:
+    """What a call is called of which no model is known: its operation, or method and path."""
+    target = environ.get("HTTP_X_AMZ_TARGET", "").rpartition(".")[2]
+    action = _ACTION.search(body)
+    path = f"{environ['REQUEST_METHOD']} {environ['PATH_INFO'].rstrip('/')}"
+    return target or (action[1].decode() if action else path)
+
+
+def unread(environ: Environ, body: bytes, error: Any) -> Reply:
+    """A refusal of a call that could not be read, in XML where its service speaks XML."""
+    signed = _CREDENTIAL.search(environ.get("HTTP_AUTHORIZATION", ""))
+    status = getattr(error, "status", None) or 400
+    if _ACTION.search(body) or signed and signed[3] in _IN_XML:
+        said = f"<Code>{escape(error.code)}</Code><Message>{escape(error.message)}</Message>"
+        text = f"<ErrorResponse><Error>{said}</Error></ErrorResponse>"
+        return Reply(status=status, headers={"Content-Type": "text/xml"}, body=text.encode())
+    text = json.dumps({"__type": error.code, "message": error.message})
+    headers = {"Content-Type": "application/json", "X-Amzn-ErrorType": error.code}
+    return Reply(status=status, headers=headers, body=text.encode())
 
 
 def _call(
-    environ: Environ, signed: re.Match[str], protocol: str, operation: Any, params: Fields
+    environ: Environ,
+    signed: re.Match[str],
+    service: str,
+    protocol: str,
+    operation: Any,
+    params: Fields,
 ) -> Call:
     key, region, prefix = signed.groups()
     return Call(
-        service=SERVICES[prefix],
+        service=service,
         prefix=prefix,
         operation=operation,
         protocol=protocol,

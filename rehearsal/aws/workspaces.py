@@ -14,6 +14,7 @@ from rehearsal.aws import backends
 from rehearsal.aws.clock import CLOCK
 from rehearsal.aws.operations import Call, Fields, Refused, answers, refuse
 from rehearsal.aws.remote_write import names, uncompressed
+from rehearsal.aws.service import Service, register
 
 DEFAULT_DAYS = 150
 
@@ -142,3 +143,19 @@ def _write(call: Call) -> Fields:
 @answers("amp", "GetLabels")
 def _labels(call: Call) -> Fields:
     return {"status": "success", "data": sorted(_active(call).metrics)}
+
+
+register(
+    Service(
+        name="amp",
+        signs_as="aps",
+        ours=True,
+        arns=lambda call: [one.arn for one in [of(call)] if one],
+        tags=lambda call: one.tags if (one := of(call)) else {},
+        things=lambda: [
+            ("aps-workspace", one.id, one.alias or "", one.status, one.tags)
+            for one in WORKSPACES.values()
+        ],
+        kept=WORKSPACES,
+    )
+)

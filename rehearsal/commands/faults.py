@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from rehearsal import paths, world
-from rehearsal.commands.steps import REFUSED
+from rehearsal.terminal import REFUSED
 
 FAULTS = (
     "throttle",

@@ -117,7 +117,7 @@ def start(name: str, region: str) -> subprocess.Popen[bytes]:
         # One malloc arena: with one for each of its threads a machine weighs 10 MiB more.
         return subprocess.Popen(
             [*DIE_WITH_PARENT, sys.executable, "-m", "rehearsal.kubelet.machine", name, region],
-            cwd=paths.CHECKOUT,
+            cwd=paths.HOME,
             env=os.environ | {"MALLOC_ARENA_MAX": "1"},
             stdin=subprocess.DEVNULL,
             stdout=log,

@@ -7,6 +7,7 @@ There is no container runtime: an image is a program of the toolchain, the host'
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import sys
 from dataclasses import dataclass
@@ -31,7 +32,6 @@ TOOLS = {
 }
 ELSEWHERE = {"/usr/sbin/sshd": f"{TOOLS_AT}/sshd"}
 """Stand-ins that runtimes call by a path below the host's own folders."""
-OURS = "trainyard"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,20 +160,30 @@ def training_tools(image: str) -> dict[str, str]:
 
 
 def has_torch(image: str) -> bool:
-    """Whether an image gets the real torch: those called trainyard/…, where torch is beside this
+    """Whether an image gets the real torch: one that images.json lists, where torch is beside this
     interpreter. What others contain nobody knows here, and mostly it is for GPUs."""
-    return ours(image) and importlib.util.find_spec("torch") is not None
+    return _listed(image) is not None and importlib.util.find_spec("torch") is not None
 
 
-def ours(image: str) -> bool:
-    """Whether it is made from workloads/: trainyard/torch-cpu is torch alone, the others are
-    samples."""
-    return f"/{repository(image)}".rpartition("/")[0].endswith(f"/{OURS}")
+def files(image: str) -> dict[str, str]:
+    """Path in the container → file of the machine, of an image that images.json lists."""
+    return _listed(image) or {}
 
 
-def sample_files(image: str) -> dict[str, str]:
-    """Path in the container → file of the checkout, as workloads/Dockerfile copies them."""
-    folder = paths.CHECKOUT / "workloads"
-    script = folder / repository(image).rpartition("/")[2] / "train.py"
-    files = (folder / "checkpoints.py", script) if ours(image) and script.exists() else ()
-    return {f"/workspace/{file.name}": str(file) for file in files}
+def _listed(image: str) -> dict[str, str] | None:
+    """What images.json says of an image: files, or none where it is a Python with torch alone."""
+    found = _told().get("images", {})
+    name = f"/{repository(image)}"
+    return next((found[end] for end in found if name.endswith(f"/{end}")), None)
+
+
+def clones() -> str | None:
+    """The folder with what a container can clone with git."""
+    return _told().get("clones")
+
+
+def _told() -> Object:
+    """STATE/images.json, which somebody who builds images writes before pods run: `images`, by the end
+    of an image's name the files in it; `clones`, a folder of repositories."""
+    file = paths.STATE / "images.json"
+    return json.loads(file.read_text()) if file.exists() else {}

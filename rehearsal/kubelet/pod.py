@@ -269,7 +269,7 @@ class Pod:
             mounts=process.mounts(
                 program,
                 self._volumes.mounts(spec),
-                images.sample_files(spec["image"]),
+                images.files(spec["image"]),
                 hosts=str(self._names.hosts),
             ),
             links={} if program else images.training_tools(spec["image"]),

@@ -18,7 +18,6 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from rehearsal import paths
 from rehearsal.kubelet import images, log_lines
 
 SHM = "64m"
@@ -43,7 +42,7 @@ HOST_FILES = tuple(
     )
 )
 MIRROR = "/opt/mirror"
-"""Where the git stand-in finds the checkout's workloads."""
+"""Where the git stand-in finds what it can clone."""
 PLAN = "plan.json"
 """Name of the file that tells a container's sandbox what to build."""
 SIMULATED_JOB_SECONDS = 2.0
@@ -89,7 +88,7 @@ def mounts(
 ) -> list[Mount]:
     """Everything a container sees, its own volumes winning, also over `files` that its image
     brings. `hosts` is its /etc/hosts. A controller has nothing but its program, as in a distroless
-    image; training has the host's programs, this interpreter, the stand-ins and the workloads to
+    image; training has the host's programs, this interpreter, the stand-ins and what there is to
     clone."""
     if program:
         places = {program.entrypoint: str(program.built)}
@@ -98,7 +97,7 @@ def mounts(
         places = {
             **{p: p for p in same},
             images.STAND_INS_AT: str(images.STAND_INS),
-            MIRROR: str(paths.CHECKOUT / "workloads"),
+            **({MIRROR: folder} if (folder := images.clones()) else {}),
         }
     places |= {"/etc/hosts": hosts} | {f: f for f in HOST_FILES if os.path.exists(f)}
     taken = {v.target for v in volumes}

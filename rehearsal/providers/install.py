@@ -31,7 +31,7 @@ SCRIPT = """#!/bin/sh
 PATH={path}:$PATH PULUMI_LANGUAGE_PYTHON_EXEC={executor} exec {command} "$@"
 """
 PROGRAM = (
-    "import runpy, sys; sys.path.insert(0, {checkout!r}); runpy.run_module({module!r},"
+    "import runpy, sys; sys.path.insert(0, {home!r}); runpy.run_module({module!r},"
     " run_name='__main__')"
 )
 
@@ -58,7 +58,7 @@ def language_exec() -> Path:
 
 
 def _ours(module: str) -> list[str]:
-    return [sys.executable, "-P", "-c", PROGRAM.format(checkout=str(paths.CHECKOUT), module=module)]
+    return [sys.executable, "-P", "-c", PROGRAM.format(home=str(paths.HOME), module=module)]
 
 
 def _write(file: Path, command: list[str], bin_dir: Path, executor: Path) -> None:

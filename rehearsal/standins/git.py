@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -S
-"""git for training containers: clones from the checkout's workloads/ what is there, and has no
+"""git for training containers: clones what is in the folder that images.json names, and has no
 network for the rest."""
 
 import argparse
@@ -33,7 +33,7 @@ def clone(url: str, folder: str | None) -> int:
     if not os.path.isdir(source):
         return fail(f"unable to access '{url}': Could not resolve host: {host(url)}")
     shutil.copytree(source, target, dirs_exist_ok=True)
-    print(f"stand-in git: copied workloads/{name} of the checkout", file=sys.stderr)
+    print(f"stand-in git: copied {name} of this machine", file=sys.stderr)
     return 0
 
 

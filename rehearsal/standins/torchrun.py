@@ -60,7 +60,7 @@ STEPS = int(os.environ.get("TRAINYARD_STEPS", "20"))
 STEP_SECONDS = float(os.environ.get("TRAINYARD_STEP_SECONDS", "0.25"))
 STEPS_PER_CHECKPOINT = 4
 MARKER, BEFORE = "stand-in-checkpoint.json", "stand-in-checkpoint-before.json"
-"""The newest checkpoint, and the one before in case it cannot be read, as workloads/checkpoints.py
+"""The newest checkpoint, and the one before in case it cannot be read, as a script that keeps two
 has them."""
 FABRIC = Path("/dev/infiniband/uverbs0")
 """The first EFA device. The rehearsal's kubelet writes into it what keeps packets from other nodes."""

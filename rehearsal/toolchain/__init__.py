@@ -19,9 +19,9 @@ from rehearsal import paths
 from rehearsal.processes import heartbeat
 from rehearsal.toolchain import go
 from rehearsal.toolchain.go import Report, ToolchainError
-from rehearsal.toolchain.programs import BY_NAME, Program
+from rehearsal.toolchain.programs import BY_NAME, NEEDED, Program
 
-__all__ = ["BY_NAME", "DEFAULT", "ToolchainError", "ensure"]
+__all__ = ["BY_NAME", "DEFAULT", "NEEDED", "ToolchainError", "ensure"]
 
 DEFAULT = tuple(name for name, program in BY_NAME.items() if not program.lazy)
 

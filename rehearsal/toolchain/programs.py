@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rehearsal import paths
 
@@ -20,7 +18,6 @@ FOLDER = Path(__file__).parent
 they ask for."""
 KUBERNETES_RELEASES = ("1.34", "1.35")
 """Minor releases of Kubernetes whose control plane the rehearsal can run; each has a folder."""
-ANY = "*"
 NEWEST_KUBERNETES = KUBERNETES_RELEASES[-1]
 _KUBERNETES = (
     "-s -w -X k8s.io/component-base/version.gitVersion={version} -X"
@@ -44,12 +41,7 @@ class Program:
     seconds: int
     """What a cold build took on two cores."""
     lazy: bool = False
-    """Built only for a stack that wants it, or by `python -m rehearsal build --also <name>`."""
-    wanted_by: tuple[str | bool, ...] = ()
-    """The setting of an environment, and its value or ANY, without which nothing runs it; none:
-    every world does."""
-    beside: tuple[str | bool, ...] = ()
-    """A second setting, and its value, that must be there for it."""
+    """Built only where a world is to run it (`--also <name>`)."""
 
     @property
     def package(self) -> str:
@@ -99,7 +91,6 @@ PROGRAMS = (
             ldflags=_KUBERNETES,
             seconds=seconds,
             lazy=release != NEWEST_KUBERNETES,
-            wanted_by=("cluster", "version", release) if release != NEWEST_KUBERNETES else (),
         )
         for release in KUBERNETES_RELEASES
         for name, seconds in {
@@ -132,9 +123,8 @@ PROGRAMS = (
             module="github.com/kubeflow/trainer/v2",
             command="cmd/trainer-controller-manager",
             seconds=70,
-            wanted_by=("trainer", "version", release),
         )
-        for name, release in {"trainer": "2.1.0", "trainer-2.3": "2.3.0"}.items()
+        for name in ("trainer", "trainer-2.3")
     ),
     *(
         Program(
@@ -142,9 +132,8 @@ PROGRAMS = (
             folder=name,
             module="sigs.k8s.io/jobset",
             seconds=49,
-            wanted_by=("trainer", "version", release),
         )
-        for name, release in {"jobset": "2.1.0", "jobset-0.12": "2.3.0"}.items()
+        for name in ("jobset", "jobset-0.12")
     ),
     Program(
         name="training-operator",
@@ -152,7 +141,6 @@ PROGRAMS = (
         module="github.com/kubeflow/training-operator",
         command="cmd/training-operator.v1",
         seconds=154,
-        wanted_by=("training_operator", "version", "1.8.1"),
     ),
     # 0.16.2 is the newest 0.16 that can be had as a module, in place of the release that a stack
     # installs. Of 0.19 upstream's own tag leaves out what simulates schedulers (an alpha): that
@@ -167,12 +155,10 @@ PROGRAMS = (
             ldflags="-s -w -X sigs.k8s.io/kueue/pkg/version.GitVersion={version}",
             seconds=seconds,
             lazy=True,
-            wanted_by=("queues", ANY),
-            beside=("trainer", "version", release),
         )
-        for name, tags, seconds, release in (
-            ("kueue", "", 303, "2.1.0"),
-            ("kueue-0.19", "exclude_scheduler_library", 380, "2.3.0"),
+        for name, tags, seconds in (
+            ("kueue", "", 303),
+            ("kueue-0.19", "exclude_scheduler_library", 380),
         )
     ),
     *(
@@ -186,7 +172,6 @@ PROGRAMS = (
             ldflags="-s -w -X github.com/prometheus/common/version.Version={number}",
             seconds=seconds,
             lazy=True,
-            wanted_by=("metrics", ANY),
         )
         for name, seconds in {"prometheus": 1313, "promtool": 19}.items()
     ),
@@ -199,7 +184,6 @@ PROGRAMS = (
             ldflags="-s -w -X github.com/prometheus/common/version.Version={number}",
             seconds=seconds,
             lazy=True,
-            wanted_by=("metrics", "alerts", ANY),
         )
         for name, seconds in {"alertmanager": 106, "amtool": 4}.items()
     ),
@@ -209,7 +193,6 @@ PROGRAMS = (
         module="github.com/prometheus/pushgateway",
         seconds=45,
         lazy=True,
-        wanted_by=("metrics", "push_gateway", True),
     ),
     Program(
         name="crane",
@@ -218,25 +201,19 @@ PROGRAMS = (
         command="cmd/crane",
         seconds=41,
         lazy=True,
-        wanted_by=("registries", ANY),
     ),
 )
 BY_NAME = {program.name: program for program in PROGRAMS}
-
-
-def wanted(environment: Mapping[str, Any]) -> list[str]:
-    """The programs that a stack with these settings of its environment runs on."""
-    return [
-        program.name
-        for program in PROGRAMS
-        if all(_says(environment, *path) for path in (program.wanted_by, program.beside) if path)
-    ]
-
-
-def _says(settings: Any, *path: str | bool) -> bool:
-    for key in path[:-1]:
-        settings = settings.get(key) if isinstance(settings, Mapping) else None
-    return settings == path[-1] or path[-1] == ANY and settings is not None
+_PLANE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
+NEEDED = (
+    "etcd",
+    "pulumi",
+    *(f"{name}-{NEWEST_KUBERNETES}" for name in _PLANE),
+    "kubectl",
+    "helm",
+    "karpenter",
+)
+"""What every world runs."""
 
 
 def pinned(folder: str, module: str) -> str:

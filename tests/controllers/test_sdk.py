@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal import charts, paths
+from development import chart_objects
+from rehearsal import paths
 from tests.support.recording import CHECKOUT
 from tests.support.trainer_server import TrainerServer, runtimes, trainer_server
 from trainyard.catalog import versions
@@ -92,7 +93,7 @@ def test_the_sdk_of_a_release_finds_our_runtimes_and_its_job_becomes_pods(
 def test_the_sdk_of_the_training_operator_sends_what_its_crd_takes(tmp_path: Path) -> None:
     """What our twin of a TrainJob has too: a master, and the other nodes as workers."""
     with trainer_server(tmp_path) as server:
-        crd = charts.OWN / "training-operator/files/kubeflow.org_pytorchjobs.yaml"
+        crd = chart_objects.OWN / "training-operator/files/kubeflow.org_pytorchjobs.yaml"
         server.api.apply(yaml.load(crd.read_text(), yaml.CSafeLoader), manager="tests")
         said = submitted(V1, "submit_v1.py", tmp_path / "kubeconfig", "default", "8", "0")
         assert said == {"replicas": {"Master": 1, "Worker": 1}, "succeeded": False}

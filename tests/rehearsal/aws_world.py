@@ -18,16 +18,15 @@ from rehearsal import paths
 from rehearsal.aws import (
     backends,
     backups,
-    budgets,
     eks,
     identity,
     keeper,
     parameters,
     quotas,
+    service,
     services,
     sharing,
     storage,
-    workspaces,
 )
 from rehearsal.aws.clock import CLOCK
 from rehearsal.aws.faults import FAULTS
@@ -184,8 +183,7 @@ def served(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Account]:
         storage.ASSOCIATIONS,
         services._deleted_queues,
         sharing.OWNERS,
-        workspaces.WORKSPACES,
-        budgets.BUDGETS,
+        *(one.kept for one in service.SERVICES.values()),
     ):
         held.clear()
     CLOCK.forget()

@@ -262,12 +262,12 @@ class Client:
     """The world from outside: one order at a time."""
 
     def __init__(self, state: Path) -> None:
-        env = {**os.environ, "TRAINYARD_REHEARSAL": str(state), "PYTHONPATH": str(paths.CHECKOUT)}
+        env = {**os.environ, "TRAINYARD_REHEARSAL": str(state), "PYTHONPATH": str(paths.HOME)}
         self._process = subprocess.Popen(
             [*NAMESPACE, sys.executable, __file__],
             env=env,
             text=True,
-            cwd=paths.CHECKOUT,
+            cwd=paths.HOME,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +9,10 @@ import pytest
 import yaml
 
 from rehearsal import charts, paths
-from rehearsal.chart_objects import RELEASES, objects_text
 from rehearsal.toolchain import ToolchainError, go
-from trainyard.catalog.chart_objects import OBJECTS_FILE
+from tests.rehearsal.chart_mirror import mirror, rendered
 
-VALUES = {"karpenter": ["--set=settings.clusterName=trainyard"]}
+__all__ = ["mirror"]
 
 
 @pytest.fixture
@@ -75,28 +72,6 @@ def test_a_line_that_is_not_there_to_replace_is_an_error(
     with pytest.raises(ToolchainError, match="0 lines match 'tag: main'"):
         charts.ensure(lambda text: None)
     assert not paths.CHARTS.exists()
-
-
-@pytest.fixture(scope="module")
-def mirror() -> Path:
-    if not (paths.BIN / "helm").exists():
-        pytest.skip("the toolchain was never built here")
-    return charts.ensure()
-
-
-def rendered(mirror: Path, name: str, *more: str) -> list[dict[str, Any]]:
-    command = [
-        str(paths.BIN / "helm"),
-        "template",
-        re.sub(r"-[\d.]+$", "", name),
-        str(mirror / name),
-        "--namespace=kube-system",
-        "--kube-version=1.34.0",
-        "--include-crds",
-    ]
-    done = subprocess.run([*command, *VALUES.get(name, []), *more], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return [document for document in yaml.load_all(done.stdout, yaml.CSafeLoader) if document]
 
 
 def images(objects: list[dict[str, Any]]) -> set[str]:
@@ -163,55 +138,3 @@ def test_a_chart_of_the_mirror_says_the_versions_of_its_release(
     chart = yaml.safe_load((mirror / name / "Chart.yaml").read_text())
     assert name in (chart["name"], f"{chart['name']}-{version}")
     assert (chart["version"], chart.get("appVersion")) == (version, app_version)
-
-
-@pytest.mark.world
-@pytest.mark.parametrize("release", charts.CRDS)
-def test_a_release_brings_the_kinds_the_graph_uses_and_each_once(
-    mirror: Path, release: str
-) -> None:
-    objects = rendered(mirror, "karpenter-crd") + rendered(
-        charts.OWN, f"kubeflow-trainer-crds-{release}"
-    )
-    kinds = [o["spec"]["names"]["kind"] for o in objects if o["kind"] == "CustomResourceDefinition"]
-    assert set(kinds) >= {
-        "NodePool",
-        "NodeClaim",
-        "EC2NodeClass",
-        "ClusterTrainingRuntime",
-        "TrainJob",
-        "JobSet",
-    }
-    assert len(kinds) == len(set(kinds))
-
-
-@pytest.mark.world
-@pytest.mark.parametrize("release", charts.CRDS)
-def test_our_charts_of_crds_are_what_upstreams_modules_hold(mirror: Path, release: str) -> None:
-    for name, text in charts.crd_chart(release).items():
-        assert (charts.OWN / f"kubeflow-trainer-crds-{release}" / name).read_text() == text, name
-
-
-def test_a_newer_releases_workloads_can_replace_an_olders_in_place(mirror: Path) -> None:
-    """A Deployment's selector can never change."""
-    releases = (rendered(mirror, f"kubeflow-trainer-{release}") for release in charts.CRDS)
-    older, newer = (
-        {o["metadata"]["name"]: o["spec"]["selector"] for o in objects if o["kind"] == "Deployment"}
-        for objects in releases
-    )
-    assert older == newer and len(older) == 2
-
-
-@pytest.mark.world
-def test_the_table_of_what_charts_make_is_that_of_the_pinned_charts(mirror: Path) -> None:
-    """After a change that is meant: python -m rehearsal.charts."""
-    assert objects_text(mirror) == OBJECTS_FILE.read_text()
-
-
-@pytest.mark.world
-def test_a_chart_that_does_not_render_says_why(
-    mirror: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(RELEASES, "karpenter", ("kube-system", "karpenter", ()))
-    with pytest.raises(ToolchainError, match="karpenter: .*clusterName"):
-        objects_text(mirror)

@@ -12,7 +12,7 @@ import pytest
 from rehearsal import paths, processes, world
 from tests.support.patience import until
 
-PARTS = ("tests.rehearsal.fake_account", "tests.rehearsal.fake_fleet")
+PARTS = ("tests.development.fake_account", "tests.development.fake_fleet")
 needs_namespaces = pytest.mark.skipif(world.obstacle() is not None, reason=world.obstacle() or "")
 
 

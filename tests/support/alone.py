@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from rehearsal import engine, paths
-from rehearsal.commands import steps
-from rehearsal.engine import Stack
-from rehearsal.progress import Display, Stages
+from development import engine, steps
+from development.engine import Stack
+from development.progress import Display, Stages
+from rehearsal import environment, paths
 from rehearsal.providers import install
 from tests.rehearsal.aws_world import Account, served
 from tests.worlds.harness import copied_checkout
@@ -64,7 +64,7 @@ class Alone:
         done = subprocess.run(
             [paths.BIN / "pulumi", *words, "--non-interactive", "--stack", self.stack.name],
             cwd=self.checkout,
-            env=engine.environment(self.stack) | variables,
+            env=engine.complete(self.stack) | variables,
             capture_output=True,
             text=True,
         )
@@ -97,7 +97,7 @@ def alone(name: str, files: Mapping[str, str] | None = None) -> Iterator[Alone]:
     ours = {PRETENDED: f"{PRETENDED.replace('.', '/')}.py"}
     for file in ours.values():
         (checkout / file).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(paths.CHECKOUT / file, checkout / file)
+        shutil.copyfile(paths.HOME / file, checkout / file)
     for file, text in (files or {}).items():
         (checkout / file).parent.mkdir(parents=True, exist_ok=True)
         (checkout / file).write_text(text)
@@ -113,15 +113,19 @@ def alone(name: str, files: Mapping[str, str] | None = None) -> Iterator[Alone]:
         }.items():
             patch.setattr(paths, constant, state / place)
         with served(state, patch) as account:
-            patch.setattr(paths, "CHECKOUT", checkout)
-            patch.setattr(engine, "CONFIG", state / "config")
-            patch.setattr(engine, "KUBECONFIG", state / "kubeconfig")
+            patch.setattr(engine, "CHECKOUT", checkout)
+            for constant, place in {
+                "CONFIG": "config",
+                "PROFILES": "config/aws",
+                "KUBECONFIG": "kubeconfig",
+            }.items():
+                patch.setattr(environment, constant, state / place)
             kubernetes = ("resource", "kubernetes")
             plugins = install.PLUGINS | {kubernetes: (install.PLUGINS[kubernetes][0], PRETENDED)}
             patch.setattr(install, "PLUGINS", plugins)
             patch.setattr(install.genuine, "provider", lambda name, version: None)
-            path = f"{programs}:{engine.search_path()}"
-            patch.setattr(engine, "search_path", lambda: path)
+            path = f"{programs}:{environment.search_path()}"
+            patch.setattr(environment, "search_path", lambda: path)
             port = int(account.url.rpartition(":")[2])
             paths.remember(replace(paths.world(), account_port=port))
             account.speed(SPEED)

@@ -67,7 +67,7 @@ def main(arguments: list[str]) -> int:
         "tests.support.kueue_types", "Write trainyard/catalog/kueue_types.json."
     ).parse_args(arguments)
     TYPES_FILE.write_text(types_text())
-    print(TYPES_FILE.relative_to(paths.CHECKOUT))
+    print(TYPES_FILE.relative_to(paths.HOME))
     return 0
 
 

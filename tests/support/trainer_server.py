@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 import yaml
 
+from development import chart_objects
 from rehearsal import charts, paths, processes
 from rehearsal.kube import ApiError, Object
 from tests.rehearsal.api_server import PROGRAMS, ApiServer, start
@@ -55,7 +56,7 @@ class TrainerServer:
             "upgrade",
             "--install",
             "kubeflow-trainer-crds",
-            str(charts.OWN / f"kubeflow-trainer-crds-{release}"),
+            str(chart_objects.OWN / f"kubeflow-trainer-crds-{release}"),
             "--namespace=kubeflow-system",
             "--create-namespace",
             "--take-ownership",

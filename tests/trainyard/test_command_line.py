@@ -19,7 +19,7 @@ from trainyard import command_line
 
 SCRIPTS = [
     path
-    for pattern in ("trainyard/**", "benchmarks", "rehearsal", "tests/worlds")
+    for pattern in ("trainyard/**", "benchmarks", "development", "rehearsal", "tests/worlds")
     for path in sorted(CHECKOUT.glob(f"{pattern}/*.py"))
     if "__name__ ==" in path.read_text()
     and path.name not in ("world.py", "tunnel.py")  # parts of the rehearsal: no person starts them
@@ -28,7 +28,6 @@ SCRIPTS = [
 MODULES = [".".join(path.relative_to(CHECKOUT).with_suffix("").parts) for path in SCRIPTS]
 SUBWORDS = (
     "accept",
-    "build",
     "up",
     "down",
     "status",
@@ -44,12 +43,12 @@ SUBWORDS = (
     "logs",
     "stop",
     "image",
-    "processes",
-    "fault",
 )
+WORLD_WORDS = ("build", "up", "down", "env", "inventory", "status", "processes", "fault")
 WORDS = [
     *((module,) for module in MODULES),
-    *(("rehearsal.__main__", word) for word in SUBWORDS),
+    *(("development.__main__", word) for word in SUBWORDS),
+    *(("rehearsal.__main__", word) for word in WORLD_WORDS),
 ]
 REQUIRED = {
     "trainyard.reports.plan": ["dev"],
@@ -71,6 +70,7 @@ REQUIRED = {
     "trainyard.operations.runs.history": ["dev"],
     "trainyard.operations.runs.watch": ["dev"],
     "trainyard.operations.nodes.shell": ["dev"],
+    "development.__main__": ["status"],
     "rehearsal.__main__": ["status"],
 }
 """What else would be missing."""
@@ -206,7 +206,8 @@ def test_what_is_missing_or_contradicts_is_said(
 def test_every_command_ends_in_the_same_way(path: Path) -> None:
     last = ast.parse(path.read_text()).body[-1]
     assert isinstance(last, ast.If)
-    assert [ast.unparse(line) for line in last.body] == ["command_line.run(main)"]
+    ours = "terminal" if path.parent.name == "rehearsal" else "command_line"
+    assert [ast.unparse(line) for line in last.body] == [f"{ours}.run(main)"]
 
 
 # The end.

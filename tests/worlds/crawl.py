@@ -26,7 +26,7 @@ from tests.worlds.harness import Harness
 from tests.worlds.soak import a_world, made_twice, unrepaired
 from trainyard import command_line
 
-KILLER = paths.CHECKOUT / "tests" / "support" / "killer"
+KILLER = paths.HOME / "tests" / "support" / "killer"
 JOB, STACK = "t5-large", "dev"
 Place = Harness | Alone
 

@@ -39,6 +39,9 @@ VICTIMS: dict[str, tuple[str, ...]] = {
 }
 """Who may be killed → what its command line contains: our plugin's, or that of the released one."""
 
+OF_A_WORLD = ("fault", "processes")
+"""Words that know no stack."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Harness:
@@ -46,7 +49,7 @@ class Harness:
 
     state: Path
     log: Path
-    checkout: Path = paths.CHECKOUT
+    checkout: Path = paths.HOME
     """Where the program and its stack files are: a copy may have other ones."""
     stack: str = "dev"
     """The environment that `shell` speaks to."""
@@ -60,12 +63,17 @@ class Harness:
         return os.environ | {"TRAINYARD_REHEARSAL": str(self.state)}
 
     def start(self, *words: str) -> subprocess.Popen[str]:
-        """`python -m rehearsal …`, its output appended to the log."""
+        """`python -m development …`, or of the rehearsal, its output appended to the log."""
         with self.log.open("a") as log:
             log.write(f"\n$ rehearsal {' '.join(words)}\n")
             log.flush()
             return subprocess.Popen(
-                [sys.executable, "-m", "rehearsal", *words],
+                [
+                    sys.executable,
+                    "-m",
+                    "rehearsal" if words[0] in OF_A_WORLD else "development",
+                    *words,
+                ],
                 cwd=self.checkout,
                 env=self.environment,
                 stdout=log,
@@ -75,7 +83,7 @@ class Harness:
             )
 
     def do(self, *words: str) -> int:
-        """The exit status of `python -m rehearsal …`."""
+        """The exit status of start()."""
         return self.start(*words).wait()
 
     def shell(self, command: str, *, check: bool = True) -> str:
@@ -103,7 +111,7 @@ class Harness:
         key = tuple(file.stat().st_mtime if file.exists() else 0 for file in files)
         if key not in self.sessions:
             exports = (
-                f'eval "$({sys.executable} -m rehearsal env --stack {self.stack})"; env --null'
+                f'eval "$({sys.executable} -m development env --stack {self.stack})"; env --null'
             )
             said = self._bash(exports, self.environment).stdout
             made = dict(variable.split("=", 1) for variable in said.split("\0") if variable)
@@ -279,6 +287,6 @@ def copied_checkout(folder: Path) -> Path:
     """A copy of what the program and the rehearsal are made of, whose stack files may be
     changed."""
     left_out = (".git", ".venv", ".rehearsal", ".hypothesis", "__pycache__", "tests", "benchmarks")
-    shutil.copytree(paths.CHECKOUT, folder, ignore=shutil.ignore_patterns(*left_out))
+    shutil.copytree(paths.HOME, folder, ignore=shutil.ignore_patterns(*left_out))
     (folder / ".venv").symlink_to(sys.prefix)  # Pulumi.yaml names it
     return folder

@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from development.steps import UNREPAIRED
 from rehearsal import processes
-from rehearsal.commands.steps import UNREPAIRED
 from tests.worlds.harness import VICTIMS, Harness, Object
 from tests.worlds.left_out import leave_outs
 from trainyard import command_line

@@ -325,7 +325,7 @@ def _sees_complete(harness: Harness, release: str) -> None:
 
 
 def _kubeconfig(harness: Harness) -> str:
-    return harness.shell(f"{sys.executable} -m rehearsal kubeconfig --stack pytorch").strip()
+    return harness.shell(f"{sys.executable} -m development kubeconfig --stack pytorch").strip()
 
 
 def _sample(name: str) -> Object:

@@ -1,6 +1,6 @@
 """What the charts of a stack make in a cluster, by Helm release: chart_objects.json.
 
-`python -m rehearsal.charts` writes it from the charts that are pinned, of every release of the
+`python -m development.charts` writes it from the charts that are pinned, of every release of the
 Trainer and of Kueue that a stack file can choose. Only kinds of KINDS are in it.
 """
 

@@ -8,24 +8,11 @@ import re
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from importlib import metadata
+from importlib import import_module, metadata
+from pathlib import Path
 from typing import ClassVar
 
-from rehearsal.providers.aws import (
-    buckets,
-    budgets,
-    eks,
-    events,
-    iam,
-    launch_templates,
-    logs,
-    lookups,
-    network,
-    parameters,
-    storage,
-    topics,
-    workspaces,
-)
+from rehearsal.providers.aws import lookups, parameters
 from rehearsal.providers.aws.account import Account, Clients
 from rehearsal.providers.aws.comparison import filled, same, shaped
 from rehearsal.providers.aws.resource_type import MAPS, Kind, Seen
@@ -35,24 +22,13 @@ from rehearsal.providers.problems import Invalid, NotReady, Refused
 from rehearsal.providers.protocol import serve
 from rehearsal.providers.wire import Changes, Properties, changes, top, unknown, words
 
-KINDS = {
+KINDS: dict[str, Kind] = {
     kind.token: kind
-    for module in (
-        network,
-        launch_templates,
-        iam,
-        eks,
-        events,
-        storage,
-        buckets,
-        parameters,
-        topics,
-        logs,
-        workspaces,
-        budgets,
-    )
-    for kind in module.KINDS
+    for file in sorted(Path(__file__).parent.glob("*.py"))
+    if file.stem not in ("__init__", Path(__file__).stem)
+    for kind in getattr(import_module(f"rehearsal.providers.aws.{file.stem}"), "KINDS", ())
 }
+"""Type → its row, of all files beside this one."""
 
 CONFIG = words(
     "region profile version skipCredentialsValidation skipMetadataApiCheck skipRegionValidation "

@@ -120,6 +120,11 @@ def _job(obj: Object, api: Api) -> list[str]:
     return [f"Job: {failed}", *_pods(obj, api)]
 
 
+def _pod(obj: Object, api: Api) -> list[str]:
+    done = condition(obj, "Ready").get("status") == "True" or status(obj, "phase") == "Succeeded"
+    return unless(done, _waits_for(obj))
+
+
 def _volume(obj: Object, api: Api) -> list[str]:
     phase = status(obj, "phase", "Pending")
     return unless(phase in ("Available", "Bound"), f"PersistentVolume is {phase}")
@@ -156,6 +161,7 @@ KINDS: dict[tuple[str, str], Kind] = {
     ("v1", "Service"): Kind(replaces=("spec.clusterIP",)),
     ("v1", "ConfigMap"): Kind(replaces=("binaryData", "data")),
     ("v1", "Namespace"): Kind(),
+    ("v1", "Pod"): Kind(replaces=("spec",), unmet=_pod),
     ("v1", "PersistentVolume"): Kind(
         replaces=tuple(f"spec.{source}" for source in ("csi", "hostPath", "local", "nfs")),
         unmet=_volume,

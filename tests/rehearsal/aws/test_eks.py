@@ -662,3 +662,35 @@ def test_tags_of_whatever_belongs_to_a_cluster_can_change(account: Account, eks:
     assert eks.describe_addon(clusterName="demo", addonName="vpc-cni")["addon"]["tags"] == {
         "b": "2"
     }
+
+
+@pytest.mark.parametrize(
+    ("vpc", "services"), [("10.20.0.0/16", "10.100.0.0/16"), ("10.96.0.0/12", "172.20.0.0/16")]
+)
+def test_eks_takes_a_range_of_services_that_the_vpc_does_not_have(
+    account: Account, vpc: str, services: str
+) -> None:
+    ec2 = account.client("ec2")
+    id_ = ec2.create_vpc(CidrBlock=f"{vpc.partition('/')[0]}/16")["Vpc"]["VpcId"]
+    if vpc != "10.20.0.0/16":
+        ec2.associate_vpc_cidr_block(VpcId=id_, CidrBlock="10.100.0.0/16")
+    first = vpc.rpartition(".0.0/")[0]
+    subnets = [
+        ec2.create_subnet(
+            VpcId=id_, CidrBlock=f"{first}.{number}.0/24", AvailabilityZone=f"{REGION}{zone}"
+        )["Subnet"]["SubnetId"]
+        for number, zone in enumerate("ac")
+    ]
+    made = account.client("eks").create_cluster(
+        name="demo",
+        version="1.34",
+        roleArn=role(account, "cluster", "eks.amazonaws.com"),
+        resourcesVpcConfig={"subnetIds": subnets},
+        accessConfig={"authenticationMode": "API"},
+    )["cluster"]
+    assert made["kubernetesNetworkConfig"]["serviceIpv4Cidr"] == services
+
+
+def test_eks_chooses_the_build_of_an_add_on_where_the_caller_names_none(eks: Any) -> None:
+    made = eks.create_addon(clusterName="demo", addonName="coredns")["addon"]
+    assert made["addonVersion"] == KUBERNETES["1.34"].add_ons["coredns"]

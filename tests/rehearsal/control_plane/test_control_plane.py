@@ -97,7 +97,7 @@ class Inside:
 
     def __init__(self, state: Path) -> None:
         self.state = state
-        imports = os.pathsep.join([str(paths.CHECKOUT), *sys.path])
+        imports = os.pathsep.join([str(paths.HOME), *sys.path])
         environment = os.environ | {"TRAINYARD_REHEARSAL": str(state), "PYTHONPATH": imports}
         self.process = subprocess.Popen(
             [*NAMESPACE, sys.executable, __file__],

@@ -45,7 +45,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_in_a_full_file_system_old_files_are_read_and_no_new_one_is_written(tmp_path: Path) -> None:
     if subprocess.run([*NAMESPACE, "true"], check=False, capture_output=True).returncode:
         pytest.skip("needs user namespaces")
-    imports = os.pathsep.join([str(paths.CHECKOUT), *sys.path])
+    imports = os.pathsep.join([str(paths.HOME), *sys.path])
     environment = os.environ | {"TRAINYARD_REHEARSAL": str(tmp_path / "s"), "PYTHONPATH": imports}
     (tmp_path / "node").mkdir()
     done = subprocess.run(

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import base64
+import json
 import socket
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rehearsal import paths
 from rehearsal.kubelet import images, kubelet, node, process
 from rehearsal.kubelet.aws import plain
 from rehearsal.kubelet.container import Container, Probe, refused
@@ -211,6 +214,16 @@ def test_a_volume_at_dev_shm_replaces_the_default() -> None:
     assert [m.size for m in mounts if m.target == "/dev/shm"] == ["1g"]
 
 
+def list_images(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two images that somebody builds."""
+    monkeypatch.setattr(paths, "STATE", state)
+    told = {
+        "trainyard/torch-cpu": {},
+        "trainyard/ddp": {"/workspace/train.py": str(state / "train.py")},
+    }
+    (state / "images.json").write_text(json.dumps({"images": told}))
+
+
 @pytest.mark.parametrize(
     ("image", "real"),
     [
@@ -221,19 +234,23 @@ def test_a_volume_at_dev_shm_replaces_the_default() -> None:
         ("ddp:1", False),
     ],
 )
-def test_only_images_of_the_samples_get_the_real_torch(
-    image: str, real: bool, monkeypatch: pytest.MonkeyPatch
+def test_only_images_that_are_listed_get_the_real_torch(
+    image: str, real: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    list_images(tmp_path, monkeypatch)
     monkeypatch.setattr("importlib.util.find_spec", lambda _: object())
     assert (f"{images.TOOLS_AT}/torchrun" not in images.training_tools(image)) == real
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     assert f"{images.TOOLS_AT}/torchrun" in images.training_tools(image)
 
 
-def test_a_sample_is_in_its_image_unless_a_volume_hides_it() -> None:
-    files = images.sample_files("trainyard/ddp:1")
-    assert set(files) == {"/workspace/train.py", "/workspace/checkpoints.py"}
-    assert images.sample_files("trainyard/torch-cpu:1") == images.sample_files("other/ddp:1") == {}
+def test_what_is_listed_is_in_its_image_unless_a_volume_hides_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    list_images(tmp_path, monkeypatch)
+    files = images.files("trainyard/ddp:1")
+    assert set(files) == {"/workspace/train.py"}
+    assert images.files("trainyard/torch-cpu:1") == images.files("other/ddp:1") == {}
     assert files["/workspace/train.py"] in [
         m.source for m in process.mounts(None, [], files, hosts="/h")
     ]

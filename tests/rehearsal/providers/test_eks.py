@@ -148,7 +148,7 @@ def test_the_outputs_say_how_the_cluster_is_reached(built: tuple[Recorder, dict[
 
 
 def test_a_bare_control_plane_is_no_fault_nor_is_the_programs() -> None:
-    graph = json.loads((paths.CHECKOUT / "tests/golden/dev.graph.json").read_text())
+    graph = json.loads((paths.HOME / "tests/golden/dev.graph.json").read_text())
     assert eks.faults(WANTED) == []
     assert [
         eks.faults(made["inputs"]) for made in graph if made["type"] == "eks:index:Cluster"

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal import engine, paths
+from development import engine
+from development.down import _is_of
+from rehearsal import paths
 from rehearsal.aws.identity import ACCOUNT
-from rehearsal.commands.down import _is_of
 from tests.graph.test_recorded_stacks import EVERYTHING, MORE
 from tests.rehearsal.aws.test_permissions import Somebody
 from tests.rehearsal.aws_world import policy, role

@@ -239,7 +239,7 @@ def test_a_plugin_that_is_killed_takes_helm_along_and_leaves_the_release_pending
     victim = subprocess.Popen(
         [sys.executable, "-c", program],
         cwd=Path(__file__).parent,
-        env=os.environ | {"PYTHONPATH": str(paths.CHECKOUT)},
+        env=os.environ | {"PYTHONPATH": str(paths.HOME)},
     )
     id_ = f"default/{inputs['name']}"
     while not settings(api_server, id_):

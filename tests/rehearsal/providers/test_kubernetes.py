@@ -161,7 +161,7 @@ def test_what_it_does_not_do_is_refused_by_name(plugin, type_, obj, named):
 
 
 def test_every_kind_and_release_of_the_program_is_implemented():
-    graph = json.loads((paths.CHECKOUT / "tests/golden/dev.graph.json").read_text())
+    graph = json.loads((paths.HOME / "tests/golden/dev.graph.json").read_text())
     made = [one["inputs"] for one in graph if one["type"].startswith("kubernetes:")]
     assert all(kinds.of(inputs) for inputs in made if "kind" in inputs)
     assert {key for inputs in made if "chart" in inputs for key in inputs} <= helm.INPUTS
@@ -505,6 +505,17 @@ def test_a_job_is_awaited_until_it_is_complete_and_says_why_it_is_not() -> None:
     assert kind.unmet(job(), api) == ["Job: it has not completed"]
     assert kind.unmet(job(failed), api) == ["Job: BackoffLimitExceeded"]
     assert kind.unmet(job({"type": "Complete", "status": "True"}), api) == []
+
+
+def test_a_pod_is_awaited_until_it_is_ready_or_has_succeeded_and_says_what_it_waits_for() -> None:
+    pod: dict[str, Any] = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "hello"}}
+    api: Any = None
+    waits = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no"}
+    unmet = kinds.of(pod).unmet
+    assert unmet(pod | {"status": {"conditions": [waits]}}, api) == ["Unschedulable: no"]
+    ready = {"type": "Ready", "status": "True"}
+    assert unmet(pod | {"status": {"conditions": [ready]}}, api) == []
+    assert unmet(pod | {"status": {"phase": "Succeeded"}}, api) == []
 
 
 def test_a_volume_is_awaited_until_it_is_available_and_a_claim_until_it_is_bound(plugin):

@@ -14,7 +14,8 @@ from unittest.mock import MagicMock
 import pytest
 from pulumi.runtime.proto import language_pb2
 
-from rehearsal import engine, paths
+from development import engine
+from rehearsal import paths
 from rehearsal.providers import install, language
 from rehearsal.providers.wire import struct
 from rehearsal.toolchain import genuine

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from rehearsal import engine, paths
-from rehearsal.commands import steps
-from rehearsal.progress import Display
+from development import engine, steps
+from development.progress import Display
+from rehearsal import paths
 from rehearsal.providers import install
 from tests.support.alone import NO_OBJECTS, SILENT, Alone, alone
 from tests.support.patience import until

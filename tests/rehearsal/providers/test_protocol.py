@@ -226,7 +226,7 @@ def test_a_plugin_leaves_when_its_engine_is_killed() -> None:
         "print('plugin', p.pid, flush=True); p.wait()"
     )
     parent = subprocess.Popen(
-        [sys.executable, "-c", engine], stdout=subprocess.PIPE, text=True, cwd=paths.CHECKOUT
+        [sys.executable, "-c", engine], stdout=subprocess.PIPE, text=True, cwd=paths.HOME
     )
     assert parent.stdout
     said = [parent.stdout.readline().split() for _ in range(2)]

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
+from development.mirror import CRANE as STAND_IN
 from rehearsal import paths
 from rehearsal.aws import registry
 from rehearsal.aws.operations import CHECKS, Call, Refused
-from rehearsal.commands.mirror import CRANE as STAND_IN
 from tests.rehearsal.aws_world import Account, served, speak_to
 from tests.support.recording import CHECKOUT
 from tests.trainyard.operations.terminal import Terminal

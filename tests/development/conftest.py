@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal import engine, paths
+from development import engine
+from rehearsal import environment, paths
 
 FAKE = Path(__file__).with_name("fake_pulumi.py")
 ENVIRONMENT = {
@@ -24,11 +25,16 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     state, folder = tmp_path / "state", tmp_path / "project"
     for name in ("LOGS", "BACKEND", "PULUMI_HOME"):
         monkeypatch.setattr(paths, name, state / getattr(paths, name).name)
-    for name, place in {"STATE": state, "CHECKOUT": folder, "BIN": tmp_path / "bin"}.items():
+    for name, place in {"STATE": state, "BIN": tmp_path / "bin"}.items():
         monkeypatch.setattr(paths, name, place)
-    monkeypatch.setattr(engine, "CONFIG", state / "config")
-    monkeypatch.setattr(engine, "KUBECONFIG", state / "kubeconfig")
-    monkeypatch.setattr(engine.install, "install", lambda *_: None)
+    for name, place in {
+        "CONFIG": "config",
+        "PROFILES": "config/aws",
+        "KUBECONFIG": "kubeconfig",
+    }.items():
+        monkeypatch.setattr(environment, name, state / place)
+    monkeypatch.setattr(environment.install, "install", lambda *_: None)
+    monkeypatch.setattr(engine, "CHECKOUT", folder)
     paths.remember(paths.World(api_port=1, account_port=2, speed=60))
     folder.mkdir()
     (folder / "Pulumi.yaml").write_text("name: trainyard\n")

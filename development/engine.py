@@ -8,12 +8,9 @@ environment is in variables().
 from __future__ import annotations
 
 import json
-import os
-import secrets
 import shlex
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,14 +19,11 @@ from typing import Any
 
 import yaml
 
-from rehearsal import interrupts, paths, processes, stack_copy, world
-from rehearsal.aws.identity import DEVELOPER_KEY
-from rehearsal.providers import install
+from development import interrupts, stack_copy
+from rehearsal import environment, paths, processes, world
 from trainyard.catalog.scalars import as_file
 
-CONFIG = paths.STATE / "config"
-KUBECONFIG = paths.STATE / "kubeconfig"
-VENV = Path(sys.executable).parent
+CHECKOUT = Path(__file__).resolve().parent.parent
 TICK_SECONDS = 0.2
 LOCK_SECONDS = 60
 """How long an engine that is still cancelling may take before we give up on it."""
@@ -49,11 +43,11 @@ class Stack:
 
     @property
     def tracked(self) -> Path:
-        return paths.CHECKOUT / f"Pulumi.{self.name}.yaml"
+        return CHECKOUT / f"Pulumi.{self.name}.yaml"
 
     @property
     def copy(self) -> Path:
-        return CONFIG / f"Pulumi.{self.name}.yaml"
+        return environment.CONFIG / f"Pulumi.{self.name}.yaml"
 
     @property
     def chosen(self) -> str:
@@ -98,7 +92,7 @@ def find(name: str) -> Stack:
     stack = Stack(name=name)
     if not stack.tracked.exists():
         known = ", ".join(
-            sorted(file.name.split(".")[1] for file in paths.CHECKOUT.glob("Pulumi.*.yaml"))
+            sorted(file.name.split(".")[1] for file in CHECKOUT.glob("Pulumi.*.yaml"))
         )
         raise EngineError(f"{stack.tracked.name} does not exist: the stacks are {known}")
     return stack
@@ -111,82 +105,35 @@ def variables(stack: Stack) -> dict[str, str]:
     """The environment in which pulumi, kubectl, helm and aws work against the rehearsal, without
     PATH."""
     return {
-        "PULUMI_HOME": str(paths.PULUMI_HOME),
-        "PULUMI_BACKEND_URL": backend_url(),
-        "PULUMI_CONFIG_PASSPHRASE_FILE": str(CONFIG / "passphrase"),
+        **environment.variables(_region(stack)),
         "PULUMI_STACK": stack.name,
         "PULUMI_OPTION_CONFIG_FILE": str(stack.copy),
-        "PULUMI_SKIP_UPDATE_CHECK": "true",
-        "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
-        **account_variables(stack),
-        "KUBECONFIG": str(KUBECONFIG),
-        "KUBECACHEDIR": str(paths.STATE / "kube-cache"),
-        "HELM_CACHE_HOME": str(paths.STATE / "helm/cache"),
-        "HELM_CONFIG_HOME": str(paths.STATE / "helm/config"),
-        "HELM_DATA_HOME": str(paths.STATE / "helm/data"),
     }
 
 
-def backend_url() -> str:
-    """Where states are kept, without the sidecars that a killed engine leaves half written: after
-    one of them there is only `failed to load checkpoint: EOF`, for ever (gocloud.dev fileblob
-    writes it in place, the state beside it not).
-    """
-    return f"file://{paths.BACKEND}?metadata=skip"
-
-
-def account_variables(stack: Stack) -> dict[str, str]:
-    """Who one is and where AWS is."""
-    region, now = stack.settings.get("aws:region", "us-east-1"), paths.world()
-    return {
-        "AWS_ENDPOINT_URL": now.account_url,
-        "AWS_REGION": region,
-        "AWS_DEFAULT_REGION": region,  # what version 1 of the AWS CLI reads
-        "AWS_ACCESS_KEY_ID": DEVELOPER_KEY,
-        "AWS_SECRET_ACCESS_KEY": now.developer_secret,
-        "AWS_EC2_METADATA_DISABLED": "true",
-        "AWS_CONFIG_FILE": str(profiles(stack)),
-        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
-    }
-
-
-def profiles(stack: Stack) -> Path:
-    """What ~/.aws/config is for people: the profile that the stack file names is the developer."""
-    return CONFIG / f"aws-{stack.name}"
-
-
-def search_path() -> str:
-    """PATH entries that come first: our programs and the virtual environment's AWS CLI."""
-    return f"{paths.BIN}:{VENV}"
+def _region(stack: Stack) -> str:
+    return stack.settings.get("aws:region", environment.REGION)
 
 
 def own_pulumi() -> Path:
-    """A folder with a pulumi that takes the stack file as it is now, and reads our copy; and with the
-    plugin of the AWS CLI that carries a tunnel."""
-    folder = paths.STATE / "bin"
+    """The rehearsal's own programs, and a pulumi that takes the stack file as it is now and reads our
+    copy."""
+    folder = environment.own_programs()
     fresh = (
-        "import os; from rehearsal import engine;"
+        "import os; from development import engine;"
         " engine.refresh_copy(engine.find(os.environ['PULUMI_STACK']))"
     )
-    ours = (
-        f"cd {shlex.quote(str(paths.CHECKOUT))} && TRAINYARD_REHEARSAL="
-        f"{shlex.quote(str(paths.STATE))} {shlex.quote(f'{VENV}/python')}"
-    )
     program = shlex.quote(str(paths.BIN / "pulumi"))
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, script in {
-        "pulumi": f'({ours} -c {shlex.quote(fresh)}) || exit\nexec {program} "$@"\n',
-        "session-manager-plugin": f'{ours} -m rehearsal.tunnel "$@"\n',
-    }.items():
-        (folder / name).write_text(f"#!/bin/sh\n{script}")
-        (folder / name).chmod(0o755)
+    here = f"cd {shlex.quote(str(CHECKOUT))} && {environment.ours()}"
+    environment.program(
+        folder / "pulumi", f'({here} -c {shlex.quote(fresh)}) || exit\nexec {program} "$@"\n'
+    )
     return folder
 
 
-def environment(stack: Stack) -> dict[str, str]:
+def complete(stack: Stack) -> dict[str, str]:
     """Everything a program that works against the rehearsal gets."""
-    path = f"{search_path()}:{os.environ.get('PATH', os.defpath)}"
-    return world.environment() | variables(stack) | {"PATH": path, "PULUMI_DEBUG_COMMANDS": "true"}
+    return environment.complete(variables(stack)) | {"PULUMI_DEBUG_COMMANDS": "true"}
 
 
 # ---- before a command
@@ -207,16 +154,13 @@ def prepare(stack: Stack, report: Callable[[str], None], *, only_preview: bool =
             f"stack {stack.name} stands on {stack.refers_to}, which is not up: "
             f"`make up STACK={stack.refers_to}` (`make check STACK={stack.name}` needs nothing)"
         )
-    for folder in (paths.BACKEND, CONFIG, paths.PULUMI_HOME, paths.LOGS):
-        folder.mkdir(parents=True, exist_ok=True)
-    _passphrase(CONFIG / "passphrase")
-    shutil.copyfile(paths.CHECKOUT / "Pulumi.yaml", CONFIG / "Pulumi.yaml")
+    environment.prepare()
+    shutil.copyfile(CHECKOUT / "Pulumi.yaml", environment.CONFIG / "Pulumi.yaml")
     refresh_copy(stack)
-    install.install(paths.PULUMI_HOME, paths.BIN)
     if not (paths.BACKEND / f".pulumi/stacks/{_project()}/{stack.name}.json").exists():
         # in CONFIG: `stack init` writes its salt into the stack file beside Pulumi.yaml, whatever
         # --config-file says
-        call(stack, "stack", "init", stack.name, "--no-select", folder=CONFIG)
+        call(stack, "stack", "init", stack.name, "--no-select", folder=environment.CONFIG)
     release_lock(stack, report)
 
 
@@ -225,16 +169,13 @@ def refresh_copy(stack: Stack) -> None:
     there."""
     if not stack.tracked.exists():
         return
-    wanted, now = _document(stack.tracked), paths.world()
+    profile = _document(stack.tracked)["config"].get("aws:profile", environment.PROFILE)
     before = stack_copy.read(stack.copy.read_text()) if stack.copy.exists() else {}
     salt = {key: before[key] for key in ("encryptionsalt",) if key in before}
     text = stack_copy.copied(stack.tracked.read_text(), str(paths.CHARTS), salt)
     if stack_copy.read(text) != before:
         stack.copy.write_text(text)
-    profiles(stack).write_text(
-        f"[profile {wanted['config'].get('aws:profile', 'developer')}]\n"
-        f"aws_access_key_id = {DEVELOPER_KEY}\naws_secret_access_key = {now.developer_secret}\n"
-    )
+    environment.write_profile(profile)
 
 
 def release_lock(stack: Stack, report: Callable[[str], None]) -> None:
@@ -262,25 +203,19 @@ def _is_engine(pid: int) -> bool:
     return processes.started(pid) is not None and processes.look(pid).name == "pulumi"
 
 
-def _passphrase(file: Path) -> None:
-    if not file.exists():
-        file.touch(mode=0o600)
-        file.write_text(secrets.token_hex(16))
-
-
 def _project() -> str:
-    return yaml.safe_load((paths.CHECKOUT / "Pulumi.yaml").read_text())["name"]
+    return yaml.safe_load((CHECKOUT / "Pulumi.yaml").read_text())["name"]
 
 
 # ---- one command
 
 
-def call(stack: Stack, *words: str, folder: Path = paths.CHECKOUT) -> str:
+def call(stack: Stack, *words: str, folder: Path = CHECKOUT) -> str:
     """A short command's output; EngineError with its complaint where it fails."""
     done = subprocess.run(
         [paths.BIN / "pulumi", *words, "--non-interactive"],
         cwd=folder,
-        env=environment(stack),
+        env=complete(stack),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -313,8 +248,8 @@ def update(
         # a session of its own: the terminal's ctrl-C is ours to hand on, once
         process = subprocess.Popen(
             command,
-            cwd=paths.CHECKOUT,
-            env=environment(stack),
+            cwd=CHECKOUT,
+            env=complete(stack),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -388,11 +323,12 @@ def write_kubeconfig(stack: Stack) -> Path:
     config = yaml.safe_load(exported) if isinstance(exported, str) else exported
     for user in config["users"]:
         user["user"]["exec"] |= {
-            "command": str(VENV / "aws"),
+            "command": str(environment.VENV / "aws"),
             "env": [
-                {"name": name, "value": value} for name, value in account_variables(stack).items()
+                {"name": name, "value": value}
+                for name, value in environment.account_variables(_region(stack)).items()
             ],
         }
-    KUBECONFIG.touch(mode=0o600)
-    KUBECONFIG.write_text(as_file(config))
-    return KUBECONFIG
+    environment.KUBECONFIG.touch(mode=0o600)
+    environment.KUBECONFIG.write_text(as_file(config))
+    return environment.KUBECONFIG

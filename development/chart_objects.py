@@ -13,6 +13,7 @@ from pathlib import Path
 
 import yaml
 
+from development import engine
 from rehearsal import paths
 from rehearsal.toolchain import go
 from trainyard.catalog.chart_objects import KINDS, WORKLOADS, ObjectName
@@ -31,7 +32,7 @@ RELEASES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "training-operator": ("kubeflow", "training-operator", ()),
 }
 """Helm release → its namespace, the folders of its chart, options of Helm."""
-OWN = paths.CHECKOUT / "components/charts"
+OWN = engine.CHECKOUT / "components/charts"
 
 
 def objects_text(mirror: Path) -> str:

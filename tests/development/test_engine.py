@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal import engine, paths, processes
+from development import engine
+from development.engine import Stack
+from rehearsal import environment, paths, processes
 from rehearsal.aws.identity import DEVELOPER_KEY
-from rehearsal.engine import Stack
-from tests.rehearsal.conftest import ENVIRONMENT, TEAM, write_stack_file
+from tests.development.conftest import ENVIRONMENT, TEAM, write_stack_file
 from tests.support.patience import until
 from tests.support.scalars import TEXTS, can_be_bare
 from trainyard.catalog.scalars import EngineLoader
@@ -40,9 +41,7 @@ def _up(stack: Stack, events: Callable[[list[Any]], None] = _ignore) -> int:
 def _at_work(stack: Stack) -> Iterator[int]:
     """Another engine that holds the stack's lock; killed in the end."""
     command = [paths.BIN / "pulumi", "up", "--event-log", paths.STATE / "e"]
-    with subprocess.Popen(
-        command, env=engine.environment(stack) | {"FAKE_SECONDS": "30"}
-    ) as process:
+    with subprocess.Popen(command, env=engine.complete(stack) | {"FAKE_SECONDS": "30"}) as process:
         until(lambda: engine._lock_owners(stack) == [process.pid])
         yield process.pid
         process.kill()
@@ -167,7 +166,7 @@ def test_the_engine_gets_its_region_and_nobody_elses_identity(
     dev: Stack, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("AWS_PROFILE", "production")
-    told = engine.environment(dev)
+    told = engine.complete(dev)
     assert told["AWS_REGION"] == "eu-north-1"
     assert told["AWS_ENDPOINT_URL"] == "http://127.0.0.1:2"
     assert "AWS_PROFILE" not in told
@@ -179,7 +178,7 @@ def test_the_profile_of_the_stack_file_is_the_developer(checkout: Path, dev: Sta
     engine.prepare(dev, _ignore)
     command = [sys.executable, "-c", "import botocore.session as s; k = s.Session(profile='corp')"]
     command[-1] += ".get_credentials(); print(k.access_key)"
-    told = engine.environment(dev) | {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}
+    told = engine.complete(dev) | {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}
     said = subprocess.run(command, env=told, capture_output=True, text=True, check=True)
     assert said.stdout.strip() == DEVELOPER_KEY
     plugin = yaml.safe_load(engine.write_kubeconfig(dev).read_text())["users"][0]["user"]["exec"]
@@ -302,6 +301,6 @@ def test_the_pulumi_for_people_runs_from_folders_with_blanks(
         (folder / name).write_text(f"#!/bin/sh\n{text}\n")
         (folder / name).chmod(0o755)
     monkeypatch.setattr(paths, "BIN", programs)
-    monkeypatch.setattr(engine, "VENV", python)
+    monkeypatch.setattr(environment, "VENV", python)
     ours = engine.own_pulumi() / "pulumi"
     assert subprocess.check_output([ours, "stack", "ls"], text=True) == "stack ls\n"

@@ -8,11 +8,13 @@ import time
 from http import HTTPStatus
 from typing import NamedTuple
 
-from rehearsal import control_plane, engine, paths, progress
-from rehearsal.commands.steps import FAILED, REFUSED, failed, open_world, repair, update
-from rehearsal.engine import Stack
+from development import engine, progress
+from development.engine import Stack
+from development.progress import Display, Stages
+from development.steps import failed, open_world, repair, update
+from rehearsal import control_plane, paths
 from rehearsal.kube import Api, ApiError, Object
-from rehearsal.progress import Display, Stages
+from rehearsal.terminal import FAILED, REFUSED
 from trainyard.catalog.job_kinds import JOB_KINDS, SUCCEEDED, outcome
 from trainyard.operations.reach.kubectl import Environment, logged_in
 
@@ -123,7 +125,7 @@ def _pods(api: Api, job: Run) -> list[Object]:
 
 def _summary(stack: Stack, stages: Stages, jobs: list[Run], waited: float) -> None:
     display = stages.display
-    with logged_in(engine.environment(stack)) as login:
+    with logged_in(engine.complete(stack)) as login:
         environment = login()
         display.section("nodes", _kubectl(environment, progress.NODES, "nodes"))
         for job in jobs:

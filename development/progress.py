@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rehearsal.kube import Object
-from rehearsal.processes import HEARTBEAT_SECONDS, Process, heartbeat
+from rehearsal.processes import HEARTBEAT_SECONDS, heartbeat
 from trainyard.catalog.aws.latencies import STAGES
 from trainyard.command_line import table
 
@@ -292,24 +292,6 @@ def restarts(pods: list[Object]) -> list[int]:
         for pod in pods
         for status in pod["status"].get("containerStatuses", [])
     ]
-
-
-def process_table(processes: list[Process]) -> list[str]:
-    """Memory by program; processes of the same program are one row."""
-    same: dict[str, list[Process]] = {}
-    for process in sorted(processes, key=lambda process: process.name):
-        same.setdefault(process.name, []).append(process)
-    rows = [
-        (name, round(sum(p.rss_mib for p in of_program)), " ".join(str(p.pid) for p in of_program))
-        for name, of_program in same.items()
-    ]
-    return table(
-        [
-            ("PROGRAM", "MIB", "PROCESSES"),
-            *rows,
-            ("all", round(sum(process.rss_mib for process in processes)), len(processes)),
-        ]
-    )
 
 
 def stage_table(stages: dict[str, Stage], jobs_seconds: float) -> list[str]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 import subprocess
 import sys
 
-from rehearsal import engine, paths, progress, toolchain, world
-from rehearsal.commands.steps import FAILED, REFUSED, build_programs, failure, open_world
-from rehearsal.progress import Display
-from trainyard import command_line
+from development import engine, progress
+from development.progress import Display
+from development.steps import failure, open_world
+from rehearsal import world
+from rehearsal.commands import words
+from rehearsal.terminal import REFUSED
 
-PACK = paths.CHECKOUT / "policy_pack"
+PACK = engine.CHECKOUT / "policy_pack"
 CONFIG = PACK / "config.json"
 POLICIES = ("--policy-pack", str(PACK), "--policy-pack-config", str(CONFIG))
 """Every preview is judged by the policies."""
@@ -27,7 +28,7 @@ def status(options: argparse.Namespace) -> int:
     print(
         "\n".join(
             [
-                *progress.process_table(running),
+                *words.process_table(running),
                 *(f"  {incident}" for incident in world.incidents()),
                 "",
             ]
@@ -50,7 +51,7 @@ def status(options: argparse.Namespace) -> int:
 def preview(options: argparse.Namespace) -> int:
     """Run `pulumi preview` in the running world, or in an account that starts for it."""
     judge = [sys.executable, "-m", "policy_pack.configured", str(CONFIG)]
-    if code := subprocess.call(judge, cwd=paths.CHECKOUT):  # the engine would say less, and later
+    if code := subprocess.call(judge, cwd=engine.CHECKOUT):  # the engine would say less, and later
         return code
     stack, display, began = engine.find(options.stack), Display(), not world.running()
     if not open_world(stack, display, parts=world.PARTS[:1] if began else None):
@@ -63,22 +64,11 @@ def preview(options: argparse.Namespace) -> int:
             world.stop()
 
 
-def build(options: argparse.Namespace) -> int:
-    """Build the programs that every stack runs, and the chart mirror, where this machine can run a
-    world at all."""
-    if problem := world.obstacle():
-        print(f"{problem}\nTests that need a world are skipped.")
-    else:
-        build_programs(Display(), (*toolchain.DEFAULT, *options.also))
-    return 0
-
-
 def env(options: argparse.Namespace) -> int:
     """Print exports for `eval` that make pulumi, kubectl, helm and aws use the rehearsal."""
-    for name, value in engine.variables(engine.find(options.stack)).items():
-        print(f"export {name}={shlex.quote(value)}")
-    print("unset AWS_PROFILE AWS_SESSION_TOKEN")
-    print(f'export PATH={shlex.quote(f"{engine.own_pulumi()}:{engine.search_path()}")}:"$PATH"')
+    stack = engine.find(options.stack)
+    engine.own_pulumi()
+    print("\n".join(words.exports(engine.variables(stack))))
     return 0
 
 
@@ -117,33 +107,33 @@ def runs(options: argparse.Namespace) -> int:
 
 def watch(options: argparse.Namespace) -> int:
     """Show nodes, runs with their ranks, queue and dollars, anew every few seconds."""
-    words = [f"--{name}" for name in ("once", "json") if getattr(options, name)]
-    words += ["--svg", options.svg] if options.svg else []
-    return _run(options, *_operation("watch"), options.stack, *words)
+    given = [f"--{name}" for name in ("once", "json") if getattr(options, name)]
+    given += ["--svg", options.svg] if options.svg else []
+    return _run(options, *_operation("watch"), options.stack, *given)
 
 
 def shell(options: argparse.Namespace) -> int:
     """Open a terminal, or run one command, in a pod on a pool; delete the pod at the end."""
-    words = [
+    given = [
         word
         for name in ("pool", "image", "gpus", "minutes", "run")
         if (value := getattr(options, name)) is not None
         for word in (f"--{name}", str(value))
     ]
     yes = ["--yes"] if options.yes else []
-    return _run(options, *_operation("shell"), options.stack, *words, *yes)
+    return _run(options, *_operation("shell"), options.stack, *given, *yes)
 
 
 def accept(options: argparse.Namespace) -> int:
     """Judge what the nodes of a pool have reached, line by line; or write the job that measures it."""
-    words = [
+    given = [
         word
         for name in ("pool", "nodes", "image")
         if (value := getattr(options, name)) is not None
         for word in (f"--{name}", str(value))
     ]
     flags = [f"--{name}" for name in ("yes", "json") if getattr(options, name)]
-    return _run(options, *_operation("accept"), options.stack, *words, *flags)
+    return _run(options, *_operation("accept"), options.stack, *given, *flags)
 
 
 def image(options: argparse.Namespace) -> int:
@@ -151,8 +141,8 @@ def image(options: argparse.Namespace) -> int:
     folder = ["--from", options.folder] if options.folder else []
     which = ["--registry", options.registry] if options.registry else []
     yes = ["--yes"] if options.yes else []
-    words = [*_job(options), *folder, *which, *yes]
-    return _run(options, *_operation("image"), options.stack, *words)
+    given = [*_job(options), *folder, *which, *yes]
+    return _run(options, *_operation("image"), options.stack, *given)
 
 
 def logs(options: argparse.Namespace) -> int:
@@ -176,19 +166,8 @@ def _job(options: argparse.Namespace) -> list[str]:
     return ["--job", options.job] if options.job else []
 
 
-def processes(options: argparse.Namespace) -> int:
-    """List the logs of the rehearsal's own processes, or print the end of those whose name contains
-    PROCESS."""
-    found = sorted({*paths.LOGS.rglob("*.log"), *paths.NODES.rglob("*.log")})
-    chosen = [file for file in found if options.process in file.stem]
-    if not options.process:
-        print("\n".join(command_line.table((file.stem, file) for file in found)))
-        return 0
-    return subprocess.call(["tail", "-n", "100", *chosen]) if chosen else FAILED
-
-
 def _run(options: argparse.Namespace, *command: str) -> int:
     sys.stdout.flush()
     return subprocess.call(
-        command, cwd=paths.CHECKOUT, env=engine.environment(engine.find(options.stack))
+        command, cwd=engine.CHECKOUT, env=engine.complete(engine.find(options.stack))
     )

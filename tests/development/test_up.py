@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from rehearsal.commands import up
-from rehearsal.commands.up import Run, _advice, _follow_jobs
-from rehearsal.engine import Stack
+from development import up
+from development.engine import Stack
+from development.progress import Display
+from development.up import Run, _advice, _follow_jobs
 from rehearsal.kube import ApiError
-from rehearsal.progress import Display
 
 MINE = Run(entry="mine", kind="TrainJob", namespace="training", name="mine")
 LOOP = Run(entry="mnist", kind="PyTorchJob", namespace="training", name="pytorch-mnist")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-from rehearsal import engine, progress, world
-from rehearsal.commands.steps import FAILED, failed, operate, repair, update
-from rehearsal.engine import Stack
+from development import engine, progress
+from development.engine import Stack
+from development.progress import Display, Stages
+from development.steps import failed, operate, repair, update
+from rehearsal import world
 from rehearsal.kube import Object
-from rehearsal.progress import Display, Stages
+from rehearsal.terminal import FAILED
 from trainyard import command_line
 from trainyard.catalog.aws.prices import lustre_per_month
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from rehearsal import progress
-from rehearsal.progress import Display, Stages
+from development import progress
+from development.progress import Display, Stages
 
 VPC = "urn:pulumi:dev::trainyard::trainyard:network:Network$aws:ec2/vpc:Vpc::network"
 

@@ -8,9 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from rehearsal import engine, paths
-from rehearsal.commands.steps import REFUSED, build_programs, open_world
-from rehearsal.progress import Display
+from development import engine
+from development.progress import Display
+from development.steps import build_programs, open_world
+from rehearsal import paths
+from rehearsal.terminal import REFUSED
 
 CRANE = """\
 #!/bin/sh
@@ -41,9 +43,9 @@ def mirror(options: argparse.Namespace) -> int:
     build_programs(display, ["crane"])
     words = [f"--{name}" for name in ("json", "yes") if getattr(options, name)]
     command = [sys.executable, "-m", "trainyard.operations.images.mirror", options.stack, *words]
-    variables = engine.environment(stack)
+    variables = engine.complete(stack)
     path = f"{_stand_in()}:{variables['PATH']}"
-    return subprocess.call(command, cwd=paths.CHECKOUT, env={**variables, "PATH": path})
+    return subprocess.call(command, cwd=engine.CHECKOUT, env={**variables, "PATH": path})
 
 
 def _stand_in() -> Path:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterable
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from rehearsal import charts, engine, paths, progress, toolchain, world
-from rehearsal.engine import Stack
-from rehearsal.progress import Display, Stages
-from rehearsal.toolchain import genuine
-from rehearsal.toolchain.programs import wanted
+from development import engine, progress
+from development.engine import Stack
+from development.programs import wanted
+from development.progress import Display, Stages
+from rehearsal import paths, world
+from rehearsal.commands import words
+from rehearsal.terminal import FAILED
 
-REFUSED, FAILED = 2, 1
-"""Exit codes: the machine or the words do not allow the command; the command did not succeed."""
 UNREPAIRED = "could not compare the state of the stack with the account"
 
 
@@ -27,17 +27,29 @@ def open_world(stack: Stack, display: Display, **how: Any) -> bool:
     build_programs(display, wanted(stack.section("trainyard:environment")))
     with display.waiting("world", "starts"):
         world_ = world.start(report=display.reporter("world"), **how)
+    tell_images()
     display.line(
         "world", f"AWS is at {world_.account_url}, the API server will be at {world_.api_url}"
     )
     return True
 
 
-def build_programs(display: Display, programs: Iterable[str] = toolchain.DEFAULT) -> None:
-    toolchain.ensure(programs=programs, report=display.reporter("toolchain"))
-    for name in genuine.RELEASED:
-        genuine.download(name, metadata.version(f"pulumi-{name}"), display.reporter("toolchain"))
-    charts.ensure(display.reporter("charts"))
+def build_programs(display: Display, programs: Iterable[str]) -> None:
+    words.build_programs(programs, display.reporter("toolchain"))
+
+
+def tell_images() -> None:
+    """Write what the images of workloads/ contain, as its Dockerfile copies it: trainyard/torch-cpu is torch
+    alone, the others are samples."""
+    folder = engine.CHECKOUT / "workloads"
+    samples = {
+        f"trainyard/{script.parent.name}": {
+            f"/workspace/{file.name}": str(file) for file in (folder / "checkpoints.py", script)
+        }
+        for script in sorted(folder.glob("*/train.py"))
+    }
+    told = {"images": {"trainyard/torch-cpu": {}, **samples}, "clones": str(folder)}
+    (paths.STATE / "images.json").write_text(json.dumps(told))
 
 
 def repair(stack: Stack, display: Display) -> int:
@@ -49,14 +61,14 @@ def repair(stack: Stack, display: Display) -> int:
     return status
 
 
-def operate(stack: Stack, display: Display, operation: str, doing: str, *words: str) -> int:
+def operate(stack: Stack, display: Display, operation: str, doing: str, *arguments: str) -> int:
     """Run a command of trainyard/operations/ on the stack and print its output; its exit status."""
     log = paths.LOGS / f"{operation}.log"
     with display.waiting(operation, doing), log.open("w") as output:
         status = subprocess.call(
-            [sys.executable, "-m", f"operations.{operation}", *words],
-            cwd=paths.CHECKOUT,
-            env=engine.environment(stack),
+            [sys.executable, "-m", f"operations.{operation}", *arguments],
+            cwd=engine.CHECKOUT,
+            env=engine.complete(stack),
             stdout=output,
             stderr=output,
         )
@@ -70,12 +82,12 @@ def failure(stack: Stack) -> Path:
     return paths.LOGS / f"failure-{stack.name}.log"
 
 
-def update(stack: Stack, stages: Stages, *words: str) -> int:
+def update(stack: Stack, stages: Stages, *how: str) -> int:
     """Run `pulumi up` or another operation on the stack; its exit status."""
     failure(stack).unlink(missing_ok=True)
     return engine.update(
         stack,
-        *words,
+        *how,
         "--yes",
         "--skip-preview",
         events=stages.consume,

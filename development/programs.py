@@ -1,0 +1,56 @@
+"""Which programs of the rehearsal the stacks of this checkout run on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rehearsal.toolchain.programs import KUBERNETES_RELEASES, NEEDED, NEWEST_KUBERNETES, PROGRAMS
+
+ANY = "*"
+Setting = tuple[str | bool, ...]
+"""The path of a setting of an environment, and its value or ANY."""
+
+
+def _of_trainer(release: str) -> Setting:
+    return ("trainer", "version", release)
+
+
+WANTED: dict[str, tuple[Setting, ...]] = {
+    **{
+        f"{name}-{release}": (("cluster", "version", release),)
+        for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
+        for release in KUBERNETES_RELEASES
+        if release != NEWEST_KUBERNETES
+    },
+    "trainer": (_of_trainer("2.1.0"),),
+    "jobset": (_of_trainer("2.1.0"),),
+    "trainer-2.3": (_of_trainer("2.3.0"),),
+    "jobset-0.12": (_of_trainer("2.3.0"),),
+    "training-operator": (("training_operator", "version", "1.8.1"),),
+    "kueue": (("queues", ANY), _of_trainer("2.1.0")),
+    "kueue-0.19": (("queues", ANY), _of_trainer("2.3.0")),
+    "prometheus": (("metrics", ANY),),
+    "promtool": (("metrics", ANY),),
+    "alertmanager": (("metrics", "alerts", ANY),),
+    "amtool": (("metrics", "alerts", ANY),),
+    "pushgateway": (("metrics", "push_gateway", True),),
+    "crane": (("registries", ANY),),
+}
+"""Program → the settings that must all be there for it."""
+
+
+def wanted(environment: Mapping[str, Any]) -> list[str]:
+    """The programs that a stack with these settings of its environment runs on."""
+    return [
+        program.name
+        for program in PROGRAMS
+        if program.name in NEEDED
+        or all(_says(environment, *setting) for setting in WANTED[program.name])
+    ]
+
+
+def _says(settings: Any, *path: str | bool) -> bool:
+    for key in path[:-1]:
+        settings = settings.get(key) if isinstance(settings, Mapping) else None
+    return settings == path[-1] or path[-1] == ANY and settings is not None

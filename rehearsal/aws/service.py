@@ -1,0 +1,53 @@
+"""What the rest of the account asks of a service of AWS: one row, in the service's own file.
+
+A service is such a file and its name in installed.py. Whatever the row leaves out is as with a service that
+moto answers, whose calls ask for any resource and which makes nothing that lasts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rehearsal.aws.operations import Call
+
+Row = tuple[str, str, str, Any, Any]
+"""Type, id, name, state, tags in any of AWS's forms."""
+
+
+def _nothing(*_: Any) -> tuple[()]:
+    return ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Service:
+    """One service."""
+
+    name: str
+    """botocore's."""
+    signs_as: str = ""
+    """The name that it signs with, where that is another one."""
+    ours: bool = False
+    """Whether moto is not asked: a call without an answer of ours is not implemented."""
+    actions: Mapping[str, str] = field(default_factory=dict)
+    """Call → the action that a policy names for it, where the two differ (Service Authorization
+    Reference)."""
+    arns: Callable[[Call], Iterable[str]] = _nothing
+    """The ARNs that a call names."""
+    tags: Callable[[Call], Mapping[str, str]] = lambda call: {}
+    """The tags of what a call names."""
+    things: Callable[[], Iterable[Row]] = _nothing
+    """What it has that costs money or is in somebody's way."""
+    kept: MutableMapping[str, Any] = field(default_factory=dict)
+    """All that it remembers."""
+
+
+SERVICES: dict[str, Service] = {}
+"""Name → service."""
+
+
+def register(service: Service) -> Service:
+    """Let the account know the service."""
+    SERVICES[service.name] = service
+    return service

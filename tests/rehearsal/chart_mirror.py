@@ -1,0 +1,37 @@
+"""The charts of the mirror, as Helm renders them."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from rehearsal import charts, paths
+
+VALUES = {"karpenter": ["--set=settings.clusterName=trainyard"]}
+
+
+@pytest.fixture(scope="module")
+def mirror() -> Path:
+    if not (paths.BIN / "helm").exists():
+        pytest.skip("the toolchain was never built here")
+    return charts.ensure()
+
+
+def rendered(mirror: Path, name: str, *more: str) -> list[dict[str, Any]]:
+    command = [
+        str(paths.BIN / "helm"),
+        "template",
+        re.sub(r"-[\d.]+$", "", name),
+        str(mirror / name),
+        "--namespace=kube-system",
+        "--kube-version=1.34.0",
+        "--include-crds",
+    ]
+    done = subprocess.run([*command, *VALUES.get(name, []), *more], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return [document for document in yaml.load_all(done.stdout, yaml.CSafeLoader) if document]
