@@ -265,7 +265,14 @@ def _longest_known(imported: str, modules: Iterable[str]) -> str | None:
 @pytest.mark.parametrize("path", REHEARSAL, ids=lambda p: f"{p.parent.name}/{p.name}")
 def test_the_rehearsal_is_a_project_of_its_own(path: Path) -> None:
     """It takes facts from the catalogue; what it rehearses is any program."""
-    foreign = (*(OURS - {"trainyard"}), "development", "policy_pack", "workloads", "tests", "pytest")
+    foreign = (
+        *(OURS - {"trainyard"}),
+        "development",
+        "policy_pack",
+        "workloads",
+        "tests",
+        "pytest",
+    )
     assert _from(foreign, _all_imports(path)) == []
     ours = _from(("trainyard",), _all_imports(path))
     assert [module for module in ours if not module.startswith("trainyard.catalog.")] == []

@@ -10,9 +10,10 @@ import pytest
 import yaml
 
 from components.jobs.training_operator import NAMESPACE, TrainingOperator
+from development.programs import wanted
 from rehearsal import paths
 from rehearsal.kubelet import images
-from rehearsal.toolchain.programs import pinned, wanted
+from rehearsal.toolchain.programs import pinned
 from tests.support import crds
 from tests.support.recording import CHECKOUT, record
 from trainyard.catalog.waiting import INIT_TRIES

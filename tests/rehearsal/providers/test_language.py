@@ -14,7 +14,7 @@ from unittest.mock import MagicMock
 import pytest
 from pulumi.runtime.proto import language_pb2
 
-from development import engine
+from rehearsal import environment as told
 from rehearsal import paths
 from rehearsal.providers import install, language
 from rehearsal.providers.wire import struct
@@ -164,7 +164,7 @@ def test_the_real_engine_runs_a_program_through_the_host(
     environment = {
         **os.environ,
         "PULUMI_HOME": str(home),
-        "PULUMI_BACKEND_URL": engine.backend_url(),
+        "PULUMI_BACKEND_URL": told.backend_url(),
         "PULUMI_CONFIG_PASSPHRASE": "x",
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",

@@ -11,16 +11,17 @@ from pathlib import Path
 
 import pytest
 
+from development.programs import wanted
 from rehearsal import paths, processes, toolchain
 from rehearsal.toolchain import genuine, go
 from rehearsal.toolchain.programs import (
     BY_NAME,
     FOLDER,
+    NEEDED,
     NEWEST_KUBERNETES,
     PROGRAMS,
     pinned,
     required_go,
-    wanted,
 )
 
 PRETENDED_GO = """#!/bin/sh
@@ -179,7 +180,7 @@ def test_versions_compiled_in_are_those_of_go_mod() -> None:
 
 
 def test_a_controller_of_one_release_is_built_for_the_stacks_that_name_it() -> None:
-    every = {program.name for program in PROGRAMS if not program.wanted_by}
+    every = {program.name for program in PROGRAMS if program.name in NEEDED}
     assert set(wanted({})) == set(wanted({"trainer": None})) == every >= {"etcd", "karpenter"}
     assert set(wanted({"trainer": {"version": "2.1.0"}})) == every | {"trainer", "jobset"}
     assert set(wanted({"trainer": {"version": "2.3.0"}})) == every | {"trainer-2.3", "jobset-0.12"}
