@@ -8,7 +8,7 @@ import sys
 
 from development import engine, progress
 from development.progress import Display
-from development.steps import failure, open_world
+from development.steps import failure, module_of, open_world
 from rehearsal import world
 from rehearsal.commands import words
 from rehearsal.terminal import REFUSED
@@ -159,7 +159,7 @@ def stop(options: argparse.Namespace) -> int:
 
 
 def _operation(name: str) -> tuple[str, ...]:
-    return sys.executable, "-m", f"operations.{name}"
+    return sys.executable, "-m", module_of(name)
 
 
 def _job(options: argparse.Namespace) -> list[str]:

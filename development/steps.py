@@ -16,6 +16,7 @@ from development.progress import Display, Stages
 from rehearsal import paths, world
 from rehearsal.commands import words
 from rehearsal.terminal import FAILED
+from trainyard import operations
 
 UNREPAIRED = "could not compare the state of the stack with the account"
 
@@ -61,12 +62,18 @@ def repair(stack: Stack, display: Display) -> int:
     return status
 
 
+def module_of(operation: str) -> str:
+    """The module of a command of trainyard/operations/, which has its name on one of the floors."""
+    [found] = Path(operations.__file__ or "").parent.glob(f"*/{operation}.py")
+    return f"trainyard.operations.{found.parent.name}.{operation}"
+
+
 def operate(stack: Stack, display: Display, operation: str, doing: str, *arguments: str) -> int:
     """Run a command of trainyard/operations/ on the stack and print its output; its exit status."""
     log = paths.LOGS / f"{operation}.log"
     with display.waiting(operation, doing), log.open("w") as output:
         status = subprocess.call(
-            [sys.executable, "-m", f"operations.{operation}", *arguments],
+            [sys.executable, "-m", module_of(operation), *arguments],
             cwd=engine.CHECKOUT,
             env=engine.complete(stack),
             stdout=output,

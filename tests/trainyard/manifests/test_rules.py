@@ -998,6 +998,13 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
         "sets no RANK: each of 2 nodes would be the first of its own",
         "write ${PET_NODE_RANK} for ${RANK:-0}",
     ),
+    "a rank that is 0 on every node, in Python": (
+        JOB,
+        script("python3 -c \"import os; print(os.environ.get('RANK', 0))\""),
+        "command",
+        "sets no RANK: each of 2 nodes would be the first of its own",
+        "write os.environ[",
+    ),
     "memory alone over a runtime with GPUs": (
         OVER_GPUS,
         (OWN_RESOURCES, "{requests: {memory: 900Gi}, limits: {memory: 900Gi}}"),

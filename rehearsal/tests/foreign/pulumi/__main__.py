@@ -279,7 +279,7 @@ pool = k8s.apiextensions.CustomResource(
 
 # ---- the pod
 
-spec: dict[str, Any] = {
+spec: Any = {
     "restartPolicy": "Never",
     "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
     "containers": [
