@@ -1,4 +1,4 @@
-"""How long `make check` takes, beside what its two libraries take to load."""
+"""Measures `make check` beside the time that its two libraries take to load."""
 
 from __future__ import annotations
 

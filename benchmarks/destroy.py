@@ -1,4 +1,4 @@
-"""How long a destroy takes beside the longest way through the graph that it takes away.
+"""Measures a destroy beside the longest way through the graph that it takes away.
 
 The real engine destroys the dev stack in an account whose calls take as long as those of AWS. No order
 beats the bound of the graph: each resource goes after all that need it, and takes the time of its
@@ -54,9 +54,9 @@ def of_graph(resources: Sequence[Mapping[str, Any]], seconds: Mapping[str, float
 
 
 def of_levels(resources: Sequence[Mapping[str, Any]], seconds: Mapping[str, float]) -> float:
-    """The same where Pulumi decides when each goes: level by level, and of a resource the level is the
-    longest way from it to what needs nothing (ScheduleDeletes of pkg/resource/deploy/step_generator.go:
-    "not true delete parallelism")."""
+    """Duration of a destroy in Pulumi's own order: level by level. The level of a resource is its
+    longest dependency chain (ScheduleDeletes of pkg/resource/deploy/step_generator.go: "not true
+    delete parallelism")."""
     needed, level = needs(resources), dict[str, int]()
     slowest = dict[int, float]()
     for one in resources:

@@ -1,4 +1,4 @@
-"""What planning costs as an estate grows: a hundred teams on one environment, those that it lists and
+"""Measures planning as an estate grows: a hundred teams on one environment, those that it lists and
 those that it does not, and fifty pools with two hundred jobs."""
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def of_one(count: int) -> None:
 
 
 def checked(count: int) -> None:
-    """What `make check` does with an environment that lists that many teams."""
+    """The work of `make check` for an environment that lists so many teams."""
     with _of_teams(count) as folder, contextlib.chdir(folder):
         gc.disable()  # as trainyard/reports/check.py does
         assert check.main(["dev"]) == 0
@@ -139,7 +139,7 @@ def environment_of(count: int) -> dict[str, Any]:
 
 
 def shown(count: int) -> None:
-    """The same, and all that `make plan` says of it."""
+    """The work of `make plan` for an environment that lists so many teams."""
     plan = pools(count)
     print(text(plan), as_json(data(plan)))
 

@@ -30,7 +30,7 @@ NAMES = {"min": "max", "max": "min", "any": "all", "all": "any"}
 FOR_PEOPLE = {"must", "got", "fix", "text", "help", "description", "summary", "metavar"}
 """Arguments that are words for people: another one is no fault."""
 TYPES = {"Literal", "Mapping", "Sequence", "Callable", "Iterator", "dict", "list", "tuple"}
-"""Whose brackets no program looks at."""
+"""Calls whose brackets no program looks at."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +61,7 @@ def faults(source: str) -> list[Fault]:
 
 
 def is_another_program(source: str, fault: Fault) -> bool:
-    """Whether the source with the fault is Python, and not the same as without."""
+    """True where the source with the fault is Python, and differs from the source without it."""
     try:
         return ast.dump(ast.parse(fault.planted(source))) != ast.dump(ast.parse(source))
     except SyntaxError:
@@ -142,7 +142,7 @@ class _Source:
             yield self._fault("min/max, any/all", node.func, NAMES[node.func.id])
 
     def _has_an_order(self, node: ast.Call) -> bool:
-        """Whether its first two arguments are given one by one, and not to min or max."""
+        """True where its first two arguments are given one by one, and not to min or max."""
         starred = any(isinstance(part, ast.Starred) for part in node.args[:2])
         return len(node.args) > 1 and not starred and self._text(node.func) not in NAMES
 

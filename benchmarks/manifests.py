@@ -1,4 +1,4 @@
-"""How long YAML files of jobs take to be read and judged: each of the tests' workloads, and a
+"""Measures how fast YAML files of jobs are read and judged: each of the tests' workloads, and a
 thousand."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from trainyard.manifests.rules import manifest_problems
 
 WORKLOADS = Path(__file__).resolve().parent.parent / "tests" / "workloads"
 ONE_MS, THOUSAND_S = 20, 5
-"""What is accepted for the slowest of them, and for a thousand."""
+"""Seconds accepted for the slowest file, and for a thousand."""
 
 
 def main(arguments: list[str]) -> int:

@@ -26,7 +26,7 @@ process's own (`setmax_mm_hiwater_rss` in fs/exec.c), and a benchmark is larger 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """What one process took."""
+    """Time and memory of one process."""
 
     seconds: float
     """By the wall."""

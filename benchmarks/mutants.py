@@ -58,10 +58,10 @@ WRITTEN_ANEW = (
 )
 """Goldens, as are the recorded graphs: one command writes them anew."""
 LIBRARIES = ("pulumi", "pydantic", "hypothesis", "jsonschema", "botocore", "google", "yaml")
-"""What loads slowly is loaded here, when tests need it for the first time: their process is a fork
-of this one."""
+"""Modules that load slowly. They are loaded here, when tests need them for the first time: the
+process of the tests is a fork of this one."""
 OURS = ("benchmarks", "trainyard")
-"""What of the checkout this program imports, and a test must import from the copy."""
+"""Modules of the checkout that this program imports, and that a test must import from the copy."""
 BAR = 0.97
 """Of the faults, how many must be killed."""
 TIMED_OUT = -signal.SIGALRM
@@ -69,7 +69,7 @@ TIMED_OUT = -signal.SIGALRM
 
 @dataclass(frozen=True, kw_only=True)
 class TestFile:
-    """What one file of tests does where nothing is wrong."""
+    """Result of one file of tests where nothing is wrong."""
 
     path: str
     seconds: float
@@ -114,7 +114,7 @@ class Copy:
         return sorted(str(path.relative_to(self.folder)) for path in found)
 
     def measured(self, path: str) -> TestFile | None:
-        """What the file does; None where it fails without a fault."""
+        """Result of the file; None where it fails without a fault."""
         note, started = self.folder / "note.json", time.monotonic()
         if self._in_a_process(lambda: self._noted(path, note), 1800):
             return None
@@ -259,8 +259,8 @@ def _statement(mutant: Mutant, source: str) -> int:
 
 
 def judged(mutant: Mutant, source: str, files: list[TestFile], copy: Copy) -> tuple[str, str]:
-    """Whether the mutant is killed, survives or hangs, and the tests that say so. What kills moves to
-    the front of `files`: it is likely to kill again."""
+    """The fate of the mutant, killed, survived or hanging, and the tests that say so. A file that
+    kills moves to the front of `files`: it is likely to kill again."""
     copy.write(mutant.path, mutant.fault.planted(source))
     try:
         hung = ""

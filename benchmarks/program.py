@@ -1,4 +1,4 @@
-"""What plan and components cost: our program beside a flat one that makes the same resources with
+"""Measures plan and components: our program beside a flat one that makes the same resources with
 the same SDK, for one job, a hundred and a thousand, and for a hundred teams.
 
 Both run against the recording engine of the tests, so that neither waits for a cloud or for a real
@@ -132,8 +132,8 @@ def _flat(resources: Path) -> Graph:
 
 
 def _write(resources: Path, estate: argparse.Namespace) -> None:
-    """What our program makes, for the flat one to make too: all but components, which are only
-    there to hold others."""
+    """Resources of our program that the flat one makes, too: all but components, which only hold
+    others."""
     made = _made(_ours(estate))
     resources.write_text(json.dumps(made))
     flat = _made(_flat(resources))
@@ -161,7 +161,7 @@ def _refers(graph: Graph, node: Node) -> dict[str, list[str]]:
 
 
 def _options(graph: Graph, node: Node) -> dict[str, Any]:
-    """What somebody must say of a resource beside its inputs, so that `up` and destroy work."""
+    """Options of a resource, beside its inputs, without which `up` and destroy do not work."""
     told = node.options
     by_data = {urn for each in told.propertyDependencies.values() for urn in each.urns}
     earlier = (graph.nodes[urn] for urn in told.dependencies if urn not in by_data)
@@ -185,8 +185,8 @@ def _comparable(made: Made) -> tuple[str, str, str]:
 
 
 def _register(resources: list[Made]) -> None:
-    """What somebody would write without a plan: one typed constructor call a resource, which names
-    those before it."""
+    """The program that somebody would write without a plan: one typed constructor call for each
+    resource, which names those before it."""
     import pulumi
     import pulumi_aws as aws
     import pulumi_kubernetes as k8s

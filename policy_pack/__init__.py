@@ -1,1 +1,1 @@
-"""What a security team asks of every stack, as policies of Pulumi (CrossGuard)."""
+"""Rules of a security team for every stack, as policies of Pulumi (CrossGuard)."""

@@ -67,7 +67,7 @@ def _of_stack(rule: Rule) -> Any:
 
 
 def _config(rule: Rule, args: Any) -> Mapping[str, Any]:
-    """What the security team has configured. Without it the rule does not apply."""
+    """Settings that the security team has configured. Without them the rule does not apply."""
     config = args.get_config()
     if missing := [key for key in rule.needs_config if key not in config]:
         args.not_applicable(f"{', '.join(missing)} is not configured")

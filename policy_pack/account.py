@@ -1,5 +1,6 @@
-"""What AWS and other stacks answer to the program, where there is neither: everything that a stack is
-brought is there and sound, and every environment is deployed from its file in this checkout.
+"""Invents the answers of AWS and of other stacks, where there is neither: every existing resource
+that a stack names is found and sound, and every environment is deployed from its file in this
+checkout.
 
 A policy judges what the stack would create then. Whether the VPC, cluster or store really is sound,
 `make check LIVE=1` and the preview on the account say.
@@ -21,7 +22,7 @@ NOBODY = "000000000000"
 """The account, where the stack file names none."""
 ROLE, GROUP, TABLE, NAT = "role/deployer", "sg-brought", "rtb-brought", "nat-brought"
 NOT_THERE = "couldn't find resource"
-"""What the AWS provider says of what does not exist."""
+"""Text of the AWS provider for an object that does not exist."""
 AT = "@"
 """Between a file system and the zone of one of its interfaces."""
 Answer = dict[str, Any]
@@ -47,7 +48,7 @@ class Account:
         return {**arguments, "region": "", "tags": {}, **self._answer(token)(arguments)}
 
     def read(self, kind: str, id_: str) -> Answer:
-        """What is there of a resource, or of another stack. AsksAnAccount."""
+        """Properties of an existing resource, or outputs of another stack. Raises AsksAnAccount."""
         return self._answer(f"read:{kind}")({"id": id_})
 
     def _answer(self, token: str) -> Any:
@@ -183,7 +184,7 @@ class Account:
         return next(each.zones for each in brought if each.file_system_id == file_system)
 
     def _getNetworkInterfaces(self, asked: Answer) -> Answer:
-        """Those of the EFS file system whose id is in a description."""
+        """Interfaces of the EFS file system whose id is in a description."""
         [wanted] = asked["filters"]
         [id_] = [word for word in wanted["values"][0].split() if word.startswith("fs-")]
         return {"id": "", "ids": [f"{id_}{AT}{zone}" for zone in self._zones_of(id_)]}
@@ -232,7 +233,7 @@ class Account:
 
 
 def _reached(cluster: str, region: str, account: str) -> dict[str, str]:
-    """How a cluster is reached, as a contract says it."""
+    """Coordinates of a cluster, in the form of a contract."""
     return {
         "name": cluster,
         "arn": f"arn:aws:eks:{region}:{account}:cluster/{cluster}",

@@ -44,7 +44,7 @@ MADE_OF = ("endpointPublicAccess", "publicAccessCidrs")
 
 
 class Shown(mocks.MockMonitor):
-    """What the engine would show to the policies."""
+    """Resources that the engine would show to the policies."""
 
     def __init__(self, account: Account) -> None:
         super().__init__(_Answers(account))
@@ -84,7 +84,7 @@ class Shown(mocks.MockMonitor):
         return resource
 
     def _made_up(self, request: Any, urn: str) -> dict[str, Any]:
-        """What AWS would add, as far as the program takes it apart."""
+        """Outputs that AWS would add, as far as the program takes them apart."""
         name = request.name
         if request.type == OF_EKS:
             inner = self.make_urn(urn, CLUSTER, f"{name}-eksCluster")
@@ -103,7 +103,7 @@ class Shown(mocks.MockMonitor):
         return {"arn": f"arn:aws:{service}::{self._account.id}:{name}"}
 
     def ReadResource(self, request: Any) -> resource_pb2.ReadResourceResponse:
-        """What exists and is not the stack's: the policies are not shown it."""
+        """Keep existing resources, which are not the stack's, from the policies."""
         answer = struct_pb2.Struct()
         answer.update(self._account.read(request.type, request.id))
         urn = self.make_urn(request.parent, request.type, request.name)
@@ -178,7 +178,8 @@ def _shown(
 def resources(
     stack: str, settings_: Mapping[str, str], plan: EnvironmentPlan | TeamPlan
 ) -> list[Resource]:
-    """What the program registers with these settings, whose plan is `plan`. AsksAnAccount."""
+    """Resources that the program registers with these settings, whose plan is `plan`. Raises
+    AsksAnAccount."""
     account = Account(plan)
     monitor = Shown(account)
     mocks.set_mocks(_Answers(account), project="trainyard", stack=stack, monitor=monitor)
@@ -204,7 +205,7 @@ def configuration(stack: str) -> dict[str, str]:
 
 
 def _text(value: bytes | datetime) -> str:
-    """What JSON has no value for: a time, in the engine's form, and what !!binary says."""
+    """Values that JSON does not have: a time, in the engine's form, and what !!binary says."""
     if isinstance(value, datetime):
         return as_engine_time(value)
     return value.decode(errors="replace")

@@ -1,4 +1,4 @@
-"""What a security team configures of the policies, and what is wrong with it.
+"""Configuration of the policies by a security team, and its errors.
 
 A configuration is what `pulumi preview --policy-pack-config` takes (pulumi 3.259, pkg/resource/analyzer/
 config.go): for each policy a level, or settings with the level among them; for "all" a level. The engine
@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> int:
 
 
 def sound(file: Path) -> Mapping[str, Any] | None:
-    """What a file configures; None where something is wrong with it, which is printed."""
+    """Configuration of a file; None where it has errors, which are printed."""
     from trainyard.reports.stack_file import errors_of  # only here: the engine's pack needs no plan
 
     configured, errors = read_config(file)
@@ -62,7 +62,7 @@ def named(file: Path) -> str:
 
 
 def read_config(file: Path) -> tuple[Mapping[str, Any], tuple[InputError, ...]]:
-    """What a file configures, and all that is wrong with it."""
+    """Configuration of a file, and all its errors."""
     name = named(file)
     try:
         with file.open("rb") as opened:
@@ -85,7 +85,7 @@ def read_config(file: Path) -> tuple[Mapping[str, Any], tuple[InputError, ...]]:
 
 
 def config_errors(given: Any) -> Iterator[InputError]:
-    """What is wrong with a configuration."""
+    """Errors of a configuration."""
     if not isinstance(given, Mapping):
         yield _error("", "be a map of policies", given, WRITE_NOTHING, {})
         return
@@ -173,7 +173,7 @@ def _error(path: str, must: str, got: Any, fix: str, write: Any = None) -> Input
 
 
 def _entry_errors(name: str, entry: Any, settings: Mapping[str, Any]) -> Iterator[InputError]:
-    """What is wrong with what one policy is configured to. `settings`: JSON schema of each of its own."""
+    """Errors in the configuration of one policy. `settings`: JSON schema of each of its own."""
     if isinstance(entry, str):
         yield from _level_errors(name, entry)
     elif not isinstance(entry, Mapping):
@@ -200,7 +200,7 @@ def _level_errors(path: str, level: Any) -> Iterator[InputError]:
 
 
 def _value_errors(path: str, value: Any, schema: Mapping[str, Any]) -> Iterator[InputError]:
-    """What is wrong with a setting, by its JSON schema: a number, or a list of texts."""
+    """Errors of a setting, by its JSON schema: a number, or a list of texts."""
     [example] = schema["examples"]
     if schema["type"] == "number":
         least = schema["exclusiveMinimum"]
@@ -240,7 +240,7 @@ def _missing(rule: Rule, key: str, level: str | None) -> InputError:
 
 
 def _is_on(rule: Rule, given: Mapping[str, Any]) -> bool:
-    """Whether somebody means a policy to judge."""
+    """True where somebody means a policy to judge."""
     entry = given.get(rule.name, {})
     if not isinstance(entry, str | Mapping):
         return False

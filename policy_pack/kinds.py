@@ -21,7 +21,7 @@ INSTANCES = (
     "aws:ec2/spotInstanceRequest:SpotInstanceRequest",
     "aws:ec2/launchConfiguration:LaunchConfiguration",
 )
-"""What launches EC2 instances, and names disks and addresses in the same way."""
+"""Types that launch EC2 instances, and name disks and addresses in the same way."""
 ADDRESSES = ("aws:ec2/eip:Eip", "aws:ec2/eipAssociation:EipAssociation")
 SUBNETS = {"aws:ec2/subnet:Subnet": False, "aws:ec2/defaultSubnet:DefaultSubnet": True}
 """Type → what mapPublicIpOnLaunch is where nobody says it."""
@@ -65,7 +65,7 @@ def key_of(disk: Mapping[str, Any]) -> Any:
 
 
 def boots_from_unnamed(resource: Resource) -> bool:
-    """Whether nodes boot from a disk that only the AMI describes."""
+    """True where nodes boot from a disk that only the AMI describes."""
     if resource.type in INSTANCES:
         return not resource.part("rootBlockDevice")
     return resource.type in (TEMPLATE, NODE_CLASS) and not [*disks(resource)]

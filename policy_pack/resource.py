@@ -38,7 +38,7 @@ class Resource:
         return self.type.startswith("kubernetes:")
 
     def statements(self, field_name: str) -> list[Props]:
-        """Those of the IAM document in a property, which is JSON."""
+        """Statements of the IAM document in a property, which is JSON."""
         document = self.part(field_name)
         return as_list(json.loads(document).get("Statement")) if isinstance(document, str) else []
 
@@ -55,13 +55,13 @@ class Rule:
     name: str
     description: str
     fix: str
-    """What somebody does who violates it: a setting of the stack file, where one does it."""
+    """Remedy for a violation: a setting of the stack file, where one does it."""
     check: Check | None = None
     """Check of each resource by itself."""
     stack_check: StackCheck | None = None
     """Check of all resources together."""
     advisory: bool = False
-    """Whether a violation is a warning, unless the configuration says "mandatory"."""
+    """A violation is a warning, unless the configuration says "mandatory"."""
     config: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """JSON schema of each setting of a security team, with one example: a number or a list of texts. A
     setting without a default is required where the policy is on."""

@@ -58,7 +58,8 @@ def _too_much(statement: Props) -> Iterator[str]:
 
 
 def _on_everything(actions: list[str], *, limited: bool) -> Iterator[str]:
-    """What is too much where it is allowed on every resource. `limited`: by a condition."""
+    """Actions that are too much where they are allowed on every resource. `limited`: by a
+    condition."""
     if patterns := [action for action in actions if _is_open_pattern(action)]:
         # A condition does not help: nobody knows which actions AWS adds to a pattern.
         yield f"must name each action that it allows on every resource; got {', '.join(patterns)}"

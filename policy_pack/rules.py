@@ -90,14 +90,15 @@ def _images(part: Any) -> Iterator[str]:
 
 
 def _known(part: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """What a preview knows; a value that AWS chooses, such as one of a variable, hides no image."""
+    """Images that a preview knows; a value that AWS chooses, such as one of a variable, hides no
+    image."""
     for key in part:
         with contextlib.suppress(UnknownValueError):
             yield key, part[key]
 
 
 def audited(resource: Resource, _: Config) -> Iterator[str]:
-    """Who did what in the cluster is written down."""
+    """The control plane writes an audit log."""
     if resource.type == CLUSTER:
         for log in ("audit", "authenticator"):
             if log not in as_list(resource.part("enabledClusterLogTypes")):
@@ -126,7 +127,8 @@ def buckets_blocked(resources: list[Resource], _: Config) -> Iterator[tuple[str,
 
 
 class Budget:
-    """What all pools cost when they are full, at prices on demand. Reserved capacity is paid already.
+    """Adds up the cost of all pools when they are full, at prices on demand. Reserved capacity is
+    paid already.
 
     It adds up the pools that it is shown: a preview shows policies of all resources no object of a
     cluster that does not exist yet. The pack is started anew for each preview and update.

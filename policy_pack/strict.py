@@ -1,4 +1,4 @@
-"""What the engine configures of the policies is judged before the first policy is asked.
+"""Judges the engine's configuration of the policies before the first policy is asked.
 
 The engine itself (pulumi 3.259, pkg/resource/analyzer/config.go) refuses an unknown level, and a
 setting that its JSON schema refuses. It hands on a policy and a setting that do not exist, and a policy
@@ -64,7 +64,7 @@ class StrictServicer(policy._PolicyAnalyzerServicer):
 
 
 def _given(request: Any) -> dict[str, Any]:
-    """What the engine hands on, as policy_pack/config.json says it."""
+    """The engine's configuration, in the form of policy_pack/config.json."""
     given: dict[str, Any] = {}
     for name, config in request.policyConfig.items():
         settings = json_format.MessageToDict(config.properties)

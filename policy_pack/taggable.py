@@ -1,4 +1,4 @@
-"""Which resources of AWS take tags, by the SDK that this program uses."""
+"""Types of AWS that take tags, by the SDK that this program uses."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 
 @cache
 def taggable(kind: str) -> bool:
-    """Whether a type such as aws:ec2/vpc:Vpc has tags. Its source is read and not imported: the
-    package of EC2 alone loads for a second."""
+    """True for a type that has tags, such as aws:ec2/vpc:Vpc. Its source is read and not imported:
+    the package of EC2 alone loads for a second."""
     source = source_of(kind)
     return source is not None and "def tags_all(" in source.read_text()
 

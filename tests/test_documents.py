@@ -69,6 +69,41 @@ NAMED = re.compile(rf"(?<![\w/.-])(?:{'|'.join(map(re.escape, sorted(FOLDERS)))}
 """A file of the checkout, wherever a docstring names it."""
 
 
+SENTENCES = ("benchmarks", "trainyard/catalog", "components", "policy_pack", "tests/support")
+"""Rooms whose docstrings open as sentences. Add a room here once all of its docstrings do."""
+FRAGMENT = re.compile(
+    r"(What|Who|Whom|Whose|Which|Whether|How|Why|Those|The same|That of)\b|(Where|When)\b[^,.:]*[.:]"
+)
+"""Opening of a docstring that is a question without a verb of its own, or that needs its neighbour."""
+
+
+@pytest.mark.parametrize("room", SENTENCES)
+def test_a_docstring_opens_as_a_sentence_that_needs_no_neighbour(room: str) -> None:
+    texts = [
+        (str(file.relative_to(CHECKOUT)), " ".join(text.split()))
+        for file in sorted((CHECKOUT / room).rglob("*.py"))
+        for text in _docstrings(file)
+    ]
+    assert len(texts) > 50
+    assert [(file, text) for file, text in texts if FRAGMENT.match(text)] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "is_fragment"),
+    [
+        ("Those meant; empty: all.", True),
+        ("Whose private subnets use it.", True),
+        ("Where jobs can wait.", True),
+        ("The same where Pulumi decides when each goes.", True),
+        ("Values that the rule applies to. Empty: all values.", False),
+        ("Where the stack names a key, AWS encrypts with it.", False),
+        ("Whatever is code and looks like a file.", False),
+    ],
+)
+def test_a_fragment_is_told_from_a_sentence(text: str, is_fragment: bool) -> None:
+    assert bool(FRAGMENT.match(text)) is is_fragment
+
+
 def test_every_file_that_a_docstring_names_exists() -> None:
     named = [
         (str(file.relative_to(CHECKOUT)), path)

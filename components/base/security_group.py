@@ -79,7 +79,7 @@ def _tcp(
     other: pulumi.Input[str] | None,
     ports: Ports,
 ) -> dict[str, Any]:
-    """What a rule for TCP ports says in either direction."""
+    """Inputs that a rule for TCP ports has in either direction."""
     return {
         "security_group_id": group_id,
         "referenced_security_group_id": other,

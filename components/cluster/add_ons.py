@@ -86,8 +86,7 @@ class AddOns(pulumi.ComponentResource):
 
 
 class CniIdentity(pulumi.ComponentResource):
-    """What lets aws-node attach addresses: its own role, so that no node role carries the
-    permission."""
+    """Role with which aws-node attaches addresses, so that no node role carries the permission."""
 
     ready: pulumi.Resource
 

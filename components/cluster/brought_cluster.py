@@ -14,7 +14,7 @@ from trainyard.existing.cluster_faults import AddOnFound, ClusterFound, faults
 from trainyard.plans.clusters import BroughtClusterPlan
 
 NOT_THERE = ("couldn't find resource", "ResourceNotFoundException")
-"""What the AWS provider says of an add-on or an access entry that does not exist."""
+"""Text of the AWS provider for an add-on or an access entry that does not exist."""
 
 
 class BroughtCluster(Cluster):

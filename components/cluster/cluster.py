@@ -1,6 +1,6 @@
-"""What a cluster is to the rest of an environment, whether the stack makes it (own_cluster.py) or is
-brought it (brought_cluster.py): how it is reached, and the provider through which everything in it is
-made.
+"""A cluster as the rest of an environment sees it: its address, and the provider through which
+everything in it is made. The stack makes the cluster (own_cluster.py), or it exists already
+(brought_cluster.py).
 
 Version, endpoint and admins: `cluster` in the stack file.
 """
@@ -22,7 +22,7 @@ from trainyard.plans.tunnel import host_and_port
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterCoordinates:
-    """How to find and address a cluster; nothing secret."""
+    """Coordinates by which a cluster is found and addressed; nothing secret."""
 
     name: pulumi.Input[str]
     arn: pulumi.Input[str]
@@ -30,7 +30,7 @@ class ClusterCoordinates:
     certificate_authority: pulumi.Input[str]
     """PEM, base64."""
     access: AccessPlan
-    """Who asks for a token, and in which region."""
+    """Command that asks for a token, with its caller and region."""
 
     def kubeconfig(self) -> pulumi.Output[str]:
         """A kubeconfig without a secret: credentials come from `aws eks get-token` at the time of

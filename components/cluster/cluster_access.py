@@ -18,10 +18,10 @@ from trainyard.plans.parts import Identity
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterAccess:
-    """What a component needs to make something in the cluster of an environment."""
+    """Everything that a component needs to make something in the cluster of an environment."""
 
     identity: Identity
-    """Whose name and tags everything made has: the environment, or one of its teams."""
+    """Name and tags of everything that is made: those of the environment, or of one of its teams."""
     coordinates: ClusterCoordinates
     trusts: pulumi.Output[Document]
     """Trust policy for roles that pods of this cluster get through EKS Pod Identity."""
@@ -70,7 +70,7 @@ class ClusterAccess:
         service_account: pulumi.Input[str],
         attached: Sequence[pulumi.Resource] = (),
     ) -> aws.eks.PodIdentityAssociation:
-        """What gives a role to the pods of a service account. `attached`: policies of the role, for pods
+        """Association that gives a role to the pods of a service account. `attached`: policies of the role, for pods
         that wait for the association alone."""
         return aws.eks.PodIdentityAssociation(
             name,

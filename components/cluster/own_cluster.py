@@ -112,7 +112,7 @@ class OwnCluster(Cluster):
 def _scaled(
     tier: str,
 ) -> Callable[[pulumi.ResourceTransformArgs], pulumi.ResourceTransformResult | None]:
-    """What gives the control plane its tier: eks.Cluster has no argument for it (pulumi-eks 4.4.0), and
+    """Gives the control plane its tier: eks.Cluster has no argument for it (pulumi-eks 4.4.0), and
     makes an aws.eks.Cluster, which has one."""
 
     def scale(args: pulumi.ResourceTransformArgs) -> pulumi.ResourceTransformResult | None:

@@ -23,7 +23,7 @@ SETTINGS = "settings.json"
 """The file with the settings of a program, beside its others."""
 SIZE = {"cpu": "50m", "memory": "128Mi"}
 AWAY_SECONDS = 30
-"""How long its pod stays on a system node that died. The default of Kubernetes is 300."""
+"""Seconds that its pod stays on a system node that died. The default of Kubernetes is 300."""
 
 
 class Program(pulumi.ComponentResource):
@@ -126,7 +126,7 @@ class Program(pulumi.ComponentResource):
     def _enters(
         self, name: str, cluster: ClusterAccess, account: pulumi.Output[str]
     ) -> list[pulumi.Resource]:
-        """What gives its pod its role, where it has one."""
+        """Give its pod its role, where it has one."""
         if not (role := self._plan.role):
             return []
         _, ready = cluster.pod_role(

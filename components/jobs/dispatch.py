@@ -1,5 +1,5 @@
-"""How the jobs of teams get to other environments: Kueue's objects for each worker, the role with which
-it enters their clusters, and the program that renews its passes.
+"""Sends the jobs of teams to other environments: Kueue's objects for each worker, the role with
+which it enters their clusters, and the program that renews its passes.
 
 Workers: `queues.workers` in the stack file. What the objects say: trainyard/objects/programs/dispatch.py.
 """
@@ -32,9 +32,9 @@ class Dispatch(pulumi.ComponentResource):
     """The manager's side of several environments."""
 
     role_arn: pulumi.Output[str]
-    """Who enters the workers."""
+    """ARN of the role that enters the workers."""
     ready: list[pulumi.Resource]
-    """What the queue of a team refers to."""
+    """Objects that the queue of a team refers to."""
 
     def __init__(
         self,

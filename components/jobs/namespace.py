@@ -21,14 +21,14 @@ class Volume:
     handle: pulumi.Output[str]
     attributes: Mapping[str, pulumi.Output[str]] = field(default_factory=dict)
     needs: tuple[pulumi.Resource, ...] = ()
-    """What brings its data: in place before anybody mounts it, and gone after."""
+    """Resources that bring its data: in place before anybody mounts it, and gone after."""
     statements: pulumi.Output[list[Document]] | None = None
-    """What IAM must allow the CSI driver, so that it can mount it."""
+    """Statements that IAM must have for the CSI driver, so that it can mount the volume."""
 
 
 REQUEST = "1Gi"
-"""What a claim asks for: it is bound by name, and the API server lets nobody change the figure when
-the store grows."""
+"""Size that a claim asks for: it is bound by name, and the API server lets nobody change the figure
+when the store grows."""
 
 
 class JobNamespace(pulumi.ComponentResource):

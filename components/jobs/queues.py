@@ -37,7 +37,7 @@ class Queues(pulumi.ComponentResource):
     admission: list[pulumi.Resource]
     """The controller, whose webhooks every new job goes through."""
     ready: list[pulumi.Resource]
-    """What the queue of a team refers to."""
+    """Objects that the queue of a team refers to."""
 
     def __init__(
         self,

@@ -20,7 +20,7 @@ from components.jobs.wait_for_job import Kubectl, answer, kubectl_of
 from trainyard.catalog.job_kinds import JOB_KINDS
 
 MINUTES = 20.0
-"""How long it waits. Longer than a node that is dead stays: docs/heal.md."""
+"""Seconds that it waits: longer than a node that is dead stays, docs/heal.md."""
 POLL_SECONDS = 1.0
 LOOKS = 2
 """Looks in a row that must find nothing. The Trainer can make a JobSet again some milliseconds after its
@@ -80,7 +80,8 @@ def _still(kind: str, namespace: str, name: str, left: str) -> str:
 
 
 def _left(kubectl: Kubectl, kind: str, name: str) -> list[str] | None:
-    """What is left, as kubectl calls it; None where the API server does not answer."""
+    """Objects of a run that are left, as kubectl names them; None where the API server does not
+    answer."""
     it = JOB_KINDS[kind]
     calls = [("pods", f"--selector={it.pod_label}={name}")]
     calls += [(resource, f"--field-selector=metadata.name={name}") for resource in it.whole]

@@ -180,7 +180,7 @@ def _last_lines(kubectl: Kubectl, selector: str, lines: int) -> str:
 
 
 def answer(*words: str) -> str:
-    """What a command prints; empty where it fails, as the API server may be away for a moment."""
+    """Output of a command; empty where it fails, as the API server may be away for a moment."""
     try:
         return subprocess.run(words, capture_output=True, text=True, timeout=60).stdout
     except FileNotFoundError:

@@ -56,7 +56,7 @@ class BroughtNetwork(Network):
         self.register_outputs({"vpc_id": plan.vpc_id})
 
     def _endpoints(self, name: str, found: VpcFound) -> list[pulumi.Resource]:
-        """Those of AWS APIs that the stack makes."""
+        """Make the endpoints of AWS APIs that the plan asks for."""
         if self._plan.endpoints is None:
             return []
         return private_endpoints(

@@ -1,5 +1,5 @@
-"""What a network is to the rest of an environment, whether the stack makes it (own_network.py) or is
-brought it (brought_network.py), and what the stack makes in either: the group of the GPU nodes, and
+"""A network as the rest of an environment sees it: the stack makes it (own_network.py), or it
+exists already (brought_network.py). In both cases the stack makes the group of the GPU nodes, and
 the endpoints of AWS APIs."""
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class StorePlace:
 
 
 class Network(pulumi.ComponentResource):
-    """Where everything lives. Which class it is follows from the type of the plan."""
+    """Network in which everything lives. Its class follows from the type of the plan."""
 
     vpc_id: pulumi.Input[str]
     account_id: pulumi.Input[str]
@@ -55,7 +55,7 @@ class Network(pulumi.ComponentResource):
     service_cidr: str
     """Range of Kubernetes services, apart from those of the VPC."""
     node_security_group_id: pulumi.Output[str]
-    """The GPU nodes' own group: EFA among themselves, and whom file systems let in."""
+    """Security group of GPU nodes. It carries EFA; file systems admit it."""
     node_group_name: str
     """Its name."""
     node_rules: list[pulumi.Resource]
@@ -65,7 +65,7 @@ class Network(pulumi.ComponentResource):
     needs it, and so does one that drains."""
 
     def for_stores(self) -> StorePlace:
-        """What every store is told about the network."""
+        """Place of every store in the network."""
         return StorePlace(
             vpc_id=self.vpc_id,
             training_subnet_id=self.training_subnet_id,

@@ -24,7 +24,7 @@ Subnets = Mapping[str, aws.ec2.Subnet]
 
 @dataclass(frozen=True, kw_only=True)
 class _Ways:
-    """What private subnets follow."""
+    """Routes that private subnets follow."""
 
     public: list[aws.ec2.Subnet]
     tables: list[pulumi.Output[str]]

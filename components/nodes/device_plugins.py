@@ -1,4 +1,5 @@
-"""What turns devices into resources pods can ask for: nvidia.com/gpu and vpc.amazonaws.com/efa."""
+"""Plugins that turn devices into resources which pods can request: nvidia.com/gpu and
+vpc.amazonaws.com/efa."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ def node_class_spec(
 
 
 def user_data(kind: NodeTypePlan) -> str:
-    """What the node reads at boot before Karpenter's own part."""
+    """User data that the node reads at boot before Karpenter's own part."""
     return (
         with_lnet_over_efa(FAST_PULL, efa=kind.efa, devices=kind.lnet_efa)
         if kind.lnet_efa
@@ -216,8 +216,8 @@ def node_pool_spec(plan: GpuPoolPlan, kind: NodeTypePlan) -> dict[str, Any]:
 
 
 def _size(plan: GpuPoolPlan, kind: NodeTypePlan) -> dict[str, Any]:
-    """How many nodes, and which NodePool Karpenter tries first. With `replicas` the CRD takes no
-    limit but that of nodes, and no weight."""
+    """Number of nodes, and the order in which Karpenter tries NodePools. With `replicas` the CRD
+    takes no limit but that of nodes, and no weight."""
     limits = {"nodes": str(plan.max_nodes)}
     if plan.replicas is not None:
         return {"limits": limits, "replicas": plan.replicas}
@@ -227,7 +227,8 @@ def _size(plan: GpuPoolPlan, kind: NodeTypePlan) -> dict[str, Any]:
 
 
 def _requirements(plan: GpuPoolPlan, kind: NodeTypePlan) -> list[dict[str, Any]]:
-    """What Karpenter may launch: label of the node → values that it may have."""
+    """Requirements on the nodes that Karpenter may launch: label of the node → values that it may
+    have."""
     labels = {
         "node.kubernetes.io/instance-type": [kind.instance_type],
         "topology.kubernetes.io/zone": list(plan.zones),

@@ -27,7 +27,7 @@ INTERRUPTIONS: dict[str, tuple[str, str]] = {
     "state": ("aws.ec2", "EC2 Instance State-change Notification"),
     "reservation": ("aws.ec2", "EC2 Capacity Reservation Instance Interruption Warning"),
 }
-"""What EventBridge forwards: exactly the five events that Karpenter 1.14 acts on."""
+"""Events that EventBridge forwards: exactly the five that Karpenter 1.14 acts on."""
 
 
 class Karpenter(pulumi.ComponentResource):

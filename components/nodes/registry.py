@@ -18,7 +18,7 @@ class Registry(pulumi.ComponentResource):
     """A repository in which a tag is never moved to another image."""
 
     url: pulumi.Output[str]
-    """What an image's name begins with; after it `:tag`, or better `@sha256:…`."""
+    """Beginning of an image's name; after it comes `:tag`, or better `@sha256:…`."""
 
     def __init__(
         self, name: str, plan: RegistryPlan, *, opts: pulumi.ResourceOptions | None = None

@@ -22,10 +22,11 @@ NODE_POLICIES = (
     "arn:aws:iam::aws:policy/AmazonEKSWorkerNodePolicy",
     "arn:aws:iam::aws:policy/AmazonEC2ContainerRegistryPullOnly",
 )
-"""What a node itself may do; addresses and volumes are the business of pods with identities of
-their own."""
+"""AWS's policies of a node itself; addresses and volumes are the business of pods with identities
+of their own."""
 TUNNEL_POLICY = "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"
-"""What the agent of Systems Manager on a node needs to open a tunnel. EKS's AMIs have the agent."""
+"""AWS's policy that the agent of Systems Manager on a node needs to open a tunnel. EKS's AMIs have
+the agent."""
 
 
 class SystemNodes(pulumi.ComponentResource):
@@ -97,7 +98,7 @@ class SystemNodes(pulumi.ComponentResource):
         cluster_name: pulumi.Input[str],
         nodes: aws.iam.Role,
     ) -> aws.eks.AccessEntry:
-        """What lets the nodes join."""
+        """Let the nodes join."""
         return aws.eks.AccessEntry(
             name,
             cluster_name=cluster_name,

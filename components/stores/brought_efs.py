@@ -17,8 +17,8 @@ from trainyard.plans.directories import DirectoryPlan
 from trainyard.plans.stores import BroughtEfsPlan
 
 TARGET = "EFS mount target for {} (*"
-"""What EFS calls the interface of a mount target. No look-up of the provider lists the mount targets
-of a file system (terraform-provider-aws#31995)."""
+"""EFS's description of the interface of a mount target. No look-up of the provider lists the mount
+targets of a file system (terraform-provider-aws#31995)."""
 
 
 class BroughtEfs(pulumi.ComponentResource):

@@ -194,7 +194,7 @@ class Lustre(pulumi.ComponentResource):
 
 
 def _policies(repository: Repository) -> aws.fsx.DataRepositoryAssociationS3Args:
-    """What FSx carries over by itself; a policy without events is none."""
+    """Policies by which FSx carries over files by itself; a policy without events is none."""
     imports, exports = list(repository.auto_import), list(repository.auto_export)
     return aws.fsx.DataRepositoryAssociationS3Args(
         auto_import_policy=(

@@ -18,7 +18,7 @@ from trainyard.objects.jobs.pod_template import NODES_FOR
 from trainyard.plans.directories import DirectoryPlan
 
 AT = "/store"
-"""Where the pod has the root of the store."""
+"""Path in the pod at which it has the root of the store."""
 MODE = "0777"
 """Everybody who mounts the directory is of the team, whatever user its containers run as."""
 

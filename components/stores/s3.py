@@ -94,7 +94,7 @@ class S3(pulumi.ComponentResource):
         )
 
     def _safeguards(self, name: str, plan: S3Plan, bucket: aws.s3.Bucket) -> list[pulumi.Resource]:
-        """What keeps the bucket private, encrypted and without remains."""
+        """Keep the bucket private, encrypted and without remains."""
         parent = pulumi.ResourceOptions(parent=self)
         private = aws.s3.BucketPublicAccessBlock(
             name,
@@ -139,7 +139,8 @@ class S3(pulumi.ComponentResource):
 
 
 def _lifecycle(plan: S3Plan) -> Iterator[aws.s3.BucketLifecycleConfigurationRuleArgs]:
-    """What S3 deletes by itself. An old version is deleted with the marker that nothing is behind."""
+    """Rules by which S3 deletes objects by itself. An old version is deleted with the marker that
+    nothing is behind."""
     yield _rule(
         "abort-uploads",
         abort_incomplete_multipart_upload={"days_after_initiation": plan.abort_uploads_days},

@@ -1,4 +1,4 @@
-"""What the component of every kind of store is, for whoever mounts stores."""
+"""Interface of the component of every kind of store, for those that mount stores."""
 
 from __future__ import annotations
 

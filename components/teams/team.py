@@ -25,9 +25,8 @@ from trainyard.objects.teams.team_network import Ranges, policy_spec
 from trainyard.objects.teams.teams import TeamEntryPlan
 
 SMALLEST = {"cpu": "100m", "memory": "128Mi"}
-"""What a container requests that says nothing: its pod is then Burstable and not BestEffort, which
-a full node kills first. There is no default limit: a limit below the request of a job would refuse
-its pods."""
+"""Default request of a container: its pod is then Burstable and not BestEffort, which a full node
+kills first. There is no default limit: a limit below the request of a job would refuse its pods."""
 
 
 class Team(pulumi.ComponentResource):

@@ -20,7 +20,7 @@ class TeamQueue(pulumi.ComponentResource):
     queue of another (kueue#10678)."""
 
     ready: pulumi.Resource
-    """Where jobs can wait."""
+    """Resource that must exist before a job can wait in the queue."""
 
     def __init__(
         self,

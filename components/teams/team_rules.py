@@ -1,4 +1,4 @@
-"""What holds for all teams of a cluster, and exists once: roles, and policies that judge pods.
+"""Rules that hold for all teams of a cluster, and exist once: roles, and policies that judge pods.
 
 Roles: trainyard/objects/teams/team_access.py. Policies: trainyard/objects/teams/team_admission.py.
 """
@@ -28,7 +28,7 @@ class TeamRules(pulumi.ComponentResource):
     """Cluster-wide objects; a cluster without teams has none of them."""
 
     ready: list[pulumi.Resource]
-    """What must exist before anybody of a team enters."""
+    """Objects that must exist before anybody of a team enters."""
 
     def __init__(
         self,
@@ -70,8 +70,8 @@ class TeamRules(pulumi.ComponentResource):
         )
 
     def _everybody(self, name: str) -> pulumi.Resource:
-        """What all roles of all teams read outside of namespaces. Their group is one, so that a new
-        team changes nothing here."""
+        """Objects outside of namespaces that all roles of all teams read. Their group is one, so
+        that a new team changes nothing here."""
         called = role_name("everybody")
         role = self._role(f"{name}-everybody", called, OF_THE_CLUSTER)
         api = "rbac.authorization.k8s.io"

@@ -99,7 +99,7 @@ class Alertmanager(pulumi.ComponentResource):
         return topic.arn
 
     def _may_publish(self, name: str, account: pulumi.Output[str]) -> list[pulumi.Resource]:
-        """What gives its pods the right to publish to the topic."""
+        """Give its pods the right to publish to the topic."""
         cluster = self._cluster
         # Who brings a topic lets the role use its key, too: nothing here says which key that is.
         key = None if self._plan.topic_arn else cluster.identity.kms_key_arn

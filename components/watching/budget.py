@@ -13,7 +13,7 @@ from trainyard.plans.parts import Identity
 
 
 class Budget(pulumi.ComponentResource):
-    """What the environment may cost in a month."""
+    """Budget of the environment for a month."""
 
     def __init__(
         self,

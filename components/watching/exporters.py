@@ -1,5 +1,5 @@
-"""What reads metrics on the nodes of pools: NVIDIA's exporter of its GPUs, Prometheus's of the node and
-its mounts, and one of ours of EFA.
+"""Exporters of metrics on the nodes of pools: NVIDIA's exporter of its GPUs, Prometheus's of the
+node and its mounts, and one of ours of EFA.
 
 Fields and collectors: trainyard/objects/metrics/metrics.py. Counters of EFA: trainyard/in_cluster/efa.
 """
@@ -31,7 +31,7 @@ from trainyard.plans.parts import digest
 FOLDER = "/etc/trainyard"
 """Folder of an exporter's own files."""
 POD_RESOURCES = "/var/lib/kubelet/pod-resources"
-"""Where kubelet says which pod has which GPU."""
+"""Socket on which kubelet says which pod has which GPU."""
 
 
 class Exporters(pulumi.ComponentResource):

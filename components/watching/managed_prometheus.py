@@ -22,14 +22,14 @@ from trainyard.plans.push_gateway import NAMESPACE
 
 
 class ManagedPrometheus(pulumi.ComponentResource):
-    """Where AWS keeps the samples of an environment."""
+    """Workspace in which AWS keeps the samples of an environment."""
 
     endpoint: pulumi.Output[str]
     """Address of the workspace, with a slash at its end."""
     writer: pulumi.Output[str]
     """ARN of the role that may write to it."""
     ready: list[pulumi.Resource]
-    """What a pod needs before it starts, or it has no identity."""
+    """Resources that a pod needs before it starts, or it has no identity."""
 
     def __init__(
         self,

@@ -32,7 +32,7 @@ LOGS = "/var/log"
 
 
 class PodLogs(pulumi.ComponentResource):
-    """What copies each line of the pods of jobs to CloudWatch Logs."""
+    """Copies each line of the pods of jobs to CloudWatch Logs."""
 
     group: pulumi.Output[str]
     """Name of the log group."""
@@ -78,7 +78,7 @@ class PodLogs(pulumi.ComponentResource):
     def _may_write(
         self, name: str, group_arn: pulumi.Output[str], account: pulumi.Output[str]
     ) -> list[pulumi.Resource]:
-        """What gives its pods the right to write to the group."""
+        """Give its pods the right to write to the group."""
         _, ready = self._cluster.pod_role(
             self,
             name,

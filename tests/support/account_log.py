@@ -1,4 +1,4 @@
-"""What the rehearsal's account was asked, by its own log."""
+"""Calls that the rehearsal's account was asked, by its own log."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ SPEED = 300
 """A cluster takes two seconds, and nodes have four to join."""
 GONE = ("deleted", "terminated")
 LEFT = 99
-"""How a `down` ends that succeeded, and left something in the account."""
+"""Exit status of a `down` that succeeded, and left something in the account."""
 PRETENDED = "tests.support.pretended_cluster"
 NO_OBJECTS = """#!/bin/sh
 case "$*" in *--raw=/version*) exit 0;; esac
@@ -59,7 +59,7 @@ class Alone:
         return LEFT if word == "down" and status == 0 and self.left() else status
 
     def pulumi(self, *words: str, **variables: str) -> str:
-        """What the engine prints about the stack file as it is now, whatever comes of it."""
+        """Output of the engine about the stack file as it is now, whether it succeeds or fails."""
         engine.refresh_copy(self.stack)
         done = subprocess.run(
             [paths.BIN / "pulumi", *words, "--non-interactive", "--stack", self.stack.name],
@@ -71,21 +71,21 @@ class Alone:
         return done.stdout + done.stderr
 
     def answers(self, text: str) -> None:
-        """What kubectl and helm do: NO_OBJECTS or SILENT."""
+        """Choose how kubectl and helm behave: NO_OBJECTS or SILENT."""
         for name in ("kubectl", "helm"):
             file = self.programs / name
             file.write_text(text)
             file.chmod(0o755)
 
     def state(self) -> list[dict[str, Any]]:
-        """What the engine believes to exist."""
+        """Resources that the engine believes to exist."""
         return engine.resources(self.stack)
 
     def inventory(self) -> list[dict[str, Any]]:
         return self.account.world("GET", "inventory")[1]
 
     def left(self) -> list[dict[str, Any]]:
-        """What of the account costs money or is in somebody's way."""
+        """Objects of the account that cost money or are in somebody's way."""
         return [thing for thing in self.inventory() if thing["state"] not in GONE]
 
 

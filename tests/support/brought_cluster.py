@@ -36,7 +36,7 @@ NOT_THERE = "couldn't find resource"
 
 
 class Failed(Exception):
-    """What the provider answers in the place of an object."""
+    """Answer of the provider in the place of an object."""
 
 
 @dataclass

@@ -218,7 +218,7 @@ def _lustre(inputs: Properties) -> Properties:
 
 
 def _launch_template(inputs: Properties) -> Properties:
-    """What an instance gets is inside LaunchTemplateData."""
+    """Properties of an instance are inside LaunchTemplateData."""
     disks = [
         {
             "DeviceName": disk["deviceName"],
@@ -262,7 +262,8 @@ def _tag_list(tags: dict[str, str]) -> list[Properties]:
 
 
 def _cluster(inputs: Properties) -> Properties:
-    """What pulumi-eks makes of its inputs (nodejs/eks/cluster/cluster.ts, createCore)."""
+    """Properties that pulumi-eks makes of its inputs (nodejs/eks/cluster/cluster.ts,
+    createCore)."""
     network = {
         "SubnetIds": [*inputs["publicSubnetIds"], *inputs["privateSubnetIds"]],
         "EndpointPrivateAccess": inputs["endpointPrivateAccess"],

@@ -59,8 +59,8 @@ def upstream(path: str, release: str = "2.1.0") -> Path:
 
 
 def problems(custom_resource: dict[str, Any], release: str = "2.1.0") -> list[str]:
-    """What an API server with the CRD of a Trainer release would refuse, and what it would silently
-    drop."""
+    """Errors of an API server with the CRD of a Trainer release, and the fields that it would
+    silently drop."""
     closed, schema, validator = _crd(
         custom_resource["kind"], custom_resource["apiVersion"], release
     )
@@ -73,7 +73,7 @@ def problems(custom_resource: dict[str, Any], release: str = "2.1.0") -> list[st
 
 
 def rules_of(kind: str, version: str, release: str = "2.1.0") -> int:
-    """How many CEL rules a CRD has, those about updates included."""
+    """Number of CEL rules of a CRD, those about updates included."""
     return sum(1 for _ in _rules(_crd(kind, version, release)[1]))
 
 

@@ -1,4 +1,4 @@
-"""What a stack holds after an `up`, as the engine tells it: made from a recorded graph."""
+"""State of a stack after an `up`, as the engine tells it: made from a recorded graph."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ CLUSTER = {
     "endpoint": "https://tokyo",
     "certificate_authority": "Y2E=",
 }
-"""How the worker's is reached, as its stack says it."""
+"""Coordinates of the worker's cluster, as its stack says them."""
 
 
 def nothing(settings: dict[str, Any]) -> None:
@@ -45,7 +45,7 @@ def nothing(settings: dict[str, Any]) -> None:
 
 
 def _both(settings: dict[str, Any]) -> None:
-    """What both environments have: two teams, of which vision is guaranteed half of g6e."""
+    """Settings of both environments: two teams, of which vision is guaranteed half of g6e."""
     vision = {
         key: value
         for key, value in TEAMS["vision"].items()
@@ -89,8 +89,8 @@ def environment_of(stack: str, folder: Path) -> EnvironmentPlan:
 
 
 def manager_graph(folder: Path, cluster: dict[str, str] | None = None) -> Graph:
-    """What the manager's stack makes. `cluster`: how the worker's is reached; by default it is not
-    deployed."""
+    """Graph of the manager's stack. `cluster`: coordinates of the worker's cluster; by default it
+    is not deployed."""
     contract = {"contract": {"cluster": cluster}} if cluster else {}
     return deploy(MANAGER, folder=folder, references={f"organization/trainyard/{WORKER}": contract})
 
@@ -113,7 +113,7 @@ class Passes:
         self._settings = json.loads(files[SETTINGS])
 
     def renew(self, api: Api, token: str = MANAGERS_TOKEN) -> bool:
-        """Whether all passes are written."""
+        """True once all passes are written."""
         with imported("passes") as passes, patch.object(passes.tokens, "token", lambda *_: token):
             return passes.renew(
                 _Asked(api),

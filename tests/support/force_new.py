@@ -98,9 +98,9 @@ class Change:
     """Else file → text of the program, and what a later release has in its place: for a name that
     several resources have."""
     allow: str = ""
-    """What the preview refuses to replace until `allow_replace` lists it."""
+    """Entry that the preview refuses to replace until `allow_replace` lists it."""
     never: bool = False
-    """Whether no entry allows it."""
+    """No entry allows the change."""
 
 
 def _renamed(*names: str, path: str = "name", value: str = "{}-2") -> dict[str, dict[str, str]]:
@@ -329,7 +329,7 @@ CHANGES: dict[str, Change] = {
         ),
     ),
 }
-"""What is changed → how, in the order in which one world bears it."""
+"""Name of each change → the change, in the order in which one world bears them."""
 _NAMED = (
     "its name follows from that of a team, a pool or a worker: another name is another resource"
 )
@@ -383,25 +383,25 @@ def _edited(args):
 
 pulumi.runtime.register_resource_transform(_edited)
 """
-"""What the program begins with: changed inputs, as a later release of it could have them."""
+"""Beginning of the program: it changes inputs, as a later release of it could."""
 
 
 class Place(Protocol):
-    """Where a stack is deployed."""
+    """Place in which a stack is deployed."""
 
     checkout: Path
     """The program and its stack file, which may be changed."""
 
     def up(self) -> str:
-        """What went wrong; empty where nothing did."""
+        """Deploy the stack. Returns the error; empty where there is none."""
         ...
 
     def preview(self) -> str:
-        """What the engine prints."""
+        """Output of a preview by the engine."""
         ...
 
     def state(self) -> list[dict[str, Any]]:
-        """What the engine believes to exist."""
+        """Resources that the engine believes to exist."""
         ...
 
 

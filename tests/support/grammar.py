@@ -1,4 +1,4 @@
-"""How a fix begins: with what somebody does, in the imperative."""
+"""Words with which a fix begins: an action, in the imperative."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ IMPERATIVES = frozenset(
 
 
 def begins_with_a_verb(fix: str) -> bool:
-    """Whether a fix begins so, or asks whether another word is meant."""
+    """True where a fix begins so, or asks whether another word is meant."""
     return re.split(r"[^a-z]", fix, maxsplit=1)[0] in IMPERATIVES or fix.startswith("did you mean ")
 
 

@@ -1,4 +1,5 @@
-"""What holds for the graph of every environment. Each rule yields what breaks it, as a sentence."""
+"""Rules that hold for the graph of every environment. Each rule yields what breaks it, as a
+sentence."""
 
 from __future__ import annotations
 
@@ -34,8 +35,8 @@ LAST: tuple[tuple[str, str], ...] = (
     ("NodeGroup system", "Route"),
     ("Deployment", "NodeGroup system"),
 )
-"""What ends first, and what it needs to the end. A type stands for its resources, of which one at
-least is needed; a pair without resources says nothing."""
+"""Pairs of a resource that ends first, and of one that it needs to the end. A type stands for its
+resources, of which one at least is needed; a pair without resources says nothing."""
 REASONS: dict[str, str] = {}
 """Wildcard action on a wildcard resource → why it must be so. There is none."""
 
@@ -190,7 +191,8 @@ def no_wildcard_without_a_reason(graph: Graph) -> Iterator[str]:
 
 
 def rules_are_narrow(graph: Graph) -> Iterator[str]:
-    """What lets in: security groups, and ranges of at most a /8. So does the endpoint of a cluster."""
+    """Rules that let traffic in: security groups, and ranges of at most a /8. So does the endpoint
+    of a cluster."""
     for rule in graph.of("SecurityGroupIngressRule"):
         for key in ("cidrIpv4", "cidrIpv6"):
             if (cidr := rule.inputs.get(key)) and is_internet(cidr):
@@ -303,4 +305,4 @@ OF_EVERY_GRAPH: tuple[Rule, ...] = (
     logs_end,
     buckets_refuse_plain_http,
 )
-"""Those that need nothing but the graph."""
+"""Rules that need nothing but the graph."""

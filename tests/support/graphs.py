@@ -9,7 +9,7 @@ from tests.support.stackfile import ENVIRONMENT, Edit
 
 
 def environment(*edits: Edit) -> Graph:
-    """What the program registers when these edits were made to the environment."""
+    """Graph that the program registers after these edits to the environment."""
 
     def changes(values: dict[str, Any]) -> None:
         for edit in edits:

@@ -35,7 +35,7 @@ def _lines(forms: dict[str, object]) -> str:
 
 
 def _forms(folder: str) -> dict[str, object]:
-    """What kueue_types.go prints among the modules of a folder of the toolchain."""
+    """Output of kueue_types.go among the modules of a folder of the toolchain."""
     return json.loads(_run(folder))
 
 

@@ -1,4 +1,4 @@
-"""What can be taken away from the dev stack on AWS, one thing at a time, and given back.
+"""Objects that can be taken away from the dev stack on AWS, one at a time, and given back.
 
 Two tests use it. A fast one takes it from the account alone, and asks what nodes and pods ask
 (tests/rehearsal/test_leave_outs.py). `make soak` takes it from a whole world, where the job must not
@@ -36,13 +36,13 @@ class LeaveOut:
     away: Away
     """Takes it away and returns what brings it back."""
     probe: str
-    """What does not work any more: a name of PROBES of the fast test."""
+    """Probe that fails then: a name of PROBES of the fast test."""
     words: str
     """Part of what is said then."""
     named: tuple[str, ...] = ()
     """Any of these in `make status`. Without them a whole world does not tell: `only_fast` says why."""
     fresh: bool = True
-    """Whether nodes that are there already do not miss it."""
+    """Nodes that are there already do not miss it."""
     restart: str = ""
     """A Deployment in kube-system whose running pods do not miss it."""
     only_fast: str = field(default="")

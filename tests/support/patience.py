@@ -13,7 +13,7 @@ PATIENCE = 300
 
 
 def until(seen: Callable[[], T], told: Callable[[], str] = str, *, every: float = 0.1) -> T:
-    """What `seen` says once it says something true.
+    """Wait until `seen` returns something true, and return it.
 
     Raises AssertionError with what `told` says where the time is up.
     """

@@ -1,5 +1,5 @@
-"""Whether NetworkPolicies let a pod open a connection: their meaning as a function, after the
-definition of NetworkPolicy in the Kubernetes API and after what the VPC CNI makes of Services
+"""Judges whether NetworkPolicies let a pod open a connection: their meaning as a function, after
+the definition of NetworkPolicy in the Kubernetes API and after what the VPC CNI makes of Services
 (amazon-network-policy-controller-k8s, pkg/resolvers/endpoints.go: a Service is judged by its own
 address, and admitted by its selector).
 
@@ -32,14 +32,14 @@ class Endpoint:
 
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
-    """What resolves names and judges connections."""
+    """Resolves names and judges connections."""
 
     policies: Sequence[Object]
     endpoints: Mapping[str, Endpoint]
     """DNS name → where it leads. CoreDNS tells every pod every name."""
 
     def reaches(self, source: str, target: str, port: int, protocol: str = "TCP") -> bool:
-        """Whether a pod, by its name, can open a connection to a name or an address."""
+        """True where a pod, by its name, can open a connection to a name or an address."""
         sender = self.endpoints[source]
         receiver = self.endpoints.get(target) or self._at(target)
         return self._lets(sender, receiver, "egress", port, protocol) and self._lets(
@@ -51,7 +51,7 @@ class Cluster:
         return next(known, Endpoint(address=address))
 
     def _lets(self, pod: Endpoint, peer: Endpoint, way: str, port: int, protocol: str) -> bool:
-        """Whether the policies of one end let the connection through in one direction."""
+        """True where the policies of one end let the connection through in one direction."""
         bound = [
             each["spec"]
             for each in self.policies

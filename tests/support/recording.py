@@ -46,7 +46,7 @@ SIGNATURE, REFERENCE, SECRET = (
 )
 UNKNOWN = "$unknown"
 DIY = "organization"
-"""What every backend but Pulumi's own service calls its one organization (pulumi 3.259,
+"""Name of the one organization of every backend but Pulumi's own service (pulumi 3.259,
 pkg/backend/diy/state.go)."""
 NOTHING = Deployed()
 Changes = Callable[[dict[str, Any]], object]
@@ -79,7 +79,7 @@ class Node:
 
     @property
     def id(self) -> str:
-        """What the engine answers as its id, and so what others refer to it by."""
+        """Id that the engine answers, and by which others refer to the resource."""
         return identifier(self.name)
 
 
@@ -119,8 +119,8 @@ class Graph:
         return sorted((n for n in self.nodes.values() if n.kind.startswith(prefix)), key=str)
 
     def before(self, later: Node) -> set[str]:
-        """What must exist before `later`, directly or through others, as "type name"; a component
-        stands for its children."""
+        """Resources that must exist before `later`, directly or through others, as "type name"; a
+        component stands for its children."""
         seen: set[str] = set()
         queue = [later.urn]
         while queue:
@@ -318,7 +318,7 @@ CLUSTER = {
         "outputs": {"eksCluster": {SIGNATURE: REFERENCE, "urn": CHILD, "id": ""}},
     }
 }
-"""What pulumi-eks leaves in the state of every environment: a reference to a resource."""
+"""Reference to a resource that pulumi-eks leaves in the state of every environment."""
 
 
 BUCKET = "aws:s3/getBucket:getBucket"
@@ -495,7 +495,7 @@ def _pretend(kind: str, name: str, inputs: dict[str, Any]) -> tuple[str, dict[st
 
 
 def computed(kind: str, name: str) -> dict[str, Any]:
-    """What AWS and Kubernetes would add to the inputs, as far as the program reads it."""
+    """Outputs that AWS and Kubernetes would add to the inputs, as far as the program reads them."""
     table: dict[str, dict[str, Any]] = {
         "eks:index:Cluster": {"clusterSecurityGroupId": "sg-cluster"},
         "aws:amp/workspace:Workspace": {

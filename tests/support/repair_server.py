@@ -177,7 +177,7 @@ def repair(
 
 
 class Ec2:
-    """What EC2 says, as far as the server's table has it."""
+    """Answers of EC2, as far as the server's table has them."""
 
     def __init__(self, server: Server) -> None:
         self._server = server

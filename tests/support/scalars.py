@@ -139,7 +139,7 @@ def texts() -> st.SearchStrategy[str]:
 
 
 def can_be_bare(text: str) -> bool:
-    """Whether a text can stand in a file without quotes, whatever is then read."""
+    """True for a text that can stand in a file without quotes, whatever is then read."""
     try:
         node = yaml.compose(f"{{a: {text}}}", yaml.CSafeLoader)
     except yaml.YAMLError:

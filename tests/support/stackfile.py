@@ -23,7 +23,7 @@ from trainyard.settings.reading.reader import Reading, read
 
 ENVIRONMENT, TEAM = "trainyard:environment", "trainyard:team"
 SCRATCH = f"scratch-{digest(['lustre', 'ap-northeast-2a', 'PERSISTENT_2'])[:8]}"
-"""What the dev file's scratch is claimed as."""
+"""Claim of the dev file's scratch."""
 Edit = Callable[[dict[str, Any]], object]
 
 

@@ -121,7 +121,7 @@ STACKS: dict[str, tuple[Edit, ...]] = {
     "a budget": (at("budget", {"dollars_a_month": 900.5, "emails": ["a@example.com"]}),),
     "no store": (at("storage", {}), at("jobs", {})),
 }
-"""What it is → how its environment differs from Pulumi.dev.yaml's."""
+"""Name of a stack → the edits by which its environment differs from Pulumi.dev.yaml's."""
 
 
 @functools.cache

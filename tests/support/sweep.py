@@ -1,4 +1,4 @@
-"""Which errors of a module no test causes."""
+"""Finds the errors of a module that no test causes."""
 
 from __future__ import annotations
 

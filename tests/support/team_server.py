@@ -64,8 +64,8 @@ def environment_with_teams() -> Graph:
 
 
 def environment_with_queues(trainer: str = "2.1.0", *edits: Edit) -> Graph:
-    """The same teams, in queues: vision is guaranteed 2 of the 4 nodes of g6e, and can say `normal`
-    at most. `trainer`: its release."""
+    """Environment of these teams with queues: vision is guaranteed 2 of the 4 nodes of g6e, and can
+    say `normal` at most. `trainer`: its release."""
     without = ("max_gpus", "allowed_priorities")
     vision = {key: value for key, value in TEAMS["vision"].items() if key not in without}
     share = {"guaranteed_nodes": {"g6e": 2}, "max_urgency": "normal", "max_jobs": 50}
@@ -88,7 +88,7 @@ def environment_with_queues(trainer: str = "2.1.0", *edits: Edit) -> Graph:
 
 
 def environment_with_secrets() -> Graph:
-    """The same teams; vision reads its own secrets of Secrets Manager."""
+    """Environment of these teams in which vision reads its own secrets of Secrets Manager."""
 
     def changes(values: dict[str, Any]) -> None:
         vision = TEAMS["vision"] | {"secrets": ["vision/"]}
@@ -136,7 +136,7 @@ class TeamServer:
         return As(self.server, f"the {role}", group_name("team-vision", role), EVERYBODY)
 
     def may(self, role: str, verb: str, resource: str, group: str = "") -> bool:
-        """Whether somebody of the team vision has the right, as the API server answers them."""
+        """True where somebody of the team vision has the right, as the API server answers them."""
         attributes = {
             "verb": verb,
             "group": group,
@@ -156,7 +156,7 @@ class TeamServer:
 
 
 def refusal(api: Api, method: str, path: str, body: Object | None = None) -> str:
-    """Why the API server forbids a request, as a dry run; empty where it does what is asked.
+    """The API server's reason to forbid a request, as a dry run; empty where it allows it. Raises
     ApiError for any other answer."""
     kind = "merge-patch+json" if method == "PATCH" else "json"
     try:
@@ -203,7 +203,8 @@ def team_server(
 
 
 def team_objects(graph: Graph) -> dict[str, Object]:
-    """What the environment makes for its teams but for Kueue, namespaces first."""
+    """Objects that the environment makes for its teams, but not for Kueue; namespaces come
+    first."""
     found = {
         f"{node.inputs['kind']} {node.inputs['metadata']['name']}"
         f"{' of ' + space if (space := node.inputs['metadata'].get('namespace', '')) else ''}": (
@@ -224,7 +225,7 @@ def _belongs_to_teams(graph: Graph, parent: str) -> bool:
 
 
 def _settled(made: TeamServer) -> bool:
-    """Whether controllers have counted quotas and made service accounts, and the policies
+    """True once controllers have counted quotas and made service accounts, and the policies
     refuse."""
     quotas = made.admin.request("GET", "/api/v1/namespaces/team-vision/resourcequotas")["items"]
     account = made.admin.request("GET", "/api/v1/namespaces/team-vision/serviceaccounts")["items"]
@@ -244,7 +245,8 @@ def _make_again(made: TeamServer, name: str) -> None:
 
 
 def _counted(quota: Object) -> bool:
-    """Whether the usage of all that it limits is known: `status.hard` is complete before it is."""
+    """True once the usage of all that a quota limits is known: `status.hard` is complete before it
+    is."""
     return {*quota["spec"]["hard"]} == {*quota.get("status", {}).get("used", {})}
 
 

@@ -96,8 +96,8 @@ class TrainerServer:
         self._running.clear()
 
     def create(self, obj: Object) -> Object:
-        """What is stored after a plain create, as the SDK and Kueue do it. The Trainer's webhook may
-        not have heard of a runtime that was made a moment ago, and is asked again."""
+        """Object that is stored after a plain create, as the SDK and Kueue do it. The Trainer's
+        webhook may not have heard of a runtime that was made a moment ago, and is asked again."""
 
         def stored() -> Object | None:
             try:

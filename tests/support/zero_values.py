@@ -20,8 +20,9 @@ NO_NULL = "apiGroup"
 
 
 def zero_spec(release: str, field: str, chosen: dict[str, Any]) -> dict[str, Any]:
-    """What a TrainJob of a release of the Trainer says of its trainer and of its pods. `field`: that which
-    changes the pods of its runtime. `chosen`: how pods choose nodes, which the CRD does not compare."""
+    """Spec of a TrainJob of a release of the Trainer, with its trainer and its pods. `field`: the
+    field that changes the pods of its runtime. `chosen`: how pods choose nodes, which the CRD does
+    not compare."""
     spec = _crd(release)["properties"]["spec"]["properties"]
     pod_form = _pod(spec[field])
     pod = _zeros(pod_form, "PodSpecPatch", {"PodSpecPatch", "EnvVar", "ContainerPatch"})

@@ -1,5 +1,5 @@
-"""What nodes that are as they should be reach, for `make accept`: published figures, and the share of
-them below which something is broken.
+"""Speeds of sound nodes, for `make accept`: published figures, and the share of them below which
+something is broken.
 
 Sources: nccl-tests README of awsome-distributed-training (2025-09-26) for p4de and p5, its
 topology-aware README for p5en, its architectures/aws-pcs/tests for p6; aws-ofi-nccl#547 for g6e. A
@@ -16,7 +16,7 @@ MIB, GIB = 2**20, 2**30
 PUBLISHED_SHARE = 0.85
 """Part of a published all-reduce speed that must be reached."""
 DOUBLING = 0.95
-"""What each doubling of the nodes leaves of the bus bandwidth, above SMALL_GANG nodes."""
+"""Share of the bus bandwidth that each doubling of the nodes leaves, above SMALL_GANG nodes."""
 SMALL_GANG = 4
 STORE_SHARE = 0.8
 """Part of the planned speed of a store that must be reached."""
@@ -35,7 +35,8 @@ else runs."""
 START_SHARE = 1.5
 """Times the usual pull of an image, within which a pod starts."""
 MINUTES, MINUTES_OF_STORE = 4.0, 1.0
-"""What measuring takes, and each store on top: workloads/accept/measure.py, SECONDS, rounded up."""
+"""Minutes that the measurement takes, and minutes that each store adds:
+workloads/accept/measure.py, SECONDS, rounded up."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""What the charts of a stack make in a cluster, by Helm release: chart_objects.json.
+"""Objects that the charts of a stack make in a cluster, by Helm release: chart_objects.json.
 
 `python -m development.charts` writes it from the charts that are pinned, of every release of the
 Trainer and of Kueue that a stack file can choose. Only kinds of KINDS are in it.
@@ -33,7 +33,7 @@ WORKLOADS: Mapping[str, str] = {"DaemonSet": "daemonsets", "Deployment": "deploy
 
 
 class ObjectName(NamedTuple):
-    """What an object is called in a cluster."""
+    """Kind, namespace and name of an object in a cluster."""
 
     kind: str
     name: str
@@ -47,7 +47,7 @@ class ObjectName(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseObjects:
-    """What a Helm release makes."""
+    """Objects that a Helm release makes."""
 
     namespace: str
     """Namespace of the release, in which its objects are, unless an object names another one."""

@@ -14,8 +14,8 @@ HOSTS = ("docker.io", "index.docker.io", "registry-1.docker.io", "registry.hub.d
 
 
 def is_on_docker_hub(image: str) -> bool:
-    """Whether an image that has a name comes from Docker Hub. What stands before the first slash is a
-    registry where it has a dot or a colon, or is localhost; without a registry it is Docker Hub
+    """True for the name of an image that comes from Docker Hub. The text before the first slash is
+    a registry where it has a dot or a colon, or is localhost; without a registry it is Docker Hub
     (distribution/reference, splitDockerDomain)."""
     host, slash, _ = image.partition("/")
     named = bool(slash) and ("." in host or ":" in host or host == "localhost")

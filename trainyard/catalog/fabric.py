@@ -1,4 +1,4 @@
-"""What the network between GPU nodes reaches, and which environment variables help or harm there.
+"""Speed of the network between GPU nodes, and the environment variables that help or harm there.
 
 Sources: nccl-tests README of awsome-distributed-training (2025-09-26), two nodes unless said;
 aws-ofi-nccl at 2daf7d3 (src/platform-aws.cpp, 2026-08-21), which sets NCCL's buffer, chunk and
@@ -42,8 +42,8 @@ def tcp_bound(kind: InstanceType) -> float:
 
 
 def slow(kind: InstanceType) -> str | None:
-    """Why jobs of several nodes run slowly on the type; None where they do not, and for types
-    without GPUs."""
+    """Reason why jobs of several nodes run slowly on the type; None where they do not, and for
+    types without GPUs."""
     if not kind.gpus or kind.gpudirect:
         return None
     if not kind.efa:
@@ -58,7 +58,8 @@ def slow(kind: InstanceType) -> str | None:
 
 
 def environment(kind: InstanceType, nodes: int) -> dict[str, str]:
-    """What a job on the type should have set: little, since aws-ofi-nccl knows the rest by type."""
+    """Variables that a job on the type should set: few, since aws-ofi-nccl knows the rest by
+    type."""
     if kind.family in ("g5", "g6") and kind.gpus > 1:
         return {
             "NCCL_SHM_USE_CUDA_MEMCPY": "1"
@@ -83,7 +84,7 @@ class Harm:
     reason: str
     """As an error says it, behind "must"; of a variable without effect, as a warning says it."""
     values: tuple[str, ...] = ()
-    """Those meant; empty: all."""
+    """Values that the rule applies to. Empty: all values."""
     but: tuple[str, ...] = ()
     """Values that are fine."""
     on: Callable[[InstanceType], bool] = field(default=_always)
@@ -151,11 +152,11 @@ HARMS: tuple[Harm, ...] = (
         reason="is of rdma-core, not of libfabric: with new kernels it can break forks",
     ),
 )
-"""What jobs are seen to set in vain or to their harm."""
+"""Variables that jobs set in vain or to their harm."""
 
 
 def harm(variable: str, value: str, kind: InstanceType, *, has_devices: bool = True) -> Harm | None:
-    """What is wrong with setting the variable so on the type; None where nothing is. `has_devices`:
+    """The fault of this value of the variable on the type; None where it has none. `has_devices`:
     the pod has EFA devices, without which TCP is all there is."""
     for each in HARMS:
         name = each.variable

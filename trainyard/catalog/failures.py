@@ -1,4 +1,4 @@
-"""How often fleets of GPU nodes fail: for the time between failures that a job must live with.
+"""Failure rates of fleets of GPU nodes, from which the time between failures of a job follows.
 
 Gathered on 2026-11-20 from what the fleets published; each row names its source.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Fleet:
-    """What one fleet saw."""
+    """Failures of one fleet."""
 
     name: str
     per_1000_node_days: float | None
@@ -52,7 +52,7 @@ FLEETS: tuple[Fleet, ...] = (
 FAILURES_PER_1000_NODE_DAYS = max(
     fleet.per_1000_node_days for fleet in FLEETS if fleet.per_1000_node_days
 )
-"""What a plan counts with: the worse of the two fleets that were counted by node."""
+"""The failure rate that a plan uses: the worse of the two fleets that were counted by node."""
 
 SPOT_INTERRUPTIONS_PER_NODE_MONTH = 0.20
 """Share of spot nodes of p5 and g6e that AWS takes back within a month: 15 to 20 % (hearsay of

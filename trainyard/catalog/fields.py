@@ -1,4 +1,4 @@
-"""What objects of training jobs are made of, by release: fields.json.
+"""Fields of the objects of training jobs, by release: fields.json.
 
 `python -m trainyard.catalog.refresh --fields` writes it from the CRDs that components/charts installs. Only
 metadata is written here: a CRD says nothing about it, the API server knows it.

@@ -23,7 +23,7 @@ class JobKind:
     succeeded: str
     """Type of the condition of a job that ended well. A job that failed has `Failed`."""
     controller: str
-    """What runs the job."""
+    """Controller that runs the job."""
     controller_setting: str
     """The setting of the stack file that installs the controller."""
     has_runtime: bool
@@ -35,8 +35,8 @@ class JobKind:
     keeps_variables: bool
     """The controller leaves variables alone that the pod sets itself."""
     time_limit: tuple[str, ...]
-    """Where a job has the seconds after which it fails. They count from when its queue starts it (Trainer
-    2.3.0, trainjob_controller.go; training-operator, common/job.go)."""
+    """Path of the field with the seconds after which a job fails. They count from when its queue
+    starts it (Trainer 2.3.0, trainjob_controller.go; training-operator, common/job.go)."""
     deletion: str
     """Propagation policy of a deletion: background, or foreground, in which the job stays until its pods
     are gone. The Trainer makes the JobSet again of a TrainJob that stays (2.1.0 and 2.3.0,

@@ -1,4 +1,5 @@
-"""What a Kueue does to a TrainJob that it writes back, by release of Kueue: kueue_types.json.
+"""Changes that Kueue makes to a TrainJob that it writes back, by release of Kueue:
+kueue_types.json.
 
 Kueue writes the whole object with Go types of its own. They leave out fields whose value is zero, and
 fields that they do not have. From Trainer 2.3 on, the CRD compares what was there with what comes

@@ -1,5 +1,5 @@
-"""How the log of a training script says how far it is: a step is done, it has resumed from a checkpoint,
-or has written one.
+"""Sentences in the log of a training script that say how far it is: a step is done, it has resumed
+from a checkpoint, or has written one.
 
 Sources, read on 2026-11-23: workloads/checkpoints.py; transformers `Trainer` and its
 `ProgressCallback`; Lightning `checkpoint_connector` and `TQDMProgressBar`; DeepSpeed
@@ -43,12 +43,14 @@ training. `epoch`: the step counts from its beginning."""
 
 
 def resumed_from(line: str) -> str | None:
-    """What a line of a log says that the run resumed from; None where it says nothing."""
+    """The checkpoint that the run resumed from, as a line of a log says; None where it says
+    nothing."""
     return _first(RESUMED, line)
 
 
 def saved(line: str) -> str | None:
-    """What a line of a log says that the run has written; None where it says nothing."""
+    """The checkpoint that the run has written, as a line of a log says; None where it says
+    nothing."""
     return _first(SAVED, line)
 
 

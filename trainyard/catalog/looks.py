@@ -1,4 +1,4 @@
-"""How often the programs of ours that run in the cluster look at it."""
+"""Seconds between two looks of the programs of ours that run in the cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How Kubernetes writes a quantity: 500m, 8Gi, 1e3.
+"""Quantities as Kubernetes writes them: 500m, 8Gi, 1e3.
 
 Source: Kubernetes 1.34, apimachinery pkg/api/resource. Read 2026-11-21.
 """

@@ -65,7 +65,7 @@ def enabled_regions() -> set[str]:
 
 
 def from_account(regions: Iterable[str]) -> Offers:
-    """What EC2 offers in the regions today."""
+    """Instance types that EC2 offers in the regions today."""
     for region in regions:
         pages = (
             _client("ec2", region)
@@ -186,7 +186,7 @@ def service_text(prices: Mapping[tuple[str, str, str], Price]) -> str:
 
 @dataclass
 class _Read:
-    """What the price lists say today."""
+    """Prices in today's lists."""
 
     instances: dict[tuple[str, str], Decimal]
     services: dict[tuple[str, str, str], Price]

@@ -25,7 +25,7 @@ LEFT_ALONE = (
     "nothing replaces the node for this, because the peers of a broken device say the same. Where the job"
     " keeps crashing, replace one node, and the next one only if that does not help"
 )
-"""What to do about a link of EFA that fails."""
+"""Remedy for a link of EFA that fails."""
 NOTICES = ("SpotInterrupted",)
 """Reasons of Karpenter's events with which EC2 takes the instance in two minutes (karpenter-provider-aws
 1.14.1, pkg/controllers/interruption). Karpenter deletes the node, and neither ends pods that must not

@@ -1,4 +1,4 @@
-"""How a scalar of a YAML file is read, and a file that every reader reads alike.
+"""Reads scalars of YAML files, and writes a file that every reader reads alike.
 
 Pulumi's engine reads a stack file with gopkg.in/yaml.v3 3.0.1 (resolve.go), writes it, reads it once
 more, and hands each object to the program as JSON (Pulumi 3.259.0, sdk/go/common/workspace/loaders.go
@@ -55,9 +55,9 @@ _INT64, _UINT64, _NO_EXPONENT = 2**63, 2**64, 1e21
 
 
 def engine_value(text: str) -> Any:
-    """What the engine makes of a scalar without quotes and tag: None, a boolean, a number, a time or
-    the text itself. A time has no zone where the text has none; the engine takes it as UTC. Infinity
-    and NaN are values that the engine cannot hand to a program."""
+    """The engine's value of a scalar without quotes and tag: None, a boolean, a number, a time or
+    the text itself. A time has no zone where the text has none; the engine takes it as UTC.
+    Infinity and NaN are values that the engine cannot hand to a program."""
     if text in _WORDS:
         return _WORDS[text]
     if text[0] == ".":
@@ -145,7 +145,7 @@ def _zone(text: str | None) -> tzinfo | None:
 
 
 def is_text(text: str) -> bool:
-    """Whether every reader takes a scalar without quotes as the text that it is."""
+    """True where every reader takes a scalar without quotes as the text that it is."""
     if text in _OLD_BOOLEANS or not isinstance(engine_value(text), str):
         return False
     return _RESOLVER.resolve(yaml.ScalarNode, text, (True, False)) == STRING
@@ -183,12 +183,12 @@ class EngineLoader(_Engine, yaml.CSafeLoader):
 
 
 def value_of(node: yaml.Node) -> Any:
-    """What the engine makes of a scalar that EngineLoader has composed."""
+    """The engine's value of a scalar that EngineLoader has composed."""
     return engine_value(node.value) if node.tag in _READ else node.value
 
 
 def key_of(node: yaml.Node) -> str:
-    """What the engine makes of the key of a map."""
+    """The engine's text for the key of a map."""
     value = value_of(node)
     if value is None:
         return "<nil>"
@@ -212,7 +212,8 @@ class Writer(yaml.SafeDumper):
         return _OTHER if is_plain and not is_text(value) else tag
 
     def ignore_aliases(self, data: Any) -> bool:
-        """Whether a value that stands in two places is written twice: people read these files."""
+        """Always true: a value that stands in two places is written twice, because people read
+        these files."""
         return True
 
 

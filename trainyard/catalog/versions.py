@@ -91,7 +91,7 @@ class KubernetesRelease:
         return f"{self.ami_patch}-{AMI_RELEASE.removeprefix('v')}"
 
     def support(self, day: date) -> Support:
-        """How AWS supports it on that day."""
+        """AWS's support of the version on a day: standard, extended or no."""
         if day < self.standard_ends:
             return "standard"
         return "extended" if day < self.extended_ends else "no"
@@ -163,14 +163,14 @@ aws-secrets-store-csi-driver-provider: as public Terraform pinned them for 1.35 
 `make check LIVE=1` reads them in the account.
 """
 DEFAULT_KUBERNETES = "1.35"
-"""What examples and corrections propose: the newest release in KNOWN_GOOD."""
+"""Release that examples and corrections propose: the newest one in KNOWN_GOOD."""
 
 
 def control_plane_prices(
     region: str, support: Support, tier: str = "standard"
 ) -> list[Price | None]:
-    """What an hour of a control plane costs, as the prices that are added up; EKS adds extended
-    support and the tier to the price of the cluster. None where no price of the region is known."""
+    """Prices that add up to an hour of a control plane; EKS adds extended support and the tier to
+    the price of the cluster. None where no price of the region is known."""
     extra = [] if support == "standard" else ["extended-support"]
     extra += [] if tier == "standard" else [tier]
     return [price("eks", sku, region) for sku in ("cluster", *extra)]
@@ -255,8 +255,9 @@ def known_good(kubernetes: str, trainer: str) -> KnownGood | None:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainerLine:
-    """What a minor release of the Trainer fits: read at the tags of kubeflow/trainer,
-    kubernetes-sigs/jobset and kubernetes-sigs/kueue, and in the requirements of `kubeflow` on PyPI."""
+    """Everything that must fit a minor release of the Trainer: read at the tags of
+    kubeflow/trainer, kubernetes-sigs/jobset and kubernetes-sigs/kueue, and in the requirements of
+    `kubeflow` on PyPI."""
 
     jobset: str
     """In its chart."""
@@ -266,7 +267,7 @@ class TrainerLine:
     sdk: tuple[str, ...]
     """Minor releases of `kubeflow`."""
     time_limit: bool
-    """Whether a TrainJob has activeDeadlineSeconds; where not, the API server drops it silently."""
+    """A TrainJob has activeDeadlineSeconds. False: the API server drops the field silently."""
 
 
 TRAINER_LINES: dict[str, TrainerLine] = {

@@ -1,4 +1,4 @@
-"""How long the pods of a gang that have a node wait for those that have none, in seconds.
+"""Limits, in seconds, of the time that pods of a gang with a node wait for pods without one.
 
 Waiting costs the nodes that are there. Giving up costs them too: the gang starts anew, spends one of
 its restarts, and waits again. So the limits are long, and whoever watches is told while they last:
@@ -12,8 +12,8 @@ training-operator 1.8.1 by itself lets a Worker look up its Master 100 times, ev
 from __future__ import annotations
 
 TORCH_SECONDS = {"join_timeout": 600, "read_timeout": 60, "timeout": 900}
-"""What torch by itself waits: for all nodes, for the node that hosts the rendezvous, and for both with
-the static backend (torch, distributed: elastic/rendezvous/dynamic_rendezvous.py and
+"""Times that torch by itself waits: for all nodes, for the node that hosts the rendezvous, and for
+both with the static backend (torch, distributed: elastic/rendezvous/dynamic_rendezvous.py and
 c10d_rendezvous_backend.py, launcher/api.py)."""
 
 NODES_SECONDS = 24 * 3600
@@ -33,4 +33,4 @@ starts anew, and the pod of its first node is created first: it gets a node that
 INIT_POLL_SECONDS = 2
 """Between two lookups of a Master (training-operator 1.8.1, the template of init-pytorch)."""
 INIT_TRIES = NODES_SECONDS // INIT_POLL_SECONDS
-"""How often a Worker of a PyTorchJob looks up its Master before its pod fails."""
+"""Number of times that a Worker of a PyTorchJob looks up its Master before its pod fails."""

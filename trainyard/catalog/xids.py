@@ -1,4 +1,4 @@
-"""What an Xid, an error number of NVIDIA's driver, says about a job and its node.
+"""Xids, error numbers of NVIDIA's driver, with their meaning for a job and its node.
 
 Source: the buckets of NVIDIA's Xid catalogue (docs.nvidia.com/deploy/xid-errors), the fatal ones of the
 EKS node monitoring agent 1.7.0 (dcgm_policies.go), and awsome-distributed-ai's health check (2026-07).
@@ -17,14 +17,14 @@ class XidClass:
     name: str
     xids: tuple[int, ...]
     means: str
-    """What has happened to the GPU, as the end of a sentence."""
+    """Event of the GPU, as the end of a sentence."""
     do: str
     severity: str
     """critical: the node is of no more use. warning: the job alone is."""
 
 
 REPLACE = "delete the NodeClaim of the node: Karpenter launches another one"
-"""What to do with a node whose GPU is of no more use."""
+"""Remedy for a node whose GPU cannot be used any more."""
 XID_CLASSES: tuple[XidClass, ...] = (
     XidClass(
         name="Application",

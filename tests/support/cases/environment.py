@@ -1,5 +1,5 @@
-"""What is refused and what is not: tables of edits of the stack files, for test_rules.py and as
-examples."""
+"""Tables of edits that are refused, and of edits that are not: edits of the stack files, for
+test_rules.py and as examples."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ FOLDER = os.environ.get("TRAINYARD_CRAWL", "")
 QUIET_SECONDS = 1.5
 """No operation has come to its boundary for so long: those that are there are hit together."""
 DELIVERY_SECONDS = 0.1
-"""What an answer takes to reach the engine."""
+"""Seconds that an answer takes to reach the engine."""
 WRITES = ("/Create", "/Update", "/Delete")
 
 if FOLDER and any("rehearsal.providers" in word for word in sys.orig_argv):
@@ -47,7 +47,7 @@ if FOLDER and any("rehearsal.providers" in word for word in sys.orig_argv):
         os.kill(me, signal.SIGKILL)
 
     def wanted(point):
-        """Whether the operation is to be hit, and where."""
+        """Moment at which the operation is to be hit; empty where it is not."""
         aim = lines("aim")
         if not aim or lines("released"):
             return ""

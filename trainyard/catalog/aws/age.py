@@ -1,11 +1,11 @@
-"""How old a fact is that AWS changes without notice."""
+"""Age of a fact that AWS changes without notice."""
 
 from __future__ import annotations
 
 from datetime import date, timedelta
 
 FRESH_FOR = timedelta(days=180)
-"""How long such a fact is taken for current; a choice of ours."""
+"""Time for which such a fact is taken for current; a choice of ours."""
 
 
 def days_old(as_of: str, today: date) -> int:

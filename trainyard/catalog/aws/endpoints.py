@@ -38,5 +38,5 @@ NONE: dict[str, str] = {
 
 
 def service_name(region: str, api: str) -> str:
-    """What EC2 calls the service behind an endpoint."""
+    """EC2's name of the service behind an endpoint."""
     return f"com.amazonaws.{region}.{api}"

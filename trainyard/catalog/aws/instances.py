@@ -53,7 +53,7 @@ class InstanceType:
 
     @property
     def family(self) -> str:
-        """What comes before the dot."""
+        """Text before the dot of an instance type, such as p5."""
         return self.name.partition(".")[0]
 
     @property
@@ -210,7 +210,7 @@ def _read(row: dict[str, str]) -> InstanceType:
 GPU_TYPES: dict[str, InstanceType] = {row["type"]: _read(row) for row in _rows(_GPU)}
 CPU_TYPES: dict[str, InstanceType] = {row["type"]: _read(row) for row in _rows(_CPU)}
 TYPES: dict[str, InstanceType] = {**GPU_TYPES, **CPU_TYPES}
-"""What a pool may be made of."""
+"""Instance types that a pool may be made of."""
 STANDARD = re.compile(r"[acdhimrtz][3-9][^.]*\.(?:large|(\d*)xlarge)")
 """Types that count against Standard instances and have 4 vCPUs an xlarge, 2 a large (all but
 c4.8xlarge, with 36)."""

@@ -1,5 +1,5 @@
-"""How long AWS takes, in seconds: what `make up` expects on a real account, and what the rehearsal
-scales down.
+"""Durations of AWS, in seconds: `make up` expects them on a real account, and the rehearsal scales
+them down.
 
 Medians and 90th percentiles of raw logs that public files hold (gathered on 2026-11-20, checked
 by hand and extended on 2026-11-22). Lines without a real cloud id and those of simulators were
@@ -15,12 +15,12 @@ from decimal import Decimal
 
 @dataclass(frozen=True, kw_only=True)
 class Latency:
-    """How long something takes."""
+    """Duration of one operation."""
 
     typical: float
     """Median."""
     slow: float
-    """What one in ten takes at least."""
+    """90th percentile: one in ten takes as long or longer."""
     n: int
     """Lines of logs; 0: none, only what people write."""
     source: str
@@ -136,8 +136,8 @@ LATENCIES: dict[str, Latency] = {
         typical=45, slow=90, n=0, source=f"{_PROSE}: imports, rendezvous and NCCL with 16 ranks"
     ),
 }
-"""What the account, the cluster and a job take to finish. A NodeClaim counts until its node is
-initialized, which is when pods can start."""
+"""Operations of the account, of the cluster and of a job, with the seconds that they take. A
+NodeClaim counts until its node is initialized, which is when pods can start."""
 
 TYPICAL: dict[str, float] = {name: each.typical for name, each in LATENCIES.items()}
 """The medians."""
@@ -157,12 +157,13 @@ STAGES: dict[str, float] = {
     "runtimes": TYPICAL["kubernetes.runtimes"],
     "jobs": 190,
 }
-"""What a stage takes on AWS (model): its slowest chain of the above; `jobs` is a node, its image and
-the first step, but not the training itself. Stages overlap: storage runs beside the cluster."""
+"""Seconds that a stage takes on AWS (model): its slowest chain of the above; `jobs` is a node, its
+image and the first step, but not the training itself. Stages overlap: storage runs beside the
+cluster."""
 
 
 def lustre(capacity_gib: int, *, efa: bool) -> str:
-    """Which row of LATENCIES a Lustre file system takes."""
+    """Name of the row of LATENCIES for a Lustre file system."""
     if efa:
         return "fsx.lustre.efa"
     return "fsx.lustre.large" if capacity_gib >= LARGE_LUSTRE_GIB else "fsx.lustre"

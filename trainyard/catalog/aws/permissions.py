@@ -1,5 +1,5 @@
-"""Which calls of AWS a resource type needs: those of CloudFormation's own handlers, and what
-Terraform's provider calls beside them (trainyard/catalog/aws_types).
+"""Calls of AWS that a resource type needs: those of CloudFormation's own handlers, and those of
+Terraform's provider beside them (trainyard/catalog/aws_types).
 
 permissions.json has the handlers' lists as AWS publishes them. They come with cfn-lint, which only
 development installs: `python -m trainyard.catalog.aws.permissions >
@@ -52,8 +52,8 @@ QUESTIONS = (
     "servicequotas:GetServiceQuota",
     "ssm:GetParameter",
 )
-"""What `make check LIVE=1` and `make due LIVE=1` ask the account, besides sts:GetCallerIdentity,
-which everybody may."""
+"""Calls by which `make check LIVE=1` and `make due LIVE=1` ask the account, besides
+sts:GetCallerIdentity, which everybody may."""
 
 CLUSTER_QUESTIONS = (
     "ec2:DescribeInstances",
@@ -64,17 +64,17 @@ CLUSTER_QUESTIONS = (
     "eks:ListAssociatedAccessPolicies",
     "eks:ListClusters",
 )
-"""What a preview and `make check LIVE=1` ask about a cluster that is brought."""
+"""Calls by which a preview and `make check LIVE=1` ask about an existing cluster."""
 
 COPY_QUESTIONS = ("ecr:DescribePullThroughCacheRules",)
-"""What `make check LIVE=1` asks where images come from copies, besides the copies. It takes no resource
-(Service Authorization Reference)."""
+"""The call of `make check LIVE=1` about rules of pull-through caches, where images come from
+copies. It takes no resource (Service Authorization Reference)."""
 VPC_QUESTIONS = (
     "ec2:DescribeDhcpOptions",
     "ec2:DescribeNetworkAcls",
     "ec2:DescribeSecurityGroupRules",
 )
-"""What `make check LIVE=1` asks about a VPC that is brought, beside QUESTIONS."""
+"""Calls by which `make check LIVE=1` asks about an existing VPC, beside QUESTIONS."""
 
 _SERVERS = (
     "ec2:DescribeNetworkInterfaces",
@@ -88,7 +88,8 @@ STORE_QUESTIONS = {
 """Kind of a file system that is brought → what a preview and `make check LIVE=1` ask about it."""
 
 BUCKET_QUESTIONS = ("s3:GetBucketPolicyStatus", "s3:GetEncryptionConfiguration", "s3:ListBucket")
-"""What a preview and `make check LIVE=1` ask about a bucket that exists before the stack."""
+"""Calls by which a preview and `make check LIVE=1` ask about a bucket that exists before the
+stack."""
 
 
 def actions(types: Iterable[str], handlers: Iterable[str] = HANDLERS) -> set[str]:

@@ -22,7 +22,7 @@ HOST = "https://pricing.us-east-1.amazonaws.com"
 """Answers for all regions."""
 TIMEOUT_SECONDS = 60
 PREFIX = r"(?:[A-Z]{2,4}[0-9]?-)?"
-"""What a usage type begins with: the region, as APN2-; nothing in us-east-1."""
+"""Beginning of a usage type: the region, such as APN2-; nothing in us-east-1."""
 
 Key = tuple[str, str]
 """Service and SKU, as in trainyard.catalog.aws.prices.UNITS; "ec2" and an instance type for instances."""
@@ -30,7 +30,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class Selector:
-    """Which rows of a list are about one price of ours."""
+    """Selects the rows of a list that are about one price of ours."""
 
     key: Key
     code: str
@@ -41,10 +41,10 @@ class Selector:
     attributes: Mapping[str, str] = field(default_factory=dict)
     """Column of the CSV, in lower case → what it must say."""
     per: int = 1
-    """How many of our units AWS's unit is."""
+    """Number of our units in one of AWS's units."""
 
     def matches(self, row: Mapping[str, str]) -> bool:
-        """Whether the row is about this price."""
+        """True for a row about this price."""
         return (
             re.fullmatch(PREFIX + self.usage, row.get("usagetype", "")) is not None
             and row.get("unit", "").lower() == self.unit.lower()
@@ -199,7 +199,7 @@ INSTANCE = {
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """What one list says."""
+    """Prices of one list."""
 
     published: str
     """Day; empty where the list does not say."""
@@ -245,7 +245,7 @@ def _head(rows: Iterator[list[str]]) -> tuple[str, list[str]]:
 
 
 def _elsewhere(row: Mapping[str, str]) -> bool:
-    """Whether the row is about a Local Zone, a Wavelength Zone or an Outpost."""
+    """True for a row about a Local Zone, a Wavelength Zone or an Outpost."""
     return row.get("location type", "AWS Region") != "AWS Region"
 
 

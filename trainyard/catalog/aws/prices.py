@@ -1,5 +1,4 @@
-"""What AWS charges, where a dated price of the region itself is known; never a neighbouring
-region's.
+"""Prices of AWS, where a dated one of the region itself is known; never a neighbouring region's.
 
 Seoul pays 23 % more than us-east-1 for a g6e, so a borrowed price is a wrong one. Instances are in
 on_demand.json; what goes with them (EKS, NAT gateways, EBS, EFS, FSx) is in service_prices.json.
@@ -21,7 +20,7 @@ from trainyard.catalog.aws.age import FRESH_FOR, days_old
 
 @dataclass(frozen=True, kw_only=True)
 class Price:
-    """What one unit costs."""
+    """Price of one unit."""
 
     usd: Decimal
     unit: str

@@ -1,4 +1,4 @@
-"""Which ranges of addresses are the internet rather than somebody's own."""
+"""Ranges of addresses that belong to the internet rather than to one organization."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Global Unicast Address Assignments). So 0.0.0.0/1 and 128.0.0.0/1 are together w
 
 
 def is_internet(cidr: str) -> bool:
-    """Whether a range is wider than any organization's; not where it is no range."""
+    """True for a range that is wider than any organization's; False for a text that is no range."""
     try:
         network = ipaddress.ip_network(cidr, strict=False)
     except ValueError:

@@ -21,12 +21,12 @@ class ServiceRole:
     service: str
     """As `create-service-linked-role` takes it."""
     maker: str | None
-    """Who makes the role when it is first needed, with the caller's iam:CreateServiceLinkedRole;
-    None: nobody whom this program starts."""
+    """Service that makes the role when it is first needed, with the caller's
+    iam:CreateServiceLinkedRole. None: no service that this program starts."""
 
     @property
     def command(self) -> str:
-        """What makes the role by hand; it fails where the account has the role already."""
+        """Command that makes the role by hand; it fails where the account has the role already."""
         return f"aws iam create-service-linked-role --aws-service-name {self.service}"
 
 

@@ -1,4 +1,4 @@
-"""What FSx for Lustre and EFS sell and how fast they are.
+"""Sizes and speeds that FSx for Lustre and EFS sell.
 
 Sources: FSx for Lustre user guide (FSX), EFS user guide (EFS), the FSx API as botocore 1.44.5
 documents it (API), and one published measurement on p5 of 2026-08-27 (P5). Each is named beside
@@ -11,22 +11,22 @@ from dataclasses import dataclass
 
 GIB = 2**30
 GP3_INCLUDED_IOPS, GP3_INCLUDED_MBPS = 3000, 125
-"""What every gp3 volume has for the price of its size (EBS user guide, general-purpose)."""
+"""Speed of every gp3 volume for the price of its size (EBS user guide, general-purpose)."""
 CHECKPOINT_BYTES_PER_PARAMETER = 12
 """fp32 weights and Adam's two moments, unless a stack file says otherwise."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Driver:
-    """How pods reach a kind of store. Each kind has its own: trainyard/stores/."""
+    """CSI driver by which pods reach a kind of store. Each kind has its own: trainyard/stores/."""
 
     name: str
     """Name of the CSI driver."""
     add_on: str
     """The EKS add-on that brings it."""
     attributes: tuple[str, ...] = ()
-    """What a PersistentVolume tells it beside the handle, for volumes that it did not make
-    itself."""
+    """Attributes that a PersistentVolume must have beside the handle, for volumes that the driver
+    did not make."""
     service_account: str = ""
     """ServiceAccount of the pods that call AWS for it, in kube-system; empty where mounting takes
     no permission of IAM."""
@@ -138,7 +138,7 @@ EFS_LARGE, EFS_ELSEWHERE = Speed(write=5 * GIB, read=60 * GIB), Speed(write=1 * 
 
 
 def efs_speed(region: str | None) -> Speed:
-    """What one EFS file system reaches with elastic throughput; None has the lowest."""
+    """Speed of one EFS file system with elastic throughput. Region None has the lowest."""
     if region in EFS_LARGE_REGIONS:
         return EFS_LARGE
     return (

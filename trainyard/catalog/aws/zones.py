@@ -1,4 +1,4 @@
-"""What AWS sells where: regions, their zones, and the zone ids that offer each instance type.
+"""Regions, their zones, and the zone ids that offer each instance type.
 
 Zone names (ap-northeast-2a) differ from account to account, zone ids (apne2-az1) do not, so offers
 are keyed by id. The offers are in offers.json with their date and source; `python -m

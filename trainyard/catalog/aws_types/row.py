@@ -12,7 +12,7 @@ from typing import Any
 
 
 class When(StrEnum):
-    """When a stack has resources of a type; trainyard/reports/policy.py answers for a plan."""
+    """Stacks that have resources of a type; trainyard/reports/policy.py answers for a plan."""
 
     ALWAYS = "in every environment"
     OWN_CLUSTER = "where the stack makes the cluster"
@@ -24,7 +24,7 @@ class When(StrEnum):
 
 @dataclass(frozen=True)
 class Finder:
-    """How an object is found in the account from the inputs that the program gives it.
+    """Way to find an object in the account from the inputs that the program gives it.
 
     A template is a text with names in braces: inputs, fields of the object as AWS describes it, and
     `account`, `region` and `partition`. A path is a text such as `Routes.0.State`: names of fields, and
@@ -40,7 +40,7 @@ class Finder:
     """Parameter of the call that takes filters. With it, AWS answers with the objects that have the tags
     for project, stack and logical name."""
     tagged: bool = field(default=False, kw_only=True)
-    """Whether to take only those objects of the answer that have these tags."""
+    """Take only those objects of the answer that have these tags."""
     pages: str = field(default="", kw_only=True)
     """Parameter that asks for the next page, and field of the answer that says it."""
     items: str = field(default="", kw_only=True)
@@ -71,13 +71,13 @@ class AwsType:
     """None: a second creation has the same result, and the object ends with what it belongs to (policies
     of queues and buckets, subscriptions of topics)."""
     awaited: bool = False
-    """Whether AWS takes minutes for its deletion, and describes it meanwhile."""
+    """AWS takes minutes for its deletion, and describes it meanwhile."""
     untold: str = ""
     """Input that would replace an object and that AWS does not tell, so that an import has none."""
     key: str = ""
     """Path of the input with the one KMS key that encrypts the object."""
     holds_data: bool = False
-    """Whether users' data is in it."""
+    """Users' data is in it."""
 
 
 def by_tags(
