@@ -105,9 +105,10 @@ def test_a_fragment_is_told_from_a_sentence(text: str, is_fragment: bool) -> Non
 
 
 def test_every_file_that_a_docstring_names_exists() -> None:
+    programs = CHECKOUT.glob("trainyard/in_cluster/**/*.py")
     named = [
         (str(file.relative_to(CHECKOUT)), path)
-        for file in [*PRODUCT, *SHARED, *REHEARSAL]
+        for file in [*PRODUCT, *SHARED, *REHEARSAL, *programs]
         for text in _docstrings(file)
         for path in NAMED.findall(text)
     ]
@@ -141,7 +142,8 @@ def test_the_paths_of_contributing_are_found() -> None:
     assert not _exists("stacks/mistakes.py") and not _exists("components/<noun>.rs")
 
 
-def test_contributing_is_short_enough_to_be_read() -> None:
+def test_readme_and_contributing_are_short_enough_to_be_read() -> None:
+    assert len((CHECKOUT / "README.md").read_text().splitlines()) <= 120
     assert len(TEXT.splitlines()) <= 220
 
 

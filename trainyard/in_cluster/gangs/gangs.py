@@ -4,7 +4,7 @@ Kueue takes a PyTorchJob for complete as soon as its Master runs, so this progra
 lacks one for longer than its queue waits is sent back: its Workload is deactivated, Kueue stops the job,
 and others get its nodes. When its time has come the Workload is activated, and waits in its queue
 again. It runs as one pod, with nothing but Python. Why: docs/decisions/0012. What it is told:
-plans/gangs.py.
+trainyard/objects/programs/gangs.py.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ STUCK_SECONDS = 120
 
 @dataclass(frozen=True)
 class Settings:
-    """What plans/gangs.py writes."""
+    """What trainyard/objects/programs/gangs.py writes."""
 
     pod_label: str
     """Of all pods of PyTorchJobs."""

@@ -2,7 +2,7 @@
 
 It runs as one pod, with nothing but Python. Every few seconds it lists jobs, their pods and their
 nodes, and writes a ConfigMap for each run that has changed. It changes nothing else. What is kept:
-record.py. Who reads it: operations/records.py. With history.progress it also reads what ranks print:
+record.py. Who reads it: trainyard/operations/runs/records.py. With history.progress it also reads what ranks print:
 follow.py.
 """
 

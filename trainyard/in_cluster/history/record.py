@@ -53,7 +53,7 @@ MOST_PODS = 4000
 
 @dataclass(frozen=True)
 class Settings:
-    """What plans/history.py writes."""
+    """What trainyard/objects/programs/history.py writes."""
 
     namespace: str
     record: str

@@ -2,7 +2,7 @@
 
 Sources: Signature Version 4 (IAM user guide, reference_sigv-create-signed-request); EC2 Query API
 (EC2 developer guide, ec2-query-api); the agent of EKS Pod Identity (EKS user guide,
-pod-id-how-it-works). workloads/passes signs addresses of STS, which are tokens, and asks nobody.
+pod-id-how-it-works). trainyard/in_cluster/passes signs addresses of STS, which are tokens, and asks nobody.
 """
 
 from __future__ import annotations

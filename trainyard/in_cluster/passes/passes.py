@@ -28,7 +28,7 @@ AGENT_SECONDS = 10
 
 @dataclass(frozen=True)
 class Settings:
-    """What plans/dispatch.py writes."""
+    """What trainyard/objects/programs/dispatch.py writes."""
 
     namespace: str
     secrets: list[str]

@@ -5,7 +5,7 @@ NodeClaims. A node is sick where the EKS node monitoring agent says so in a cond
 where its kubelet is silent and dead. It taints a sick node, ends the gangs on it, and deletes its
 NodeClaim; Karpenter does the rest. Why: docs/decisions/0018. What is sick: sickness.py. Which silent nodes
 are dead: silence.py, and what EC2 says of them: instances.py. Runs that stand still: hangs.py. What it is
-told: plans/repair.py.
+told: trainyard/objects/programs/repair.py.
 """
 
 from __future__ import annotations

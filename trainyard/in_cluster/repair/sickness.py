@@ -20,7 +20,7 @@ ENDED = ("Succeeded", "Failed")
 
 @dataclass(frozen=True)
 class Settings:
-    """What plans/repair.py writes."""
+    """What trainyard/objects/programs/repair.py writes."""
 
     namespace: str
     taint: str

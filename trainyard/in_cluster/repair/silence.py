@@ -24,7 +24,7 @@ class Word:
 
 @dataclass(frozen=True)
 class Limits:
-    """What plans/repair.py writes, in seconds of silence."""
+    """What trainyard/objects/programs/repair.py writes, in seconds of silence."""
 
     ask: float
     """From then on EC2 is asked, and its bad word is believed."""
