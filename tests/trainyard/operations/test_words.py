@@ -296,7 +296,7 @@ def test_the_words_mean_the_rehearsal_or_with_live_the_account() -> None:
         printed = subprocess.run(make, cwd=CHECKOUT, capture_output=True, text=True, check=True)
         return " ".join(printed.stdout.replace("\\\n", " ").split("\n\n")[-1].split())
 
-    assert "rehearsal logs --stack 'prod' --job 'a b' --rank '3' --follow" in command(
+    assert "development logs --stack 'prod' --job 'a b' --rank '3' --follow" in command(
         "logs", "RANK=3", "FOLLOW=1"
     )
     assert "trainyard.operations.runs.logs --live 'prod' --job 'a b'" in command("logs", "LIVE=1")

@@ -99,5 +99,5 @@ def test_a_word_means_the_rehearsal_and_with_live_the_account(word: str) -> None
         printed = subprocess.run(make, cwd=CHECKOUT, capture_output=True, text=True, check=True)
         return printed.stdout.splitlines()[-1]
 
-    assert f"rehearsal {word} --stack 'prod'" in command()
+    assert f"development {word} --stack 'prod'" in command()
     assert f".{word} --live" in command("LIVE=1")
