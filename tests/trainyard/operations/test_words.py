@@ -300,12 +300,12 @@ def test_the_words_mean_the_rehearsal_or_with_live_the_account() -> None:
         "logs", "RANK=3", "FOLLOW=1"
     )
     assert "trainyard.operations.runs.logs --live 'prod' --job 'a b'" in command("logs", "LIVE=1")
-    assert "rehearsal stop --stack 'prod' --job 'a b'" in command("stop")
+    assert "development stop --stack 'prod' --job 'a b'" in command("stop")
     assert "trainyard.operations.runs.stop --live 'prod' --job 'a b' --yes" in command(
         "stop", "LIVE=1", "YES=1"
     )
     assert "trainyard.operations.runs.again 'prod' --job 'a b'" in command("again")
-    assert "rehearsal accept --stack 'prod' --pool 'h 100'" in command("accept", "POOL=h 100")
+    assert "development accept --stack 'prod' --pool 'h 100'" in command("accept", "POOL=h 100")
     assert (
         "trainyard.operations.nodes.accept --live 'prod' --yes --nodes '2' --image 'a b'"
         in command("accept", "LIVE=1", "YES=1", "NODES=2", "IMAGE=a b")
