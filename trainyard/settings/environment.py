@@ -1,7 +1,7 @@
 """What a stack file may say: its settings, their types, defaults and units. How it is read:
-reader.py. Jobs: job.py. The account: aws.py.
+reading/reader.py. Jobs: job.py. The account: aws.py.
 
-Add a setting here; what follows from it belongs in plan.py. The JSON schema for editors is made
+Add a setting here; what follows from it belongs in trainyard/derive/. The JSON schema for editors is made
 from these types (`make schema`).
 """
 
