@@ -14,11 +14,11 @@ from typing import Any
 import yaml
 
 from benchmarks.measure import CHECKOUT, in_turns, table
+from tests.support.tool import run_word
 from trainyard import command_line
 from trainyard.catalog.scalars import as_file
 from trainyard.decide import plan_stack
 from trainyard.plan import EnvironmentPlan
-from trainyard.reports import check
 from trainyard.reports.plan import as_json, data, text
 from trainyard.settings.reading.reader import read, read_file
 
@@ -100,10 +100,10 @@ def of_one(count: int) -> None:
 
 
 def checked(count: int) -> None:
-    """What `make check` does with an environment that lists that many teams."""
+    """What `trainyard check` does with an environment that lists that many teams."""
     with _of_teams(count) as folder, contextlib.chdir(folder):
         gc.disable()  # as trainyard/reports/check.py does
-        assert check.main(["dev"]) == 0
+        assert run_word("check", ["dev"]) == 0
 
 
 @contextlib.contextmanager
@@ -139,7 +139,7 @@ def environment_of(count: int) -> dict[str, Any]:
 
 
 def shown(count: int) -> None:
-    """The same, and all that `make plan` says of it."""
+    """The same, and all that `trainyard plan` says of it."""
     plan = pools(count)
     print(text(plan), as_json(data(plan)))
 

@@ -205,7 +205,7 @@ def prepare(stack: Stack, report: Callable[[str], None], *, only_preview: bool =
             return prepare(stack, report)
         raise EngineError(
             f"stack {stack.name} stands on {stack.refers_to}, which is not up: "
-            f"`make up STACK={stack.refers_to}` (`make check STACK={stack.name}` needs nothing)"
+            f"`make up STACK={stack.refers_to}` (`trainyard check {stack.name}` needs nothing)"
         )
     for folder in (paths.BACKEND, CONFIG, paths.PULUMI_HOME, paths.LOGS):
         folder.mkdir(parents=True, exist_ok=True)

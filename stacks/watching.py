@@ -8,8 +8,8 @@ from typing import Any
 
 import pulumi
 
-from components.base.program import Program
 from components.base.role import Lends
+from components.cluster.program import Program
 from components.watching.alertmanager import Alertmanager
 from components.watching.budget import Budget
 from components.watching.exporters import Exporters

@@ -27,13 +27,19 @@ RECIPES = dict(
 FOLDERS = {path.name for path in CHECKOUT.iterdir() if path.is_dir()} - {".git"}
 
 
+IMAGES = ("trainyard/torch-cpu",)
+"""Images with a name that looks like a path."""
+
+
 def _paths(text: str) -> set[str]:
     """Whatever is code and looks like a file or a folder of the checkout."""
     code = re.findall(r"`([^`\s]+)`", text)
     return {
         path.rstrip("/")
         for path in code
-        if path.partition("/")[0] in FOLDERS or re.fullmatch(r"[\w<>.]+\.(py|md|yaml)", path)
+        if path not in IMAGES
+        and path.partition("/")[0] in FOLDERS
+        or re.fullmatch(r"[\w<>.]+\.(py|md|yaml)", path)
     }
 
 
@@ -167,7 +173,7 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
         "trainyard/reports/cost.py",
     ),
     "such as ImagePullBackOff": ("trainyard/operations/status/symptoms.py",),
-    "LIVE=1` asks the account, and its deadline": ("trainyard/live/preflight.py",),
+    "--live` asks the account, and its deadline": ("trainyard/live/preflight.py",),
     "Teach the rehearsal one more refusal of AWS": (
         "rehearsal/aws/<service>.py",
         "rehearsal/aws/storage.py",

@@ -33,6 +33,8 @@ PROGRAM = _files(
 """What the engine runs."""
 PRODUCT = [*PROGRAM, *_files("trainyard/operations/*.py")]
 """The program, and the words for a cluster that runs."""
+TOOL = _files("trainyard/**/*.py")
+"""What reads a word that somebody types. It alone knows that a rehearsal may run in a folder."""
 SHARED = _files("trainyard/command_line.py", "frozen.py")
 POLICIES = _files("policy_pack/*.py")
 FLOORS = (
@@ -55,6 +57,7 @@ FLOORS = (
     ("stacks/reference",),
     ("stacks/environment", "stacks/team"),
     ("operations",),
+    ("trainyard",),
 )
 """Rooms, the lowest first: a room imports from those below it and from itself only."""
 
@@ -114,7 +117,7 @@ def _floor(path: str) -> int | None:
 def test_a_room_imports_only_from_rooms_below_it() -> None:
     upward = [
         f"{_place(path)} imports {module}"
-        for path in PRODUCT
+        for path in [*PRODUCT, *TOOL]
         if (mine := _floor(_place(path))) is not None
         for module in _all_imports(path)
         if (theirs := _floor(module.replace(".", "/"))) is not None
@@ -124,7 +127,7 @@ def test_a_room_imports_only_from_rooms_below_it() -> None:
 
 
 NO_JUDGES = ("check.py", "account.py", "configured.py", "strict.py")
-"""What runs the program for `make check POLICY=1`, and what reads the configuration of policies."""
+"""What runs the program for `trainyard check --policies`, and what reads the configuration of policies."""
 JUDGES = [path for path in POLICIES if path.name not in NO_JUDGES]
 
 
@@ -153,7 +156,7 @@ REHEARSAL = _files("rehearsal/**/*.py")
 
 
 @pytest.mark.parametrize(
-    "paths", [[*PRODUCT, *SHARED], REHEARSAL], ids=["the product", "the rehearsal"]
+    "paths", [[*PRODUCT, *SHARED, *TOOL], REHEARSAL], ids=["the product", "the rehearsal"]
 )
 def test_no_modules_import_each_other_in_a_circle(paths: list[Path]) -> None:
     """Imports inside functions and for type checkers count, too."""
@@ -301,7 +304,16 @@ def test_requirements_name_packages_and_hashes_and_no_place_to_get_them_from(pat
     assert re.findall(r"^--.*|\S*://\S*", path.read_text(), re.MULTILINE) == []
 
 
-OURS = {"stacks", "plans", "components", "catalog", "operations", "command_line", "frozen"}
+OURS = {
+    "trainyard",
+    "stacks",
+    "plans",
+    "components",
+    "catalog",
+    "operations",
+    "command_line",
+    "frozen",
+}
 
 
 def test_whatever_people_run_on_aws_needs_is_in_requirements_txt() -> None:
@@ -429,7 +441,11 @@ def _names_read(path: Path) -> Iterator[str]:
 
 
 def test_every_fact_of_the_catalogue_is_read() -> None:
-    read = {name for path in [*PRODUCT, *_files("rehearsal/**/*.py")] for name in _names_read(path)}
+    read = {
+        name
+        for path in [*PRODUCT, *TOOL, *_files("rehearsal/**/*.py")]
+        for name in _names_read(path)
+    }
     facts = {_place(path): _names(path) - read for path in _files("trainyard/catalog/*.py")}
     assert {place: names for place, names in facts.items() if names} == {}
 
@@ -467,7 +483,7 @@ def _place(path: Path) -> str:
     return str(path.relative_to(CHECKOUT))
 
 
-BOUNDED = [*PRODUCT, *SHARED, *POLICIES, *REHEARSAL]
+BOUNDED = [*PRODUCT, *TOOL, *SHARED, *POLICIES, *REHEARSAL]
 
 
 def _long_files() -> set[str]:

@@ -1,0 +1,1 @@
+"""Trainyard: from a stack file to a distributed training job that runs."""

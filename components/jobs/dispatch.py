@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 import pulumi
 import pulumi_kubernetes as k8s
 
-from components.base.program import RBAC, Program
 from components.base.role import pod_role
+from components.cluster.program import RBAC, Program
 from components.jobs.queues import kueue_object
 from trainyard.objects.iam.policies import Document
 from trainyard.objects.programs.dispatch import (

@@ -11,7 +11,7 @@ import pulumi
 import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
-from components.base.program import RBAC
+from components.cluster.program import RBAC
 from trainyard.objects.programs.dispatch import ENTERS, SEES, STARTS
 from trainyard.objects.queues.queues import MANAGERS
 from trainyard.objects.teams.team_access import Grant

@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 from rehearsal import engine, paths
-from rehearsal.commands.steps import REFUSED, build_programs, open_world
+from rehearsal.commands.steps import REFUSED, build_programs, in_full, open_world
 from rehearsal.progress import Display
 
 CRANE = """\
@@ -39,10 +38,9 @@ def mirror(options: argparse.Namespace) -> int:
     if not open_world(stack, display, speed=options.speed):
         return REFUSED
     build_programs(display, ["crane"])
-    words = [f"--{name}" for name in ("json", "yes") if getattr(options, name)]
-    command = [sys.executable, "-m", "trainyard.operations.images.mirror", options.stack, *words]
     variables = engine.environment(stack)
     path = f"{_stand_in()}:{variables['PATH']}"
+    command = in_full("mirror", options)
     return subprocess.call(command, cwd=paths.CHECKOUT, env={**variables, "PATH": path})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -54,7 +55,7 @@ def operate(stack: Stack, display: Display, operation: str, doing: str, *words: 
     log = paths.LOGS / f"{operation}.log"
     with display.waiting(operation, doing), log.open("w") as output:
         status = subprocess.call(
-            [sys.executable, "-m", f"operations.{operation}", *words],
+            [sys.executable, "-m", "trainyard", operation, *words],
             cwd=paths.CHECKOUT,
             env=engine.environment(stack),
             stdout=output,
@@ -63,6 +64,17 @@ def operate(stack: Stack, display: Display, operation: str, doing: str, *words: 
     for line in filter(None, log.read_text().splitlines()):
         display.line(operation, line)
     return status
+
+
+def in_full(word: str, options: argparse.Namespace) -> list[str]:
+    """The command of a word of the tool: as somebody has typed it, or about the stack alone."""
+    words = options.words or [word, "--stack", options.stack]
+    return [sys.executable, "-m", "trainyard", *words]
+
+
+def option_of(stack: Stack) -> str:
+    """What follows a word of the tool that is about this stack."""
+    return "" if stack.name == "dev" else f" --stack {stack.name}"
 
 
 def failure(stack: Stack) -> Path:
@@ -106,11 +118,11 @@ def failed(stack: Stack, stages: Stages, status: int) -> int:
         "next",
         progress.suggestions(
             [
-                (f"make {word}{stack.chosen}", purpose),
+                (f"trainyard {word}{option_of(stack)}", purpose),
                 *(
                     []
                     if refused
-                    else [(f"make logs{stack.chosen} JOB=<job>", "print a job's logs")]
+                    else [(f"trainyard logs <job>{option_of(stack)}", "print a job's logs")]
                 ),
                 (f"less {stack.log}", "read the whole output of Pulumi"),
                 (f"make up{stack.chosen}", "continue from here"),

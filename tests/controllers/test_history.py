@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from components.base.program import SETTINGS
+from components.cluster.program import SETTINGS
 from rehearsal import paths
 from rehearsal.kube import ApiError, Object
 from tests.rehearsal.api_server import PROGRAMS, ApiServer, start

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from components.base.program import SETTINGS
+from components.cluster.program import SETTINGS
 from rehearsal.kube import ApiError, Object
 from tests.rehearsal.api_server import ApiServer
 from tests.support.patience import until

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from components.base.program import SETTINGS
+from components.cluster.program import SETTINGS
 from rehearsal.kube import Api, Object
 from tests.support.programs import repairing
 from trainyard.objects.jobs.pod_template import TOLERATIONS

@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 import yaml
 
-from components.base.program import SETTINGS
+from components.cluster.program import SETTINGS
 from rehearsal.kube import Api, Object
 from tests.rehearsal.api_server import MANAGERS_TOKEN
 from tests.support.kueue_server import KueueServer, kueue_server

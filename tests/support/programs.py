@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from components.base.program import SETTINGS
+from components.cluster.program import SETTINGS
 from rehearsal import paths
 from tests.rehearsal.api_server import PROGRAMS, ApiServer, start
 from tests.support.crds import KARPENTER, upstream

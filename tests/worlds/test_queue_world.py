@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from components.base.program import SETTINGS
+from components.cluster.program import SETTINGS
 from rehearsal import processes, world
 from tests.worlds.harness import Harness, Object, rehearsing_teams, with_l4
 from trainyard.catalog.job_kinds import JOB_KINDS

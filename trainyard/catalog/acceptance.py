@@ -1,4 +1,4 @@
-"""What nodes that are as they should be reach, for `make accept`: published figures, and the share of
+"""What nodes that are as they should be reach, for `trainyard accept`: published figures, and the share of
 them below which something is broken.
 
 Sources: nccl-tests README of awsome-distributed-training (2025-09-26) for p4de and p5, its

@@ -40,7 +40,7 @@ def read_deployed(types: Collection[str], stack: str | None = None) -> Deployed:
     some among its outputs, and the SDK asks for each of them at once: in an update that has just begun
     the engine knows none of them.
     """
-    import pulumi  # only here: `make check` needs no SDK
+    import pulumi  # only here: `trainyard check` needs no SDK
     from google.protobuf import struct_pb2
     from pulumi.runtime import rpc, settings
     from pulumi.runtime.proto import resource_pb2

@@ -1,4 +1,4 @@
-"""What `make plan` says of nodes that break: how fast they are replaced, and how many of each pool."""
+"""What `trainyard plan` says of nodes that break: how fast they are replaced, and how many of each pool."""
 
 from __future__ import annotations
 

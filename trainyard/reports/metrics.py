@@ -1,4 +1,4 @@
-"""What `make plan` says of metrics: what Prometheus takes of its node, what AWS keeps, who is told."""
+"""What `trainyard plan` says of metrics: what Prometheus takes of its node, what AWS keeps, who is told."""
 
 from __future__ import annotations
 

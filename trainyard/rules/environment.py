@@ -166,7 +166,7 @@ def environment_warnings(
             path="environment.zone_id",
             text=(
                 "it is not set, so instance types are checked against the region and not against the"
-                " zone; make check LIVE=1 prints the zone's id"
+                " zone; trainyard check --live prints the zone's id"
             ),
         )
     yield from offers_warnings(now.date())

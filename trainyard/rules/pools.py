@@ -100,7 +100,7 @@ def pool_warnings(wanted: EnvironmentConfig, now: datetime) -> Iterator[InputWar
             path="account",
             text=(
                 f"the account must have the role {SPOT.name} for spot pools ({', '.join(spot)}):"
-                f" make check LIVE=1 looks for it, and `{SPOT.command}` creates it"
+                f" trainyard check --live looks for it, and `{SPOT.command}` creates it"
             ),
         )
 

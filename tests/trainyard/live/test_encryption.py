@@ -1,4 +1,4 @@
-"""What `make check LIVE=1` says about the key of a stack, and what `make policy KEY=1` prints."""
+"""What `trainyard check --live` says about the key of a stack, and what `trainyard policy --key` prints."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_key_that_the_account_does_not_know_is_refused_once() -> None:
 def test_each_statement_that_the_policy_lacks_is_named(lost: str) -> None:
     [error] = of_policy([each for each in PRINTED["Statement"] if each["Sid"] != lost])
     assert lost in error.got and not [sid for sid in SIDS if sid != lost and sid in error.got]
-    assert "make policy STACK=dev KEY=1" in error.fix
+    assert "trainyard policy dev --key" in error.fix
 
 
 def test_logs_need_nothing_of_the_key_where_the_stack_has_no_log_group() -> None:

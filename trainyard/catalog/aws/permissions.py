@@ -296,7 +296,7 @@ QUESTIONS = (
     "servicequotas:GetServiceQuota",
     "ssm:GetParameter",
 )
-"""What `make check LIVE=1` and `make due LIVE=1` ask the account, besides sts:GetCallerIdentity,
+"""What `trainyard check --live` and `trainyard due --live` ask the account, besides sts:GetCallerIdentity,
 which everybody may."""
 
 CLUSTER_QUESTIONS = (
@@ -308,17 +308,17 @@ CLUSTER_QUESTIONS = (
     "eks:ListAssociatedAccessPolicies",
     "eks:ListClusters",
 )
-"""What a preview and `make check LIVE=1` ask about a cluster that is brought."""
+"""What a preview and `trainyard check --live` ask about a cluster that is brought."""
 
 COPY_QUESTIONS = ("ecr:DescribePullThroughCacheRules",)
-"""What `make check LIVE=1` asks where images come from copies, besides the copies. It takes no resource
+"""What `trainyard check --live` asks where images come from copies, besides the copies. It takes no resource
 (Service Authorization Reference)."""
 VPC_QUESTIONS = (
     "ec2:DescribeDhcpOptions",
     "ec2:DescribeNetworkAcls",
     "ec2:DescribeSecurityGroupRules",
 )
-"""What `make check LIVE=1` asks about a VPC that is brought, beside QUESTIONS."""
+"""What `trainyard check --live` asks about a VPC that is brought, beside QUESTIONS."""
 
 _SERVERS = (
     "ec2:DescribeNetworkInterfaces",
@@ -329,10 +329,10 @@ STORE_QUESTIONS = {
     "lustre": ("fsx:DescribeFileSystems", "cloudwatch:GetMetricData", *_SERVERS),
     "efs": ("elasticfilesystem:DescribeFileSystems", *_SERVERS),
 }
-"""Kind of a file system that is brought → what a preview and `make check LIVE=1` ask about it."""
+"""Kind of a file system that is brought → what a preview and `trainyard check --live` ask about it."""
 
 BUCKET_QUESTIONS = ("s3:GetBucketPolicyStatus", "s3:GetEncryptionConfiguration", "s3:ListBucket")
-"""What a preview and `make check LIVE=1` ask about a bucket that exists before the stack."""
+"""What a preview and `trainyard check --live` ask about a bucket that exists before the stack."""
 
 
 def actions(types: Iterable[str], handlers: Iterable[str] = HANDLERS) -> set[str]:

@@ -10,6 +10,7 @@ The cluster is the one in the stack's own outputs. The current context of kubect
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import re
@@ -20,10 +21,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TextIO
 
-import yaml
-
-from trainyard import command_line
 from trainyard.catalog.job_kinds import JOB_KINDS
+from trainyard.operations.reach.cluster import current_cluster
 from trainyard.operations.reach.consent import ask
 from trainyard.operations.reach.kubectl import (
     UNSERVED,
@@ -35,7 +34,6 @@ from trainyard.operations.reach.kubectl import (
 )
 from trainyard.operations.reach.pulumi import outputs
 from trainyard.operations.reach.snapshot import full_name, last_condition
-from trainyard.operations.reach.target import add_live, require_account
 
 KIND = "trainjobs.trainer.kubeflow.org"
 KINDS = (KIND, "pytorchjobs.kubeflow.org")
@@ -92,23 +90,11 @@ class Reached:
     """EKS refuses to delete the cluster."""
 
 
-def main(arguments: list[str]) -> int:
+def main(options: argparse.Namespace) -> int:
     """Delete all jobs and print their names. Return 0 if none remain and no pod of them, 1 if one
     remains or the cluster does not answer, 2 if there is no terminal to ask."""
-    parser = command_line.parser(
-        "trainyard.operations.recovery.drain",
-        "List the training jobs on the cluster of a stack, ask, and delete them.",
-    )
-    parser.add_argument(
-        "stack", metavar="STACK", help="the Pulumi stack whose outputs name the cluster"
-    )
-    parser.add_argument(
-        "--yes", action="store_true", help="delete the jobs without a question, for programs"
-    )
-    add_live(parser)
-    options = parser.parse_args(arguments)
     try:
-        with reached(options.stack, live=options.live) as cluster:
+        with reached(options.stack) as cluster:
             if cluster.protected:
                 raise DrainError(PROTECTED.format(stack=options.stack))
             kubectl = kubectl_with(cluster.login, "--request-timeout=150s")
@@ -119,10 +105,9 @@ def main(arguments: list[str]) -> int:
 
 
 @contextmanager
-def reached(stack: str, *, live: bool, to: TextIO | None = None) -> Iterator[Reached]:
+def reached(stack: str, to: TextIO | None = None) -> Iterator[Reached]:
     """The cluster of a stack, which answers. Print which one it is, to standard output by default.
     RuntimeError where the stack has none, or it does not answer."""
-    require_account(live)
     stack_outputs = outputs(stack)
     place = place_of(stack, stack_outputs)
     with logged_in_to(place.kubeconfig) as login:
@@ -149,7 +134,7 @@ def place_of(stack: str, stack_outputs: dict[str, Any]) -> Place:
         )
     kubeconfig = stack_outputs["kubeconfig"]
     text = kubeconfig if isinstance(kubeconfig, str) else json.dumps(kubeconfig)
-    cluster, server = _current(text) or (None, None)
+    cluster, server = current_cluster(text) or (None, None)
     if not cluster or not server:
         raise DrainError(f"the output `kubeconfig` of stack {stack} names no cluster")
     return Place(
@@ -159,18 +144,6 @@ def place_of(stack: str, stack_outputs: dict[str, Any]) -> Place:
         server=server,
         namespace=None if "contract" in stack_outputs else stack_outputs["namespace"],
     )
-
-
-def _current(kubeconfig: str) -> tuple[str, str] | None:
-    """Name and server of the current context's cluster; None where there is none."""
-    try:
-        config = yaml.safe_load(kubeconfig)
-        contexts = {entry["name"]: entry["context"] for entry in config["contexts"]}
-        clusters = {entry["name"]: entry["cluster"] for entry in config["clusters"]}
-        name = contexts[config["current-context"]]["cluster"]
-        return name, clusters[name]["server"]
-    except (yaml.YAMLError, KeyError, TypeError):
-        return None
 
 
 def _reach(place: Place, kubectl: Kubectl, to: TextIO | None) -> None:
@@ -194,7 +167,7 @@ def _another_context(place: Place) -> str:
         kubeconfig = kubectl_with(lambda: os.environ)("config", "view", "--minify", "--output=json")
     except RuntimeError:
         return ""  # there is no current context
-    cluster, server = _current(kubeconfig) or ("", "")
+    cluster, server = current_cluster(kubeconfig) or ("", "")
     if not server or server == place.server:
         return ""
     return f"the current context names cluster {cluster} ({server}), which does not change"
@@ -285,7 +258,3 @@ def _remaining(kubectl: Kubectl, kind: str, place: Place) -> int:
     if jobs:
         print(f"not deleted: {jobs}", flush=True)
     return 1 if jobs else 0
-
-
-if __name__ == "__main__":
-    command_line.run(main)

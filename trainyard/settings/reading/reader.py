@@ -161,7 +161,7 @@ def _lines(document: Document, project: str) -> Lines:
 
 def read_engine() -> Reading:
     """Read the configuration the engine hands to this program."""
-    import pulumi  # only here: `make check` needs no SDK
+    import pulumi  # only here: `trainyard check` needs no SDK
 
     given = {key: _decoded(text) for key, text in pulumi.runtime.config.CONFIG.get().items()}
     stack, project = pulumi.get_stack(), pulumi.get_project()
