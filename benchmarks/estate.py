@@ -102,7 +102,7 @@ def of_one(count: int) -> None:
 def checked(count: int) -> None:
     """What `trainyard check` does with an environment that lists that many teams."""
     with _of_teams(count) as folder, contextlib.chdir(folder):
-        gc.disable()  # as trainyard/reports/check.py does
+        gc.disable()  # as the tool does
         assert run_word("check", ["dev"]) == 0
 
 

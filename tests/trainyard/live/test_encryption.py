@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.stackfile import at, environment_plan, without
 from tests.support.stacks import KEY, planned
+from tests.support.tool import run_word
 from tests.trainyard.live.test_preflight import account
 from trainyard.live.encryption import bucket_key_warnings, key_checks, key_errors, policy_errors
 from trainyard.objects.iam.encryption import key_policy
@@ -142,7 +143,7 @@ def test_make_policy_prints_the_statements_for_the_owner_of_the_key(
         return report(None, planned(SEALED if stack == "sealed" else "dev"))
 
     monkeypatch.setattr(report, "report_on", sealed)
-    assert report.main(["sealed", "--key"]) == 0
+    assert run_word("policy", ["sealed", "--key"]) == 0
     assert json.loads(capsys.readouterr().out) == PRINTED
-    assert report.main(["dev", "--key"]) == 2
+    assert run_word("policy", ["dev", "--key"]) == 2
     assert "environment.kms_key_arn is not set" in capsys.readouterr().out
