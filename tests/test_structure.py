@@ -32,8 +32,8 @@ BRAIN = [
     if not path.is_relative_to(CHECKOUT / "trainyard/in_cluster")
 ]
 """Everything in trainyard/ but the programs that run in pods."""
-WORDS = _files("trainyard/operations/**/*.py", "trainyard/cli/**/*.py")
-"""The words for a cluster that runs."""
+WORDS = _files("trainyard/operations/**/*.py", "trainyard/cli/**/*.py", "trainyard/__main__.py")
+"""The words for a cluster that runs, and the tool that reads all words."""
 PROGRAM = [
     *_files("__main__.py", "stacks/**/*.py", "components/**/*.py"),
     *(path for path in BRAIN if path not in WORDS),
@@ -58,6 +58,7 @@ FLOORS = (
     ("trainyard/migrate", "trainyard/replacing", "trainyard/live"),
     ("trainyard/reports",),
     ("trainyard/operations",),
+    ("trainyard/cli", "trainyard/__main__"),
 )
 """Rooms of trainyard/, the lowest first: a room imports from those below it and from itself only."""
 HOUSE = ("trainyard", "components", "stacks", "__main__")
@@ -199,7 +200,7 @@ def test_a_room_has_few_doors_and_few_floors_and_no_circle(room: Path) -> None:
 
 
 NO_JUDGES = ("check.py", "account.py", "configured.py", "strict.py")
-"""What runs the program for `make check POLICY=1`, and what reads the configuration of policies."""
+"""What runs the program for `trainyard check --policies`, and what reads the configuration of policies."""
 JUDGES = [path for path in POLICIES if path.name not in NO_JUDGES]
 
 
