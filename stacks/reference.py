@@ -7,7 +7,7 @@ from typing import Any
 import pulumi
 from pulumi.output import UNKNOWN
 
-from trainyard.plans.parts import Identity
+from trainyard.plans.identity import Identity
 
 
 def contract_of(environment: str, me: Identity) -> pulumi.Output[Any]:

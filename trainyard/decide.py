@@ -42,7 +42,7 @@ from trainyard.manifests.stack_jobs import StackJobs, read_jobs
 from trainyard.parts.parts import job_notes, part_plans
 from trainyard.plan import EnvironmentPlan, Planned, TeamPlan
 from trainyard.plans.access import AccessPlan
-from trainyard.plans.parts import Identity
+from trainyard.plans.identity import Identity
 from trainyard.problems import InputError
 from trainyard.rules.access import access_warnings, environment_access_errors, team_access_errors
 from trainyard.rules.encryption import encryption_errors

@@ -18,13 +18,13 @@ from trainyard.plans.clusters import (
     OwnClusterPlan,
     own_log_days,
 )
+from trainyard.plans.identity import Identity
 from trainyard.plans.images import Copy
 from trainyard.plans.networks import AnyNetworkPlan, OwnNetworkPlan, has_flow_logs
 from trainyard.plans.node_parts import AddOnsPlan, GpuNodesPlan, SystemNodesPlan
 from trainyard.plans.parts import (
     DevicePluginsPlan,
     GpuPoolPlan,
-    Identity,
     JobNamespacePlan,
     JobPlan,
     KarpenterPlan,

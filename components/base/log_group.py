@@ -5,7 +5,7 @@ from __future__ import annotations
 import pulumi
 import pulumi_aws as aws
 
-from trainyard.plans.parts import Identity
+from trainyard.plans.identity import Identity
 
 
 def log_group(

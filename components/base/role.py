@@ -9,7 +9,7 @@ import pulumi
 import pulumi_aws as aws
 
 from trainyard.objects.iam.policies import Document, as_text
-from trainyard.plans.parts import Identity
+from trainyard.plans.identity import Identity
 
 
 def role(

@@ -9,7 +9,7 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
-from trainyard.plans.parts import Identity
+from trainyard.plans.identity import Identity
 
 EVERYTHING = "-1"
 Ports = tuple[int, int]

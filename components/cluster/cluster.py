@@ -16,7 +16,7 @@ import pulumi_kubernetes as k8s
 
 from trainyard.objects.iam.policies import ADMIN_POLICY
 from trainyard.plans.access import AccessPlan
-from trainyard.plans.parts import Identity
+from trainyard.plans.identity import Identity
 from trainyard.plans.tunnel import host_and_port
 
 

@@ -13,7 +13,7 @@ from components.base.role import role
 from components.cluster.cluster import ClusterCoordinates
 from trainyard.objects.iam.policies import Document
 from trainyard.objects.teams.team_identity import pod_trust
-from trainyard.plans.parts import Identity
+from trainyard.plans.identity import Identity
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ from components.base.one_pod import one_pod
 from components.base.unprivileged import files_of, server, system_pod
 from components.cluster.cluster_access import ClusterAccess
 from trainyard.objects.metrics.metrics import APP as LABEL
-from trainyard.plans.parts import digest
+from trainyard.plans.identity import digest
 from trainyard.plans.program import PORT, ProgramPlan
 
 RBAC = "rbac.authorization.k8s.io"

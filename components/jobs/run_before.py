@@ -20,7 +20,7 @@ from components.jobs.wait_for_job import Kubectl, answer, kubectl_of
 from trainyard.catalog.job_kinds import JOB_KINDS
 
 MINUTES = 20.0
-"""Seconds that it waits: longer than a node that is dead stays, docs/heal.md."""
+"""Minutes that it waits: longer than a node that is dead stays, docs/heal.md."""
 POLL_SECONDS = 1.0
 LOOKS = 2
 """Looks in a row that must find nothing. The Trainer can make a JobSet again some milliseconds after its

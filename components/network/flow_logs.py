@@ -13,8 +13,8 @@ import pulumi_aws as aws
 from components.base.log_group import log_group
 from components.base.role import role
 from trainyard.objects.iam.policies import flow_logs, flow_logs_trust
+from trainyard.plans.identity import Identity
 from trainyard.plans.networks import FlowLogsPlan
-from trainyard.plans.parts import Identity
 
 
 def record(

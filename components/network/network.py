@@ -12,8 +12,8 @@ import pulumi_aws as aws
 
 from components.base.security_group import EVERYTHING, allow, security_group, talk_to_itself
 from trainyard.catalog.aws.endpoints import S3, service_name
+from trainyard.plans.identity import Identity
 from trainyard.plans.networks import ENDPOINTS, NODES, EndpointsPlan
-from trainyard.plans.parts import Identity
 
 HTTPS = 443
 

@@ -26,7 +26,7 @@ from trainyard.objects.metrics.alertmanager import (
     publishing,
 )
 from trainyard.objects.metrics.metrics import APP as LABEL
-from trainyard.plans.parts import digest
+from trainyard.plans.identity import digest
 
 LABELS = {LABEL: APP}
 DATA = "/alertmanager"

@@ -9,7 +9,7 @@ import pulumi
 import pulumi_aws as aws
 
 from trainyard.plans.budget import TOLD_AT, BudgetPlan
-from trainyard.plans.parts import Identity
+from trainyard.plans.identity import Identity
 
 
 class Budget(pulumi.ComponentResource):

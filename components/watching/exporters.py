@@ -26,7 +26,7 @@ from trainyard.objects.metrics.metrics import (
     MetricsPlan,
     exporter,
 )
-from trainyard.plans.parts import digest
+from trainyard.plans.identity import digest
 
 FOLDER = "/etc/trainyard"
 """Folder of an exporter's own files."""

@@ -14,7 +14,7 @@ from components.base.unprivileged import files_of, scratch, server, system_pod
 from trainyard.objects.metrics.grafana import APP, DATA, FOLDER, PORT, policy_spec
 from trainyard.objects.metrics.metrics import APP as LABEL
 from trainyard.objects.metrics.metrics import GrafanaPlan
-from trainyard.plans.parts import digest
+from trainyard.plans.identity import digest
 
 LABELS = {LABEL: APP}
 

@@ -26,7 +26,7 @@ from trainyard.objects.programs.pod_logs import (
     fluent_bit_config,
     writing,
 )
-from trainyard.plans.parts import digest
+from trainyard.plans.identity import digest
 
 LOGS = "/var/log"
 

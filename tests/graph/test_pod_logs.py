@@ -11,7 +11,7 @@ from tests.support.recording import Graph
 from tests.support.stackfile import Edit, at, environment_plan, without
 from tests.support.stacks import KEY
 from trainyard.live.encryption import encryption
-from trainyard.plans.parts import digest
+from trainyard.plans.identity import digest
 from trainyard.reports import policy
 from trainyard.reports.cost import estimate
 

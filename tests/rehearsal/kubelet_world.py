@@ -263,6 +263,8 @@ class Client:
 
     def __init__(self, state: Path) -> None:
         env = {**os.environ, "TRAINYARD_REHEARSAL": str(state), "PYTHONPATH": str(paths.HOME)}
+        told = {"clones": str(paths.HOME / "workloads")}
+        (state / "images.json").write_text(json.dumps(told))
         self._process = subprocess.Popen(
             [*NAMESPACE, sys.executable, __file__],
             env=env,

@@ -15,8 +15,8 @@ from trainyard.catalog.aws.instances import GPU_TYPES
 from trainyard.catalog.aws.zones import ZONE_LETTERS, regions_with, zone_names
 from trainyard.decide import plan_stack
 from trainyard.plan import EnvironmentPlan, Planned, TeamPlan
+from trainyard.plans.identity import digest
 from trainyard.plans.networks import OwnNetworkPlan
-from trainyard.plans.parts import digest
 from trainyard.plans.stores import EfsPlan, LustrePlan
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.reading.reader import Reading, read

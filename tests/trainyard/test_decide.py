@@ -32,7 +32,7 @@ from trainyard.decide import plan_stack
 from trainyard.derive.capacity import efa_interfaces
 from trainyard.objects.jobs.rendezvous import VARIABLE, conf
 from trainyard.plan import EnvironmentPlan
-from trainyard.plans.parts import Identity
+from trainyard.plans.identity import Identity
 from trainyard.settings.reading.reader import read
 
 JOB = "jobs.t5-large"

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 LOOK_SECONDS = {"repair": 3, "history": 15, "gangs": 15}
-"""Folder of the program in workloads/ → seconds between two looks. The repair notices within one look that
+"""Folder of the program in trainyard/in_cluster/ → seconds between two looks. The repair notices within one look that
 a node is silent (trainyard/catalog/repair.py). The history knows the end of a pod that somebody deletes as exactly
 as one look."""

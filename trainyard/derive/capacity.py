@@ -16,10 +16,12 @@ from trainyard.catalog.aws import instances
 from trainyard.catalog.aws.instances import QUOTAS, STANDARD, TYPES, InstanceType
 from trainyard.derive.pod_resources import pods_per_node
 from trainyard.plans.access import AccessPlan
+from trainyard.plans.identity import Identity
 from trainyard.plans.node_parts import SystemNodesPlan
-from trainyard.plans.parts import GpuPoolPlan, Identity, JobPlan, NetworkInterface, NodeTypePlan
-from trainyard.settings.environment import EnvironmentConfig, PoolConfig, ReservationConfig
+from trainyard.plans.parts import GpuPoolPlan, JobPlan, NetworkInterface, NodeTypePlan
+from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import JobConfig, typed
+from trainyard.settings.pools import PoolConfig, ReservationConfig
 from trainyard.stores.kinds import made_for_efa
 from trainyard.stores.lustre_efa import lnet_devices
 

@@ -20,6 +20,7 @@ from trainyard.plans.clusters import (
     BroughtClusterPlan,
     OwnClusterPlan,
 )
+from trainyard.plans.identity import Identity
 from trainyard.plans.node_parts import (
     SYSTEM_DISK_GIB,
     AddOnPlan,
@@ -27,7 +28,6 @@ from trainyard.plans.node_parts import (
     GpuNodesPlan,
     SystemNodesPlan,
 )
-from trainyard.plans.parts import Identity
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.network import BroughtNetworkConfig
 from trainyard.stores.kinds import drivers, service_account

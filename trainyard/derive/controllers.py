@@ -9,12 +9,12 @@ from typing import Literal
 
 from trainyard.catalog import versions
 from trainyard.catalog.waiting import INIT_TRIES
+from trainyard.plans.identity import Identity
 from trainyard.plans.images import ChartImage
 from trainyard.plans.parts import (
     ChartPlan,
     DevicePluginsPlan,
     GpuPoolPlan,
-    Identity,
     KarpenterPlan,
     TrainerPlan,
     TrainingOperatorPlan,

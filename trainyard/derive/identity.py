@@ -3,7 +3,7 @@ roles."""
 
 from __future__ import annotations
 
-from trainyard.plans.parts import Identity
+from trainyard.plans.identity import Identity
 from trainyard.settings.environment import EnvironmentConfig, StackConfig
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from trainyard.parts.parts import job_variables
 from trainyard.plans.parts import RuntimePlan
-from trainyard.settings.environment import EnvironmentConfig, OwnRuntimeConfig, PoolConfig
+from trainyard.settings.environment import EnvironmentConfig, OwnRuntimeConfig
+from trainyard.settings.pools import PoolConfig
 from trainyard.stores.kinds import claim_name
 
 

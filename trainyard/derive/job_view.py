@@ -22,8 +22,9 @@ from trainyard.objects.jobs.pod_template import EFA
 from trainyard.objects.jobs.upstream_runtimes import upstream_runtimes
 from trainyard.parts.parts import job_variables
 from trainyard.problems import At
-from trainyard.settings.environment import EnvironmentConfig, OwnRuntimeConfig, PoolConfig
+from trainyard.settings.environment import EnvironmentConfig, OwnRuntimeConfig
 from trainyard.settings.job import JobConfig
+from trainyard.settings.pools import PoolConfig
 
 RESERVED_ENV = (
     "PET_NNODES",

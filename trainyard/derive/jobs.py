@@ -24,7 +24,8 @@ from trainyard.objects.jobs.trainer import pod_jobs, train_job_spec
 from trainyard.objects.jobs.upstream_runtimes import TUNED, upstream_runtimes
 from trainyard.objects.queues.queues import near
 from trainyard.plans import push_gateway
-from trainyard.plans.parts import ConfigMapPlan, JobPlan, RuntimePlan, Spec, digest
+from trainyard.plans.identity import digest
+from trainyard.plans.parts import ConfigMapPlan, JobPlan, RuntimePlan, Spec
 from trainyard.settings.environment import EnvironmentConfig, OwnRuntimeConfig
 from trainyard.settings.job import JobConfig, PyTorchJobConfig, TorchrunConfig, TorchtuneConfig
 from trainyard.stores.kinds import claim_name

@@ -8,6 +8,7 @@ import ipaddress
 from trainyard.catalog.aws.zones import zone_names
 from trainyard.derive.subnets import NetworkUse
 from trainyard.objects.iam.encryption import FLOW
+from trainyard.plans.identity import Identity
 from trainyard.plans.networks import (
     AnyNetworkPlan,
     BroughtNetworkPlan,
@@ -19,7 +20,6 @@ from trainyard.plans.networks import (
     ZonePlan,
     service_cidr,
 )
-from trainyard.plans.parts import Identity
 from trainyard.settings.cluster import ClusterConfig
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.network import AnyNetwork, BroughtNetworkConfig, NetworkConfig

@@ -12,8 +12,8 @@ from fractions import Fraction
 
 from trainyard.catalog.aws.instances import InstanceType
 from trainyard.objects.jobs.pod_template import EFA, GPU, POOL
-from trainyard.settings.environment import PoolConfig
 from trainyard.settings.job import JobConfig
+from trainyard.settings.pools import PoolConfig
 
 NODE_PERCENT = 90
 """Part of a node's vCPUs and memory that the pods of a job request by default."""

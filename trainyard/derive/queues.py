@@ -22,9 +22,11 @@ from trainyard.objects.queues.queues import (
     TeamQueuePlan,
     job_labels,
 )
-from trainyard.plans.parts import Identity, JobPlan, Spec
-from trainyard.settings.environment import EnvironmentConfig, PoolConfig
+from trainyard.plans.identity import Identity
+from trainyard.plans.parts import JobPlan, Spec
+from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import AnyJob
+from trainyard.settings.pools import PoolConfig
 from trainyard.settings.team_entry import TeamEntryConfig
 
 NODE_START = ("job.batching", "ec2.instance-boot", "job.image-pull")

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from trainyard.catalog.failures import failure_rate
-from trainyard.plans.parts import Identity, RegistryPlan
-from trainyard.settings.environment import EnvironmentConfig, PoolConfig, RegistryConfig
+from trainyard.catalog.failure_rates import failure_rate
+from trainyard.plans.identity import Identity
+from trainyard.plans.parts import RegistryPlan
+from trainyard.settings.environment import EnvironmentConfig, RegistryConfig
 from trainyard.settings.job import JobConfig
+from trainyard.settings.pools import PoolConfig
 from trainyard.settings.stores import StoreConfig
 from trainyard.stores.goodput import ASYNC_STALL_SECONDS, Training, Verdict, verdict
 from trainyard.stores.kinds import kind_of, sized

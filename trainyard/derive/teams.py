@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from trainyard.catalog.job_kinds import JOB_KINDS
+from trainyard.derive.contract import team_contract
 from trainyard.derive.controllers import job_kinds
 from trainyard.derive.mirror import prefixes
 from trainyard.derive.namespace import job_namespace_plan
 from trainyard.derive.queues import kept_nodes, team_queue_plan
+from trainyard.derive.team_stores import stores_of
 from trainyard.objects.iam.policies import ROLE_NAME
 from trainyard.objects.queues.queues import TeamQueuePlan, urgencies_up_to
 from trainyard.objects.teams.team_access import EVERYBODY, group_name
@@ -26,10 +28,10 @@ from trainyard.objects.teams.teams import (
 )
 from trainyard.parts.parts import job_variables
 from trainyard.plans import push_gateway
-from trainyard.plans.directories import DirectoryPlan, directory_plan, path_of
-from trainyard.plans.parts import TEAM, Identity, JobNamespacePlan, digest
+from trainyard.plans.directories import DirectoryPlan, directory_plan
+from trainyard.plans.identity import Identity, digest
+from trainyard.plans.parts import TEAM, JobNamespacePlan
 from trainyard.settings.environment import EnvironmentConfig, TeamConfig
-from trainyard.settings.stores import StoreConfig
 from trainyard.settings.team_entry import TeamEntryConfig
 from trainyard.stores.kinds import mounted_by_pods
 
@@ -102,44 +104,6 @@ def _entry_plan(
         queue=team_queue_plan(name, wanted, kept),
         pushes=push_gateway.VARIABLE in job_variables(wanted),
     )
-
-
-def team_contract(
-    promised: Mapping[str, Any], name: str, entry: TeamEntryConfig, wanted: EnvironmentConfig
-) -> dict[str, Any]:
-    """The part of an environment's contract that concerns one team, with a digest of its own. Shares
-    are no part of it: they depend on other teams."""
-    stores = promised["storage"] if entry.stores is None else entry.stores
-    part = {
-        **{key: value for key, value in promised.items() if key != "digest"},
-        "storage": {store: promised["storage"][store] for store in stores},
-        "team": {
-            "name": name,
-            "namespace": entry.namespace_of(name),
-            "max_gpus": entry.max_gpus,
-            **({"queue": name} if wanted.queues is not None else {}),
-            **({"secrets": list(entry.secrets)} if entry.secrets else {}),
-            **_seen(name, entry, wanted),
-        },
-    }
-    return {**part, "digest": digest(part)}
-
-
-def _seen(name: str, entry: TeamEntryConfig, wanted: EnvironmentConfig) -> dict[str, Any]:
-    """Which stores the team does not see as a whole, or cannot write to."""
-    stores = stores_of(entry, wanted)
-    apart = [store for store, settings in stores.items() if settings.teams == "apart"]
-    reads = [store for store, settings in stores.items() if settings.teams == "read_only"]
-    return {
-        **({"directories": dict.fromkeys(apart, path_of(name))} if apart else {}),
-        **({"read_only": reads} if reads else {}),
-    }
-
-
-def stores_of(entry: TeamEntryConfig, wanted: EnvironmentConfig) -> dict[str, StoreConfig]:
-    """The stores of the environment that a team can mount."""
-    listed = wanted.storage if entry.stores is None else entry.stores
-    return {name: store for name, store in wanted.storage.items() if name in listed}
 
 
 def principals(entry: TeamEntryConfig) -> list[tuple[str, str]]:

@@ -38,7 +38,8 @@ from trainyard.objects.iam.policies import same_role
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.problems import REMOVE, InputError, InputWarning
 from trainyard.rules.access import account_findings, entry_findings, role_finding
-from trainyard.settings.environment import EnvironmentConfig, PoolConfig, ReservationConfig
+from trainyard.settings.environment import EnvironmentConfig
+from trainyard.settings.pools import PoolConfig, ReservationConfig
 
 COMING = ("scheduled", "pending", "payment-pending", "assessing", "delayed")
 """States of a reservation that may still become active (EC2 API, CapacityReservation)."""

@@ -20,7 +20,8 @@ from trainyard.manifests.rules import manifest_problems
 from trainyard.manifests.tolerations import tolerating, toleration_warnings
 from trainyard.manifests.waiting import lacks_waiting, waiting
 from trainyard.objects.iam.secrets import DRIVER
-from trainyard.plans.parts import JobPlan, RuntimePlan, digest
+from trainyard.plans.identity import digest
+from trainyard.plans.parts import JobPlan, RuntimePlan
 from trainyard.problems import At, InputError, InputWarning, one_of, write_one_of
 from trainyard.rules.jobs import controller_fix
 from trainyard.rules.pools import unknown_pool

@@ -8,7 +8,7 @@ from trainyard.objects.iam.policies import NamedService
 from trainyard.parts.emails import email_errors
 from trainyard.parts.part import Around, Part
 from trainyard.plans.budget import BudgetPlan, plain
-from trainyard.plans.parts import Identity
+from trainyard.plans.identity import Identity
 from trainyard.problems import InputError
 from trainyard.settings.budget import BudgetConfig
 from trainyard.settings.environment import EnvironmentConfig

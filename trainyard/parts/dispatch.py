@@ -7,7 +7,7 @@ from trainyard.objects.iam.policies import ROLE_NAME
 from trainyard.objects.programs.dispatch import APP, DispatchPlan
 from trainyard.parts.part import Around, Part
 from trainyard.parts.programs import program_files
-from trainyard.plans.parts import Identity
+from trainyard.plans.identity import Identity
 from trainyard.settings.queues import QueuesConfig
 
 

@@ -7,7 +7,7 @@ from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.objects.programs.gangs import APP, GangsPlan
 from trainyard.parts.part import Around, Part
 from trainyard.parts.programs import program_files
-from trainyard.plans.parts import Identity
+from trainyard.plans.identity import Identity
 from trainyard.settings.queues import QueuesConfig
 
 

@@ -7,7 +7,8 @@ from trainyard.objects.metrics.metrics import Target
 from trainyard.objects.programs.history import APP, HistoryPlan
 from trainyard.parts.part import Around, Part
 from trainyard.parts.programs import program_files, program_target
-from trainyard.plans.parts import GOODPUT, INTERVAL, Identity
+from trainyard.plans.identity import Identity
+from trainyard.plans.parts import GOODPUT, INTERVAL
 from trainyard.settings.history import HistoryConfig
 from trainyard.settings.job import JobConfig
 from trainyard.stores.goodput import Verdict

@@ -8,7 +8,7 @@ from trainyard.catalog import versions
 from trainyard.catalog.aws.endpoints import LOGS
 from trainyard.objects.programs.pod_logs import PodLogsPlan, group_name
 from trainyard.parts.part import Around, Part
-from trainyard.plans.parts import Identity
+from trainyard.plans.identity import Identity
 from trainyard.settings.logs import LogsConfig
 from trainyard.stores.figures import UsageCost
 

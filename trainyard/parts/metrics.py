@@ -26,7 +26,7 @@ from trainyard.parts.metrics_size import disk_gib, memory_mib, millicpus, sample
 from trainyard.parts.part import Around, Part
 from trainyard.parts.programs import program_files
 from trainyard.plans import push_gateway
-from trainyard.plans.parts import Identity
+from trainyard.plans.identity import Identity
 from trainyard.plans.push_gateway import PushGatewayPlan
 from trainyard.problems import InputError, InputWarning
 from trainyard.settings.environment import EnvironmentConfig

@@ -14,7 +14,7 @@ from trainyard.parts.logs import Logs
 from trainyard.parts.metrics import Metrics
 from trainyard.parts.part import Around, HasParts, Part
 from trainyard.parts.repair import Repair
-from trainyard.plans.parts import Identity
+from trainyard.plans.identity import Identity
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import JobConfig
 from trainyard.stores.goodput import Verdict

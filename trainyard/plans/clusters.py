@@ -8,7 +8,7 @@ from typing import Literal
 
 from trainyard.catalog.versions import Support
 from trainyard.plans.access import AccessPlan
-from trainyard.plans.parts import Identity
+from trainyard.plans.identity import Identity
 
 ALWAYS_THERE = ("vpc-cni", "kube-proxy", "coredns")
 """Add-ons of a brought cluster that this program never makes: EKS puts these programs into a new

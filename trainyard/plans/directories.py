@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from trainyard.catalog.versions import BUSYBOX_IMAGE
-from trainyard.plans.parts import Identity, digest
+from trainyard.plans.identity import Identity, digest
 
 PARENT = "teams"
 """Directory of a store with the directories of all teams."""

@@ -7,7 +7,7 @@ import ipaddress
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from trainyard.plans.parts import Identity
+from trainyard.plans.identity import Identity
 
 SERVICE_CIDRS = ("172.20.0.0/16", "10.100.0.0/16")
 """The two ranges that EKS itself chooses the addresses of services from."""

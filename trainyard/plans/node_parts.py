@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trainyard.plans.parts import Identity
+from trainyard.plans.identity import Identity
 
 SYSTEM_DISK_GIB = 50
 """Size of a system node's root volume."""

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 
 from trainyard.problems import At, InputError, InputWarning
-from trainyard.settings.environment import PoolConfig, ReservationConfig
 from trainyard.settings.job import AnyJob
+from trainyard.settings.pools import PoolConfig, ReservationConfig
 
 SIZES = (1, 2, 4, 8, 16, 32, 64)
 """Instances of a block."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import ceil, floor
 
-from trainyard.catalog.failures import failure_rate
+from trainyard.catalog.failure_rates import failure_rate
 from trainyard.derive.stores import job_verdict, sized_store
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import CheckpointConfig, JobConfig

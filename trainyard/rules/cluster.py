@@ -20,8 +20,9 @@ from trainyard.rules.entries import torchtune_errors
 from trainyard.rules.images import image_errors, tag_errors
 from trainyard.rules.pods import variable_errors
 from trainyard.rules.service_range import service_range_errors
-from trainyard.settings.environment import EnvironmentConfig, OwnRuntimeConfig, SystemNodesConfig
+from trainyard.settings.environment import EnvironmentConfig, OwnRuntimeConfig
 from trainyard.settings.reading.yaml_file import as_yaml
+from trainyard.settings.system_nodes import SystemNodesConfig
 
 WARNING_TIME = timedelta(days=90)
 """How long before the end of standard support it is said."""

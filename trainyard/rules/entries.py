@@ -25,8 +25,9 @@ from trainyard.rules.pods import pod_errors, pod_warnings, store_directory_error
 from trainyard.rules.pools import unknown_pool
 from trainyard.rules.secrets import secret_errors
 from trainyard.rules.stores import checkpoint_errors, checkpoint_warnings
-from trainyard.settings.environment import EnvironmentConfig, OwnRuntimeConfig, PoolConfig
+from trainyard.settings.environment import EnvironmentConfig, OwnRuntimeConfig
 from trainyard.settings.job import RUN_NUMBER, JobConfig
+from trainyard.settings.pools import PoolConfig
 from trainyard.stores.kinds import kinds_of
 from trainyard.stores.lustre_sharing import import_errors
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from trainyard.derive.capacity import TYPES, largest_gang
 from trainyard.derive.job_view import JobView
 from trainyard.problems import InputError
-from trainyard.settings.environment import PoolConfig
+from trainyard.settings.pools import PoolConfig
 
 
 def gang_errors(view: JobView, name: str, pool: PoolConfig) -> Iterator[InputError]:

@@ -10,7 +10,8 @@ from trainyard.catalog.aws.zones import SNAPSHOT, ZONE_LETTERS, regions_with, zo
 from trainyard.derive.capacity import TYPES
 from trainyard.problems import InputError
 from trainyard.rules.network import zone_ids
-from trainyard.settings.environment import EnvironmentConfig, PoolConfig
+from trainyard.settings.environment import EnvironmentConfig
+from trainyard.settings.pools import PoolConfig
 from trainyard.settings.reading.yaml_file import as_yaml
 
 

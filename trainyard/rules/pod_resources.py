@@ -12,7 +12,7 @@ from trainyard.derive.capacity import TYPES
 from trainyard.derive.job_view import JobView, PodRequest
 from trainyard.derive.pod_resources import node_amount
 from trainyard.problems import InputError, InputWarning
-from trainyard.settings.environment import PoolConfig
+from trainyard.settings.pools import PoolConfig
 
 
 def request_problems(

@@ -21,8 +21,9 @@ from trainyard.rules.blocks import block_errors, block_warnings
 from trainyard.rules.images import image_errors, is_untagged
 from trainyard.rules.instance_types import instance_type_errors, mixed_type_errors
 from trainyard.rules.network import is_range
-from trainyard.settings.environment import EnvironmentConfig, PoolConfig, ReservationConfig
+from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.network import BroughtNetworkConfig
+from trainyard.settings.pools import PoolConfig, ReservationConfig
 from trainyard.settings.reading.yaml_file import as_yaml
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from trainyard.derive.teams import stores_of
+from trainyard.derive.team_stores import stores_of
 from trainyard.problems import At, InputError, InputWarning, few, write_one_of
 from trainyard.settings.environment import EnvironmentConfig, TeamConfig
 from trainyard.settings.job import AnyJob, JobConfig, typed

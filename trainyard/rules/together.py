@@ -12,8 +12,9 @@ from trainyard.derive.teams import Share
 from trainyard.plans.directories import path_of
 from trainyard.problems import At, InputError, InputWarning, few
 from trainyard.rules.teams import listing_errors
-from trainyard.settings.environment import EnvironmentConfig, PoolConfig, TeamConfig
+from trainyard.settings.environment import EnvironmentConfig, TeamConfig
 from trainyard.settings.job import JobConfig, typed
+from trainyard.settings.pools import PoolConfig
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,9 +16,10 @@ from typing import Any
 from trainyard.catalog.versions import TRAINER_RELEASES
 from trainyard.derive.jobs import runtime_plans
 from trainyard.derive.queues import queued_pools
-from trainyard.derive.teams import stores_of
+from trainyard.derive.team_stores import stores_of
 from trainyard.objects.programs.dispatch import MOST_WORKERS
-from trainyard.plans.parts import JobPlan, digest
+from trainyard.plans.identity import digest
+from trainyard.plans.parts import JobPlan
 from trainyard.problems import REMOVE, InputError, InputWarning
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.queues import QueuesConfig

@@ -26,27 +26,13 @@ from trainyard.settings.job import (
 from trainyard.settings.logs import LogsConfig
 from trainyard.settings.metrics import MetricsConfig
 from trainyard.settings.network import NETWORK_HINTS, AnyNetwork, NetworkConfig
+from trainyard.settings.pools import PoolConfig
 from trainyard.settings.queues import QueuesConfig
 from trainyard.settings.repair import RepairConfig
 from trainyard.settings.section import Section
 from trainyard.settings.stores import StoreConfig
+from trainyard.settings.system_nodes import SystemNodesConfig
 from trainyard.settings.team_entry import KeyArn, TeamEntryConfig
-
-
-@dataclass(frozen=True, kw_only=True)
-class SystemNodesConfig:
-    """CPU nodes for controllers: one managed node group across all zones."""
-
-    instance_type: str = "m7i.xlarge"
-    """EC2 instance type. Two nodes of the default type, with 4 vCPUs and 16 GiB, hold Karpenter (1
-    CPU for each of its two replicas), the Trainer, JobSet and CoreDNS with room to spare."""
-    nodes: Annotated[int, pydantic.Field(ge=2, le=10, strict=True)] = 2
-    """Number of nodes. Two is the minimum because Karpenter's two replicas cannot share a node
-    (karpenter-provider-aws#2707)."""
-    release: Annotated[str, pydantic.Field(pattern=r"^1\.\d\d\.\d+-20\d{6}$")] | None = None
-    """Release of the nodes' AMI, such as 1.35.8-20261012: Kubernetes patch version and day. By
-    default the release that trainyard/catalog/versions.py pins for `cluster.version`. Another release
-    replaces the nodes one by one; GPU nodes are not touched."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,63 +44,6 @@ class KarpenterConfig:
     `false` where a service control policy of your organisation allows only some instance types:
     Karpenter may ask for another type first, and asks again only after 30 minutes. The EC2NodeClass
     then shows RunInstancesAuthCheckFailed."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReservationConfig:
-    """Capacity that you have reserved or bought. This program uses it; it never buys, changes or
-    cancels it."""
-
-    id: Annotated[str, pydantic.Field(pattern=r"^cr-[0-9a-f]{8,17}$")]
-    """ID of the capacity reservation: cr-0123456789abcdef0."""
-    instances: Positive
-    """Number of instances in the reservation."""
-    starts: pydantic.AwareDatetime | None = None
-    """Start time, with a time zone: 2026-12-01T11:30:00Z. Required for a Capacity Block, optional
-    for an ODCR."""
-    ends: pydantic.AwareDatetime | None = None
-    """End time, with a time zone. Required for a Capacity Block, optional for an ODCR."""
-    placement_group: str | None = None
-    """Placement group the reservation was created in. EC2 launches few or no instances without
-    it."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class PoolConfig:
-    """GPU or CPU nodes of one kind, launched by Karpenter when a job needs them. An idle pool
-    without `replicas` costs nothing."""
-
-    instance_types: tuple[str, ...]
-    """EC2 instance types, in order of preference. A pool with several types can only run jobs of
-    one node: ranks must not mix types."""
-    max_nodes: Positive
-    """Maximum number of nodes, of each type where there are several. The largest job must fit."""
-    capacity: Literal["on_demand", "spot", "reservation", "block"] = "on_demand"
-    """How the nodes are bought. `on_demand` is the recommended value. EC2 takes `spot` nodes back
-    with two minutes' warning. `reservation` (ODCR) and `block` (Capacity Block for ML) require
-    `reservation`."""
-    reservation: Section[ReservationConfig] = None
-    """The reservation that the nodes are launched in. Only for `capacity: reservation` and
-    `capacity: block`."""
-    replicas: Positive | None = None
-    """Number of nodes that run all the time, with or without a job (a static pool). By default
-    nodes run only while a job needs them. A job cannot have more nodes than this."""
-    warm_spares: Annotated[int, pydantic.Field(ge=0, le=16, strict=True)] = 0
-    """Number of nodes that run in addition to `replicas`, so that a broken node is replaced without
-    waiting for capacity."""
-    placement: Literal["anywhere", "cluster"] = "anywhere"
-    """`cluster` launches the nodes in a placement group of the pool: lower latency, but launches
-    fail for lack of capacity more often."""
-    fallback_zones: tuple[str, ...] = ()
-    """Other zones in which nodes are launched when `environment.zone` has no capacity. Only for
-    jobs of one node."""
-    root_volume_gib: Annotated[int, pydantic.Field(ge=100, le=16384, strict=True)] = 200
-    """Size of a node's root EBS volume. The accelerated AMI alone takes most of 50 GiB. Containers
-    are stored on the node's local NVMe disks."""
-    prefetch: tuple[str, ...] | None = None
-    """Images that a node pulls while it starts, so that a job need not wait for them. Each must
-    have the command `sleep`, and need no `pull_secrets`. Default: the image of the jobs of this
-    file on the pool, if they have one in common. `[]` pulls none."""
 
 
 @dataclass(frozen=True, kw_only=True)

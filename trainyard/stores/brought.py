@@ -11,7 +11,7 @@ from dataclasses import fields
 from typing import Any, ClassVar, Generic, TypeVar
 
 from trainyard.catalog.aws.permissions import STORE_QUESTIONS
-from trainyard.plans.parts import Identity
+from trainyard.plans.identity import Identity
 from trainyard.plans.stores import BroughtEfsPlan, BroughtLustrePlan, BroughtPlan
 from trainyard.problems import At, InputError, InputWarning
 from trainyard.settings.environment import EnvironmentConfig

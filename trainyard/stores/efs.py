@@ -20,10 +20,11 @@ from trainyard.catalog.aws.storage import (
     Speed,
     efs_speed,
 )
-from trainyard.plans.parts import Identity
+from trainyard.plans.identity import Identity
 from trainyard.plans.stores import EfsPlan
 from trainyard.problems import InputError, InputWarning
-from trainyard.settings.environment import EnvironmentConfig, PoolConfig
+from trainyard.settings.environment import EnvironmentConfig
+from trainyard.settings.pools import PoolConfig
 from trainyard.settings.stores import EfsConfig, LifecycleConfig
 from trainyard.stores.efs_rules import lifecycle_errors, throughput_errors
 from trainyard.stores.figures import FixedCost, Stage, StoreRow, UsageCost, took

@@ -5,7 +5,7 @@ Goodput is the share of wall time that ends up in the model: 1 − (d/W + W/2M +
 seconds a save holds training up, W the seconds of training between saves, M the job's mean time
 between failures and R a restart. It is a first-order formula: true to 0.3 points above 92 %, and
 pessimistic below (tests/trainyard/stores/test_goodput.py simulates both). Failure rates:
-trainyard/catalog/failures.py. What is refused or said about a verdict: trainyard/rules/stores.py.
+trainyard/catalog/failure_rates.py. What is refused or said about a verdict: trainyard/rules/stores.py.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from trainyard.catalog.aws.storage import CHECKPOINT_BYTES_PER_PARAMETER, Speed
-from trainyard.catalog.failures import FAILURES_PER_1000_NODE_DAYS
+from trainyard.catalog.failure_rates import FAILURES_PER_1000_NODE_DAYS
 
 GIB = 2**30
 ASYNC_STALL_SECONDS = 0.5

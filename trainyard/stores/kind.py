@@ -16,10 +16,11 @@ from trainyard.catalog.aws.storage import Driver
 from trainyard.existing.bucket_faults import BucketUse
 from trainyard.objects.iam.policies import Document
 from trainyard.plans.fixed import Fixed
-from trainyard.plans.parts import Identity
+from trainyard.plans.identity import Identity
 from trainyard.plans.stores import StorePlan
 from trainyard.problems import InputError, InputWarning
-from trainyard.settings.environment import EnvironmentConfig, PoolConfig
+from trainyard.settings.environment import EnvironmentConfig
+from trainyard.settings.pools import PoolConfig
 from trainyard.stores.figures import FixedCost, Stage, StoreRow, UsageCost
 from trainyard.stores.goodput import CheckpointStore
 

@@ -20,10 +20,10 @@ from trainyard.catalog.aws.storage import (
 from trainyard.existing.bucket_faults import BucketUse
 from trainyard.objects.iam.s3 import bucket_of
 from trainyard.plans.fixed import Fixed
-from trainyard.plans.parts import Identity
+from trainyard.plans.identity import Identity
 from trainyard.plans.stores import LustrePlan
 from trainyard.problems import At, InputError, InputWarning
-from trainyard.settings.environment import PoolConfig
+from trainyard.settings.pools import PoolConfig
 from trainyard.settings.stores import DAYS, LustreConfig
 from trainyard.stores.figures import FixedCost, Stage, StoreRow, UsageCost, took
 from trainyard.stores.kind import Pools, StoreKind, Surroundings

@@ -18,7 +18,7 @@ from trainyard.catalog.aws.storage import (
     LUSTRE_STEP_GIB,
 )
 from trainyard.problems import REMOVE, At, InputError, InputWarning
-from trainyard.settings.environment import PoolConfig
+from trainyard.settings.pools import PoolConfig
 from trainyard.settings.stores import LustreConfig
 
 Pools = Mapping[str, PoolConfig]

@@ -22,7 +22,7 @@ from trainyard.catalog.aws.storage import (
     SCRATCH_2_PER_TIB,
     Speed,
 )
-from trainyard.catalog.failures import FAILURES_PER_1000_NODE_DAYS
+from trainyard.catalog.failure_rates import FAILURES_PER_1000_NODE_DAYS
 from trainyard.settings.stores import LustreConfig, ModelConfig
 from trainyard.stores.goodput import (
     ASYNC_STALL_SECONDS,

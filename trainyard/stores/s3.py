@@ -19,7 +19,7 @@ from trainyard.existing.bucket_faults import NO_WAY, BucketUse
 from trainyard.objects.iam.encryption import KEY_ARN, region_of
 from trainyard.objects.iam.policies import Document
 from trainyard.objects.iam.s3 import S3Plan, key_statement
-from trainyard.plans.parts import Identity
+from trainyard.plans.identity import Identity
 from trainyard.problems import At, InputError
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.reading.yaml_file import as_yaml

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainyard.catalog import fabric, failures
+from trainyard.catalog import fabric, failure_rates
 from trainyard.catalog.aws.instances import CPU_TYPES, GPU_TYPES
 
 
@@ -64,5 +64,5 @@ def test_what_is_commonly_set_is_left_alone(setting: str) -> None:
 
 
 def test_plans_count_with_the_worst_rate_of_a_fleet() -> None:
-    rates = [fleet.per_1000_node_days for fleet in failures.FLEETS if fleet.per_1000_node_days]
-    assert max(rates) == failures.FAILURES_PER_1000_NODE_DAYS == 6.5
+    rates = [fleet.per_1000_node_days for fleet in failure_rates.FLEETS if fleet.per_1000_node_days]
+    assert max(rates) == failure_rates.FAILURES_PER_1000_NODE_DAYS == 6.5

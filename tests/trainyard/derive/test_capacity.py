@@ -36,7 +36,7 @@ from trainyard.derive.capacity import (
 )
 from trainyard.plan import EnvironmentPlan, Planned
 from trainyard.plans.stores import LustrePlan
-from trainyard.settings.environment import PoolConfig
+from trainyard.settings.pools import PoolConfig
 from trainyard.settings.reading.reader import read
 
 KINDS = [

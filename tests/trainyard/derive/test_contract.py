@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.stackfile import Edit, at, environment_plan, without
-from trainyard.plans.parts import digest
+from trainyard.plans.identity import digest
 
 OWN = "trainer.own_runtimes.torch-distributed-resilient"
 SAME_PROMISE: list[Edit] = [

@@ -14,7 +14,7 @@ from trainyard.existing.store_faults import (
     efs_faults,
     lustre_faults,
 )
-from trainyard.plans.parts import Identity
+from trainyard.plans.identity import Identity
 from trainyard.plans.stores import BroughtEfsPlan, BroughtLustrePlan, BroughtPlan
 
 VPC, ID, A, C = "vpc-1", "fs-0123456789abcdef1", "us-east-2a", "us-east-2c"

@@ -55,7 +55,7 @@ from trainyard.live.questions.network_questions import EndpointFound, NetworkQue
 from trainyard.live.questions.store_questions import StoreQuestions
 from trainyard.plan import EnvironmentPlan
 from trainyard.plans.access import AccessPlan, AssumedRole
-from trainyard.plans.parts import Identity
+from trainyard.plans.identity import Identity
 from trainyard.problems import InputError, InputWarning
 from trainyard.settings.reading.reader import read
 

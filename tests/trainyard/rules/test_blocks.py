@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from trainyard.rules.blocks import TAIL, hours_errors
-from trainyard.settings.environment import PoolConfig, ReservationConfig
 from trainyard.settings.job import AnyJob, JobConfig, ManifestConfig
+from trainyard.settings.pools import PoolConfig, ReservationConfig
 
 STARTS = datetime(2098, 12, 1, 11, 30, tzinfo=UTC)
 ENDS = STARTS + timedelta(hours=48)

@@ -7,7 +7,7 @@ from trainyard.catalog.aws.prices import price
 from trainyard.catalog.aws.storage import Speed
 from trainyard.decide import plan_stack
 from trainyard.plan import EnvironmentPlan
-from trainyard.plans.parts import Identity
+from trainyard.plans.identity import Identity
 from trainyard.settings.reading.reader import read
 from trainyard.settings.stores import EfsConfig
 from trainyard.stores.efs import Efs

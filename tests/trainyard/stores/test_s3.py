@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.support.stackfile import Edit, at, environment_plan, planned
 from trainyard.objects.iam.s3 import S3Plan
-from trainyard.plans.parts import Identity
+from trainyard.plans.identity import Identity
 from trainyard.reports import plan
 from trainyard.reports.cost import estimate
 from trainyard.reports.timeline import schedule

@@ -18,8 +18,8 @@ from trainyard.live.questions.network_questions import tagged
 from trainyard.live.questions.store_questions import StoreQuestions
 from trainyard.objects.iam.policies import same_role
 from trainyard.objects.iam.pull_through import CacheRule, rules_of
+from trainyard.plans.identity import Identity
 from trainyard.plans.images import parts
-from trainyard.plans.parts import Identity
 
 OWN_ADDRESS = "https://checkip.amazonaws.com"
 _AMIS = "/aws/service/eks/optimized-ami/{kubernetes}/amazon-linux-2023/x86_64/{variant}"

@@ -12,7 +12,7 @@ from trainyard.catalog.aws.endpoints import S3, service_name
 from trainyard.existing.store_faults import RuleFound
 from trainyard.existing.vpc_faults import EVERYWHERE, SubnetFound, VpcFound
 from trainyard.live.questions.caller import Caller, Filters
-from trainyard.plans.parts import Identity
+from trainyard.plans.identity import Identity
 
 
 @dataclass(frozen=True, kw_only=True)

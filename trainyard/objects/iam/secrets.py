@@ -18,7 +18,8 @@ import pydantic
 
 from trainyard.objects.iam.encryption import KEY_ARN
 from trainyard.objects.iam.policies import Document
-from trainyard.plans.parts import Spec, digest
+from trainyard.plans.identity import digest
+from trainyard.plans.parts import Spec
 
 ADD_ON = "aws-secrets-store-csi-driver-provider"
 """The EKS add-on with driver and provider."""

@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from trainyard.objects.metrics.queries import QUERIES
-from trainyard.plans.parts import Spec, digest
+from trainyard.plans.identity import digest
+from trainyard.plans.parts import Spec
 
 WIDTH, HEIGHT, COLUMNS = 12, 8, 24
 SMALL, LOW = 6, 4

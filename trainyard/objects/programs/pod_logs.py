@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from trainyard.objects.iam.encryption import POD_LOGS
 from trainyard.objects.iam.policies import Document, document
-from trainyard.plans.parts import Identity
+from trainyard.plans.identity import Identity
 
 APP, NAMESPACE = "trainyard-logs", "kube-system"
 """Name of its DaemonSet, its service account and the label of its pods; where they are: other namespaces

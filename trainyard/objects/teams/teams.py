@@ -9,7 +9,8 @@ from typing import Any
 from trainyard.objects.queues.queues import TeamQueuePlan
 from trainyard.objects.teams.team_identity import TeamIdentityPlan
 from trainyard.plans.directories import DirectoryPlan
-from trainyard.plans.parts import Identity, JobNamespacePlan
+from trainyard.plans.identity import Identity
+from trainyard.plans.parts import JobNamespacePlan
 
 IMAGE_PREFIXES = "trainyard.io/image-prefixes"
 PRIORITIES = "trainyard.io/priorities"

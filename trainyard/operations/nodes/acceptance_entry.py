@@ -17,8 +17,8 @@ from trainyard.operations.reach.stack_lines import with_job
 from trainyard.problems import one_of
 from trainyard.reports.amounts import JobCost
 from trainyard.reports.cost import estimate
-from trainyard.settings.environment import PoolConfig
 from trainyard.settings.job import JobConfig
+from trainyard.settings.pools import PoolConfig
 
 RUNTIME = "torch-distributed"
 """The runtime that the Trainer ships for torchrun."""

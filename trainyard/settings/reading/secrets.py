@@ -14,7 +14,7 @@ from typing import Any
 
 from trainyard.problems import At, InputError
 from trainyard.settings.aws import KEYS
-from trainyard.settings.reading.assigned_secrets import (
+from trainyard.settings.reading.secret_names import (
     OF_LOGIN,
     Context,
     assigned,

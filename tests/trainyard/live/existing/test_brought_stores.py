@@ -6,7 +6,7 @@ import pytest
 
 from trainyard.existing.store_faults import Client, RuleFound, ServersFound, StoreFound
 from trainyard.live.existing.brought_stores import store_findings
-from trainyard.plans.parts import Identity
+from trainyard.plans.identity import Identity
 from trainyard.plans.stores import BroughtLustrePlan
 from trainyard.problems import InputWarning
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainyard.catalog.failures import failure_rate
+from trainyard.catalog.failure_rates import failure_rate
 
 
 def test_a_spot_node_ends_a_job_about_twice_as_often() -> None:
