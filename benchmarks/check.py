@@ -1,4 +1,4 @@
-"""Measures `make check` beside the time that its two libraries take to load."""
+"""Measures `trainyard check` beside the time that its two libraries take to load."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from trainyard import command_line
 def main(arguments: list[str]) -> int:
     """Measure, and print a table; 0."""
     command_line.parser(
-        "benchmarks.check", "Measure how long `make check` takes in a fresh process."
+        "benchmarks.check", "Measure how long `trainyard check` takes in a fresh process."
     ).parse_args(arguments)
     runs = in_turns(
         {
-            "make check STACK=dev": ["-m", "trainyard.reports.check", "dev"],
+            "trainyard check dev": ["-m", "trainyard", "check", "dev"],
             "pydantic and yaml alone": ["-c", "import pydantic, yaml; pydantic.TypeAdapter(int)"],
         }
     )

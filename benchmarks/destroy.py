@@ -3,7 +3,7 @@
 The real engine destroys the dev stack in an account whose calls take as long as those of AWS. No order
 beats the bound of the graph: each resource goes after all that need it, and takes the time of its
 type. Pulumi takes a graph away level by level, which is a second bound. Kubernetes only pretends, so
-jobs and nodes of Karpenter, which `make drain` ends before, take no time here.
+jobs and nodes of Karpenter, which `trainyard drain` ends before, take no time here.
 """
 
 from __future__ import annotations

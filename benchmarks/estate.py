@@ -14,11 +14,11 @@ from typing import Any
 import yaml
 
 from benchmarks.measure import CHECKOUT, in_turns, table
+from tests.support.tool import run_word
 from trainyard import command_line
 from trainyard.catalog.scalars import as_file
 from trainyard.decide import plan_stack
 from trainyard.plan import EnvironmentPlan
-from trainyard.reports import check
 from trainyard.reports.plan import as_json, data, text
 from trainyard.settings.reading.reader import read, read_file
 
@@ -100,10 +100,10 @@ def of_one(count: int) -> None:
 
 
 def checked(count: int) -> None:
-    """The work of `make check` for an environment that lists so many teams."""
+    """The work of `trainyard check` for an environment that lists so many teams."""
     with _of_teams(count) as folder, contextlib.chdir(folder):
-        gc.disable()  # as trainyard/reports/check.py does
-        assert check.main(["dev"]) == 0
+        gc.disable()  # as the tool does
+        assert run_word("check", ["dev"]) == 0
 
 
 @contextlib.contextmanager
@@ -139,7 +139,7 @@ def environment_of(count: int) -> dict[str, Any]:
 
 
 def shown(count: int) -> None:
-    """The work of `make plan` for an environment that lists so many teams."""
+    """The work of `trainyard plan` for an environment that lists so many teams."""
     plan = pools(count)
     print(text(plan), as_json(data(plan)))
 

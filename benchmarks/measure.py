@@ -21,7 +21,7 @@ seconds = time.perf_counter() - began
 print(os.waitstatus_to_exitcode(status), seconds, used.ru_utime + used.ru_stime, used.ru_maxrss)
 """
 """A program of 9 MiB that starts another one. Linux counts the memory of who starts a process as the
-process's own (`setmax_mm_hiwater_rss` in fs/exec.c), and a benchmark is larger than `make check`."""
+process's own (`setmax_mm_hiwater_rss` in fs/exec.c), and a benchmark is larger than `trainyard check`."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -152,7 +152,7 @@ def prepare(stack: Stack, report: Callable[[str], None], *, only_preview: bool =
             return prepare(stack, report)
         raise EngineError(
             f"stack {stack.name} stands on {stack.refers_to}, which is not up: "
-            f"`make up STACK={stack.refers_to}` (`make check STACK={stack.name}` needs nothing)"
+            f"`make up STACK={stack.refers_to}` (`trainyard check {stack.name}` needs nothing)"
         )
     environment.prepare()
     shutil.copyfile(CHECKOUT / "Pulumi.yaml", environment.CONFIG / "Pulumi.yaml")

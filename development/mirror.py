@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 from development import engine
 from development.progress import Display
-from development.steps import build_programs, open_world
+from development.steps import build_programs, in_full, open_world
 from rehearsal import paths
 from rehearsal.terminal import REFUSED
 
@@ -41,10 +40,9 @@ def mirror(options: argparse.Namespace) -> int:
     if not open_world(stack, display, speed=options.speed):
         return REFUSED
     build_programs(display, ["crane"])
-    words = [f"--{name}" for name in ("json", "yes") if getattr(options, name)]
-    command = [sys.executable, "-m", "trainyard.operations.images.mirror", options.stack, *words]
     variables = engine.complete(stack)
     path = f"{_stand_in()}:{variables['PATH']}"
+    command = in_full("mirror", options)
     return subprocess.call(command, cwd=engine.CHECKOUT, env={**variables, "PATH": path})
 
 

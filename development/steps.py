@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -16,7 +17,6 @@ from development.progress import Display, Stages
 from rehearsal import paths, world
 from rehearsal.commands import words
 from rehearsal.terminal import FAILED
-from trainyard import operations
 
 UNREPAIRED = "could not compare the state of the stack with the account"
 
@@ -62,18 +62,12 @@ def repair(stack: Stack, display: Display) -> int:
     return status
 
 
-def module_of(operation: str) -> str:
-    """The module of a command of trainyard/operations/, which has its name on one of the floors."""
-    [found] = Path(operations.__file__ or "").parent.glob(f"*/{operation}.py")
-    return f"trainyard.operations.{found.parent.name}.{operation}"
-
-
 def operate(stack: Stack, display: Display, operation: str, doing: str, *arguments: str) -> int:
-    """Run a command of trainyard/operations/ on the stack and print its output; its exit status."""
+    """Run a word of the tool on the stack and print its output; its exit status."""
     log = paths.LOGS / f"{operation}.log"
     with display.waiting(operation, doing), log.open("w") as output:
         status = subprocess.call(
-            [sys.executable, "-m", module_of(operation), *arguments],
+            [sys.executable, "-m", "trainyard", operation, *arguments],
             cwd=engine.CHECKOUT,
             env=engine.complete(stack),
             stdout=output,
@@ -82,6 +76,17 @@ def operate(stack: Stack, display: Display, operation: str, doing: str, *argumen
     for line in filter(None, log.read_text().splitlines()):
         display.line(operation, line)
     return status
+
+
+def in_full(word: str, options: argparse.Namespace) -> list[str]:
+    """The command of a word of the tool: as somebody has typed it, or about the stack alone."""
+    typed = options.words or [word, "--stack", options.stack]
+    return [sys.executable, "-m", "trainyard", *typed]
+
+
+def option_of(stack: Stack) -> str:
+    """What follows a word of the tool that is about this stack."""
+    return "" if stack.name == "dev" else f" --stack {stack.name}"
 
 
 def failure(stack: Stack) -> Path:
@@ -125,11 +130,11 @@ def failed(stack: Stack, stages: Stages, status: int) -> int:
         "next",
         progress.suggestions(
             [
-                (f"make {word}{stack.chosen}", purpose),
+                (f"trainyard {word}{option_of(stack)}", purpose),
                 *(
                     []
                     if refused
-                    else [(f"make logs{stack.chosen} JOB=<job>", "print a job's logs")]
+                    else [(f"trainyard logs <job>{option_of(stack)}", "print a job's logs")]
                 ),
                 (f"less {stack.log}", "read the whole output of Pulumi"),
                 (f"make up{stack.chosen}", "continue from here"),

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from development import engine, progress
 from development.engine import Stack
 from development.progress import Display, Stages
-from development.steps import failed, open_world, repair, update
+from development.steps import failed, open_world, option_of, repair, update
 from rehearsal import control_plane, paths
 from rehearsal.kube import Api, ApiError, Object
 from rehearsal.terminal import FAILED, REFUSED
@@ -62,8 +62,10 @@ def _finish(stack: Stack, stages: Stages, patience: float) -> int:
 def _advice(stack: Stack, job: Run, end: str | None) -> str:
     """How a job ended that did not succeed, and the command to type next."""
     if end == STOPPED:
-        return f"{end}: `make again{stack.chosen} JOB={job.entry}`, then `make up{stack.chosen}`"
-    return f"{end or 'not finished'}: `make status{stack.chosen}` prints the cause"
+        return (
+            f"{end}: `trainyard again {job.entry}{option_of(stack)}`, then `make up{stack.chosen}`"
+        )
+    return f"{end or 'not finished'}: `trainyard status{option_of(stack)}` prints the cause"
 
 
 class Run(NamedTuple):
@@ -147,18 +149,22 @@ def _summary(stack: Stack, stages: Stages, jobs: list[Run], waited: float) -> No
     if jobs:
         display.section("not tried here", [f"  {line}" for line in progress.NOT_RUN])
     logs = [
-        (f"make logs{stack.chosen} JOB={job.entry}", "print the logs of all ranks") for job in jobs
+        (f"trainyard logs {job.entry}{option_of(stack)}", "print the logs of all ranks")
+        for job in jobs
     ]
     display.section(
         "next",
         progress.suggestions(
             [
                 (
-                    f"make status{stack.chosen}",
+                    f"trainyard status{option_of(stack)}",
                     "print nodes and jobs, and what keeps a job from running",
                 ),
                 *logs,
-                (f"make spent{stack.chosen}", "print what each finished run took and cost"),
+                (
+                    f"trainyard spent{option_of(stack)}",
+                    "print what each finished run took and cost",
+                ),
                 (
                     f'eval "$(make env{stack.chosen})"',
                     "use plain pulumi, kubectl, helm and aws in this shell",

@@ -3,7 +3,7 @@ that a stack names is found and sound, and every environment is deployed from it
 checkout.
 
 A policy judges what the stack would create then. Whether the VPC, cluster or store really is sound,
-`make check LIVE=1` and the preview on the account say.
+`trainyard check --live` and the preview on the account say.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`make check POLICY=1`: judge a stack file by the policies, without the engine, a cluster or an
+"""`trainyard check --policies`: judge a stack file by the policies, without the engine, a cluster or an
 account.
 
 The program runs as in `pulumi up`, but an answer of AWS is a name that is made up: of what the stack
@@ -26,11 +26,10 @@ from pulumi.runtime.sync_await import _sync_await
 from pulumi_policy.deserialize import deserialize_properties
 
 from policy_pack.account import NOT_THERE, Account, AsksAnAccount, NotThere
-from policy_pack.configured import CHECKOUT, CONFIG, DISABLED, MANDATORY, chosen, sound
+from policy_pack.configured import CHECKOUT, DISABLED, MANDATORY, chosen, sound
 from policy_pack.kinds import CLUSTER
 from policy_pack.resource import Resource, Rule
 from policy_pack.rules import RULES
-from trainyard import command_line
 from trainyard.catalog.scalars import as_engine_time
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.reports.stack_file import HAS_ERRORS, report_on
@@ -228,17 +227,6 @@ def violations(
                 yield rule, level == MANDATORY, f"{one.name}: {must}"
 
 
-def main(arguments: list[str]) -> int:
-    """Judge one stack; 0 where policy_pack/config.json has no error, and no mandatory policy is
-    violated."""
-    parser = command_line.parser(
-        "policy_pack.check", "Say which policies a stack file violates, without an account."
-    )
-    parser.add_argument("stack", metavar="STACK", help="judge Pulumi.STACK.yaml of this folder")
-    stack = parser.parse_args(arguments).stack
-    return judge_by(CONFIG, stack)
-
-
 def judge_by(file: Path, stack: str) -> int:
     """Judge a stack by a file that configures the policies, or print the errors of that file; the exit
     status."""
@@ -256,7 +244,7 @@ def judge(stack: str, configured: Mapping[str, Any]) -> int:
 
 
 def _judged(stack: str, plan: EnvironmentPlan | TeamPlan, configured: Mapping[str, Any]) -> int:
-    logging.disable(logging.WARNING)  # `make check` has printed the warnings of the program
+    logging.disable(logging.WARNING)  # `trainyard check` has printed the warnings of the program
     try:
         every = [*violations(resources(stack, configuration(stack), plan), configured)]
     except AsksAnAccount as asked:
@@ -269,7 +257,3 @@ def _judged(stack: str, plan: EnvironmentPlan | TeamPlan, configured: Mapping[st
     broken = {rule.name for rule, mandatory, _ in every if mandatory}
     print(f"{stack}: violates {', '.join(sorted(broken)) or 'no policy that is mandatory'}")
     return VIOLATED if broken else 0
-
-
-if __name__ == "__main__":
-    command_line.run(main)

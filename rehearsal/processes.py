@@ -20,7 +20,7 @@ HEARTBEAT_SECONDS = 8.0
 
 @dataclass(frozen=True, kw_only=True)
 class Process:
-    """One process as `make status` shows it."""
+    """One process as `status` shows it."""
 
     pid: int
     name: str

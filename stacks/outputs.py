@@ -72,5 +72,5 @@ def _commands(stack: str, key: str, job: JobPlan) -> dict[str, str]:
         "events": f"{kubectl} get events --sort-by=.lastTimestamp | grep {job.name}",
         "describe": f"{kubectl} describe {kind} {job.name}",
         "delete": f"{kubectl} delete {kind} {job.name}",
-        "again": f"make again JOB={key} STACK={stack}, then pulumi up",
+        "again": f"trainyard again {key} --stack {stack}, then pulumi up",
     }

@@ -12,9 +12,8 @@ from development.engine import Stack
 from development.progress import Display, Stages
 from rehearsal import paths
 from tests.support.recording import CHECKOUT
+from tests.support.tool import run_word
 from tests.trainyard.operations.test_words import STACK_FILE, Cluster
-from trainyard.operations.runs import again, logs, stop
-from trainyard.reports import check, plan
 
 FAILURE = """\
 TrainJob training/mine is Failed; its ranks said last:
@@ -43,10 +42,10 @@ def test_from_a_failed_run_to_a_fresh_one_every_word_names_the_next(
     def said() -> str:
         return capsys.readouterr().out
 
-    assert check.main(["dev"]) == 0, said()
-    assert "next: make preview STACK=dev" in said()
-    assert plan.main(["dev"]) == 0
-    assert "8 GPUs, " in (text := said()) and "next: make preview STACK=dev" in text
+    assert run_word("check", ["dev"]) == 0, said()
+    assert "dev: no errors" in said()
+    assert run_word("plan", ["dev"]) == 0
+    assert "8 GPUs, " in said()
 
     shown: list[str] = []
     stages = Stages(Display(shown.append))
@@ -55,18 +54,18 @@ def test_from_a_failed_run_to_a_fresh_one_every_word_names_the_next(
     (stack := Stack(name="dev")).log.touch()
     assert steps.failed(stack, stages, 255) == 1
     up = "\n".join(shown)
-    assert "RuntimeError: loss is NaN at step 10" in up and "make logs JOB=<job>" in up
+    assert "RuntimeError: loss is NaN at step 10" in up and "trainyard logs <job>" in up
 
     cluster = Cluster(monkeypatch, answer="y")
-    assert logs.main(["dev", "--job", "mine"]) == 0 and cluster.followed
+    assert run_word("logs", ["--stack", "dev", "--job", "mine"]) == 0 and cluster.followed
     said()
-    assert stop.main(["dev", "--job", "mine"]) == 0
-    assert "to begin again: make again STACK=dev JOB=mine, then make up STACK=dev" in said()
-    assert again.main(["dev", "--job", "mine"]) == 0
+    assert run_word("stop", ["--stack", "dev", "--job", "mine"]) == 0
+    assert "to begin again: trainyard again mine --stack dev, then make up STACK=dev" in said()
+    assert run_word("again", ["--stack", "dev", "--job", "mine"]) == 0
     assert "begins afresh where checkpoints.directory contains {run}" in said()
 
-    assert check.main(["dev"]) == 0
+    assert run_word("check", ["dev"]) == 0
     assert "run 2 resumes from the checkpoint that the run before it left in scratch/mine" in said()
     fresh = stack_file.read_text().replace("directory: mine}", 'directory: "mine/{run}"}')
     stack_file.write_text(fresh)
-    assert check.main(["dev"]) == 0 and "resumes from" not in said()
+    assert run_word("check", ["dev"]) == 0 and "resumes from" not in said()

@@ -7,6 +7,7 @@ import importlib
 import io
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -18,8 +19,10 @@ import yaml
 
 from rehearsal import paths
 from tests.support.stackfile import at, errors, reading
+from tests.support.tool import run_word
+from trainyard.cli import words as tool
+from trainyard.cli.options import OPTIONS
 from trainyard.decide import plan_stack
-from trainyard.reports import check
 from trainyard.settings.reading.reader import read
 
 CHECKOUT = Path(__file__).resolve().parent.parent
@@ -32,8 +35,8 @@ DOCUMENTS = [
 README = CHECKOUT / "README.md"
 TARGETS = set(re.findall(r"^([a-z-]+):", (CHECKOUT / "Makefile").read_text(), re.MULTILINE))
 PROGRAMS = (
-    *("make", "python", "python3", "pulumi", "aws", "kubectl", "docker", "git", "eval", "curl"),
-    "cd",
+    *("make", "trainyard", "python", "python3", "pulumi", "aws", "kubectl", "docker", "git"),
+    *("eval", "curl", "cd", ".", "export"),
 )
 """What a command of the documents can begin with, beside files of the checkout and of .venv."""
 
@@ -41,6 +44,8 @@ PROGRAMS = (
 def _commands() -> Iterator[str]:
     """Every command of the documents: lines of `sh` blocks and code in sentences."""
     for file in DOCUMENTS:
+        if file.name == "CHANGELOG.md":  # it names commands that other releases had
+            continue
         text = file.read_text()
         for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL):
             for line in block.splitlines():
@@ -53,15 +58,16 @@ def _commands() -> Iterator[str]:
 
 COMMANDS = sorted({command.strip() for command in _commands()})
 MAKE = [command.split()[1:] for command in COMMANDS if command.split()[0] == "make"]
-WORDS = sorted({word for words in MAKE for word in words[:1]})
+WORDS = sorted({word for words in MAKE for word in words[:1]} - {".venv/bin/trainyard"})
+TOOL = [command for command in COMMANDS if re.match(r"(\.venv/bin/)?trainyard ", command)]
 MODULES = [command for command in COMMANDS if re.match(r"python3? -m (?!venv)", command)]
 PULUMI = [command for command in COMMANDS if re.match(r"(\w+=\w+ )*pulumi ", command)]
 
 
 def test_the_commands_of_the_documents_are_found() -> None:
     """The tests below have something to test."""
-    assert {"up", "check", "status", "schema"} <= set(WORDS)
-    assert len(MODULES) >= 8 and len(PULUMI) >= 8 and len(DOCUMENTS) >= 18
+    assert {"up", "down", "test", "schema"} <= set(WORDS) and len(TOOL) > 60
+    assert len(MODULES) >= 4 and len(PULUMI) >= 8 and len(DOCUMENTS) >= 18
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -73,6 +79,19 @@ def test_every_command_begins_with_a_program_that_is_known(command: str) -> None
 @pytest.mark.parametrize("word", WORDS)
 def test_every_make_word_of_the_documents_is_a_target(word: str):
     assert word in TARGETS
+
+
+@pytest.mark.parametrize("command", TOOL)
+def test_every_word_of_the_tool_in_the_documents_can_be_typed(command: str) -> None:
+    _, word, *words = shlex.split(command.partition(" > ")[0].rstrip(":"))
+    if word in ("<word>", "--help"):
+        return
+    assert word in tool.WORDS
+    said = {each for each in words if each.startswith("--")}
+    assert said <= {*tool.WORDS[word].takes, "--help"}
+    given = [each for each in words if not each.startswith("--")]
+    valued = [each for each in said if OPTIONS.get(each, {}).get("action") != "store_true"]
+    assert len(given) <= len(valued) + 1 or word == "migrate"
 
 
 @pytest.mark.parametrize("word", sorted(TARGETS))
@@ -91,7 +110,9 @@ def test_make_prints_every_word_with_its_sentence_and_starts_nothing(
     assert (done.returncode, done.stderr) == (0, "")
     rows = re.findall(r"^  make ([a-z-]+) +(\S.*)$", done.stdout, re.MULTILINE)
     assert {word for word, _ in rows} == TARGETS and len(rows) == len(TARGETS) > 15
-    assert {words[0] for words in MAKE if words} <= {word for word, _ in rows}
+    assert {words[0] for words in MAKE if words} <= {word for word, _ in rows} | {
+        ".venv/bin/trainyard"
+    }
     columns = {
         line.index(text) for line in done.stdout.splitlines() for _, text in rows if text in line
     }
@@ -113,21 +134,13 @@ def test_every_setting_of_make_is_taken_as_text() -> None:
     used = {*re.findall(r"\$\(([A-Z]+)\)", text)}
     own = {*re.findall(r"^([A-Z]+) *[:?]?=", text, re.MULTILINE)} - {"STACK"}
     [taken] = re.findall(r"foreach name,([A-Z ]+),", text)
-    assert used - own - {"MAKE", "MAKECMDGOALS"} == {*taken.split()}
+    assert used - own == {*taken.split()}
 
 
 @pytest.mark.parametrize("value", ATTACKS.values(), ids=ATTACKS)
 @pytest.mark.parametrize(
     "words",
-    [
-        "plan STACK",
-        "migrate FILE",
-        "check LIVE=1 DEADLINE",
-        "policy PART",
-        "down STACK",
-        "env STACK",
-    ]
-    + ["status LIVE", "plan JSON", "policy PREVIEW", "policy KEY"],
+    ["plan STACK", "check STACK", "logs JOB", "down STACK", "env STACK"],
 )
 @pytest.mark.parametrize("by", ["command", "environment"])
 def test_what_a_setting_of_make_holds_is_never_run(
@@ -144,10 +157,11 @@ def test_what_a_setting_of_make_holds_is_never_run(
     ):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
-    program = tmp_path / ".venv/bin/python"
-    program.parent.mkdir()
-    program.write_text('#!/bin/sh\nprintf "%s|" "$@"\n')
-    program.chmod(0o755)
+    for name in ("python", "trainyard"):
+        program = tmp_path / ".venv/bin" / name
+        program.parent.mkdir(exist_ok=True)
+        program.write_text('#!/bin/sh\nprintf "%s|" "$@"\n')
+        program.chmod(0o755)
     *given, name = words.split()
     setting, environment = f"{name}={value}", {"PATH": os.environ["PATH"]}
     done = subprocess.run(
@@ -158,7 +172,7 @@ def test_what_a_setting_of_make_holds_is_never_run(
         text=True,
     )
     assert not (tmp_path / "pwned").exists(), done.stdout
-    if name in ("STACK", "FILE", "DEADLINE", "PART") and "\n" not in value:
+    if "\n" not in value:
         assert f"|{value}|" in done.stdout, done.stderr
 
 
@@ -175,63 +189,24 @@ def _make(*words: str, cwd: Path, **environment: str) -> subprocess.CompletedPro
     )
 
 
-INSTEAD = {
-    "up": "pulumi up --stack team-vision",
-    "down": "make drain LIVE=1 STACK=team-vision and pulumi destroy --stack team-vision"
-    " --exclude-protected",
-    "preview": "pulumi preview --stack team-vision",
-    "env": "make kubeconfig LIVE=1 STACK=team-vision",
-}
-
-
-@pytest.mark.parametrize("by", ["command", "environment"])
-@pytest.mark.parametrize("word", INSTEAD)
-def test_a_word_of_the_rehearsal_refuses_live_and_names_the_command_for_an_account(
-    word: str, by: str, tmp_path: Path
+@pytest.mark.parametrize("word", sorted(TARGETS))
+@pytest.mark.parametrize("value", ["1", "0", "", "$(shell touch pwned)"])
+def test_a_setting_that_make_does_not_read_is_refused(
+    word: str, value: str, tmp_path: Path
 ) -> None:
-    given = ["LIVE=1"] if by == "command" else []
-    done = _make(
-        word, "STACK=team-vision", *given, cwd=tmp_path, **({} if given else {"LIVE": "1"})
-    )
+    """Somebody who writes LIVE=1 means an account, and would get the rehearsal."""
+    done = _make(word, f"LIVE={value}", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, ""), "it neither installs nor starts anything"
-    said = f"make {word} works in the rehearsal only, and LIVE=1 means an AWS account"
-    assert said in done.stderr and f"Fix: {INSTEAD[word]}, or " in done.stderr, done.stderr
+    assert "make has no setting LIVE. Fix: leave it out" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["Makefile"]
 
 
-def test_every_word_that_only_the_rehearsal_has_refuses_live() -> None:
-    """A word of the second section that reads no LIVE."""
-    sections = re.split(r"^##@ ", (CHECKOUT / "Makefile").read_text(), flags=re.MULTILINE)
-    [section] = [one for one in sections if one.startswith("In the rehearsal, without an AWS")]
-    assert {*re.findall(r"^([a-z-]+):", section, re.MULTILINE)} | {"preview"} == {*INSTEAD}
-
-
-def test_no_other_word_is_refused() -> None:
-    """What reads the stack file alone takes LIVE=1: it means neither place."""
-    for word, live in [("up", ""), ("up", "LIVE=0"), ("status", "LIVE=1"), ("plan", "LIVE=1")]:
-        done = _make("--dry-run", word, *filter(None, [live]), cwd=CHECKOUT)
-        assert (done.returncode, done.stderr) == (0, ""), (word, live)
-
-
-@pytest.mark.parametrize(
-    "flag",
-    ["LIVE", "POLICY", "PREVIEW", "KEY", "BOUNDARY", "FOLLOW", "PAST", "YES", "LIST", "CHARTS"]
-    + ["ONCE"],
-)
-def test_a_setting_that_is_1_or_nothing_refuses_another_value(flag: str, tmp_path: Path) -> None:
-    """`make drain LIVE=yes` meant the rehearsal, and `make check POLICY=true` no policy."""
-    done = _make("check", f"{flag}=true", cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (2, "")
-    said = f"{flag} must be 1, or be left out; got true. Fix: write {flag}=1"
-    assert said in done.stderr
-
-
-def test_every_setting_that_is_1_or_nothing_is_one_of_those() -> None:
-    text = (CHECKOUT / "Makefile").read_text()
-    [flags] = re.findall(r"^FLAGS := (.*)$", text, re.MULTILINE)
-    asked = re.findall(r"\$\(filter 1,((?:\$\([A-Z]+\) ?)+)\)", text)
-    read = {*re.findall(r"[A-Z]+", " ".join(asked))}
-    assert read == {*flags.split()}
+def test_words_of_make_that_read_a_cluster_mean_the_rehearsal() -> None:
+    for word in ("status", "logs", "watch"):
+        done = _make("--dry-run", "--always-make", word, "JOB=a b", cwd=CHECKOUT)
+        last = done.stdout.splitlines()[-1]
+        assert last.startswith(f".venv/bin/trainyard {word} --rehearsal --stack 'dev'"), last
+        assert last.endswith("--job 'a b'") == (word == "logs")
 
 
 @pytest.mark.parametrize("setting", sorted({w for words in MAKE for w in words[1:]}))
@@ -308,7 +283,7 @@ def test_the_first_command_of_a_pull_request_works_as_written():
         ["make", "check", "STACK=dev"], cwd=CHECKOUT, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    assert "make preview STACK=dev" in done.stdout
+    assert "dev: no errors" in done.stdout
 
 
 def test_the_errors_in_the_readme_are_those_of_make_check(
@@ -324,8 +299,8 @@ def test_the_errors_in_the_readme_are_those_of_make_check(
     (tmp_path / "Pulumi.dev.yaml").write_text(text)
     (tmp_path / "Pulumi.yaml").write_text((CHECKOUT / "Pulumi.yaml").read_text())
     monkeypatch.chdir(tmp_path)
-    assert check.main(["dev"]) == 1
-    [sample] = re.findall(r"```\n\$ make check\n(.*?)```", README.read_text(), re.DOTALL)
+    assert run_word("check", ["dev"]) == 1
+    [sample] = re.findall(r"```\n\$ trainyard check\n(.*?)```", README.read_text(), re.DOTALL)
     printed = capsys.readouterr().out.splitlines()
     shown = [line for line in printed if not line.startswith("  warning")]
     assert len(shown) == 3 and sample.splitlines() == shown

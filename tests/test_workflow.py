@@ -55,8 +55,12 @@ def test_every_stack_is_judged_and_only_those_are_previewed_that_an_empty_accoun
     None
 ):
     steps = [step["run"] for step in JOBS["stacks"]["steps"] if "run" in step]
-    [judges] = [run for run in steps if "make check" in run]
-    assert "for file in Pulumi.*.yaml" in judges and "make check POLICY=1" in judges
+    [judges] = [run for run in steps if "trainyard check" in run]
+    assert (
+        "for file in Pulumi.*.yaml" in judges
+        and "trainyard check" in judges
+        and "--policies" in judges
+    )
     [previews] = [run for run in steps if "make preview" in run]
     # A command in the head of a loop may fail, and bash goes on with an empty list.
     assert previews.startswith("stacks=$(.venv/bin/python -m trainyard.reports.previewable)\n")

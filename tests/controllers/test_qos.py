@@ -16,11 +16,11 @@ from rehearsal.kube import Object
 from tests.support.cases.trainer import runtime, train_job
 from tests.support.recording import WORKLOADS
 from tests.support.stackfile import at, environment_plan, planned, team_plan
+from tests.support.tool import run_word
 from tests.support.trainer_server import TrainerServer
 from trainyard.catalog.aws.instances import InstanceType
 from trainyard.catalog.quantities import amount
 from trainyard.derive.capacity import TYPES
-from trainyard.migrate import migrate
 from trainyard.objects.jobs.pod_template import EFA, GPU
 from trainyard.plan import EnvironmentPlan
 from trainyard.plans.parts import JobPlan
@@ -55,11 +55,11 @@ SAMPLES = sorted(path.stem for path in WORKLOADS.glob("**/*.yaml") if "job" in p
 
 
 def _entries(sample: str) -> dict[str, Any]:
-    """The entries that `make migrate` prints."""
+    """The entries that `trainyard migrate` prints."""
     more = next((file for start, file in BESIDE.items() if sample.startswith(start)), "")
     paths = [next(WORKLOADS.glob(f"**/{name}.yaml")) for name in (sample, more) if name]
     with contextlib.redirect_stdout(io.StringIO()) as printed:
-        migrate.main([str(path) for path in paths])
+        run_word("migrate", [str(path) for path in paths])
     text = printed.getvalue()
     for placeholder, value in PLACEHOLDERS.items():
         text = text.replace(placeholder, value)

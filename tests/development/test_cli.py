@@ -88,9 +88,9 @@ def test_a_repair_takes_the_lock_of_a_killed_engine_away_before_it_asks(
 ):
     done: list[str] = []
     monkeypatch.setattr(engine, "release_lock", lambda stack, report: done.append(stack.name))
-    monkeypatch.setattr(look, "_run", lambda *words: done.append(words[-2]) or 0)
-    assert look.repair(argparse.Namespace(stack="dev")) == 0
-    assert done == ["dev", "trainyard.operations.recovery.repair"]
+    monkeypatch.setattr(look, "_run", lambda *words: done.append(words[-3]) or 0)
+    assert look.repair(argparse.Namespace(stack="dev", words=[])) == 0
+    assert done == ["dev", "repair"]
 
 
 @needs_namespaces
@@ -129,9 +129,9 @@ def test_what_is_left_in_the_account_without_a_stack_is_named_and_fails(
 @pytest.mark.parametrize(
     ("stack", "said", "looks"),
     [
-        ("dev", "2 errors in the stack file", "make check  #"),
-        ("dev", "connection reset", "make status  #"),
-        ("team", "connection reset", "make status STACK=team  #"),
+        ("dev", "2 errors in the stack file", "trainyard check  #"),
+        ("dev", "connection reset", "trainyard status  #"),
+        ("team", "connection reset", "trainyard status --stack team  #"),
     ],
 )
 def test_after_a_failure_the_next_command_is_the_one_that_helps(

@@ -47,7 +47,7 @@ def test_a_job_that_somebody_stopped_has_ended_and_the_way_back_is_named(lines: 
     server: Any = Server({})
     assert _follow_jobs(server, [MINE], Display(lines.append), 300) == [up.STOPPED]
     assert _advice(Stack(name="team"), MINE, up.STOPPED) == (
-        "stopped: `make again STACK=team JOB=mine`, then `make up STACK=team`"
+        "stopped: `trainyard again mine --stack team`, then `make up STACK=team`"
     )
 
 
@@ -56,4 +56,4 @@ def test_a_crash_loop_is_counted_and_not_waited_for_for_ever(lines: list[str]):
     assert _follow_jobs(server, [LOOP], Display(lines.append, lambda: 0.0), 300) == [None]
     assert lines[0].endswith("training/pytorch-mnist: 2 Running, 1 restart")
     assert lines[-1].endswith(f"{up.RESTARTS - 1} restarts")
-    assert "make status" in _advice(Stack(name="dev"), LOOP, None)
+    assert "trainyard status" in _advice(Stack(name="dev"), LOOP, None)

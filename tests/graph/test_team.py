@@ -69,7 +69,7 @@ def test_a_team_finds_its_cluster_through_the_environments_outputs_only(
 
 
 def test_a_team_says_in_its_outputs_which_namespace_is_its_own(team: Graph) -> None:
-    """`python -m trainyard.operations.recovery.drain` ends jobs there, and nowhere else."""
+    """`trainyard drain` ends jobs there, and nowhere else."""
     assert team.outputs["namespace"] == "team-vision"
 
 

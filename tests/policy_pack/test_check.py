@@ -1,4 +1,4 @@
-"""`make check POLICY=1`: a stack file is judged by the policies without engine and account."""
+"""`trainyard check --policies`: a stack file is judged by the policies without engine and account."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import yaml
 
 from policy_pack import check
 from policy_pack.account import Account
-from policy_pack.check import CONFIG, judge
-from policy_pack.configured import config_errors
+from policy_pack.check import judge
+from policy_pack.configured import CONFIG, config_errors
 from policy_pack.kinds import CLUSTER
 from tests.support import dispatching
 from tests.support.brought_cluster import IN_CLUSTER

@@ -1,5 +1,5 @@
 """The real engine with the pack, on a program that asks for one Pod and needs no provider: whatever
-configures the policies, `pulumi preview` refuses what `make check POLICY=1` refuses."""
+configures the policies, `pulumi preview` refuses what `trainyard check --policies` refuses."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ def _told(kind: str) -> Callable[[Product, str], str]:
 
 
 def _deletes(stack: Product, _: str) -> str:
-    """Whoever deploys with the policies of `make policy`, and finds what is his by a tag. The group is
+    """Whoever deploys with the policies of `trainyard policy`, and finds what is his by a tag. The group is
     in use still, which EC2 says to whoever may delete it."""
     iam = stack.account.client("iam")
     trusted = document({"Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}, "Action": ASSUME})

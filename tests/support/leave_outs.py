@@ -2,7 +2,7 @@
 
 Two tests use it. A fast one takes it from the account alone, and asks what nodes and pods ask
 (tests/rehearsal/test_leave_outs.py). `make soak` takes it from a whole world, where the job must not
-complete and `make status` must name the cause (tests/worlds/soak.py).
+complete and `trainyard status` must name the cause (tests/worlds/soak.py).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class LeaveOut:
     words: str
     """Part of what is said then."""
     named: tuple[str, ...] = ()
-    """Any of these in `make status`. Without them a whole world does not tell: `only_fast` says why."""
+    """Any of these in `trainyard status`. Without them a whole world does not tell: `only_fast` says why."""
     fresh: bool = True
     """Nodes that are there already do not miss it."""
     restart: str = ""

@@ -1,4 +1,4 @@
-"""Stack files for tests: small edits of the two in the checkout, read and planned as `make check`
+"""Stack files for tests: small edits of the two in the checkout, read and planned as `trainyard check`
 does."""
 
 from __future__ import annotations

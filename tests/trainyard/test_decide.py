@@ -321,8 +321,9 @@ def _in_a_fresh_process(program: str) -> str:
 
 def test_a_stack_is_checked_without_loading_the_sdk() -> None:
     said = _in_a_fresh_process(
-        "import sys; from trainyard.reports import check; check.main(['dev', 'team-vision']);print([m for m in"
-        " sys.modules if m.partition('.')[0] in ('pulumi', 'pulumi_aws', 'pulumi_eks', 'grpc')])"
+        "import sys; from trainyard.cli.main import typed; typed(['check', 'dev']);"
+        "typed(['check', 'team-vision']); print([m for m in sys.modules"
+        " if m.partition('.')[0] in ('pulumi', 'pulumi_aws', 'pulumi_eks', 'grpc')])"
     )
     assert said.splitlines()[-1] == "[]"
 

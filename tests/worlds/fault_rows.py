@@ -22,7 +22,7 @@ class Fault:
     everywhere: bool = False
     """On all nodes of the gang, not on that of its last rank."""
     says: Words = ()
-    """What `make status` must say while it lasts."""
+    """What `trainyard status` must say while it lasts."""
     mends: str = ""
     """What of `fault break --what …` ends it, on every node of the gangs."""
     mended: tuple[Words, ...] = ()
@@ -38,7 +38,7 @@ class Fault:
     lasts: float = 0
     """Seconds for which nobody can look."""
     by_hand: bool = False
-    """Nothing replaces the node: the test does what `make status` says."""
+    """Nothing replaces the node: the test does what `trainyard status` says."""
 
     @property
     def node_goes(self) -> bool:

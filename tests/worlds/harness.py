@@ -64,16 +64,14 @@ class Harness:
 
     def start(self, *words: str) -> subprocess.Popen[str]:
         """`python -m development …`, or of the rehearsal, its output appended to the log."""
+        return self._start("rehearsal" if words[0] in OF_A_WORLD else "development", *words)
+
+    def _start(self, module: str, *words: str) -> subprocess.Popen[str]:
         with self.log.open("a") as log:
-            log.write(f"\n$ rehearsal {' '.join(words)}\n")
+            log.write(f"\n$ {module} {' '.join(words)}\n")
             log.flush()
             return subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    "rehearsal" if words[0] in OF_A_WORLD else "development",
-                    *words,
-                ],
+                [sys.executable, "-m", module, *words],
                 cwd=self.checkout,
                 env=self.environment,
                 stdout=log,
@@ -85,6 +83,10 @@ class Harness:
     def do(self, *words: str) -> int:
         """The exit status of start()."""
         return self.start(*words).wait()
+
+    def tool(self, *words: str) -> int:
+        """The exit status of `trainyard … --rehearsal`."""
+        return self._start("trainyard", *words, "--rehearsal").wait()
 
     def shell(self, command: str, *, check: bool = True) -> str:
         """A command line in the shell that `make env` sets up."""

@@ -1,5 +1,5 @@
 """What is left out of a whole world, one thing at a time: the dev stack's job must not complete, and
-`make status` must name the cause.
+`trainyard status` must name the cause.
 
 What AWS keeps for the stack is in tests/support/leave_outs.py; what the cluster and the job keep is
 here.
@@ -32,7 +32,7 @@ class LeaveOut:
 
     what: str
     named: tuple[str, ...]
-    """Any of these in `make status`."""
+    """Any of these in `trainyard status`."""
     away: Callable[[Harness], Undo] = lambda _: lambda: None
     """Takes it away and returns what brings it back."""
     edit: Callable[[str], str] = str
@@ -154,7 +154,9 @@ def _restarted(harness: Harness, name: str) -> None:
 
 
 def _status(harness: Harness) -> str:
-    return harness.shell(f"{sys.executable} -m trainyard.operations.status.status", check=False)
+    return harness.shell(
+        f"{sys.executable} -m trainyard status --stack {harness.stack}", check=False
+    )
 
 
 def _is_complete(harness: Harness, job: str) -> bool:

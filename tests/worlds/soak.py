@@ -1,6 +1,6 @@
 """`make soak`: what is killed comes back, and what is left out is named.
 
-First the leave-outs, one at a time in one world: the job must not complete, and `make status` must
+First the leave-outs, one at a time in one world: the job must not complete, and `trainyard status` must
 name the cause. Then kills at random moments of `up` and `down`: the next `up` must end Complete
 with nothing made twice, the next `down` with an empty account. The seed is printed; --seed repeats
 a soak. With --busy other programs take the machine's time meanwhile: whoever waits for something by
@@ -82,7 +82,7 @@ def made_twice(things: list[Object]) -> str | None:
 
 def unrepaired(harness: Harness) -> list[str]:
     """Whether a repair before an `up` or a `down` failed. Both go on without it and often succeed; on
-    AWS `make repair` would have ended with an error."""
+    AWS `trainyard repair` would have ended with an error."""
     return ["a repair failed"] if UNREPAIRED in harness.log.read_text() else []
 
 

@@ -155,9 +155,9 @@ def theirs(harness: Harness, command: str) -> None:
 
 
 def checked(harness: Harness) -> str:
-    """What `make check LIVE=1` says of names that are taken, or that it was not checked."""
-    said = harness.shell(f"{sys.executable} -m trainyard.reports.check --live {STACK}", check=False)
-    assert "next: make preview" in said or "error" in said, said
+    """What `trainyard check --live` says of names that are taken, or that it was not checked."""
+    said = harness.shell(f"{sys.executable} -m trainyard check {STACK} --rehearsal", check=False)
+    assert "next: trainyard plan" in said or "error" in said, said
     of_names = ("are free", "would need is not checked")
     return "\n".join(line for line in said.splitlines() if any(word in line for word in of_names))
 

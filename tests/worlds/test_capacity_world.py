@@ -259,9 +259,7 @@ def test_reservations_and_blocks_are_used_while_they_are_active_and_only_then(ha
     assert until(lambda: _status(harness, "TrainJob early has waited for 1 of 1 nodes"), every=3)
     assert _nodes(harness, "later") == [], "a block that has not begun gives nothing"
     harness.shell("kubectl -n training delete trainjob early --wait")
-    said = harness.shell(
-        f"{sys.executable} -m trainyard.reports.check --live capacity", check=False
-    )
+    said = harness.shell(f"{sys.executable} -m trainyard check capacity --rehearsal", check=False)
     assert "the reservation is scheduled; jobs of the pool wait until" in said, said
 
 
@@ -275,9 +273,7 @@ def test_a_block_that_is_over_takes_its_node_away_and_gives_none(harness: Harnes
     assert until(lambda: _status(harness, "TrainJob late has waited for 1 of 1 nodes"), every=3)
     assert _nodes(harness, "block") == [], "what is over gives nothing"
     harness.shell("kubectl -n training delete trainjob late --wait")
-    said = harness.shell(
-        f"{sys.executable} -m trainyard.reports.check --live capacity", check=False
-    )
+    said = harness.shell(f"{sys.executable} -m trainyard check capacity --rehearsal", check=False)
     assert "pools.block.reservation.id" in said and "expired" in said, said
 
 
@@ -317,5 +313,7 @@ def _gang(harness: Harness, name: str, nodes: int, pool: str = "p5") -> Object:
 
 
 def _status(harness: Harness, words: str) -> str:
-    said = harness.shell(f"{sys.executable} -m trainyard.operations.status.status", check=False)
+    said = harness.shell(
+        f"{sys.executable} -m trainyard status --stack {harness.stack}", check=False
+    )
     return said if words in said else ""

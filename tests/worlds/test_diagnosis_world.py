@@ -157,7 +157,7 @@ def findings(harness: Harness, vanished: tuple[str, float]) -> list[str]:
 
 def _status(harness: Harness) -> str:
     return harness.shell(
-        f"{sys.executable} -m trainyard.operations.status.status 0.25", check=False
+        f"{sys.executable} -m trainyard status --stack {harness.stack} --silence 0.25", check=False
     )
 
 

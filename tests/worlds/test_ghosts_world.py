@@ -95,7 +95,7 @@ def changed_stopped_and_deleted(harness: Harness, times: int) -> None:
             assert "FAILED" not in said, said
         for name in both(0):
             stopped = harness.shell(
-                f"{sys.executable} -m trainyard.operations.runs.stop {STACK} --job {name} --yes",
+                f"{sys.executable} -m trainyard stop --stack {STACK} --job {name} --yes",
                 check=False,
             )
             assert "stopped;" in stopped, stopped

@@ -70,7 +70,7 @@ def test_a_folder_is_pushed_and_its_digest_is_what_the_job_runs(
 
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path / "config"))
     asked = ("--job", "mine", "--from", str(tmp_path / "train"), "--yes")
-    assert harness.do("image", "--stack", "pushed", *asked) == 0, harness.log.read_text()
+    assert harness.tool("image", "--stack", "pushed", *asked) == 0, harness.log.read_text()
     image = yaml.safe_load(file.read_text())["config"]["trainyard:environment"]["jobs"]["mine"][
         "image"
     ]

@@ -51,7 +51,7 @@ def ec2(harness: Harness, command: str, what: str) -> list[Object]:
 
 
 def test_a_job_runs_in_a_vpc_that_nothing_leads_out_of(harness: Harness) -> None:
-    assert harness.do("mirror", "--stack", STACK, "--yes") == 0, harness.log.read_text()
+    assert harness.tool("mirror", "--stack", STACK, "--yes") == 0, harness.log.read_text()
     copies = harness.inventory()
     assert copies and {one["type"] for one in copies} == {"ecr-repository"}
 
@@ -69,7 +69,7 @@ def test_a_job_runs_in_a_vpc_that_nothing_leads_out_of(harness: Harness) -> None
     assert len(pulled) > 8 and outside == set()
 
     before = harness.log.read_text().count("0 of ")
-    assert harness.do("mirror", "--stack", STACK, "--yes") == 0
+    assert harness.tool("mirror", "--stack", STACK, "--yes") == 0
     assert harness.log.read_text().count("0 of ") == before + 1
     harness.shell(f"pulumi up --stack {STACK} --refresh --yes --skip-preview --expect-no-changes")
     assert harness.do("down") != 0, "the copies are in no stack, and the world stays for them"

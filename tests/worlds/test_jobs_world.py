@@ -174,7 +174,7 @@ def test_a_job_whose_ranks_fail_fails_and_keeps_what_they_said(harness: Harness)
     assert until(lambda: _state(harness, "broken")) == "Failed"
     assert "no data" in harness.shell("kubectl logs -n training broken-master-0")
     assert "last log line: no data" in harness.shell(
-        f"{sys.executable} -m trainyard.operations.status.status", check=False
+        f"{sys.executable} -m trainyard status --stack {harness.stack}", check=False
     )
     # Its worker, if not begun, still looks for the master, 100 times 2 s, with a node's GPUs in
     # hand.
@@ -290,7 +290,9 @@ def test_an_upgraded_trainer_finds_nothing_it_cannot_read_and_leaves_alone_what_
     by_hand["spec"]["trainer"] |= {"numProcPerNode": "auto", "command": ["true"]}
     harness.apply(by_hand)
     assert until(lambda: harness.condition("by-hand")) == "Complete"
-    said = harness.shell(f"{sys.executable} -m trainyard.operations.status.status", check=False)
+    said = harness.shell(
+        f"{sys.executable} -m trainyard status --stack {harness.stack}", check=False
+    )
     assert "set numProcPerNode to a string: by-hand\n" in said
     [remove] = re.findall("before you raise trainer.version: (kubectl .*)", said)
     harness.shell(remove)

@@ -62,9 +62,7 @@ def harness() -> Iterator[Harness]:
         limit = f"--policy-name company --policy-document '{json.dumps(boundary())}'"
         assert made.do("up", "--stack", STACK) != 0
         assert f"Scope ARN: {BOUNDARY} does not exist" in made.log.read_text()
-        said = made.shell(
-            f".venv/bin/python -m trainyard.reports.check {STACK} --live", check=False
-        )
+        said = made.shell(f".venv/bin/python -m trainyard check {STACK} --rehearsal", check=False)
         assert f"got {BOUNDARY}, which does not exist" in said, said
         made.shell(f"aws iam create-policy {limit}")
         assert made.do("up", "--stack", STACK) != 0
@@ -104,9 +102,9 @@ def until(what: str, harness: Harness, command: str) -> str:
 def test_a_key_whose_policy_is_the_default_is_refused_before_anything_is_made(
     harness: Harness, key: str
 ) -> None:
-    said = harness.shell(f".venv/bin/python -m trainyard.reports.check {STACK} --live", check=False)
+    said = harness.shell(f".venv/bin/python -m trainyard check {STACK} --rehearsal", check=False)
     assert "LaunchSystemNodes, GrantSystemNodes, SendInterruptions, WriteLogs" in said, said
-    assert f"make policy STACK={STACK} KEY=1" in said
+    assert f"trainyard policy {STACK} --key" in said
 
 
 def test_nodes_end_at_launch_while_karpenter_may_not_use_the_key(
@@ -119,12 +117,12 @@ def test_nodes_end_at_launch_while_karpenter_may_not_use_the_key(
         " 'Reservations[].Instances[].StateReason.Code' --output text"
     )
     until("Client.InternalError", harness, ended)
-    status = f".venv/bin/python -m trainyard.operations.status.status --stack {STACK}"
+    status = f".venv/bin/python -m trainyard status {STACK}"
     assert "kms_key_arn" in until("Client.InternalError", harness, status)
 
 
 def test_the_printed_policy_lets_everything_run(harness: Harness, key: str) -> None:
-    printed = harness.shell(f".venv/bin/python -m trainyard.reports.policy {STACK} --key")
+    printed = harness.shell(f".venv/bin/python -m trainyard policy {STACK} --key")
     put_policy(harness, key, json.loads(printed))
     # Karpenter waits 15 minutes for a node whose instance ended before it joined.
     harness.shell("kubectl delete nodeclaims --all --wait=false")

@@ -3,7 +3,7 @@ the nodes back before the late one is there. All gangs are tried again and are C
 spent a restart.
 
 Limits of torch run SPEED times faster, as in test_late_nodes_world.py, and so does the queue: QUEUE
-seconds are more than the 18 minutes that `make plan` prints. Shells end some seconds after their TERM, and
+seconds are more than the 18 minutes that `trainyard plan` prints. Shells end some seconds after their TERM, and
 the second try comes before that."""
 
 from __future__ import annotations

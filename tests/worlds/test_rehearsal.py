@@ -127,7 +127,9 @@ def test_status_names_an_idle_pool_whose_type_the_zone_does_not_sell_with_ec2s_w
             r"An idle pool cannot launch nodes: NodePool unsold: NodeClassReady is False\s+Unsupported: Your"
             r" requested instance type \(p5e?.48xlarge\) is not supported in your requested"
             r" Availability Zone \(ap-northeast-2b\)",
-            harness.shell(f"{sys.executable} -m trainyard.operations.status.status", check=False),
+            harness.shell(
+                f"{sys.executable} -m trainyard status --stack {harness.stack}", check=False
+            ),
         ),
         every=3,
     )
@@ -258,9 +260,7 @@ def test_status_says_what_runs_and_that_nothing_is_wrong(harness: Harness):
 
 
 def test_what_the_finished_run_took_is_said_beside_what_was_planned(harness: Harness):
-    told = json.loads(
-        harness.shell(f"{sys.executable} -m trainyard.operations.runs.spent dev --json")
-    )
+    told = json.loads(harness.shell(f"{sys.executable} -m trainyard spent dev --json"))
     [run] = [run for run in told["runs"] if run["job"] == "t5-large"]
     assert (run["namespace"], run["state"], run["nodes"]) == ("training", "Complete", 2)
     assert run["instance_types"] == ["g6e.48xlarge"]
@@ -272,8 +272,8 @@ def test_what_the_finished_run_took_is_said_beside_what_was_planned(harness: Har
     for amount in ("gpu_hours", "usd"):
         assert 0 <= float(run[amount]) < 16, f"two nodes for less than an hour: {run}"
     assert [one["namespace"] for one in told["namespaces"]] == ["training"]
-    assert harness.do("spent") == 0
-    said = harness.log.read_text().rpartition("$ rehearsal spent")[2]
+    assert harness.tool("spent") == 0
+    said = harness.log.read_text().rpartition("$ trainyard spent")[2]
     assert re.search(r"training/t5-large +\S+Z +Complete +2 +g6e.48xlarge", said), said
 
 

@@ -191,7 +191,9 @@ def _mend(harness: Harness, fault: Fault) -> None:
 
 
 def _status(harness: Harness) -> str:
-    return harness.shell(f"{sys.executable} -m trainyard.operations.status.status 0.2", check=False)
+    return harness.shell(
+        f"{sys.executable} -m trainyard status --stack {harness.stack} --silence 0.2", check=False
+    )
 
 
 SILENT_SECONDS = 240
@@ -268,7 +270,7 @@ def _goes_on(harness: Harness, name: str, fault: Fault, jobs: Set[str] = JOBS.ke
 
 
 def _said(harness: Harness, name: str, fault: Fault) -> None:
-    """`make status` says what it must, and soon."""
+    """`trainyard status` says what it must, and soon."""
     if fault.says:
         began, last = time.monotonic(), ""
 
@@ -278,11 +280,13 @@ def _said(harness: Harness, name: str, fault: Fault) -> None:
             return all(words in last for words in fault.says)
 
         assert until(told, lambda: last + _seen(harness), every=2)
-        print(f"{name}: make status said so after {time.monotonic() - began:.0f} s", flush=True)
+        print(
+            f"{name}: trainyard status said so after {time.monotonic() - began:.0f} s", flush=True
+        )
 
 
 def _by_hand(harness: Harness, nodes: set[str]) -> None:
-    """What `make status` proposes."""
+    """What `trainyard status` proposes."""
     proposed = re.findall(
         r"kubectl delete nodeclaim \S+ --wait=false(?:; kubectl -n training delete pod \S+)*"
         r"|kubectl -n training delete pod \S+",

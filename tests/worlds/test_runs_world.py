@@ -41,7 +41,7 @@ JOB: Object = {
 TYPIST = """\
 import os, pty, subprocess, sys
 ours, theirs = pty.openpty()
-words = [sys.executable, "-m", "trainyard.operations.nodes.shell", "see", "--yes"]
+words = [sys.executable, "-m", "trainyard", "shell", "see", "--yes"]
 started = subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=theirs)
 os.close(theirs)
 said, typed = b"", False
@@ -79,9 +79,7 @@ def harness() -> Iterator[Harness]:
 
 
 def _runs(harness: Harness) -> Object:
-    return json.loads(
-        harness.shell(f"{sys.executable} -m trainyard.operations.runs.history see --json")
-    )
+    return json.loads(harness.shell(f"{sys.executable} -m trainyard runs see --json"))
 
 
 def test_a_run_is_listed_and_recorded_with_what_it_took(harness: Harness) -> None:
@@ -135,11 +133,9 @@ def test_the_run_before_stays_known_when_another_one_replaces_its_job(harness: H
     assert told["history"] == "kept" and first["created"] < second["created"]
     assert [first["outcome"], second["outcome"]] == ["Complete", "Complete"]
     assert second["resumed_from"] and second["resumed_from"].startswith("step")
-    spent = json.loads(
-        harness.shell(f"{sys.executable} -m trainyard.operations.runs.spent see --json")
-    )
+    spent = json.loads(harness.shell(f"{sys.executable} -m trainyard spent see --json"))
     assert [run["job"] for run in spent["runs"]] == ["seen", "seen"]
-    assert harness.do("runs", "--stack", "see") == 0
+    assert harness.tool("runs", "--stack", "see") == 0
 
 
 def test_the_log_of_the_run_before_is_printed_though_its_pods_are_gone(harness: Harness) -> None:
@@ -148,7 +144,7 @@ def test_the_log_of_the_run_before_is_printed_though_its_pods_are_gone(harness: 
 
     def both() -> bool:
         kept.clear()
-        words = f"{sys.executable} -m trainyard.operations.runs.logs see --job seen --past"
+        words = f"{sys.executable} -m trainyard logs --stack see --job seen --past"
         for line in harness.shell(words, check=False).splitlines():
             if line.startswith("[pod/"):
                 kept.setdefault(line.split("/")[1], []).append(line)
@@ -163,16 +159,16 @@ def test_the_log_of_the_run_before_is_printed_though_its_pods_are_gone(harness: 
 
 
 def test_one_frame_shows_pools_and_runs_and_a_picture_is_drawn(harness: Harness) -> None:
-    shown = harness.shell(f"{sys.executable} -m trainyard.operations.runs.watch see --once")
+    shown = harness.shell(f"{sys.executable} -m trainyard watch see --once")
     assert "l4" in shown and "training/seen" in shown and "USD an hour" in shown
     file = harness.state / "watch.svg"
-    assert harness.do("watch", "--stack", "see", "--svg", str(file)) == 0
+    assert harness.tool("watch", "--stack", "see", "--svg", str(file)) == 0
     assert file.read_text().startswith("<svg")
 
 
 def test_a_command_runs_on_a_node_with_the_stores_and_its_job_is_gone(harness: Harness) -> None:
     command = "ls /stores/home/seen; sleep 20; exit 3"  # longer than two looks of the history
-    words = f"{sys.executable} -m trainyard.operations.nodes.shell see --yes --run '{command}'; echo code $?"
+    words = f"{sys.executable} -m trainyard shell see --yes --run '{command}'; echo code $?"
     said = harness.shell(words, check=False)
     assert "stand-in-checkpoint.json" in said and "code 3" in said, said
     jobs = harness.get("trainjobs --namespace training")["items"]

@@ -117,7 +117,7 @@ def test_a_team_reads_its_secret_and_what_becomes_of_it(harness: Harness) -> Non
 
 
 def test_the_secret_of_another_team_is_refused_by_aws_and_status_says_so(harness: Harness) -> None:
-    """The class is one that a member of the team can write; `make check` refuses it in the stack
+    """The class is one that a member of the team can write; `trainyard check` refuses it in the stack
     file."""
     # The shell speaks to the cluster as the stack did that was asked about last.
     assert harness.do("status", "--stack", "shared") == 0, harness.log.read_text()
@@ -144,7 +144,8 @@ def test_the_secret_of_another_team_is_refused_by_aws_and_status_says_so(harness
     def refused() -> bool:
         nonlocal said
         said = harness.shell(
-            f"{sys.executable} -m trainyard.operations.status.status 0.25", check=False
+            f"{sys.executable} -m trainyard status --stack {harness.stack} --silence 0.25",
+            check=False,
         )
         return "Secrets Manager refuses vision/hf" in said
 

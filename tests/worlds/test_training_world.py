@@ -210,9 +210,7 @@ def test_what_is_measured_of_a_run_is_what_its_own_log_says(harness: Harness) ->
     assert until(lambda: harness.recorded("measured")), harness.shell(
         f"kubectl logs -n {HISTORY} deployment/{HISTORY}"
     )
-    said = json.loads(
-        harness.shell(f"{sys.executable} -m trainyard.operations.runs.history dev --json")
-    )
+    said = json.loads(harness.shell(f"{sys.executable} -m trainyard runs dev --json"))
     [run] = [run for run in said["runs"] if run["job"] == "measured"]
     each = sorted(between)[len(between) // 2]
     assert max(steps) == 190 and run["step"] == 199
@@ -239,9 +237,9 @@ def own_figures(log: str) -> tuple[dict[int, float], list[float], str]:
 
 
 def test_the_acceptance_job_resumes_and_names_a_slow_node(harness: Harness):
-    """The entry is the one that `make accept` writes, below an empty `jobs`."""
+    """The entry is the one that `trainyard accept` writes, below an empty `jobs`."""
     slow = "accept-cpu-node-0-1"
-    assert harness.do("accept", "--pool", "cpu", "--image", TORCH, "--yes") == 0
+    assert harness.tool("accept", "--pool", "cpu", "--image", TORCH, "--yes") == 0
     (harness.checkout / FAULTS.name).write_text(FAULTS.read_text())
     stack_file = harness.checkout / "Pulumi.dev.yaml"
     config = yaml.safe_load(stack_file.read_text())
@@ -250,8 +248,9 @@ def test_the_acceptance_job_resumes_and_names_a_slow_node(harness: Harness):
     entry["env"] |= {"PYTHONPATH": "/workspace", "SLOW_NODE": slow}
     stack_file.write_text(yaml.safe_dump(config))
     assert harness.do("up") == 0, harness.log.read_text()
-    assert harness.do("accept", "--json") == 1, harness.log.read_text()
-    found = json.loads(harness.log.read_text().splitlines()[-1])
+    assert harness.tool("accept", "--json") == 1, harness.log.read_text()
+    said = harness.log.read_text().splitlines()
+    found = json.loads([line for line in said if line.startswith("{")][-1])
     pod = next(
         pod
         for pod in harness.get("pods -n training")["items"]

@@ -1,4 +1,4 @@
-"""Speeds of sound nodes, for `make accept`: published figures, and the share of them below which
+"""Speeds of sound nodes, for `trainyard accept`: published figures, and the share of them below which
 something is broken.
 
 Sources: nccl-tests README of awsome-distributed-training (2025-09-26) for p4de and p5, its

@@ -160,7 +160,7 @@ builds of aws-fsx-csi-driver were listed without a minor release. Those of
 aws-secrets-store-csi-driver-provider: as public Terraform pinned them for 1.35 and 1.36 (read
 2026-11-23); for 1.34 none was found, and that of 1.35 is taken. Patch releases: the AMI releases of
 2026-09-30 and 2026-10-03; those of AMI_RELEASE itself were not found and are taken to be the same.
-`make check LIVE=1` reads them in the account.
+`trainyard check --live` reads them in the account.
 """
 DEFAULT_KUBERNETES = "1.35"
 """Release that examples and corrections propose: the newest one in KNOWN_GOOD."""

@@ -2,7 +2,7 @@
 
 Waiting costs the nodes that are there. Giving up costs them too: the gang starts anew, spends one of
 its restarts, and waits again. So the limits are long, and whoever watches is told while they last:
-`make status` and alert NodesCannotLaunch name a gang that waits, with what its nodes cost. Once all
+`trainyard status` and alert NodesCannotLaunch name a gang that waits, with what its nodes cost. Once all
 nodes have joined, no limit of these counts any more: a node that dies later is noticed as before.
 
 training-operator 1.8.1 by itself lets a Worker look up its Master 100 times, every 2 s
@@ -19,14 +19,14 @@ c10d_rendezvous_backend.py, launcher/api.py)."""
 NODES_SECONDS = 24 * 3600
 """For nodes that join. A day: on-demand GPUs that are sold out in the evening are mostly back within
 it, and an error that keeps nodes away for ever is paid for a day at most. The slowest start that
-`make plan` prints takes less than an hour. torch hands the limit of the static backend to poll() as
+`trainyard plan` prints takes less than an hour. torch hands the limit of the static backend to poll() as
 milliseconds in 32 bits: 24 days are the most."""
 
 FIRST_NODE_SECONDS = 3600
 """For the node that hosts a rendezvous of the backend c10d. Shorter than NODES_SECONDS, because this
 limit also ends another wait: under a name that only DNS knows, a first node that asks too early takes
 itself for another one, and waits for itself (torch: rendezvous/utils.py, _matches_machine_hostname),
-with all nodes there and paid for. No start that `make plan` prints is slower.
+with all nodes there and paid for. No start that `trainyard plan` prints is slower.
 Scripts and files name it so; trainyard/derive/rendezvous.py names it otherwise. After the limit the gang
 starts anew, and the pod of its first node is created first: it gets a node that is there."""
 

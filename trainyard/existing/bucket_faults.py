@@ -1,6 +1,6 @@
 """What an S3 bucket that exists before the stack must be, and what should be known of one.
 
-The component of an S3 store asks in every preview, `make check LIVE=1` before it; both judge by this
+The component of an S3 store asks in every preview, `trainyard check --live` before it; both judge by this
 file. Sources: S3 API, HeadBucket (404, 403 and 301); FSx for Lustre user guide, overview-dra-data-repo,
 "Region and account support for linked S3 buckets"; Mountpoint for Amazon S3, doc/CONFIGURATION.md
 (it finds a bucket in another region by itself); S3 user guide, UsingKMSEncryption (the key aws/s3

@@ -1,6 +1,6 @@
 """What a brought cluster must be, and what is wrong with one.
 
-The component asks in every preview, `make check LIVE=1` before it; both judge by this file. Sources:
+The component asks in every preview, `trainyard check --live` before it; both judge by this file. Sources:
 EKS user guide, setting-up-access-entries (authentication modes), cluster-endpoint, eks-add-ons;
 version skew policy of Kubernetes (kube-proxy); README of amazon-vpc-cni-k8s (network policies since
 1.14); EKS user guide, cni-ipv6 (the family is chosen at creation) and automode.

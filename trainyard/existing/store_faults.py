@@ -1,6 +1,6 @@
 """What a file system that is brought must be, and what is wrong with one.
 
-The component asks in every preview, `make check LIVE=1` before it; both judge by this file. Sources:
+The component asks in every preview, `trainyard check --live` before it; both judge by this file. Sources:
 FSx for Lustre user guide, limit-access-security-groups (ports, both directions) and
 lustre-client-matrix (a client of 2.15 mounts no 2.10); EFS user guide, network-access (port) and
 mounting-fs-mount-cmd-dns-name (names resolve only in a zone with a mount target).

@@ -1,6 +1,6 @@
 """What a brought VPC must be, and what is wrong with one.
 
-The component asks in every preview, `make check LIVE=1` before it; both judge by this file. Sources:
+The component asks in every preview, `trainyard check --live` before it; both judge by this file. Sources:
 EKS user guide, network-reqs (two zones, DNS hostnames and resolution); VPC user guide,
 VPC_Internet_Gateway (a subnet is public by its route) and vpc-share-limitations (what an account may
 do in a VPC that another one shares with it); EC2 API, RunInstances (public addresses are for launches

@@ -1,4 +1,4 @@
-"""What `make check LIVE=1` asks about backups that Lustre stores are created from, and what the answers
+"""What `trainyard check --live` asks about backups that Lustre stores are created from, and what the answers
 mean. Source: FSx API, CreateFileSystemFromBackup; FSx user guide, using-backups-fsx."""
 
 from __future__ import annotations

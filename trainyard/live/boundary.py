@@ -1,4 +1,4 @@
-"""What `make check LIVE=1` asks about the policy that limits every role of a stack."""
+"""What `trainyard check --live` asks about the policy that limits every role of a stack."""
 
 from __future__ import annotations
 

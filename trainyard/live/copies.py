@@ -1,4 +1,4 @@
-"""What `make check LIVE=1` asks about the copies of images that nodes pull (`artifacts.images`)."""
+"""What `trainyard check --live` asks about the copies of images that nodes pull (`artifacts.images`)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def copy_findings(
     """Copies that the registry lacks: nodes cannot pull those that no rule imports, and the first pull
     of the others comes from another network where nodes have no way to the internet (ECR user guide,
     pull-through-cache, considerations)."""
-    mirror = f"run make mirror STACK={plan.identity.stack} LIVE=1"
+    mirror = f"run trainyard mirror {plan.identity.stack} --live"
     coming = [copy for copy in missing if imported(copy, rules)]
     if left := [copy for copy in missing if copy not in coming]:
         yield InputError(

@@ -1,4 +1,4 @@
-"""The key of a stack: what `make check LIVE=1` asks about it, and what `make plan` says it encrypts."""
+"""The key of a stack: what `trainyard check --live` asks about it, and what `trainyard plan` says it encrypts."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def policy_errors(plan: EnvironmentPlan, key: str, policy: str) -> Iterator[Inpu
             got=f"a policy without what {', '.join(lacking)} allow",
             fix=(
                 "have the owner of the key add the statements that"
-                f" `make policy STACK={plan.identity.stack} KEY=1` prints"
+                f" `trainyard policy {plan.identity.stack} --key` prints"
             ),
         )
 

@@ -1,4 +1,4 @@
-"""`make check LIVE=1`: whether PrivateLink offers the interface endpoints that the stack makes, in each zone
+"""`trainyard check --live`: whether PrivateLink offers the interface endpoints that the stack makes, in each zone
 of the network.
 
 EC2 refuses the whole endpoint where one of its subnets is in a zone without the service (PrivateLink

@@ -1,4 +1,4 @@
-"""`make check LIVE=1`: what only the account knows, asked before anything is created.
+"""`trainyard check --live`: what only the account knows, asked before anything is created.
 
 All questions (account.py) are asked at once. A question that is denied, or has no answer when the
 time is over, is a warning; only who asks must be known. Roles of the stack file are assumed first,
@@ -68,7 +68,7 @@ def preflight(
                 path="account",
                 must="say who the caller is; nothing in the account was checked",
                 got=str(reason),
-                fix="log in, for example with `aws sso login`, or leave LIVE=1 out",
+                fix="log in, for example with `aws sso login`, or leave --live out",
             )
             return
         more = "; nothing more is checked for a team" if wanted is None else ""

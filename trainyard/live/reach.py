@@ -1,4 +1,4 @@
-"""`make check LIVE=1`: whether this machine will reach the Kubernetes API of the stack."""
+"""`trainyard check --live`: whether this machine will reach the Kubernetes API of the stack."""
 
 from __future__ import annotations
 

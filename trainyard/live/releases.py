@@ -1,5 +1,5 @@
 """The add-on builds and AMI releases that a stack pins: which they are, and whether they can be had in
-its region, for `make check LIVE=1`. Which are newer: due.py."""
+its region, for `trainyard check --live`. Which are newer: due.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `make check LIVE=1` asks about the secrets of Secrets Manager that jobs of the environment read."""
+"""What `trainyard check --live` asks about the secrets of Secrets Manager that jobs of the environment read."""
 
 from __future__ import annotations
 

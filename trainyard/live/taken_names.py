@@ -1,4 +1,4 @@
-"""`make check LIVE=1`: names in a brought cluster that the stack needs and somebody else has.
+"""`trainyard check --live`: names in a brought cluster that the stack needs and somebody else has.
 
 Helm and the Kubernetes provider refuse them too, in the middle of `pulumi up`. The CRDs of Trainer and
 JobSet would even be taken over (components/jobs/trainer.py).

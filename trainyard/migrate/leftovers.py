@@ -1,5 +1,5 @@
 """What of a file is neither in the entry of its job nor named otherwise: every such field, with its
-line. `make migrate` prints it, so nothing is lost silently."""
+line. `trainyard migrate` prints it, so nothing is lost silently."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""`python -m trainyard.migrate.migrate FILE…`: print PyTorchJobs and TrainJobs as entries of a stack
-file.
+"""`trainyard migrate FILE…`: print PyTorchJobs and TrainJobs as entries of a stack file.
 
 Behind the entries stand comments: what changed, what has no counterpart, and last the problems of
 the original files.
@@ -12,7 +11,6 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from trainyard import command_line
 from trainyard.catalog import versions
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.catalog.scalars import as_file
@@ -28,16 +26,15 @@ from trainyard.settings.reading.files import text_of
 from trainyard.settings.reading.reader import read_file
 
 
-def main(arguments: list[str]) -> int:
+def main(given: argparse.Namespace) -> int:
     """Print the entries of all jobs in the files. Return 1 where a job cannot be migrated, 2 where a
     file cannot be read."""
-    given = _arguments(arguments)
     files = given.files
     environment = _environment(given.stack) if given.stack else None
     if given.stack and environment is None:
         print(
-            f"Pulumi.{given.stack}.yaml: must be a sound environment, or a team on one; make check"
-            f" STACK={given.stack}"
+            f"Pulumi.{given.stack}.yaml: must be a sound environment, or a team on one; trainyard"
+            f" check {given.stack}"
         )
         return 2
     release = given.trainer or (
@@ -46,7 +43,7 @@ def main(arguments: list[str]) -> int:
     try:
         manifests = [read_manifest(text_of(Path(file)), Path(file).name) for file in files]
     except OSError as error:
-        print(f"{error.filename}: {error.strerror}; make migrate FILE=job.yaml")
+        print(f"{error.filename}: {error.strerror}; trainyard migrate job.yaml")
         return 2
     workloads = [workload for objects, _ in manifests for workload in objects]
     problems: list[Problem] = [error for _, errors in manifests for error in errors]
@@ -55,23 +52,6 @@ def main(arguments: list[str]) -> int:
         workloads, Path(files[0]).name, release=release, environment=environment
     )
     return _print(migrations, not_migrated, problems)
-
-
-def _arguments(arguments: list[str]) -> argparse.Namespace:
-    parser = command_line.parser(
-        "trainyard.migrate.migrate",
-        "Print the stack-file entry for each PyTorchJob and TrainJob in YAML files.",
-    )
-    parser.add_argument(
-        "files", nargs="+", metavar="FILE", help="read this YAML file, with all objects in it"
-    )
-    parser.add_argument(
-        "--trainer", metavar="RELEASE", choices=[*versions.TRAINERS], help="judge for this release"
-    )
-    parser.add_argument(
-        "--stack", metavar="STACK", help="use the names of this environment, or of this team's"
-    )
-    return parser.parse_args(arguments)
 
 
 def _print(
@@ -135,7 +115,7 @@ def migrate_all(
             At("", file=file).must(
                 "contain a PyTorchJob or a TrainJob",
                 got=", ".join(workload.kind for workload in workloads) or "no object",
-                fix="name the file of the job too: make migrate FILE='job.yaml runtime.yaml'",
+                fix="name the file of the job too: trainyard migrate job.yaml runtime.yaml",
             )
         ]
     migrations, errors = list[Migration](), list[InputError]()
@@ -173,7 +153,3 @@ def _section(heading: str, lines: Sequence[str]) -> list[str]:
     if not lines:
         return [f"# {heading}: nothing"]
     return [f"# {heading}:", *(f"#   {line.strip()}" for line in lines)]
-
-
-if __name__ == "__main__":
-    command_line.run(main)

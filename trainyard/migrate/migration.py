@@ -46,7 +46,7 @@ CHANGED = {
 }
 """Field → what replaces it."""
 NO_COUNTERPART = {
-    "schedulingPolicy": "`make check` ensures that all pods fit into the pool",
+    "schedulingPolicy": "`trainyard check` ensures that all pods fit into the pool",
     "initContainers": "move its work into the script or the image",
     "securityContext": "the image's user runs the job; EFA needs no privileges",
     "serviceAccountName": "the job uses the namespace's default service account",

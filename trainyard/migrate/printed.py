@@ -1,4 +1,4 @@
-"""What `make migrate` prints of a job, to compare a file with: whether a value of it is in there."""
+"""What `trainyard migrate` prints of a job, to compare a file with: whether a value of it is in there."""
 
 from __future__ import annotations
 

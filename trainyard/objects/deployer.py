@@ -70,7 +70,7 @@ KEY_CALLS = (
 guides of EKS, enable-kms; EFS, FSx for Lustre and AMP, encryption-at-rest)."""
 KEY_SERVICES = ("aps", "eks", "elasticfilesystem", "fsx", "logs")
 KEY_READS = ("kms:DescribeKey", "kms:GetKeyPolicy")
-"""What `make check LIVE=1` asks about a key."""
+"""What `trainyard check --live` asks about a key."""
 BOUNDARY_READS = ("iam:GetPolicy",)
 """What it asks about the boundary."""
 COPY_READS = ("ecr:DescribeImages",)
@@ -168,7 +168,7 @@ def _groups(scope: Scope) -> dict[str, tuple[str, ...]]:
 
 
 def preview_policies(types: Collection[str], scope: Scope) -> dict[str, Document]:
-    """The policy of whoever previews and refreshes the stack, and asks `make check LIVE=1`: reads
+    """The policy of whoever previews and refreshes the stack, and asks `trainyard check --live`: reads
     only."""
     needed = reads(types)
     if not needed:

@@ -124,7 +124,7 @@ def _alerts(alerts: AlertsConfig, region: str) -> Iterator[InputError]:
 
 
 def node_prices(region: str, wanted: EnvironmentConfig) -> dict[str, Price | None]:
-    """Pool → an hour of one of its nodes, as `make plan` has it; None where no price of the region is
+    """Pool → an hour of one of its nodes, as `trainyard plan` has it; None where no price of the region is
     known. Capacity Blocks are paid in advance, and not among them."""
     return {
         name: price(

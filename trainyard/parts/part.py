@@ -135,7 +135,7 @@ class Part(ABC, Generic[Settings, Plan]):
     # Reports.
 
     def report(self, plan: Plan, most_nodes: Mapping[str, int]) -> list[str]:
-        """Its section of `make plan`. `most_nodes`: pool → nodes that it has at most."""
+        """Its section of `trainyard plan`. `most_nodes`: pool → nodes that it has at most."""
         return []
 
     def usage_costs(self, plan: Plan) -> tuple[UsageCost, ...]:

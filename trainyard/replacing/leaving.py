@@ -3,7 +3,7 @@
 The namespace of a team goes with every job in it, so the team's own stack must go first: afterwards its
 role does not reach the cluster any more.
 
-`pulumi preview` and `pulumi up` ask these rules, and `make check` does not: what is deployed, the
+`pulumi preview` and `pulumi up` ask these rules, and `trainyard check` does not: what is deployed, the
 engine knows.
 """
 

@@ -2,7 +2,7 @@
 deployed. Why so: docs/decisions/0016-nothing-is-replaced-by-accident.md.
 
 The stack file alone does not show a replacement, so `pulumi preview` and `pulumi up` ask these rules
-and `make check` does not. Removing something is no accident: the preview shows it as deleted, and
+and `trainyard check` does not. Removing something is no accident: the preview shows it as deleted, and
 `data: keep` protects data.
 """
 

@@ -1,4 +1,4 @@
-"""What `make check` says about a folder of charts (`artifacts.charts`): it has every chart of the stack,
+"""What `trainyard check` says about a folder of charts (`artifacts.charts`): it has every chart of the stack,
 in its pinned version. Of a registry nothing is asked."""
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def chart_errors(wanted: EnvironmentConfig, stack: str) -> Iterator[InputError]:
             path=CHARTS,
             must="be a folder with every chart of the stack",
             got=f"{place}: {', '.join(faults)}" if there else f"{place}, which is no folder",
-            fix=f"run make mirror STACK={stack} CHARTS=1, which writes them",
+            fix=f"run trainyard mirror {stack} --charts, which writes them",
         )
 
 

@@ -1,13 +1,13 @@
-"""`make dashboards`: the dashboards of an environment as files that Grafana imports.
+"""`trainyard dashboards`: the dashboards of an environment as files that Grafana imports.
 
 What is on them: trainyard/objects/metrics/dashboards.py.
 """
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
-from trainyard import command_line
 from trainyard.objects.metrics.dashboards import pages
 from trainyard.objects.metrics.metrics import VIEW
 from trainyard.parts.parts import HISTORY, METRICS
@@ -15,20 +15,10 @@ from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.reports.stack_file import report_on
 from trainyard.settings.reading.reader import Reading
 
-FOLDER = "dashboards"
 
-
-def main(arguments: list[str]) -> int:
+def main(options: argparse.Namespace) -> int:
     """Write the dashboards of one stack; 1 where the stack is refused or has no metrics, 2 where it
     has no file."""
-    parser = command_line.parser(
-        "trainyard.reports.dashboards", "Write the dashboards of a stack, as Grafana imports them."
-    )
-    parser.add_argument("stack", metavar="STACK", help="read Pulumi.STACK.yaml of this folder")
-    parser.add_argument(
-        "--to", type=Path, default=Path(FOLDER), help=f"folder to write to (default: {FOLDER})"
-    )
-    options = parser.parse_args(arguments)
     stack = options.stack
 
     def report(_: Reading, plan: EnvironmentPlan | TeamPlan) -> int:
@@ -59,7 +49,3 @@ def write(plan: EnvironmentPlan, folder: Path) -> list[Path]:
         path.write_text(page)
         written.append(path)
     return written
-
-
-if __name__ == "__main__":
-    command_line.run(main)

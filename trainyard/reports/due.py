@@ -1,11 +1,12 @@
-"""`make due`: what is due for a stack file, as one list: what, since or until when, what to do.
+"""`trainyard due`: what is due for a stack file, as one list: what, since or until when, what to do.
 
-It follows from the stack file and the catalogue. With LIVE=1 (`--live`) the account is asked as well
+It follows from the stack file and the catalogue. With --live (`--live`) the account is asked as well
 which add-on builds and AMI releases are newer than the committed ones.
 """
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -40,24 +41,15 @@ class Due:
     do: str
 
 
-def main(arguments: list[str]) -> int:
+def main(options: argparse.Namespace) -> int:
     """Print the list of one stack; 1 with the errors where the stack is refused, 2 where it has no
     file."""
-    parser = command_line.parser(
-        "trainyard.reports.due", "Print what is due for a stack file: what, until when, what to do."
-    )
-    parser.add_argument("stack", metavar="STACK", help="read Pulumi.STACK.yaml of this folder")
-    parser.add_argument("--json", action="store_true", help="print it as JSON, for programs")
-    parser.add_argument(
-        "--live", action="store_true", help="ask the AWS account as well, which is only read"
-    )
-    options = parser.parse_args(arguments)
 
     def report(reading: Reading, plan: EnvironmentPlan | TeamPlan) -> int:
         found = list[Due]()
         if isinstance(plan, EnvironmentPlan) and reading.config and reading.config.environment:
             found += due(plan, reading.config.environment, datetime.now(UTC))
-            found += newer(Account(plan.access), plan) if options.live else []
+            found += newer(Account(plan.access), plan) if options.asks else []
         print(as_json(found) if options.json else "\n".join(text(plan, found)))
         return 0
 
@@ -180,7 +172,7 @@ def _answered(question: Callable[[], Iterator[Due]]) -> list[Due]:
 
 
 def _unanswered(reason: NotAnswered) -> Due:
-    do = "make check LIVE=1 says what the account answers"
+    do = "trainyard check --live says what the account answers"
     return Due(what=f"a question to the account failed: {reason}", when="", do=do)
 
 
@@ -212,13 +204,9 @@ def text(plan: EnvironmentPlan | TeamPlan, found: Sequence[Due]) -> list[str]:
     """The list for a person."""
     stack = plan.identity.stack
     if isinstance(plan, TeamPlan):
-        return [f"{stack} has nothing due of its own: run make due STACK={plan.environment}"]
+        return [f"{stack} has nothing due of its own: run trainyard due {plan.environment}"]
     lines = [f"{stack}: {len(found)} due"]
     for one in found:
         lines += ["", *command_line.wrapped(f"{one.when}: {one.what}" if one.when else one.what)]
         lines += command_line.wrapped(f"do: {one.do}")
     return lines
-
-
-if __name__ == "__main__":
-    command_line.run(main)

@@ -1,4 +1,4 @@
-"""`make plan`: what a stack file comes to in nodes, minutes and money, before anything is created.
+"""`trainyard plan`: what a stack file comes to in nodes, minutes and money, before anything is created.
 
 For a person as text, one function a section; for a program as `--json`; for the documents as
 `--picture`.
@@ -6,6 +6,7 @@ For a person as text, one function a section; for a program as `--json`; for the
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,19 +41,9 @@ BAR = 40
 """Characters that the whole way to the first step takes."""
 
 
-def main(arguments: list[str]) -> int:
+def main(options: argparse.Namespace) -> int:
     """Print the plan of one stack; 1 with the errors where the stack is refused, 2 where it has no
     file."""
-    parser = command_line.parser(
-        "trainyard.reports.plan", "Print what a stack file comes to in nodes, minutes and money."
-    )
-    parser.add_argument("stack", metavar="STACK", help="read Pulumi.STACK.yaml of this folder")
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="print everything as JSON, for programs")
-    form.add_argument(
-        "--picture", action="store_true", help="print the chart of docs/critical-path.md"
-    )
-    options = parser.parse_args(arguments)
 
     def report(_: Reading, plan: Plan) -> int:
         if options.json:
@@ -77,7 +68,6 @@ def text(plan: Plan) -> str:
         jobs(plan),
         time(schedule(plan), _block_starts(plan)),
         money(estimate(plan), date.today()),
-        next_command(plan),
     )
     return "\n\n".join("\n".join(lines) for lines in sections if lines)
 
@@ -107,7 +97,7 @@ def summary(plan: Plan) -> dict[str, Any]:
         "minutes_to_first_step_one_in_ten": round(timeline.slow_seconds / 60, 1),
         **_usd(plan),
         "goodput": {name: round(verdict.goodput, 3) for name, verdict in plan.checkpoints.items()},
-        "see": f"make plan STACK={plan.identity.stack}",
+        "see": f"trainyard plan {plan.identity.stack}",
     }
 
 
@@ -161,7 +151,7 @@ def picture(plan: Plan) -> str:
             "```",
             "",
             (
-                f"Made by `python -m trainyard.reports.plan {stack} --picture > docs/critical-path.md`; a test"
+                f"Made by `trainyard plan {stack} --picture > docs/critical-path.md`; a test"
                 " compares."
             ),
         ]
@@ -360,10 +350,6 @@ def time(timeline: Timeline, notes: Iterable[str] = ()) -> list[str]:
     return [f"time: {_minutes(timeline)}", *others, *notes, *command_line.table(rows)]
 
 
-def next_command(plan: Plan) -> list[str]:
-    return [f"next: make preview STACK={plan.identity.stack}"]
-
-
 def _in_time(timeline: Timeline) -> list[Stage]:
     return sorted(
         timeline.stages, key=lambda stage: (timeline.start[stage.name], timeline.end[stage.name])
@@ -385,7 +371,3 @@ def _moment(seconds: float) -> str:
 def _plain(value: Any) -> Any:
     """What JSON does not know: dataclasses as objects, money as text."""
     return vars(value) if dataclasses.is_dataclass(value) else str(value)
-
-
-if __name__ == "__main__":
-    command_line.run(main)

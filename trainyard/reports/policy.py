@@ -1,4 +1,4 @@
-"""`make policy`: the IAM policies of whoever deploys or previews a stack.
+"""`trainyard policy`: the IAM policies of whoever deploys or previews a stack.
 
 They follow from the stack file, without the engine and without an account. What they allow:
 trainyard/objects/deployer.py; which calls a resource needs: trainyard/catalog/aws/permissions.py.
@@ -6,11 +6,11 @@ trainyard/objects/deployer.py; which calls a resource needs: trainyard/catalog/a
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections.abc import Iterator
 from dataclasses import replace
 
-from trainyard import command_line
 from trainyard.catalog.aws.permissions import (
     BUCKET_QUESTIONS,
     CLUSTER_QUESTIONS,
@@ -39,35 +39,9 @@ from trainyard.settings.reading.reader import Reading
 from trainyard.stores.kinds import plan_kind
 
 
-def main(arguments: list[str]) -> int:
+def main(options: argparse.Namespace) -> int:
     """Print the policies of one stack as JSON; 1 where the stack file has errors, 2 where there is no
     file, or no such policy."""
-    parser = command_line.parser(
-        "trainyard.reports.policy",
-        "Print the IAM policies that deploying a stack needs, as JSON: name and document of each.",
-    )
-    parser.add_argument("stack", metavar="STACK", help="read Pulumi.STACK.yaml of this folder")
-    parser.add_argument(
-        "--preview",
-        action="store_true",
-        help="print the policy of a role that only previews and refreshes: reads only",
-    )
-    parser.add_argument(
-        "--part",
-        metavar="NAME",
-        help="print one document alone, such as network, for `aws iam create-policy`",
-    )
-    parser.add_argument(
-        "--key",
-        action="store_true",
-        help="print the statements that the policy of environment.kms_key_arn needs, for its owner",
-    )
-    parser.add_argument(
-        "--boundary",
-        action="store_true",
-        help="print the least that environment.permissions_boundary must allow, for its owner",
-    )
-    options = parser.parse_args(arguments)
 
     def report(_: Reading, plan: EnvironmentPlan | TeamPlan) -> int:
         if options.boundary:
@@ -209,7 +183,3 @@ def _of_logs(plan: EnvironmentPlan) -> Iterator[str]:
         yield "aws:ec2/flowLog:FlowLog"
     if plan.has_log_groups:
         yield "aws:cloudwatch/logGroup:LogGroup"
-
-
-if __name__ == "__main__":
-    command_line.run(main)

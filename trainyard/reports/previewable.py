@@ -2,7 +2,7 @@
 one a line. CI previews these.
 
 A stack that is brought a VPC, a cluster or a store looks it up in every preview, and ends where there
-is none. `make check POLICY=1` judges all stacks.
+is none. `trainyard check --policies` judges all stacks.
 """
 
 from __future__ import annotations

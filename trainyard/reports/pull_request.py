@@ -63,7 +63,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _refused(stack: str, errors: Sequence[InputError]) -> str:
-    return f"The stack file has {counted(errors)}: run `make check STACK={stack}`."
+    return f"The stack file has {counted(errors)}: run `trainyard check {stack}`."
 
 
 def previewed(preview: dict[str, Any]) -> Iterator[str]:
@@ -92,7 +92,7 @@ def _lost(steps: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def figures(values: dict[str, Any]) -> Iterator[str]:
-    """Dollars, minutes and the rest of `make plan`, as a table."""
+    """Dollars, minutes and the rest of `trainyard plan`, as a table."""
     yield "| figure | value |"
     yield "|---|---|"
     for key, value in values.items():

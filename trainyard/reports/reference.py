@@ -1,7 +1,7 @@
 """The reference of the stack file: every setting with its type, default and sentence.
 
 Everything on the page comes from the types in trainyard/settings/, by way of the JSON schema:
-`python -m trainyard.reports.reference > docs/stack-file.md`; a test compares.
+`trainyard schema --reference > docs/stack-file.md`; a test compares.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from trainyard import command_line
 from trainyard.catalog import versions
 from trainyard.objects.iam.encryption import KEY_ARN
 from trainyard.objects.iam.secrets import NAMES, PREFIXES
@@ -27,10 +26,10 @@ One file, `Pulumi.<stack>.yaml`, describes one stack. Below `config:` it has `aw
 account (`aws:…`), and exactly one of `trainyard:environment` and `trainyard:team`.
 
 - You can leave out every setting that is not marked as required. Where the default is empty, nothing is set.
-- An unknown setting is an error. `make check` names it, with the nearest setting that exists.
+- An unknown setting is an error. `trainyard check` names it, with the nearest setting that exists.
 - A section cannot be empty: `metrics: {}` turns metrics on, with the defaults of their settings.
-- Text that Pulumi reads as a number or a time needs quotes: `"1e-3"`, `"1.30"`, `"2027-01-04"`. `make check` names each
-  such place.
+- Text that Pulumi reads as a number or a time needs quotes: `"1e-3"`, `"1.30"`, `"2027-01-04"`. `trainyard check` names
+  each such place.
 - Units are part of the names: `capacity_gib` is in GiB, `wait_minutes` in minutes.
 - `<name>` is a name of your choice: lower-case letters, digits and dashes, starting with a letter, at most 32
   characters.
@@ -40,7 +39,7 @@ account (`aws:…`), and exactly one of `trainyard:environment` and `trainyard:t
 Editors complete settings and show these sentences with [stack.schema.json](stack.schema.json).
 """
 FOOT = """
-Made by `python -m trainyard.reports.reference > docs/stack-file.md` from trainyard/settings/; a test compares.
+Made by `trainyard schema --reference > docs/stack-file.md` from trainyard/settings/; a test compares.
 """
 ACCOUNT = " ".join((AwsConfig.__doc__ or "").split())
 UNITS = {
@@ -239,16 +238,3 @@ def _meaning(value: Schema, schema: Schema) -> str:
         return value["description"]
     whole = schema["$defs"][_type(_parts(value)[0])]["description"]
     return f"{whole.partition('. ')[0].rstrip('.')}."
-
-
-def main(arguments: list[str]) -> int:
-    """Print the page."""
-    command_line.parser(
-        "trainyard.reports.reference", "Print the reference of the stack file, as Markdown."
-    ).parse_args(arguments)
-    print(page(), end="")
-    return 0
-
-
-if __name__ == "__main__":
-    command_line.run(main)

@@ -1,4 +1,4 @@
-"""What `make plan` says about versions: how long they are supported, and what an upgrade restarts."""
+"""What `trainyard plan` says about versions: how long they are supported, and what an upgrade restarts."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def environment_warnings(
     if wanted.zone_id is None:
         yield At("environment.zone_id").warning(
             "it is not set, so instance types are checked against the region and not against the"
-            " zone; make check LIVE=1 prints the zone's id"
+            " zone; trainyard check --live prints the zone's id"
         )
     yield from offers_warnings(now.date())
     kubernetes, trainer = wanted.cluster.version, wanted.trainer.version

@@ -39,7 +39,7 @@ def isolation_errors(region: str, wanted: EnvironmentConfig) -> Iterator[InputEr
         yield At(IMAGES).must(
             "name a registry of ECR with all images: nodes reach no other without the internet",
             got="nothing",
-            fix=f"write images: <account>.dkr.ecr.{region}.amazonaws.com/mirror, and run make mirror"
+            fix=f"write images: <account>.dkr.ecr.{region}.amazonaws.com/mirror, and run trainyard mirror"
             " before pulumi up",
         )
 

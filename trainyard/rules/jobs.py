@@ -296,7 +296,7 @@ WHY_RANKS_DO_NOT_MEET: tuple[Callable[[JobView, ContainerView], Problems], ...] 
     one_node.alone_in_python,
     no_launcher,
 )
-"""Rules that explain a job that runs and does not train: `make status` asks these."""
+"""Rules that explain a job that runs and does not train: `trainyard status` asks these."""
 
 
 def _short(text: str) -> str:

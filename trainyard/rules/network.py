@@ -148,7 +148,7 @@ def _zone_id(region: str, zone_id: str | None) -> Iterator[InputError]:
         yield At("environment.zone_id").must(
             f"be a zone id of {region} (as of {SNAPSHOT})",
             got=zone_id,
-            fix=f"delete it, or write what make check LIVE=1 prints: one of {', '.join(ids)}",
+            fix=f"delete it, or write what trainyard check --live prints: one of {', '.join(ids)}",
             write=REMOVE,
         )
 

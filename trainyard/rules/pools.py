@@ -92,7 +92,7 @@ def pool_warnings(wanted: EnvironmentConfig, now: datetime) -> Iterator[InputWar
     if spot := [name for name, pool in wanted.pools.items() if pool.capacity == "spot"]:
         yield At("account").warning(
             f"the account must have the role {SPOT.name} for spot pools ({', '.join(spot)}):"
-            f" make check LIVE=1 looks for it, and `{SPOT.command}` creates it"
+            f" trainyard check --live looks for it, and `{SPOT.command}` creates it"
         )
 
 

@@ -123,14 +123,14 @@ class ArtifactsConfig:
 
     charts: ChartsPlace | None = None
     """A folder with one unpacked chart for each name (kubeflow-trainer-<version> for the Trainer,
-    kueue-<version> for Kueue), or an oci:// prefix. `make mirror CHARTS=1` fills either. Pulumi
+    kueue-<version> for Kueue), or an oci:// prefix. `trainyard mirror --charts` fills either. Pulumi
     reads charts, nodes do not. By default charts come from the public registries of their
     projects."""
     images: MirrorPrefix | None = None
     """A registry of ECR and the beginning of its repositories:
     111122223333.dkr.ecr.ap-northeast-2.amazonaws.com/mirror. Nodes pull every image of the stack
     from there, as <images>/<registry>/<name>, except images that are in ECR of the region already.
-    `make mirror` lists the images and copies those that are missing. By default nodes pull from the
+    `trainyard mirror` lists the images and copies those that are missing. By default nodes pull from the
     registries that images name."""
 
 
@@ -147,7 +147,7 @@ class EnvironmentConfig:
     because EFA does not cross zones."""
     zone_id: str | None = None
     """ID of the zone, such as apne2-az1. It is the same for every account, while the name is not.
-    With it `make check` knows which instance types the zone sells."""
+    With it `trainyard check` knows which instance types the zone sells."""
     network: AnyNetwork = field(default_factory=NetworkConfig)
     cluster: ClusterConfig
     system_nodes: SystemNodesConfig = field(default_factory=SystemNodesConfig)

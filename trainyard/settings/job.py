@@ -246,7 +246,7 @@ class JobConfig:
     """Command and arguments of the container."""
     arguments: tuple[str, ...] | None = None
     """Arguments of the image's own entrypoint, which starts the training. `[]` starts it without
-    arguments. `make check` cannot see what the entrypoint does."""
+    arguments. `trainyard check` cannot see what the entrypoint does."""
     torchrun: Section[TorchrunConfig] = None
     """Runs a Python script with torchrun."""
     elastic: Section[ElasticConfig] = None

@@ -9,7 +9,7 @@ import pydantic
 @dataclass(frozen=True, kw_only=True)
 class LogsConfig:
     """Logs that outlive their pods: a Fluent Bit on each node of a pool sends what the pods of jobs
-    write to CloudWatch Logs, which bills it by the GB. `make logs JOB=<job> PAST=1` reads it. Write `{}`
+    write to CloudWatch Logs, which bills it by the GB. `trainyard logs <job> --past` reads it. Write `{}`
     for the default."""
 
     days: Annotated[int, pydantic.Field(ge=1, strict=True)] = 30

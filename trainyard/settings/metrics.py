@@ -21,7 +21,7 @@ class RemoteWriteConfig:
 @dataclass(frozen=True, kw_only=True)
 class ManagedPrometheusConfig:
     """A workspace of Amazon Managed Service for Prometheus, which gets every sample. AWS bills it by
-    the sample: `make plan` prints how many. Write `{}` for the defaults."""
+    the sample: `trainyard plan` prints how many. Write `{}` for the defaults."""
 
     retention_days: Annotated[int, pydantic.Field(ge=1, le=1095, strict=True)] = 150
     """Number of days that the workspace keeps samples."""
@@ -66,7 +66,7 @@ class MetricsConfig:
     cluster can look, and nobody can change anything."""
     dollars_a_day: Annotated[float, pydantic.Field(gt=0)] | None = None
     """USD that nodes of pools can cost within 24 hours before an alert says so: nodes that ran, by the
-    prices of `make plan`. Capacity Blocks, which are paid in advance, do not count. By default there is
+    prices of `trainyard plan`. Capacity Blocks, which are paid in advance, do not count. By default there is
     no such alert."""
     alerts: Section[AlertsConfig] = None
     """By default alerts stand in Prometheus, and nobody is told."""

@@ -45,7 +45,7 @@ class NetworkConfig:
     """Endpoints of the VPC, by which nodes reach AWS APIs without the internet. `s3`, the recommended
     value with `internet: outbound`: one for S3, which is free. `private`: also an interface endpoint
     for each AWS API that this stack calls from inside the VPC, in each zone. Each costs money by the
-    hour and zone: `make plan` lists them."""
+    hour and zone: `trainyard plan` lists them."""
     flow_logs: Section[FlowLogsConfig] = None
     """By default no traffic is recorded."""
 
@@ -72,7 +72,7 @@ class BroughtNetworkConfig:
     """Interface endpoints for AWS APIs. `brought`: those that the VPC has. `private`: the stack creates
     one for each AWS API that it calls from inside the VPC, in each zone of `private_subnets`. AWS
     refuses a second one for the same API. `elsewhere`: those of another VPC, which private hosted zones
-    and a transit gateway lead to; the stack creates none and `make check LIVE=1` looks for none."""
+    and a transit gateway lead to; the stack creates none and `trainyard check --live` looks for none."""
 
 
 def _whose(value: object) -> str:

@@ -37,7 +37,7 @@ class Brought(StoreKind[Settings, Plan], Generic[Settings, Plan]):
     brought = True
     example = {}
     checked_live: ClassVar[str] = ""
-    """What `make check LIVE=1` says about checkpoints, as the end of a sentence."""
+    """What `trainyard check --live` says about checkpoints, as the end of a sentence."""
 
     def plan(
         self, me: Identity, name: str, settings: Settings, *, keep: bool, zones: tuple[str, ...]
@@ -106,7 +106,7 @@ class BroughtLustre(Brought[LustreConfig, BroughtLustrePlan]):
     plans = BroughtLustrePlan
     directories_by_pod, zonal = Lustre.directories_by_pod, Lustre.zonal
     checked_live = (
-        "; `make check LIVE=1` says how many fit, and whether the file system keeps data when one of"
+        "; `trainyard check --live` says how many fit, and whether the file system keeps data when one of"
         " its servers fails"
     )
     holds_data = Lustre.holds_data

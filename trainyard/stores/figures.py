@@ -1,5 +1,5 @@
 """What a store says about itself in reports: stages of the timeline, lines of the cost, a row of
-`make plan`."""
+`trainyard plan`."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class UsageCost:
 
 @dataclass(frozen=True, kw_only=True)
 class StoreRow:
-    """A store in the table of `make plan`."""
+    """A store in the table of `trainyard plan`."""
 
     kind: str
     size: str

@@ -185,7 +185,7 @@ class StoreKind(ABC, Generic[Settings, Plan]):
         yield from ()
 
     def questions(self, plan: Plan) -> tuple[str, ...]:
-        """Calls of AWS that a preview and `make check LIVE=1` ask about it, beside those of its
+        """Calls of AWS that a preview and `trainyard check --live` ask about it, beside those of its
         resources."""
         return ()
 
@@ -213,10 +213,10 @@ class StoreKind(ABC, Generic[Settings, Plan]):
 
     @abstractmethod
     def row(self, plan: Plan) -> StoreRow:
-        """Its row of `make plan`."""
+        """Its row of `trainyard plan`."""
 
     def notes(self, name: str, plan: Plan) -> Iterator[str]:
-        """Lines of `make plan` below the table."""
+        """Lines of `trainyard plan` below the table."""
         yield from ()
 
     def costs(self, name: str, plan: Plan) -> Iterator[FixedCost]:

@@ -197,7 +197,7 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
         )
 
     def questions(self, plan: LustrePlan) -> tuple[str, ...]:
-        """Questions of `make check LIVE=1` about the backup and the buckets."""
+        """Questions of `trainyard check --live` about the backup and the buckets."""
         backup = ("fsx:DescribeBackups",) if plan.restore_from else ()
         return (*backup, *(BUCKET_QUESTIONS if plan.repositories else ()))
 

@@ -1,5 +1,5 @@
 """Look-ups of brought file systems against the rehearsal's account: as the components ask, and as
-`make check LIVE=1` asks, the same is found."""
+`trainyard check --live` asks, the same is found."""
 
 from __future__ import annotations
 

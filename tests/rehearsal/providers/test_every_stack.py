@@ -1,8 +1,8 @@
 """Every recorded stack comes up in an account without a cluster, has nothing to change then, and goes. With
 a cluster, and with a network or a cluster that is brought: tests/worlds.
 
-Who deploys may do what `make policy` prints for the stack file, and nothing else; who previews and
-refreshes, what it prints with PREVIEW=1."""
+Who deploys may do what `trainyard policy` prints for the stack file, and nothing else; who previews and
+refreshes, what it prints with --preview."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Caller:
             )
 
     def may(self, *, preview: bool) -> None:
-        """Do what `make policy` prints for the stack file as it is, and nothing else, by policies that
+        """Do what `trainyard policy` prints for the stack file as it is, and nothing else, by policies that
         can be attached to a role."""
         name = self._roles[-1]
         for old in self._iam.list_attached_role_policies(RoleName=name)["AttachedPolicies"]:

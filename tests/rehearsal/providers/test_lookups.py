@@ -1,5 +1,5 @@
-"""Look-ups of a brought VPC against the rehearsal's account: as the component asks, and as `make check
-LIVE=1` asks, the same is found."""
+"""Look-ups of a brought VPC against the rehearsal's account: as the component asks, and as `trainyard check
+--live` asks, the same is found."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         [at("network.internet", "none"), at("network.endpoints", "private")],
         "artifacts.images",
         "got nothing. Fix: write images: <account>.dkr.ecr.ap-northeast-2.amazonaws.com/mirror, and run"
-        " make mirror",
+        " trainyard mirror",
     ),
     "brought network without the internet and without copies of images": (
         [BROUGHT, at("network.internet", "none")],

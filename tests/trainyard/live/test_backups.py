@@ -1,4 +1,4 @@
-"""`make check LIVE=1` of a Lustre store that is created from a backup."""
+"""`trainyard check --live` of a Lustre store that is created from a backup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `make check LIVE=1` says about a permissions boundary, and who may ask."""
+"""What `trainyard check --live` says about a permissions boundary, and who may ask."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `make check LIVE=1` says about the copies of images that nodes pull, and who may ask."""
+"""What `trainyard check --live` says about the copies of images that nodes pull, and who may ask."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_copies_that_are_missing_are_named_with_the_command_that_makes_them(edit
     assert error.startswith(f"environment.{SETTING}")
     assert f"got a registry without {len(COPIES)} of the {len(COPIES)} copies: " in error
     assert all(each.image in error for each in COPIES)
-    assert error.endswith("Fix: run make mirror STACK=dev LIVE=1")
+    assert error.endswith("Fix: run trainyard mirror dev --live")
 
 
 def test_a_rule_stands_in_for_the_copies_that_it_imports() -> None:

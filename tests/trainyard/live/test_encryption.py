@@ -1,4 +1,4 @@
-"""What `make check LIVE=1` says about the key of a stack, and what `make policy KEY=1` prints."""
+"""What `trainyard check --live` says about the key of a stack, and what `trainyard policy --key` prints."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.stackfile import at, environment_plan, without
 from tests.support.stacks import KEY, planned
+from tests.support.tool import run_word
 from tests.trainyard.live.test_preflight import account
 from trainyard.live.encryption import bucket_key_warnings, key_checks, key_errors, policy_errors
 from trainyard.objects.iam.encryption import key_policy
@@ -86,7 +87,7 @@ def test_a_key_that_the_account_does_not_know_is_refused_once() -> None:
 def test_each_statement_that_the_policy_lacks_is_named(lost: str) -> None:
     [error] = of_policy([each for each in PRINTED["Statement"] if each["Sid"] != lost])
     assert lost in error.got and not [sid for sid in SIDS if sid != lost and sid in error.got]
-    assert "make policy STACK=dev KEY=1" in error.fix
+    assert "trainyard policy dev --key" in error.fix
 
 
 def test_logs_need_nothing_of_the_key_where_the_stack_has_no_log_group() -> None:
@@ -142,7 +143,7 @@ def test_make_policy_prints_the_statements_for_the_owner_of_the_key(
         return report(None, planned(SEALED if stack == "sealed" else "dev"))
 
     monkeypatch.setattr(report, "report_on", sealed)
-    assert report.main(["sealed", "--key"]) == 0
+    assert run_word("policy", ["sealed", "--key"]) == 0
     assert json.loads(capsys.readouterr().out) == PRINTED
-    assert report.main(["dev", "--key"]) == 2
+    assert run_word("policy", ["dev", "--key"]) == 2
     assert "environment.kms_key_arn is not set" in capsys.readouterr().out

@@ -36,6 +36,7 @@ from tests.support.stackfile import (
     without,
 )
 from tests.support.sweep import lines_not_reached
+from tests.support.tool import run_word
 from tests.trainyard.existing.test_vpc_faults import OWNER
 from tests.trainyard.existing.test_vpc_faults import SHARED as SHARED_VPC
 from tests.trainyard.existing.test_vpc_faults import SOUND as SOUND_VPC
@@ -56,7 +57,6 @@ from trainyard.plan import EnvironmentPlan
 from trainyard.plans.access import AccessPlan, AssumedRole
 from trainyard.plans.identity import Identity
 from trainyard.problems import InputError, InputWarning
-from trainyard.reports import check
 from trainyard.settings.reading.reader import read
 
 REGION, ZONE = "ap-northeast-2", "ap-northeast-2a"
@@ -672,7 +672,7 @@ def test_an_account_that_does_not_know_the_caller_is_asked_nothing_more_and_is_a
     reason = NotAnswered("sts:GetCallerIdentity: Unable to locate credentials")
     assert errors(caller_arn=reason, zones={}) == [
         f"account: must say who the caller is; nothing in the account was checked; got {reason}."
-        " Fix: log in, for example with `aws sso login`, or leave LIVE=1 out"
+        " Fix: log in, for example with `aws sso login`, or leave --live out"
     ]
 
 
@@ -754,7 +754,7 @@ def test_a_check_of_an_account_that_hangs_ends_in_time_and_says_what_it_did_not_
 ) -> None:
     hanging.update(words)
     done = subprocess.run(
-        [sys.executable, "-m", "trainyard.reports.check", "--live", "--deadline", "5", "dev"],
+        [sys.executable, "-m", "trainyard", "check", "dev", "--rehearsal", "--deadline", "5"],
         cwd=CHECKOUT,
         capture_output=True,
         text=True,
@@ -765,15 +765,15 @@ def test_a_check_of_an_account_that_hangs_ends_in_time_and_says_what_it_did_not_
         f"warning  account: no answer in 5 s, so this is not checked: {what}" in done.stdout
         for what in says
     )
-    assert done.returncode == 0 and "next: make preview STACK=dev" in done.stdout
+    assert done.returncode == 0 and "next: trainyard plan dev" in done.stderr
 
 
-# `make check`.
+# `trainyard check`.
 
 
 def test_a_plain_check_loads_nothing_that_asks_the_account_or_reads_yaml_jobs() -> None:
     program = (
-        "import sys; from trainyard.reports.check import main; main(['dev']);"
+        "import sys; from trainyard.cli.main import typed; typed(['check', 'dev']);"
         " print([m for m in ('botocore', 'trainyard.live.preflight', 'trainyard.live.questions.account',"
         " 'trainyard.manifests.admission') if m in sys.modules])"
     )
@@ -788,7 +788,7 @@ def test_a_live_check_fails_where_the_account_has_something_against_it(
     quota: Any, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(account_module, "Account", lambda access: account(quota=quota))
-    assert (check.main(["--live", "dev"]), check.main(["dev"])) == (code, 0)
+    assert (run_word("check", ["--live", "dev"]), run_word("check", ["dev"])) == (code, 0)
     live, plain = capsys.readouterr().out.split("dev: ")[:2]
     assert "zone_id: apne2-az1" in live and "are checked against" not in live
     assert "are checked against the region" in plain

@@ -1,4 +1,4 @@
-"""Whether this machine will reach the cluster, as far as `make check LIVE=1` can know it."""
+"""Whether this machine will reach the cluster, as far as `trainyard check --live` can know it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `make check LIVE=1` says about secrets of Secrets Manager, and who may ask."""
+"""What `trainyard check --live` says about secrets of Secrets Manager, and who may ask."""
 
 from __future__ import annotations
 

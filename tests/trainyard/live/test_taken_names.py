@@ -1,4 +1,4 @@
-"""`make check LIVE=1`: names in a brought cluster that others have."""
+"""`trainyard check --live`: names in a brought cluster that others have."""
 
 from __future__ import annotations
 

@@ -1411,7 +1411,7 @@ TRAPS = {
     "11": "end a continued line",
     "12": "clone from a URL",
     "13": "is no variable of NCCL",
-    "14": "- a command that people type; `make status` prints it",
+    "14": "- a command that people type; `trainyard status` prints it",
     "15": "- admission.py: must be a runtime of the file or of the environment",
     "16": "numProcPerNode: must be at most the 4 GPUs",
     "17": "- as T12",

@@ -17,8 +17,8 @@ import yaml
 from tests.support.recording import CHECKOUT, WORKLOADS
 from tests.support.scalars import TEXTS
 from tests.support.stackfile import Edit, at, errors
+from tests.support.tool import run_word
 from trainyard.catalog.scalars import EngineLoader
-from trainyard.migrate import migrate
 from trainyard.settings.job import JobConfig
 
 FOLDER = WORKLOADS
@@ -38,7 +38,7 @@ def printed(
         for name in names
         for path in ([name] if name.startswith("/") else sorted(FOLDER.glob(f"{name}*")))
     ]
-    assert migrate.main(files) == code
+    assert run_word("migrate", files) == code
     output = capsys.readouterr().out
     return (yaml.safe_load(output) or {}).get("jobs", {}), [
         line for line in output.splitlines() if line.startswith("#")
@@ -117,7 +117,7 @@ def test_every_text_of_a_job_is_the_same_text_for_pyyaml_and_for_pulumi(
         "spec": {"runtimeRef": {"name": "torch-distributed"}, "trainer": trainer},
     }
     (file := tmp_path / "job.yaml").write_text(json.dumps(job))
-    assert migrate.main([str(file)]) == 0
+    assert run_word("migrate", [str(file)]) == 0
     said = capsys.readouterr().out
     for read in (yaml.safe_load(said), yaml.load(said, EngineLoader)):
         entry = read["jobs"]["mine"]
@@ -420,7 +420,7 @@ def test_the_twin_has_the_pull_policy_and_the_labels_of_each_role(
     file.write_text(
         yaml.safe_dump(job | {"spec": {"pytorchReplicaSpecs": replicas, "runPolicy": policy}})
     )
-    migrate.main([str(file)])
+    run_word("migrate", [str(file)])
     assert as_pytorch_jobs(capsys.readouterr().out.splitlines())["old"]["pytorch_job"] == {
         "clean_pods": "running",
         "image_pull_policy": "always",
@@ -475,7 +475,7 @@ def _with_another(documents: list[Any], path: tuple[Any, ...]) -> list[Any]:
 def _migrated(documents: list[Any], file: Path, capsys: pytest.CaptureFixture[str]) -> str:
     """What is printed, but for lines and for the problems of the file."""
     file.write_text(yaml.safe_dump_all(documents))
-    migrate.main([str(file)])
+    run_word("migrate", [str(file)])
     said = capsys.readouterr().out
     start, end = (said.find(f"# {words}") for words in ("Problems in", "Cannot be"))
     return re.sub(r":\d+\]", "]", said[:start] + said[end:])
@@ -515,7 +515,7 @@ def test_an_entry_for_a_stack_has_its_pool_and_says_which_names_to_fill_in(
 ) -> None:
     monkeypatch.chdir(CHECKOUT)
     file = str(FOLDER / "valid/trainjob-nvme-cache-and-claim.yaml")
-    assert migrate.main([file, "--stack", "dev"]) == 0
+    assert run_word("migrate", [file, "--stack", "dev"]) == 0
     said = capsys.readouterr().out
     entry = yaml.safe_load(said)["jobs"]["cached"]
     assert entry["pool"] == "g6e" and "is a guess" not in said
@@ -524,7 +524,7 @@ def test_an_entry_for_a_stack_has_its_pool_and_says_which_names_to_fill_in(
     checkpoints = {**entry["checkpoints"], "store": "scratch", "directory": "cached"}
     sound = entry | {"storage": storage, "checkpoints": checkpoints}
     assert refused({"cached": sound}) == []
-    assert migrate.main([file, "--stack", "nowhere"]) == 2
+    assert run_word("migrate", [file, "--stack", "nowhere"]) == 2
     assert "must be a sound environment, or a team on one" in capsys.readouterr().out
 
 
@@ -533,13 +533,13 @@ def test_an_entry_for_a_team_has_the_names_of_its_environment(
 ) -> None:
     monkeypatch.chdir(CHECKOUT)
     file = str(FOLDER / "valid/trainjob-nvme-cache-and-claim.yaml")
-    said = [migrate.main([file, "--stack", stack]) for stack in ("dev", "team-vision")]
+    said = [run_word("migrate", [file, "--stack", stack]) for stack in ("dev", "team-vision")]
     of_environment, of_team = capsys.readouterr().out.split("jobs:\n")[1:]
     assert said == [0, 0] and of_team == of_environment
     for name in ("Pulumi.yaml", "Pulumi.team-vision.yaml"):
         shutil.copy(name, tmp_path)
     monkeypatch.chdir(tmp_path)
-    assert migrate.main([file, "--stack", "team-vision"]) == 2
+    assert run_word("migrate", [file, "--stack", "team-vision"]) == 2
 
 
 @pytest.mark.parametrize(
@@ -554,7 +554,7 @@ def test_processes_that_follow_from_vcpus_are_said(
         "spec:\n  runtimeRef: {name: torch-distributed}\n  trainer:\n    image: a/b:1\n"
         f"    command: [torchrun, t.py]\n    numProcPerNode: {written}\n"
     )
-    migrate.main([str(tmp_path / "job.yaml")])
+    run_word("migrate", [str(tmp_path / "job.yaml")])
     said = capsys.readouterr().out
     assert yaml.safe_load(said)["jobs"]["a"]["processes_per_node"] == ranks
     assert f"#   processes_per_node: {ranks}: `{written[:4].strip()}` is one for each vCPU" in said
@@ -565,5 +565,5 @@ def test_an_entry_is_judged_for_the_release_that_is_named(
 ) -> None:
     file = str(FOLDER / "valid/trainjob-overrides.yaml")
     for release, is_refused in (("2.1.0", False), ("2.3.0", True)):
-        migrate.main([file, "--trainer", release])
+        run_word("migrate", [file, "--trainer", release])
         assert ("be a field of Trainer 2.3.0" in capsys.readouterr().out) == is_refused

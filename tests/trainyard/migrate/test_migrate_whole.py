@@ -1,4 +1,4 @@
-"""`make migrate` loses nothing of a file in silence, and prints no text that it changed to hide a
+"""`trainyard migrate` loses nothing of a file in silence, and prints no text that it changed to hide a
 secret."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from tests.support.recording import WORKLOADS
-from trainyard.migrate import migrate
+from tests.support.tool import run_word
 from trainyard.settings.reading.secrets import HIDDEN
 
 TOKEN = "hf_" + "aBcDe" * 6 + "fGhI"
@@ -111,7 +111,7 @@ def migrated(
     """The entry that is printed for the only job of these documents, and everything that is printed."""
     file = folder / "x.yaml"
     file.write_text(yaml.safe_dump_all(documents, sort_keys=False))
-    assert migrate.main([str(file)]) == 0
+    assert run_word("migrate", [str(file)]) == 0
     said = capsys.readouterr().out
     [entry] = yaml.safe_load(said)["jobs"].values()
     return entry, said
@@ -292,7 +292,7 @@ def test_no_changed_text_is_printed_wherever_the_secret_stands(
 ) -> None:
     file = tmp_path / "x.yaml"
     file.write_text(yaml.safe_dump(job))
-    migrate.main([str(file)])
+    run_word("migrate", [str(file)])
     said = capsys.readouterr().out
     before, _, problems = said.partition("# Problems in the original file:")
     assert HIDDEN not in before and TOKEN[:12] not in said and "a secret in clear" in problems
@@ -372,7 +372,7 @@ def test_every_text_of_a_file_is_printed_or_named_with_its_place(
     documents, marks = _marked(documents)
     file = tmp_path / "x.yaml"
     file.write_text(yaml.safe_dump_all(documents, sort_keys=False, width=10**6))
-    migrate.main([str(file)])
+    run_word("migrate", [str(file)])
     said = capsys.readouterr().out.partition("# Problems in the original file")[0]
     if "jobs:" not in said:
         pytest.skip("cannot be migrated, which is said")

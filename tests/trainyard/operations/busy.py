@@ -1,4 +1,4 @@
-"""A cluster at work, for `make watch`: two pools, gangs in every state, a queue. The picture in docs
+"""A cluster at work, for `trainyard watch`: two pools, gangs in every state, a queue. The picture in docs
 shows it."""
 
 from __future__ import annotations

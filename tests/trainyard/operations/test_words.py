@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from tests.support.recording import CHECKOUT
+from tests.support.tool import run_word
 from tests.trainyard.operations.recovery.test_drain import ENVIRONMENT, OURS
 from tests.trainyard.operations.terminal import Terminal
 from trainyard.operations.reach.chosen import NoSuchJob, choose
 from trainyard.operations.reach.place import place_of
-from trainyard.operations.runs import again, logs, stop
 
 Object = dict[str, Any]
 STACK_FILE = """\
@@ -117,7 +117,7 @@ class Cluster:
 
 def test_all_ranks_are_printed_whole_behind_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster(monkeypatch)
-    assert logs.main(["dev", "--job", "mine", "--follow"]) == 0
+    assert run_word("logs", ["--stack", "dev", "--job", "mine", "--follow"]) == 0
     assert cluster.followed == [
         "--namespace=training",
         "--selector=jobset.sigs.k8s.io/jobset-name=mine",
@@ -142,23 +142,23 @@ def test_a_rank_is_a_node_of_either_kind_of_job(
     monkeypatch: pytest.MonkeyPatch, job: str, rank: str, selects: str
 ) -> None:
     cluster = Cluster(monkeypatch)
-    assert logs.main(["dev", "--job", job, "--rank", rank]) == 0
+    assert run_word("logs", ["--stack", "dev", "--job", job, "--rank", rank]) == 0
     assert cluster.followed[1].endswith(selects) and "--follow" not in cluster.followed
 
 
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--job", "mine", "--rank", "2"], "has no node 2. Fix: RANK= one of 0, 1"),
+        (["--job", "mine", "--rank", "2"], "has no node 2. Fix: --rank one of 0, 1"),
         (["--job", "gone"], "TrainJob training/gone has no pod, so there is no log"),
         (["--job", "mien"], "no job mien in all namespaces"),
         (
             ["--job", "planned"],
-            "It has been stopped, or it has not started. Fix: JOB= one of mine,",
+            "It has been stopped, or it has not started. Fix: --job one of mine,",
         ),
         (
             [],
-            "there are 3 jobs in all namespaces of cluster ours, stack dev. Fix: JOB= one of mine",
+            "there are 3 jobs in all namespaces of cluster ours, stack dev. Fix: --job one of mine",
         ),
     ],
 )
@@ -169,14 +169,14 @@ def test_what_has_no_log_is_said_with_what_there_is(
     says: str,
 ) -> None:
     cluster = Cluster(monkeypatch)
-    assert logs.main(["dev", *words]) == 1
+    assert run_word("logs", ["--stack", "dev", *words]) == 1
     assert says in capsys.readouterr().err and not cluster.followed
 
 
 def test_the_only_job_needs_no_name(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster(monkeypatch)
     cluster.jobs = [_job("mine")]
-    assert logs.main(["dev"]) == 0 and "mine" in cluster.followed[1]
+    assert run_word("logs", ["--stack", "dev"]) == 0 and "mine" in cluster.followed[1]
 
 
 @pytest.mark.parametrize("name", ["mnist", "pytorch-mnist", "training/pytorch-mnist"])
@@ -184,7 +184,10 @@ def test_a_job_is_chosen_by_its_entry_its_name_or_namespace_and_name(
     monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     cluster = Cluster(monkeypatch)
-    assert logs.main(["dev", "--job", name]) == 0 and "pytorch-mnist" in cluster.followed[1]
+    assert (
+        run_word("logs", ["--stack", "dev", "--job", name]) == 0
+        and "pytorch-mnist" in cluster.followed[1]
+    )
 
 
 def test_an_empty_cluster_has_no_job_to_choose() -> None:
@@ -196,7 +199,7 @@ def test_a_job_is_stopped_after_its_name_and_a_yes_and_the_way_back_is_printed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cluster = Cluster(monkeypatch, answer="y")
-    assert stop.main(["dev", "--job", "mnist"]) == 0
+    assert run_word("stop", ["--stack", "dev", "--job", "mnist"]) == 0
     assert [job["metadata"]["name"] for job in cluster.jobs] == ["mine", "gone"]
     assert cluster.terminal.asked[0].startswith(
         "Stop this job, and delete its pods and their logs?"
@@ -207,19 +210,22 @@ def test_a_job_is_stopped_after_its_name_and_a_yes_and_the_way_back_is_printed(
         "deletes PyTorchJob training/pytorch-mnist",
         "stopped; Pulumi.dev.yaml still describes it, and make up STACK=dev starts no run of the same"
         " number",
-        "to begin again: make again STACK=dev JOB=mnist, then make up STACK=dev",
+        "to begin again: trainyard again mnist --stack dev, then make up STACK=dev",
         "to be without it: delete jobs.mnist from Pulumi.dev.yaml, then make up STACK=dev",
     ]
 
 
-@pytest.mark.parametrize(("answer", "code"), [("n", 1), (None, 2)])
+@pytest.mark.parametrize(("answer", "code"), [("n", 3), (None, 2)])
 def test_without_a_yes_no_job_is_stopped(
     monkeypatch: pytest.MonkeyPatch, answer: str | None, code: int
 ) -> None:
     cluster = Cluster(monkeypatch, answer=answer)
-    assert stop.main(["dev", "--job", "mine"]) == code
+    assert run_word("stop", ["--stack", "dev", "--job", "mine"]) == code
     assert len(cluster.jobs) == 3
-    assert stop.main(["dev", "--job", "mine", "--yes"]) == 0 and len(cluster.jobs) == 2
+    assert (
+        run_word("stop", ["--stack", "dev", "--job", "mine", "--yes"]) == 0
+        and len(cluster.jobs) == 2
+    )
 
 
 @pytest.fixture
@@ -235,14 +241,14 @@ def test_a_run_is_counted_up_and_nothing_else_of_the_file_changes(
     checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Terminal(monkeypatch, "y")
-    assert again.main(["dev", "--job", "mine"]) == 0
+    assert run_word("again", ["--stack", "dev", "--job", "mine"]) == 0
     assert checkout.read_text() == STACK_FILE.replace(
         "        runtime: torch", "        run: 2\n        runtime: torch"
     )
     shown = capsys.readouterr().out
     assert "run 2 resumes from the checkpoint in scratch/mine; it begins afresh" in shown
     assert shown.endswith("next: make up STACK=dev\n")
-    assert again.main(["dev", "--job", "mine", "--yes", "--live"]) == 0
+    assert run_word("again", ["--stack", "dev", "--job", "mine", "--yes", "--live"]) == 0
     assert "        run: 3\n        runtime: torch" in checkout.read_text()
     assert capsys.readouterr().out.endswith("next: pulumi up --stack dev\n")
 
@@ -250,14 +256,14 @@ def test_a_run_is_counted_up_and_nothing_else_of_the_file_changes(
 @pytest.mark.parametrize(
     ("job", "says"),
     [
-        ("mien", "has no job mien. Fix: JOB= one of its jobs: mine, theirs"),
+        ("mien", "has no job mien. Fix: --job one of its jobs: mine, theirs"),
         ("theirs", "the entry of theirs is no block of lines. Fix: write run: 3 into it"),
     ],
 )
 def test_what_cannot_be_counted_up_is_said_and_the_file_stays(
     checkout: Path, capsys: pytest.CaptureFixture[str], job: str, says: str
 ) -> None:
-    assert again.main(["dev", "--job", job, "--yes"]) == 1
+    assert run_word("again", ["--stack", "dev", "--job", job, "--yes"]) == 1
     assert says in capsys.readouterr().err and checkout.read_text() == STACK_FILE
 
 
@@ -282,31 +288,9 @@ def test_a_run_of_lines_that_two_jobs_share_is_not_counted_up(
     text = text.replace("        checkpoints: {store: scratch, directory: mine}\n", "")
     text += f"      other: {other}\n"
     checkout.write_text(text)
-    assert again.main(["dev", "--job", job, "--yes"]) == is_refused
+    assert run_word("again", ["--stack", "dev", "--job", job, "--yes"]) == is_refused
     if is_refused:
         assert checkout.read_text() == text
         assert "is a line of other jobs, too" in capsys.readouterr().err
     else:
         assert checkout.read_text().count("run: 2\n") == 1
-
-
-def test_the_words_mean_the_rehearsal_or_with_live_the_account() -> None:
-    def command(word: str, *settings: str) -> str:
-        make = ["make", "--dry-run", "--always-make", word, "STACK=prod", "JOB=a b", *settings]
-        printed = subprocess.run(make, cwd=CHECKOUT, capture_output=True, text=True, check=True)
-        return " ".join(printed.stdout.replace("\\\n", " ").split("\n\n")[-1].split())
-
-    assert "development logs --stack 'prod' --job 'a b' --rank '3' --follow" in command(
-        "logs", "RANK=3", "FOLLOW=1"
-    )
-    assert "trainyard.operations.runs.logs --live 'prod' --job 'a b'" in command("logs", "LIVE=1")
-    assert "development stop --stack 'prod' --job 'a b'" in command("stop")
-    assert "trainyard.operations.runs.stop --live 'prod' --job 'a b' --yes" in command(
-        "stop", "LIVE=1", "YES=1"
-    )
-    assert "trainyard.operations.runs.again 'prod' --job 'a b'" in command("again")
-    assert "development accept --stack 'prod' --pool 'h 100'" in command("accept", "POOL=h 100")
-    assert (
-        "trainyard.operations.nodes.accept --live 'prod' --yes --nodes '2' --image 'a b'"
-        in command("accept", "LIVE=1", "YES=1", "NODES=2", "IMAGE=a b")
-    )

@@ -1,4 +1,4 @@
-"""What `make plan` says of nodes that break."""
+"""What `trainyard plan` says of nodes that break."""
 
 from __future__ import annotations
 

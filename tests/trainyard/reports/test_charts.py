@@ -1,4 +1,4 @@
-"""What `make check` says about the place that charts come from."""
+"""What `trainyard check` says about the place that charts come from."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import yaml
 
 from tests.support.recording import CHECKOUT
 from tests.support.stackfile import at, errors, reading, values
+from tests.support.tool import run_word
 from trainyard.catalog.versions import KARPENTER, NVIDIA_DEVICE_PLUGIN
-from trainyard.reports import check
 from trainyard.reports.charts import chart_errors
 
 SOUND = {
@@ -46,7 +46,7 @@ def test_a_folder_with_every_chart_and_a_registry_have_no_error(tmp_path: Path) 
 def test_a_folder_that_does_not_exist_is_refused_with_the_command_that_makes_it() -> None:
     assert found("/nowhere") == [
         "environment.artifacts.charts: must be a folder with every chart of the stack; got /nowhere,"
-        " which is no folder. Fix: run make mirror STACK=dev CHARTS=1, which writes them"
+        " which is no folder. Fix: run trainyard mirror dev --charts, which writes them"
     ]
 
 
@@ -72,7 +72,7 @@ def test_a_check_says_it_with_the_line(
     (tmp_path / "Pulumi.dev.yaml").write_text(yaml.safe_dump(config))
     (tmp_path / "Pulumi.yaml").write_text((CHECKOUT / "Pulumi.yaml").read_text())
     monkeypatch.chdir(tmp_path)
-    assert check.main(["dev"]) == 1
+    assert run_word("check", ["dev"]) == 1
     said = capsys.readouterr().out
     assert "environment.artifacts.charts [Pulumi.dev.yaml:" in said
-    assert "which is no folder. Fix: run make mirror STACK=dev CHARTS=1" in said
+    assert "which is no folder. Fix: run trainyard mirror dev --charts" in said

@@ -1,4 +1,4 @@
-"""`make dashboards` writes the pages that the environment has data for."""
+"""`trainyard dashboards` writes the pages that the environment has data for."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.stackfile import at, environment_plan
 from tests.support.teams import with_queues
+from tests.support.tool import run_word
 from trainyard.reports import dashboards
 
 
@@ -37,6 +38,6 @@ def test_the_page_of_a_run_has_its_steps_where_the_history_follows_them(tmp_path
 def test_a_stack_without_metrics_is_told_the_setting(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert dashboards.main(["dev", "--to", str(tmp_path)]) == 1
+    assert run_word("dashboards", ["dev", "--to", str(tmp_path)]) == 1
     assert "write environment.metrics: {}" in capsys.readouterr().out
     assert [*tmp_path.iterdir()] == []

@@ -1,4 +1,4 @@
-"""`make due`: one list of what is due, with a day and with what to do."""
+"""`trainyard due`: one list of what is due, with a day and with what to do."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.stackfile import Edit, at, environment_plan, reading, team_plan
+from tests.support.tool import run_word
 from tests.trainyard.live.test_preflight import account, block
 from trainyard.catalog.aws.zones import SNAPSHOT
 from trainyard.live.questions.caller import NotAnswered
@@ -136,10 +137,10 @@ def test_a_question_that_is_denied_is_in_the_list_and_hides_no_other() -> None:
 def test_a_program_reads_it_as_json_and_a_person_as_a_list(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert due.main(["dev", "--json"]) == 0
+    assert run_word("due", ["dev", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert {"what", "when", "do"} == told[0].keys()
-    assert due.main(["dev"]) == 0
+    assert run_word("due", ["dev"]) == 0
     said = capsys.readouterr().out
     assert said.startswith(f"dev: {len(told)} due\n") and said.count("\n  do: ") == len(told)
 
@@ -148,13 +149,13 @@ def test_live_asks_the_account(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(due, "Account", lambda access: account())
-    assert due.main(["dev", "--live"]) == 0
+    assert run_word("due", ["dev", "--live"]) == 0
     assert "EKS recommends 1.35.8-20261101" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_team_is_sent_to_its_environment(capsys: pytest.CaptureFixture[str]) -> None:
-    assert due.main(["team-vision"]) == 0
-    assert "make due STACK=dev" in capsys.readouterr().out
+    assert run_word("due", ["team-vision"]) == 0
+    assert "trainyard due dev" in capsys.readouterr().out
     assert due.text(team_plan(), [])[0].startswith("team-vision has nothing due")
 
 
@@ -162,8 +163,8 @@ def test_a_stack_without_a_sound_file_has_no_list(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert due.main(["dev"]) == 2
+    assert run_word("due", ["dev"]) == 2
     (tmp_path / "Pulumi.yaml").write_text("name: trainyard\nruntime: python\n")
     (tmp_path / "Pulumi.dev.yaml").write_text("config: {trainyard:environment: {}}\n")
-    assert due.main(["dev"]) == 1
+    assert run_word("due", ["dev"]) == 1
     assert "no stack file" in capsys.readouterr().out

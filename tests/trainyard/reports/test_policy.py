@@ -1,4 +1,4 @@
-"""`make policy`."""
+"""`trainyard policy`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from tests.support.recording import Graph, deploy
 from tests.support.stackfile import ENVIRONMENT, at, environment_plan, team_plan
 from tests.support.stacks import STACKS, planned, recorded
 from tests.support.teams import by_name, checkout, listed, team_of
+from tests.support.tool import run_word
 from trainyard.catalog.aws_types.row import When
 from trainyard.catalog.aws_types.table import AWS_TYPES
 from trainyard.reports import policy
@@ -87,21 +88,21 @@ def test_only_buckets_of_the_stack_file_are_linked() -> None:
 
 
 def test_the_word_prints_all_documents_or_one(capsys: pytest.CaptureFixture[str]) -> None:
-    assert policy.main(["dev"]) == 0
+    assert run_word("policy", ["dev"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [*found] == [
         f"dev-deployer-{part}" for part in ("reads", "network", "cluster", "storage", "identity")
     ]
-    assert policy.main(["dev", "--part", "network"]) == 0
+    assert run_word("policy", ["dev", "--part", "network"]) == 0
     assert json.loads(capsys.readouterr().out) == found["dev-deployer-network"]
-    assert policy.main(["dev", "--preview", "--part", "preview"]) == 0
+    assert run_word("policy", ["dev", "--preview", "--part", "preview"]) == 0
     assert "iam:PassRole" not in capsys.readouterr().out
 
 
 def test_a_policy_or_a_stack_that_is_not_there_is_an_error(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert (policy.main(["dev", "--part", "nodes"]), policy.main(["none"])) == (2, 2)
+    assert (run_word("policy", ["dev", "--part", "nodes"]), run_word("policy", ["none"])) == (2, 2)
     said = capsys.readouterr().out
     assert "dev: no policy nodes; there are reads, network, cluster, storage, identity" in said
     assert "none: no stack file" in said

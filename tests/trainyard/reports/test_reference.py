@@ -32,7 +32,7 @@ def _section(path: str) -> str:
 
 
 def test_the_page_in_docs_is_the_one_that_the_types_give() -> None:
-    assert reference.page() == PAGE, "python -m trainyard.reports.reference > docs/stack-file.md"
+    assert reference.page() == PAGE, "trainyard schema --reference > docs/stack-file.md"
 
 
 @pytest.mark.parametrize("type_", TYPES, ids=lambda value: value.__name__)

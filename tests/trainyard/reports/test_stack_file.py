@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from trainyard.reports import check, dashboards, due, plan, policy, pull_request
+from tests.support.tool import run_word
+from trainyard.reports import pull_request
 
 Main = Callable[[list[str]], int]
-REPORTS = (check, dashboards, due, plan, policy, pull_request)
+WORDS = {word: partial(run_word, word) for word in ("check", "dashboards", "due", "plan", "policy")}
 of_each_report = pytest.mark.parametrize(
-    "main", [report.main for report in REPORTS], ids=lambda main: main.__module__
+    "main", [*WORDS.values(), pull_request.main], ids=[*WORDS, "pull_request"]
 )
 
 
@@ -42,7 +44,7 @@ def test_errors_of_the_stack_file_end_a_report(
     assert "error" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("main", [due.main, plan.main], ids=["due", "plan"])
+@pytest.mark.parametrize("main", [WORDS["due"], WORDS["plan"]], ids=["due", "plan"])
 def test_a_program_reads_the_errors_as_json(
     main: Main, wrong: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -15,12 +15,12 @@ from tests.support.grammar import without_a_verb
 from tests.support.recording import CHECKOUT
 from tests.support.stackfile import Edit, at, errors, planned, values, without
 from tests.support.sweep import lines_not_reached
+from tests.support.tool import run_word
 from trainyard import decide as plan
 from trainyard.catalog import versions
 from trainyard.decide import plan_stack
 from trainyard.derive import job_files
 from trainyard.problems import REMOVE, InputError
-from trainyard.reports import check
 from trainyard.rules import (
     blocks,
     brought_cluster,
@@ -171,7 +171,7 @@ def test_a_broken_environment_is_its_own_business_and_one_line_of_the_teams(tmp_
     [error] = plan_stack(team, tmp_path).errors
     assert str(error) == (
         "team.environment: must be an environment whose stack file has no errors; got dev. Fix: run"
-        " make check STACK=dev, and correct what it names"
+        " trainyard check dev, and correct what it names"
     )
 
 
@@ -282,7 +282,7 @@ def test_the_planted_errors_are_reported_together_and_nothing_else_is(
     (tmp_path / "Pulumi.planted.yaml").write_text(text)
     (tmp_path / "Pulumi.yaml").write_text((CHECKOUT / "Pulumi.yaml").read_text())
     monkeypatch.chdir(tmp_path)
-    assert check.main(["planted"]) == 1
+    assert run_word("check", ["planted"]) == 1
     said = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  error")]
     paths = [
         "environment.placement",
@@ -293,17 +293,14 @@ def test_the_planted_errors_are_reported_together_and_nothing_else_is(
     assert [line.split()[1].rstrip(":") for line in said] == paths
 
 
-def test_check_says_what_a_sound_stack_is_and_what_comes_next(
+def test_check_says_what_a_sound_stack_is(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(CHECKOUT)
-    assert check.main(["dev", "team-vision"]) == 0
+    assert run_word("check", ["dev"]) == run_word("check", ["team-vision"]) == 0
     said = capsys.readouterr().out
-    assert (
-        re.search(
-            r"^dev: no errors, \d+ warnings; zone ap-northeast-2a, pools g6e 4 x g6e", said, re.M
-        )
-        and "make preview STACK=dev" in said
+    assert re.search(
+        r"^dev: no errors, \d+ warnings; zone ap-northeast-2a, pools g6e 4 x g6e", said, re.M
     )
     assert "no errors, 2 warnings; namespace team-vision on dev, 1 job\n" in said
 
@@ -312,7 +309,7 @@ def test_check_of_a_stack_without_a_file_says_so(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(CHECKOUT)
-    assert check.main(["nowhere"]) == 2
+    assert run_word("check", ["nowhere"]) == 2
     assert "no stack file (Pulumi.nowhere.yaml)" in capsys.readouterr().out
 
 
@@ -386,7 +383,7 @@ WARNINGS: dict[str, tuple[list[Edit], str]] = {
     ),
     "a role of the account that spot needs": (
         [at("pools.h100.capacity", "spot")],
-        "the account must have the role AWSServiceRoleForEC2Spot for spot pools (h100): make check LIVE=1 looks"
+        "the account must have the role AWSServiceRoleForEC2Spot for spot pools (h100): trainyard check --live looks"
         " for it, and `aws iam create-service-linked-role --aws-service-name spot.amazonaws.com`",
     ),
     "a run that finds the checkpoint of the run before it": (

@@ -62,7 +62,7 @@ def test_the_claim_of_another_file_system_has_another_name() -> None:
 def test_how_long_a_save_takes_is_said_to_be_unknown() -> None:
     warnings = [warning.text for warning in planned(*ON_BROUGHT).warnings]
     [lustre] = [text for text in warnings if "scratch is brought: how long a save takes" in text]
-    assert "`make check LIVE=1` says how many fit" in lustre
+    assert "`trainyard check --live` says how many fit" in lustre
 
 
 def test_nothing_is_said_of_how_many_checkpoints_fit_where_a_file_system_grows() -> None:

@@ -7,7 +7,7 @@ from trainyard.stores.figures import took
 
 
 def test_a_stage_that_happens_twice_takes_twice_as_long_also_where_it_is_slow() -> None:
-    """`make plan` prints both figures, and what begins only after another stage."""
+    """`trainyard plan` prints both figures, and what begins only after another stage."""
     row = LATENCIES["helm.karpenter"]
     stage = took("charts", "helm.karpenter", after=("cluster",), times=2)
     assert (stage.seconds, stage.slow_seconds) == (2 * row.typical, 2 * row.slow)

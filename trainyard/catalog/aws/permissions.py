@@ -52,7 +52,7 @@ QUESTIONS = (
     "servicequotas:GetServiceQuota",
     "ssm:GetParameter",
 )
-"""Calls by which `make check LIVE=1` and `make due LIVE=1` ask the account, besides
+"""Calls by which `trainyard check --live` and `trainyard due --live` ask the account, besides
 sts:GetCallerIdentity, which everybody may."""
 
 CLUSTER_QUESTIONS = (
@@ -64,17 +64,17 @@ CLUSTER_QUESTIONS = (
     "eks:ListAssociatedAccessPolicies",
     "eks:ListClusters",
 )
-"""Calls by which a preview and `make check LIVE=1` ask about an existing cluster."""
+"""Calls by which a preview and `trainyard check --live` ask about an existing cluster."""
 
 COPY_QUESTIONS = ("ecr:DescribePullThroughCacheRules",)
-"""The call of `make check LIVE=1` about rules of pull-through caches, where images come from
+"""The call of `trainyard check --live` about rules of pull-through caches, where images come from
 copies. It takes no resource (Service Authorization Reference)."""
 VPC_QUESTIONS = (
     "ec2:DescribeDhcpOptions",
     "ec2:DescribeNetworkAcls",
     "ec2:DescribeSecurityGroupRules",
 )
-"""Calls by which `make check LIVE=1` asks about an existing VPC, beside QUESTIONS."""
+"""Calls by which `trainyard check --live` asks about an existing VPC, beside QUESTIONS."""
 
 _SERVERS = (
     "ec2:DescribeNetworkInterfaces",
@@ -85,10 +85,10 @@ STORE_QUESTIONS = {
     "lustre": ("fsx:DescribeFileSystems", "cloudwatch:GetMetricData", *_SERVERS),
     "efs": ("elasticfilesystem:DescribeFileSystems", *_SERVERS),
 }
-"""Kind of a file system that is brought → what a preview and `make check LIVE=1` ask about it."""
+"""Kind of a file system that is brought → what a preview and `trainyard check --live` ask about it."""
 
 BUCKET_QUESTIONS = ("s3:GetBucketPolicyStatus", "s3:GetEncryptionConfiguration", "s3:ListBucket")
-"""Calls by which a preview and `make check LIVE=1` ask about a bucket that exists before the
+"""Calls by which a preview and `trainyard check --live` ask about a bucket that exists before the
 stack."""
 
 

@@ -1,4 +1,4 @@
-"""What `make check LIVE=1` asks about a cluster that the stack is brought, and what the answers mean. What
+"""What `trainyard check --live` asks about a cluster that the stack is brought, and what the answers mean. What
 the cluster must be: trainyard/existing/cluster_faults.py."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What `make check LIVE=1` asks about stores that the stack is brought, and what the answers mean.
+"""What `trainyard check --live` asks about stores that the stack is brought, and what the answers mean.
 What file systems must be: trainyard/existing/store_faults.py. Whether checkpoints fit: free_room.py. Of buckets:
 buckets.py."""
 

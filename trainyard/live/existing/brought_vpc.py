@@ -1,4 +1,4 @@
-"""What `make check LIVE=1` asks about a VPC that the stack is brought, and what the answers mean. What
+"""What `trainyard check --live` asks about a VPC that the stack is brought, and what the answers mean. What
 the VPC must be: trainyard/existing/vpc_faults.py."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What `make check LIVE=1` asks about S3 buckets that exist before the stack: those of S3 stores, those
+"""What `trainyard check --live` asks about S3 buckets that exist before the stack: those of S3 stores, those
 that Lustre is linked to, and those of teams. What they must be: trainyard/existing/bucket_faults.py."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`make check LIVE=1`: whether the subnets that exist already have addresses for full pools, and for all
+"""`trainyard check --live`: whether the subnets that exist already have addresses for full pools, and for all
 else that the stack puts into them."""
 
 from __future__ import annotations

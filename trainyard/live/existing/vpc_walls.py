@@ -1,4 +1,4 @@
-"""`make check LIVE=1`: DHCP options and network ACLs of a brought VPC that can keep nodes from names or
+"""`trainyard check --live`: DHCP options and network ACLs of a brought VPC that can keep nodes from names or
 from each other. They are warnings, because what stands behind them is not asked.
 
 Sources: VPC user guide, DHCPOptionSetConcepts (AmazonProvidedDNS is the second address of the VPC, and

@@ -1,4 +1,4 @@
-"""The questions that `make check LIVE=1` asks an AWS account. They read and never write; AWS's policy
+"""The questions that `trainyard check --live` asks an AWS account. They read and never write; AWS's policy
 ReadOnlyAccess answers all of them, but those to the API server of a cluster (cluster_questions.py).
 Those about stores: store_questions.py. What the answers mean: preflight.py."""
 

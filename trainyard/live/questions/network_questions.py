@@ -1,4 +1,4 @@
-"""The questions that `make check LIVE=1` asks an AWS account about a VPC and its subnets. They read and
+"""The questions that `trainyard check --live` asks an AWS account about a VPC and its subnets. They read and
 never write. What the answers mean: brought_vpc.py, free_addresses.py."""
 
 from __future__ import annotations

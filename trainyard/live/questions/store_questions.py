@@ -1,4 +1,4 @@
-"""The questions that `make check LIVE=1` asks an AWS account about stores. They read and never write."""
+"""The questions that `trainyard check --live` asks an AWS account about stores. They read and never write."""
 
 from __future__ import annotations
 

@@ -91,8 +91,8 @@ def _runs() -> Iterator[Alert]:
             f" computed for {STILL_MINUTES} minutes"
         ),
         fix=(
-            "make logs JOB={{ $labels.run }} shows what the ranks wait for; make stop"
-            " JOB={{ $labels.run }} ends the run, which resumes from its last checkpoint"
+            "trainyard logs {{ $labels.run }} shows what the ranks wait for; trainyard stop"
+            " {{ $labels.run }} ends the run, which resumes from its last checkpoint"
         ),
     )
     yield from _ranks()
@@ -113,7 +113,7 @@ def _ranks() -> Iterator[Alert]:
             " {{ $labels.node }}, is idle while others compute or wait for it"
         ),
         fix=(
-            "make logs JOB={{ $labels.run }} shows what the rank does; where it hangs, kubectl delete its"
+            "trainyard logs {{ $labels.run }} shows what the rank does; where it hangs, kubectl delete its"
             " pod starts the gang anew from its last checkpoint"
         ),
     )
@@ -130,7 +130,7 @@ def _ranks() -> Iterator[Alert]:
             "rank {{ $labels.rank }} of run {{ $labels.run }} in {{ $labels.namespace }}, on node"
             " {{ $labels.node }}, has GPUs that clock lower than those of the others, and all wait for it"
         ),
-        fix=f"make accept on the pool judges its nodes; to replace this one: {BY_HAND}",
+        fix=f"trainyard accept on the pool judges its nodes; to replace this one: {BY_HAND}",
     )
     yield Alert(
         name="RunOutOfMemory",
@@ -158,7 +158,7 @@ def _checkpoint() -> Alert:
             " interval of the plan: a restart loses that work"
         ),
         fix=(
-            "make logs JOB={{ $labels.run }} shows whether the script saves; where it saves less often,"
+            "trainyard logs {{ $labels.run }} shows whether the script saves; where it saves less often,"
             " write checkpoints.interval_minutes of the job as it is"
         ),
     )
@@ -232,7 +232,7 @@ def _nodes() -> Iterator[Alert]:
         expression=query("sick nodes", 'state=~"replacing|draining"'),
         minutes=0,
         says=f"{sick} ({{{{ $labels.reason }}}}), and is replaced; its gangs start anew",
-        fix="nothing: make status shows the new node and the runs",
+        fix="nothing: trainyard status shows the new node and the runs",
     )
     yield Alert(
         name="NodeNotReplaced",
@@ -305,7 +305,7 @@ def _money(plan: MetricsPlan) -> Iterator[Alert]:
                 "nodes of pools have cost {{ $value | humanize }} USD within 24 hours, and"
                 f" metrics.dollars_a_day is {dollars}"
             ),
-            fix="make spent lists what each run took, and make stop ends one; or raise dollars_a_day",
+            fix="trainyard spent lists what each run took, and trainyard stop ends one; or raise dollars_a_day",
         )
 
 
@@ -327,7 +327,7 @@ def _pools() -> Iterator[Alert]:
             "AWS takes nodes of pool {{ $labels.nodepool }} back ({{ $labels.reason }}): gangs on them"
             " start anew from their last checkpoint"
         ),
-        fix="nothing: Karpenter replaces the nodes; make status shows the runs",
+        fix="nothing: Karpenter replaces the nodes; trainyard status shows the runs",
     )
     yield Alert(
         name="NodesCannotLaunch",
@@ -336,7 +336,7 @@ def _pools() -> Iterator[Alert]:
         minutes=10,
         says="EC2 refuses the nodes that Karpenter asks for: {{ $labels.error }}",
         fix=(
-            "make status says what the pools wait for; without capacity in the zone, take a reservation"
+            "trainyard status says what the pools wait for; without capacity in the zone, take a reservation"
             " or another instance type"
         ),
     )
@@ -382,7 +382,7 @@ def _platform(plan: MetricsPlan) -> Iterator[Alert]:
         expression=f"{query('programs', matchers)} == 0{missing}",
         minutes=5,
         says="no pod of {{ $labels.job }} answers: what it does for jobs and nodes is not done",
-        fix="make status lists the controllers that do not run, and why",
+        fix="trainyard status lists the controllers that do not run, and why",
     )
     if plan.remote_write_url or plan.managed:
         yield Alert(

@@ -68,7 +68,7 @@ def program(plan: HistoryPlan) -> ProgramPlan:
 
 def settings(plan: HistoryPlan) -> str:
     """What the program reads at its start."""
-    # Only here: `make check` needs no expression of it.
+    # Only here: `trainyard check` needs no expression of it.
     from trainyard.catalog import log_words
 
     return json.dumps(

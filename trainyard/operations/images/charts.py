@@ -1,4 +1,4 @@
-"""`make mirror CHARTS=1`: copy the charts that Pulumi installs into the place that `artifacts.charts`
+"""`trainyard mirror --charts`: copy the charts that Pulumi installs into the place that `artifacts.charts`
 names, a folder or a registry, with Helm.
 
 In a folder each chart is unpacked under its name, as Pulumi reads it.

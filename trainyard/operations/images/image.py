@@ -1,11 +1,12 @@
-"""`python -m trainyard.operations.images.image STACK --job JOB --from FOLDER`: build the image of a
-folder, push it to an ECR repository of the environment, and write its digest into the job's entry.
+"""`trainyard image JOB --from FOLDER`: build the image of a folder, push it to an ECR repository of the
+environment, and write its digest into the job's entry.
 
 Only the value of `image` changes in the stack file; comments and layout stay.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,7 +14,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from trainyard import command_line
 from trainyard.decide import plan_stack
 from trainyard.derive.capacity import job_type
 from trainyard.derive.credentials import NotAssumed, aws_session
@@ -21,7 +21,7 @@ from trainyard.operations.images.builders import Builder, CannotBuild, Image, Re
 from trainyard.operations.reach.consent import ask
 from trainyard.operations.reach.stack import Stack, read_stack
 from trainyard.operations.reach.stack_lines import Change, scalar_of_job, values_of_jobs
-from trainyard.operations.reach.target import TargetError, add_live, require_account, update_command
+from trainyard.operations.reach.target import update_command
 from trainyard.problems import Refused, one_of
 
 NOTHING = "Nothing was built, and nothing was changed."
@@ -40,28 +40,11 @@ class Wish:
     tag: str
 
 
-def main(arguments: list[str]) -> int:
+def main(options: argparse.Namespace) -> int:
     """Return 0 where the digest was written, 1 where it was not, 2 where there is no terminal to
     ask."""
-    parser = command_line.parser(
-        "trainyard.operations.images.image",
-        "Build a folder's image, push it to the stack's ECR repository, write its digest into a job.",
-    )
-    parser.add_argument("stack", metavar="STACK", help="change Pulumi.STACK.yaml of this folder")
-    parser.add_argument("--job", metavar="JOB", required=True, help="the entry of the job")
-    parser.add_argument(
-        "--from", dest="folder", metavar="FOLDER", required=True, help="has a Dockerfile"
-    )
-    parser.add_argument(
-        "--registry", metavar="NAME", help="of `registries` (may be left out where there is one)"
-    )
-    parser.add_argument(
-        "--yes", action="store_true", help="build, push and change without a question, for programs"
-    )
-    add_live(parser)
-    options, otherwise = parser.parse_args(arguments), NOTHING
+    otherwise = NOTHING
     try:
-        require_account(options.live)
         stack = read_stack(options.stack)
         wish = Wish(
             stack=stack,
@@ -82,7 +65,7 @@ def main(arguments: list[str]) -> int:
             return code
         otherwise = UNCHANGED
         name = _pushed(wish, builder)
-    except (CannotBuild, TargetError, NotAssumed, FileNotFoundError, Refused) as error:
+    except (CannotBuild, NotAssumed, FileNotFoundError, Refused) as error:
         print(f"{error}\n{otherwise}", file=sys.stderr)
         return 1
     change = _changed(wish, name)
@@ -103,7 +86,9 @@ def _repository(stack: Stack, wanted: str | None) -> str:
         )
     if name not in found:
         got = "several are there" if wanted is None else f"there is no registry {wanted}"
-        raise CannotBuild(f"{got}. Fix: REGISTRY= {one_of(found, 'a registry of the environment')}")
+        raise CannotBuild(
+            f"{got}. Fix: --registry {one_of(found, 'a registry of the environment')}"
+        )
     return f"{stack.environment_stack}/{name}"
 
 
@@ -112,7 +97,7 @@ def _changed(wish: Wish, image: str) -> Change:
     file, jobs = wish.stack.file, wish.stack.jobs
     if wish.job not in jobs:
         where = f"{file} has no job {wish.job} that is described there"
-        raise CannotBuild(f"{where}. Fix: JOB= {one_of(jobs, 'a job of the file')}")
+        raise CannotBuild(f"{where}. Fix: --job {one_of(jobs, 'a job of the file')}")
     text = Path(file).read_text()
     change = scalar_of_job(text, wish.job, "image", image or "image")
     by_hand = f"write image: {image or '<repository>@sha256:<digest>'} into the entry by hand"
@@ -169,7 +154,3 @@ def registry_of(tokens: Iterable[dict[str, Any]]) -> tuple[Registry, str]:
     scheme, _, host = str(token["proxyEndpoint"]).rstrip("/").rpartition("://")
     encrypted = scheme != "http"
     return Registry(host=host, encrypted=encrypted, auth=token["authorizationToken"]), host
-
-
-if __name__ == "__main__":
-    command_line.run(main)

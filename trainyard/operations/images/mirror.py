@@ -1,5 +1,5 @@
-"""`python -m trainyard.operations.images.mirror STACK`: list every image that the nodes of a stack pull, and copy those
-that are missing into the registry that `artifacts.images` names.
+"""`trainyard mirror STACK`: list every image that the nodes of a stack pull, and copy those that are missing
+into the registry that `artifacts.images` names.
 
 Which images: trainyard/derive/mirror.py. Images of EKS's own add-ons are in ECR of each region already.
 A second run copies nothing.
@@ -7,6 +7,7 @@ A second run copies nothing.
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -20,7 +21,6 @@ from trainyard.operations.images.charts import copy_charts
 from trainyard.operations.images.copies import Looked, Mirror, coming
 from trainyard.operations.reach.consent import ask
 from trainyard.operations.reach.stack import Stack, read_stack
-from trainyard.operations.reach.target import TargetError, add_live, require_account
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.images import Copy, images_in, in_region, parts
 from trainyard.problems import Refused
@@ -28,26 +28,10 @@ from trainyard.problems import Refused
 NOTHING = "Nothing was copied."
 
 
-def main(arguments: list[str]) -> int:
+def main(options: argparse.Namespace) -> int:
     """Return 0 where every copy is there at the end, 1 where one is not, 2 where there is no terminal
     to ask."""
-    parser = command_line.parser(
-        "trainyard.operations.images.mirror",
-        "List the images that the nodes of a stack pull; copy those that its own registry lacks.",
-    )
-    parser.add_argument("stack", metavar="STACK", help="read Pulumi.STACK.yaml of this folder")
-    parser.add_argument("--list", action="store_true", help="print the list, and ask no account")
-    parser.add_argument(
-        "--json",
-        action="store_true",
-        help="print every image as JSON with the digest of its copy, for programs",
-    )
-    parser.add_argument("--charts", action="store_true", help="copy charts, and no images")
-    parser.add_argument("--yes", action="store_true", help="copy without a question, for programs")
-    add_live(parser)
-    options = parser.parse_args(arguments)
     try:
-        require_account(options.live)
         stack = read_stack(options.stack)
         plan = plan_stack(stack.reading).accepted()
         if options.list:
@@ -62,7 +46,7 @@ def main(arguments: list[str]) -> int:
             return copy_charts(stack, nothing=NOTHING, yes=options.yes, as_json=options.json)
         _require_mirror(stack)
         return _copied(plan, yes=options.yes, as_json=options.json)
-    except (CannotBuild, TargetError, NotAssumed, FileNotFoundError, Refused) as error:
+    except (CannotBuild, NotAssumed, FileNotFoundError, Refused) as error:
         print(f"{error}\n{NOTHING}", file=sys.stderr)
         return 1
 
@@ -78,7 +62,7 @@ def _require_mirror(stack: Stack) -> None:
     if artifacts is None or artifacts.images is None:
         raise CannotBuild(
             "the environment names no registry for copies. Fix: add artifacts: {images:"
-            f" <account>.dkr.ecr.{stack.region}.amazonaws.com/mirror}} to environment; LIST=1 lists"
+            f" <account>.dkr.ecr.{stack.region}.amazonaws.com/mirror}} to environment; --list lists"
             " the images without it"
         )
 
@@ -147,7 +131,3 @@ def _print_json(digests: Mapping[Copy, str]) -> None:
     """For programs. `digests`: empty where none is known."""
     rows = [{"image": e.image, "copy": e.copy, "digest": d or None} for e, d in digests.items()]
     print(json.dumps(rows, indent=2))
-
-
-if __name__ == "__main__":
-    command_line.run(main)

@@ -1,6 +1,5 @@
-"""`python -m trainyard.operations.nodes.accept STACK [--pool POOL]`: judge what the acceptance job of a pool has
-measured on its nodes, line by line; where the stack file has no such job, say what it costs, ask, and
-write it.
+"""`trainyard accept STACK [--pool POOL]`: judge what the acceptance job of a pool has measured on its nodes,
+line by line; where the stack file has no such job, say what it costs, ask, and write it.
 
 The job is an entry of the stack file: planned, priced, checked and queued like any other
 (trainyard/derive/acceptance.py). So it runs with the next update, not by this command.
@@ -8,6 +7,7 @@ The job is an entry of the stack file: planned, priced, checked and queued like 
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import json
 import sys
@@ -27,7 +27,7 @@ from trainyard.operations.reach.kubectl import Kubectl, Object, kubectl_with
 from trainyard.operations.reach.place import reached
 from trainyard.operations.reach.snapshot import condition_of, container_statuses, last_condition
 from trainyard.operations.reach.stack import Stack, read_stack
-from trainyard.operations.reach.target import add_live, update_command
+from trainyard.operations.reach.target import update_command
 from trainyard.problems import Refused
 from trainyard.reports.plan import as_json
 
@@ -40,23 +40,9 @@ class NoResults(RuntimeError):
     """There is nothing to judge; the message says what to do."""
 
 
-def main(arguments: list[str]) -> int:
+def main(options: argparse.Namespace) -> int:
     """Return 0 where no line fails or the entry was written; 1 where one fails, there are no results
     yet, or the cluster does not answer; 2 where there is no terminal to ask."""
-    parser = command_line.parser(
-        "trainyard.operations.nodes.accept",
-        "Judge what the acceptance job of a pool has measured on its nodes.",
-    )
-    parser.add_argument("stack", metavar="STACK", help="read Pulumi.STACK.yaml of this folder")
-    parser.add_argument("--pool", help="the pool (may be left out where only one can be meant)")
-    parser.add_argument(
-        "--nodes", type=int, help="of a new entry: how many nodes, at least 2 (all of the pool)"
-    )
-    parser.add_argument("--image", help="of a new entry: an image with torch (that of a job there)")
-    parser.add_argument("--yes", action="store_true", help="write the entry without a question")
-    parser.add_argument("--json", action="store_true", help="print it as JSON, for programs")
-    add_live(parser)
-    options = parser.parse_args(arguments)
     try:
         stack = read_stack(options.stack)
         name = acceptance_job(stack, options.pool)
@@ -65,7 +51,7 @@ def main(arguments: list[str]) -> int:
             return _proposed(entry, yes=options.yes, live=options.live)
         if options.nodes or options.image:
             raise EntryError(
-                f"NODES= and IMAGE= are for a new entry, and jobs.{name} exists. Fix: change"
+                f"--nodes and --image are for a new entry, and jobs.{name} exists. Fix: change"
                 f" {stack.file}"
             )
         return _judged(stack, name, live=options.live, for_programs=options.json)
@@ -90,14 +76,14 @@ def _judged(stack: Stack, name: str, *, live: bool, for_programs: bool) -> int:
     """Print the verdict of each line."""
     job = stack.jobs[name]
     update = update_command(stack.name, live)
-    with reached(stack.name, live=live, to=sys.stderr) as cluster:
+    with reached(stack.name, to=sys.stderr) as cluster:
         kubectl = kubectl_with(cluster.login, "--request-timeout=60s")
         try:
             chosen = choose(kubectl, cluster.place, cluster.entries, name)
         except NoSuchJob:
             raise NoResults(f"jobs.{name} has not run. Fix: {update}") from None
         pods = _pods(kubectl, chosen)
-        results = _results(kubectl, chosen, pods, f"STACK={stack.name} JOB={name}")
+        results = _results(kubectl, chosen, pods, f"{name} --stack {stack.name}")
         nodes = _nodes(kubectl, pods)
     verdicts = [
         dataclasses.replace(verdict, node=nodes.get(verdict.node, verdict.node))
@@ -129,10 +115,10 @@ def _results(kubectl: Kubectl, job: Chosen, pods: list[Object], words: str) -> R
     if results is None and state in ENDED:
         raise NoResults(
             f"{job} has ended ({state}) without all of its results. It needs an image with torch, and"
-            f" pods whose logs are still there. Fix: make logs {words} shows what it printed"
+            f" pods whose logs are still there. Fix: trainyard logs {words} shows what it printed"
         )
     if results is None:
-        raise NoResults(f"{job} has not ended ({state}). Fix: make logs {words} FOLLOW=1")
+        raise NoResults(f"{job} has not ended ({state}). Fix: trainyard logs {words} --follow")
     return dataclasses.replace(results, now=(*_starts(pods), *results.now))
 
 
@@ -219,20 +205,16 @@ def _size(of: str) -> str:
 
 def _ending(failed: list[Verdict], name: str, stack: str, update: str, live: bool) -> list[str]:
     """The verdict in a sentence, and the next command."""
-    again = f"make again STACK={stack} JOB={name}{' LIVE=1' * live}, then {update}"
+    again = f"trainyard again {name} --stack {stack}{' --live' * live}, then {update}"
     if not failed:
         return ["accepted", f"to measure again: {again}"]
     nodes = sorted({verdict.node for verdict in failed if verdict.node})
     return [
         f"not accepted: {', '.join(dict.fromkeys(f'{v.line} {_size(v.of)}'.rstrip() for v in failed))}",
         *(f"node {node}: {REPLACE}" for node in nodes),
-        f"next: make status STACK={stack}{' LIVE=1' * live}; to measure again: {again}",
+        f"next: trainyard status {stack}{' --live' * live}; to measure again: {again}",
     ]
 
 
 def _again(stack: str, pool: str, live: bool) -> str:
-    return f"make accept STACK={stack} POOL={pool}{' LIVE=1' * live}"
-
-
-if __name__ == "__main__":
-    command_line.run(main)
+    return f"trainyard accept {stack} --pool {pool}{' --live' * live}"

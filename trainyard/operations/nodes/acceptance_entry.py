@@ -52,7 +52,7 @@ def acceptance_job(stack: Stack, pool: str | None) -> str | None:
     if len(found) > 1:
         pools = ", ".join(dict.fromkeys(stack.jobs[name].pool for name in found))
         raise EntryError(
-            f"{stack.file} has {len(found)} acceptance jobs: {', '.join(found)}. Fix: POOL= one of"
+            f"{stack.file} has {len(found)} acceptance jobs: {', '.join(found)}. Fix: --pool one of"
             f" {pools}, with one job each"
         )
     return found[0] if found else None
@@ -66,7 +66,7 @@ def new_entry(stack: Stack, pool: str | None, nodes: int | None, image: str | No
     if nodes < 2:
         raise EntryError(
             f"NODES must be 2 or more, because one node has no neighbour; got {nodes}."
-            f" Fix: NODES=2, and environment.pools.{name}.max_nodes: 2"
+            f" Fix: --nodes 2, and environment.pools.{name}.max_nodes: 2"
         )
     if not measured_stores(stack.environment):
         raise EntryError(
@@ -100,7 +100,7 @@ def _pool(stack: Stack, wanted: str | None) -> tuple[str, PoolConfig]:
     name = next(iter(pools)) if wanted is None and len(pools) == 1 else wanted
     if name not in pools:
         got = "none is named" if name is None else f"there is no pool {name}"
-        raise EntryError(f"{got}. Fix: POOL= {one_of(pools, 'a pool of the environment')}")
+        raise EntryError(f"{got}. Fix: --pool {one_of(pools, 'a pool of the environment')}")
     return name, pools[name]
 
 
@@ -109,7 +109,7 @@ def _image(stack: Stack, pool: str) -> str:
     found = next((job.image for job in stack.jobs.values() if job.pool == pool), None)
     if found is None:
         raise EntryError(
-            f"no job of {stack.file} is on pool {pool}, so no image is known. Fix: IMAGE= an image"
+            f"no job of {stack.file} is on pool {pool}, so no image is known. Fix: --image an image"
             " with torch"
         )
     return found

@@ -1,5 +1,5 @@
-"""`python -m trainyard.operations.nodes.shell STACK [--pool POOL] [--run COMMAND]`: a terminal, or
-one command, in a pod on a node of a pool, which is deleted at the end.
+"""`trainyard shell STACK [--pool POOL] [--run COMMAND]`: a terminal, or one command, in a pod on a node of a
+pool, which is deleted at the end.
 
 The pod is that of a job of one node: it waits in the team's queue, counts against its quotas and mounts
 its stores (shell_job.py). It ends by itself after --minutes, also where this program cannot delete it.
@@ -7,6 +7,7 @@ its stores (shell_job.py). It ends by itself after --minutes, also where this pr
 
 from __future__ import annotations
 
+import argparse
 import json
 import secrets
 import signal
@@ -14,12 +15,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
-from trainyard import command_line
 from trainyard.catalog.job_kinds import ENDED, JOB_KINDS
 from trainyard.operations.nodes.shell_job import ENDED as END
 from trainyard.operations.nodes.shell_job import Shell, shell_job
@@ -28,13 +27,11 @@ from trainyard.operations.reach.kubectl import Kubectl, Object, kubectl_with
 from trainyard.operations.reach.place import Reached, reached
 from trainyard.operations.reach.snapshot import condition_of, container_statuses, last_condition
 from trainyard.operations.reach.stack import read_stack
-from trainyard.operations.reach.target import add_live
 from trainyard.operations.recovery.drain import POLL_SECONDS, delete
 from trainyard.problems import Refused
 from trainyard.reports.amounts import JobCost
 
 NOTHING = "Nothing was started."
-MINUTES, MOST_MINUTES = 60, 24 * 60
 TERMINAL = ("/bin/sh", "-c", "command -v bash >/dev/null && exec bash || exec sh")
 
 
@@ -42,10 +39,9 @@ class Ended(RuntimeError):
     """The job ended before its pod ran; the message says how."""
 
 
-def main(arguments: list[str]) -> int:
+def main(options: argparse.Namespace) -> int:
     """Return the exit code of the command or the terminal; 1 where the pod does not start; 2 where
     there is no terminal to ask."""
-    options = _parser().parse_args(arguments)
     try:
         shell = shell_job(
             read_stack(options.stack),
@@ -60,7 +56,7 @@ def main(arguments: list[str]) -> int:
         print(f"{error}\n{NOTHING}", file=sys.stderr)
         return 1
     try:
-        with reached(options.stack, live=options.live, to=sys.stderr) as cluster:
+        with reached(options.stack, to=sys.stderr) as cluster:
             kubectl = kubectl_with(cluster.login, "--request-timeout=150s")
             if options.run is None:
                 _require_terminal(kubectl, shell, options.stack)
@@ -73,42 +69,11 @@ def main(arguments: list[str]) -> int:
         return 1
 
 
-def _parser() -> ArgumentParser:
-    parser = command_line.parser(
-        "trainyard.operations.nodes.shell",
-        "Open a terminal, or run one command, in a pod on a pool; delete the pod at the end.",
-    )
-    parser.add_argument("stack", metavar="STACK", help="read Pulumi.STACK.yaml of this folder")
-    parser.add_argument("--pool", help="the pool (may be left out where there is only one)")
-    parser.add_argument("--image", help="the image (that of a job of the stack file by default)")
-    parser.add_argument(
-        "--gpus", type=int, default=1, help="GPUs of the pod on a GPU pool (%(default)s by default)"
-    )
-    parser.add_argument(
-        "--minutes",
-        type=_minutes,
-        default=MINUTES,
-        metavar="MINUTES",
-        help=f"the pod ends by itself after this time ({MINUTES} by default, {MOST_MINUTES} at most)",
-    )
-    parser.add_argument("--run", metavar="COMMAND", help="run this, print its output, and end")
-    parser.add_argument("--yes", action="store_true", help="start it without a question")
-    add_live(parser)
-    return parser
-
-
-def _minutes(text: str) -> int:
-    """A number of minutes; ArgumentTypeError, which argparse prints, where it is none."""
-    if not text.isdecimal() or not 1 <= int(text) <= MOST_MINUTES:
-        raise ArgumentTypeError(f"must be a number from 1 to {MOST_MINUTES}; got {text}")
-    return int(text)
-
-
 def _require_terminal(kubectl: Kubectl, shell: Shell, stack: str) -> None:
     """RuntimeError before a node is paid for that nobody could use."""
     if not sys.stdin.isatty():
         raise RuntimeError(
-            f"there is no terminal here. Fix: RUN= a command, whose output is printed\n{NOTHING}"
+            f"there is no terminal here. Fix: --run a command, whose output is printed\n{NOTHING}"
         )
     where = f"--namespace={shell.plan.namespace}"
     try:
@@ -118,7 +83,7 @@ def _require_terminal(kubectl: Kubectl, shell: Shell, stack: str) -> None:
     if allowed != "yes":
         raise RuntimeError(
             f"you cannot open a terminal in pods of namespace {shell.plan.namespace}: a team that the"
-            f' environment lists has no right to. Fix: make shell STACK={stack} RUN="nvidia-smi"'
+            f' environment lists has no right to. Fix: trainyard shell {stack} --run "nvidia-smi"'
             f"\n{NOTHING}"
         )
 
@@ -261,7 +226,3 @@ def _no_way_around() -> Iterator[None]:
     finally:
         for kind, handler in before.items():
             signal.signal(kind, handler)
-
-
-if __name__ == "__main__":
-    command_line.run(main)

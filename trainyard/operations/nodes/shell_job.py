@@ -1,4 +1,4 @@
-"""The job behind `make shell`: one pod on a pool, with the mounts, the namespace and the queue of the
+"""The job behind `trainyard shell`: one pod on a pool, with the mounts, the namespace and the queue of the
 stack's own jobs.
 
 It is planned as an entry of the stack file would be, so that queue, quotas, Pod Security, taints and
@@ -83,7 +83,7 @@ def shell_job(
     if most and not 1 <= gpus <= most:
         raise ShellError(
             f"GPUS must be between 1 and {most}, because a pod on pool {chosen} takes a part of a"
-            f" node; got {gpus}. Fix: GPUS=1"
+            f" node; got {gpus}. Fix: --gpus 1"
         )
     mounted = _stores(stack)
     entry: dict[str, Any] = {
@@ -131,7 +131,7 @@ def _pool(stack: Stack, wanted: str | None) -> str:
     name = next(iter(pools)) if wanted is None and len(pools) == 1 else wanted
     if name is None or name not in pools:
         got = "no pool is named" if name is None else f"there is no pool {name}"
-        raise ShellError(f"{got}. Fix: POOL= {one_of(pools, 'a pool of the environment')}")
+        raise ShellError(f"{got}. Fix: --pool {one_of(pools, 'a pool of the environment')}")
     return name
 
 
@@ -140,7 +140,7 @@ def _image(stack: Stack, pool: str) -> str:
     jobs = sorted(stack.jobs.values(), key=lambda job: job.pool != pool)
     if not jobs:
         raise ShellError(
-            f"no job is described in {stack.file}, so no image is known. Fix: IMAGE= an image with a"
+            f"no job is described in {stack.file}, so no image is known. Fix: --image an image with a"
             " shell"
         )
     return jobs[0].image

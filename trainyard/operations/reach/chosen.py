@@ -61,5 +61,5 @@ def choose(
         raise NoSuchJob(f"no TrainJob and no PyTorchJob in {place}")
     if name and not named:
         gone = " It has been stopped, or it has not started." if name in entries else ""
-        raise NoSuchJob(f"there is no job {name} in {place}.{gone} Fix: JOB= one of {names}")
-    raise NoSuchJob(f"there are {len(named)} jobs in {place}. Fix: JOB= one of {names}")
+        raise NoSuchJob(f"there is no job {name} in {place}.{gone} Fix: --job one of {names}")
+    raise NoSuchJob(f"there are {len(named)} jobs in {place}. Fix: --job one of {names}")

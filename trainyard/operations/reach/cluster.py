@@ -12,6 +12,8 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+import yaml
+
 from trainyard.operations.reach.kubectl import UNSERVED, Login, logged_in_to
 from trainyard.operations.reach.lookup import ExistingObject
 from trainyard.operations.reach.pulumi import PulumiError
@@ -70,6 +72,18 @@ def kubeconfig_in(state: Entry) -> str | None:
         ),
         None,
     )
+
+
+def current_cluster(kubeconfig: str) -> tuple[str, str] | None:
+    """Name and server of the current context's cluster; None where there is none."""
+    try:
+        config = yaml.safe_load(kubeconfig)
+        contexts = {entry["name"]: entry["context"] for entry in config["contexts"]}
+        clusters = {entry["name"]: entry["cluster"] for entry in config["clusters"]}
+        name = contexts[config["current-context"]]["cluster"]
+        return name, clusters[name]["server"]
+    except (yaml.YAMLError, KeyError, TypeError):
+        return None
 
 
 class Cluster:

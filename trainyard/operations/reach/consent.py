@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-AGREED, DECLINED, NOBODY_TO_ASK = 0, 1, 2
+AGREED, DECLINED, NOBODY_TO_ASK = 0, 3, 2
 """Exit codes: only the first lets a command go on."""
 
 

@@ -1,31 +1,23 @@
-"""`python -m trainyard.operations.reach.kubeconfig STACK`: write the kubeconfig of a stack into a file, and print its
-path.
+"""`trainyard kubeconfig STACK`: write the kubeconfig of a stack into a file, and print its path.
 
 The file holds no secret: kubectl asks `aws eks get-token` each time.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 from pathlib import Path
 
-from trainyard import command_line
-from trainyard.operations.reach.target import add_live, answer_of, kubeconfig
+from trainyard.operations.reach.target import answer_of, kubeconfig
 
 FOLDER = Path(".kube")
 """In the current folder, and ignored by git."""
 
 
-def main(arguments: list[str]) -> int:
+def main(options: argparse.Namespace) -> int:
     """Return 0, or 1 where the stack has no cluster or another one could be meant."""
-    parser = command_line.parser(
-        "trainyard.operations.reach.kubeconfig",
-        "Write the kubeconfig of a stack into .kube/STACK.yaml, and print the path of that file.",
-    )
-    parser.add_argument("stack", metavar="STACK", help="the Pulumi stack that has the cluster")
-    add_live(parser)
-    options = parser.parse_args(arguments)
-    text = answer_of(lambda: kubeconfig(options.stack), live=options.live)
+    text = answer_of(lambda: kubeconfig(options.stack))
     if text is None:
         return 1
     file = FOLDER.absolute() / f"{options.stack}.yaml"
@@ -34,7 +26,3 @@ def main(arguments: list[str]) -> int:
         out.write(text)
     print(file)
     return 0
-
-
-if __name__ == "__main__":
-    command_line.run(main)

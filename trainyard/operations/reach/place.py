@@ -11,8 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TextIO
 
-import yaml
-
+from trainyard.operations.reach.cluster import current_cluster
 from trainyard.operations.reach.kubectl import (
     UNSERVED,
     Kubectl,
@@ -23,7 +22,6 @@ from trainyard.operations.reach.kubectl import (
 )
 from trainyard.operations.reach.pulumi import outputs
 from trainyard.operations.reach.snapshot import full_name
-from trainyard.operations.reach.target import require_account
 
 KIND = "trainjobs.trainer.kubeflow.org"
 KINDS = (KIND, "pytorchjobs.kubeflow.org")
@@ -69,10 +67,9 @@ class Reached:
 
 
 @contextmanager
-def reached(stack: str, *, live: bool, to: TextIO | None = None) -> Iterator[Reached]:
+def reached(stack: str, to: TextIO | None = None) -> Iterator[Reached]:
     """The cluster of a stack, which answers. Print which one it is, to standard output by default.
     RuntimeError where the stack has none, or it does not answer."""
-    require_account(live)
     stack_outputs = outputs(stack)
     place = place_of(stack, stack_outputs)
     with logged_in_to(place.kubeconfig) as login:
@@ -99,7 +96,7 @@ def place_of(stack: str, stack_outputs: dict[str, Any]) -> Place:
         )
     kubeconfig = stack_outputs["kubeconfig"]
     text = kubeconfig if isinstance(kubeconfig, str) else json.dumps(kubeconfig)
-    cluster, server = _current(text) or (None, None)
+    cluster, server = current_cluster(text) or (None, None)
     if not cluster or not server:
         raise PlaceError(f"the output `kubeconfig` of stack {stack} names no cluster")
     return Place(
@@ -109,18 +106,6 @@ def place_of(stack: str, stack_outputs: dict[str, Any]) -> Place:
         server=server,
         namespace=None if "contract" in stack_outputs else stack_outputs["namespace"],
     )
-
-
-def _current(kubeconfig: str) -> tuple[str, str] | None:
-    """Name and server of the current context's cluster; None where there is none."""
-    try:
-        config = yaml.safe_load(kubeconfig)
-        contexts = {entry["name"]: entry["context"] for entry in config["contexts"]}
-        clusters = {entry["name"]: entry["cluster"] for entry in config["clusters"]}
-        name = contexts[config["current-context"]]["cluster"]
-        return name, clusters[name]["server"]
-    except (yaml.YAMLError, KeyError, TypeError):
-        return None
 
 
 def _reach(place: Place, kubectl: Kubectl, to: TextIO | None) -> None:
@@ -144,7 +129,7 @@ def _another_context(place: Place) -> str:
         kubeconfig = kubectl_with(lambda: os.environ)("config", "view", "--minify", "--output=json")
     except RuntimeError:
         return ""  # there is no current context
-    cluster, server = _current(kubeconfig) or ("", "")
+    cluster, server = current_cluster(kubeconfig) or ("", "")
     if not server or server == place.server:
         return ""
     return f"the current context names cluster {cluster} ({server}), which does not change"

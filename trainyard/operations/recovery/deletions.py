@@ -29,7 +29,7 @@ def awaited(session: boto3.Session, cluster: Cluster, state: Entry, patience: fl
         if time.monotonic() > deadline:
             raise PulumiError(
                 f"these are still being deleted after {patience:.0f} s: {names}. A NodePool or a node"
-                " group waits for its jobs: `make drain` deletes jobs that no stack owns"
+                " group waits for its jobs: `trainyard drain` deletes jobs that no stack owns"
             )
         print(f"waiting for {names}, which is still being deleted", flush=True)
         time.sleep(5)

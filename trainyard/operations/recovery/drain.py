@@ -1,5 +1,4 @@
-"""`python -m trainyard.operations.recovery.drain STACK`: delete every training job on the cluster
-of a stack, before the stack is destroyed.
+"""`trainyard drain STACK`: delete every training job on the cluster of a stack, before the stack is destroyed.
 
 `pulumi destroy` deletes the jobs of the stack itself. A job that a user has submitted by hand keeps
 its runtime (by a finalizer) and its nodes (by pods that must not be disrupted): destroy would wait
@@ -10,12 +9,12 @@ The cluster is the one in the stack's own outputs. The current context of kubect
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 import time
 from collections.abc import Iterable
 
-from trainyard import command_line
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.operations.reach.consent import ask
 from trainyard.operations.reach.kubectl import (
@@ -25,7 +24,6 @@ from trainyard.operations.reach.kubectl import (
 )
 from trainyard.operations.reach.place import KINDS, Place, PlaceError, jobs_of, reached, title
 from trainyard.operations.reach.snapshot import last_condition
-from trainyard.operations.reach.target import add_live
 
 NOTHING = "No job was deleted."
 POLL_SECONDS = 2.0
@@ -45,23 +43,11 @@ class DrainError(RuntimeError):
     """Why the jobs cannot be listed; no job was deleted."""
 
 
-def main(arguments: list[str]) -> int:
+def main(options: argparse.Namespace) -> int:
     """Delete all jobs and print their names. Return 0 if none remain and no pod of them, 1 if one
     remains or the cluster does not answer, 2 if there is no terminal to ask."""
-    parser = command_line.parser(
-        "trainyard.operations.recovery.drain",
-        "List the training jobs on the cluster of a stack, ask, and delete them.",
-    )
-    parser.add_argument(
-        "stack", metavar="STACK", help="the Pulumi stack whose outputs name the cluster"
-    )
-    parser.add_argument(
-        "--yes", action="store_true", help="delete the jobs without a question, for programs"
-    )
-    add_live(parser)
-    options = parser.parse_args(arguments)
     try:
-        with reached(options.stack, live=options.live) as cluster:
+        with reached(options.stack) as cluster:
             if cluster.protected:
                 raise DrainError(PROTECTED.format(stack=options.stack))
             kubectl = kubectl_with(cluster.login, "--request-timeout=150s")
@@ -141,7 +127,3 @@ def _remaining(kubectl: Kubectl, kind: str, place: Place) -> int:
     if jobs:
         print(f"not deleted: {jobs}", flush=True)
     return 1 if jobs else 0
-
-
-if __name__ == "__main__":
-    command_line.run(main)

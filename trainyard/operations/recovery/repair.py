@@ -1,5 +1,4 @@
-"""`python -m trainyard.operations.recovery.repair STACK`: after a killed or failed update, add
-objects that exist to the stack's state.
+"""`trainyard repair STACK`: after a killed or failed update, add objects that exist to the stack's state.
 
 Pulumi records when it starts to create an object, and records the id when the object exists. If the
 engine or a plugin is killed in between, or an answer is lost, the object exists and is not in the
@@ -24,6 +23,7 @@ stack's own. The cluster needs no check: its kubeconfig comes from the state.
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 import time
@@ -33,7 +33,6 @@ from dataclasses import dataclass
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from trainyard import command_line
 from trainyard.derive.credentials import NotAssumed
 from trainyard.operations.reach.cluster import Cluster, Entry, Release
 from trainyard.operations.reach.consent import ask
@@ -45,7 +44,6 @@ from trainyard.operations.reach.lookup import (
 )
 from trainyard.operations.reach.pulumi import PulumiError, deployment, last_update_failed, pulumi
 from trainyard.operations.reach.stack_account import session_of
-from trainyard.operations.reach.target import TargetError, add_live, require_account
 from trainyard.operations.reach.urn import name_of, type_of
 from trainyard.operations.recovery import deletions, interfaces, replacements
 from trainyard.operations.recovery.adoption import Wanted
@@ -299,29 +297,13 @@ def _half_changed(cluster: Cluster, resources: list[Entry]) -> Iterator[Release]
                 yield found
 
 
-def main(arguments: list[str]) -> int:
+def main(options: argparse.Namespace) -> int:
     """Return 0 where the stack is repaired, 1 where that failed or the answer was no, 2 where there is
     no terminal to ask."""
-    parser = command_line.parser(
-        "trainyard.operations.recovery.repair",
-        "After a killed update, list the objects that are missing in a stack's state, ask, and"
-        " import them.",
-    )
-    parser.add_argument("stack", metavar="STACK", help="the Pulumi stack to repair")
-    parser.add_argument(
-        "--yes", action="store_true", help="change the state without a question, for programs"
-    )
-    add_live(parser)
-    options = parser.parse_args(arguments)
     try:
-        require_account(options.live)
         return repair(options.stack, yes=options.yes)
-    except (PulumiError, NotAssumed, TargetError) as error:
+    except (PulumiError, NotAssumed) as error:
         print(error, file=sys.stderr)
     except (BotoCoreError, ClientError) as error:
         print(f"AWS returned an error: {error}", file=sys.stderr)
     return 1
-
-
-if __name__ == "__main__":
-    command_line.run(main)

@@ -1,18 +1,18 @@
-"""`python -m trainyard.operations.runs.again STACK --job JOB`: increase `run` of a job in the stack file, so that the
-next update starts the same job again.
+"""`trainyard again JOB`: increase `run` of a job in the stack file, so that the next update starts the same
+job again.
 
 Only that number changes in the file; comments and layout stay.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 from pathlib import Path
 
-from trainyard import command_line
 from trainyard.operations.reach.consent import ask
 from trainyard.operations.reach.stack_lines import Change, job_entry, scalar_of_job, values_of_jobs
-from trainyard.operations.reach.target import add_live, update_command
+from trainyard.operations.reach.target import update_command
 from trainyard.settings.job import JobConfig
 from trainyard.settings.reading.reader import read_file
 
@@ -24,20 +24,9 @@ class CannotCount(RuntimeError):
     write."""
 
 
-def main(arguments: list[str]) -> int:
+def main(options: argparse.Namespace) -> int:
     """Return 0 where the number was increased, 1 where it was not, 2 where there is no terminal to
     ask."""
-    parser = command_line.parser(
-        "trainyard.operations.runs.again",
-        "Increase the run number of a job in a stack file, after a question.",
-    )
-    parser.add_argument("stack", metavar="STACK", help="change Pulumi.STACK.yaml of this folder")
-    parser.add_argument("--job", metavar="JOB", required=True, help="the entry of the job")
-    parser.add_argument(
-        "--yes", action="store_true", help="change the file without a question, for programs"
-    )
-    add_live(parser)
-    options = parser.parse_args(arguments)
     file = Path(f"Pulumi.{options.stack}.yaml")
     try:
         number, resumes = _run_of(options.stack, options.job)
@@ -75,7 +64,7 @@ def _run_of(stack: str, name: str) -> tuple[int, str | None]:
     if name not in found:
         names = ", ".join(found) or "none"
         raise CannotCount(
-            f"Pulumi.{stack}.yaml has no job {name}. Fix: JOB= one of its jobs: {names}"
+            f"Pulumi.{stack}.yaml has no job {name}. Fix: --job one of its jobs: {names}"
         )
     job = found[name]
     return job.run, job.resumes_from if isinstance(job, JobConfig) else None
@@ -92,7 +81,3 @@ def counted_up(text: str, name: str, number: int) -> Change:
         return change
     first = entry.value[0][0].start_mark
     return Change(line=first.line + 1, text=f"{' ' * first.column}run: {number}", replaces=False)
-
-
-if __name__ == "__main__":
-    command_line.run(main)

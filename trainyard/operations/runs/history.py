@@ -1,12 +1,12 @@
-"""`python -m trainyard.operations.runs.history STACK [--json]`: print every run that the cluster of a stack knows, and
-those of its history: who, what, when, how long, on how many nodes, for how many dollars, and how it
-ended.
+"""`trainyard runs STACK [--json]`: print every run that the cluster of a stack knows, and those of its
+history: who, what, when, how long, on how many nodes, for how many dollars, and how it ended.
 
-`make runs` calls it. Who knows what: records.py; dollars: spent.py; what scripts say: printed.py.
+Who knows what: records.py; dollars: spent.py; what scripts say: printed.py.
 """
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,7 +14,7 @@ from decimal import Decimal
 
 from trainyard import command_line
 from trainyard.operations.reach.kubectl import kubectl_with, logged_in_to
-from trainyard.operations.reach.target import add_live, answer_of, kubeconfig
+from trainyard.operations.reach.target import answer_of, kubeconfig
 from trainyard.operations.runs.printed import Printed, printed, recorded, together
 from trainyard.operations.runs.records import (
     KEPT,
@@ -87,17 +87,9 @@ class Told:
     """Share of the time it ran that is in its steps, those that were lost left out."""
 
 
-def main(arguments: list[str]) -> int:
+def main(options: argparse.Namespace) -> int:
     """Return 0, or 1 where the cluster does not answer or another one could be meant."""
-    parser = command_line.parser(
-        "trainyard.operations.runs.history",
-        "Print every run on the cluster of a stack, and those of its history.",
-    )
-    parser.add_argument("stack", metavar="STACK", help="the Pulumi stack that has the cluster")
-    parser.add_argument("--json", action="store_true", help="print it as JSON, for programs")
-    add_live(parser)
-    options = parser.parse_args(arguments)
-    answer = answer_of(lambda: _read(options.stack), live=options.live)
+    answer = answer_of(lambda: _read(options.stack))
     if answer is None:
         return 1
     known, said = answer
@@ -231,7 +223,3 @@ def _seconds(time: timedelta) -> int:
 
 def _time(seconds: int | None) -> str:
     return NOT_KNOWN if seconds is None else duration(seconds)
-
-
-if __name__ == "__main__":
-    command_line.run(main)

@@ -98,18 +98,18 @@ def _of_job(found: list[Kept], namespace: str, name: str) -> list[Kept]:
             f"no log {which}is kept: no pod has logged since the setting `logs`, or its days are over"
         )
     kept = ", ".join(sorted({each.job for each in found}))
-    raise RuntimeError(f"logs {which}are kept of {len(jobs)} jobs. Fix: JOB= one of {kept}")
+    raise RuntimeError(f"logs {which}are kept of {len(jobs)} jobs. Fix: --job one of {kept}")
 
 
 def _of_node(found: list[Kept], rank: int | None) -> list[Kept]:
-    """Those of one node of the job, counted as `make logs` counts; all without a number. RuntimeError
+    """Those of one node of the job, counted as `trainyard logs` counts; all without a number. RuntimeError
     where there is none."""
     masters = any(each.role == "master" for each in found)
     ranks = {each.name: each.number + (masters and each.role == "worker") for each in found}
     chosen = [each for each in found if rank in (None, ranks[each.name])]
     if not chosen:
         known = ", ".join(map(str, sorted({*ranks.values()})))
-        raise RuntimeError(f"{found[0].job} has no node {rank}. Fix: RANK= one of {known}")
+        raise RuntimeError(f"{found[0].job} has no node {rank}. Fix: --rank one of {known}")
     return sorted(chosen, key=lambda each: (each.since, each.name))
 
 

@@ -1,5 +1,5 @@
-"""`python -m trainyard.operations.runs.logs STACK [--job JOB] [--rank RANK] [--follow | --past]`: print the
-whole logs of a job, each line behind the name of its pod.
+"""`trainyard logs [JOB] [--rank RANK] [--follow | --past]`: print the whole logs of a job, each line behind
+the name of its pod.
 
 The cluster is the one in the stack's own outputs. The current context of kubectl is not used. What is
 kept of pods that are gone: kept_logs.py.
@@ -12,13 +12,11 @@ import json
 import subprocess
 import sys
 
-from trainyard import command_line
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.operations.reach.chosen import Chosen, choose
 from trainyard.operations.reach.kubectl import Kubectl, Object, kubectl_with
 from trainyard.operations.reach.place import reached
 from trainyard.operations.reach.snapshot import ROLE
-from trainyard.operations.reach.target import add_live, require_account
 
 RANK_LABELS = tuple(kind.rank_label for kind in JOB_KINDS.values())
 MASTER = "master"
@@ -26,44 +24,18 @@ MOST_PODS = 1000
 """How many pods can be followed at once; kubectl's own limit is 5."""
 
 
-def main(arguments: list[str]) -> int:
-    """Return kubectl's exit code; 1 where the cluster does not answer or the job has no pod."""
-    parser = command_line.parser(
-        "trainyard.operations.runs.logs",
-        "Print the logs of a job of a stack, each line behind the name of its pod.",
-    )
-    parser.add_argument(
-        "stack", metavar="STACK", help="the Pulumi stack whose outputs name the cluster"
-    )
-    parser.add_argument(
-        "--job", metavar="JOB", help="the job (may be left out where there is only one)"
-    )
-    parser.add_argument(
-        "--rank",
-        metavar="RANK",
-        type=int,
-        help="print only the node of this number, from 0 (all nodes by default)",
-    )
-    parser.add_argument(
-        "--follow", action="store_true", help="go on printing until the job has ended"
-    )
-    parser.add_argument(
-        "--past",
-        action="store_true",
-        help="print what CloudWatch Logs keeps, also of pods and jobs that are gone",
-    )
-    add_live(parser)
-    options = parser.parse_args(arguments)
+def main(options: argparse.Namespace) -> int:
+    """Return 0; 1 where kubectl fails, the cluster does not answer or the job has no pod."""
     try:
         if options.past:
             return _print_kept(options)
-        with reached(options.stack, live=options.live, to=sys.stderr) as cluster:
+        with reached(options.stack, to=sys.stderr) as cluster:
             kubectl = kubectl_with(cluster.login, "--request-timeout=30s")
             job = choose(kubectl, cluster.place, cluster.entries, options.job)
             selector = selected(job, _pods(kubectl, job), options.rank)
             command = _command(job, selector, follow=options.follow)
             sys.stdout.flush()
-            return subprocess.run(command, env=cluster.login()).returncode
+            return min(subprocess.run(command, env=cluster.login()).returncode, 1)
     except RuntimeError as error:
         print(error, file=sys.stderr)
         return 1
@@ -74,7 +46,6 @@ def _print_kept(options: argparse.Namespace) -> int:
 
     if options.follow:
         raise RuntimeError("--past prints what is kept, and does not wait. Fix: leave out --follow")
-    require_account(options.live)
     return kept_logs.print_job(options.stack, options.job, options.rank)
 
 
@@ -92,15 +63,15 @@ def selected(job: Chosen, pods: list[Object], rank: int | None) -> str:
     if not pods:
         raise RuntimeError(
             f"{job} has no pod, so there is no log: it has not started, or its runtime deleted the"
-            " pods when it failed. `make status` says what the cluster still knows; with"
-            " environment.logs, PAST=1 prints the logs of pods that are gone"
+            " pods when it failed. `trainyard status` says what the cluster still knows; with"
+            " environment.logs, --past prints the logs of pods that are gone"
         )
     if rank is None:
         return job.selector
     selectors = {node_number(pod, pods): _selector_of_node(job, pod) for pod in pods}
     if rank not in selectors:
         raise RuntimeError(
-            f"{job} has no node {rank}. Fix: RANK= one of {', '.join(map(str, sorted(selectors)))}"
+            f"{job} has no node {rank}. Fix: --rank one of {', '.join(map(str, sorted(selectors)))}"
         )
     return selectors[rank]
 
@@ -127,7 +98,3 @@ def _command(job: Chosen, selector: str, *, follow: bool) -> list[str]:
         *("--all-containers", "--prefix", "--tail=-1", "--ignore-errors"),
         *([f"--max-log-requests={MOST_PODS}", "--follow"] if follow else []),
     ]
-
-
-if __name__ == "__main__":
-    command_line.run(main)

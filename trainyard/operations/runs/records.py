@@ -1,4 +1,4 @@
-"""Runs as the cluster and the history know them: one reader for `make runs` and `make spent`.
+"""Runs as the cluster and the history know them: one reader for `trainyard runs` and `trainyard spent`.
 
 The program of `environment.history` (trainyard/in_cluster/history) keeps a ConfigMap for each run. It has the pods
 of all attempts and their nodes, so what a run took is exact, and it stays when the job is deleted.

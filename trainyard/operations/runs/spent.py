@@ -1,5 +1,5 @@
-"""`python -m trainyard.operations.runs.spent STACK [--json]`: print the GPU hours and the dollars of each finished run
-on the cluster of a stack, and their sums by namespace, which is by team.
+"""`trainyard spent STACK [--json]`: print the GPU hours and the dollars of each finished run on the cluster
+of a stack, and their sums by namespace, which is by team.
 
 What is known of a run: runs.py and records.py. Without `environment.history` a run leaves no record once
 its job is deleted.
@@ -7,6 +7,7 @@ its job is deleted.
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -15,7 +16,7 @@ from pathlib import Path
 from trainyard import command_line
 from trainyard.catalog.aws.prices import price
 from trainyard.decide import plan_stack
-from trainyard.operations.reach.target import add_live, answer_of
+from trainyard.operations.reach.target import answer_of
 from trainyard.operations.runs.records import KEPT, known_runs
 from trainyard.operations.runs.runs import ABOUT, AT_LEAST, AT_MOST, EXACT, Run, together
 from trainyard.reports.cost import CENT, estimate
@@ -35,7 +36,7 @@ NOTES = (
 )
 FORGOTTEN = (
     "A run leaves no record here once its job is deleted, or replaced by another run, unless the"
-    " environment has a history (make runs)."
+    " environment has a history (trainyard runs)."
 )
 
 
@@ -63,17 +64,9 @@ class Spent:
     """What the plan says of this very run; None where it says nothing."""
 
 
-def main(arguments: list[str]) -> int:
+def main(options: argparse.Namespace) -> int:
     """Return 0, or 1 where the cluster does not answer or another one could be meant."""
-    parser = command_line.parser(
-        "trainyard.operations.runs.spent",
-        "Print the GPU hours and the dollars of each finished run on the cluster of a stack.",
-    )
-    parser.add_argument("stack", metavar="STACK", help="the Pulumi stack that has the cluster")
-    parser.add_argument("--json", action="store_true", help="print it as JSON, for programs")
-    add_live(parser)
-    options = parser.parse_args(arguments)
-    known = answer_of(lambda: known_runs(options.stack), live=options.live)
+    known = answer_of(lambda: known_runs(options.stack))
     if known is None:
         return 1
     planned = plans_of(options.stack)
@@ -188,7 +181,3 @@ def plans_of(stack: str, folder: Path = Path(".")) -> Planned:
             if cost.usd is not None:
                 planned[job.namespace, job.name, job.run] = cost.usd
     return planned
-
-
-if __name__ == "__main__":
-    command_line.run(main)

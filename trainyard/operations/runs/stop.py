@@ -1,4 +1,4 @@
-"""`python -m trainyard.operations.runs.stop STACK [--job JOB]`: end one job of a stack, after a question.
+"""`trainyard stop [JOB]`: end one job of a stack, after a question.
 
 The job is deleted on the cluster, with its pods and their logs, and the command returns when the pods
 are gone: until then they may write a checkpoint. Its checkpoints stay. The stack file
@@ -9,39 +9,25 @@ The cluster is the one in the stack's own outputs. The current context of kubect
 
 from __future__ import annotations
 
+import argparse
 import sys
 
-from trainyard import command_line
 from trainyard.operations.reach.chosen import Chosen, choose
 from trainyard.operations.reach.consent import ask
 from trainyard.operations.reach.kubectl import Object, kubectl_with
 from trainyard.operations.reach.place import jobs_of, reached
 from trainyard.operations.reach.snapshot import last_condition
-from trainyard.operations.reach.target import add_live, update_command
+from trainyard.operations.reach.target import update_command
 from trainyard.operations.recovery.drain import delete, ended
 
 NOTHING = "No job was stopped."
 
 
-def main(arguments: list[str]) -> int:
+def main(options: argparse.Namespace) -> int:
     """Return 0 where the job and its pods are gone, 1 where they are not or the cluster does not
     answer, 2 where there is no terminal to ask."""
-    parser = command_line.parser(
-        "trainyard.operations.runs.stop", "Name one job of a stack, ask, and end it on the cluster."
-    )
-    parser.add_argument(
-        "stack", metavar="STACK", help="the Pulumi stack whose outputs name the cluster"
-    )
-    parser.add_argument(
-        "--job", metavar="JOB", help="the job (may be left out where there is only one)"
-    )
-    parser.add_argument(
-        "--yes", action="store_true", help="end the job without a question, for programs"
-    )
-    add_live(parser)
-    options = parser.parse_args(arguments)
     try:
-        with reached(options.stack, live=options.live) as cluster:
+        with reached(options.stack) as cluster:
             kubectl = kubectl_with(cluster.login, "--request-timeout=150s")
             job = choose(kubectl, cluster.place, cluster.entries, options.job)
             if code := _asked(job, yes=options.yes):
@@ -82,10 +68,6 @@ def _afterwards(job: Chosen, stack: str, up: str) -> list[str]:
         return ["stopped; no stack file describes it: send it again to begin again"]
     return [
         f"stopped; Pulumi.{stack}.yaml still describes it, and {up} starts no run of the same number",
-        f"to begin again: make again STACK={stack} JOB={job.entry}, then {up}",
+        f"to begin again: trainyard again {job.entry} --stack {stack}, then {up}",
         f"to be without it: delete jobs.{job.entry} from Pulumi.{stack}.yaml, then {up}",
     ]
-
-
-if __name__ == "__main__":
-    command_line.run(main)

@@ -1,4 +1,4 @@
-"""What `make watch` shows of a cluster: pure, from one snapshot. How it looks: frame.py."""
+"""What `trainyard watch` shows of a cluster: pure, from one snapshot. How it looks: frame.py."""
 
 from __future__ import annotations
 

@@ -1,11 +1,12 @@
-"""`python -m trainyard.operations.runs.watch STACK [--once]`: nodes by pool and state, runs with
-their ranks, the queue, dollars an hour, alerts and problems, read anew every few seconds.
+"""`trainyard watch STACK [--once]`: nodes by pool and state, runs with their ranks, the queue, dollars an
+hour, alerts and problems, read anew every few seconds.
 
 What is shown: view.py; how: frame.py. Nothing on the cluster is changed.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import shutil
@@ -13,10 +14,9 @@ import sys
 import time
 from pathlib import Path
 
-from trainyard import command_line
 from trainyard.objects.metrics.metrics import PORT
 from trainyard.operations.reach.kubectl import Kubectl, kubectl_with, logged_in_to
-from trainyard.operations.reach.target import add_live, answer_of, kubeconfig
+from trainyard.operations.reach.target import answer_of, kubeconfig
 from trainyard.operations.runs.frame import Line, coloured, frame, picture, plain
 from trainyard.operations.runs.records import snapshot_of
 from trainyard.operations.runs.view import View, view
@@ -24,7 +24,6 @@ from trainyard.plans.push_gateway import NAMESPACE
 from trainyard.reports.plan import as_json
 
 ALERTS = f"/api/v1/namespaces/{NAMESPACE}/services/prometheus:{PORT}/proxy/api/v1/alerts"
-SECONDS = 5.0
 ENTER, LEAVE, HOME, CLEAR_LINE, CLEAR_BELOW = (
     "\x1b[?1049h\x1b[?25l",
     "\x1b[?25h\x1b[?1049l",
@@ -35,25 +34,8 @@ ENTER, LEAVE, HOME, CLEAR_LINE, CLEAR_BELOW = (
 """What a terminal understands: another screen without a cursor, and back; begin at the top."""
 
 
-def main(arguments: list[str]) -> int:
+def main(options: argparse.Namespace) -> int:
     """Return 0, or 1 where the cluster does not answer at first, or another one could be meant."""
-    parser = command_line.parser(
-        "trainyard.operations.runs.watch",
-        "Show the nodes, runs, queue and dollars of a stack's cluster.",
-    )
-    parser.add_argument("stack", metavar="STACK", help="the Pulumi stack that has the cluster")
-    parser.add_argument("--once", action="store_true", help="print one frame, and end")
-    parser.add_argument("--json", action="store_true", help="one look as JSON, for programs")
-    parser.add_argument("--svg", metavar="FILE", help="write one frame as a picture into this file")
-    parser.add_argument(
-        "--every",
-        type=float,
-        default=SECONDS,
-        metavar="SECONDS",
-        help="read again after so long (%(default)g by default)",
-    )
-    add_live(parser)
-    options = parser.parse_args(arguments)
     once = options.once or options.json or options.svg or not sys.stdout.isatty()
 
     def read() -> View | int:
@@ -62,7 +44,7 @@ def main(arguments: list[str]) -> int:
             first = look(options.stack, kubectl)
             return first if once else _follow(options.stack, kubectl, first, options.every)
 
-    first = answer_of(read, live=options.live)
+    first = answer_of(read)
     if first is None:
         return 1
     if isinstance(first, int):
@@ -131,7 +113,3 @@ def _on(lines: list[Line]) -> list[str]:
     if sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
         return coloured(lines, shutil.get_terminal_size().columns)
     return plain(lines)
-
-
-if __name__ == "__main__":
-    command_line.run(main)

@@ -60,7 +60,7 @@ def failed_jobs(snapshot: Snapshot) -> Iterator[Finding]:
     """Jobs that have failed, that keep crashing, or whose pods cannot be created."""
     for job in _not_complete(snapshot):
         if job.state == "Failed":
-            again = f"to start the same run again: make again JOB={job.entry or job.name}"
+            again = f"to start the same run again: trainyard again {job.entry or job.name}"
             why, do = why_it_ended(
                 snapshot, job, "correct its entry, and the next update starts it"
             )

@@ -59,7 +59,7 @@ def ended_at_launch(snapshot: Snapshot) -> Iterator[Finding]:
                     f" the KMS key of its disk, environment.kms_key_arn: {key}"
                 ),
                 do=(
-                    "make check LIVE=1 says what the policy of the key lacks, and make policy KEY=1"
+                    "trainyard check --live says what the policy of the key lacks, and trainyard policy --key"
                     " prints it; Karpenter then launches again within 15 minutes, and at once after"
                     f" kubectl delete nodeclaims {' '.join(claims)}"
                 ),

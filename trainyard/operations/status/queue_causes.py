@@ -59,7 +59,7 @@ def _handed_on(workload: Object) -> Iterator[Finding]:
                 f" {workload['spec'].get('queueName', '')} for a worker with all its nodes free"
             ),
             why="no environment of queues.workers has taken it, or none is reached",
-            do="run make status of each worker; kubectl get multikueueclusters says which are reached",
+            do="run trainyard status of each worker; kubectl get multikueueclusters says which are reached",
         )
 
 

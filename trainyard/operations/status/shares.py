@@ -32,8 +32,8 @@ def exceeded(snapshot: Snapshot) -> Iterator[Finding]:
                 " pods that run wait for the others, and their nodes are paid for"
             ),
             do=(
-                f"wait until another job of the namespace ends, end this one (make stop"
-                f" JOB={job.name}), or raise max_gpus of the team"
+                f"wait until another job of the namespace ends, end this one (trainyard stop"
+                f" {job.name}), or raise max_gpus of the team"
             ),
         )
 

@@ -1,11 +1,12 @@
-"""`python -m trainyard.operations.status.status [MINUTES] [--stack STACK]`: print nodes and jobs, what keeps jobs from
-running, and which jobs have logged nothing for MINUTES.
+"""`trainyard status STACK [--silence MINUTES]`: print nodes and jobs, what keeps jobs from running, and which
+jobs have logged nothing for MINUTES.
 
 At the end come problems that keep no job from running now: what would break an upgrade of the
 Trainer, and idle pools that cannot launch nodes."""
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -25,7 +26,7 @@ from trainyard.operations.reach.snapshot import (
     container_statuses,
     take,
 )
-from trainyard.operations.reach.target import add_live, answer_of, kubeconfig, update_command
+from trainyard.operations.reach.target import answer_of, kubeconfig, update_command
 from trainyard.operations.status import pools, upgrade
 from trainyard.operations.status.diagnosis import SILENCE, diagnose
 
@@ -33,36 +34,11 @@ BEGINS = ("ContainerCreating", "PodInitializing")
 """Why containers of a pod wait that starts as it should."""
 
 
-def main(arguments: list[str]) -> int:
+def main(options: argparse.Namespace) -> int:
     """Return 0 when nothing keeps a job from running, else 1."""
-    parser = command_line.parser(
-        "trainyard.operations.status.status",
-        "Print the nodes and jobs of a cluster, and what keeps jobs from running.",
-    )
-    parser.add_argument(
-        "minutes",
-        type=float,
-        nargs="?",
-        metavar="MINUTES",
-        default=SILENCE / timedelta(minutes=1),
-        help="name running jobs that have logged nothing for so long (%(default)g by default)",
-    )
-    parser.add_argument(
-        "--stack",
-        metavar="STACK",
-        help="read the cluster of this Pulumi stack (kubectl's current context by default)",
-    )
-    parser.add_argument(
-        "--entries",
-        metavar="STACK",
-        help="name jobs by their entries in this Pulumi stack (those of --stack by default)",
-    )
-    add_live(parser)
-    options = parser.parse_args(arguments)
-    silence = timedelta(minutes=options.minutes)
+    silence = SILENCE if options.silence is None else timedelta(minutes=options.silence)
     snapshot = answer_of(
-        lambda: replace(_read(options.stack), entries=_entries(options.entries or options.stack)),
-        live=options.live,
+        lambda: replace(_read(options.stack), entries=_entries(options.stack)),
         out=sys.stdout,
     )
     if snapshot is None:
@@ -76,7 +52,7 @@ def main(arguments: list[str]) -> int:
     findings = diagnose(snapshot, silence)
     for finding in findings:
         print(f"\n! {finding}")
-    if options.live and options.stack and last_update_failed(options.stack):
+    if options.live and last_update_failed(options.stack):
         command = update_command(options.stack, options.live)
         print(f"\n! The last update of {options.stack} failed: `{command}` goes on from there.")
     for finding in upgrade.unreadable(snapshot) if not upgrade.stuck(snapshot) else ():
@@ -86,22 +62,22 @@ def main(arguments: list[str]) -> int:
     return 1 if findings else 0
 
 
-def _read(stack: str | None) -> Snapshot:
+def _read(stack: str) -> Snapshot:
     """The cluster of a stack; of a team that may read its namespace only, that namespace."""
-    text = kubeconfig(stack) if stack else None
+    text = kubeconfig(stack)
     try:
         return take(text)
     except RuntimeError as error:
-        namespace = outputs(stack).get("namespace") if stack and FORBIDDEN in str(error) else None
+        namespace = outputs(stack).get("namespace") if FORBIDDEN in str(error) else None
         if namespace is None:
             raise
         return take(text, namespace=namespace)
 
 
-def _entries(stack: str | None) -> dict[str, Any]:
+def _entries(stack: str) -> dict[str, Any]:
     """The stack output `jobs`; nothing where no update has written it."""
     try:
-        return outputs(stack).get("jobs") or {} if stack else {}
+        return outputs(stack).get("jobs") or {}
     except PulumiError:
         return {}
 
@@ -161,7 +137,3 @@ def _rank(pod: Object) -> str:
     labels = pod["metadata"]["labels"]
     numbers = [labels[kind.rank_label] for kind in JOB_KINDS.values() if kind.rank_label in labels]
     return " ".join(filter(None, [labels.get(ROLE), *(numbers or "-")]))
-
-
-if __name__ == "__main__":
-    command_line.run(main)

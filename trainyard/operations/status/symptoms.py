@@ -69,7 +69,7 @@ PENDING = (
     Symptom(
         pattern=r"no instance type [^;]*resources=([^;]*)|Insufficient ([\w./-]+)",
         why="resources: no node has {0}",
-        do="request no more than a node of the pool has: kubectl describe nodes, make plan",
+        do="request no more than a node of the pool has: kubectl describe nodes, trainyard plan",
     ),
     Symptom(
         pattern=(

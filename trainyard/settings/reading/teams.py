@@ -68,7 +68,7 @@ def unsound(team: TeamConfig) -> InputError:
         path="team.environment",
         must="be an environment whose stack file has no errors",
         got=team.environment,
-        fix=f"run make check STACK={team.environment}, and correct what it names",
+        fix=f"run trainyard check {team.environment}, and correct what it names",
     )
 
 

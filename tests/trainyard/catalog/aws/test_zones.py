@@ -1,4 +1,4 @@
-"""Offers: where each type is sold, read fast enough for `make check`."""
+"""Offers: where each type is sold, read fast enough for `trainyard check`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`make check LIVE=1` of a stack that is brought its cluster."""
+"""`trainyard check --live` of a stack that is brought its cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `make check LIVE=1` says of file systems that the stack is brought."""
+"""What `trainyard check --live` says of file systems that the stack is brought."""
 
 from __future__ import annotations
 

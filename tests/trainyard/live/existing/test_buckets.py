@@ -1,4 +1,4 @@
-"""`make check LIVE=1` of buckets that exist before the stack."""
+"""`trainyard check --live` of buckets that exist before the stack."""
 
 from __future__ import annotations
 

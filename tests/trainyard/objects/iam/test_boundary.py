@@ -1,4 +1,4 @@
-"""The permissions boundary that `make policy BOUNDARY=1` prints lets the roles of a stack do their work."""
+"""The permissions boundary that `trainyard policy --boundary` prints lets the roles of a stack do their work."""
 
 from __future__ import annotations
 

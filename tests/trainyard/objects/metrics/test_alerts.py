@@ -300,7 +300,7 @@ def test_a_still_run_is_named_with_the_word_that_ends_it(folder: Path) -> None:
             "run t5 in team-vision stands still: no GPU of its ranks has computed for 15 minutes"
         ),
         "fix": (
-            "make logs JOB=t5 shows what the ranks wait for; make stop JOB=t5 ends the run, which"
+            "trainyard logs t5 shows what the ranks wait for; trainyard stop t5 ends the run, which"
             " resumes from its last checkpoint"
         ),
     }

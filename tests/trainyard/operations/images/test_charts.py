@@ -1,4 +1,4 @@
-"""`make mirror CHARTS=1`: the charts that Pulumi installs are copied to where the stack file says."""
+"""`trainyard mirror --charts`: the charts that Pulumi installs are copied to where the stack file says."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ from tests.rehearsal.aws_world import Account, served, speak_to
 from tests.support.recording import CHECKOUT
 from tests.support.stackfile import Edit, at, environment_plan, reading
 from tests.support.teams import with_queues
+from tests.support.tool import run_word
 from tests.trainyard.operations.test_words import STACK_FILE
 from trainyard.catalog import versions
 from trainyard.derive.charts import public_charts
-from trainyard.operations.images import mirror
 from trainyard.plans.parts import ChartPlan
-from trainyard.reports import check
 
 HOST = "123456789012.dkr.ecr.ap-northeast-2.amazonaws.com"
 HELM = f"""\
@@ -84,7 +83,7 @@ def write(at: Path, place: str) -> None:
 
 
 def test_the_charts_of_a_stack_are_written_to_its_folder_once(checkout: Path, capsys: Any) -> None:
-    assert mirror.main(["dev", "--charts", "--yes"]) == 0, capsys.readouterr()
+    assert run_word("mirror", ["dev", "--charts", "--yes"]) == 0, capsys.readouterr()
     said = capsys.readouterr().out
     assert "\n4 of 4 charts are missing\n" in said
     assert "  oci://public.ecr.aws/karpenter/karpenter-crd " in said
@@ -94,16 +93,16 @@ def test_the_charts_of_a_stack_are_written_to_its_folder_once(checkout: Path, ca
     pulled = (checkout / "helm.log").read_text()
     plugin = "nvidia-device-plugin --repo https://nvidia.github.io/k8s-device-plugin --version"
     assert f"pull {plugin} {versions.NVIDIA_DEVICE_PLUGIN} " in pulled
-    assert mirror.main(["dev", "--charts", "--yes"]) == 0
+    assert run_word("mirror", ["dev", "--charts", "--yes"]) == 0
     assert capsys.readouterr().out == "0 of 4 charts are missing\n"
-    assert check.main(["dev"]) == 0, capsys.readouterr()
+    assert run_word("check", ["dev"]) == 0, capsys.readouterr()
 
 
 def test_programs_get_the_sum_of_each_archive(
     checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     monkeypatch.setenv("BROKEN", "karpenter")
-    assert mirror.main(["dev", "--charts", "--yes", "--json"]) == 1
+    assert run_word("mirror", ["dev", "--charts", "--yes", "--json"]) == 1
     found = capsys.readouterr()
     listed = {each["chart"]: each for each in json.loads(found.out)}
     assert [*listed] == ["karpenter-crd", "nvidia-device-plugin", "kubeflow-trainer"]
@@ -116,7 +115,7 @@ def test_a_chart_of_another_version_is_replaced(checkout: Path, capsys: Any) -> 
     (old := checkout / "charts/karpenter").mkdir(parents=True)
     (old / "Chart.yaml").write_text("name: karpenter\nversion: 1.11.0\n")
     (old / "gone.yaml").write_text("")
-    assert mirror.main(["dev", "--charts", "--yes"]) == 0
+    assert run_word("mirror", ["dev", "--charts", "--yes"]) == 0
     assert versions.KARPENTER in (old / "Chart.yaml").read_text()
     assert sorted(one.name for one in old.iterdir()) == ["Chart.yaml"]
 
@@ -125,11 +124,11 @@ def test_charts_go_to_a_registry_that_the_person_is_logged_in_to(
     checkout: Path, capsys: Any
 ) -> None:
     write(checkout, "oci://registry.example.com:5000/charts/")
-    assert mirror.main(["dev", "--charts", "--yes"]) == 0, capsys.readouterr()
+    assert run_word("mirror", ["dev", "--charts", "--yes"]) == 0, capsys.readouterr()
     log = (checkout / "helm.log").read_text()
     assert log.count("push ") == 4 and "--registry-config" not in log
     assert ".tgz oci://registry.example.com:5000/charts\n" in log
-    assert mirror.main(["dev", "--charts", "--yes"]) == 0
+    assert run_word("mirror", ["dev", "--charts", "--yes"]) == 0
     assert capsys.readouterr().out.endswith("\n0 of 4 charts are missing\n")
 
 
@@ -137,10 +136,10 @@ def test_without_a_place_or_without_helm_the_fix_is_said(
     checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    assert mirror.main(["dev", "--charts", "--yes"]) == 1
+    assert run_word("mirror", ["dev", "--charts", "--yes"]) == 1
     assert "helm is not on PATH, which copies charts. Fix: " in capsys.readouterr().err
     (checkout / "Pulumi.dev.yaml").write_text(STACK_FILE.partition("      theirs:")[0])
-    assert mirror.main(["dev", "--charts", "--yes"]) == 1
+    assert run_word("mirror", ["dev", "--charts", "--yes"]) == 1
     assert "names no place for charts. Fix: add artifacts: {charts: " in capsys.readouterr().err
 
 
@@ -170,7 +169,7 @@ def test_a_registry_of_ecr_gets_repositories_and_a_token(
     checkout: Path, account: Account, capsys: Any
 ) -> None:
     write(checkout, f"oci://{HOST}/charts")
-    assert mirror.main(["dev", "--charts", "--yes"]) == 0, capsys.readouterr()
+    assert run_word("mirror", ["dev", "--charts", "--yes"]) == 0, capsys.readouterr()
     made = account.client("ecr").describe_repositories()["repositories"]
     assert sorted(one["repositoryName"] for one in made) == [
         "charts/karpenter",

@@ -1,4 +1,4 @@
-"""`make image`: a folder becomes an image, ECR's digest of it becomes the job's image."""
+"""`trainyard image`: a folder becomes an image, ECR's digest of it becomes the job's image."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ import pytest
 from rehearsal import paths
 from tests.rehearsal.aws_world import Account, served, speak_to
 from tests.support.recording import CHECKOUT
+from tests.support.tool import run_word
 from tests.trainyard.operations.terminal import Terminal
 from tests.trainyard.operations.test_words import STACK_FILE
-from trainyard.operations.images import builders, image
+from trainyard.operations.images import builders
 
 CRANE = shutil.which("crane", path=f"{paths.BIN}:{os.environ['PATH']}")
 WITH_REGISTRY = STACK_FILE.replace(
@@ -211,7 +212,7 @@ def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Account
 
 
 def run(at: Path, *words: str) -> int:
-    return image.main(["dev", "--job", "mine", "--from", str(at), *words])
+    return run_word("image", ["--stack", "dev", "--job", "mine", "--from", str(at), *words])
 
 
 @pytest.mark.skipif(CRANE is None, reason="python -m rehearsal build --also crane")
@@ -272,7 +273,7 @@ def test_nothing_is_built_without_a_yes(
 ) -> None:
     machine.has("podman")
     Terminal(monkeypatch, answer="n")
-    assert run(folder(tmp_path, *RUNS)) == 1
+    assert run(folder(tmp_path, *RUNS)) == 3
     said = capsys.readouterr().out
     assert machine.ran() == ["podman info"] and "Nothing was built" in said
     assert (
@@ -289,13 +290,13 @@ REFUSED = {
     "several registries": (
         lambda text: text.replace("{train: {data: delete}}", "{train: {}, other: {}}"),
         (),
-        "several are there. Fix: REGISTRY= one of train, other",
+        "several are there. Fix: --registry one of train, other",
     ),
     "another registry": (lambda text: text, ("--registry", "x"), "there is no registry x"),
     "no such job": (
         lambda text: text.replace("mine:  #", "yours:  #"),
         (),
-        "no job mine that is described there. Fix: JOB= one of yours",
+        "no job mine that is described there. Fix: --job one of yours",
     ),
     "a line of two jobs": (
         lambda text: (

@@ -1,4 +1,4 @@
-"""`make mirror`: what nodes pull is listed, and copied once."""
+"""`trainyard mirror`: what nodes pull is listed, and copied once."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from rehearsal.aws import registry
 from rehearsal.aws.operations import CHECKS, Call, Refused
 from tests.rehearsal.aws_world import Account, served, speak_to
 from tests.support.recording import CHECKOUT
+from tests.support.tool import run_word
 from tests.trainyard.operations.terminal import Terminal
 from tests.trainyard.operations.test_words import STACK_FILE
 from trainyard.decide import plan_stack
-from trainyard.operations.images import builders, copies, mirror
+from trainyard.operations.images import builders, copies
 from trainyard.operations.reach.stack import read_stack
 from trainyard.plans.images import ecr_region, parts
 
@@ -90,7 +91,7 @@ def crane(at: Path, patch: pytest.MonkeyPatch, text: str) -> None:
 
 
 def test_a_list_asks_nobody_and_names_each_image_once(checkout: Path, capsys: Any) -> None:
-    assert mirror.main(["dev", "--list", "--json"]) == 0
+    assert run_word("mirror", ["dev", "--list", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
     images = [each["image"] for each in listed]
     assert len(images) == len({*images}) > 5 and "registry.example.com/train:1" in images
@@ -99,10 +100,10 @@ def test_a_list_asks_nobody_and_names_each_image_once(checkout: Path, capsys: An
 
 def test_a_list_needs_no_registry_for_copies(checkout: Path, capsys: Any) -> None:
     (checkout / "Pulumi.dev.yaml").write_text(STACK_FILE.partition("      theirs:")[0])
-    assert mirror.main(["dev", "--list"]) == 0
+    assert run_word("mirror", ["dev", "--list"]) == 0
     said = capsys.readouterr().out
     assert "public.ecr.aws/karpenter/controller:" in said and said.rstrip().endswith("images")
-    assert mirror.main(["dev", "--yes"]) == 1
+    assert run_word("mirror", ["dev", "--yes"]) == 1
     said = capsys.readouterr().err
     assert "Fix: add artifacts: {images: <account>.dkr.ecr.ap-northeast-2" in said
     assert said.endswith("Nothing was copied.\n")
@@ -114,7 +115,7 @@ def test_what_is_missing_is_copied_once(
 ) -> None:
     crane(checkout, monkeypatch, STAND_IN.format(crane=CRANE))
     ecr = account.client("ecr")
-    assert mirror.main(["dev", "--yes"]) == 0, capsys.readouterr()
+    assert run_word("mirror", ["dev", "--yes"]) == 0, capsys.readouterr()
     first = capsys.readouterr().out
     repositories = {
         one["repositoryName"]: one for one in ecr.describe_repositories()["repositories"]
@@ -125,10 +126,10 @@ def test_what_is_missing_is_copied_once(
     number = first.splitlines()[-1].split()[0]
     assert f"\n{number} of {number} images are missing\n" in first
     assert f"  {made['imageDigest']}\n" in first
-    assert mirror.main(["dev", "--yes"]) == 0
+    assert run_word("mirror", ["dev", "--yes"]) == 0
     assert capsys.readouterr().out == f"0 of {number} images are missing\n"
     ecr.batch_delete_image(repositoryName=KARPENTER, imageIds=[{"imageTag": "1.14.1"}])
-    assert mirror.main(["dev", "--yes"]) == 0
+    assert run_word("mirror", ["dev", "--yes"]) == 0
     assert f"1 of {number} images are missing" in capsys.readouterr().out
 
 
@@ -138,7 +139,7 @@ def test_private_registries_are_asked_with_a_token_of_their_region(
     """The image of EKS's registry comes without a login of the person."""
     crane(checkout, monkeypatch, ANSWERS_KNOWN)
     monkeypatch.setenv("DOCKER_CONFIG", str(checkout / "nobody"))
-    assert mirror.main(["dev", "--yes"]) == 0, capsys.readouterr()
+    assert run_word("mirror", ["dev", "--yes"]) == 0, capsys.readouterr()
     assert f"copy {OF_EKS}/" in (checkout / "crane.log").read_text()
     names = [one["repositoryName"] for one in _repositories(account)]
     assert f"mirror/{OF_EKS}/eks/aws-efa-k8s-device-plugin" in names
@@ -156,7 +157,7 @@ def test_without_a_token_of_their_region_the_other_images_are_copied(
         return "nowhere of AWS" if host == OF_EKS else asked(host)
 
     monkeypatch.setattr(copies, "ecr_region", nowhere)
-    assert mirror.main(["dev", "--yes"]) == 1
+    assert run_word("mirror", ["dev", "--yes"]) == 1
     said = capsys.readouterr().err
     assert f"{OF_EKS}: no token of ECR in nowhere of AWS: " in said
     assert "\n1 of " in said and f"\n  {OF_EKS}/eks/aws-efa-k8s-device-plugin:" in said
@@ -170,14 +171,14 @@ def test_an_image_that_fails_stops_no_other_and_is_named_at_the_end(
     monkeypatch.setenv(
         "BROKEN", "registry.example.com/train:1 public.ecr.aws/karpenter/controller:1.14.1"
     )
-    assert mirror.main(["dev", "--yes"]) == 1
+    assert run_word("mirror", ["dev", "--yes"]) == 1
     end = capsys.readouterr().err.splitlines()[-3:]
     assert end[0].startswith("2 of ") and end[0].endswith(" images were not copied:")
     assert end[1].startswith("  public.ecr.aws/karpenter/controller:1.14.1 ")
     assert end[2].startswith("  registry.example.com/train:1 ")
     assert all("ended with 3; its reason is above" in line for line in end[1:])
     monkeypatch.delenv("BROKEN")
-    assert mirror.main(["dev", "--yes"]) == 0
+    assert run_word("mirror", ["dev", "--yes"]) == 0
     assert capsys.readouterr().err.count("\n") == 2  # the two that were missing
     assert _tags(account, KARPENTER) == ["1.14.1"]
 
@@ -245,7 +246,7 @@ def test_without_crane_the_fix_is_said(
     account: Account, checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    assert mirror.main(["dev", "--yes"]) == 1
+    assert run_word("mirror", ["dev", "--yes"]) == 1
     assert "crane is not on PATH" in capsys.readouterr().err
     assert account.client("ecr").describe_repositories()["repositories"] == []
 
@@ -255,7 +256,7 @@ def test_nothing_is_copied_without_a_yes(
 ) -> None:
     crane(checkout, monkeypatch, "#!/bin/sh\nexit 3\n")
     Terminal(monkeypatch, answer="n")
-    assert mirror.main(["dev"]) == 1
+    assert run_word("mirror", ["dev"]) == 3
     assert "Nothing was copied." in capsys.readouterr().out
     assert account.client("ecr").describe_repositories()["repositories"] == []
 
@@ -279,7 +280,7 @@ def _fill(account: Account) -> None:
 def test_what_the_registry_of_another_account_lacks_is_listed_before_anything_is_copied(
     theirs: Account, capsys: Any
 ) -> None:
-    assert mirror.main(["dev", "--yes"]) == 1
+    assert run_word("mirror", ["dev", "--yes"]) == 1
     said = capsys.readouterr().err
     assert f"is a registry of account {THEIRS}, in which arn:aws:iam::123456789012:" in said
     assert f", {KARPENTER}, " in said and "Fix: let its owner make them, " in said
@@ -290,8 +291,8 @@ def test_copies_go_to_repositories_of_another_account(
     theirs: Account, checkout: Path, capsys: Any
 ) -> None:
     _fill(theirs)
-    assert mirror.main(["dev", "--yes"]) == 0, capsys.readouterr()
-    assert mirror.main(["dev", "--yes"]) == 0
+    assert run_word("mirror", ["dev", "--yes"]) == 0, capsys.readouterr()
+    assert run_word("mirror", ["dev", "--yes"]) == 0
     assert capsys.readouterr().out.splitlines()[-1].startswith("0 of ")
 
 
@@ -305,7 +306,7 @@ def test_who_may_not_push_to_another_account_learns_it_once(
 
     _fill(theirs)
     monkeypatch.setitem(CHECKS, ("ecr", "InitiateLayerUpload"), [no])
-    assert mirror.main(["dev", "--yes"]) == 1
+    assert run_word("mirror", ["dev", "--yes"]) == 1
     said = capsys.readouterr().err
     assert (
         f"may not push to mirror/{OF_EKS}/eks/aws-efa-k8s-device-plugin of account {THEIRS}" in said
@@ -323,7 +324,7 @@ def test_a_new_repository_is_as_the_stack_wants_its_own(
     tags = "config:\n  aws:defaultTags: {tags: {cost-center: vision}}\n"
     file.write_text(MIRRORED.replace("    artifacts:", wanted).replace("config:\n", tags))
     crane(checkout, monkeypatch, ANSWERS_KNOWN)
-    assert mirror.main(["dev", "--yes"]) == 0, capsys.readouterr()
+    assert run_word("mirror", ["dev", "--yes"]) == 0, capsys.readouterr()
     [made] = [one for one in _repositories(account) if one["repositoryName"] == KARPENTER]
     assert made["imageTagMutability"] == "IMMUTABLE"
     assert made["imageScanningConfiguration"] == {"scanOnPush": True}
@@ -346,7 +347,7 @@ def test_images_that_a_pull_through_rule_imports_are_not_copied(
     rule = {"ecrRepositoryPrefix": f"mirror/{upstream}", "upstreamRegistryUrl": upstream}
     monkeypatch.setattr(registry, "CACHE_RULES", [rule])
     crane(checkout, monkeypatch, ANSWERS_KNOWN)
-    assert mirror.main(["dev", "--yes"]) == 0, capsys.readouterr()
+    assert run_word("mirror", ["dev", "--yes"]) == 0, capsys.readouterr()
     said = capsys.readouterr().out
     assert "pull-through rules import public.ecr.aws/karpenter/controller:1.14.1" in said
     names = [one["repositoryName"] for one in _repositories(account)]
@@ -358,13 +359,13 @@ def test_programs_get_every_image_with_the_digest_of_its_copy(
 ) -> None:
     crane(checkout, monkeypatch, ANSWERS_KNOWN)
     monkeypatch.setenv("BROKEN", "registry.example.com/train:1")
-    assert mirror.main(["dev", "--json", "--yes"]) == 1
+    assert run_word("mirror", ["dev", "--json", "--yes"]) == 1
     listed = {each["image"]: each for each in json.loads(capsys.readouterr().out)}
     assert listed.pop("registry.example.com/train:1")["digest"] is None
     [made] = account.client("ecr").describe_images(repositoryName=KARPENTER)["imageDetails"]
     assert listed["public.ecr.aws/karpenter/controller:1.14.1"]["digest"] == made["imageDigest"]
     assert all(each["digest"].startswith("sha256:") for each in listed.values())
     monkeypatch.delenv("BROKEN")
-    assert mirror.main(["dev", "--json", "--yes"]) == 0
+    assert run_word("mirror", ["dev", "--json", "--yes"]) == 0
     again = {each["image"]: each for each in json.loads(capsys.readouterr().out)}
     assert again.keys() > listed.keys() and again.items() > listed.items()

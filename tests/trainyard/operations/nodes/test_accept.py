@@ -1,4 +1,4 @@
-"""`make accept` as a person types it: first the price and the entry, then the verdicts, on recorded
+"""`trainyard accept` as a person types it: first the price and the entry, then the verdicts, on recorded
 objects of a cluster."""
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ from typing import Any
 import pytest
 
 from tests.support.recording import CHECKOUT
+from tests.support.tool import run_word
 from tests.trainyard.operations.nodes.test_verdicts import changed, healthy, log_of
 from tests.trainyard.operations.recovery.test_drain import ENVIRONMENT, OURS
 from tests.trainyard.operations.terminal import Terminal
 from tests.trainyard.operations.test_words import STACK_FILE
-from trainyard.operations.nodes import accept
-from trainyard.reports import check
 from trainyard.settings.reading.reader import read_file
 
 Object = dict[str, Any]
@@ -109,7 +108,7 @@ class Cluster:
 
 def _written(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
     Terminal(monkeypatch, "y")
-    return accept.main(["dev", "--pool", "h100", "--image", IMAGE, *words])
+    return run_word("accept", ["dev", "--pool", "h100", "--image", IMAGE, *words])
 
 
 def test_the_price_comes_before_the_question_and_the_entry_passes_the_check(
@@ -120,9 +119,9 @@ def test_the_price_comes_before_the_question_and_the_entry_passes_the_check(
     said = capsys.readouterr().out.splitlines()
     assert said[0].startswith("jobs.accept-h100: 2 nodes of p5.48xlarge, ")
     assert "of measuring, about " in said[0] and said[0].endswith(" USD")
-    assert said[-1] == "next: make up STACK=dev, then make accept STACK=dev POOL=h100"
+    assert said[-1] == "next: make up STACK=dev, then trainyard accept dev --pool h100"
     assert set(before.splitlines()) <= set(stack_file.read_text().splitlines())
-    assert check.main(["dev"]) == 0
+    assert run_word("check", ["dev"]) == 0
     config = read_file("dev").config
     assert config and config.environment and [*config.environment.jobs] == ["accept-h100", "mine"]
 
@@ -145,28 +144,28 @@ def test_nodes_of_a_capacity_block_are_paid_already(
 def test_all_nodes_of_the_pool_and_the_image_of_its_job_are_the_default(
     stack_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert accept.main(["dev", "--pool", "g6e", "--yes", "--live"]) == 0
+    assert run_word("accept", ["dev", "--pool", "g6e", "--yes", "--live"]) == 0
     said = capsys.readouterr().out
     assert "4 nodes of g6e.48xlarge" in said and "image: registry.example.com/train:1" in said
-    assert "next: pulumi up --stack dev, then make accept STACK=dev POOL=g6e LIVE=1" in said
+    assert "next: pulumi up --stack dev, then trainyard accept dev --pool g6e --live" in said
 
 
-@pytest.mark.parametrize(("answer", "code"), [("n", 1), (None, 2)])
+@pytest.mark.parametrize(("answer", "code"), [("n", 3), (None, 2)])
 def test_without_a_yes_the_file_stays(
     stack_file: Path, monkeypatch: pytest.MonkeyPatch, answer: str | None, code: int
 ) -> None:
     Terminal(monkeypatch, answer)
     before = stack_file.read_text()
-    assert accept.main(["dev", "--pool", "g6e"]) == code
+    assert run_word("accept", ["dev", "--pool", "g6e"]) == code
     assert stack_file.read_text() == before
 
 
 @pytest.mark.parametrize(
     ("words", "edit", "says"),
     [
-        ((), NO_EDIT, "none is named. Fix: POOL= one of g6e, h100"),
-        (("--pool", "a100"), NO_EDIT, "there is no pool a100. Fix: POOL= one of g6e, h100"),
-        (("--pool", "h100"), NO_EDIT, "Fix: IMAGE= an image with torch"),
+        ((), NO_EDIT, "none is named. Fix: --pool one of g6e, h100"),
+        (("--pool", "a100"), NO_EDIT, "there is no pool a100. Fix: --pool one of g6e, h100"),
+        (("--pool", "h100"), NO_EDIT, "Fix: --image an image with torch"),
         (("--pool", "g6e", "--nodes", "1"), NO_EDIT, "one node has no neighbour; got 1"),
         (
             ("--pool", "g6e"),
@@ -187,7 +186,7 @@ def test_what_makes_no_entry_is_said_with_its_way_out(
 ) -> None:
     text = stack_file.read_text().replace(*edit)
     stack_file.write_text(text)
-    assert accept.main(["dev", "--yes", *words]) == 1
+    assert run_word("accept", ["dev", "--yes", *words]) == 1
     assert says in capsys.readouterr().err
     assert stack_file.read_text() == text
 
@@ -197,7 +196,7 @@ def test_a_team_measures_a_pool_of_its_environment(
 ) -> None:
     file = stack_file.with_name("Pulumi.vision.yaml")
     file.write_text(TEAM_FILE)
-    assert accept.main(["vision", "--pool", "h100", "--image", IMAGE, "--yes"]) == 0
+    assert run_word("accept", ["vision", "--pool", "h100", "--image", IMAGE, "--yes"]) == 0
     assert "    jobs:\n      accept-h100:\n        runtime: torch-distributed\n" in file.read_text()
 
 
@@ -207,7 +206,7 @@ def test_healthy_nodes_are_accepted_in_one_row_for_each_line(
     assert _written(monkeypatch) == 0
     Cluster(monkeypatch, log_of(healthy(), before=changed("all-reduce", 215, of=str(2**31))))
     capsys.readouterr()
-    assert accept.main(["dev", "--pool", "h100"]) == 0
+    assert run_word("accept", ["dev", "--pool", "h100"]) == 0
     said = capsys.readouterr().out
     rows = [" ".join(line.split()) for line in said.splitlines()]
     assert rows[0] == "jobs.accept-h100: 3 nodes of pool h100, 24 ranks"
@@ -216,7 +215,9 @@ def test_healthy_nodes_are_accepted_in_one_row_for_each_line(
         row.startswith("all-reduce 2 GiB all 430 GB/s ≥ 376.6 215 (+100%) pass") for row in rows
     )
     assert any(row.startswith("pod start worst of 3 50 s ≤ 75 - pass") for row in rows)
-    assert "accepted" in rows and rows[-1].startswith("to measure again: make again STACK=dev JOB=")
+    assert "accepted" in rows and rows[-1].startswith(
+        "to measure again: trainyard again accept-h100 --stack dev"
+    )
 
 
 def test_a_node_that_fails_is_named_with_its_instance_and_the_next_step(
@@ -225,12 +226,12 @@ def test_a_node_that_fails_is_named_with_its_instance_and_the_next_step(
     assert _written(monkeypatch) == 0
     cluster = Cluster(monkeypatch, log_of(changed("matrix product", 400, "node-1")))
     capsys.readouterr()
-    assert accept.main(["dev"]) == 1
+    assert run_word("accept", ["dev"]) == 1
     said = capsys.readouterr().out
     assert said.count("matrix product") == 2, "its row and the end"
     assert "not accepted: matrix product\nnode ip-10-0-1-1 (i-01): delete the NodeClaim" in said
     cluster.sees_nodes = False
-    assert accept.main(["dev"]) == 1
+    assert run_word("accept", ["dev"]) == 1
     assert "node ip-10-0-1-1: delete" in capsys.readouterr().out
 
 
@@ -240,7 +241,7 @@ def test_programs_get_every_verdict(
     assert _written(monkeypatch) == 0
     Cluster(monkeypatch, log_of(changed("SM clock", 1000, "node-2")))
     capsys.readouterr()
-    assert accept.main(["dev", "--json"]) == 0, "a warning is no failure"
+    assert run_word("accept", ["dev", "--json"]) == 0, "a warning is no failure"
     found = json.loads(capsys.readouterr().out)
     assert len(found["verdicts"]) == len(healthy()) + 3
     [warned] = [one for one in found["verdicts"] if one["verdict"] == "warn"]
@@ -254,7 +255,7 @@ def test_programs_get_every_verdict(
             "",
             "",
             True,
-            "has not ended (Running). Fix: make logs STACK=dev JOB=accept-h100 FOLLOW=1",
+            "has not ended (Running). Fix: trainyard logs accept-h100 --stack dev --follow",
         ),
         ("no torch here", "Complete", True, "has ended (Complete) without all of its results"),
         ("", "Failed", True, "has ended (Failed) without all of its results"),
@@ -272,7 +273,7 @@ def test_without_results_the_next_word_is_said(
 ) -> None:
     assert _written(monkeypatch) == 0
     Cluster(monkeypatch, log, state, has_job=has_job)
-    assert accept.main(["dev"]) == 1
+    assert run_word("accept", ["dev"]) == 1
     assert says in capsys.readouterr().err
 
 
@@ -280,8 +281,10 @@ def test_a_pool_that_has_its_job_takes_no_other_and_two_jobs_need_a_pool(
     stack_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert _written(monkeypatch) == 0
-    assert accept.main(["dev", "--pool", "h100", "--nodes", "2"]) == 1
-    assert "NODES= and IMAGE= are for a new entry, and jobs.accept-h100" in capsys.readouterr().err
-    assert accept.main(["dev", "--pool", "g6e", "--yes"]) == 0
-    assert accept.main(["dev"]) == 1
-    assert "2 acceptance jobs: accept-g6e, accept-h100. Fix: POOL= one" in capsys.readouterr().err
+    assert run_word("accept", ["dev", "--pool", "h100", "--nodes", "2"]) == 1
+    assert (
+        "--nodes and --image are for a new entry, and jobs.accept-h100" in capsys.readouterr().err
+    )
+    assert run_word("accept", ["dev", "--pool", "g6e", "--yes"]) == 0
+    assert run_word("accept", ["dev"]) == 1
+    assert "2 acceptance jobs: accept-g6e, accept-h100. Fix: --pool one" in capsys.readouterr().err

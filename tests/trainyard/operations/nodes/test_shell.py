@@ -1,4 +1,4 @@
-"""`make shell`: a pod on a pool that is priced, asked for, used, and deleted whatever happens."""
+"""`trainyard shell`: a pod on a pool that is priced, asked for, used, and deleted whatever happens."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.support.recording import CHECKOUT
+from tests.support.tool import run_word
 from tests.trainyard.operations.terminal import Terminal
 from trainyard.operations.nodes import shell
 from trainyard.operations.nodes.shell import described, waits_for
@@ -75,7 +76,7 @@ def test_it_says_what_it_is_and_what_an_hour_costs() -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"pool": None}, "no pool is named. Fix: POOL= one of g6e, h100"),
+        ({"pool": None}, "no pool is named. Fix: --pool one of g6e, h100"),
         ({"pool": "nope"}, "there is no pool nope"),
         ({"gpus": 9}, "GPUS must be between 1 and 8"),
         ({"gpus": 0}, "GPUS must be between 1 and 8"),
@@ -90,7 +91,7 @@ def test_a_stack_without_a_job_needs_an_image_and_one_without_runtime_says_so(fo
     file = folder / "Pulumi.dev.yaml"
     text = file.read_text()
     file.write_text(text.partition("    jobs:\n")[0])
-    with pytest.raises(ShellError, match="IMAGE= an image with a shell"):
+    with pytest.raises(ShellError, match="--image an image with a shell"):
         a_shell(read_stack("dev"))
     assert a_shell(read_stack("dev"), image="debian:13").image == "debian:13"
 
@@ -204,7 +205,7 @@ def test_the_output_of_a_command_is_all_that_goes_to_standard_output(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cluster = Cluster(monkeypatch, folder, "GPU 0: L40S\n[ended with 3]\n")
-    assert shell.main(ASK) == 3
+    assert run_word("shell", ASK) == 3
     said = capsys.readouterr()
     assert said.out == "GPU 0: L40S\n" and cluster.deleted
     assert "on node ip-10-0-1-7" in said.err and "USD an hour" in said.err
@@ -215,7 +216,7 @@ def test_a_pod_that_ends_before_its_command_is_an_error(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cluster = Cluster(monkeypatch, folder, "half of it\n")
-    assert shell.main(ASK) == 1 and cluster.deleted
+    assert run_word("shell", ASK) == 1 and cluster.deleted
     assert "ended before the command did" in capsys.readouterr().err
 
 
@@ -224,7 +225,7 @@ def test_a_job_that_ends_before_its_pod_says_how_and_is_deleted(
 ) -> None:
     cluster = Cluster(monkeypatch, folder, "")
     cluster.fails = "ends"
-    assert shell.main(ASK) == 1 and cluster.deleted
+    assert run_word("shell", ASK) == 1 and cluster.deleted
     assert "the job ended: Refused: by quota" in capsys.readouterr().err
 
 
@@ -234,7 +235,7 @@ def test_a_terminal_that_closes_deletes_the_job_as_ctrl_c_does(
     cluster = Cluster(monkeypatch, folder, "")
     cluster.fails = "ctrl-C"
     with pytest.raises(KeyboardInterrupt):
-        shell.main(ASK)
+        run_word("shell", ASK)
     assert cluster.deleted and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
@@ -243,7 +244,7 @@ def test_a_pod_that_falls_over_again_and_again_is_not_waited_for(
 ) -> None:
     cluster = Cluster(monkeypatch, folder, "exec: no such file\n")
     cluster.fails = "falls"
-    assert shell.main(ASK) == 1 and cluster.deleted
+    assert run_word("shell", ASK) == 1 and cluster.deleted
 
 
 @pytest.mark.parametrize("minutes", ["0", "1441", "an hour"])
@@ -251,16 +252,16 @@ def test_minutes_are_a_number_within_a_day(
     minutes: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit):
-        shell.main(["dev", "--minutes", minutes])
+        run_word("shell", ["dev", "--minutes", minutes])
     assert f"must be a number from 1 to 1440; got {minutes}" in capsys.readouterr().err
 
 
 def test_nothing_starts_without_a_yes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster(monkeypatch, folder, "")
     Terminal(monkeypatch, "n")
-    assert shell.main(ASK[:-1]) == 1
+    assert run_word("shell", ASK[:-1]) == 3
     Terminal(monkeypatch, None)
-    assert shell.main(ASK[:-1]) == 2
+    assert run_word("shell", ASK[:-1]) == 2
     assert not cluster.sent
 
 
@@ -269,10 +270,10 @@ def test_a_terminal_needs_one_here_and_the_right_to_one(
 ) -> None:
     cluster = Cluster(monkeypatch, folder, "", may="no")
     Terminal(monkeypatch, None)
-    assert shell.main(["dev", "--pool", "g6e", "--yes"]) == 1
-    assert "there is no terminal here. Fix: RUN=" in capsys.readouterr().err
+    assert run_word("shell", ["dev", "--pool", "g6e", "--yes"]) == 1
+    assert "there is no terminal here. Fix: --run" in capsys.readouterr().err
     Terminal(monkeypatch, "y")
-    assert shell.main(["dev", "--pool", "g6e"]) == 1
+    assert run_word("shell", ["dev", "--pool", "g6e"]) == 1
     assert "you cannot open a terminal in pods of namespace training" in capsys.readouterr().err
     assert not cluster.sent
 
@@ -282,4 +283,4 @@ def test_a_terminal_is_opened_and_the_pod_deleted_at_its_end(
 ) -> None:
     cluster = Cluster(monkeypatch, folder, "")
     Terminal(monkeypatch, "y")
-    assert shell.main(["dev", "--pool", "g6e"]) == 0 and cluster.deleted
+    assert run_word("shell", ["dev", "--pool", "g6e"]) == 0 and cluster.deleted

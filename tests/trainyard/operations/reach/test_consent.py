@@ -9,7 +9,7 @@ from trainyard.operations.reach.consent import ask
 
 
 @pytest.mark.parametrize(
-    ("answer", "code"), [("y", 0), ("Yes ", 0), ("n", 1), ("\n", 1), ("yy", 1), ("", 1)]
+    ("answer", "code"), [("y", 0), ("Yes ", 0), ("n", 3), ("\n", 3), ("yy", 3), ("", 3)]
 )
 def test_only_a_clear_yes_is_a_yes(
     monkeypatch: pytest.MonkeyPatch,

@@ -1,4 +1,4 @@
-"""`make kubeconfig`: a file that only its owner reads, or why there is none."""
+"""`trainyard kubeconfig`: a file that only its owner reads, or why there is none."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.tool import run_word
 from trainyard.operations.reach import kubeconfig
 from trainyard.operations.reach.pulumi import PulumiError
 from trainyard.operations.reach.target import TargetError
@@ -21,7 +22,7 @@ def test_the_file_is_its_owners_and_its_path_is_printed(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(kubeconfig, "kubeconfig", lambda stack: f"kind: Config # {stack}")
-    assert kubeconfig.main(["dev"]) == 0
+    assert run_word("kubeconfig", ["dev"]) == 0
     file = Path(capsys.readouterr().out.strip())
     assert (file.name, file.read_text()) == ("dev.yaml", "kind: Config # dev")
     assert file.stat().st_mode & 0o777 == 0o600 and file.is_relative_to(folder)
@@ -35,5 +36,5 @@ def test_a_stack_without_a_cluster_is_no_traceback(
         raise error(f"{stack} has no cluster")
 
     monkeypatch.setattr(kubeconfig, "kubeconfig", fails)
-    assert kubeconfig.main(["dev"]) == 1
+    assert run_word("kubeconfig", ["dev"]) == 1
     assert capsys.readouterr().err == "dev has no cluster\n"

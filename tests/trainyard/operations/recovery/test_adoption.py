@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.tool import run_word
 from tests.trainyard.operations.killed_update import COMPONENT, ENTRY, URN, Stack
 from tests.trainyard.operations.terminal import Terminal
 from trainyard.operations.reach.lookup import ExistingObject
@@ -15,7 +16,7 @@ def test_an_object_that_a_killed_engine_forgot_is_imported_under_its_component(
 ):
     stack = Stack(monkeypatch, found=ExistingObject(id="vpc-1"))
     Terminal(monkeypatch, "y")
-    assert repair.main(["dev"]) == 0
+    assert run_word("repair", ["dev"]) == 0
     assert [words[:2] for words in stack.commands[1:]] == [
         ("stack", "import"),
         ("import", "--file"),

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support.recording import CHECKOUT
+from tests.support.tool import run_word
 from tests.trainyard.operations.terminal import Terminal
 from trainyard.operations.reach import place, pulumi
 from trainyard.operations.reach.place import KIND
@@ -134,9 +135,9 @@ def test_help_and_unknown_words_call_neither_kubectl_nor_pulumi(tmp_path: Path) 
     for name in ("kubectl", "pulumi", "aws", "helm"):
         (tmp_path / name).write_text(f"#!/bin/sh\necho {name} >> {tmp_path}/calls\n")
         (tmp_path / name).chmod(0o755)
-    for words, code in {("--help",): 0, ("dev", "--yse"): 2, ("dev", "prod"): 2, (): 2}.items():
+    for words, code in {("--help",): 0, ("dev", "--yse"): 2, ("dev", "prod"): 2}.items():
         done = subprocess.run(
-            [sys.executable, "-m", "trainyard.operations.recovery.drain", *words],
+            [sys.executable, "-m", "trainyard", "drain", *words],
             cwd=CHECKOUT,
             env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
             capture_output=True,
@@ -149,7 +150,7 @@ def test_every_job_is_listed_with_its_state_and_ended_after_a_yes(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     machine = Machine(monkeypatch, *JOBS, answer="y")
-    assert drain.main(["dev"]) == 0
+    assert run_word("drain", ["dev"]) == 0
     assert machine.terminal.asked == ["Delete these 3 jobs? [y/N] "]
     assert machine.ended == ["team-a/llama", "team-b/vit", "team-a/old"]
     assert capsys.readouterr().out == (
@@ -160,7 +161,7 @@ def test_every_job_is_listed_with_its_state_and_ended_after_a_yes(
 
 
 @pytest.mark.parametrize(
-    ("answer", "code", "said"), [("n", 1, "No job was deleted."), (None, 2, "--yes is not given")]
+    ("answer", "code", "said"), [("n", 3, "No job was deleted."), (None, 2, "--yes is not given")]
 )
 def test_without_a_yes_nothing_ends(
     monkeypatch: pytest.MonkeyPatch,
@@ -170,7 +171,7 @@ def test_without_a_yes_nothing_ends(
     said: str,
 ) -> None:
     machine = Machine(monkeypatch, *JOBS, answer=answer)
-    assert drain.main(["dev"]) == code
+    assert run_word("drain", ["dev"]) == code
     assert machine.ended == [] and not [call for call in machine.calls if "delete" in call]
     printed = capsys.readouterr()
     assert "TrainJob team-b/vit" in printed.out and said in printed.out + printed.err
@@ -178,7 +179,7 @@ def test_without_a_yes_nothing_ends(
 
 def test_a_machine_says_yes_beforehand(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine(monkeypatch, JOBS[0])
-    assert drain.main(["dev", "--yes"]) == 0
+    assert run_word("drain", ["dev", "--yes"]) == 0
     assert machine.ended == ["team-a/llama"] and machine.terminal.asked == []
 
 
@@ -186,7 +187,7 @@ def test_of_a_team_stack_only_the_jobs_in_the_teams_namespace_end(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     machine = Machine(monkeypatch, *JOBS, outputs=TEAM)
-    assert drain.main(["team-vision", "--yes"]) == 0
+    assert run_word("drain", ["team-vision", "--yes"]) == 0
     assert machine.ended == ["team-a/llama", "team-a/old"]
     assert "--all-namespaces" not in [word for call in machine.calls for word in call]
     assert "namespace team-a of cluster ours, stack team-vision\n" in capsys.readouterr().out
@@ -210,7 +211,7 @@ def test_a_current_context_of_another_cluster_is_named_and_not_used(
     said: str,
 ) -> None:
     machine = Machine(monkeypatch, *JOBS, current=current)
-    assert drain.main(["dev", "--yes"]) == 0 and len(machine.ended) == 3
+    assert run_word("drain", ["dev", "--yes"]) == 0 and len(machine.ended) == 3
     first = capsys.readouterr().out.splitlines()[0]
     assert first == ENDS.strip() + (f"; {said}" if said else "")
 
@@ -219,14 +220,14 @@ def test_where_there_is_no_job_nobody_is_asked(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     machine = Machine(monkeypatch)
-    assert drain.main(["dev"]) == 0
+    assert run_word("drain", ["dev"]) == 0
     assert machine.terminal.asked == [] and "nothing to delete" in capsys.readouterr().out
 
 
 def test_a_kind_that_the_cluster_does_not_know_has_no_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     unserved = {"get pytorchjobs": 'error: the server doesn\'t have a resource type "pytorchjobs"'}
     machine = Machine(monkeypatch, JOBS[0], refuses=unserved)
-    assert drain.main(["dev", "--yes"]) == 0 and machine.ended == ["team-a/llama"]
+    assert run_word("drain", ["dev", "--yes"]) == 0 and machine.ended == ["team-a/llama"]
 
 
 REFUSED = "E1122 06:32:41.1 memcache.go:265] error\nUnable to connect: no such host\n\nSome advice"
@@ -236,7 +237,7 @@ def test_the_reason_of_a_cluster_that_does_not_answer_is_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Machine(monkeypatch, refuses={"--raw=/version": REFUSED})
-    assert drain.main(["dev", "--yes"]) == 1
+    assert run_word("drain", ["dev", "--yes"]) == 1
     assert capsys.readouterr().err == (
         "cluster ours (https://ours) does not answer: Unable to connect: no such host\n"
         "No job was deleted.\n"
@@ -248,7 +249,7 @@ def test_a_cluster_that_does_not_answer_is_no_success_and_nothing_ends(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], call: str
 ) -> None:
     machine = Machine(monkeypatch, *JOBS, refuses={call: REFUSED})
-    assert drain.main(["dev", "--yes"]) == 1
+    assert run_word("drain", ["dev", "--yes"]) == 1
     assert machine.ended == []
     printed = capsys.readouterr()
     assert "Unable to connect" in printed.err and printed.err.endswith("No job was deleted.\n")
@@ -259,7 +260,7 @@ def test_a_job_that_does_not_end_keeps_no_other_and_is_named_with_the_reason(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     machine = Machine(monkeypatch, *JOBS, stays=("llama",))
-    assert drain.main(["dev", "--yes"]) == 1
+    assert run_word("drain", ["dev", "--yes"]) == 1
     assert machine.ended == ["team-b/vit", "team-a/old"]
     said = capsys.readouterr().out
     assert "could not delete TrainJob team-a/llama: timed out waiting for the condition\n" in said
@@ -272,7 +273,7 @@ def test_it_returns_when_the_pods_of_every_job_are_gone(
     """They may write a checkpoint after their job is gone."""
     pods = {"llama": [["llama-0", "llama-1"], ["llama-1"], ["llama-1"], []], "old": [[]]}
     machine = Machine(monkeypatch, *JOBS, pods=pods)
-    assert drain.main(["dev", "--yes"]) == 0 and pods["llama"] == [[]]
+    assert run_word("drain", ["dev", "--yes"]) == 0 and pods["llama"] == [[]]
     assert capsys.readouterr().out.endswith(
         "deletes PyTorchJob team-a/old\n"
         "waits for the end of pod team-a/llama-0, pod team-a/llama-1\n"
@@ -287,7 +288,7 @@ def test_a_pod_that_does_not_end_is_named_and_no_success(
 ) -> None:
     Machine(monkeypatch, JOBS[0], pods={"llama": [["llama-0"]]})
     monkeypatch.setattr(drain, "PATIENCE_SECONDS", 0.06)
-    assert drain.main(["dev", "--yes"]) == 1
+    assert run_word("drain", ["dev", "--yes"]) == 1
     assert "not ended after 0.001 minutes: pod team-a/llama-0\n" in capsys.readouterr().out
 
 
@@ -295,7 +296,7 @@ def test_pods_that_cannot_be_listed_are_no_success_and_the_jobs_are_gone(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     machine = Machine(monkeypatch, JOBS[0], refuses={"get pods": "connection refused"})
-    assert drain.main(["dev", "--yes"]) == 1 and machine.ended == ["team-a/llama"]
+    assert run_word("drain", ["dev", "--yes"]) == 1 and machine.ended == ["team-a/llama"]
     printed = capsys.readouterr()
     assert "No job was deleted" not in printed.out + printed.err
     assert printed.out.endswith("cannot list the pods of what was deleted: connection refused\n")
@@ -313,7 +314,7 @@ def test_a_job_that_is_sent_meanwhile_is_named(
         return run(words, **how)
 
     monkeypatch.setattr(subprocess, "run", sends)
-    assert drain.main(["dev", "--yes"]) == 1 and machine.ended == ["team-a/llama"]
+    assert run_word("drain", ["dev", "--yes"]) == 1 and machine.ended == ["team-a/llama"]
     assert capsys.readouterr().out.endswith("not deleted: TrainJob team-b/late\n")
 
 
@@ -329,7 +330,7 @@ def test_a_cluster_that_answers_no_more_after_the_deletions_is_no_success(
         return run(words, **how)
 
     monkeypatch.setattr(subprocess, "run", mute)
-    assert drain.main(["dev", "--yes"]) == 1
+    assert run_word("drain", ["dev", "--yes"]) == 1
     assert f"cannot list {KIND}: connection refused" in capsys.readouterr().out
 
 
@@ -351,7 +352,7 @@ def test_outputs_that_do_not_say_where_the_jobs_are_end_nothing(
     said: str,
 ) -> None:
     machine = Machine(monkeypatch, *JOBS, outputs=outputs)
-    assert drain.main(["dev", "--yes"]) == 1
+    assert run_word("drain", ["dev", "--yes"]) == 1
     assert said in capsys.readouterr().err
     assert [call[0] for call in machine.calls] == ["pulumi"]
 
@@ -365,6 +366,6 @@ def test_a_stack_that_pulumi_does_not_know_ends_nothing(
         raise pulumi.PulumiError("error: no stack named 'prod' found")
 
     monkeypatch.setattr(place, "outputs", unknown)
-    assert drain.main(["prod", "--yes"]) == 1
+    assert run_word("drain", ["prod", "--yes"]) == 1
     assert capsys.readouterr().err == "error: no stack named 'prod' found\nNo job was deleted.\n"
     assert machine.calls == []

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.tool import run_word
 from tests.trainyard.operations.killed_update import ENTRY, OURS, THEIRS, URN, Stack, made
 from tests.trainyard.operations.terminal import Terminal
 from trainyard.operations.reach.lookup import ExistingObject
@@ -21,7 +22,7 @@ def test_after_an_update_that_ended_well_nothing_is_asked(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     stack = Stack(monkeypatch, pending=False, failed=False)
-    assert repair.main(["dev"]) == 0
+    assert run_word("repair", ["dev"]) == 0
     assert stack.commands == [] and "nothing to repair" in capsys.readouterr().out
 
 
@@ -32,7 +33,7 @@ def test_what_would_change_is_listed_before_the_question(
         Stack(monkeypatch, found=ExistingObject(id="vpc-1")),
         Terminal(monkeypatch, "n"),
     )
-    assert repair.main(["dev"]) == 1
+    assert run_word("repair", ["dev"]) == 3
     assert terminal.asked == ["Make these changes to dev? [y/N] "] and not stack.changed
     assert capsys.readouterr().out == (
         "reads account 123456789012, us-east-1\nremoves the pending operation: creating network\n"
@@ -45,9 +46,9 @@ def test_without_a_terminal_nothing_changes_unless_the_machine_said_yes(
 ):
     stack = Stack(monkeypatch, found=ExistingObject(id="vpc-1"))
     Terminal(monkeypatch, None)
-    assert repair.main(["dev"]) == 2 and not stack.changed
+    assert run_word("repair", ["dev"]) == 2 and not stack.changed
     assert "--yes is not given. Nothing was changed." in capsys.readouterr().err
-    assert repair.main(["dev", "--yes"]) == 0 and stack.changed
+    assert run_word("repair", ["dev", "--yes"]) == 0 and stack.changed
 
 
 def test_a_role_that_the_program_does_not_name_is_deleted_and_not_imported(
@@ -177,7 +178,7 @@ def test_where_nothing_is_lost_nobody_is_asked(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     stack, terminal = Stack(monkeypatch, pending=False), Terminal(monkeypatch, "y")
-    assert repair.main(["dev"]) == 0
+    assert run_word("repair", ["dev"]) == 0
     assert terminal.asked == [] and not stack.changed
     assert "every object that exists is in its state" in capsys.readouterr().out
 
@@ -194,7 +195,7 @@ def test_credentials_of_another_account_than_the_states_change_nothing(
     """It may have a stack of the same name: names and tags do not tell the two apart."""
     role = made(f"arn:aws:iam::{OURS}:role/a")
     stack = Stack(monkeypatch, found=ExistingObject(id="vpc-1"), resources=(role,), account=THEIRS)
-    assert repair.main(["dev", "--yes"]) == 1
+    assert run_word("repair", ["dev", "--yes"]) == 1
     assert not stack.changed
     said = capsys.readouterr().err
     assert f"are in account {OURS}, but these credentials are for account {THEIRS}" in said
@@ -230,7 +231,7 @@ def test_an_update_that_ran_during_the_question_leaves_nothing_to_change(
 
     Terminal(monkeypatch, "y")
     monkeypatch.setattr("builtins.input", answer)
-    assert repair.main(["dev"]) == 1 and not stack.changed
+    assert run_word("repair", ["dev"]) == 1 and not stack.changed
     assert "has run in between. Nothing was changed." in capsys.readouterr().err
 
 
@@ -241,7 +242,7 @@ def test_the_egress_rule_of_an_adopted_security_group_is_listed_and_goes_with_a_
     for answer, revoked in {"n": [], "y": ["sgr-1"]}.items():
         stack = Stack(monkeypatch, found=ExistingObject(id="sg-1"), kind=kind)
         Terminal(monkeypatch, answer)
-        repair.main(["dev"])
+        run_word("repair", ["dev"])
         assert stack.account.revoked == revoked
         said = "removes from networkVpc (sg-1) the egress rule that AWS added"
         assert said in capsys.readouterr().out
@@ -283,7 +284,7 @@ def test_a_release_that_hangs_half_installed_goes_only_after_a_yes(
     helm = Helm(monkeypatch, "pending-install")
     Stack(monkeypatch, kind="kubernetes:helm.sh/v3:Release", resources=(CLUSTER,))
     Terminal(monkeypatch, answer)
-    assert repair.main(["dev"]) == (answer == "n")
+    assert run_word("repair", ["dev"]) == (3 if answer == "n" else 0)
     gone = ("helm", "uninstall", "karpenter") in helm.words
     assert gone == (answer == "y") and helm.words[0] == ("helm", "status", "karpenter")
     said = "uninstalls release kube-system/karpenter, which is pending-install\n"
@@ -329,7 +330,7 @@ def test_without_an_answer_of_the_cluster_nothing_is_repaired(
 
     monkeypatch.setattr(subprocess, "run", refused)
     stack = Stack(monkeypatch, kind="kubernetes:helm.sh/v3:Release", resources=(CLUSTER,))
-    assert repair.main(["dev", "--yes"]) == 1 and stack.commands == []
+    assert run_word("repair", ["dev", "--yes"]) == 1 and stack.commands == []
     said = capsys.readouterr().err
     assert said.startswith("the cluster of dev does not answer: Unable to connect\nNothing was")
     assert "    PULUMI_K8S_DELETE_UNREACHABLE=true pulumi refresh --stack dev\n" in said
@@ -344,7 +345,7 @@ def test_an_object_that_cannot_be_read_is_not_taken_for_one_that_does_not_exist(
 
     monkeypatch.setattr(subprocess, "run", run)
     stack = Stack(monkeypatch, kind="kubernetes:helm.sh/v3:Release", resources=(CLUSTER,))
-    assert repair.main(["dev", "--yes"]) == 1 and not stack.changed
+    assert run_word("repair", ["dev", "--yes"]) == 1 and not stack.changed
     assert capsys.readouterr().err == (
         "could not read all objects of the cluster: Forbidden. Nothing was changed.\n"
     )
@@ -354,9 +355,9 @@ def test_a_program_that_is_missing_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ):
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert repair.main(["dev"]) == 1 and capsys.readouterr().err == "pulumi is not on PATH\n"
+    assert run_word("repair", ["dev"]) == 1 and capsys.readouterr().err == "pulumi is not on PATH\n"
     stack = Stack(monkeypatch, kind="kubernetes:helm.sh/v3:Release", resources=(CLUSTER,))
-    assert repair.main(["dev", "--yes"]) == 1 and stack.commands == []
+    assert run_word("repair", ["dev", "--yes"]) == 1 and stack.commands == []
     assert capsys.readouterr().err == "kubectl is not on PATH\n"
 
 

@@ -1,4 +1,4 @@
-"""`make runs`: who, what, when, how long, on what, for how much, and how it ended; gaps are named."""
+"""`trainyard runs`: who, what, when, how long, on what, for how much, and how it ended; gaps are named."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.tool import run_word
 from tests.trainyard.operations.finished import cluster, pod, train_job
 from trainyard.operations.reach.snapshot import Snapshot
 from trainyard.operations.reach.target import TargetError
@@ -112,7 +113,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("read")
 def test_a_program_reads_it_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    assert history.main(["dev", "--json"]) == 0
+    assert run_word("runs", ["dev", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     [run] = said["runs"]
     assert (run["job"], run["outcome"], run["usd_known"], said["history"]) == (
@@ -125,7 +126,7 @@ def test_a_program_reads_it_as_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.usefixtures("read")
 def test_a_person_gets_a_table(capsys: pytest.CaptureFixture[str]) -> None:
-    assert history.main(["dev"]) == 0
+    assert run_word("runs", ["dev"]) == 0
     assert capsys.readouterr().out.startswith("RUN ")
 
 
@@ -139,9 +140,9 @@ def test_a_cluster_that_does_not_answer_is_said(
         return fail
 
     monkeypatch.setattr(history, "_read", fails(TargetError("stack x has no cluster")))
-    assert history.main(["x"]) == 1
+    assert run_word("runs", ["x"]) == 1
     monkeypatch.setattr(history, "_read", fails(RuntimeError("timed out")))
-    assert history.main(["x"]) == 1
+    assert run_word("runs", ["x"]) == 1
     assert capsys.readouterr().err.splitlines() == [
         "stack x has no cluster",
         "the cluster does not answer: timed out",

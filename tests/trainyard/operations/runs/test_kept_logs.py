@@ -1,4 +1,4 @@
-"""What `make logs PAST=1` prints of pods that are gone."""
+"""What `trainyard logs --past` prints of pods that are gone."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import boto3
 import moto
 import pytest
 
+from tests.support.tool import run_word
 from trainyard.objects.programs.pod_logs import stream
-from trainyard.operations.runs import kept_logs, logs
+from trainyard.operations.runs import kept_logs
 
 GROUP = "/trainyard/pods/dev-pod-logs-0"
 LINES = {
@@ -46,7 +47,7 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def printed(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
-    assert logs.main(["dev", "--past", *words]) == 0
+    assert run_word("logs", ["--stack", "dev", "--past", *words]) == 0
     return capsys.readouterr().out.splitlines()
 
 
@@ -74,16 +75,16 @@ def test_one_node_of_a_job_is_chosen_as_make_logs_counts_nodes(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--job", "seen"), "logs of seen are kept of 2 jobs. Fix: JOB= one of training/seen,"),
-        (("--job", "none"), "logs of none are kept of 0 jobs. Fix: JOB= one of training/seen,"),
-        (("--job", "old", "--rank", "7"), "vision/old has no node 7. Fix: RANK= one of 0, 1"),
+        (("--job", "seen"), "logs of seen are kept of 2 jobs. Fix: --job one of training/seen,"),
+        (("--job", "none"), "logs of none are kept of 0 jobs. Fix: --job one of training/seen,"),
+        (("--job", "old", "--rank", "7"), "vision/old has no node 7. Fix: --rank one of 0, 1"),
         (("--follow",), "Fix: leave out --follow"),
     ],
 )
 def test_what_is_not_kept_is_answered_with_what_is(
     capsys: pytest.CaptureFixture[str], words: tuple[str, ...], said: str
 ) -> None:
-    assert logs.main(["dev", "--past", *words]) == 1
+    assert run_word("logs", ["--stack", "dev", "--past", *words]) == 1
     assert said in capsys.readouterr().err
 
 
@@ -91,5 +92,5 @@ def test_a_stack_that_keeps_no_logs_says_how_to(
     capsys: pytest.CaptureFixture[str], kept: dict[str, Any]
 ) -> None:
     del kept["log_group"]
-    assert logs.main(["dev", "--past"]) == 1
+    assert run_word("logs", ["--stack", "dev", "--past"]) == 1
     assert "Fix: write logs: {} into its environment" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""`make spent`: hours and dollars of finished runs, by run and by team."""
+"""`trainyard spent`: hours and dollars of finished runs, by run and by team."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.recording import CHECKOUT
+from tests.support.tool import run_word
 from tests.trainyard.operations.finished import cluster, node, pod, train_job
 from trainyard.catalog.aws.prices import price
 from trainyard.decide import plan_stack
@@ -103,7 +104,7 @@ def test_with_a_history_nothing_is_said_to_be_missing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(spent, "known_runs", lambda stack: runs_of(cluster(), [], KEPT))
-    assert spent.main(["dev"]) == 0
+    assert run_word("spent", ["dev"]) == 0
     assert "leaves no record" not in capsys.readouterr().out
 
 
@@ -137,7 +138,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("read")
 def test_a_program_reads_it_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    assert spent.main(["dev", "--json"]) == 0
+    assert run_word("spent", ["dev", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     [run], [team] = told["runs"], told["namespaces"]
     assert (run["job"], run["gpu_hours"], run["usd_known"]) == ("t5", "16.00", "")
@@ -146,7 +147,7 @@ def test_a_program_reads_it_as_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.usefixtures("read")
 def test_a_person_gets_a_table(capsys: pytest.CaptureFixture[str]) -> None:
-    assert spent.main(["dev"]) == 0
+    assert run_word("spent", ["dev"]) == 0
     assert capsys.readouterr().out.startswith("RUN ")
 
 
@@ -160,9 +161,9 @@ def test_a_cluster_that_does_not_answer_and_a_stack_without_one_are_said(
         return fail
 
     monkeypatch.setattr(spent, "known_runs", fails(TargetError("stack x has no cluster")))
-    assert spent.main(["x"]) == 1
+    assert run_word("spent", ["x"]) == 1
     monkeypatch.setattr(spent, "known_runs", fails(RuntimeError("timed out")))
-    assert spent.main(["x"]) == 1
+    assert run_word("spent", ["x"]) == 1
     said = capsys.readouterr()
     assert said.out == "" and said.err.splitlines() == [
         "stack x has no cluster",

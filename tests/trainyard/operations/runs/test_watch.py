@@ -1,4 +1,4 @@
-"""`make watch`: pools, gangs, queue, dollars, alerts and problems; in a terminal, once, as a picture."""
+"""`trainyard watch`: pools, gangs, queue, dollars, alerts and problems; in a terminal, once, as a picture."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.support.recording import CHECKOUT
+from tests.support.tool import run_word
 from tests.trainyard.operations.busy import ALERTS, TAKEN_AT, busy
 from tests.trainyard.operations.finished import at, cluster, node, pod, train_job
 from trainyard.catalog.aws.prices import price
@@ -181,7 +182,7 @@ def test_once_prints_one_frame_without_colours(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Cluster(monkeypatch)
-    assert watch.main(["dev", "--once"]) == 0
+    assert run_word("watch", ["dev", "--once"]) == 0
     said = capsys.readouterr().out
     assert "\x1b" not in said and "RunStandsStill: t5 stands still" in said
     assert "Watchdog" not in said and "Slow" not in said
@@ -191,7 +192,7 @@ def test_without_prometheus_there_are_no_alerts(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Cluster(monkeypatch).alerts = RuntimeError("services not found")
-    assert watch.main(["dev", "--once"]) == 0
+    assert run_word("watch", ["dev", "--once"]) == 0
     assert "ALERTS" not in capsys.readouterr().out
 
 
@@ -199,11 +200,11 @@ def test_programs_get_json_and_documents_a_picture(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     Cluster(monkeypatch)
-    assert watch.main(["dev", "--json"]) == 0
+    assert run_word("watch", ["dev", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["view"]["stack"] == "dev" and Decimal(said["usd_per_hour"]) > 100
     monkeypatch.setattr(watch, "snapshot_of", lambda *_: busy())
-    assert watch.main(["dev", "--svg", str(tmp_path / "a.svg")]) == 0
+    assert run_word("watch", ["dev", "--svg", str(tmp_path / "a.svg")]) == 0
     ElementTree.parse(tmp_path / "a.svg")
 
 
@@ -212,7 +213,7 @@ def test_a_person_sees_frames_until_ctrl_c_and_the_last_one_while_nobody_answers
 ) -> None:
     cluster = Cluster(monkeypatch)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    assert watch.main(["dev", "--every", "7"]) == 0
+    assert run_word("watch", ["dev", "--every", "7"]) == 0
     said = capsys.readouterr().out
     assert (
         cluster.slept == [7, 7, 7] and said.startswith(watch.ENTER) and said.endswith(watch.LEAVE)
@@ -226,13 +227,13 @@ def test_a_stack_without_a_cluster_is_said(
 ) -> None:
     cluster = Cluster(monkeypatch)
     cluster.looks = 1
-    assert watch.main(["dev", "--once"]) == 1
+    assert run_word("watch", ["dev", "--once"]) == 1
 
     def none(stack: str) -> str:
         raise TargetError("stack x has no cluster")
 
     monkeypatch.setattr(watch, "kubeconfig", none)
-    assert watch.main(["x"]) == 1
+    assert run_word("watch", ["x"]) == 1
     assert capsys.readouterr().err.splitlines() == [
         "the cluster does not answer: connection refused",
         "more",

@@ -1,4 +1,4 @@
-"""What `make status` prints, from snapshots: every cause is named, and a finished job has no
+"""What `trainyard status` prints, from snapshots: every cause is named, and a finished job has no
 finding."""
 
 from __future__ import annotations
@@ -363,7 +363,7 @@ def test_a_rank_that_the_kernel_killed_for_memory_is_named_with_the_setting_that
     pod = _pod("run-node-0-0-x", node="n1", phase="Failed", **end)
     text = _printed(trainjobs=[failed], pods=[pod])
     assert "its pods have too little memory: the kernel killed a rank (OOMKilled)" in text
-    assert "→ raise memory_gib of the job" in text and "make again JOB=run" in text
+    assert "→ raise memory_gib of the job" in text and "trainyard again run" in text
 
 
 @pytest.mark.parametrize("times, named", [(3, True), (1, False)])

@@ -56,7 +56,7 @@ def ended(
 def test_instances_that_end_before_they_are_nodes_name_the_key_of_their_disks():
     [said] = ended()
     assert "NodePool h100: what Karpenter launched did not join: h100-a1b2c, h100-d3e4f" in said
-    assert f"environment.kms_key_arn: {KEY}" in said and "make policy KEY=1" in said
+    assert f"environment.kms_key_arn: {KEY}" in said and "trainyard policy --key" in said
 
 
 def test_instances_that_were_nodes_or_have_a_key_of_aws_are_not_named():

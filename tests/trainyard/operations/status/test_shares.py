@@ -35,7 +35,7 @@ def test_half_a_gang_beyond_the_share_of_its_namespace_is_told_with_the_numbers(
         "TrainJob t5 has 1 of 2 pods: the next one would exceed the share of namespace training\n"
         "    requests.nvidia.com/gpu: 12 of 16 are requested, and the pod requests 8. The pods that"
         " run wait for the others, and their nodes are paid for\n"
-        "    → wait until another job of the namespace ends, end this one (make stop JOB=t5), or raise"
+        "    → wait until another job of the namespace ends, end this one (trainyard stop t5), or raise"
         " max_gpus of the team"
     )
 

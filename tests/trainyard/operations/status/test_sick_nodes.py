@@ -1,4 +1,4 @@
-"""What `make status` says of a broken node."""
+"""What `trainyard status` says of a broken node."""
 
 from __future__ import annotations
 

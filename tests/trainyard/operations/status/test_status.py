@@ -1,4 +1,4 @@
-"""What `make status` prints of a cluster that a person may read in part, and of pods that crash."""
+"""What `trainyard status` prints of a cluster that a person may read in part, and of pods that crash."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trainyard.operations.reach import target
+from tests.support.tool import run_word
 from trainyard.operations.reach.pulumi import PulumiError
 from trainyard.operations.reach.snapshot import Snapshot
 from trainyard.operations.status import status
@@ -54,7 +54,7 @@ def test_a_listed_team_sees_its_jobs_and_one_line_in_the_place_of_nodes(
     monkeypatch.setattr(status, "take", take)
     monkeypatch.setattr(status, "kubeconfig", lambda stack: "of the stack")
     monkeypatch.setattr(status, "outputs", lambda stack: {"namespace": "team-a"})
-    status.main(["--stack", "team-a"])
+    run_word("status", ["--stack", "team-a"])
     shown = capsys.readouterr().out
     assert read == [None, "team-a"]
     assert shown.startswith("nodes and pools are not shown: a team that the environment lists")
@@ -66,17 +66,18 @@ def test_a_listed_team_sees_its_jobs_and_one_line_in_the_place_of_nodes(
 def test_a_job_that_is_called_otherwise_than_its_entry_is_shown_with_its_entry(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A YAML job keeps its own name; `make again` and the stack file know its entry."""
+    """A YAML job keeps its own name; `trainyard again` and the stack file know its entry."""
     ended = JOB | {"status": {"conditions": [{"type": "Failed", "status": "True"}]}}
     snapshot = Snapshot(objects={"trainjobs": [ended]})
     jobs = {"mine-as-is": {"kind": "TrainJob", "namespace": "team-a", "name": "mine"}}
     monkeypatch.setattr(status, "take", lambda *_: snapshot)
+    monkeypatch.setattr(status, "kubeconfig", lambda stack: "of the stack")
     monkeypatch.setattr(status, "outputs", lambda stack: {"jobs": jobs})
-    assert status.main(["--entries", "team-a"]) == 1
+    assert run_word("status", ["--stack", "team-a"]) == 1
     shown = " ".join(capsys.readouterr().out.split())
     assert "team-a/mine mine-as-is TrainJob" in shown
     assert "TrainJob mine (entry mine-as-is) failed" in shown
-    assert "make again JOB=mine-as-is" in shown
+    assert "trainyard again mine-as-is" in shown
 
 
 def test_without_outputs_of_a_stack_jobs_are_shown_by_their_names(
@@ -86,8 +87,9 @@ def test_without_outputs_of_a_stack_jobs_are_shown_by_their_names(
         raise PulumiError(f"no stack named {stack}")
 
     monkeypatch.setattr(status, "take", lambda *_: Snapshot(objects={"trainjobs": [JOB]}))
+    monkeypatch.setattr(status, "kubeconfig", lambda stack: "of the stack")
     monkeypatch.setattr(status, "outputs", no_outputs)
-    status.main(["--entries", "team-a"])
+    run_word("status", ["--stack", "team-a"])
     assert "JOB          KIND" in capsys.readouterr().out
 
 
@@ -108,6 +110,5 @@ def test_a_failed_update_of_an_account_is_said_with_the_command_that_goes_on(
     monkeypatch.setattr(status, "take", lambda _: empty)
     monkeypatch.setattr(status, "kubeconfig", lambda stack: "of the stack")
     monkeypatch.setattr(status, "last_update_failed", lambda stack: failed)
-    monkeypatch.setattr(target, "require_account", lambda live: None)
-    status.main(["--live", "--stack", "dev"])
+    run_word("status", ["--live", "--stack", "dev"])
     assert ("`pulumi up --stack dev` goes on from there" in capsys.readouterr().out) is failed

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.tool import run_word
 from trainyard.operations.reach.snapshot import Snapshot
 from trainyard.operations.status import status
 from trainyard.operations.status.diagnosis import diagnose
@@ -68,7 +69,9 @@ def test_they_are_wrong_only_once_the_newer_trainer_does_not_come_up(
     snapshot = _snapshot(*WORDS, unavailable=unavailable)
     assert bool(diagnose(snapshot)) == wrong
     monkeypatch.setattr(status, "take", lambda _: snapshot)
-    assert status.main([]) == int(wrong)
+    monkeypatch.setattr(status, "kubeconfig", lambda stack: "of the stack")
+    monkeypatch.setattr(status, "outputs", lambda stack: {})
+    assert run_word("status", ["dev"]) == int(wrong)
     output = capsys.readouterr().out
     assert output.count("numProcPerNode to a string: x") == 1
     assert ("Not a problem until you upgrade the Trainer" in output) != wrong

@@ -15,10 +15,9 @@ import yaml
 from tests.support.everything import everything
 from tests.support.recording import CHECKOUT, WORKLOADS
 from tests.support.stackfile import at, planned, reading
+from tests.support.tool import run_word
 from trainyard.decide import plan_stack
 from trainyard.manifests.stack_jobs import read_jobs
-from trainyard.migrate import migrate
-from trainyard.reports import check
 from trainyard.settings.job import ManifestConfig
 from trainyard.settings.reading.reader import read_file
 
@@ -85,7 +84,7 @@ def test_a_file_that_is_hard_to_read_is_an_error_of_a_few_lines(kind: str, folde
 @pytest.mark.parametrize("kind", FILES)
 def test_a_manifest_that_is_hard_to_read_is_no_traceback(kind: str, folder: Path) -> None:
     (folder / "job.yaml").write_bytes(FILES[kind])
-    assert migrate.main([str(folder / "job.yaml")]) in (0, 1)
+    assert run_word("migrate", [str(folder / "job.yaml")]) in (0, 1)
 
 
 @pytest.mark.parametrize("text", ["", "[", "a: b", "- a", "name:", "name: []"])
@@ -100,7 +99,7 @@ def test_a_stack_whose_file_cannot_be_is_said_to_have_none(
     stack: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     monkeypatch.chdir(folder)
-    assert check.main([stack]) == 2 and "no stack file" in capsys.readouterr().out
+    assert run_word("check", [stack]) == 2 and "no stack file" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", ["a" * 300, "../job.yaml", "/etc/passwd", "a\0b", "link.yaml"])
@@ -173,7 +172,7 @@ def _manifests_survive(folder: Path, count: int, seed: int) -> None:
         file.write_bytes(content)
         try:
             read_jobs("environment.jobs", job, config.environment, "training", folder)
-            assert migrate.main([str(file)]) in (0, 1)
+            assert run_word("migrate", [str(file)]) in (0, 1)
         except Exception as error:
             raise AssertionError(f"mutation {number} of seed {seed}: {content!r}") from error
 

@@ -12,10 +12,9 @@ import pytest
 from tests.support.everything import everything
 from tests.support.recording import CHECKOUT
 from tests.support.stackfile import ENVIRONMENT, Edit, at
+from tests.support.tool import run_word
 from trainyard.decide import plan_stack
 from trainyard.manifests.document import read_manifest
-from trainyard.migrate import migrate
-from trainyard.reports import check
 from trainyard.settings.reading.reader import read
 from trainyard.settings.reading.secrets import HIDDEN, KINDS, Secret, hidden, withheld
 from trainyard.settings.reading.yaml_file import read_documents
@@ -266,7 +265,7 @@ def test_a_secret_of_a_manifest_is_refused_with_its_line(
     [error] = read_manifest(text, "job.yaml")[1]
     assert (error.path, error.line) == (path, line) and "a secret in clear" in error.must
     (tmp_path / "job.yaml").write_text(text)
-    migrate.main([str(tmp_path / "job.yaml")])
+    run_word("migrate", [str(tmp_path / "job.yaml")])
     said = capsys.readouterr()
     assert "a secret in clear" in said.out and _secret_free(said.out + said.err, secret)
 
@@ -291,7 +290,7 @@ def test_a_secret_in_a_file_that_is_no_yaml_is_not_shown_either(
     (tmp_path / "Pulumi.yaml").write_text("name: trainyard\n")
     (tmp_path / "Pulumi.x.yaml").write_text(f"config:\n{line.format(secret)}\n")
     monkeypatch.chdir(tmp_path)
-    assert check.main(["x"]) == 1
+    assert run_word("check", ["x"]) == 1
     said = capsys.readouterr().out
     assert "a secret in clear" in said and "Pulumi.x.yaml:2" in said
     assert _secret_free(said, SECRETS[kind])

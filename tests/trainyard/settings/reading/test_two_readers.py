@@ -1,4 +1,4 @@
-"""`make check` reads a stack file itself, `pulumi up` is handed values by the engine: both say the same
+"""`trainyard check` reads a stack file itself, `pulumi up` is handed values by the engine: both say the same
 of every scalar, and following what they say ends it."""
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def said(folder: Path, monkeypatch: pytest.MonkeyPatch, **values: str) -> list[str]:
-    """What `make check` says of the file, which is what the program says of the engine's values."""
+    """What `trainyard check` says of the file, which is what the program says of the engine's values."""
     text = FILE.format(**{**SOUND, **values})
     (folder / "Pulumi.x.yaml").write_text(text)
     monkeypatch.chdir(folder)

@@ -1,0 +1,274 @@
+"""Every word of the tool: its help, its options, its exit codes, and the command that comes next."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+import shlex
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.recording import CHECKOUT
+from trainyard.cli import main
+from trainyard.cli.options import OPTIONS
+from trainyard.cli.place import ELSEWHERE, NAMES_AN_ACCOUNT
+from trainyard.cli.words import WORDS, Acts
+from trainyard.operations.status.diagnosis import SILENCE
+from trainyard.reports.check import DEADLINE
+
+of_each_word = pytest.mark.parametrize("word", WORDS)
+ANSWERS = {"yes": "yes", "no": "no"}
+
+
+@pytest.fixture(autouse=True)
+def an_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """A folder with stack files where no rehearsal runs, and a shell that leads to AWS."""
+    for name in (*ELSEWHERE, *NAMES_AN_ACCOUNT, "TRAINYARD_REHEARSAL"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("Pulumi.yaml", "Pulumi.dev.yaml", "Pulumi.team-vision.yaml"):
+        (tmp_path / name).write_text((CHECKOUT / name).read_text())
+    monkeypatch.chdir(tmp_path)
+    yield monkeypatch
+
+
+@pytest.fixture
+def nothing_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No program and no connection."""
+
+    def refuse(*words: Any, **_: Any) -> None:
+        raise AssertionError(f"started {words}")
+
+    monkeypatch.setattr(subprocess.Popen, "__init__", refuse)
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+
+
+def answers(monkeypatch: pytest.MonkeyPatch, word: str, code: int) -> list[Any]:
+    """The word does nothing and ends with the code; returns the options that it is called with."""
+    called: list[Any] = []
+    module = importlib.import_module(WORDS[word].module)
+    monkeypatch.setattr(module, "main", lambda options: called.append(options) or code)
+    return called
+
+
+def least(word: str) -> list[str]:
+    """What somebody must type behind a word."""
+    return {
+        "migrate": ["job.yaml"],
+        "completion": ["bash"],
+        "again": ["t5-large"],
+        "image": ["t5-large", "--from", "."],
+    }.get(word, [])
+
+
+def ended(arguments: list[str]) -> int:
+    """The exit code, also where argparse ends the process."""
+    try:
+        return main.typed(arguments)
+    except SystemExit as end:
+        assert isinstance(end.code, int)
+        return end.code
+
+
+@of_each_word
+def test_a_word_has_a_function_that_takes_the_options(word: str) -> None:
+    function = importlib.import_module(WORDS[word].module).main
+    assert len(inspect.signature(function).parameters) == 1
+
+
+@pytest.mark.usefixtures("nothing_starts")
+@of_each_word
+def test_help_is_a_sentence_options_with_a_sentence_each_an_example_and_exit_codes(
+    word: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    assert ended([word, "--help"]) == 0
+    said = capsys.readouterr().out
+    does = WORDS[word].does
+    assert does in said and does[0].isupper() and does.endswith(".") and does.count(". ") == 0
+    for option in WORDS[word].takes:
+        assert re.search(rf"^  {option}( [A-Z]+)?  +\S", said, re.MULTILINE), option
+    assert f"\nexample: trainyard {WORDS[word].example}\n" in said
+    assert f"  0  done\n  1  {WORDS[word].fails}\n  2  wrong usage" in said
+    assert ("\n  3  somebody answered" in said) == ("--yes" in WORDS[word].takes)
+
+
+@pytest.mark.usefixtures("nothing_starts")
+@of_each_word
+def test_the_example_of_a_word_can_be_typed(word: str) -> None:
+    typed = shlex.split(WORDS[word].example.partition(" > ")[0])
+    assert main.read(typed).word == word
+
+
+@pytest.mark.usefixtures("nothing_starts")
+def test_the_tool_without_a_word_lists_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ended([]) == 2 and "required: word" in capsys.readouterr().err
+    assert ended(["--help"]) == 0
+    said = capsys.readouterr().out
+    assert [word for word in WORDS if not re.search(rf"^    {word}\b", said, re.MULTILINE)] == []
+    assert ended(["stats"]) == 2
+
+
+@pytest.mark.usefixtures("nothing_starts")
+@of_each_word
+@pytest.mark.parametrize("wrong", ["--jsn", "--jso", "one two three"])
+def test_what_a_word_does_not_know_is_wrong_usage(word: str, wrong: str) -> None:
+    if word != "migrate" or wrong.startswith("--"):  # it takes any number of files
+        assert ended([word, *least(word), *wrong.split()]) == 2
+
+
+def test_every_option_is_declared_once_and_taken_by_a_word() -> None:
+    taken = {option for word in WORDS.values() for option in word.takes}
+    assert taken == {*OPTIONS}
+    declared = [
+        path
+        for folder in ("trainyard", "stacks", "policy_pack")
+        for path in (CHECKOUT / folder).rglob("*.py")
+        if "add_argument(" in path.read_text()
+    ]
+    assert {path.name for path in declared} <= {
+        "main.py",
+        "configured.py",
+        "pull_request.py",
+        "previewable.py",
+        "refresh.py",
+    }
+
+
+def test_what_an_option_says_of_its_default_is_true() -> None:
+    assert f"({DEADLINE:g} by default)" in OPTIONS["--deadline"]["help"]
+    assert f"({SILENCE.total_seconds() / 60:g} by default)" in OPTIONS["--silence"]["help"]
+
+
+# Exit codes.
+
+
+@of_each_word
+@pytest.mark.parametrize("code", [0, 1, 2, 3])
+def test_the_exit_code_is_that_of_the_word(
+    word: str, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called = answers(monkeypatch, word, code)
+    assert main.typed([word, *least(word)]) == code and len(called) == 1
+
+
+@of_each_word
+def test_the_next_command_is_printed_behind_the_output_and_can_be_typed(
+    word: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers(monkeypatch, word, 0)
+    main.typed([word, *least(word)])
+    done = capsys.readouterr()
+    answers(monkeypatch, word, 1)
+    main.typed([word, *least(word)])
+    failed = capsys.readouterr()
+    assert done.out == failed.out == "", "it is for people, and what programs read stays as it is"
+    for said, template in ((done.err, WORDS[word].then), (failed.err, WORDS[word].otherwise)):
+        assert ("next: " in said) == bool(template)
+        for line in re.findall(r"^next: trainyard (.*)$", said, re.MULTILINE):
+            assert main.read(line.split()).word in WORDS
+
+
+PRINT_THEIR_OWN = {"stop", "again", "image", "accept", "dashboards", "schema", "completion"}
+"""Their next command depends on what they found, or there is none."""
+
+
+def test_a_word_names_the_next_one() -> None:
+    assert {name for name, word in WORDS.items() if not word.then} == PRINT_THEIR_OWN
+
+
+@pytest.mark.parametrize("word", ["drain", "repair", "stop", "mirror", "shell", "accept", "again"])
+def test_without_a_question_an_account_must_be_named(
+    word: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    called = answers(monkeypatch, word, 0)
+    assert main.typed([word, *least(word), "--yes"]) == 2 and not called
+    assert "--yes needs --live on the AWS account of" in capsys.readouterr().err
+    assert main.typed([word, *least(word), "--yes", "--live"]) == 0 and len(called) == 1
+
+
+# The stack.
+
+
+def _stack(word: str, *words: str) -> str:
+    return main.read([word, *words]).stack
+
+
+def test_a_stack_is_named_by_an_option_or_first_and_otherwise_dev_or_the_only_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _stack("plan", "team-vision") == _stack("plan", "--stack", "team-vision")
+    assert _stack("plan") == _stack("logs", "t5-large") == "dev"
+    (tmp_path / "Pulumi.dev.yaml").unlink()
+    assert _stack("plan") == "team-vision"
+    for name in ("a", "b"):
+        (tmp_path / f"Pulumi.{name}.yaml").touch()
+    assert main.typed(["plan"]) == 2
+    assert "has the stack files of a, b, team-vision. Fix: name one" in capsys.readouterr().err
+    for file in tmp_path.glob("Pulumi.*.yaml"):
+        file.unlink()
+    assert main.typed(["plan"]) == 2
+    assert "Fix: go to the folder of your stack files" in capsys.readouterr().err
+
+
+def test_the_first_argument_is_the_job_where_a_word_is_about_one(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    options = main.read(["logs", "t5-large", "--rank", "0", "--follow"])
+    assert (options.job, options.stack, options.rank, options.follow) == (
+        "t5-large",
+        "dev",
+        0,
+        True,
+    )
+    assert main.read(["stop", "--job", "t5-large"]).job == "t5-large"
+    assert main.typed(["stop", "t5-large", "--job", "other"]) == 2
+    assert "--job other and t5-large contradict each other" in capsys.readouterr().err
+    assert main.typed(["image", "t5-large"]) == 2
+    assert "--from is missing" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("word", [name for name, word in WORDS.items() if word.of_a_stack])
+def test_the_first_line_says_the_stack_and_where_the_word_acts(
+    word: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers(monkeypatch, word, 0)
+    main.typed([word, *least(word)])
+    first = capsys.readouterr().err.splitlines()[0]
+    if WORDS[word].acts is Acts.THERE:
+        assert (
+            first == "stack dev: the AWS account of the credentials of this shell, ap-northeast-2"
+        )
+    else:
+        assert first == "stack dev: Pulumi.dev.yaml, no account"
+
+
+def test_the_tool_runs_in_any_folder_and_as_a_module(tmp_path: Path) -> None:
+    from trainyard.cli.script import SCRIPT
+
+    checkout = tmp_path / "a checkout"
+    script = checkout / ".venv/bin/trainyard"
+    script.parent.mkdir(parents=True)
+    script.write_text(SCRIPT)
+    script.chmod(0o755)
+    (script.parent / "python").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    (script.parent / "python").chmod(0o755)
+    for entry in CHECKOUT.iterdir():
+        if entry.name not in (".venv", ".rehearsal", "Pulumi.dev.yaml"):
+            (checkout / entry.name).symlink_to(entry)
+    (tmp_path / "operations").mkdir()  # a folder of that name is not ours
+    done = subprocess.run([script, "check"], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stdout.splitlines()[-1].partition(";")[0]) == (
+        0,
+        "dev: no errors, 6 warnings",
+    )
+    assert done.stderr.splitlines() == [
+        "stack dev: Pulumi.dev.yaml, no account",
+        "next: trainyard plan dev",
+    ]

@@ -1,0 +1,33 @@
+"""`trainyard check`: the errors of a stack file; with --policies also what violates a policy."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from trainyard.reports import check
+
+
+def main(options: argparse.Namespace) -> int:
+    """The exit code of the check, and then that of the policies."""
+    if options.deadline is not None and not options.asks:
+        print(
+            "--deadline limits the questions to an account. Fix: add --live, or --rehearsal",
+            file=sys.stderr,
+        )
+        return 2
+    code = check.main(options)
+    return code or (_judge(options.stack) if options.policies else 0)
+
+
+def _judge(stack: str) -> int:
+    try:
+        from policy_pack.check import judge_by  # only here: it loads Pulumi
+        from policy_pack.configured import CONFIG
+    except ModuleNotFoundError as missing:
+        print(
+            f"--policies needs {missing.name}. Fix: pip install -r requirements/policy.txt",
+            file=sys.stderr,
+        )
+        return 1
+    return judge_by(CONFIG, stack)

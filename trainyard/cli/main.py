@@ -1,0 +1,203 @@
+"""`trainyard <word>`: reads what somebody types, finds the stack and the place, and calls the word.
+
+Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 asked and declined. Ctrl-C is 130.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import importlib
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NoReturn
+
+from trainyard import command_line
+from trainyard.cli.options import OPTIONS
+from trainyard.cli.place import Place, Unclear, place_of
+from trainyard.cli.words import PLACES, WORDS, Acts, Word
+
+WRONG = 2
+"""Exit code where somebody must type something else."""
+DEFAULT = "dev"
+"""The stack that is meant where a folder has several, and nobody names one."""
+ARGUMENTS: Mapping[str, Mapping[str, object]] = {
+    "stack": {"nargs": "?", "metavar": "STACK", "help": "short for --stack STACK"},
+    "job": {"nargs": "?", "metavar": "JOB", "help": "short for --job JOB"},
+    "files": {"nargs": "+", "metavar": "FILE", "help": "a YAML file, with all objects in it"},
+    "shell": {"choices": ("bash", "zsh"), "metavar": "SHELL", "help": "bash or zsh"},
+}
+"""What a word's first argument means → what argparse takes."""
+CODES = """\
+exit codes:
+  0  done
+  1  {fails}
+  2  wrong usage, or it is not clear which account is meant{declined}"""
+DECLINED = "\n  3  somebody answered the question with no"
+
+
+class WrongUsage(RuntimeError):
+    """What somebody has typed cannot be meant; the message says what can."""
+
+
+def main() -> NoReturn:
+    """The tool as a process of its own."""
+    # Most words end before there is garbage that is worth a look: it takes a tenth of their time.
+    if sys.argv[1:2] in (["check"], ["plan"], ["due"], ["policy"]):
+        gc.disable()
+    command_line.run(typed)
+
+
+def typed(arguments: list[str]) -> int:
+    """Run what somebody typed behind `trainyard`; the exit code."""
+    try:
+        options = read(arguments)
+        word = WORDS[options.word]
+        place = _place(options, word)
+    except (WrongUsage, Unclear) as wrong:
+        print(wrong, file=sys.stderr)
+        return WRONG
+    if place and place.to_be_entered:
+        sys.stdout.flush()
+        return subprocess.call(_inside(word, options, arguments))
+    if word.of_a_stack:
+        says = place.says if place else f"Pulumi.{options.stack}.yaml, no account"
+        print(f"stack {options.stack}: {says}", file=sys.stderr, flush=True)
+    options.live = place.live if place else False
+    code = importlib.import_module(word.module).main(options)
+    if code in (0, 1) and (then := _then(options, word, code)):
+        sys.stdout.flush()
+        print(f"next: {then}", file=sys.stderr)
+    return code
+
+
+NAMES = {"folder": "from"}
+"""Field of the options → its option, where the names differ."""
+
+
+def read(arguments: list[str]) -> argparse.Namespace:
+    """What the arguments of the tool say, with the stack that is meant. WrongUsage, or SystemExit
+    where argparse prints what is wrong.
+
+    `asks` is whether somebody has named a place with --live or --rehearsal."""
+    options = parser().parse_args(arguments)
+    word = WORDS[options.word]
+    if word.of_a_stack:
+        _complete(options, word)
+    for name in word.needs:
+        if not getattr(options, name):
+            raise WrongUsage(f"--{NAMES.get(name, name)} is missing. {_example(word)}")
+    if word.acts is Acts.ON_FILES:
+        options.live = options.rehearsal = False
+    options.asks = options.live or options.rehearsal
+    return options
+
+
+def parser() -> argparse.ArgumentParser:
+    """All words with their options."""
+    root = argparse.ArgumentParser(
+        prog="trainyard",
+        description="From a stack file to a distributed training job that runs, and its life there.",
+        epilog="trainyard <word> --help prints the options of a word, an example, its exit codes.",
+        allow_abbrev=False,
+    )
+    words = root.add_subparsers(dest="word", required=True, metavar="word")
+    for name, word in WORDS.items():
+        each = words.add_parser(
+            name,
+            help=word.does,
+            description=word.does,
+            epilog=f"{_example(word)}\n\n{_codes(word)}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        if word.argument:
+            each.add_argument(
+                word.argument if word.argument in ("files", "shell") else "first",
+                **ARGUMENTS[word.argument],  # type: ignore[arg-type]
+            )
+        for option in word.options_alone:
+            each.add_argument(option, **OPTIONS[option])
+        if word.acts is not Acts.ON_FILES:
+            one_place = each.add_mutually_exclusive_group()
+            for option in PLACES:
+                one_place.add_argument(option, **OPTIONS[option])
+    return root
+
+
+def _example(word: Word) -> str:
+    return f"example: trainyard {word.example}"
+
+
+def _codes(word: Word) -> str:
+    return CODES.format(fails=word.fails, declined=DECLINED if "--yes" in word.options else "")
+
+
+def _complete(options: argparse.Namespace, word: Word) -> None:
+    """Put the first argument where it belongs, and the stack that is meant. WrongUsage."""
+    first, field = options.first, word.argument
+    given = getattr(options, field)
+    if first and given and first != given:
+        raise WrongUsage(f"--{field} {given} and {first} contradict each other. {_example(word)}")
+    setattr(options, field, given or first)
+    if options.stack is None:
+        options.stack = _only_stack()
+    if options.stack is None:
+        found = ", ".join(_stacks())
+        there = f"has the stack files of {found}" if found else "has no Pulumi.<stack>.yaml"
+        fix = "name one with --stack" if found else "go to the folder of your stack files"
+        raise WrongUsage(f"this folder {there}. Fix: {fix}")
+
+
+def _stacks() -> list[str]:
+    """Stacks with a file in this folder."""
+    return sorted(
+        file.name.removeprefix("Pulumi.").removesuffix(".yaml")
+        for file in Path().glob("Pulumi.*.yaml")
+    )
+
+
+def _only_stack() -> str | None:
+    """The stack that is meant where nobody names one."""
+    found = _stacks()
+    if len(found) == 1:
+        return found[0]
+    return DEFAULT if DEFAULT in found else None
+
+
+def _place(options: argparse.Namespace, word: Word) -> Place | None:
+    """Where the word acts; None where it reads files only. Unclear, WrongUsage."""
+    only_files = word.acts is Acts.ASKING and not options.asks or getattr(options, "list", False)
+    if word.acts is Acts.ON_FILES or only_files:
+        return None
+    place = place_of(options.stack, live=options.live, rehearsal=options.rehearsal)
+    if place.live and getattr(options, "yes", False) and not options.live:
+        raise WrongUsage(f"--yes needs --live on {place.says}. {_example(word)} --yes --live")
+    return place
+
+
+def _inside(word: Word, options: argparse.Namespace, arguments: list[str]) -> list[str]:
+    """The same word with the environment of the rehearsal, which has a part of its own in some."""
+    name = options.word
+    enter = [sys.executable, "-m", "development", name if word.by_rehearsal else "run"]
+    rest = [argument for argument in arguments[1:] if argument != "--rehearsal"]
+    return [*enter, "--stack", options.stack, "--", name, *rest, "--rehearsal"]
+
+
+def _then(options: argparse.Namespace, word: Word, code: int) -> str:
+    """The command to type next; empty where the word has printed its own."""
+    text = word.otherwise if code else word.then
+    if not text or not word.of_a_stack:
+        return text
+    make, pulumi = f"STACK={options.stack}", f"--stack {options.stack}"
+    on_account = options.live or not Path("development").is_dir()
+    said = text.format(
+        stack=options.stack,
+        up=f"pulumi up {pulumi}" if on_account else f"make up {make}",
+        preview=f"pulumi preview {pulumi}" if on_account else f"make preview {make}",
+        destroy=f"pulumi destroy {pulumi} --exclude-protected" if on_account else "make down",
+    )
+    next_word = WORDS.get(said.split()[1])
+    return said + " --live" * (bool(next_word) and word.acts is Acts.THERE and options.live)

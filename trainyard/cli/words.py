@@ -1,0 +1,284 @@
+"""The words of the tool: what each one does, what it takes, and what to type after it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+PLACES = ("--live", "--rehearsal")
+"""Options by which somebody says where a word acts."""
+
+
+class Acts(Enum):
+    """Where a word acts."""
+
+    ON_FILES = "it reads files only"
+    ASKING = "it reads files, and with --live or --rehearsal it also asks that account"
+    THERE = "it acts on an AWS account and its cluster, or in the rehearsal"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Word:
+    """A word of the tool."""
+
+    does: str
+    """A sentence for `--help`."""
+    module: str
+    """Its `main` takes the options, and returns the exit code."""
+    options: tuple[str, ...] = ()
+    """Names in OPTIONS, beside --stack and those of the place."""
+    argument: str = "stack"
+    """What its first argument means: stack, job, files or shell; empty where it takes none."""
+    needs: tuple[str, ...] = ()
+    """Fields of the options that must not be empty."""
+    acts: Acts = Acts.THERE
+    example: str
+    """What somebody types behind `trainyard`."""
+    fails: str
+    """When the exit code is 1."""
+    then: str = ""
+    """The command to type after it, where it does not print one that depends on what it found."""
+    otherwise: str = ""
+    """The command to type where the exit code is 1."""
+    by_rehearsal: bool = False
+    """The rehearsal has a part of its own in the word: `python -m development <word>` calls it."""
+
+    @property
+    def of_a_stack(self) -> bool:
+        """Whether the word is about a stack, which must be known."""
+        return self.argument in ("stack", "job")
+
+    @property
+    def takes(self) -> tuple[str, ...]:
+        """Names of all its options in the order of --help."""
+        return (*self.options_alone, *(() if self.acts is Acts.ON_FILES else PLACES))
+
+    @property
+    def options_alone(self) -> tuple[str, ...]:
+        """The same without those of the place."""
+        stack = ("--stack",) if self.argument in ("stack", "job", "files") else ()
+        job = ("--job",) if self.argument == "job" else ()
+        return (*stack, *job, *self.options)
+
+
+ERRORS = "the stack file has errors"
+NO_ANSWER = "the cluster does not answer"
+WORDS: Mapping[str, Word] = {
+    # Before anything is created.
+    "check": Word(
+        does="List all errors of a stack file.",
+        module="trainyard.cli.check",
+        options=("--policies", "--deadline"),
+        acts=Acts.ASKING,
+        example="check dev --live",
+        fails=f"{ERRORS}, or a mandatory policy is violated",
+        then="trainyard plan {stack}",
+        otherwise="trainyard check {stack}",
+    ),
+    "plan": Word(
+        does="Print nodes, quota, goodput, time to the first step and cost of a stack file.",
+        module="trainyard.reports.plan",
+        options=("--json", "--picture"),
+        acts=Acts.ON_FILES,
+        example="plan dev",
+        fails=ERRORS,
+        then="{preview}",
+        otherwise="trainyard check {stack}",
+    ),
+    "due": Word(
+        does="Print what is due for a stack file, until when and what to do.",
+        module="trainyard.reports.due",
+        options=("--json",),
+        acts=Acts.ASKING,
+        example="due dev --live",
+        fails=ERRORS,
+        then="trainyard check {stack}",
+        otherwise="trainyard check {stack}",
+    ),
+    "policy": Word(
+        does="Print the IAM policies that deploying a stack needs, as JSON.",
+        module="trainyard.reports.policy",
+        options=("--part", "--preview", "--key", "--boundary"),
+        acts=Acts.ON_FILES,
+        example="policy dev --part network",
+        fails=ERRORS,
+        then="trainyard check {stack} --live",
+        otherwise="trainyard check {stack}",
+    ),
+    "dashboards": Word(
+        does="Write the dashboards of a stack with metrics, as Grafana imports them.",
+        module="trainyard.reports.dashboards",
+        options=("--to",),
+        acts=Acts.ON_FILES,
+        example="dashboards dev",
+        fails=f"{ERRORS}, or the stack has no metrics",
+        otherwise="trainyard check {stack}",
+    ),
+    "migrate": Word(
+        does="Print each PyTorchJob and TrainJob of YAML files as an entry of a stack file.",
+        module="trainyard.migrate.migrate",
+        options=("--trainer",),
+        argument="files",
+        needs=("files",),
+        acts=Acts.ON_FILES,
+        example="migrate job.yaml --stack dev",
+        fails="a job cannot be migrated",
+        then="trainyard check",
+    ),
+    "schema": Word(
+        does="Print the JSON schema of stack files.",
+        module="trainyard.cli.schema",
+        options=("--reference",),
+        argument="",
+        acts=Acts.ON_FILES,
+        example="schema > stack.schema.json",
+        fails="the output cannot be written",
+    ),
+    # What runs.
+    "status": Word(
+        does="Print nodes and jobs, and what keeps a job from running.",
+        module="trainyard.operations.status.status",
+        options=("--silence",),
+        example="status dev --live",
+        fails=f"something keeps a job from running, or {NO_ANSWER}",
+        then="trainyard watch {stack}",
+        otherwise="trainyard logs --stack {stack}",
+        by_rehearsal=True,
+    ),
+    "logs": Word(
+        does="Print the whole logs of all ranks of a job.",
+        module="trainyard.operations.runs.logs",
+        options=("--rank", "--follow", "--past"),
+        argument="job",
+        example="logs t5-large --rank 0 --follow",
+        fails=f"the job has no logs, or {NO_ANSWER}",
+        then="trainyard status {stack}",
+        otherwise="trainyard status {stack}",
+    ),
+    "runs": Word(
+        does="Print each run: who, what, when, how long, dollars, outcome.",
+        module="trainyard.operations.runs.history",
+        options=("--json",),
+        example="runs dev --json",
+        fails=NO_ANSWER,
+        then="trainyard spent {stack}",
+        otherwise="trainyard status {stack}",
+    ),
+    "spent": Word(
+        does="Print GPU hours and dollars of each finished run, and of each team.",
+        module="trainyard.operations.runs.spent",
+        options=("--json",),
+        example="spent dev",
+        fails=NO_ANSWER,
+        then="trainyard runs {stack}",
+        otherwise="trainyard status {stack}",
+    ),
+    "watch": Word(
+        does="Show nodes, runs with their ranks, queue, dollars and alerts until ctrl-C.",
+        module="trainyard.operations.runs.watch",
+        options=("--once", "--json", "--svg", "--every"),
+        example="watch dev --once",
+        fails=NO_ANSWER,
+        then="trainyard status {stack}",
+        otherwise="trainyard status {stack}",
+    ),
+    "stop": Word(
+        does="Name the run of a job, ask, and end it on the cluster.",
+        module="trainyard.operations.runs.stop",
+        options=("--yes",),
+        argument="job",
+        example="stop t5-large",
+        fails=f"a pod of the job is still there, or {NO_ANSWER}",
+        otherwise="trainyard status {stack}",
+    ),
+    "again": Word(
+        does="Increase the run number of a job in the stack file, after a question.",
+        module="trainyard.operations.runs.again",
+        options=("--yes",),
+        argument="job",
+        needs=("job",),
+        example="again t5-large",
+        fails="the number cannot be increased",
+        otherwise="trainyard check {stack}",
+    ),
+    # Images and nodes.
+    "image": Word(
+        does="Build the image of a folder, push it to ECR, and write its digest into a job.",
+        module="trainyard.operations.images.image",
+        options=("--from", "--registry", "--yes"),
+        argument="job",
+        needs=("job", "folder"),
+        example="image t5-large --from workloads/deepspeed",
+        fails="the image is not built or not pushed",
+        otherwise="trainyard check {stack}",
+    ),
+    "mirror": Word(
+        does="List the images that nodes pull, ask, and copy those that artifacts.images lacks.",
+        module="trainyard.operations.images.mirror",
+        options=("--list", "--charts", "--json", "--yes"),
+        example="mirror dev --list",
+        fails="a copy is missing at the end",
+        then="{preview}",
+        otherwise="trainyard check {stack}",
+        by_rehearsal=True,
+    ),
+    "accept": Word(
+        does="Judge what the nodes of a pool reach, or ask and write the job that measures it.",
+        module="trainyard.operations.nodes.accept",
+        options=("--pool", "--nodes", "--image", "--json", "--yes"),
+        example="accept dev --pool h100",
+        fails=f"a line fails, there are no results yet, or {NO_ANSWER}",
+        otherwise="trainyard status {stack}",
+    ),
+    "shell": Word(
+        does="Name the price of a pod on a pool, ask, and open a terminal or run a command there.",
+        module="trainyard.operations.nodes.shell",
+        options=("--pool", "--image", "--gpus", "--minutes", "--run", "--yes"),
+        example='shell dev --pool h100 --run "nvidia-smi"',
+        fails="the pod does not start; with --run: as the command ends",
+        then="trainyard status {stack}",
+        otherwise="trainyard status {stack}",
+    ),
+    # The cluster.
+    "kubeconfig": Word(
+        does="Write a kubeconfig, and print its path.",
+        module="trainyard.operations.reach.kubeconfig",
+        example="kubeconfig dev",
+        fails="the stack has no cluster",
+        then="export KUBECONFIG=$(trainyard kubeconfig {stack})",
+        otherwise="trainyard status {stack}",
+        by_rehearsal=True,
+    ),
+    "drain": Word(
+        does="List the training jobs on the cluster of a stack, ask, and delete them.",
+        module="trainyard.operations.recovery.drain",
+        options=("--yes",),
+        example="drain dev --live",
+        fails=f"a job or a pod is still there, or {NO_ANSWER}",
+        then="{destroy}",
+        otherwise="trainyard status {stack}",
+        by_rehearsal=True,
+    ),
+    "repair": Word(
+        does="List what a killed or failed update leaves behind, ask, and mend it.",
+        module="trainyard.operations.recovery.repair",
+        options=("--yes",),
+        example="repair dev --live",
+        fails="the state of the stack is not mended",
+        then="{up}",
+        otherwise="trainyard status {stack}",
+        by_rehearsal=True,
+    ),
+    # The tool itself.
+    "completion": Word(
+        does="Print the completion of words, options and stacks for bash or zsh.",
+        module="trainyard.cli.completion",
+        argument="shell",
+        needs=("shell",),
+        acts=Acts.ON_FILES,
+        example="completion bash > ~/.local/share/bash-completion/completions/trainyard",
+        fails="the output cannot be written",
+    ),
+}
+"""Every word, in the order of --help."""
