@@ -26,7 +26,7 @@ from pulumi.runtime.sync_await import _sync_await
 from pulumi_policy.deserialize import deserialize_properties
 
 from policy_pack.account import NOT_THERE, Account, AsksAnAccount, NotThere
-from policy_pack.configured import CHECKOUT, DISABLED, MANDATORY, chosen, sound
+from policy_pack.configured import CHECKOUT, CONFIG, DISABLED, MANDATORY, chosen, sound
 from policy_pack.kinds import CLUSTER
 from policy_pack.resource import Resource, Rule
 from policy_pack.rules import RULES
@@ -227,7 +227,7 @@ def violations(
                 yield rule, level == MANDATORY, f"{one.name}: {must}"
 
 
-def judge_by(file: Path, stack: str) -> int:
+def judge_by(stack: str, file: Path = CONFIG) -> int:
     """Judge a stack by a file that configures the policies, or print the errors of that file; the exit
     status."""
     configured = sound(file)
