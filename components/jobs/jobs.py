@@ -130,7 +130,7 @@ class Jobs(pulumi.ComponentResource):
 
 
 def _of_kind(kind: str) -> pulumi.Alias:
-    """The same resource as a job of another kind."""
+    """Names the job as it was while its entry had another kind."""
     return pulumi.Alias(type_=f"kubernetes:{JOB_KINDS[kind].api_version}:{kind}")
 
 
