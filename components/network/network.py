@@ -1,5 +1,5 @@
 """A network as the rest of an environment sees it: the stack makes it (own_network.py), or it
-exists already (brought_network.py). In both cases the stack makes the group of the GPU nodes, and
+exists already (existing_network.py). In both cases the stack makes the group of the GPU nodes, and
 the endpoints of AWS APIs."""
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ class OwnClusterPlan(ClusterPlan):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BroughtClusterPlan(ClusterPlan):
+class ExistingClusterPlan(ClusterPlan):
     """A cluster that exists before the stack and after it."""
 
     vpc_id: str
@@ -69,7 +69,7 @@ class BroughtClusterPlan(ClusterPlan):
     """Its VPC CNI must enforce NetworkPolicies, for teams."""
 
 
-AnyClusterPlan = OwnClusterPlan | BroughtClusterPlan
+AnyClusterPlan = OwnClusterPlan | ExistingClusterPlan
 
 
 def own_log_days(cluster: AnyClusterPlan) -> int | None:

@@ -116,7 +116,7 @@ class OwnNetworkPlan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BroughtZonePlan:
+class ExistingZonePlan:
     """One zone of a network that exists before the stack."""
 
     name: str
@@ -125,14 +125,14 @@ class BroughtZonePlan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BroughtNetworkPlan:
+class ExistingNetworkPlan:
     """A VPC that exists before the stack and after it."""
 
     identity: Identity
     vpc_id: str
-    zones: tuple[BroughtZonePlan, ...]
+    zones: tuple[ExistingZonePlan, ...]
     """The training zone first."""
-    training_zone: BroughtZonePlan
+    training_zone: ExistingZonePlan
     """The one of `zones` where GPU nodes and file systems are."""
     zone_id: str | None
     """ID of the training zone, as the stack file says it."""
@@ -156,7 +156,7 @@ class BroughtNetworkPlan:
     """By which the interfaces that the cluster's nodes leave behind are found."""
 
 
-AnyNetworkPlan = OwnNetworkPlan | BroughtNetworkPlan
+AnyNetworkPlan = OwnNetworkPlan | ExistingNetworkPlan
 
 
 def has_flow_logs(network: AnyNetworkPlan) -> bool:

@@ -59,7 +59,7 @@ class EfsPlan(StorePlan):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BroughtPlan(StorePlan):
+class ExistingStorePlan(StorePlan):
     """A file system that exists before the stack and after it."""
 
     path: str
@@ -70,10 +70,10 @@ class BroughtPlan(StorePlan):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BroughtLustrePlan(BroughtPlan):
+class ExistingLustrePlan(ExistingStorePlan):
     """FSx for Lustre."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class BroughtEfsPlan(BroughtPlan):
+class ExistingEfsPlan(ExistingStorePlan):
     """EFS."""

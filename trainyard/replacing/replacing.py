@@ -16,7 +16,7 @@ from trainyard.catalog.aws_types.table import AWS_TYPES
 from trainyard.objects.jobs.upstream_runtimes import upstream_runtimes
 from trainyard.parts.parts import METRICS
 from trainyard.plan import EnvironmentPlan, Planned
-from trainyard.plans.networks import SERVICE_CIDRS, BroughtNetworkPlan, BroughtZonePlan
+from trainyard.plans.networks import SERVICE_CIDRS, ExistingNetworkPlan, ExistingZonePlan
 from trainyard.plans.stores import StorePlan
 from trainyard.problems import InputError, InputWarning
 from trainyard.replacing import immutable, leaving
@@ -236,19 +236,19 @@ def _network(plan: EnvironmentPlan, deployed: Deployed) -> Setting | None:
     same update: the address of the NAT gateway is taken, and holds the internet gateway."""
     network = plan.network
     was = deployed.output(*VPC, "cidrBlock") or deployed.output(*CLUSTER, "vpcConfig.vpcId")
-    brought = isinstance(network, BroughtNetworkPlan)
-    path = f"environment.network.{'vpc_id' if brought else 'cidr'}"
-    wanted = network.vpc_id if brought else network.cidr
+    existing = isinstance(network, ExistingNetworkPlan)
+    path = f"environment.network.{'vpc_id' if existing else 'cidr'}"
+    wanted = network.vpc_id if existing else network.cidr
     if was in (None, wanted):
         return None
-    both_own = not brought and VPC in deployed.resources
+    both_own = not existing and VPC in deployed.resources
     return Setting(path=path, was=was, wanted=wanted, at_once=not both_own)
 
 
 def _subnet(plan: EnvironmentPlan, deployed: Deployed, was: str | None) -> Setting | None:
     """Another subnet of the training zone than `was`, or another training zone."""
     zone = plan.network.training_zone
-    if isinstance(zone, BroughtZonePlan):
+    if isinstance(zone, ExistingZonePlan):
         path, wanted = f"environment.network.private_subnets.{zone.name}", zone.subnet_id
         return Setting(path=path, was=was, wanted=wanted) if was not in (None, wanted) else None
     letters = {

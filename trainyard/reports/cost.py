@@ -164,7 +164,7 @@ def _usage(plan: EnvironmentPlan) -> Iterable[Line]:
     for name, store in plan.stores.items():
         kind = plan_kind(store)
         rates += kind.usage_costs(name, store)
-        if kind.brought:
+        if kind.existing:
             yield _not_ours(f"{kind.row(store).kind} {name}")
     for used in rates:
         found = price(used.service, used.sku, plan.identity.region)

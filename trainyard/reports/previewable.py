@@ -33,10 +33,10 @@ def _judged(stack: str) -> int:
     if planned.plan is None:
         print(errors_of(stack, planned.errors), file=sys.stderr)
         return HAS_ERRORS
-    brought = planned.plan.brought if isinstance(planned.plan, EnvironmentPlan) else ()
-    if brought:
+    existing = planned.plan.existing if isinstance(planned.plan, EnvironmentPlan) else ()
+    if existing:
         print(
-            f"{stack}: no preview, because an empty account has nothing of {', '.join(brought)}",
+            f"{stack}: no preview, because an empty account has nothing of {', '.join(existing)}",
             file=sys.stderr,
         )
     else:

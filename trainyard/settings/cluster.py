@@ -1,5 +1,5 @@
 """Settings of the EKS control plane. What may not stand beside what: trainyard/rules/access.py,
-brought_cluster.py, cluster.py and endpoint.py."""
+existing_cluster.py, cluster.py and endpoint.py."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Literal

@@ -52,7 +52,7 @@ class StoreKind(ABC, Generic[Settings, Plan]):
     """Settings that a message may propose."""
     plans: ClassVar[type[StorePlan]]
     """The class of its plans."""
-    brought: ClassVar[bool] = False
+    existing: ClassVar[bool] = False
     """Whether it exists before the stack and after it, so that nobody pays for it here."""
     driver: ClassVar[Driver]
     service_role: ClassVar[ServiceRole | None] = None

@@ -9,7 +9,7 @@ from tests.support.recording import Graph
 from trainyard.catalog.chart_objects import KINDS, WORKLOADS, ObjectName, chart_objects
 from trainyard.live.own_names import parts
 
-STACKS = ("brought cluster", "teams", EVERYTHING)
+STACKS = ("existing cluster", "teams", EVERYTHING)
 
 
 def _made(graph: Graph) -> set[ObjectName]:

@@ -7,7 +7,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from tests.support.brought_cluster import IN_CLUSTER, NAME
+from tests.support.existing_cluster import IN_CLUSTER, NAME
 from tests.support.grammar import without_a_verb
 from tests.support.stackfile import at, environment_plan
 from trainyard.catalog.chart_objects import ObjectName

@@ -31,7 +31,7 @@ BESIDE_NOTHING = {
     "TeamEntryConfig.max_urgency": "needs queues",
 }
 """Setting → why it cannot stand in the same file as the others."""
-ELSEWHERE = ("BroughtNetworkConfig", "QueuesConfig", "TeamConfig")
+ELSEWHERE = ("ExistingNetworkConfig", "QueuesConfig", "TeamConfig")
 """Settings of a VPC that is brought, of queues, and of the other kind of stack file."""
 
 

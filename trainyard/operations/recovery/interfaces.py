@@ -23,7 +23,7 @@ OF_CLUSTER = "kubernetes.io/cluster/"
 GROUP = "aws:ec2/securityGroup:SecurityGroup"
 CLUSTER = "trainyard:cluster"
 """Tag of the nodes' group in a brought VPC, whose subnets are not the stack's
-(components/network/brought_network.py)."""
+(components/network/existing_network.py)."""
 Resource = dict[str, Any]
 
 
@@ -68,12 +68,12 @@ def _places(resources: list[Resource]) -> dict[str, Any]:
         for tag in _tags(subnet)
         if tag.startswith(OF_CLUSTER)
     }
-    brought = {
+    existing = {
         _tags(group)[CLUSTER]: {"Name": "vpc-id", "Values": [group["inputs"]["vpcId"]]}
         for group in resources
         if group["type"] == GROUP and CLUSTER in _tags(group)
     }
-    return own | brought
+    return own | existing
 
 
 def _tags(resource: Resource) -> dict[str, str]:

@@ -14,14 +14,14 @@ from components.stores.efs import access_point
 from components.stores.store import Roots
 from trainyard.existing.store_faults import StoreFound, efs_faults
 from trainyard.plans.directories import DirectoryPlan
-from trainyard.plans.stores import BroughtEfsPlan
+from trainyard.plans.stores import ExistingEfsPlan
 
 TARGET = "EFS mount target for {} (*"
 """EFS's description of the interface of a mount target. No look-up of the provider lists the mount
 targets of a file system (terraform-provider-aws#31995)."""
 
 
-class BroughtEfs(pulumi.ComponentResource):
+class ExistingEfs(pulumi.ComponentResource):
     """A file system that the stack is brought. What is wrong with it ends the program in a preview."""
 
     volume: Volume
@@ -29,7 +29,7 @@ class BroughtEfs(pulumi.ComponentResource):
     def __init__(
         self,
         name: str,
-        plan: BroughtEfsPlan,
+        plan: ExistingEfsPlan,
         *,
         place: StorePlace,
         opts: pulumi.ResourceOptions | None = None,

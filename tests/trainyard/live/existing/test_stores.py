@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from trainyard.existing.store_faults import Client, RuleFound, ServersFound, StoreFound
-from trainyard.live.existing.brought_stores import store_findings
+from trainyard.live.existing.stores import store_findings
 from trainyard.plans.identity import Identity
-from trainyard.plans.stores import BroughtLustrePlan
+from trainyard.plans.stores import ExistingLustrePlan
 from trainyard.problems import InputWarning
 
 ZONE = "us-east-2a"
-PLAN = BroughtLustrePlan(
+PLAN = ExistingLustrePlan(
     identity=Identity(project="p", stack="s", region="us-east-2"),
     kind="any",
     keep=True,

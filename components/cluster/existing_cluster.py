@@ -11,20 +11,20 @@ import pulumi_aws as aws
 from components.cluster.cluster import Cluster, ClusterCoordinates
 from components.network.network import Network
 from trainyard.existing.cluster_faults import AddOnFound, ClusterFound, faults
-from trainyard.plans.clusters import BroughtClusterPlan
+from trainyard.plans.clusters import ExistingClusterPlan
 
 NOT_THERE = ("couldn't find resource", "ResourceNotFoundException")
 """Text of the AWS provider for an add-on or an access entry that does not exist."""
 
 
-class BroughtCluster(Cluster):
+class ExistingCluster(Cluster):
     """A cluster that the stack is brought. What is wrong with it ends the program in a preview, and
     before anything is made in it: each look-up is answered before the next line runs."""
 
     def __init__(
         self,
         name: str,
-        plan: BroughtClusterPlan,
+        plan: ExistingClusterPlan,
         *,
         network: Network,
         opts: pulumi.ResourceOptions | None = None,

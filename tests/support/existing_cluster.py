@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.support.brought_vpc import ACCOUNT, NETWORK, VPC, Brought
+from tests.support.existing_vpc import ACCOUNT, NETWORK, VPC, ExistingVpc
 from tests.support.stackfile import Edit, at, without
 
 NAME = "research"
@@ -40,7 +40,7 @@ class Failed(Exception):
 
 
 @dataclass
-class BroughtCluster(Brought):
+class ExistingCluster(ExistingVpc):
     """The cluster and its VPC; a test changes what they tell."""
 
     names: tuple[str, ...] = (NAME, "other")

@@ -19,10 +19,10 @@ from components.stores.lustre_directory import directory_of
 from components.stores.store import Roots
 from trainyard.existing.store_faults import LUSTRE_PORTS, StoreFound, lustre_faults
 from trainyard.plans.directories import DirectoryPlan
-from trainyard.plans.stores import BroughtLustrePlan
+from trainyard.plans.stores import ExistingLustrePlan
 
 
-class BroughtLustre(pulumi.ComponentResource):
+class ExistingLustre(pulumi.ComponentResource):
     """A file system that the stack is brought. What is wrong with it ends the program in a preview."""
 
     volume: Volume
@@ -30,7 +30,7 @@ class BroughtLustre(pulumi.ComponentResource):
     def __init__(
         self,
         name: str,
-        plan: BroughtLustrePlan,
+        plan: ExistingLustrePlan,
         *,
         place: StorePlace,
         opts: pulumi.ResourceOptions | None = None,
