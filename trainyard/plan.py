@@ -103,7 +103,7 @@ class EnvironmentPlan:
 
     @property
     def existing(self) -> tuple[str, ...]:
-        """Settings that name what exists before the stack: a preview looks it up in the account."""
+        """Settings that name existing resources, which a preview looks up in the account."""
         return (
             *(["environment.network.vpc_id"] if not self.own_network else []),
             *(

@@ -1,4 +1,4 @@
-"""A cluster that exists before the stack and after it: looked at, judged, and left as it is.
+"""An existing cluster: looked up, judged, and left as it is.
 
 Its name: `cluster.name` in the stack file. What it must be: trainyard/existing/cluster_faults.py.
 """
@@ -18,8 +18,8 @@ NOT_THERE = ("couldn't find resource", "ResourceNotFoundException")
 
 
 class ExistingCluster(Cluster):
-    """A cluster that the stack is brought. What is wrong with it ends the program in a preview, and
-    before anything is made in it: each look-up is answered before the next line runs."""
+    """An existing cluster. What is wrong with it ends the program in a preview, and before anything
+    is made in it: each look-up is answered before the next line runs."""
 
     def __init__(
         self,
@@ -29,6 +29,7 @@ class ExistingCluster(Cluster):
         network: Network,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        # The type token stays: deployed state names it.
         super().__init__("trainyard:cluster:BroughtCluster", name, None, opts)
         self._plan, self._ask = plan, pulumi.InvokeOptions(parent=self)
         known = aws.eks.get_clusters(opts=self._ask).names

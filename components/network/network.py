@@ -41,7 +41,7 @@ class Network(pulumi.ComponentResource):
 
     vpc_id: pulumi.Input[str]
     account_id: pulumi.Input[str]
-    """In which the stack is made: a brought VPC may belong to another one."""
+    """Account in which the stack is made. An existing VPC can belong to another account."""
     public_subnet_ids: Sequence[pulumi.Input[str]]
     private_subnet_ids: Sequence[pulumi.Input[str]]
     training_subnet_id: pulumi.Input[str]

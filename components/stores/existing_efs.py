@@ -1,4 +1,4 @@
-"""An EFS file system that exists before the stack and after it: looked at, judged, and left as it is.
+"""An existing EFS file system: looked up, judged, and left as it is.
 
 Its id: `storage.<name>.efs.file_system_id` in the stack file. What it must be: trainyard/existing/store_faults.py.
 """
@@ -22,7 +22,7 @@ targets of a file system (terraform-provider-aws#31995)."""
 
 
 class ExistingEfs(pulumi.ComponentResource):
-    """A file system that the stack is brought. What is wrong with it ends the program in a preview."""
+    """An existing EFS file system. What is wrong with it ends the program in a preview."""
 
     volume: Volume
 
@@ -34,6 +34,7 @@ class ExistingEfs(pulumi.ComponentResource):
         place: StorePlace,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        # The type token stays: deployed state names it.
         super().__init__("trainyard:storage:BroughtEfs", name, None, opts)
         ask, id_ = pulumi.InvokeOptions(parent=self), plan.file_system_id
         targets = interfaces_called(TARGET.format(id_), ask)

@@ -1,4 +1,4 @@
-"""File systems that a stack is brought, as the AWS provider answers for them."""
+"""Existing file systems, as the AWS provider answers for them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STORES: dict[str, Any] = {
     "home": {"efs": {"file_system_id": EFS}},
 }
 EXISTING_STORES: Edit = at("storage", STORES)
-"""A stack that is brought both of its stores."""
+"""An edit that makes a stack use both existing file systems."""
 
 
 def rule(ports: tuple[int, int], *, egress: bool = False, **changes: Any) -> dict[str, Any]:

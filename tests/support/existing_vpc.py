@@ -1,4 +1,4 @@
-"""A VPC that a stack is brought, as the AWS provider's look-ups answer for it."""
+"""An existing VPC, as the AWS provider's look-ups answer for it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ACCOUNT = "111122223333"
 REGION = "ap-northeast-2"
 NETWORK: dict[str, Any] = {"vpc_id": VPC, "private_subnets": SUBNETS}
 EXISTING_VPC: Edit = at("network", NETWORK)
-"""A stack that is brought this VPC."""
+"""An edit that makes a stack use this VPC."""
 
 
 @dataclass

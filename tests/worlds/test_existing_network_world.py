@@ -56,7 +56,7 @@ def ec2(harness: Harness, command: str) -> Object:
 
 
 def make_vpc(harness: Harness) -> Object:
-    """A VPC with a NAT gateway, as people have them; the settings that bring it."""
+    """A VPC with a NAT gateway, as people have them; the settings that name it."""
     vpc = ec2(harness, "create-vpc --cidr-block 10.20.0.0/16")["Vpc"]["VpcId"]
     for option in ("--enable-dns-support", "--enable-dns-hostnames"):
         ec2(harness, f"modify-vpc-attribute --vpc-id {vpc} {option}")

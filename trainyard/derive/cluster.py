@@ -83,7 +83,7 @@ def cluster_plan(
 
 
 def add_ons_plan(me: Identity, wanted: EnvironmentConfig) -> AddOnsPlan:
-    """The add-ons that the stack makes: in a cluster that is brought, those that are not there."""
+    """Add-ons that the stack makes. In an existing cluster it makes only those that are not there."""
     whole = all_add_ons(me, wanted)
     if wanted.cluster.name is None:
         return whole

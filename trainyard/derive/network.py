@@ -48,8 +48,8 @@ def made_from(network: AnyNetwork) -> str:
 def network_plan(
     me: Identity, network: AnyNetwork, cluster: ClusterConfig, use: NetworkUse, cluster_name: str
 ) -> AnyNetworkPlan:
-    """The VPC: one that the stack makes, or one that is brought. `cluster`: settings of the cluster in
-    it, `cluster_name`: its name. `use`: what the environment takes of the network."""
+    """The VPC: one that the stack makes, or an existing one. `cluster`: settings of the cluster in it,
+    `cluster_name`: its name. `use`: what the environment takes of the network."""
     if isinstance(network, ExistingNetworkConfig):
         return _existing(me, network, cluster, use, cluster_name)
     services = service_cidr([network.cidr], cluster.service_cidr)

@@ -1,4 +1,4 @@
-"""What a brought cluster must be, and what is wrong with one.
+"""Requirements for an existing cluster, and errors about one that does not meet them.
 
 The component asks in every preview, `trainyard check --live` before it; both judge by this file. Sources:
 EKS user guide, setting-up-access-entries (authentication modes), cluster-endpoint, eks-add-ons;
@@ -87,14 +87,14 @@ def _kind(plan: ExistingClusterPlan, found: ClusterFound) -> Iterator[InputError
             "be a cluster whose pods and services have IPv4 addresses: those of network policies"
             " and subnets are",
             got=f"{plan.name}, whose ipFamily is {found.ip_family}",
-            fix=f"bring another cluster, or {OWN}; EKS cannot change the family of a cluster",
+            fix=f"write the name of another cluster, or {OWN}; EKS cannot change the family of a cluster",
         )
     if found.auto_mode:
         yield At(f"{AT}.name").must(
             "be a cluster without EKS Auto Mode: its Karpenter has the CRDs that this stack's"
             " Karpenter needs for itself",
             got=f"{plan.name}, whose computeConfig is enabled",
-            fix=f"bring another cluster, or {OWN}; its owner can also turn Auto Mode off (EKS user"
+            fix=f"write the name of another cluster, or {OWN}; its owner can also turn Auto Mode off (EKS user"
             " guide, auto-disable), which ends the nodes that it has launched",
         )
 

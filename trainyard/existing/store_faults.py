@@ -1,4 +1,4 @@
-"""What a file system that is brought must be, and what is wrong with one.
+"""Requirements for an existing file system, and errors about one that does not meet them.
 
 The component asks in every preview, `trainyard check --live` before it; both judge by this file. Sources:
 FSx for Lustre user guide, limit-access-security-groups (ports, both directions) and

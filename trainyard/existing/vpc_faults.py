@@ -1,4 +1,4 @@
-"""What a brought VPC must be, and what is wrong with one.
+"""Requirements for an existing VPC, and errors about one that does not meet them.
 
 The component asks in every preview, `trainyard check --live` before it; both judge by this file. Sources:
 EKS user guide, network-reqs (two zones, DNS hostnames and resolution); VPC user guide,

@@ -73,7 +73,7 @@ def _other_zone(network: AnyNetworkPlan, fit: list[str]) -> str:
 
 
 def _without_endpoints(network: AnyNetworkPlan) -> str:
-    """What else a fix offers where something else leads to AWS APIs: the internet, or endpoints of a brought
-    VPC."""
+    """End of a fix where something else leads to AWS APIs: the internet, or endpoints that an existing VPC
+    has."""
     only_way = isinstance(network, OwnNetworkPlan) and not network.ways_out
     return "" if only_way else ", or delete endpoints: private"

@@ -239,8 +239,8 @@ def zone_findings(
     plan: EnvironmentPlan, zone_id: str | None, zones: Mapping[str, str]
 ) -> Iterator[Finding]:
     """Zones that the account lacks, and another zone id. The letters of zones differ from account
-    to account: in which there are, and in which zone they mean. Where the subnets of a brought VPC
-    are, trainyard/existing/vpc_faults.py judges."""
+    to account: in which there are, and in which zone they mean. The zones of an existing VPC's
+    subnets are judged in trainyard/existing/vpc_faults.py."""
     if plan.own_network:
         yield from _own_zone_errors(plan, zones)
     mine = zones.get(plan.zone)

@@ -84,7 +84,7 @@ S3_LINK = "s3.data-source.lustre.fsx.amazonaws.com"
 
 @dataclass(frozen=True, kw_only=True)
 class ExistingClusterScope:
-    """A cluster that exists before the stack, and what the stack puts into it."""
+    """An existing cluster, and what the stack puts into it."""
 
     name: str
     add_ons: tuple[str, ...]
@@ -122,7 +122,7 @@ class Scope:
     flow_logs: bool = False
     """A role of the stack writes flow logs."""
     questions: tuple[str, ...] = ()
-    """Calls that ask about what the stack is brought."""
+    """Calls that ask about existing resources, such as a VPC."""
     boundary: str | None = None
     """ARN of the policy that limits the roles of the stack."""
     key: str | None = None

@@ -1,5 +1,4 @@
-"""What the component of a network is told: either of a VPC that the stack makes, or of one that it
-is brought."""
+"""Plan of a network: either of a VPC that the stack makes, or of an existing one."""
 
 from __future__ import annotations
 
@@ -117,7 +116,7 @@ class OwnNetworkPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class ExistingZonePlan:
-    """One zone of a network that exists before the stack."""
+    """One zone of an existing VPC."""
 
     name: str
     subnet_id: str
@@ -126,7 +125,7 @@ class ExistingZonePlan:
 
 @dataclass(frozen=True, kw_only=True)
 class ExistingNetworkPlan:
-    """A VPC that exists before the stack and after it."""
+    """An existing VPC, which the stack uses and does not change."""
 
     identity: Identity
     vpc_id: str

@@ -60,7 +60,7 @@ class EfsPlan(StorePlan):
 
 @dataclass(frozen=True, kw_only=True)
 class ExistingStorePlan(StorePlan):
-    """A file system that exists before the stack and after it."""
+    """An existing file system, which the stack uses and does not change."""
 
     path: str
     """The setting that names it."""
@@ -71,7 +71,7 @@ class ExistingStorePlan(StorePlan):
 
 @dataclass(frozen=True, kw_only=True)
 class ExistingLustrePlan(ExistingStorePlan):
-    """FSx for Lustre."""
+    """An existing FSx for Lustre file system."""
 
 
 @dataclass(frozen=True, kw_only=True)

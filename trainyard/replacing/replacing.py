@@ -143,7 +143,7 @@ def changes(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[Change]:
     for name, store in plan.stores.items():
         yield from _store(name, store, plan, deployed)
     made = {name for name, store in plan.stores.items() if _has_resource(store)}
-    # A file system that is brought is only read, under a name with a dot.
+    # An existing file system is only read, under a name with a dot.
     were = {name for name in deployed.names(*STORES) if "." not in name}
     for name in _renamed(were - plan.stores.keys(), made, deployed, *STORES):
         yield _rename(_guarded_store(name, keep=False), "environment.storage", name, plan.stores)
@@ -201,8 +201,8 @@ def _born_with(plan: EnvironmentPlan, deployed: Deployed, cluster: Guarded) -> I
 
 
 def _services(plan: EnvironmentPlan, deployed: Deployed, cluster: Guarded) -> Iterator[Change]:
-    """Another range of services. Of a brought VPC a plan does not know the ranges, so which of
-    SERVICE_CIDRS it leaves is the component's business."""
+    """Another range of services. A plan does not know the ranges of an existing VPC, so the component
+    decides which of SERVICE_CIDRS is free."""
     was, wanted = deployed.output(*CLUSTER, SERVICES), plan.network.service_cidr
     if _network(plan, deployed) or (wanted is None and was in SERVICE_CIDRS):
         return
@@ -214,8 +214,8 @@ def _services(plan: EnvironmentPlan, deployed: Deployed, cluster: Guarded) -> It
 def _other_cluster(
     plan: EnvironmentPlan, name: str, guarded: Guarded, *, own: bool
 ) -> Iterator[Change]:
-    """Another brought cluster, or one of the stack in place of a brought one or the other way round:
-    every object in it would move, which no update can do. `own`: the deployed one is the stack's."""
+    """Another existing cluster, or a cluster of the stack in place of an existing one or the other way
+    round: every object in it would move, which no update can do. `own`: the deployed one is the stack's."""
     if plan.own_cluster != own or name != plan.cluster.name:
         yield Change(
             guarded=guarded,

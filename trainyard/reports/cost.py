@@ -184,7 +184,7 @@ def _not_ours(what: str) -> Line:
         what=what,
         usd_per_hour=None,
         usd_per_month=None,
-        assumption="brought: not in this sum",
+        assumption="existing: not in this sum",
         as_of=None,
     )
 

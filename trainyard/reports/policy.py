@@ -116,7 +116,7 @@ def _copies(plan: EnvironmentPlan) -> tuple[str, ...]:
 
 
 def _questions(plan: EnvironmentPlan) -> set[str]:
-    """Calls about what the stack is brought."""
+    """Calls that ask about existing resources, such as a VPC."""
     stores = [(plan_kind(store), store) for store in plan.stores.values()]
     of_stores = {ask for kind, store in stores for ask in kind.questions(store)}
     of_network = () if plan.own_network else VPC_QUESTIONS
@@ -128,7 +128,7 @@ def _questions(plan: EnvironmentPlan) -> set[str]:
 
 
 def _existing_cluster(plan: EnvironmentPlan) -> ExistingClusterScope | None:
-    """The cluster that the stack is brought, and what it writes there; None where it makes one."""
+    """The existing cluster, and what the stack writes there. None where the stack makes its cluster."""
     if not isinstance(plan.cluster, ExistingClusterPlan):
         return None
     return ExistingClusterScope(

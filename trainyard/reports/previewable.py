@@ -1,7 +1,7 @@
 """`python -m trainyard.reports.previewable`: the stacks of this folder that an empty account can preview,
 one a line. CI previews these.
 
-A stack that is brought a VPC, a cluster or a store looks it up in every preview, and ends where there
+A stack that uses an existing VPC, cluster or store looks it up in every preview, and fails where there
 is none. `trainyard check --policies` judges all stacks.
 """
 

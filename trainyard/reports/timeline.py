@@ -91,7 +91,7 @@ def _environment(plan: EnvironmentPlan) -> Iterable[Stage]:
 
 
 def _in_existing_cluster(cluster: AnyClusterPlan) -> set[str]:
-    """Stages that are over before an environment begins: a cluster that it is brought, with its
+    """Stages that are over before an environment begins: those of an existing cluster and its
     add-ons."""
     if not isinstance(cluster, ExistingClusterPlan):
         return set()
@@ -100,7 +100,7 @@ def _in_existing_cluster(cluster: AnyClusterPlan) -> set[str]:
 
 
 def _network(plan: EnvironmentPlan) -> Iterable[Stage]:
-    """What an environment makes where it is brought no VPC."""
+    """Stages of a VPC that the stack makes."""
     yield took("VPC", "ec2.vpc")
     yield took("subnets", "ec2.subnet", ("VPC",))
     if plan.leads_out:

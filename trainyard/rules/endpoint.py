@@ -150,8 +150,8 @@ def endpoint_warnings(cluster: ClusterConfig, network: AnyNetwork) -> Iterator[I
 
 
 def _first_update(cluster: ClusterConfig, existing: bool) -> Iterator[InputWarning]:
-    """A private endpoint that the first `pulumi up` cannot reach. Into a VPC that is brought there are
-    ways already, but for a tunnel, which goes through a node of the cluster."""
+    """A warning about a private endpoint that the first `pulumi up` cannot reach. An existing VPC has
+    ways in already. A tunnel still needs a node."""
     way = next((way for way in WAYS if getattr(cluster, way)), "inside_vpc")
     if existing and way != "tunnel_port":
         return

@@ -1,5 +1,5 @@
-"""Which clusters cannot be brought, as far as the stack file tells: in a VPC of the stack, with settings
-of their owner, with add-ons that the stack must make itself. What a cluster must be in the account:
+"""Errors about an existing cluster that follow from the stack file alone: a cluster in a VPC of the stack,
+settings of its owner, add-ons that the stack must make itself. Requirements for the cluster in the account:
 trainyard/existing/cluster_faults.py."""
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def zone_ids(region: str) -> list[str]:
 
 def network_errors(region: str, wanted: EnvironmentConfig) -> Iterator[InputError]:
     """Networks that no cluster can have, as far as the stack file tells. Only the account knows which
-    id a zone has, and what a brought VPC is: preflight.py."""
+    id a zone has, and how an existing VPC is set up: trainyard/live/preflight.py."""
     if wanted.zone_id in WITHOUT_EKS:
         usable = ", ".join(id_ for id_ in zone_ids(region) if id_ not in WITHOUT_EKS)
         yield At("environment.zone_id").must(

@@ -249,8 +249,8 @@ def _shared_reservations(pools: Mapping[str, PoolConfig]) -> Iterator[InputError
 
 
 def _subnet_room(wanted: EnvironmentConfig, zones: tuple[str, ...]) -> Iterator[InputError]:
-    """Whatever has addresses in a zone must fit its private subnet: an eighth of the VPC. How large a
-    brought subnet is, AWS says: trainyard/existing/vpc_faults.py."""
+    """Whatever has addresses in a zone must fit its private subnet: an eighth of the VPC. The size of an
+    existing subnet is known to AWS only: trainyard/existing/vpc_faults.py."""
     if isinstance(wanted.network, ExistingNetworkConfig) or not is_range(wanted.network.cidr):
         return
     vpc = ipaddress.IPv4Network(wanted.network.cidr)

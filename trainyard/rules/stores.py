@@ -79,8 +79,8 @@ def checkpoint_errors(
         yield from _checkpoint_goodput(path, job, environment, region, verdict)
     elif job.goodput_percent is not None and _speed_is_not_known(job, environment):
         yield At(f"{path}.goodput_percent").not_set(
-            "with checkpoints on a store whose speed the stack file does not say: a"
-            " file system that is brought, or EFS that bursts",
+            "with checkpoints on a store whose speed the stack file does not say: an"
+            " existing file system, or EFS that bursts",
             got=f"{job.goodput_percent:g}",
             instead="name another store in checkpoints",
         )

@@ -1,4 +1,4 @@
-"""Settings of the network: of a VPC that the stack makes, or of one that exists before it."""
+"""Settings of the network: of a VPC that the stack makes, or of an existing one."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -52,8 +52,8 @@ class NetworkConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class ExistingNetworkConfig:
-    """A VPC that exists already, instead of one that the stack creates. This program never changes
-    or deletes it: see docs/network.md."""
+    """An existing VPC, instead of one that the stack creates. This program never changes or deletes
+    it: see docs/network.md."""
 
     vpc_id: VpcId
     """ID of the VPC: vpc-0123456789abcdef0. The cluster cannot move to another VPC."""
@@ -76,7 +76,7 @@ class ExistingNetworkConfig:
 
 
 def _whose(value: object) -> str:
-    """The kind of a network, from its class or from the settings that only a brought one has."""
+    """The tag of a network: `existing` by its class or by the settings that only an existing VPC has."""
     existing = isinstance(value, ExistingNetworkConfig)
     listed = isinstance(value, dict) and {"vpc_id", "private_subnets", "s3_endpoint"} & {*value}
     return "existing" if existing or listed else "own"
@@ -87,7 +87,7 @@ AnyNetwork = Annotated[
     | Annotated[ExistingNetworkConfig, pydantic.Tag("existing")],
     pydantic.Discriminator(_whose),
 ]
-"""A VPC of the stack, or one that it is brought."""
+"""A VPC that the stack creates, or an existing one."""
 
 _EXISTING = (
     "delete it; an existing VPC is vpc_id, with private_subnets: a subnet for each zone, as in"

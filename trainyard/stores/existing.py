@@ -1,4 +1,4 @@
-"""File systems that exist before the stack and after it: EFS, and FSx for Lustre.
+"""Existing file systems: EFS and FSx for Lustre.
 
 They are never created, changed or deleted. What they must be, as AWS describes them:
 trainyard/existing/store_faults.py.
@@ -32,7 +32,7 @@ AWS knows."""
 
 
 class ExistingStore(StoreKind[Settings, Plan], Generic[Settings, Plan]):
-    """What every such kind is."""
+    """What both kinds of existing file systems have in common."""
 
     existing = True
     example = {}
@@ -68,7 +68,7 @@ class ExistingStore(StoreKind[Settings, Plan], Generic[Settings, Plan]):
         self, path: str, name: str, settings: Settings
     ) -> Iterator[InputWarning]:
         yield At(path).warning(
-            f"{name} is brought: how long a save takes is not checked{self.checked_live}"
+            f"{name} is an existing file system: how long a save takes is not checked{self.checked_live}"
         )
 
     def errors(self, path: str, settings: Settings, around: Surroundings) -> Iterator[InputError]:
@@ -90,7 +90,7 @@ class ExistingStore(StoreKind[Settings, Plan], Generic[Settings, Plan]):
         return STORE_QUESTIONS[self.name]
 
     def row(self, plan: Plan) -> StoreRow:
-        return StoreRow(kind=f"{_NAMES[self.name]}, brought", size="not known", speed="not known")
+        return StoreRow(kind=f"existing {_NAMES[self.name]}", size="not known", speed="not known")
 
     def notes(self, name: str, plan: Plan) -> Iterator[str]:
         yield f"{name} is {plan.file_system_id}, which this stack neither changes nor deletes"
@@ -132,8 +132,8 @@ class ExistingEfs(ExistingStore[EfsConfig, ExistingEfsPlan]):
 
 
 def existing_store_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
-    """File systems that are brought and cannot be: into a VPC of the stack, to be deleted with it, or
-    twice."""
+    """Errors about existing file systems: one in a VPC of the stack, one that would be deleted with the
+    stack, one that two stores name."""
     first: dict[str, str] = {}
     for name, store in wanted.storage.items():
         for kind, settings in (("lustre", store.lustre), ("efs", store.efs)):

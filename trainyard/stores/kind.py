@@ -53,7 +53,8 @@ class StoreKind(ABC, Generic[Settings, Plan]):
     plans: ClassVar[type[StorePlan]]
     """The class of its plans."""
     existing: ClassVar[bool] = False
-    """Whether it exists before the stack and after it, so that nobody pays for it here."""
+    """Whether the file system exists before the stack and after it, so that the stack's costs do not
+    include it."""
     driver: ClassVar[Driver]
     service_role: ClassVar[ServiceRole | None] = None
     """The service-linked role that AWS needs for it."""

@@ -24,13 +24,13 @@ Stores = Mapping[str, StoreConfig]
 KINDS: dict[str, AnyKind] = {kind.name: kind for kind in (Lustre(), Efs(), S3())}
 """By their field of `StoreConfig`, in the order in which stores are made."""
 EXISTING: dict[str, AnyKind] = {kind.name: kind for kind in (ExistingLustre(), ExistingEfs())}
-"""The same of file systems that exist before the stack."""
+"""Kinds of existing file systems, by the same fields."""
 OF_PLANS: dict[type, AnyKind] = {kind.plans: kind for kind in (*KINDS.values(), *EXISTING.values())}
 """By the class of their plans."""
 
 
 def whose(kind: AnyKind, settings: Any) -> AnyKind:
-    """The kind of settings of that field: of a file system that the stack makes, or is brought."""
+    """The kind that settings in that field mean: a file system of the stack, or an existing one."""
     return EXISTING[kind.name] if getattr(settings, "file_system_id", None) else kind
 
 

@@ -1,5 +1,5 @@
 """Every recorded stack comes up in an account without a cluster, has nothing to change then, and goes. With
-a cluster, and with a network or a cluster that is brought: tests/worlds.
+a cluster, and with an existing VPC or cluster: tests/worlds.
 
 Who deploys may do what `trainyard policy` prints for the stack file, and nothing else; who previews and
 refreshes, what it prints with --preview."""

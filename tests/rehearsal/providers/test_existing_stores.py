@@ -1,4 +1,4 @@
-"""Look-ups of brought file systems against the rehearsal's account: as the components ask, and as
+"""Look-ups of existing file systems against the rehearsal's account: as the components ask, and as
 `trainyard check --live` asks, the same is found."""
 
 from __future__ import annotations

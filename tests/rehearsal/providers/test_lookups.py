@@ -1,4 +1,4 @@
-"""Look-ups of a brought VPC against the rehearsal's account: as the component asks, and as `trainyard check
+"""Look-ups of an existing VPC against the rehearsal's account: as the component asks, and as `trainyard check
 --live` asks, the same is found."""
 
 from __future__ import annotations

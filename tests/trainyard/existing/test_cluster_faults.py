@@ -1,4 +1,4 @@
-"""What is said of a brought cluster that cannot be used."""
+"""Errors about an existing cluster that cannot be used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of a brought file system that cannot be used."""
+"""Errors about an existing file system that cannot be used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of a brought VPC that cannot be used."""
+"""Errors about an existing VPC that cannot be used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names that a stack needs in a brought cluster, against what it makes in one."""
+"""Names that a stack needs in an existing cluster, against what it makes in one."""
 
 from __future__ import annotations
 

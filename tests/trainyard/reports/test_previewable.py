@@ -1,4 +1,4 @@
-"""Which stacks CI previews: a preview of one that is brought something ends in an empty account."""
+"""The stacks that CI previews: those without existing resources, which an empty account lacks."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What `trainyard check --live` asks about a cluster that the stack is brought, and what the answers mean. What
-the cluster must be: trainyard/existing/cluster_faults.py."""
+"""Questions of `trainyard check --live` about an existing cluster, and what the answers mean. Requirements for
+the cluster: trainyard/existing/cluster_faults.py."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def karpenter_findings(
             path=f"{AT}.name",
             must="be a cluster without Karpenter: this stack installs its own",
             got=f"{cluster.name}, with nodes of {', '.join(theirs)}",
-            fix="bring another cluster, or let the stack make one: delete name",
+            fix="write the name of another cluster, or let the stack make one: delete name",
         )
 
 

@@ -1,5 +1,5 @@
-"""Whether the checkpoints of jobs fit on an FSx for Lustre that the stack is brought, as `trainyard check
---live` says it. trainyard/rules/stores.py says the same about a store that the stack makes."""
+"""Findings of `trainyard check --live` about the room for checkpoints on an existing FSx for Lustre.
+trainyard/rules/stores.py says the same about a store that the stack makes."""
 
 from __future__ import annotations
 

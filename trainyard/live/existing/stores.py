@@ -1,6 +1,5 @@
-"""What `trainyard check --live` asks about stores that the stack is brought, and what the answers mean.
-What file systems must be: trainyard/existing/store_faults.py. Whether checkpoints fit: free_room.py. Of buckets:
-buckets.py."""
+"""Questions of `trainyard check --live` about existing stores, and what the answers mean. Requirements for
+file systems: trainyard/existing/store_faults.py. Room for checkpoints: free_room.py. Buckets: buckets.py."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What `trainyard check --live` asks about a VPC that the stack is brought, and what the answers mean. What
-the VPC must be: trainyard/existing/vpc_faults.py."""
+"""Questions of `trainyard check --live` about an existing VPC, and what the answers mean. Requirements for
+the VPC: trainyard/existing/vpc_faults.py."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""`trainyard check --live`: DHCP options and network ACLs of a brought VPC that can keep nodes from names or
-from each other. They are warnings, because what stands behind them is not asked.
+"""Warnings of `trainyard check --live` about DHCP options and network ACLs of an existing VPC that can keep
+nodes from names or from each other. They are no errors, because what stands behind them is not asked.
 
 Sources: VPC user guide, DHCPOptionSetConcepts (AmazonProvidedDNS is the second address of the VPC, and
 169.254.169.253) and network-acl-rules (the lowest number decides; the last rule denies); EFS user guide,

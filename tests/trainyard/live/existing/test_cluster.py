@@ -1,4 +1,4 @@
-"""`trainyard check --live` of a stack that is brought its cluster."""
+"""`trainyard check --live` of a stack with an existing cluster."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_the_control_plane_is_in_no_sum_and_takes_no_time() -> None:
     assert not [line for line in money.fixed if "control plane" in line.what]
     [line] = [line for line in money.usage if "control plane" in line.what]
     assert line.what == f"control plane of {NAME}"
-    assert line.assumption == "brought: not in this sum"
+    assert line.assumption == "existing: not in this sum"
     names = {stage.name for stage in time.stages}
     assert not names & {"cluster", "coredns", "first add-ons", "VPC"}
     before = schedule(environment_plan(EXISTING_VPC)).seconds

@@ -1,4 +1,4 @@
-"""Whether the checkpoints of jobs fit on a Lustre that the stack is brought, as `trainyard check --live` says
+"""Whether the checkpoints of jobs fit on an existing Lustre, as `trainyard check --live` says
 it."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What `trainyard check --live` says of file systems that the stack is brought."""
+"""Findings of `trainyard check --live` about existing file systems."""
 
 from __future__ import annotations
 

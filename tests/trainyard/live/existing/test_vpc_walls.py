@@ -1,4 +1,4 @@
-"""What can keep nodes of a brought VPC from names, from AWS and from each other."""
+"""Warnings about what can keep nodes of an existing VPC from names, from AWS and from each other."""
 
 from __future__ import annotations
 
