@@ -1,8 +1,8 @@
 """`trainyard check --policies`: judge a stack file by the policies, without the engine, a cluster or an
 account.
 
-The program runs as in `pulumi up`, but an answer of AWS is a name that is made up: of what the stack
-creates here, of what it is brought, such as a VPC, in policy_pack/account.py.
+The program runs as in `pulumi up`, but the answers of AWS are invented: here for what the stack creates,
+in policy_pack/account.py for existing resources, such as a VPC.
 """
 
 from __future__ import annotations

@@ -276,7 +276,7 @@ def stacks(dev: Graph, most: Graph, team: Graph) -> dict[str, list[Resource]]:
         "dev": dev,
         "most": most,
         "team": team,
-        "brought VPC": recorded("brought VPC"),
+        "existing VPC": recorded("existing VPC"),
     }
     return {name: resources(graph) for name, graph in graphs.items()}
 

@@ -1,4 +1,4 @@
-"""`trainyard check --live`: names in a brought cluster that the stack needs and somebody else has.
+"""`trainyard check --live`: names in an existing cluster that the stack needs and somebody else has.
 
 Helm and the Kubernetes provider refuse them too, in the middle of `pulumi up`. The CRDs of Trainer and
 JobSet would even be taken over (components/jobs/trainer.py).
@@ -62,14 +62,14 @@ def _is_ours(owner: OwnerFound, release: tuple[str, str] | None, begun: bool) ->
         wrote = any(one.startswith(ENGINE) for one in owner.managers)
         return begun and wrote and owner.release is None
     kept = release[0] == KEPT
-    if owner.release is None:  # CRDs that a chart of upstream once brought are taken over
+    if owner.release is None:  # CRDs that an earlier chart of upstream created are taken over
         return begun and kept
     return owner.release == release and (begun or kept)
 
 
 def taken_error(part: Part, cluster: str, theirs: Mapping[ObjectName, OwnerFound]) -> InputError:
     """What is said of a part with names that others have."""
-    ways = [_removal([*theirs.values()]), "bring another cluster"]
+    ways = [_removal([*theirs.values()]), "write the name of another cluster"]
     by_name = part.path == CLUSTER
     return InputError(
         path=part.path,

@@ -164,7 +164,7 @@ def _usage(plan: EnvironmentPlan) -> Iterable[Line]:
     for name, store in plan.stores.items():
         kind = plan_kind(store)
         rates += kind.usage_costs(name, store)
-        if kind.brought:
+        if kind.existing:
             yield _not_ours(f"{kind.row(store).kind} {name}")
     for used in rates:
         found = price(used.service, used.sku, plan.identity.region)
@@ -184,7 +184,7 @@ def _not_ours(what: str) -> Line:
         what=what,
         usd_per_hour=None,
         usd_per_month=None,
-        assumption="brought: not in this sum",
+        assumption="existing: not in this sum",
         as_of=None,
     )
 

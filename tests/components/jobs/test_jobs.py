@@ -164,9 +164,9 @@ def test_a_priority_is_there_before_the_run_that_has_it() -> None:
 def test_a_file_is_a_run_with_what_it_brings() -> None:
     graph = environment(at("jobs.theirs", MANIFEST))
     [run] = [node for node in graph.of("TrainJob") if node.name == "theirs"]
-    brought = [node for node in graph.of("TrainingRuntime") if node.name.startswith("theirs-")]
-    assert brought and all(graph.waits_for(run, node) for node in brought)
-    assert all(graph.waits_for(node, graph["Release kubeflow-trainer"]) for node in brought)
+    theirs = [node for node in graph.of("TrainingRuntime") if node.name.startswith("theirs-")]
+    assert theirs and all(graph.waits_for(run, node) for node in theirs)
+    assert all(graph.waits_for(node, graph["Release kubeflow-trainer"]) for node in theirs)
     assert run.inputs["metadata"]["namespace"] == "training"
 
 

@@ -1,4 +1,4 @@
-"""Names that a stack needs in a brought cluster, against what it makes in one."""
+"""Names that a stack needs in an existing cluster, against what it makes in one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.support.recording import Graph
 from trainyard.catalog.chart_objects import KINDS, WORKLOADS, ObjectName, chart_objects
 from trainyard.live.own_names import parts
 
-STACKS = ("brought cluster", "teams", EVERYTHING)
+STACKS = ("existing cluster", "teams", EVERYTHING)
 
 
 def _made(graph: Graph) -> set[ObjectName]:
