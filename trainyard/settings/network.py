@@ -68,8 +68,8 @@ class ExistingNetworkConfig:
     """Whether nodes reach the internet. `outbound`: each subnet must have a default route. `none`: none
     is needed; then the VPC must have an endpoint for each AWS API that the stack calls, and
     `artifacts.images` must name a registry of your account with all images."""
-    endpoints: Literal["brought", "private", "elsewhere"] = "brought"
-    """Interface endpoints for AWS APIs. `brought`: those that the VPC has. `private`: the stack creates
+    endpoints: Literal["existing", "private", "elsewhere"] = "existing"
+    """Interface endpoints for AWS APIs. `existing`: those that the VPC has. `private`: the stack creates
     one for each AWS API that it calls from inside the VPC, in each zone of `private_subnets`. AWS
     refuses a second one for the same API. `elsewhere`: those of another VPC, which private hosted zones
     and a transit gateway lead to; the stack creates none and `trainyard check --live` looks for none."""
