@@ -479,6 +479,16 @@ def test_versions_are_pinned_in_the_catalogue_only(path: Path) -> None:
     assert pinned == []
 
 
+@pytest.mark.parametrize("path", REHEARSAL, ids=lambda p: f"{p.parent.name}/{p.name}")
+def test_the_rehearsal_takes_releases_of_kueue_from_the_catalogue(path: Path) -> None:
+    releases = {known.kueue for known in versions.KNOWN_GOOD}
+    tree = ast.parse("\n".join(_without_docstrings(path)))
+    texts = [
+        n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)
+    ]
+    assert [text for text in texts if any(release in text for release in releases)] == []
+
+
 def _is_an_address_or_a_sentence(text: str) -> bool:
     return bool(re.search(r"\d+\.\d+\.\d+\.\d+", text)) or " " in text.strip()
 
