@@ -36,7 +36,7 @@ class NotThere(Exception):
     """The look-up finds nothing."""
 
 
-class Account:
+class InventedAccount:
     """The account of one stack, as its plan needs it."""
 
     def __init__(self, plan: EnvironmentPlan | TeamPlan) -> None:

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from policy_pack import check
-from policy_pack.account import Account
+from policy_pack.account import InventedAccount
 from policy_pack.check import judge
 from policy_pack.configured import CONFIG, config_errors
 from policy_pack.kinds import CLUSTER
@@ -149,7 +149,7 @@ def test_the_errors_of_a_stack_file_are_said(
 def test_a_look_up_without_an_answer_is_said_and_not_passed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.delattr(Account, "_getRouteTables")
+    monkeypatch.delattr(InventedAccount, "_getRouteTables")
     assert judged(tmp_path, monkeypatch, {}, EXISTING_VPC) == 1
     assert "account.py does not answer aws:ec2/getRouteTables" in capsys.readouterr().out
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from trainyard.catalog.chart_objects import ObjectName
-from trainyard.live.own_names import CLUSTER, KEPT, Part, parts
+from trainyard.live.own_names import CLUSTER, KEPT, OwnNames, own_names
 from trainyard.live.questions.account import Account
 from trainyard.live.questions.caller import NotAnswered
 from trainyard.live.questions.cluster_questions import OwnerFound
@@ -26,7 +26,7 @@ SHOWN = 2
 def taken_findings(account: Account, plan: EnvironmentPlan, cluster: str) -> Iterator[Finding]:
     """An error for each part of the stack whose names are taken; a warning where the cluster does not
     tell."""
-    every = [*parts(plan)]
+    every = [*own_names(plan)]
     try:
         found = account.cluster_objects(cluster, [name for part in every for name in part.names])
         # It is the first thing that `up` makes, and one of the last that `destroy` deletes.
@@ -46,7 +46,7 @@ def taken_findings(account: Account, plan: EnvironmentPlan, cluster: str) -> Ite
 
 
 def taken(
-    part: Part, found: Mapping[ObjectName, OwnerFound], *, begun: bool
+    part: OwnNames, found: Mapping[ObjectName, OwnerFound], *, begun: bool
 ) -> dict[ObjectName, OwnerFound]:
     """What others have of a part. `begun`: the stack has made something, so what has the release or
     the writer of the part is the stack's."""
@@ -67,7 +67,9 @@ def _is_ours(owner: OwnerFound, release: tuple[str, str] | None, begun: bool) ->
     return owner.release == release and (begun or kept)
 
 
-def taken_error(part: Part, cluster: str, theirs: Mapping[ObjectName, OwnerFound]) -> InputError:
+def taken_error(
+    part: OwnNames, cluster: str, theirs: Mapping[ObjectName, OwnerFound]
+) -> InputError:
     """What is said of a part with names that others have."""
     ways = [_removal([*theirs.values()]), "write the name of another cluster"]
     by_name = part.path == CLUSTER
