@@ -21,7 +21,7 @@ from policy_pack.kinds import (
     TRUE,
 )
 from policy_pack.resource import Config, Resource, as_list
-from trainyard.catalog.aws.ranges import is_internet
+from trainyard.catalog.aws.address_ranges import is_internet
 
 PUBLISHED = ("LoadBalancer", "NodePort")
 BLOCKED = ("blockPublicAcls", "blockPublicPolicy", "ignorePublicAcls", "restrictPublicBuckets")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.plan import EnvironmentPlan, TeamPlan
-from trainyard.plans.parts import JobPlan
+from trainyard.plans.jobs import JobPlan
 from trainyard.reports.amounts import JobCost
 from trainyard.reports.cost import estimate
 

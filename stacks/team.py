@@ -17,7 +17,7 @@ from components.jobs.namespace import JobNamespace, Volume
 from stacks.outputs import job_outputs, job_starts
 from stacks.reference import contract_of
 from trainyard.plan import TeamPlan
-from trainyard.plans.parts import JobNamespacePlan
+from trainyard.plans.jobs import JobNamespacePlan
 from trainyard.rules.access import account_of
 
 NOT_THERE = "couldn't find resource"

@@ -12,7 +12,6 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 from trainyard.derive.access import access_plan
-from trainyard.derive.capacity import pool_plans, pool_uses, team_at_once
 from trainyard.derive.cluster import (
     add_ons_plan,
     cluster_name,
@@ -27,12 +26,12 @@ from trainyard.derive.controllers import (
     trainer_plan,
     training_operator_plans,
 )
-from trainyard.derive.identity import identity
 from trainyard.derive.job_site import job_site
 from trainyard.derive.jobs import runtime_plans
 from trainyard.derive.mirror import mirrored
 from trainyard.derive.namespace import directory_roots_plan, job_namespace_plan
 from trainyard.derive.network import network_plan, network_zones
+from trainyard.derive.pools import pool_plans, pool_uses, team_at_once
 from trainyard.derive.queues import queued, queues_plan
 from trainyard.derive.secrets import job_pods_plan
 from trainyard.derive.stores import job_verdicts, registry_plans
@@ -344,3 +343,15 @@ def _team(
     )
     renamed, copies = mirrored(plan, config.region, environment.artifacts)
     return replace(renamed, copies=copies) if copies else plan
+
+
+def identity(config: StackConfig, wanted: EnvironmentConfig) -> Identity:
+    """Identity of an environment: its names and tags."""
+    return Identity(
+        project=config.project,
+        stack=config.stack,
+        region=config.region,
+        extra_tags=tuple(sorted(wanted.tags.items())),
+        permissions_boundary=wanted.permissions_boundary,
+        kms_key_arn=wanted.kms_key_arn,
+    )

@@ -6,34 +6,32 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from trainyard.derive.capacity import PoolUse
+from trainyard.derive.pools import PoolUse
 from trainyard.objects.queues.queues import QueuesPlan
 from trainyard.objects.teams.team_identity import TeamIdentityPlan
 from trainyard.objects.teams.teams import TeamEntryPlan
 from trainyard.parts.parts import part_types
 from trainyard.plans.access import AccessPlan
 from trainyard.plans.clusters import (
+    AddOnsPlan,
     AnyClusterPlan,
     ExistingClusterPlan,
     OwnClusterPlan,
     own_log_days,
 )
-from trainyard.plans.identity import Identity
-from trainyard.plans.images import Copy
-from trainyard.plans.networks import AnyNetworkPlan, OwnNetworkPlan, has_flow_logs
-from trainyard.plans.node_parts import AddOnsPlan, GpuNodesPlan, SystemNodesPlan
-from trainyard.plans.parts import (
+from trainyard.plans.controllers import (
     DevicePluginsPlan,
-    GpuPoolPlan,
-    JobNamespacePlan,
-    JobPlan,
     KarpenterPlan,
-    RegistryPlan,
-    RuntimePlan,
     TrainerPlan,
     TrainingOperatorPlan,
 )
+from trainyard.plans.identity import Identity
+from trainyard.plans.images import Copy, RegistryPlan
+from trainyard.plans.jobs import JobNamespacePlan, JobPlan, RuntimePlan
+from trainyard.plans.networks import AnyNetworkPlan, OwnNetworkPlan, has_flow_logs
+from trainyard.plans.pools import GpuNodesPlan, GpuPoolPlan
 from trainyard.plans.stores import ExistingStorePlan, StorePlan
+from trainyard.plans.system_nodes import SystemNodesPlan
 from trainyard.problems import InputError, InputWarning, Refused
 from trainyard.settings.reading.yaml_file import Lines
 from trainyard.stores.goodput import Verdict

@@ -9,8 +9,8 @@ from typing import Any
 import pulumi
 import pulumi_kubernetes as k8s
 
+from trainyard.plans.controllers import ChartPlan
 from trainyard.plans.images import chart_values, merged
-from trainyard.plans.parts import ChartPlan
 
 WITH_THE_NODES = 35
 """Minutes for a release that may begin before there are nodes: its pods stay Pending until then. One

@@ -13,7 +13,7 @@ import pulumi_aws as aws
 from components.base.role import role, together
 from components.cluster.cluster_access import ClusterAccess
 from trainyard.objects.iam.policies import ROLE_NAME, Document, as_text, document, unlike
-from trainyard.plans.node_parts import AddOnPlan
+from trainyard.plans.clusters import AddOnPlan
 
 CNI_POLICY = "arn:aws:iam::aws:policy/AmazonEKS_CNI_Policy"
 

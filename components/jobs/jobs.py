@@ -15,7 +15,7 @@ import pulumi_kubernetes as k8s
 from components.jobs import run_before, wait_for_job
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.plans.identity import Identity
-from trainyard.plans.parts import RUN, ConfigMapPlan, JobPlan, Spec
+from trainyard.plans.jobs import RUN, ConfigMapPlan, JobPlan, Spec
 
 DELETION = "pulumi.com/deletionPropagationPolicy"
 """Annotation that the provider of Kubernetes reads when it deletes an object (pulumi-kubernetes#3011). It

@@ -11,7 +11,7 @@ import pulumi_kubernetes as k8s
 
 from trainyard.objects.iam.policies import Document
 from trainyard.objects.jobs.pod_template import GPU
-from trainyard.plans.parts import ClaimPlan, JobNamespacePlan
+from trainyard.plans.jobs import ClaimPlan, JobNamespacePlan
 
 
 @dataclass(frozen=True, kw_only=True)

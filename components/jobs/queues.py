@@ -25,7 +25,7 @@ from trainyard.objects.queues.queues import (
     flavor_spec,
     topology_spec,
 )
-from trainyard.plans.parts import Spec
+from trainyard.plans.jobs import Spec
 
 REPLICAS = 2
 """Its webhooks refuse every job while none runs."""

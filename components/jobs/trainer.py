@@ -14,7 +14,8 @@ import pulumi_kubernetes as k8s
 from components.base.admission_policy import admission_policy
 from components.base.chart import WITH_THE_NODES, release
 from trainyard.objects.jobs import one_run
-from trainyard.plans.parts import RuntimePlan, TrainerPlan
+from trainyard.plans.controllers import TrainerPlan
+from trainyard.plans.jobs import RuntimePlan
 
 NAMESPACE = "kubeflow-system"
 

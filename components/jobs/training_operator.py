@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import pulumi
 
 from components.base.chart import WITH_THE_NODES, release
-from trainyard.plans.parts import TrainingOperatorPlan
+from trainyard.plans.controllers import TrainingOperatorPlan
 
 NAMESPACE = "kubeflow"
 """Upstream's: people look for it there."""

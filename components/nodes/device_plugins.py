@@ -9,7 +9,7 @@ import pulumi_kubernetes as k8s
 from components.base.chart import release
 from components.base.pool_daemon import of_types
 from trainyard.objects.jobs.pod_template import GPU
-from trainyard.plans.parts import EFA_PLUGIN, DevicePluginsPlan
+from trainyard.plans.controllers import EFA_PLUGIN, DevicePluginsPlan
 
 NAMESPACE = "kube-system"
 EFA_LABELS = {"app.kubernetes.io/name": EFA_PLUGIN}

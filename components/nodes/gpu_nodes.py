@@ -10,7 +10,7 @@ from components.base.role import role
 from components.cluster.add_ons import CNI_POLICY
 from components.nodes.system_nodes import NODE_POLICIES
 from trainyard.objects.iam.policies import Document, account_of, pod_identity_trust, trust
-from trainyard.plans.node_parts import GpuNodesPlan
+from trainyard.plans.pools import GpuNodesPlan
 
 
 class GpuNodes(pulumi.ComponentResource):

@@ -2,7 +2,7 @@
 and when.
 
 Type, size, kind of capacity: `pools` in the stack file. What follows from them, the EFA layout too:
-trainyard/derive/capacity.py.
+trainyard/derive/pools.py.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pulumi_kubernetes as k8s
 
 from trainyard.objects.jobs.lnet import with_lnet_over_efa
 from trainyard.objects.jobs.pod_template import GPU, NODES_FOR, POOL, TAINT_VALUE
-from trainyard.plans.parts import GpuPoolPlan, NodeTypePlan
+from trainyard.plans.pools import GpuPoolPlan, NodeTypePlan
 
 READY = {"pulumi.com/waitFor": "condition=Ready"}
 """Annotation of an awaited NodePool, whose Ready contains its class's. A class never gets

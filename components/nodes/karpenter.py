@@ -16,7 +16,7 @@ from components.base.chart import WITH_THE_NODES, release
 from components.cluster.cluster_access import ClusterAccess
 from trainyard.objects.iam import policies
 from trainyard.objects.iam.encryption import node_volumes
-from trainyard.plans.parts import KarpenterPlan
+from trainyard.plans.controllers import KarpenterPlan
 
 NAMESPACE, SERVICE_ACCOUNT = "kube-system", "karpenter"
 

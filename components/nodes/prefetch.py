@@ -2,7 +2,7 @@
 them.
 
 Which images: `prefetch` of a pool in the stack file, or the image of its jobs:
-trainyard/derive/capacity.py.
+trainyard/derive/pools.py.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pulumi_kubernetes as k8s
 
 from components.base.unprivileged import NOBODY, container_security
 from trainyard.objects.jobs.pod_template import GPU, POOL
-from trainyard.plans.parts import GpuPoolPlan
+from trainyard.plans.pools import GpuPoolPlan
 
 NAMESPACE = "kube-system"
 

@@ -11,7 +11,7 @@ import pulumi
 import pulumi_aws as aws
 
 from trainyard.objects.iam.policies import lifecycle
-from trainyard.plans.parts import RegistryPlan
+from trainyard.plans.images import RegistryPlan
 
 
 class Registry(pulumi.ComponentResource):

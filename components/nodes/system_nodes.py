@@ -15,7 +15,7 @@ from components.base.role import role
 from components.cluster.add_ons import CNI_POLICY
 from trainyard.objects.iam.policies import trust
 from trainyard.objects.jobs.pod_template import NODES_FOR
-from trainyard.plans.node_parts import SystemNodesPlan
+from trainyard.plans.system_nodes import SystemNodesPlan
 from trainyard.plans.upgrades import refusal
 
 NODE_POLICIES = (

@@ -13,7 +13,7 @@ import pulumi_kubernetes as k8s
 
 from components.jobs.namespace import JobNamespace, Volume
 from components.stores.store import Roots
-from trainyard.plans.parts import JobNamespacePlan
+from trainyard.plans.jobs import JobNamespacePlan
 
 
 class DirectoryRoots(pulumi.ComponentResource):

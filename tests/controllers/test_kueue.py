@@ -21,7 +21,7 @@ from trainyard.objects.jobs.pod_template import GPU, POOL, TOLERATIONS
 from trainyard.objects.jobs.trainer import changed_pods
 from trainyard.objects.queues.queues import QUEUE_LABEL, job_labels
 from trainyard.objects.teams.queue_admission import POLICY
-from trainyard.plans.parts import RUN
+from trainyard.plans.jobs import RUN
 
 pytestmark = pytest.mark.apart
 

@@ -20,10 +20,10 @@ from tests.support.tool import run_word
 from tests.support.trainer_server import TrainerServer
 from trainyard.catalog.aws.instances import InstanceType
 from trainyard.catalog.quantities import amount
-from trainyard.derive.capacity import TYPES
+from trainyard.derive.pools import TYPES
 from trainyard.objects.jobs.pod_template import EFA, GPU
 from trainyard.plan import EnvironmentPlan
-from trainyard.plans.parts import JobPlan
+from trainyard.plans.jobs import JobPlan
 
 one_release = pytest.mark.parametrize("trainer", ["2.1.0"], indirect=True)
 NODES = {

@@ -10,7 +10,7 @@ from rehearsal.providers.kubernetes import kinds
 from tests.support.graphs import environment
 from tests.support.recording import Graph
 from tests.support.stackfile import at, errors
-from trainyard.plans.parts import GOODPUT, INTERVAL
+from trainyard.plans.jobs import GOODPUT, INTERVAL
 
 PLANNED = {
     "parameters_billion": 0.7,

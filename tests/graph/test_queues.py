@@ -26,7 +26,7 @@ from tests.support.teams import (
 from trainyard.catalog.versions import KUEUE, TRAINER_RELEASES
 from trainyard.objects.teams.queue_admission import POLICY
 from trainyard.plan import EnvironmentPlan
-from trainyard.plans.parts import JobPlan
+from trainyard.plans.jobs import JobPlan
 from trainyard.reports import plan as report
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from policy_pack.taggable import taggable
 from tests.support.recording import CHECKOUT, Graph, Node
-from trainyard.catalog.aws.ranges import is_internet
+from trainyard.catalog.aws.address_ranges import is_internet
 
 FIRST_TOKENS = {
     "ExistingCluster": "BroughtCluster",
@@ -22,7 +22,7 @@ FIRST_TOKENS = {
 }
 """Class that got another name → its token, which stays: deployed state names it."""
 CALLED = frozenset(
-    FIRST_TOKENS.get(name, name)
+    FIRST_TOKENS.get(name) or name
     for path in (CHECKOUT / "components").rglob("*.py")
     for name in re.findall(r"^class (\w+)\(", path.read_text(), re.MULTILINE)
 ) | {"Gangs", "History", "Passes", "Repair"}

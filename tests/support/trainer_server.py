@@ -27,7 +27,7 @@ from tests.support.patience import PATIENCE, until
 from trainyard.catalog.versions import TRAINERS
 from trainyard.objects.jobs.own_runtimes import own_runtime
 from trainyard.objects.jobs.upstream_runtimes import upstream_runtimes
-from trainyard.plans.parts import Spec
+from trainyard.plans.jobs import Spec
 
 CONTROLLERS = {"2.1.0": ("trainer", "jobset"), "2.3.0": ("trainer-2.3", "jobset-0.12")}
 """Trainer release → programs of the toolchain: the Trainer's controller, JobSet's."""

@@ -29,7 +29,7 @@ from tests.support.stackfile import (
 from trainyard.catalog import versions
 from trainyard.catalog.aws.instances import GPU_TYPES, InstanceType
 from trainyard.decide import plan_stack
-from trainyard.derive.capacity import efa_interfaces
+from trainyard.derive.pools import efa_interfaces
 from trainyard.objects.jobs.rendezvous import VARIABLE, conf
 from trainyard.plan import EnvironmentPlan
 from trainyard.plans.identity import Identity

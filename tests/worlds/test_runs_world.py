@@ -18,7 +18,7 @@ from rehearsal import world
 from tests.support.patience import until
 from tests.worlds.harness import Harness, Object, rehearsing, with_l4
 from trainyard.objects.programs.history import APP
-from trainyard.plans.parts import INTERVAL
+from trainyard.plans.jobs import INTERVAL
 
 pytestmark = [
     pytest.mark.world,

@@ -27,7 +27,7 @@ FIRST_NODE_SECONDS = 3600
 limit also ends another wait: under a name that only DNS knows, a first node that asks too early takes
 itself for another one, and waits for itself (torch: rendezvous/utils.py, _matches_machine_hostname),
 with all nodes there and paid for. No start that `trainyard plan` prints is slower.
-Scripts and files name it so; trainyard/derive/rendezvous.py names it otherwise. After the limit the gang
+Scripts and files name it so; trainyard/objects/jobs/rendezvous.py names it otherwise. After the limit the gang
 starts anew, and the pod of its first node is created first: it gets a node that is there."""
 
 INIT_POLL_SECONDS = 2

@@ -15,7 +15,7 @@ from typing import Any
 from trainyard.catalog.acceptance import MINUTES, MINUTES_OF_STORE
 from trainyard.catalog.aws.storage import Speed
 from trainyard.derive import pod_resources
-from trainyard.derive.capacity import TYPES
+from trainyard.derive.pools import TYPES
 from trainyard.objects.jobs.pod_template import EFA, GPU
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import RUN_NUMBER, FilesConfig, JobConfig

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from trainyard.catalog.versions import TRAINER_RELEASES
 from trainyard.derive.controllers import chart, kueue_chart
-from trainyard.plans.parts import ChartPlan
+from trainyard.plans.controllers import ChartPlan
 from trainyard.settings.environment import EnvironmentConfig
 
 

@@ -9,25 +9,22 @@ from datetime import date
 from typing import Any
 
 from trainyard.catalog import versions
-from trainyard.derive.capacity import CNI
 from trainyard.derive.network import made_from
+from trainyard.derive.pools import CNI
 from trainyard.derive.secrets import secrets_add_on
 from trainyard.parts.parts import wanted_parts
 from trainyard.plans.access import AccessPlan
 from trainyard.plans.clusters import (
     ALWAYS_THERE,
+    AddOnPlan,
+    AddOnsPlan,
     AnyClusterPlan,
     ExistingClusterPlan,
     OwnClusterPlan,
 )
 from trainyard.plans.identity import Identity
-from trainyard.plans.node_parts import (
-    SYSTEM_DISK_GIB,
-    AddOnPlan,
-    AddOnsPlan,
-    GpuNodesPlan,
-    SystemNodesPlan,
-)
+from trainyard.plans.pools import GpuNodesPlan
+from trainyard.plans.system_nodes import SYSTEM_DISK_GIB, SystemNodesPlan
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.network import ExistingNetworkConfig
 from trainyard.stores.kinds import drivers, service_account

@@ -8,7 +8,8 @@ from typing import Any
 from trainyard.derive.team_stores import stores_of
 from trainyard.plans.directories import path_of
 from trainyard.plans.identity import digest
-from trainyard.plans.parts import GpuPoolPlan, RuntimePlan
+from trainyard.plans.jobs import RuntimePlan
+from trainyard.plans.pools import GpuPoolPlan
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.team_entry import TeamEntryConfig
 from trainyard.stores.kinds import kinds_of

@@ -9,16 +9,16 @@ from typing import Literal
 
 from trainyard.catalog import versions
 from trainyard.catalog.waiting import INIT_TRIES
-from trainyard.plans.identity import Identity
-from trainyard.plans.images import ChartImage
-from trainyard.plans.parts import (
+from trainyard.plans.controllers import (
     ChartPlan,
     DevicePluginsPlan,
-    GpuPoolPlan,
     KarpenterPlan,
     TrainerPlan,
     TrainingOperatorPlan,
 )
+from trainyard.plans.identity import Identity
+from trainyard.plans.images import ChartImage
+from trainyard.plans.pools import GpuPoolPlan
 from trainyard.settings.environment import (
     ArtifactsConfig,
     EnvironmentConfig,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from trainyard.plans.identity import digest
-from trainyard.plans.parts import ConfigMapPlan
+from trainyard.plans.jobs import ConfigMapPlan
 from trainyard.problems import At, InputError
 from trainyard.settings.job import JobConfig
 from trainyard.settings.reading.files import is_inside

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from trainyard.parts.parts import job_variables
-from trainyard.plans.parts import RuntimePlan
+from trainyard.plans.jobs import RuntimePlan
 from trainyard.settings.environment import EnvironmentConfig, OwnRuntimeConfig
 from trainyard.settings.pools import PoolConfig
 from trainyard.stores.kinds import claim_name

@@ -15,8 +15,8 @@ from typing import Literal
 from trainyard.catalog import fabric, versions
 from trainyard.catalog.aws.instances import InstanceType
 from trainyard.derive import pod_resources
-from trainyard.derive.capacity import TYPES, job_type
 from trainyard.derive.jobs import CHECKPOINTS, KEEP, TENSORBOARD, command_of
+from trainyard.derive.pools import TYPES, job_type
 from trainyard.derive.scripts import script_of
 from trainyard.objects.jobs.pod_template import EFA
 from trainyard.objects.jobs.upstream_runtimes import upstream_runtimes

@@ -12,20 +12,21 @@ from typing import Any, Literal
 
 from trainyard.catalog import fabric
 from trainyard.derive import pod_resources
-from trainyard.derive.capacity import TYPES
+from trainyard.derive.gang_waits import waits
 from trainyard.derive.job_site import JobSite
-from trainyard.derive.rendezvous import MASTER, waits, with_whole_name
+from trainyard.derive.pools import TYPES
 from trainyard.objects.iam.secrets import secret_files
 from trainyard.objects.jobs import rendezvous
 from trainyard.objects.jobs.own_runtimes import Fetched, OwnRuntime, own_runtime
 from trainyard.objects.jobs.pod_template import PULL_POLICIES, HostFolder, Mount, Training
 from trainyard.objects.jobs.pytorch import PyTorchJobSettings, pytorch_job_spec
+from trainyard.objects.jobs.rendezvous import MASTER, with_whole_name
 from trainyard.objects.jobs.trainer import pod_jobs, train_job_spec
 from trainyard.objects.jobs.upstream_runtimes import TUNED, upstream_runtimes
 from trainyard.objects.queues.queues import near
 from trainyard.plans import push_gateway
 from trainyard.plans.identity import digest
-from trainyard.plans.parts import ConfigMapPlan, JobPlan, RuntimePlan, Spec
+from trainyard.plans.jobs import ConfigMapPlan, JobPlan, RuntimePlan, Spec
 from trainyard.settings.environment import EnvironmentConfig, OwnRuntimeConfig
 from trainyard.settings.job import JobConfig, PyTorchJobConfig, TorchrunConfig, TorchtuneConfig
 from trainyard.stores.kinds import claim_name

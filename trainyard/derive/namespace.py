@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from trainyard.plans.directories import NAMESPACE
-from trainyard.plans.parts import JobNamespacePlan
+from trainyard.plans.jobs import JobNamespacePlan
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import AnyJob, manifests, typed
 from trainyard.settings.stores import StoreConfig

@@ -11,8 +11,8 @@ from trainyard.catalog.aws.latencies import LATENCIES
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.catalog.kueue_types import as_written_back
 from trainyard.catalog.versions import TRAINER_RELEASES
-from trainyard.derive.capacity import first_type, largest_gang
 from trainyard.derive.controllers import job_kinds, kueue_chart
+from trainyard.derive.pools import first_type, largest_gang
 from trainyard.objects.programs.dispatch import CHECK
 from trainyard.objects.queues.queues import (
     DISPATCHER,
@@ -23,7 +23,7 @@ from trainyard.objects.queues.queues import (
     job_labels,
 )
 from trainyard.plans.identity import Identity
-from trainyard.plans.parts import JobPlan, Spec
+from trainyard.plans.jobs import JobPlan, Spec
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import AnyJob
 from trainyard.settings.pools import PoolConfig

@@ -9,8 +9,8 @@ from trainyard.catalog import versions
 from trainyard.objects.iam.policies import ROLE_NAME
 from trainyard.objects.iam.secrets import ADD_ON, CONFIGURATION, ManagedSecret
 from trainyard.objects.teams.team_identity import TeamIdentityPlan
+from trainyard.plans.clusters import AddOnPlan
 from trainyard.plans.identity import Identity
-from trainyard.plans.node_parts import AddOnPlan
 from trainyard.settings.job import AnyJob, typed
 from trainyard.settings.team_entry import TeamEntryConfig
 

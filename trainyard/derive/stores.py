@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from trainyard.catalog.failure_rates import failure_rate
 from trainyard.plans.identity import Identity
-from trainyard.plans.parts import RegistryPlan
+from trainyard.plans.images import RegistryPlan
 from trainyard.settings.environment import EnvironmentConfig, RegistryConfig
 from trainyard.settings.job import JobConfig
 from trainyard.settings.pools import PoolConfig

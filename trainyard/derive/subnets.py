@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from trainyard.derive.capacity import NODE_ADDRESSES, addresses
 from trainyard.derive.endpoints import called_apis
+from trainyard.derive.pools import NODE_ADDRESSES, addresses
 from trainyard.plans.networks import EKS_ADDRESSES, SubnetUse
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.stores import StoreConfig

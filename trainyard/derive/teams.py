@@ -30,7 +30,7 @@ from trainyard.parts.parts import job_variables
 from trainyard.plans import push_gateway
 from trainyard.plans.directories import DirectoryPlan, directory_plan
 from trainyard.plans.identity import Identity, digest
-from trainyard.plans.parts import TEAM, JobNamespacePlan
+from trainyard.plans.jobs import TEAM, JobNamespacePlan
 from trainyard.settings.environment import EnvironmentConfig, TeamConfig
 from trainyard.settings.team_entry import TeamEntryConfig
 from trainyard.stores.kinds import mounted_by_pods

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from trainyard.catalog.chart_objects import ObjectName, chart_objects
 from trainyard.parts.parts import planned_parts
 from trainyard.plan import EnvironmentPlan
-from trainyard.plans.parts import EFA_PLUGIN
+from trainyard.plans.controllers import EFA_PLUGIN
 
 CLUSTER = "environment.cluster.name"
 DEVICES = "kube-system"

@@ -14,8 +14,8 @@ from threading import Thread
 from time import monotonic
 from typing import Any
 
-from trainyard.derive.capacity import SYSTEM, quota_of_up, quota_takers
 from trainyard.derive.credentials import NotAssumed
+from trainyard.derive.pools import SYSTEM, quota_of_up, quota_takers
 from trainyard.live.backups import backup_checks
 from trainyard.live.boundary import boundary_checks
 from trainyard.live.copies import copy_checks

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from trainyard.catalog import versions
 from trainyard.plan import EnvironmentPlan
-from trainyard.plans.node_parts import AddOnPlan
+from trainyard.plans.clusters import AddOnPlan
 from trainyard.problems import InputError
 
 VERSION, RELEASE = "environment.cluster.version", "environment.system_nodes.release"

@@ -10,7 +10,7 @@ from typing import Any
 
 from trainyard.catalog import versions
 from trainyard.catalog.job_kinds import JOB_KINDS
-from trainyard.derive.capacity import TYPES
+from trainyard.derive.pools import TYPES
 from trainyard.manifests.context import ManifestContext, contexts_of
 from trainyard.manifests.document import Workload, look, read_manifest
 from trainyard.manifests.pod_security import pod_security_errors
@@ -21,7 +21,7 @@ from trainyard.manifests.tolerations import tolerating, toleration_warnings
 from trainyard.manifests.waiting import lacks_waiting, waiting
 from trainyard.objects.iam.secrets import DRIVER
 from trainyard.plans.identity import digest
-from trainyard.plans.parts import JobPlan, RuntimePlan
+from trainyard.plans.jobs import JobPlan, RuntimePlan
 from trainyard.problems import At, InputError, InputWarning, one_of, write_one_of
 from trainyard.rules.jobs import controller_fix
 from trainyard.rules.pools import unknown_pool

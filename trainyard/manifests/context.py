@@ -15,7 +15,6 @@ from trainyard.catalog import versions
 from trainyard.catalog.aws.instances import InstanceType
 from trainyard.catalog.job_kinds import JOB_KINDS, job_kind
 from trainyard.catalog.quantities import amount
-from trainyard.derive.capacity import TYPES
 from trainyard.derive.job_view import (
     RESERVED_ENV,
     V1_ENV,
@@ -26,6 +25,7 @@ from trainyard.derive.job_view import (
     Where,
 )
 from trainyard.derive.jobs import own_spec
+from trainyard.derive.pools import TYPES
 from trainyard.manifests.document import (
     REPLICAS,
     TRAINER,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from trainyard.catalog.job_kinds import JOB_KINDS
-from trainyard.derive.capacity import CAPACITY_TYPES, TYPES, node_type_names
+from trainyard.derive.pools import CAPACITY_TYPES, TYPES, node_type_names
 from trainyard.manifests.context import ManifestContext
 from trainyard.manifests.document import Requirement
 from trainyard.objects.jobs.pod_template import NODES_FOR, POOL

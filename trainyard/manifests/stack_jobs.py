@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from trainyard.derive.job_files import config_map, file_errors
 from trainyard.derive.job_site import JobSite
 from trainyard.derive.jobs import job_plan
-from trainyard.plans.parts import JobPlan
+from trainyard.plans.jobs import JobPlan
 from trainyard.problems import InputError, InputWarning
 from trainyard.rules.stores import keep_warnings
 from trainyard.settings.environment import EnvironmentConfig

@@ -9,12 +9,12 @@ from typing import Any
 
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.catalog.versions import TRAINER_RELEASES
-from trainyard.derive.capacity import TYPES
+from trainyard.derive.pools import TYPES
 from trainyard.manifests.context import ManifestContext
 from trainyard.manifests.document import REPLICAS, Workload, items, mapping
 from trainyard.objects.jobs.pod_template import GPU, POOL, TAINT_VALUE
 from trainyard.objects.jobs.trainer import changed_pods
-from trainyard.plans.parts import Spec
+from trainyard.plans.jobs import Spec
 from trainyard.problems import InputWarning
 from trainyard.settings.environment import EnvironmentConfig
 

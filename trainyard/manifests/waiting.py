@@ -11,7 +11,7 @@ from trainyard.manifests.context import ManifestContext
 from trainyard.manifests.document import TRAINER, items, mapping
 from trainyard.objects.jobs.pytorch import CONTAINER
 from trainyard.objects.jobs.rendezvous import VARIABLE, conf
-from trainyard.plans.parts import Spec
+from trainyard.plans.jobs import Spec
 from trainyard.problems import InputWarning
 from trainyard.rules.waiting import too_short
 

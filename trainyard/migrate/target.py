@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from trainyard.derive.capacity import TYPES
+from trainyard.derive.pools import TYPES
 from trainyard.manifests.context import ManifestContext
 from trainyard.settings.environment import EnvironmentConfig
 

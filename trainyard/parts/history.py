@@ -8,7 +8,7 @@ from trainyard.objects.programs.history import APP, HistoryPlan
 from trainyard.parts.part import Around, Part
 from trainyard.parts.programs import program_files, program_target
 from trainyard.plans.identity import Identity
-from trainyard.plans.parts import GOODPUT, INTERVAL
+from trainyard.plans.jobs import GOODPUT, INTERVAL
 from trainyard.settings.history import HistoryConfig
 from trainyard.settings.job import JobConfig
 from trainyard.stores.goodput import Verdict

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from trainyard.catalog.aws.instances import STANDARD, first_type
 from trainyard.objects.metrics import grafana
 from trainyard.objects.metrics.metrics import INTERVAL_SECONDS
-from trainyard.plans.node_parts import SYSTEM_DISK_GIB
+from trainyard.plans.system_nodes import SYSTEM_DISK_GIB
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.metrics import MetricsConfig
 

@@ -16,8 +16,8 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
 from trainyard.objects.iam.policies import NamedService
 from trainyard.objects.metrics.metrics import Target
 from trainyard.objects.queues.queues import QueuesPlan
+from trainyard.plans.clusters import AddOnPlan
 from trainyard.plans.identity import Identity
-from trainyard.plans.node_parts import AddOnPlan
 from trainyard.problems import InputError, InputWarning
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import JobConfig

@@ -13,8 +13,8 @@ from trainyard.objects.metrics.metrics import Target
 from trainyard.objects.programs.repair import AGENT, AGENT_CONFIGURATION, APP, RepairPlan
 from trainyard.parts.part import Around, Part
 from trainyard.parts.programs import program_files, program_target
+from trainyard.plans.clusters import AddOnPlan
 from trainyard.plans.identity import Identity
-from trainyard.plans.node_parts import AddOnPlan
 from trainyard.problems import InputWarning
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.repair import RepairConfig

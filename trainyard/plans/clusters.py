@@ -1,4 +1,4 @@
-"""Plan of a control plane: either of a cluster that the stack makes, or of an existing one."""
+"""Plan of a control plane, of the stack or an existing one, and of its add-ons."""
 
 from __future__ import annotations
 
@@ -80,3 +80,27 @@ def own_log_days(cluster: AnyClusterPlan) -> int | None:
 def protected(cluster: AnyClusterPlan) -> bool:
     """Whether EKS refuses to delete a cluster of the stack."""
     return isinstance(cluster, OwnClusterPlan) and bool(cluster.deletion_protection)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AddOnPlan:
+    name: str
+    version: str
+    configuration: str | None = None
+    service_account: str = ""
+    """ServiceAccount of those of its pods that get a role; empty: none does."""
+    overwrites: bool = True
+    """Whether the add-on overwrites objects that have its names. False in an existing cluster: there
+    the add-on fails instead."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AddOnsPlan:
+    identity: Identity
+    before_nodes: tuple[AddOnPlan, ...]
+    """What a node needs to become Ready, and a pod to have its identity."""
+    after_nodes: tuple[AddOnPlan, ...]
+    """Deployments: without nodes they would be DEGRADED for 20 minutes and fail
+    (pulumi-eks#1525)."""
+    cni_identity: bool = True
+    """The stack gives the VPC CNI its role. False where the VPC CNI is not the stack's."""

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Literal, cast
 
+from trainyard.plans.identity import Identity
+
 HUB = "docker.io"
 """Registry of a name without one."""
 IMAGE_FIELDS = ("image", "images")
@@ -177,3 +179,13 @@ def merged(*values: Mapping[str, Any]) -> dict[str, Any]:
 def chart_values(images: Iterable[ChartImage]) -> dict[str, Any]:
     """The values with which a chart pulls these images."""
     return merged(*(each.values() for each in images))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegistryPlan:
+    identity: Identity
+    name: str
+    """In ECR: people type it."""
+    keep: bool
+    keep_images: int | None
+    """Images that stay, the newest; None: all."""

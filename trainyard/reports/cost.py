@@ -16,11 +16,11 @@ from trainyard.catalog.aws.latencies import IMAGE_GB
 from trainyard.catalog.aws.prices import Price, price
 from trainyard.catalog.aws.storage import GP3_INCLUDED_IOPS, GP3_INCLUDED_MBPS
 from trainyard.catalog.versions import control_plane_prices
-from trainyard.derive.capacity import PoolUse
+from trainyard.derive.pools import PoolUse
 from trainyard.parts.parts import planned_parts
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.clusters import OwnClusterPlan
-from trainyard.plans.parts import JobPlan
+from trainyard.plans.jobs import JobPlan
 from trainyard.reports.amounts import (
     Estimate,
     JobCost,

@@ -16,13 +16,13 @@ from typing import Any
 from trainyard import command_line
 from trainyard.catalog.aws.instances import QUOTA_NAMES
 from trainyard.catalog.versions import known_good
-from trainyard.derive.capacity import quota_needed, quota_takers
+from trainyard.derive.pools import quota_needed, quota_takers
 from trainyard.live.encryption import encryption
 from trainyard.objects.jobs.pod_template import GPU, pod_requests
 from trainyard.parts.parts import planned_parts
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.directories import PARENT
-from trainyard.plans.parts import Spec
+from trainyard.plans.jobs import Spec
 from trainyard.problems import InputError
 from trainyard.reports.cost import estimate
 from trainyard.reports.money import at_least, money, once

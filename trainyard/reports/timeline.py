@@ -18,7 +18,7 @@ from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.parts.parts import planned_parts
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.clusters import AGENT, AnyClusterPlan, ExistingClusterPlan
-from trainyard.plans.parts import JobPlan
+from trainyard.plans.jobs import JobPlan
 from trainyard.stores.figures import Stage, took
 from trainyard.stores.kinds import plan_kind
 

@@ -1,8 +1,7 @@
 """What cannot be of a Capacity Block: sizes that EC2 does not sell, and jobs that need longer
 than what is left of it.
 
-Source: EC2 user guide, Capacity Blocks for ML (2026-11): 1, 2, 4, 8, 16, 32 or 64 instances; a block
-ends at 11:30 UTC.
+Sizes and ends: trainyard/catalog/aws/blocks.py.
 """
 
 from __future__ import annotations
@@ -10,14 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 
+from trainyard.catalog.aws.blocks import END, SIZES
 from trainyard.problems import At, InputError, InputWarning
 from trainyard.settings.job import AnyJob
 from trainyard.settings.pools import PoolConfig, ReservationConfig
 
-SIZES = (1, 2, 4, 8, 16, 32, 64)
-"""Instances of a block."""
-END = (11, 30)
-"""Hour and minute in UTC at which every block ends."""
 TAIL = timedelta(minutes=40)
 """Karpenter drains a Capacity Block's nodes this long before its end (karpenter-provider-aws, a
 constant)."""

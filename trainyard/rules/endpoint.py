@@ -7,7 +7,7 @@ import ipaddress
 import re
 from collections.abc import Iterator, Sequence
 
-from trainyard.catalog.aws.ranges import is_internet
+from trainyard.catalog.aws.address_ranges import is_internet
 from trainyard.problems import At, InputError, InputWarning
 from trainyard.rules.network import RFC_1918, is_range, within, without_host_bits
 from trainyard.settings.cluster import ClusterConfig

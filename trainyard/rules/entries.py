@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from trainyard.catalog import fabric, versions
-from trainyard.derive.capacity import TYPES, job_type, largest_gang
 from trainyard.derive.job_view import JobView, entry_view, restarts_of
 from trainyard.derive.jobs import stores
+from trainyard.derive.pools import TYPES, job_type, largest_gang
 from trainyard.objects.jobs.upstream_runtimes import TUNED
 from trainyard.problems import REMOVE, At, InputError, InputWarning, write_one_of
 from trainyard.rules.gangs import gang_errors

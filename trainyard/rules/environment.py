@@ -16,7 +16,7 @@ from datetime import date, datetime
 from trainyard.catalog import versions
 from trainyard.catalog.aws.age import outdated
 from trainyard.catalog.aws.zones import SNAPSHOT
-from trainyard.derive.capacity import TYPES, gpus_of
+from trainyard.derive.pools import TYPES, gpus_of
 from trainyard.derive.teams import Share
 from trainyard.parts.parts import PARTS, wanted_parts
 from trainyard.plans.directories import NAMESPACE as DIRECTORIES

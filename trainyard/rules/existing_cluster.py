@@ -11,9 +11,8 @@ from typing import Any
 
 from trainyard.catalog import versions
 from trainyard.derive.cluster import all_add_ons
-from trainyard.plans.clusters import ALWAYS_THERE
+from trainyard.plans.clusters import ALWAYS_THERE, AddOnPlan
 from trainyard.plans.identity import Identity
-from trainyard.plans.node_parts import AddOnPlan
 from trainyard.problems import REMOVE, At, InputError
 from trainyard.settings.cluster import ClusterConfig
 from trainyard.settings.environment import EnvironmentConfig

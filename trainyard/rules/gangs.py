@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainyard.derive.capacity import TYPES, largest_gang
 from trainyard.derive.job_view import JobView
+from trainyard.derive.pools import TYPES, largest_gang
 from trainyard.problems import InputError
 from trainyard.settings.pools import PoolConfig
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from trainyard.catalog.aws.instances import REFUSED
 from trainyard.catalog.aws.zones import SNAPSHOT, ZONE_LETTERS, regions_with, zone_ids_with
-from trainyard.derive.capacity import TYPES
+from trainyard.derive.pools import TYPES
 from trainyard.problems import InputError
 from trainyard.rules.network import zone_ids
 from trainyard.settings.environment import EnvironmentConfig

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainyard.derive.capacity import job_type
+from trainyard.derive.pools import job_type
 from trainyard.problems import At, InputWarning
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import JobConfig

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainyard.catalog.aws.instances import InstanceType
-from trainyard.derive.capacity import TYPES
 from trainyard.derive.job_view import JobView, PodRequest
 from trainyard.derive.pod_resources import node_amount
+from trainyard.derive.pools import TYPES
 from trainyard.problems import InputError, InputWarning
 from trainyard.settings.pools import PoolConfig
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from trainyard.derive.capacity import job_type
 from trainyard.derive.jobs import CHECKPOINTS, TENSORBOARD, stores
+from trainyard.derive.pools import job_type
 from trainyard.objects.iam.secrets import FOLDER, VOLUME
 from trainyard.objects.jobs.upstream_runtimes import WORKSPACE
 from trainyard.problems import At, InputError, InputWarning, write_one_of

@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from trainyard.catalog.aws.service_roles import SPOT
-from trainyard.derive.capacity import NODE_ADDRESSES, TYPES, node_type_names
+from trainyard.derive.pools import NODE_ADDRESSES, TYPES, node_type_names
 from trainyard.derive.subnets import subnet_uses
 from trainyard.plans.networks import AWS_KEEPS
 from trainyard.problems import REMOVE, At, InputError, InputWarning, write_one_of

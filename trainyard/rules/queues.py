@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from trainyard.catalog.fabric import NETWORK_LAYERS, network_layers
-from trainyard.derive.capacity import gpus_of, largest_gang
+from trainyard.derive.pools import gpus_of, largest_gang
 from trainyard.derive.queues import kept_nodes, queued_pools, team_queue_plan
 from trainyard.derive.teams import Share
 from trainyard.objects.queues.queues import URGENCIES

@@ -11,11 +11,11 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from trainyard.derive.capacity import TYPES
+from trainyard.derive.pools import TYPES
 from trainyard.derive.teams import Share, principals
 from trainyard.objects.teams.teams import PARAMETER_BYTES, TeamEntryPlan
 from trainyard.plans.access import AccessPlan
-from trainyard.plans.parts import JobPlan
+from trainyard.plans.jobs import JobPlan
 from trainyard.problems import REMOVE, At, InputError, InputWarning, write_one_of
 from trainyard.rules.environment import SYSTEM_NAMESPACES, TAGS, tag_errors
 from trainyard.rules.queues import outside_errors, queue_errors, queued_job_errors

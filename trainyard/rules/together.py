@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from trainyard.catalog.docker_hub import HOURS, PULLS, is_on_docker_hub
-from trainyard.derive.capacity import TYPES, gpus_of, largest_gang
+from trainyard.derive.pools import TYPES, gpus_of, largest_gang
 from trainyard.derive.teams import Share
 from trainyard.plans.directories import path_of
 from trainyard.problems import At, InputError, InputWarning, few

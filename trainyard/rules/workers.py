@@ -19,7 +19,7 @@ from trainyard.derive.queues import queued_pools
 from trainyard.derive.team_stores import stores_of
 from trainyard.objects.programs.dispatch import MOST_WORKERS
 from trainyard.plans.identity import digest
-from trainyard.plans.parts import JobPlan
+from trainyard.plans.jobs import JobPlan
 from trainyard.problems import REMOVE, InputError, InputWarning
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.queues import QueuesConfig

@@ -1,4 +1,4 @@
-"""What a stack file may say of pools. What follows: trainyard/derive/capacity.py."""
+"""What a stack file may say of pools. What follows: trainyard/derive/pools.py."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal

@@ -9,7 +9,7 @@ from typing import Any
 from trainyard.catalog.aws.storage import Driver
 from trainyard.plans.directories import path_of
 from trainyard.plans.identity import Identity, digest
-from trainyard.plans.parts import ClaimPlan
+from trainyard.plans.jobs import ClaimPlan
 from trainyard.plans.stores import StorePlan
 from trainyard.settings.stores import StoreConfig
 from trainyard.stores.efs import Efs

@@ -17,7 +17,8 @@ from rehearsal.toolchain.programs import pinned
 from tests.support import crds
 from tests.support.recording import CHECKOUT, record
 from trainyard.catalog.waiting import INIT_TRIES
-from trainyard.plans.parts import ChartPlan, Spec, TrainingOperatorPlan
+from trainyard.plans.controllers import ChartPlan, TrainingOperatorPlan
+from trainyard.plans.jobs import Spec
 
 CHART = "components/charts/training-operator"
 MODULE = "github.com/kubeflow/training-operator"

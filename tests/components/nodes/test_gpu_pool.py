@@ -18,7 +18,7 @@ from trainyard.catalog.aws.zones import ZONE_LETTERS, regions_with
 from trainyard.decide import plan_stack
 from trainyard.objects.jobs.pod_template import TOLERATIONS
 from trainyard.plan import EnvironmentPlan
-from trainyard.plans.parts import GpuPoolPlan
+from trainyard.plans.pools import GpuPoolPlan
 from trainyard.settings.reading.reader import read
 
 

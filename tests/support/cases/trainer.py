@@ -9,7 +9,7 @@ from trainyard.catalog import versions
 from trainyard.objects.jobs.own_runtimes import Fetched, OwnRuntime, own_runtime
 from trainyard.objects.jobs.pod_template import GPU, HostFolder, Mount, SecretKey, Training
 from trainyard.objects.jobs.upstream_runtimes import upstream_runtimes
-from trainyard.plans.parts import Spec
+from trainyard.plans.jobs import Spec
 
 API = "trainer.kubeflow.org/v1alpha1"
 RUNTIME = "torch-distributed-resilient"

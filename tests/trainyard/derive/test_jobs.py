@@ -13,7 +13,7 @@ from tests.support.stackfile import SCRATCH, Edit, at, environment_plan, without
 from trainyard.catalog import versions
 from trainyard.derive import jobs
 from trainyard.objects.jobs.rendezvous import VARIABLE, conf
-from trainyard.plans.parts import JobPlan
+from trainyard.plans.jobs import JobPlan
 
 
 def job(*edits: Edit) -> JobPlan:

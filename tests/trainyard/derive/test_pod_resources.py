@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainyard.catalog.aws.instances import CPU_TYPES, GPU_TYPES, InstanceType
-from trainyard.derive.capacity import TYPES
 from trainyard.derive.pod_resources import (
     cpus,
     devices,
@@ -20,6 +19,7 @@ from trainyard.derive.pod_resources import (
     pods_per_node,
     shared_memory_gib,
 )
+from trainyard.derive.pools import TYPES
 from trainyard.objects.jobs.pod_template import EFA, GPU
 from trainyard.settings.job import JobConfig
 

@@ -18,7 +18,7 @@ from tests.trainyard.operations.finished import pod, train_job
 from trainyard.objects.programs.history import HistoryPlan, settings
 from trainyard.operations.runs.printed import Printed, recorded, together
 from trainyard.operations.runs.records import records
-from trainyard.plans.parts import GOODPUT, INTERVAL
+from trainyard.plans.jobs import GOODPUT, INTERVAL
 
 Object = dict[str, Any]
 program = program_fixture("history")

@@ -13,7 +13,7 @@ from tests.support.metrics import RECORDED
 from tests.support.programs import program_fixture
 from tests.support.repair_server import TRAINS, Object, Server, leaving, now, repair
 from trainyard.objects.programs.repair import NOTE, TAINT
-from trainyard.plans.parts import SHELL
+from trainyard.plans.jobs import SHELL
 
 program = program_fixture("repair")
 

@@ -15,7 +15,7 @@ from tests.support.cases.jobs import tune
 from tests.support.recording import WORKLOADS
 from tests.support.stackfile import Edit, at, environment_plan, planned, reading
 from tests.support.sweep import lines_not_reached
-from trainyard.derive.capacity import TYPES
+from trainyard.derive.pools import TYPES
 from trainyard.manifests import admission
 from trainyard.manifests.admission import KINDS, Manifest, judged
 from trainyard.settings.environment import EnvironmentConfig

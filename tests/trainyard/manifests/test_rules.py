@@ -16,7 +16,7 @@ from tests.support.grammar import without_a_verb
 from tests.support.recording import WORKLOADS
 from tests.support.stackfile import reading
 from trainyard.catalog import versions
-from trainyard.derive.capacity import TYPES
+from trainyard.derive.pools import TYPES
 from trainyard.manifests import rules
 from trainyard.manifests.context import contexts_of
 from trainyard.manifests.document import read_manifest

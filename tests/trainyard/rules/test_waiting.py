@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.cases.jobs import OPERATOR
-from tests.trainyard.derive.test_rendezvous import master_and_workers
+from tests.trainyard.derive.test_gang_waits import master_and_workers
 from tests.trainyard.manifests.test_admission import environment, made
 from tests.trainyard.rules.test_jobs import of_entry, of_file
 from trainyard.objects.jobs.rendezvous import VARIABLE, conf

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from trainyard.derive.capacity import NODE_ADDRESSES
+from trainyard.derive.pools import NODE_ADDRESSES
 from trainyard.existing.vpc_faults import fewer_nodes
 from trainyard.live.questions.account import Account
 from trainyard.live.questions.network_questions import SubnetRoom

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from trainyard.catalog.aws.instances import ADDRESS_QUOTA, QUOTAS
-from trainyard.derive.capacity import TYPES
+from trainyard.derive.pools import TYPES
 from trainyard.existing.cluster_faults import AddOnFound, ClusterFound
 from trainyard.live.questions.caller import TIMEOUTS, Filters, NotAnswered
 from trainyard.live.questions.cluster_questions import ClusterQuestions

@@ -19,7 +19,7 @@ import pydantic
 from trainyard.objects.iam.encryption import KEY_ARN
 from trainyard.objects.iam.policies import Document
 from trainyard.plans.identity import digest
-from trainyard.plans.parts import Spec
+from trainyard.plans.jobs import Spec
 
 ADD_ON = "aws-secrets-store-csi-driver-provider"
 """The EKS add-on with driver and provider."""

@@ -15,7 +15,7 @@ from trainyard.objects.jobs.runtime_objects import (
     torch_runtime,
 )
 from trainyard.objects.jobs.upstream_runtimes import torchtune_runtime
-from trainyard.plans.parts import Spec
+from trainyard.plans.jobs import Spec
 
 TRAINING_JOBS = ("node", "launcher")
 """Replicated jobs whose pods train; others fetch models and data."""

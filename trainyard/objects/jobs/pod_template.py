@@ -14,7 +14,7 @@ from typing import Annotated
 import pydantic
 
 from trainyard.objects.iam.secrets import SecretFiles
-from trainyard.plans.parts import Spec
+from trainyard.plans.jobs import Spec
 
 GPU = "nvidia.com/gpu"
 EFA = "vpc.amazonaws.com/efa"

@@ -24,7 +24,7 @@ from trainyard.objects.jobs.pod_template import (
     volumes,
 )
 from trainyard.objects.jobs.rendezvous import MASTER_PORT
-from trainyard.plans.parts import Spec
+from trainyard.plans.jobs import Spec
 
 CONTAINER = "pytorch"
 """The webhook refuses a replica without a container of this name."""

@@ -39,3 +39,19 @@ def read(text: str) -> dict[str, str]:
     """What a value of --rdzv_conf says."""
     pairs = (pair.partition("=") for pair in text.strip("\"'").split(","))
     return {key.strip(): value.strip() for key, _, value in pairs if key.strip()}
+
+
+_ADDRESS = "$(PET_MASTER_ADDR)"
+
+
+MASTER = f"{_ADDRESS}:$(PET_MASTER_PORT)"
+"""Where a gang meets, in the words of Kubernetes."""
+
+
+def with_whole_name(command: tuple[str, ...], namespace: str) -> tuple[str, ...]:
+    """The command of a TrainJob's torchrun with the whole name of the first pod, which that pod has in
+    its /etc/hosts. By the short name it knows itself only once DNS does: torch asks once, and a first
+    node that is not sure waits for itself (torch: rendezvous/utils.py, _matches_machine_hostname)."""
+    short = f"--rdzv_endpoint={MASTER}"
+    whole = short.replace(_ADDRESS, f"{_ADDRESS}.{namespace}.svc.cluster.local")
+    return tuple(whole if word == short else word for word in command)

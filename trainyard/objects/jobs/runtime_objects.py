@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from trainyard.plans.parts import Spec
+from trainyard.plans.jobs import Spec
 
 ANCESTOR = "trainer.kubeflow.org/trainjob-ancestor-step"
 """Without this label on the replicated job the Trainer ignores numNodes, image, command and env."""

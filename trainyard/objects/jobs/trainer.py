@@ -23,7 +23,7 @@ from trainyard.objects.jobs.pod_template import (
     volume_mounts,
     volumes,
 )
-from trainyard.plans.parts import Spec
+from trainyard.plans.jobs import Spec
 
 MANAGER = "trainyard.io/program"
 """Whose entry of runtimePatches is ours; Kueue and the SDK have their own beside it."""

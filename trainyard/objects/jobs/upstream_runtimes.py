@@ -15,7 +15,7 @@ from trainyard.objects.jobs.runtime_objects import (
     torch_runtime,
     training_job,
 )
-from trainyard.plans.parts import Spec
+from trainyard.plans.jobs import Spec
 
 IMAGES = "ghcr.io/kubeflow/trainer"
 WORKSPACE = "/workspace"

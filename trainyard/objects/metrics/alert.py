@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trainyard.plans.parts import Spec
+from trainyard.plans.jobs import Spec
 
 
 @dataclass(frozen=True, kw_only=True)

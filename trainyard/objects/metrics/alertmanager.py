@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 
 from trainyard.objects.iam.policies import Document
-from trainyard.plans.parts import Spec
+from trainyard.plans.jobs import Spec
 
 APP = "alertmanager"
 """Name of its Deployment, of its service account, and the label of its pods."""

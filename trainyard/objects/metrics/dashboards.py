@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from trainyard.objects.metrics.queries import QUERIES
 from trainyard.plans.identity import digest
-from trainyard.plans.parts import Spec
+from trainyard.plans.jobs import Spec
 
 WIDTH, HEIGHT, COLUMNS = 12, 8, 24
 SMALL, LOW = 6, 4

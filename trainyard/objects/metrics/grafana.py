@@ -14,7 +14,7 @@ from trainyard.objects.metrics.metrics import APP as LABEL
 from trainyard.objects.metrics.metrics import INTERVAL_SECONDS, NAMESPACE
 from trainyard.objects.metrics.metrics import PORT as PROMETHEUS_PORT
 from trainyard.objects.teams.team_network import RESOLVES
-from trainyard.plans.parts import Spec
+from trainyard.plans.jobs import Spec
 
 APP = "grafana"
 """Name of its Deployment and its Service, and the label of its pods."""

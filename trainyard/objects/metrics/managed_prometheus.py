@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from trainyard.objects.iam.policies import Document, document
-from trainyard.plans.parts import Spec
+from trainyard.plans.jobs import Spec
 
 SERVICE_ACCOUNT = "prometheus"
 """ServiceAccount of the pods that write."""

@@ -15,7 +15,7 @@ from trainyard.objects.metrics.alertmanager import APP as ALERTMANAGER
 from trainyard.objects.metrics.alertmanager import PORT as ALERTMANAGER_PORT
 from trainyard.objects.metrics.alertmanager import AlertmanagerPlan
 from trainyard.objects.metrics.managed_prometheus import ManagedPrometheusPlan, remote_write
-from trainyard.plans.parts import Spec
+from trainyard.plans.jobs import Spec
 from trainyard.plans.push_gateway import APP as PUSH_GATEWAY
 from trainyard.plans.push_gateway import NAMESPACE, PushGatewayPlan
 from trainyard.plans.push_gateway import PORT as PUSH_PORT

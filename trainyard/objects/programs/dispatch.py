@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from trainyard.objects.queues.queues import DISPATCHER, NAMESPACE
 from trainyard.objects.teams.team_access import READ, Grant
-from trainyard.plans.parts import Spec
+from trainyard.plans.jobs import Spec
 from trainyard.plans.program import ProgramPlan
 
 CHECK = "workers"

@@ -10,9 +10,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from trainyard.catalog.looks import LOOK_SECONDS
+from trainyard.catalog.program_intervals import LOOK_SECONDS
 from trainyard.objects.jobs.pod_template import NODES_FOR, POOL
-from trainyard.plans.parts import GOODPUT, INTERVAL
+from trainyard.plans.jobs import GOODPUT, INTERVAL
 from trainyard.plans.program import ProgramPlan
 
 APP = "trainyard-history"

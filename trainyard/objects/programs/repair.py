@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from trainyard.catalog.looks import LOOK_SECONDS
+from trainyard.catalog.program_intervals import LOOK_SECONDS
 from trainyard.catalog.repair import (
     ASK_SECONDS,
     AT_END,
@@ -26,7 +26,7 @@ from trainyard.catalog.repair import (
 )
 from trainyard.objects.iam.policies import Document, document
 from trainyard.objects.jobs.pod_template import NODES_FOR, POOL
-from trainyard.plans.parts import SHELL, Spec
+from trainyard.plans.jobs import SHELL, Spec
 from trainyard.plans.program import ProgramPlan, RolePlan
 
 APP = "trainyard-repair"

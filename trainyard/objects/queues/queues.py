@@ -14,7 +14,8 @@ from typing import Any, Literal
 
 from trainyard.catalog.fabric import LAYER
 from trainyard.objects.jobs.pod_template import EFA, GPU, POOL, TAINT_VALUE, TOLERATIONS
-from trainyard.plans.parts import TEAM, ChartPlan, Spec
+from trainyard.plans.controllers import ChartPlan
+from trainyard.plans.jobs import TEAM, Spec
 
 API = "kueue.x-k8s.io/v1beta2"
 NAMESPACE, CONTROLLER = "kueue-system", "kueue-controller-manager"

@@ -16,7 +16,7 @@ from trainyard.objects.queues.queues import (
 )
 from trainyard.objects.teams.team_admission import JOBS, Rule, annotated
 from trainyard.objects.teams.teams import ALLOWED_URGENCIES
-from trainyard.plans.parts import TEAM, Spec
+from trainyard.plans.jobs import TEAM, Spec
 
 POLICY = "trainyard-team-queue"
 _FOREIGN = [

@@ -17,7 +17,7 @@ from trainyard.objects.iam.secrets import DRIVER
 from trainyard.objects.jobs.pod_template import TOLERATIONS
 from trainyard.objects.teams.team_identity import SERVICE_ACCOUNT
 from trainyard.objects.teams.teams import IMAGE_PREFIXES, PRIORITIES
-from trainyard.plans.parts import TEAM, Spec
+from trainyard.plans.jobs import TEAM, Spec
 
 VOLUMES = ("configMap", "downwardAPI", "emptyDir", "persistentVolumeClaim", "projected", "secret")
 """Kinds of volumes of a team's pods. Every other kind mounts a folder of the node, or a file system

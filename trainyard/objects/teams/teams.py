@@ -10,7 +10,7 @@ from trainyard.objects.queues.queues import TeamQueuePlan
 from trainyard.objects.teams.team_identity import TeamIdentityPlan
 from trainyard.plans.directories import DirectoryPlan
 from trainyard.plans.identity import Identity
-from trainyard.plans.parts import JobNamespacePlan
+from trainyard.plans.jobs import JobNamespacePlan
 
 IMAGE_PREFIXES = "trainyard.io/image-prefixes"
 PRIORITIES = "trainyard.io/priorities"

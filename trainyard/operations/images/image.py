@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from trainyard.decide import plan_stack
-from trainyard.derive.capacity import job_type
 from trainyard.derive.credentials import NotAssumed, aws_session
+from trainyard.derive.pools import job_type
 from trainyard.operations.images.builders import Builder, CannotBuild, Image, Registry, builder_for
 from trainyard.operations.reach.consent import ask
 from trainyard.operations.reach.stack import Stack, read_stack

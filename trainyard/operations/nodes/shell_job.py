@@ -16,10 +16,10 @@ import pydantic
 
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.decide import plan_stack
-from trainyard.derive.capacity import TYPES
 from trainyard.derive.jobs import stores
+from trainyard.derive.pools import TYPES
 from trainyard.operations.reach.stack import Stack
-from trainyard.plans.parts import SHELL, JobPlan
+from trainyard.plans.jobs import SHELL, JobPlan
 from trainyard.problems import one_of
 from trainyard.reports.amounts import JobCost
 from trainyard.reports.cost import estimate

@@ -27,7 +27,7 @@ from trainyard.operations.runs.records import (
 )
 from trainyard.operations.runs.runs import Run, duration
 from trainyard.operations.runs.spent import spent
-from trainyard.plans.parts import GOODPUT
+from trainyard.plans.jobs import GOODPUT
 from trainyard.reports.plan import as_json
 
 HEAD = ("RUN", "CREATED", "WAITED", "RAN", "NODES", "", "USD", "", "OUTCOME")

@@ -16,12 +16,12 @@ from typing import Any
 
 from trainyard.catalog.aws.prices import Price, price
 from trainyard.catalog.quantities import amount
-from trainyard.derive.capacity import TYPES
+from trainyard.derive.pools import TYPES
 from trainyard.manifests.context import live_view
 from trainyard.objects.jobs.pod_template import GPU, POOL
 from trainyard.objects.programs.history import LEFT
 from trainyard.operations.reach.snapshot import Job, Object, Snapshot, container_statuses
-from trainyard.plans.parts import RUN
+from trainyard.plans.jobs import RUN
 
 EXACT, AT_LEAST, AT_MOST, ABOUT = "", "at least", "at most", "about"
 """What is known of an amount."""

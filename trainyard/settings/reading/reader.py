@@ -18,8 +18,8 @@ from trainyard.catalog.scalars import engine_time, engine_value
 from trainyard.problems import REMOVE, At, InputError
 from trainyard.settings.aws import AwsConfig
 from trainyard.settings.environment import EnvironmentConfig, StackConfig, TeamConfig
-from trainyard.settings.reading.explained import shown
 from trainyard.settings.reading.files import text_of
+from trainyard.settings.reading.mistakes import shown
 from trainyard.settings.reading.salvage import salvaged
 from trainyard.settings.reading.secrets import Secret, withheld
 from trainyard.settings.reading.stand_ins import StandIns

@@ -15,7 +15,7 @@ from trainyard.catalog.scalars import engine_value
 from trainyard.problems import REMOVE, InputError
 from trainyard.settings.environment import StackConfig
 from trainyard.settings.reading.examples import as_name
-from trainyard.settings.reading.explained import explained, path_of
+from trainyard.settings.reading.mistakes import explained, path_of
 from trainyard.settings.reading.stand_ins import StandIns, stand_ins
 from trainyard.settings.reading.yaml_file import Lines
 

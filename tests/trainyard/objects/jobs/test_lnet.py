@@ -13,7 +13,7 @@ import yaml
 from components.nodes.gpu_pool import FAST_PULL
 from trainyard.catalog.aws.instances import GPU_TYPES
 from trainyard.catalog.aws.storage import LNET_EFA_DEVICES
-from trainyard.derive.capacity import efa_interfaces
+from trainyard.derive.pools import efa_interfaces
 from trainyard.objects.jobs.lnet import with_lnet_over_efa
 
 

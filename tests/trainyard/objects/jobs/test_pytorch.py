@@ -20,7 +20,7 @@ from trainyard.objects.jobs import pytorch_coordinator
 from trainyard.objects.jobs.pod_template import EFA, GPU, HostFolder, Mount, SecretKey, Training
 from trainyard.objects.jobs.pytorch import PyTorchJobSettings, pytorch_job_spec
 from trainyard.objects.jobs.trainer import train_job_spec
-from trainyard.plans.parts import Spec
+from trainyard.plans.jobs import Spec
 
 crds.FILES["PyTorchJob"] = (
     f"{CHECKOUT}/components/charts/training-operator/files/kubeflow.org_pytorchjobs.yaml"

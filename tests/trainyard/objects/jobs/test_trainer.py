@@ -28,7 +28,7 @@ from trainyard.objects.jobs.pod_template import GPU, POOL, TOLERATIONS
 from trainyard.objects.jobs.runtime_objects import ANCESTOR
 from trainyard.objects.jobs.trainer import pod_jobs, train_job_spec
 from trainyard.objects.jobs.upstream_runtimes import TUNED, upstream_runtimes
-from trainyard.plans.parts import Spec
+from trainyard.plans.jobs import Spec
 from trainyard.settings.reading.reader import read
 
 SHIPPED = [(version, name) for version in versions.TRAINERS for name in upstream_runtimes(version)]

@@ -22,7 +22,7 @@ from tests.support.tool import run_word
 from tests.trainyard.operations.test_words import STACK_FILE
 from trainyard.catalog import versions
 from trainyard.derive.charts import public_charts
-from trainyard.plans.parts import ChartPlan
+from trainyard.plans.controllers import ChartPlan
 
 HOST = "123456789012.dkr.ecr.ap-northeast-2.amazonaws.com"
 HELM = f"""\

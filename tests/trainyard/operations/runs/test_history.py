@@ -17,7 +17,7 @@ from trainyard.operations.runs import history
 from trainyard.operations.runs.history import HISTORY, NOTES, Told, text, told
 from trainyard.operations.runs.printed import Printed
 from trainyard.operations.runs.records import KEPT, MISSING, runs_of
-from trainyard.plans.parts import GOODPUT
+from trainyard.plans.jobs import GOODPUT
 
 SAID = Printed(
     resumed_from="step-00000012.pt",

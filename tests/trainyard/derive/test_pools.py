@@ -26,7 +26,7 @@ from tests.trainyard.manifests.test_admission import JOB as MANIFEST
 from trainyard.catalog.aws.instances import CPU_TYPES, GPU_TYPES
 from trainyard.catalog.aws.storage import LUSTRE_TIERS
 from trainyard.decide import plan_stack
-from trainyard.derive.capacity import (
+from trainyard.derive.pools import (
     STANDARD,
     TYPES,
     addresses,

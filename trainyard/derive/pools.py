@@ -17,8 +17,9 @@ from trainyard.catalog.aws.instances import QUOTAS, STANDARD, TYPES, InstanceTyp
 from trainyard.derive.pod_resources import pods_per_node
 from trainyard.plans.access import AccessPlan
 from trainyard.plans.identity import Identity
-from trainyard.plans.node_parts import SystemNodesPlan
-from trainyard.plans.parts import GpuPoolPlan, JobPlan, NetworkInterface, NodeTypePlan
+from trainyard.plans.jobs import JobPlan
+from trainyard.plans.pools import GpuPoolPlan, NetworkInterface, NodeTypePlan
+from trainyard.plans.system_nodes import SystemNodesPlan
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import JobConfig, typed
 from trainyard.settings.pools import PoolConfig, ReservationConfig

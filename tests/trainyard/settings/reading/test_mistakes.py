@@ -16,7 +16,7 @@ from tests.support.stackfile import TEAM, values
 from trainyard.problems import InputError
 from trainyard.settings.environment import StackConfig
 from trainyard.settings.reading.examples import PATTERNS
-from trainyard.settings.reading.explained import EXPLANATIONS
+from trainyard.settings.reading.mistakes import EXPLANATIONS
 from trainyard.settings.reading.reader import read
 
 SCHEMA = pydantic.TypeAdapter(StackConfig).core_schema

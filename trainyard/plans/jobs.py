@@ -1,0 +1,119 @@
+"""Plans of jobs, of the namespaces and claims that they use, and of the runtimes that run them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from trainyard.catalog.aws.storage import Driver
+
+Spec = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimPlan:
+    """One store as a namespace sees it: a static PersistentVolume bound to its own claim."""
+
+    store: str
+    driver: Driver
+    options: tuple[str, ...]
+    """Options of the mount."""
+    access_mode: str
+    name: str
+    """Name of the claim. Another file system has another claim, so that both can exist until jobs
+    have moved."""
+    volume_name: str
+    capacity: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobNamespacePlan:
+    """A namespace in which jobs run."""
+
+    namespace: str
+    claims: tuple[ClaimPlan, ...]
+    max_gpus: int | None = None
+    host_paths: bool = False
+    """Its pods may mount folders of their node."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    """Annotations of the namespace, in addition to its Pod Security level."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuntimePlan:
+    name: str
+    framework: str
+    spec: Spec
+    stores: tuple[str, ...] = ()
+    """Stores that its pods mount beside those of a job."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConfigMapPlan:
+    """Text files, as one object called by its content."""
+
+    name: str
+    data: Mapping[str, str]
+
+
+TEAM = "trainyard.io/team"
+"""Label of a team's namespace, whose value is the team's name. The admission policies hold where it
+exists."""
+
+
+RUN = "trainyard.io/run"
+"""Annotation of a job with the identity of its run."""
+
+
+INTERVAL, GOODPUT = "trainyard.io/checkpoint-seconds", "trainyard.io/goodput"
+"""Annotations of a job: seconds between two checkpoints, and goodput from 0 to 1, by the plan. Only where
+the environment follows its runs: history.progress."""
+
+SHELL = "trainyard.io/shell"
+"""Label of a job, and of its pod, in which somebody has a terminal or runs one command."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobPlan:
+    """One run: its object, and what comes and goes with it."""
+
+    name: str
+    namespace: str
+    kind: str
+    """TrainJob or PyTorchJob."""
+    runtime: str | None
+    """Runtime of the environment; None for a PyTorchJob, and for a job whose own file brings its
+    runtime."""
+    pool: str
+    stores: tuple[str, ...]
+    nodes: int
+    checkpoints: str | None
+    """What a restart resumes from, as store/directory; of a job that names no store the directory in the
+    container."""
+    resumes_from: str | None = None
+    """Where a run finds the checkpoint of the run before it, as store/directory; None where it
+    begins afresh, or where nobody knows."""
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    """Annotations of the job, in addition to its identity: INTERVAL and GOODPUT."""
+    spec: Spec
+    files: ConfigMapPlan | None
+    objects: tuple[Spec, ...] = ()
+    """Other objects of the job's own file, ConfigMaps and runtimes; the SecretProviderClass of its
+    secrets."""
+    secrets: tuple[str, ...] = ()
+    """Names or ARNs of the secrets of Secrets Manager that its pods read."""
+    secret_keys: tuple[str, ...] = ()
+    """ARNs of the KMS keys of those secrets."""
+    priorities: tuple[str, ...]
+    """PriorityClasses that its pods need: its own, or its runtime's."""
+    expected_hours: float | None
+    """How long its owner thinks it runs."""
+    wait: str
+    """none, running or complete: what `up` waits for."""
+    wait_minutes: int
+    run: str
+    """Identity of the run: digest of what it asks for and the `run` counter. Only a change of it
+    starts a paid run."""

@@ -1,0 +1,37 @@
+"""Plan of the nodes that controllers run on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trainyard.plans.identity import Identity
+
+SYSTEM_DISK_GIB = 50
+"""Size of a system node's root volume."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SystemNodesPlan:
+    identity: Identity
+    name: str
+    role_name: str
+    template_name: str
+    """Name of the launch template."""
+    instance_type: str
+    nodes: int
+    version: str
+    """Minor release of Kubernetes."""
+    release: str
+    """Release of the AMI, such as 1.35.8-20261012."""
+    disk_gib: int
+    """Size of the root volume."""
+    node_tags: tuple[tuple[str, str], ...]
+    """Tags of instances and volumes, in addition to the stack's: the AWS provider tags neither."""
+    tunnel: bool
+    """Whether Systems Manager may open a tunnel through these nodes."""
+    cni: bool = False
+    """Whether the VPC CNI may attach addresses as the node: one that is not the stack's may have no
+    role of its own."""
+    entry: bool = False
+    """Whether the access entry of the nodes is the stack's. Otherwise EKS makes it, and leaves it in a
+    cluster that stays."""
