@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from trainyard.catalog.aws.endpoints import EFS_API
-from trainyard.catalog.aws.service_roles import EFS
+from trainyard.catalog.aws.service_roles import EFS, ServiceRole
 from trainyard.catalog.aws.storage import (
     EFS_CLIENT,
     EFS_CLIENT_NOT_ELASTIC,
@@ -68,7 +68,6 @@ class Efs(StoreKind[EfsConfig, EfsPlan]):
     example = {}
     driver = Driver(name="efs.csi.aws.com", add_on="aws-efs-csi-driver", apis=(EFS_API,))
     """Source: static provisioning in the driver's README."""
-    service_role = EFS
     keeps_its_key = True
     holds_data = "aws:efs/fileSystem:FileSystem"
 
@@ -155,6 +154,9 @@ class Efs(StoreKind[EfsConfig, EfsPlan]):
         points = ("aws:efs/accessPoint:AccessPoint",) if plan.apart else ()
         policy = ("aws:efs/fileSystemPolicy:FileSystemPolicy",) if plan.only_this_cluster else ()
         return (self.holds_data, "aws:efs/mountTarget:MountTarget", *points, *policy)
+
+    def service_roles(self, plan: EfsPlan) -> tuple[ServiceRole, ...]:
+        return (EFS,)
 
     def row(self, plan: EfsPlan) -> StoreRow:
         speed = f"{plan.throughput_mibps} MiB/s" if plan.throughput_mibps else plan.throughput

@@ -27,6 +27,8 @@ BROUGHT: dict[str, AnyKind] = {kind.name: kind for kind in (BroughtLustre(), Bro
 """The same of file systems that exist before the stack."""
 OF_PLANS: dict[type, AnyKind] = {kind.plans: kind for kind in (*KINDS.values(), *BROUGHT.values())}
 """By the class of their plans."""
+SERVICES = tuple(service for kind in KINDS.values() for service in kind.services)
+"""Services of AWS that only some stores use."""
 
 
 def whose(kind: AnyKind, settings: Any) -> AnyKind:
