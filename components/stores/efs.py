@@ -11,18 +11,27 @@ import json
 import pulumi
 import pulumi_aws as aws
 
+from components.base.role import role
 from components.base.security_group import allow, security_group
 from components.jobs.namespace import Volume
 from components.network.network import StorePlace
 from components.stores.store import Roots
-from trainyard.objects.iam.efs import mount_statement, plain_text_statement
-from trainyard.objects.iam.policies import document
+from trainyard.objects.iam.efs import (
+    BACKUP_SERVICE,
+    backup_document,
+    mount_statement,
+    plain_text_statement,
+)
+from trainyard.objects.iam.policies import as_text, document, trust
 from trainyard.plans.directories import DirectoryPlan
-from trainyard.plans.stores import EfsPlan
+from trainyard.plans.stores import EfsBackups, EfsPlan
 
 NFS = (2049, 2049)
 MODE = "0770"
 """Mode of a team's directory. Everybody of the team acts as its owner."""
+DAILY = "cron(0 5 ? * * *)"
+"""05:00 UTC, AWS Backup's own default; a backup starts within eight hours of it (AWS Backup API, BackupRule,
+StartWindowMinutes)."""
 
 
 class Efs(pulumi.ComponentResource):
@@ -81,6 +90,8 @@ class Efs(pulumi.ComponentResource):
             if policy
             else None,
         )
+        if plan.backups:
+            self._back_up(f"{name}-backups", plan, plan.backups, file_system.arn)
         self._file_system_id = file_system.id
         self.register_outputs({"file_system_id": file_system.id})
 
@@ -92,6 +103,56 @@ class Efs(pulumi.ComponentResource):
                 lambda arn: json.dumps(document(plain_text_statement(arn)), sort_keys=True)
             ),
             opts=pulumi.ResourceOptions(parent=self),
+        )
+
+    def _back_up(
+        self, name: str, plan: EfsPlan, backups: EfsBackups, file_system_arn: pulumi.Output[str]
+    ) -> None:
+        """The vault holds data, so it is kept where the file system is kept. AWS deletes no vault with
+        backups in it: elsewhere the provider deletes them first."""
+        me = plan.identity
+        vault = aws.backup.Vault(
+            name,
+            name=backups.name,
+            kms_key_arn=me.kms_key_arn,
+            force_destroy=not plan.keep,
+            tags=me.tags(name),
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                protect=plan.keep,
+                # A region has one vault of a name.
+                delete_before_replace=True,
+            ),
+        )
+        daily = aws.backup.Plan(
+            name,
+            name=backups.name,
+            rules=[
+                aws.backup.PlanRuleArgs(
+                    rule_name="daily",
+                    target_vault_name=vault.name,
+                    schedule=DAILY,
+                    lifecycle=aws.backup.PlanRuleLifecycleArgs(delete_after=backups.days),
+                    recovery_point_tags=me.tags(name),
+                )
+            ],
+            tags=me.tags(name),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        allowed = pulumi.Output.all(file_system_arn, vault.arn).apply(
+            lambda arns: as_text(backup_document(arns[0], arns[1], me.kms_key_arn))
+        )
+        copier, attached = role(
+            self, name, me, backups.role, trust(BACKUP_SERVICE), inline={"copy": allowed}
+        )
+        aws.backup.Selection(
+            name,
+            name=backups.name,
+            plan_id=daily.id,
+            iam_role_arn=copier.arn,
+            resources=[file_system_arn],
+            # The first backup fails without the permissions of the role.
+            opts=pulumi.ResourceOptions(parent=self, depends_on=attached),
         )
 
     def directory(self, plan: DirectoryPlan, roots: Roots, opts: pulumi.ResourceOptions) -> Volume:

@@ -1,9 +1,11 @@
-"""The services of the account. A new one is a file and its name here."""
+"""The services of the account. A new one is a file in own/, or a file beside this one and its name here."""
 
 from __future__ import annotations
 
 import importlib
+from pkgutil import iter_modules
 
+from rehearsal.aws import own
 from rehearsal.aws.service import SERVICES
 
 __all__ = ["SERVICES"]
@@ -27,8 +29,7 @@ for _module in (
     "nodegroups",
     "upgrades",
     "addons",
-    "workspaces",
-    "budgets",
     "cloudwatch",
+    *(f"own.{each.name}" for each in iter_modules(own.__path__)),
 ):
     importlib.import_module(f"rehearsal.aws.{_module}")

@@ -7,14 +7,14 @@ out only when an instance has its volumes, and then ends it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rehearsal.aws import backends, policies, principals
 from rehearsal.aws.identity import ACCOUNT
 from rehearsal.aws.operations import Call, Fields, Refused, answers, follows
 from rehearsal.aws.policies import Ask
+from rehearsal.aws.service import SERVICES, Use
 
 ROOT = f"arn:aws:iam::{ACCOUNT}:root"
 AUTO_SCALING = (
@@ -32,20 +32,6 @@ UNUSABLE = (
     "Client.InvalidKMSKey.InvalidState: The KMS key provided is in an incorrect state",
 )
 """Code and message of EC2's state reason: nobody may use the key, or it is disabled or gone."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Use:
-    """What a call of a service asks KMS."""
-
-    key: Callable[[Call], str | None]
-    """ARN of the key; None where the call names none."""
-    via: str
-    """The service, as kms:ViaService names it."""
-    actions: tuple[str, ...]
-    service: str = ""
-    """Who asks, where that is not the caller; {region} is filled in."""
-    code: str = "AccessDeniedException"
 
 
 def _of_cluster(call: Call) -> str | None:
@@ -73,11 +59,6 @@ GROUP = Use(
     code="InvalidParameterException",
 )
 USES: Mapping[str, Use] = {
-    "aps:CreateWorkspace": Use(
-        key=lambda call: call["kmsKeyArn"],
-        via="aps",
-        actions=(*MADE, "Decrypt", "GenerateDataKey"),
-    ),
     "eks:CreateCluster": CLUSTER,
     "eks:AssociateEncryptionConfig": CLUSTER,
     "elasticfilesystem:CreateFileSystem": Use(
@@ -100,13 +81,13 @@ USES: Mapping[str, Use] = {
         key=_of_topic, via="sns", actions=("Decrypt", "GenerateDataKey"), code="KMSAccessDenied"
     ),
 }
-"""Call → what it asks KMS. Sources: the user guides of trainyard/objects/iam/encryption.py and
-trainyard/objects/deployer.py."""
+"""Call of a service without a row of its own → what it asks KMS. Sources: the user guides
+of trainyard/objects/iam/encryption.py and trainyard/objects/deployer.py."""
 
 
 def authorize(call: Call) -> None:
     """Refused where the call names a key that whoever asks may not use."""
-    use = USES.get(call.name)
+    use = (SERVICES[call.service].keys if call.service in SERVICES else USES).get(call.name)
     key = use.key(call) if use else None
     if use is None or key is None:
         return

@@ -41,7 +41,8 @@ PASSES = {
     "eks:CreateNodegroup": ("nodeRole", "eks.amazonaws.com"),
     "eks:CreatePodIdentityAssociation": ("roleArn", "pods.eks.amazonaws.com"),
 }
-"""Call → its parameter with a role, and the service that gets the role."""
+"""Call of a service without a row of its own → its parameter with a role, and the service that gets the
+role."""
 
 
 def of(call: Call) -> Iterator[Ask]:
@@ -378,6 +379,9 @@ def _passed(call: Call) -> Iterator[Ask]:
     """The roles that the call hands to a service."""
     name, service = PASSES.get(call.name, ("", ""))
     if role := call[name]:
+        yield _passing(role if ":" in role else _role(role), service)
+    registered = SERVICES.get(call.service)
+    for role, service in registered.passes(call) if registered else ():
         yield _passing(role if ":" in role else _role(role), service)
     for one in call["podIdentityAssociations"] or ():  # of an add-on
         yield _passing(one["roleArn"], "pods.eks.amazonaws.com")

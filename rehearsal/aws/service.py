@@ -1,6 +1,6 @@
 """What the rest of the account asks of a service of AWS: one row, in the service's own file.
 
-A service is such a file and its name in installed.py. Whatever the row leaves out is as with a service that
+A service is such a file in own/. Whatever the row leaves out is as with a service that
 moto answers, whose calls ask for any resource and which makes nothing that lasts.
 """
 
@@ -12,12 +12,28 @@ from typing import Any
 
 from rehearsal.aws.operations import Call
 
+Passed = tuple[str, str]
+"""Name or ARN of a role, and the service of AWS that gets it."""
 Row = tuple[str, str, str, Any, Any]
 """Type, id, name, state, tags in any of AWS's forms."""
 
 
 def _nothing(*_: Any) -> tuple[()]:
     return ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Use:
+    """What a call of a service asks KMS."""
+
+    key: Callable[[Call], str | None]
+    """ARN of the key; None where the call names none."""
+    via: str
+    """The service, as kms:ViaService names it."""
+    actions: tuple[str, ...]
+    service: str = ""
+    """Who asks, where that is not the caller; {region} is filled in."""
+    code: str = "AccessDeniedException"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +53,10 @@ class Service:
     """The ARNs that a call names."""
     tags: Callable[[Call], Mapping[str, str]] = lambda call: {}
     """The tags of what a call names."""
+    passes: Callable[[Call], Iterable[Passed]] = _nothing
+    """The roles that a call hands to a service of AWS."""
+    keys: Mapping[str, Use] = field(default_factory=dict)
+    """Call → what it asks KMS."""
     things: Callable[[], Iterable[Row]] = _nothing
     """What it has that costs money or is in somebody's way."""
     kept: MutableMapping[str, Any] = field(default_factory=dict)

@@ -257,6 +257,35 @@ def _flow_log(inputs: Properties) -> Properties:
     }
 
 
+def _vault(inputs: Properties) -> Properties:
+    """Deleting the backups first is the provider's."""
+    return {"BackupVaultName": inputs["name"], "BackupVaultTags": inputs["tags"]}
+
+
+def _backup_plan(inputs: Properties) -> Properties:
+    rules = [
+        {
+            "RuleName": each["ruleName"],
+            "TargetBackupVault": each["targetVaultName"],
+            "ScheduleExpression": each["schedule"],
+            "Lifecycle": {"DeleteAfterDays": each["lifecycle"]["deleteAfter"]},
+            "RecoveryPointTags": each["recoveryPointTags"],
+        }
+        for each in inputs["rules"]
+    ]
+    plan = {"BackupPlanName": inputs["name"], "BackupPlanRule": rules}
+    return {"BackupPlan": plan, "BackupPlanTags": inputs["tags"]}
+
+
+def _selection(inputs: Properties) -> Properties:
+    selected = {
+        "SelectionName": inputs["name"],
+        "IamRoleArn": inputs["iamRoleArn"],
+        "Resources": inputs["resources"],
+    }
+    return {"BackupPlanId": inputs["planId"], "BackupSelection": selected}
+
+
 def _tag_list(tags: dict[str, str]) -> list[Properties]:
     return [{"Key": key, "Value": value} for key, value in tags.items()]
 
@@ -288,6 +317,9 @@ def _cluster(inputs: Properties) -> Properties:
 
 SPECIAL: Mapping[str, Callable[[Properties], Properties]] = {
     "aws:amp/workspaceConfiguration:WorkspaceConfiguration": _kept,
+    "aws:backup/plan:Plan": _backup_plan,
+    "aws:backup/selection:Selection": _selection,
+    "aws:backup/vault:Vault": _vault,
     "aws:budgets/budget:Budget": _budget,
     "aws:cloudwatch/eventTarget:EventTarget": _target,
     "aws:ec2/flowLog:FlowLog": _flow_log,
@@ -329,6 +361,7 @@ def _filled(inputs: Properties) -> Properties:
     text = re.sub(r"arn:aws:iam:::(?!instance-profile)", f"arn:aws:iam::{ACCOUNT}:role/", text)
     text = re.sub(r"arn:aws:cloudwatch:::", f"arn:aws:events:{REGION}:{ACCOUNT}:rule/", text)
     text = re.sub(r"arn:aws:(sns|sqs):::", rf"arn:aws:\1:{REGION}:{ACCOUNT}:", text)
+    text = text.replace("arn:aws:backup:::", f"arn:aws:backup:{REGION}:{ACCOUNT}:backup-vault:")
     text = re.sub(r"arn:aws:eks:::", f"arn:aws:eks:{REGION}:{ACCOUNT}:", text)
     text = re.sub(rf"(arn:aws:eks:{REGION}|arn:aws:iam:)::", rf"\1:{ACCOUNT}:", text)
     text = text.replace(

@@ -157,6 +157,7 @@ _STORES: dict[str, Any] = {
         "efs": {
             "throughput": "provisioned",
             "throughput_mibps": 128,
+            "backup_days": 35,
             "lifecycle": {"infrequent_after_days": 30, "back_on_access": True},
             "only_this_cluster": True,
         },

@@ -42,7 +42,11 @@ STORES: dict[str, Any] = {
         "data": "delete",
         "teams": "apart",
     },
-    "home": {"efs": {"only_this_cluster": True}, "data": "delete", "teams": "apart"},
+    "home": {
+        "efs": {"only_this_cluster": True, "backup_days": 7},
+        "data": "delete",
+        "teams": "apart",
+    },
     "corpus": {
         "s3": {"writable": True, "versioning": True, "delete_after_days": {"old/": 30}},
         "data": "delete",
@@ -129,6 +133,13 @@ CHANGES: dict[str, Change] = {
             "Topic alertmanager-topic",
             "TopicSubscription alertmanager-gpu-oncall@example.com",
         ),
+    ),
+    "another name of the vault": Change(
+        inputs=_renamed("Vault home-backups"), replaces=("Vault home-backups",)
+    ),
+    "another name of the backup plan": Change(
+        inputs=_renamed("Plan home-backups"),
+        replaces=("Plan home-backups", "Selection home-backups"),
     ),
     "another name of the budget": Change(
         inputs=_renamed("Budget budget"), replaces=("Budget budget",)
@@ -293,6 +304,7 @@ CHANGES: dict[str, Change] = {
             "FileSystem home",
             "FileSystemPolicy home",
             "MountTarget home",
+            "Selection home-backups",
             "AccessPoint team-vision-home",
             "PersistentVolume training-home-volume",
             "PersistentVolumeClaim training-home-claim",

@@ -16,6 +16,7 @@ from rehearsal import world
 from tests.worlds.harness import Harness, rehearsing, with_l4
 from trainyard.objects.iam.boundary import boundary
 from trainyard.objects.iam.encryption import key_policy
+from trainyard.parts.parts import SERVICES
 
 pytestmark = [
     pytest.mark.world,
@@ -59,7 +60,7 @@ def stack(key: str, *, protected: bool = True) -> str:
 @pytest.fixture(scope="module")
 def harness() -> Iterator[Harness]:
     with rehearsing(STACK, {FILE: stack(UNKNOWN)}) as made:
-        limit = f"--policy-name company --policy-document '{json.dumps(boundary())}'"
+        limit = f"--policy-name company --policy-document '{json.dumps(boundary(SERVICES))}'"
         assert made.do("up", "--stack", STACK) != 0
         assert f"Scope ARN: {BOUNDARY} does not exist" in made.log.read_text()
         said = made.shell(f".venv/bin/python -m trainyard check {STACK} --rehearsal", check=False)

@@ -12,11 +12,11 @@ from trainyard.stores.kinds import plan_kind
 
 def service_roles(plan: EnvironmentPlan) -> tuple[ServiceRole, ...]:
     """The service-linked roles of the services that the plan uses."""
-    stores = [plan_kind(store).service_role for store in plan.stores.values()]
+    of_stores = [plan_kind(store).service_roles(store) for store in plan.stores.values()]
     return (
         EKS,
         NODE_GROUPS,
-        *(role for role in dict.fromkeys(stores) if role),
+        *dict.fromkeys(role for roles in of_stores for role in roles),
         *([SPOT] if _spot_pools(plan) else []),
     )
 

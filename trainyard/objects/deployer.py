@@ -7,12 +7,12 @@ trainyard/reports/policy.py.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trainyard.catalog.aws.permissions import QUESTIONS, READS, actions, reads
 from trainyard.catalog.aws.service_roles import EFS, EKS, FSX, NODE_GROUPS
 from trainyard.objects.iam.encryption import CONTROL_PLANE, FLOW, POD_LOGS
-from trainyard.objects.iam.policies import Document, NamedService
+from trainyard.objects.iam.policies import Document, OptionalService
 from trainyard.objects.iam.secrets import secret_arns
 from trainyard.objects.teams.teams import parameter_name
 
@@ -116,9 +116,8 @@ class Scope:
     """Which the stack creates; `*` stands for the account's id."""
     private_names: bool = False
     """Interface endpoints give AWS APIs names inside the VPC."""
-    services: tuple[NamedService, ...] = ()
-    """Services that only optional parts of an environment use. Their calls are in the policy of the
-    cluster."""
+    services: tuple[OptionalService, ...] = ()
+    """Services that only some stacks use."""
     flow_logs: bool = False
     """A role of the stack writes flow logs."""
     questions: tuple[str, ...] = ()
@@ -134,6 +133,18 @@ class Scope:
     """Names and ARNs of the secrets that the environment's own jobs read."""
     existing_cluster: ExistingClusterScope | None = None
     """The cluster, where the stack does not make it."""
+
+    def own_deletes(self) -> set[str]:
+        """Calls that delete only what has the stack's tag."""
+        return {*OWN_TAGS, *(call for each in self.services for call in each.deletes)}
+
+    def deletes_any(self) -> set[str]:
+        """Calls that delete only what has the stack's tag, whatever its ARN is."""
+        return {call for each in self.services for call in each.deletes_any}
+
+    def with_ids(self) -> set[str]:
+        """Services whose ARNs have ids that AWS chooses."""
+        return {*IDS, *(each.name for each in self.services if not each.arn)}
 
     def in_region(self) -> Document:
         """Everything in the region: for calls whose resources AWS names."""
@@ -152,6 +163,8 @@ def deployer_policies(types: Collection[str], scope: Scope) -> dict[str, Documen
     needed = actions(types)
     if not needed:
         return {}
+    called = {action.partition(":")[0] for action in needed}
+    scope = replace(scope, services=tuple(s for s in scope.services if s.name in called))
     read = {*(action for action in needed if READS.match(action)), *QUESTIONS, *scope.questions}
     found = {"reads": _document(_reading(read, scope))}
     for group, services in _groups(scope).items():
@@ -163,8 +176,11 @@ def deployer_policies(types: Collection[str], scope: Scope) -> dict[str, Documen
 
 
 def _groups(scope: Scope) -> dict[str, tuple[str, ...]]:
-    """GROUPS, with the services of optional parts."""
-    return GROUPS | {"cluster": (*GROUPS["cluster"], *(each.name for each in scope.services))}
+    """GROUPS, with the services that only some stacks use."""
+    return {
+        group: (*services, *(each.name for each in scope.services if each.policy == group))
+        for group, services in GROUPS.items()
+    }
 
 
 def preview_policies(types: Collection[str], scope: Scope) -> dict[str, Document]:
@@ -222,11 +238,13 @@ def _reading_named(scope: Scope) -> Iterable[Document]:
 
 def _statements(writes: set[str], scope: Scope) -> Iterable[Document]:
     """The writes of one policy. Each call is in one statement."""
-    own = writes & OWN_TAGS
+    own, any_own = writes & scope.own_deletes(), writes & scope.deletes_any()
+    ids = scope.with_ids()
     free = (writes & ANYWHERE) | {
-        action for action in writes - own if action.partition(":")[0] in IDS
+        action for action in writes - own - any_own if action.partition(":")[0] in ids
     }
     yield from _one("DeleteOwn", own, scope.own_tag(sorted({a.partition(":")[0] for a in own})))
+    yield from _one("DeleteOwnOfAny", any_own, {**scope.own_tag(()), "Resource": "*"})
     yield from _one("WriteInRegion", free, scope.in_region())
     if scope.private_names:
         zones = {"Resource": "arn:aws:route53:::hostedzone/*"}
@@ -242,8 +260,11 @@ def _statements(writes: set[str], scope: Scope) -> Iterable[Document]:
 def _keys(writes: set[str], scope: Scope) -> Iterable[Document]:
     """The key of the stack; without one, those that AWS chooses. Only through services."""
     services = KEY_SERVICES if scope.key else ("ecr", "eks", "elasticfilesystem")
-    via = [f"{service}.{scope.region}.amazonaws.com" for service in services]
-    used = {f"kms:{call}" for call in KEY_CALLS} if scope.key and writes else writes
+    asking = [each for each in scope.services if each.keys]
+    names = [*services, *(each.name for each in asking)]
+    via = [f"{name}.{scope.region}.amazonaws.com" for name in names]
+    calls = [*KEY_CALLS, *(call for each in asking for call in each.keys)]
+    used = {f"kms:{call}" for call in calls} if scope.key and writes else writes
     limits = {"Resource": scope.key or "*", "Condition": _equals("kms:ViaService", via)}
     yield from _one("UseKeys", used, limits)
 
@@ -276,7 +297,7 @@ def _names(scope: Scope) -> dict[str, str | list[str]]:
         ],
         "events": f"arn:aws:events:{at}:rule/{scope.stack}-*",
         "ecr": f"arn:aws:ecr:{at}:repository/{scope.stack}/*",
-        **{each.name: each.arn.format(stack=scope.stack) for each in scope.services},
+        **{each.name: each.arn.format(stack=scope.stack) for each in scope.services if each.arn},
         "ssm": f"arn:aws:ssm:{at}:parameter{parameter_name(scope.stack, '*')}",
     }
 
@@ -303,6 +324,7 @@ def _identity(writes: set[str], scope: Scope) -> Iterable[Document]:
         limits = {"Resource": roles, "Condition": bounded}
         yield from _one("WriteBoundedRoles", writes & WIDEN, limits)
     passed_to = [*PASSED_TO, *([FLOW_LOGS] if scope.flow_logs else [])]
+    passed_to += [each.passed_to for each in scope.services if each.passed_to]
     attached = [f"arn:aws:iam::aws:policy/{name}" for name in ATTACHED]
     yield from _one(
         "AttachPolicies",
@@ -315,6 +337,7 @@ def _identity(writes: set[str], scope: Scope) -> Iterable[Document]:
         {"Resource": roles, "Condition": _equals("iam:PassedToService", passed_to)},
     )
     services = [role.service for role in (EKS, NODE_GROUPS, FSX, EFS)]
+    services += [each.role.service for each in scope.services if each.role]
     yield from _one(
         "MakeServiceLinkedRoles",
         writes & {"iam:CreateServiceLinkedRole"},

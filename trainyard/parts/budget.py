@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainyard.objects.iam.policies import NamedService
+from trainyard.objects.iam.policies import OptionalService
 from trainyard.parts.emails import email_errors
 from trainyard.parts.part import Around, Part
 from trainyard.plans.budget import BudgetPlan, plain
@@ -19,7 +19,7 @@ class Budget(Part[BudgetConfig, BudgetPlan]):
 
     name = section = "budget"
     services = (
-        NamedService(name="budgets", arn="arn:aws:budgets::*:budget/{stack}-*", regional=False),
+        OptionalService(name="budgets", arn="arn:aws:budgets::*:budget/{stack}-*", regional=False),
     )
 
     def plan(self, me: Identity, settings: BudgetConfig, around: Around) -> BudgetPlan:

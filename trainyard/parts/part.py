@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
 
-from trainyard.objects.iam.policies import NamedService
+from trainyard.objects.iam.policies import OptionalService
 from trainyard.objects.metrics.metrics import Target
 from trainyard.objects.queues.queues import QueuesPlan
 from trainyard.plans.clusters import AddOnPlan
@@ -59,7 +59,7 @@ class Part(ABC, Generic[Settings, Plan]):
     """The setting of that section without which the part goes; empty: the section itself."""
     namespace: ClassVar[str] = ""
     """Its own namespace in the cluster, which no job and no team can have; empty: it has none."""
-    services: ClassVar[tuple[NamedService, ...]] = ()
+    services: ClassVar[tuple[OptionalService, ...]] = ()
     """Services of AWS that whoever deploys calls for this part alone."""
 
     def settings(self, wanted: EnvironmentConfig) -> Settings | None:

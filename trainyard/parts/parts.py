@@ -18,6 +18,7 @@ from trainyard.plans.identity import Identity
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import JobConfig
 from trainyard.stores.goodput import Verdict
+from trainyard.stores.kinds import SERVICES as OF_STORES
 
 AnyPart = Part[Any, Any]
 
@@ -25,8 +26,8 @@ BUDGET, DISPATCH, GANGS, HISTORY = Budget(), Dispatch(), Gangs(), History()
 LOGS, METRICS, REPAIR = Logs(), Metrics(), Repair()
 PARTS: tuple[AnyPart, ...] = (LOGS, METRICS, REPAIR, HISTORY, GANGS, DISPATCH, BUDGET)
 """Every part, in the order in which reports and rules name them."""
-SERVICES = tuple(service for part in PARTS for service in part.services)
-"""Services of AWS that only parts use."""
+SERVICES = (*OF_STORES, *(service for part in PARTS for service in part.services))
+"""Services of AWS that only some stores or parts use."""
 
 
 def wanted_parts(wanted: EnvironmentConfig) -> Iterator[tuple[AnyPart, Any]]:

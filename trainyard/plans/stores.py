@@ -42,6 +42,18 @@ class LustrePlan(StorePlan):
 
 
 @dataclass(frozen=True, kw_only=True)
+class EfsBackups:
+    """Daily backups of an EFS file system by AWS Backup."""
+
+    days: int
+    """Number of days that a backup is kept."""
+    name: str
+    """Name of the vault, of the plan and of its selection, at most 50 characters."""
+    role: str
+    """Name of the role that AWS Backup assumes."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class EfsPlan(StorePlan):
     creation_token: str
     """At most 64 characters."""
@@ -56,6 +68,7 @@ class EfsPlan(StorePlan):
     """Transitions between storage classes, in EFS's words: (transition_to_ia, AFTER_30_DAYS)."""
     only_this_cluster: bool = False
     """Its policy refuses whoever has not the role of the cluster's CSI driver."""
+    backups: EfsBackups | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -45,7 +45,7 @@ def main(options: argparse.Namespace) -> int:
 
     def report(_: Reading, plan: EnvironmentPlan | TeamPlan) -> int:
         if options.boundary:
-            print(json.dumps(boundary(), indent=2))
+            print(json.dumps(boundary(SERVICES), indent=2))
             return 0
         if options.key:
             return _print_key_policy(plan)

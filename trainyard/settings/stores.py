@@ -25,6 +25,9 @@ DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sun
 WINDOW = rf"^({'|'.join(DAYS)}) ([01]\d|2[0-3]):[0-5]\d$"
 FILE_SYSTEM = r"^fs-[0-9a-f]{8,17}$"
 BACKUP = r"^backup-[0-9a-f]{8,17}$"
+VAULT_DAYS_AT_MOST = 36_500
+"""The longest that AWS Backup keeps a backup for a number of days (AWS Backup API,
+PutBackupVaultLockConfiguration, MaxRetentionDays)."""
 BackupId = Annotated[str, pydantic.Field(pattern=BACKUP)]
 MaintenanceWindow = Annotated[str, pydantic.Field(pattern=WINDOW)]
 FileSystemId = Annotated[str, pydantic.Field(pattern=FILE_SYSTEM)]
@@ -133,6 +136,10 @@ class EfsConfig:
     """Whether EFS refuses whoever mounts the file system without TLS, or without the IAM role of this
     cluster's CSI driver. By default whoever reaches a mount target can mount it. A change gives the
     store another claim: set it when the store is new, or while no job mounts it."""
+    backup_days: Annotated[int, pydantic.Field(ge=0, le=VAULT_DAYS_AT_MOST, strict=True)] = 0
+    """Number of days that daily backups are kept. AWS Backup makes them, in a vault of the store. With
+    `data: keep` the vault is kept, too. With `data: delete` it is deleted with the stack, and every
+    backup with it. By default there are no backups."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from trainyard.catalog.aws.endpoints import EFS_API
-from trainyard.catalog.aws.service_roles import EFS
+from trainyard.catalog.aws.service_roles import EFS, ServiceRole
 from trainyard.catalog.aws.storage import (
     EFS_CLIENT,
     EFS_CLIENT_NOT_ELASTIC,
@@ -20,8 +20,10 @@ from trainyard.catalog.aws.storage import (
     Speed,
     efs_speed,
 )
+from trainyard.objects.iam.efs import BACKUP, BACKUP_ROLE, BACKUP_STORAGE
+from trainyard.objects.iam.policies import ROLE_NAME
 from trainyard.plans.identity import Identity
-from trainyard.plans.stores import EfsPlan
+from trainyard.plans.stores import EfsBackups, EfsPlan
 from trainyard.problems import InputError, InputWarning
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.pools import PoolConfig
@@ -32,6 +34,13 @@ from trainyard.stores.kind import StoreKind, Surroundings
 
 TOKEN = 64
 """Characters of an EFS creation token, at most (EFS API, CreateFileSystem)."""
+VAULT_NAME = 50
+"""Characters of a vault's name, at most (AWS Backup API, CreateBackupVault)."""
+BACKUP_TYPES = (
+    "aws:backup/vault:Vault",
+    "aws:backup/plan:Plan",
+    "aws:backup/selection:Selection",
+)
 NODE_ACCOUNT = "efs-csi-node-sa"
 """ServiceAccount of the pods of the driver that mount (values.yaml of its chart, 3.4)."""
 CAPACITY = "1024Gi"
@@ -68,7 +77,7 @@ class Efs(StoreKind[EfsConfig, EfsPlan]):
     example = {}
     driver = Driver(name="efs.csi.aws.com", add_on="aws-efs-csi-driver", apis=(EFS_API,))
     """Source: static provisioning in the driver's README."""
-    service_role = EFS
+    services = (BACKUP, BACKUP_STORAGE)
     keeps_its_key = True
     holds_data = "aws:efs/fileSystem:FileSystem"
 
@@ -85,6 +94,7 @@ class Efs(StoreKind[EfsConfig, EfsPlan]):
             throughput_mibps=settings.throughput_mibps,
             lifecycle=tuple(_transitions(settings.lifecycle or LifecycleConfig())),
             only_this_cluster=settings.only_this_cluster,
+            backups=_backups(me, f"{name}-backups", settings.backup_days),
         )
 
     def interfaces(self, settings: EfsConfig, zones: tuple[str, ...]) -> Mapping[str, int]:
@@ -154,11 +164,23 @@ class Efs(StoreKind[EfsConfig, EfsPlan]):
     def resource_types(self, plan: EfsPlan) -> tuple[str, ...]:
         points = ("aws:efs/accessPoint:AccessPoint",) if plan.apart else ()
         policy = ("aws:efs/fileSystemPolicy:FileSystemPolicy",) if plan.only_this_cluster else ()
-        return (self.holds_data, "aws:efs/mountTarget:MountTarget", *points, *policy)
+        backups = BACKUP_TYPES if plan.backups else ()
+        return (self.holds_data, "aws:efs/mountTarget:MountTarget", *points, *policy, *backups)
+
+    def service_roles(self, plan: EfsPlan) -> tuple[ServiceRole, ...]:
+        return (EFS, BACKUP_ROLE) if plan.backups else (EFS,)
 
     def row(self, plan: EfsPlan) -> StoreRow:
         speed = f"{plan.throughput_mibps} MiB/s" if plan.throughput_mibps else plan.throughput
         return StoreRow(kind="EFS", size="grows", speed=speed)
+
+    def notes(self, name: str, plan: EfsPlan) -> Iterator[str]:
+        if plan.backups:
+            end = "leaves the backups" if plan.keep else "deletes the backups"
+            yield (
+                f"{name} is backed up daily, and each backup is kept for {plan.backups.days} days in the"
+                f" vault {plan.backups.name}; `pulumi destroy` {end}"
+            )
 
     def costs(self, name: str, plan: EfsPlan) -> Iterator[FixedCost]:
         if plan.throughput_mibps:
@@ -179,6 +201,8 @@ class Efs(StoreKind[EfsConfig, EfsPlan]):
             yield UsageCost(what=f"EFS {name}, infrequent", service="efs", sku="infrequent")
         if "transition_to_archive" in moves:
             yield UsageCost(what=f"EFS {name}, archive", service="efs", sku="archive")
+        if plan.backups:
+            yield UsageCost(what=f"backups of {name}", service="efs", sku="backup")
 
     def stages(self, name: str, plan: EfsPlan) -> Iterator[Stage]:
         yield took(f"file system {name}", "efs.file-system")
@@ -190,6 +214,13 @@ class Efs(StoreKind[EfsConfig, EfsPlan]):
 
     def last_stages(self, name: str, plan: EfsPlan) -> tuple[str, ...]:
         return (f"mount target {name}",)
+
+
+def _backups(me: Identity, name: str, days: int) -> EfsBackups | None:
+    if not days:
+        return None
+    role = me.short_name(name, ROLE_NAME)
+    return EfsBackups(days=days, name=me.short_name(name, VAULT_NAME), role=role)
 
 
 def _transitions(lifecycle: LifecycleConfig) -> Iterator[tuple[str, str]]:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from trainyard.catalog.aws.service_roles import ServiceRole
 from trainyard.catalog.aws.storage import Driver
 from trainyard.existing.bucket_faults import BucketUse
-from trainyard.objects.iam.policies import Document
+from trainyard.objects.iam.policies import Document, OptionalService
 from trainyard.plans.fixed import Fixed
 from trainyard.plans.identity import Identity
 from trainyard.plans.stores import StorePlan
@@ -56,8 +56,8 @@ class StoreKind(ABC, Generic[Settings, Plan]):
     """Whether the file system exists before the stack and after it, so that the stack's costs do not
     include it."""
     driver: ClassVar[Driver]
-    service_role: ClassVar[ServiceRole | None] = None
-    """The service-linked role that AWS needs for it."""
+    services: ClassVar[tuple[OptionalService, ...]] = ()
+    """Services of AWS that only stores of this kind use, beside that of the kind itself."""
     directories_by_pod: ClassVar[bool] = False
     """Whether a pod must make a team's directory before it can be mounted."""
     mounted_by_pods: ClassVar[bool] = False
@@ -184,6 +184,10 @@ class StoreKind(ABC, Generic[Settings, Plan]):
         """What the resource with the data cannot change in place, beside its region and, of a zonal
         kind, its subnet. `path`: of its settings."""
         yield from ()
+
+    def service_roles(self, plan: Plan) -> tuple[ServiceRole, ...]:
+        """The service-linked roles that AWS needs for it."""
+        return ()
 
     def questions(self, plan: Plan) -> tuple[str, ...]:
         """Calls of AWS that a preview and `trainyard check --live` ask about it, beside those of its

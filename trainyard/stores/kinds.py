@@ -27,6 +27,8 @@ EXISTING: dict[str, AnyKind] = {kind.name: kind for kind in (ExistingLustre(), E
 """Kinds of existing file systems, by the same fields."""
 OF_PLANS: dict[type, AnyKind] = {kind.plans: kind for kind in (*KINDS.values(), *EXISTING.values())}
 """By the class of their plans."""
+SERVICES = tuple(service for kind in KINDS.values() for service in kind.services)
+"""Services of AWS that only some stores use."""
 
 
 def whose(kind: AnyKind, settings: Any) -> AnyKind:

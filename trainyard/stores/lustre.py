@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from trainyard.catalog import versions
 from trainyard.catalog.aws import latencies
 from trainyard.catalog.aws.permissions import BUCKET_QUESTIONS
-from trainyard.catalog.aws.service_roles import FSX
+from trainyard.catalog.aws.service_roles import FSX, ServiceRole
 from trainyard.catalog.aws.storage import (
     LUSTRE_EFA_STEP_GIB,
     LUSTRE_SERVER_GIB,
@@ -55,7 +55,6 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
     """Source: static provisioning in the driver's README."""
     directories_by_pod = True
     """Its driver mounts a directory that exists, and makes none."""
-    service_role = FSX
     zonal = True
     keeps_its_key = True
     holds_data = "aws:fsx/lustreFileSystem:LustreFileSystem"
@@ -200,6 +199,9 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
         """Questions of `trainyard check --live` about the backup and the buckets."""
         backup = ("fsx:DescribeBackups",) if plan.restore_from else ()
         return (*backup, *(BUCKET_QUESTIONS if plan.repositories else ()))
+
+    def service_roles(self, plan: LustrePlan) -> tuple[ServiceRole, ...]:
+        return (FSX,)
 
     def row(self, plan: LustrePlan) -> StoreRow:
         speed = plan.throughput_mbps_per_tib or SCRATCH_2_PER_TIB.write / 1e6

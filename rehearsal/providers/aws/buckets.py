@@ -88,7 +88,6 @@ def of_bucket(word: str, **more: Any) -> dict[str, Any]:
         "id": "{bucket}",
         "import_id": "{bucket}",
         "asks": {"Bucket": "bucket"},
-        "replaces": words("bucket"),
         **more,
     }
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from rehearsal.providers.aws.account import Account
 from rehearsal.providers.aws.resource_type import Kind, Seen, Tagging, renamed, upper
-from rehearsal.providers.wire import Properties, words
+from rehearsal.providers.wire import Properties
 
 NOTIFICATION = ("comparisonOperator", "notificationType", "threshold", "thresholdType")
 
@@ -124,7 +124,6 @@ KINDS = (
         delete="delete_budget",
         id="{name}",
         asks={},
-        replaces=words("name"),
         updates=dict.fromkeys(
             ("budgetType", "timeUnit", "limitAmount", "limitUnit", "costFilters", "notifications"),
             "update_budget",

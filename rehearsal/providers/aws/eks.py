@@ -118,10 +118,6 @@ KINDS = (
             import_id="",
             asks={"name": "id"},
             minutes=30,
-            replaces=words(
-                "name roleArn bootstrapSelfManagedAddons accessConfig.bootstrapClusterCreatorAdminPermissions "
-                "kubernetesNetworkConfig.serviceIpv4Cidr"
-            ),
             fixed=words("accessConfig kubernetesNetworkConfig"),
             updates={
                 "version": "update_cluster_version",
@@ -162,7 +158,6 @@ KINDS = (
             "addon",
             id="{clusterName}:{addonName}",
             asks={"clusterName": "clusterName", "addonName": "addonName"},
-            replaces=words("clusterName addonName"),
             updates={"addonVersion": "update_addon", "configurationValues": "update_addon"},
             local=words("resolveConflictsOnUpdate"),
             unread=words("resolveConflictsOnCreate"),
@@ -179,10 +174,6 @@ KINDS = (
             id="{clusterName}:{nodeGroupName}",
             minutes=60,
             asks={"clusterName": "clusterName", "nodegroupName": "nodeGroupName"},
-            replaces=words(
-                "clusterName nodeGroupName nodeRoleArn subnetIds instanceTypes amiType capacityType diskSize"
-                " launchTemplate.id"
-            ),
             fixed=words("labels"),
             updates={
                 "version": "update_nodegroup_version",
@@ -210,7 +201,6 @@ KINDS = (
             arn="accessEntryArn",
             id="{clusterName}:{principalArn}",
             asks={"clusterName": "clusterName", "principalArn": "principalArn"},
-            replaces=words("clusterName principalArn type"),
             updates={"kubernetesGroups": "update_access_entry"},
             chosen=words("kubernetesGroups"),
             defaults={"type": "STANDARD"},
@@ -225,7 +215,6 @@ KINDS = (
             id="{associationId}",
             import_id="{clusterName},{id}",
             asks={"clusterName": "clusterName", "associationId": "id"},
-            replaces=words("clusterName namespace serviceAccount"),
             outputs={"associationId": "associationId"},
             updates={"roleArn": "update_pod_identity_association"},
         )
@@ -246,7 +235,6 @@ KINDS = (
             "principalArn": "principalArn",
             "policyArn": "policyArn",
         },
-        replaces=words("clusterName principalArn policyArn accessScope"),
         alone=True,
         minutes=10,
     ),

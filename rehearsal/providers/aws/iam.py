@@ -40,7 +40,6 @@ KINDS = (
         found="Role",
         id="{RoleName}",
         asks={"RoleName": "id"},
-        replaces=words("name"),
         fixed=words("description"),
         updates={
             "assumeRolePolicy": "update_assume_role_policy",
@@ -64,7 +63,6 @@ KINDS = (
         found="InstanceProfile",
         id="{InstanceProfileName}",
         asks={"InstanceProfileName": "id"},
-        replaces=words("name"),
         later=words("role"),
         updates={"role": "add_role_to_instance_profile"},
         undo={"role": "remove_role_from_instance_profile"},
@@ -83,7 +81,6 @@ KINDS = (
         id="{role}:{name}",
         import_id="{role}:{name}",
         asks={"RoleName": "role", "PolicyName": "name"},
-        replaces=words("role name"),
         updates={"policy": "put_role_policy"},
         names={"role": "RoleName", "name": "PolicyName", "policy": "PolicyDocument"},
     ),
@@ -99,7 +96,6 @@ KINDS = (
         import_id="{role}/{policyArn}",
         asks={"RoleName": "role"},
         drops={"RoleName": "role", "PolicyArn": "policyArn"},
-        replaces=words("role policyArn"),
         names={"role": "RoleName"},
     ),
 )

@@ -84,7 +84,6 @@ KINDS = (
         **ec2_resource(
             "LaunchTemplate",
             "launch-template",
-            replaces=words("name"),
             updates=dict.fromkeys(DATA, "create_launch_template_version"),
             local=words("updateDefaultVersion"),
             names={"name": "LaunchTemplateName"},

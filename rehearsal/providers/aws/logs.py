@@ -47,7 +47,6 @@ KINDS = (
         import_id="{name}",
         asks={"logGroupNamePrefix": "name"},
         drops={"logGroupName": "name"},
-        replaces=words("name"),
         updates={"retentionInDays": "put_retention_policy", "kmsKeyId": "associate_kms_key"},
         later=words("retentionInDays"),
         outputs={"arn": "arn", "name": "logGroupName"},
@@ -74,7 +73,6 @@ KINDS = (
             asks={"FlowLogIds": "id"},
             drops={"FlowLogIds": "id"},
             status="FlowLogStatus",
-            replaces=words("vpcId trafficType logDestinationType logDestination iamRoleArn"),
             names={
                 "vpcId": "ResourceIds.0",
                 "iamRoleArn": "DeliverLogsPermissionArn",

@@ -109,7 +109,6 @@ def rule(way: str) -> Kind:
             delete=f"revoke_security_group_{way.lower()}",
             drops={"GroupId": "securityGroupId", "SecurityGroupRuleIds": "id"},
             import_id="{id}",
-            replaces=words("securityGroupId"),
             chosen=words("fromPort toPort"),
             updates=dict.fromkeys(
                 words("ipProtocol fromPort toPort cidrIpv4 referencedSecurityGroupId description"),
@@ -179,7 +178,6 @@ KINDS = (
         **ec2_resource(
             "Vpc",
             "vpc",
-            replaces=words("cidrBlock instanceTenancy"),
             outputs={"ownerId": "OwnerId"},
             later=words("enableDnsSupport enableDnsHostnames"),
             updates=dict.fromkeys(
@@ -200,7 +198,6 @@ KINDS = (
         **ec2_resource(
             "Subnet",
             "subnet",
-            replaces=words("vpcId cidrBlock availabilityZone"),
             chosen=words("availabilityZone"),
             later=words("mapPublicIpOnLaunch"),
             updates={"mapPublicIpOnLaunch": "modify_subnet_attribute"},
@@ -230,7 +227,6 @@ KINDS = (
             read="describe_addresses",
             found="Addresses.0",
             delete="release_address",
-            replaces=words("domain"),
             defaults={"domain": "vpc"},
             outputs={"allocationId": "AllocationId", "publicIp": "PublicIp"},
         )
@@ -239,7 +235,6 @@ KINDS = (
         **ec2_resource(
             "NatGateway",
             "natgateway",
-            replaces=words("allocationId subnetId connectivityType"),
             minutes=10,
             defaults={"connectivityType": "public"},
             reason="FailureMessage",
@@ -249,7 +244,7 @@ KINDS = (
             },
         )
     ),
-    Kind(**ec2_resource("RouteTable", "route-table", replaces=words("vpcId"))),
+    Kind(**ec2_resource("RouteTable", "route-table")),
     Route(
         token="aws:ec2/route:Route",
         service="ec2",
@@ -263,7 +258,6 @@ KINDS = (
         asks={"RouteTableIds": "routeTableId"},
         drops={"RouteTableId": "routeTableId", "DestinationCidrBlock": "destinationCidrBlock"},
         status="State",
-        replaces=words("routeTableId destinationCidrBlock"),
         minutes=5,
         updates={"gatewayId": "replace_route", "natGatewayId": "replace_route"},
     ),
@@ -280,7 +274,6 @@ KINDS = (
         import_id="{subnetId}/{routeTableId}",
         asks={"RouteTableIds": "routeTableId"},
         drops={"AssociationId": "id"},
-        replaces=words("routeTableId subnetId"),
         alone=True,
         minutes=5,
     ),
@@ -291,7 +284,6 @@ KINDS = (
             delete="delete_vpc_endpoints",
             drops={"VpcEndpointIds": "id"},
             minutes=10,
-            replaces=words("vpcId serviceName vpcEndpointType"),
             updates=dict.fromkeys(MOVED, "modify_vpc_endpoint"),
             fixed=words("privateDnsEnabled"),
             chosen=words("routeTableIds subnetIds securityGroupIds privateDnsEnabled"),
@@ -306,7 +298,6 @@ KINDS = (
             made="",
             minutes=10,
             chosen=words("vpcId"),
-            replaces=words("name description vpcId"),
             names={"name": "GroupName"},
         )
     ),
@@ -318,7 +309,6 @@ KINDS = (
             "placement-group",
             key="GroupName",
             id="{name}",
-            replaces=words("name strategy"),
             names={"name": "GroupName"},
             outputs={"placementGroupId": "GroupId", "arn": "GroupArn"},
             tagging=tagged("placement-group", by="placementGroupId"),

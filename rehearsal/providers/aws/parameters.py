@@ -74,7 +74,6 @@ KINDS = (
         id="{name}",
         import_id="{name}",
         asks={"Name": "name"},
-        replaces=words("name"),
         fixed=words("type"),
         updates={"insecureValue": "put_parameter"},
         names={"insecureValue": "Value"},

@@ -3,7 +3,7 @@ subclass.
 
 A row names AWS's operations, and where in their questions and answers a property stands: a path
 such as LustreConfiguration.DeploymentType or Attachments.0.VpcId. Another type is another row;
-another input of a type is another word in `replaces`, `fixed` or `updates`.
+another input of a type is another word in `fixed` or `updates`, or in `replaces` of the catalog's row.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 from rehearsal.providers.aws.account import Account
 from rehearsal.providers.problems import Refused
 from rehearsal.providers.wire import Properties, words
+from trainyard.catalog.aws_types.table import AWS_TYPES
 
 Names = Mapping[str, str]
 NONE: frozenset[str] = frozenset()
@@ -107,8 +108,6 @@ class Kind:
     drops: Names = field(default_factory=dict)
     """Parameters of `delete` and of updates, where they are not those of `read`."""
 
-    replaces: frozenset[str] = NONE
-    """Inputs, or paths in them, that take a new object when they change."""
     fixed: frozenset[str] = NONE
     """Inputs that the genuine provider changes in place and this one does not: such a change is
     refused by name."""
@@ -146,6 +145,11 @@ class Kind:
     busy: frozenset[str] = words("pending creating updating deleting")
     good: frozenset[str] = words("available active") | {""}
     """Any other status is a failure."""
+
+    @property
+    def replaces(self) -> frozenset[str]:
+        """Inputs, or paths in them, that take a new object when they change."""
+        return frozenset(AWS_TYPES[self.token].replaces)
 
     @property
     def inputs(self) -> frozenset[str]:

@@ -131,10 +131,6 @@ KINDS = (
         status="Lifecycle",
         reason="FailureDetails.Message",
         unread=words("backupId"),
-        replaces=words(
-            "backupId subnetIds securityGroupIds fileSystemTypeVersion deploymentType metadataConfiguration efaEnabled"
-            " kmsKeyId"
-        ),
         fixed=words("dataCompressionType"),
         updates=dict.fromkeys(
             words(
@@ -170,7 +166,6 @@ KINDS = (
         asks={"AssociationIds": "id"},
         status="Lifecycle",
         reason="FailureDetails.Message",
-        replaces=words("fileSystemId fileSystemPath dataRepositoryPath"),
         local=words("deleteDataInFilesystem"),
         fixed=words("batchImportMetaDataOnCreate"),
         updates={"s3": "update_data_repository_association"},
@@ -190,7 +185,6 @@ KINDS = (
         id="{FileSystemId}",
         asks={"FileSystemId": "id"},
         status="LifeCycleState",
-        replaces=words("creationToken encrypted kmsKeyId"),
         updates={
             "throughputMode": "update_file_system",
             "provisionedThroughputInMibps": "update_file_system",
@@ -213,7 +207,6 @@ KINDS = (
         id="{MountTargetId}",
         asks={"MountTargetId": "id"},
         status="LifeCycleState",
-        replaces=words("fileSystemId subnetId"),
         updates={"securityGroups": "modify_mount_target_security_groups"},
         chosen=words("securityGroups"),
         outputs={"ipAddress": "IpAddress"},
@@ -227,7 +220,6 @@ KINDS = (
         delete="delete_file_system_policy",
         id="{FileSystemId}",
         asks={"FileSystemId": "id"},
-        replaces=words("fileSystemId"),
         updates={"policy": "put_file_system_policy"},
     ),
     Kind(
@@ -240,7 +232,6 @@ KINDS = (
         id="{AccessPointId}",
         asks={"AccessPointId": "id"},
         status="LifeCycleState",
-        replaces=words("fileSystemId posixUser rootDirectory"),
         outputs={"arn": "AccessPointArn", "fileSystemArn": "FileSystemArn"},
         tagging=Tagging(target="ResourceId"),
     ),
@@ -252,7 +243,6 @@ KINDS = (
         delete="delete_lifecycle_policy",
         id="{repositoryName}",
         asks={"repositoryName": "id"},
-        replaces=words("repository"),
         updates={"policy": "put_lifecycle_policy"},
         names={"repository": "repositoryName", "policy": "lifecyclePolicyText"},
     ),
@@ -266,7 +256,6 @@ KINDS = (
         found="repositories.0",
         id="{repositoryName}",
         asks={"repositoryNames": "id"},
-        replaces=words("name"),
         local=words("forceDelete"),
         fixed=words("imageScanningConfiguration"),
         updates={"imageTagMutability": "put_image_tag_mutability"},

@@ -7,7 +7,7 @@ from typing import Any
 
 from rehearsal.providers.aws.account import Account
 from rehearsal.providers.aws.resource_type import Kind, Tagging
-from rehearsal.providers.wire import Properties, words
+from rehearsal.providers.wire import Properties
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,6 @@ KINDS = (
         found="Attributes",
         id="{TopicArn}",
         asks={"TopicArn": "id"},
-        replaces=words("name"),
         updates={"kmsMasterKeyId": "set_topic_attributes"},
         names={"kmsMasterKeyId": "Attributes.KmsMasterKeyId"},
         outputs={"arn": "TopicArn", "kmsMasterKeyId": "KmsMasterKeyId"},
@@ -49,7 +48,6 @@ KINDS = (
         found="Attributes",
         id="{SubscriptionArn}",
         asks={"SubscriptionArn": "id"},
-        replaces=words("topic protocol endpoint"),
         names={"topic": "TopicArn"},
         outputs={"arn": "SubscriptionArn", "topic": "TopicArn"},
     ),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from rehearsal.providers.aws.resource_type import Kind, Tagging
-from rehearsal.providers.wire import words
 
 KINDS = (
     Kind(
@@ -15,7 +14,6 @@ KINDS = (
         found="workspace",
         id="{workspaceId}",
         asks={"workspaceId": "id"},
-        replaces=words("kmsKeyArn"),
         updates={"alias": "update_workspace_alias"},
         outputs={"arn": "arn", "prometheusEndpoint": "prometheusEndpoint"},
         status="status.statusCode",
@@ -34,7 +32,6 @@ KINDS = (
         id="{workspaceId}",
         import_id="{workspaceId}",
         asks={"workspaceId": "workspaceId"},
-        replaces=words("workspaceId"),
         updates={"retentionPeriodInDays": "update_workspace_configuration"},
         status="status.statusCode",
         minutes=5,

@@ -7,13 +7,15 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any
 
 import pytest
 
 from rehearsal import paths
-from rehearsal.aws import identity
+from rehearsal.aws import identity, own
 from rehearsal.providers.aws.account import Account as Aws_
 from rehearsal.providers.aws.account import Clients, Failed
 from rehearsal.providers.aws.comparison import filled, same, shaped
@@ -54,6 +56,12 @@ ADMIN_POLICY = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPoli
 BOUNDARY = "arn:aws:iam::123456789012:policy/boundary"
 OTHER_BOUNDARY = f"{BOUNDARY}-of-the-company"
 TOKENS = {token.split(":")[-1]: token for token in KINDS}
+OF_SERVICES = [
+    import_module(f"tests.rehearsal.aws.own.test_{each.name}")
+    for each in iter_modules(own.__path__)
+]
+"""The tests of services with a file of their own: `things` makes an object of each of their types, beside
+those that are there, and `UPDATES` are changes in place."""
 
 
 @dataclass(kw_only=True)
@@ -64,6 +72,8 @@ class Thing:
     inputs: Properties
     id: str = ""
     state: Properties = field(default_factory=dict)
+    imported: str = ""
+    """What `pulumi import` takes; empty: `import_id` says it."""
 
     def call(self, **details: Any) -> Call:
         return Call(urn=f"urn:pulumi:dev::project::{TOKENS[self.type]}::it", id=self.id, **details)
@@ -77,7 +87,7 @@ class Thing:
             "RouteTableAssociation": lambda: f"{told['subnetId']}/{told['routeTableId']}",
             "EventTarget": lambda: f"{told['rule']}/{told['targetId']}",
             "PodIdentityAssociation": lambda: f"{told['clusterName']},{self.id}",
-        }.get(self.type, lambda: self.id)()
+        }.get(self.type, lambda: self.imported or self.id)()
 
 
 class Engine:
@@ -331,26 +341,6 @@ def world(engine: Engine) -> dict[str, Thing]:
         protocol="email",
         endpoint="gpu-oncall@example.com",
     )
-    workspace = make("Workspace", alias="dev-metrics")
-    kept = make("WorkspaceConfiguration", workspaceId=workspace.id, retentionPeriodInDays=90)
-    budget = make(
-        "Budget",
-        name="dev-month",
-        budgetType="COST",
-        timeUnit="MONTHLY",
-        limitAmount="100",
-        limitUnit="USD",
-        costFilters=[{"name": "TagKeyValue", "values": ["user:trainyard:stack$dev"]}],
-        notifications=[
-            {
-                "comparisonOperator": "GREATER_THAN",
-                "threshold": 80,
-                "thresholdType": "PERCENTAGE",
-                "notificationType": "ACTUAL",
-                "subscriberEmailAddresses": ["a@example.com"],
-            }
-        ],
-    )
     rule = make("EventRule", eventPattern=json.dumps({"source": ["aws.ec2"]}))
     target = make("EventTarget", rule=rule.id, targetId="karpenter", arn=queue.state["arn"])
     lustre, linked = (
@@ -428,9 +418,6 @@ def world(engine: Engine) -> dict[str, Thing]:
         queue_policy,
         topic,
         reader,
-        workspace,
-        kept,
-        budget,
         lines,
         flow,
         rule,
@@ -445,7 +432,9 @@ def world(engine: Engine) -> dict[str, Thing]:
         repository,
         lifecycle_,
     )
-    return {thing.type: thing for thing in made}
+    around = {thing.type: thing for thing in made}
+    of_services = [thing for each in OF_SERVICES for thing in each.things(make, around)]
+    return around | {thing.type: thing for thing in of_services}
 
 
 def test_the_world_has_an_object_of_every_type(world: dict[str, Thing]) -> None:
@@ -589,6 +578,7 @@ def test_a_change_replaces_where_no_update_can_do_it(
         ),
         ("FileSystem", {"throughputMode": "provisioned", "provisionedThroughputInMibps": 128}),
         ("DataRepositoryAssociation", {"s3": {"autoImportPolicy": {"events": ["NEW", "DELETED"]}}}),
+        *(change for each in OF_SERVICES for change in getattr(each, "UPDATES", ())),
     ],
 )
 def test_an_update_is_there_when_the_object_is_read_again(

@@ -13,9 +13,11 @@ import pytest
 from tests.support.stacks import BOUNDARY, STACKS, planned, recorded
 from tests.trainyard.catalog.aws.test_permissions import KNOWN
 from trainyard.catalog.aws import permissions
+from trainyard.catalog.aws.service_roles import ServiceRole
 from trainyard.catalog.aws_types.table import AWS_TYPES
 from trainyard.objects import deployer
 from trainyard.objects.deployer import Scope, deployer_policies, preview_policies
+from trainyard.objects.iam.policies import OptionalService
 from trainyard.parts.parts import SERVICES
 from trainyard.reports.policy import policies
 
@@ -121,9 +123,34 @@ def test_calls_that_take_no_resource_are_the_table_of_them() -> None:
 
 def test_a_deletion_by_tag_is_of_one_resource_that_has_the_tag() -> None:
     """Another resource of the same call would lack the tag, and the call would be denied."""
-    for action in deployer.OWN_TAGS:
+    for action in {*deployer.OWN_TAGS, *(call for each in SERVICES for call in each.deletes)}:
         service, _, name = action.partition(":")
         assert len(KNOWN[service]["Actions"][name.lower()]["Resources"]) == 1, action
+
+
+OPTIONAL = OptionalService(
+    name="budgets",
+    policy="storage",
+    deletes=("budgets:ModifyBudget",),
+    keys=("RetireGrant",),
+    passed_to="passed.amazonaws.com",
+    role=ServiceRole(name="AWSServiceRoleForIt", service="linked.amazonaws.com", maker="It"),
+)
+
+
+def test_a_service_that_only_some_stacks_use_says_what_the_deployer_may_do_with_it() -> None:
+    scope = replace(SCOPE, services=(OPTIONAL,), key="arn:aws:kms:eu-west-1:111122223333:key/a")
+    having = deployer_policies({*AWS_TYPES}, scope)
+    storage = {one["Sid"]: one for one in having["dev-deployer-storage"]["Statement"]}
+    assert "budgets:ModifyBudget" in storage["DeleteOwn"]["Action"]
+    assert "arn:aws:budgets:eu-west-1:*:*" in storage["DeleteOwn"]["Resource"]
+    assert "budgets:TagResource" in storage["WriteInRegion"]["Action"]
+    assert "kms:RetireGrant" in storage["UseKeys"]["Action"]
+    via = storage["UseKeys"]["Condition"]["StringEquals"]["kms:ViaService"]
+    assert "budgets.eu-west-1.amazonaws.com" in via
+    without = deployer_policies({*AWS_TYPES} - {"aws:budgets/budget:Budget"}, scope)
+    for word in ("passed.amazonaws.com", "linked.amazonaws.com", "budgets"):
+        assert word in json.dumps(having) and word not in json.dumps(without)
 
 
 @pytest.mark.parametrize("stack", STACKS)

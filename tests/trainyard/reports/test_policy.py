@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.graph.test_recorded_stacks import EVERYTHING, graph_of, plan_of
 from tests.support.recording import Graph, deploy
 from tests.support.stackfile import ENVIRONMENT, at, environment_plan, team_plan
-from tests.support.stacks import STACKS, planned, recorded
+from tests.support.stacks import STACKS, planned
 from tests.support.teams import by_name, checkout, listed, team_of
 from tests.support.tool import run_word
 from trainyard.catalog.aws_types.row import When
@@ -25,17 +26,18 @@ INSIDE = {
 """Of the AWS resources that pulumi-eks's cluster makes, which the recording engine does not see."""
 
 
-@pytest.mark.parametrize("stack", STACKS)
+@pytest.mark.parametrize("stack", [*STACKS, EVERYTHING])
 def test_the_types_of_a_stack_are_those_of_its_recorded_graph(stack: str) -> None:
-    seen = {node.kind for node in recorded(stack).starting("aws:")}
-    inside = INSIDE if recorded(stack).of("eks:index:Cluster") else set[str]()
-    assert policy.resource_types(planned(stack)) == seen | inside
+    seen = {node.kind for node in graph_of(stack).starting("aws:")}
+    inside = INSIDE if graph_of(stack).of("eks:index:Cluster") else set[str]()
+    assert policy.resource_types(plan_of(stack)) == seen | inside
 
 
 def test_the_stacks_between_them_have_every_type_that_is_not_always_there() -> None:
-    seen = {node.kind for stack in STACKS for node in recorded(stack).starting("aws:")}
+    stacks = (*STACKS, EVERYTHING)
+    seen = {node.kind for stack in stacks for node in graph_of(stack).starting("aws:")}
     sometimes = {kind for kind, row in AWS_TYPES.items() if row.when is When.SETTING}
-    assert sometimes - seen == {*BUCKET_TYPES, VERSIONING}
+    assert sometimes - seen == set()
     assert seen <= AWS_TYPES.keys() and len(STACKS) >= 8
 
 

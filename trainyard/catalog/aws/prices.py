@@ -67,6 +67,7 @@ UNITS: dict[tuple[str, str], tuple[str, str]] = {
     ("efs", "provisioned"): ("MB/s-month", "storage"),
     ("efs", "infrequent"): ("GB-month", "storage"),
     ("efs", "archive"): ("GB-month", "storage"),
+    ("efs", "backup"): ("GB-month", "storage"),
     ("fsx-lustre", "SCRATCH_2"): ("GB-month", "storage"),
     ("fsx-lustre", "PERSISTENT_2-125"): ("GB-month", "storage"),
     ("fsx-lustre", "PERSISTENT_2-250"): ("GB-month", "storage"),

@@ -3,7 +3,9 @@ it before the stack, so it has the calls of every setting."""
 
 from __future__ import annotations
 
-from trainyard.objects.iam.policies import Document, document
+from collections.abc import Iterable
+
+from trainyard.objects.iam.policies import Document, OptionalService, document
 
 CALLED: dict[str, str] = {
     "aps:RemoteWrite": "Prometheus writes to a workspace of managed Prometheus",
@@ -29,9 +31,15 @@ CALLED: dict[str, str] = {
     "ssm:*": "Karpenter looks up the AMI of its nodes",
     "ssmmessages:*": "system nodes open tunnels",
 }
-"""Action → what for. A test compares them with the policies of every recorded stack."""
+"""Action → what for, beside those of services that only some stacks use."""
 
 
-def boundary() -> Document:
+def called(services: Iterable[OptionalService]) -> dict[str, str]:
+    """Action → what for. A test compares them with the policies of every recorded stack."""
+    return CALLED | {action: why for each in services for action, why in each.called.items()}
+
+
+def boundary(services: Iterable[OptionalService]) -> Document:
     """The policy. It limits no resource: the policies of the roles do."""
-    return document({"Sid": "LimitRolesOfTrainyard", "Action": sorted(CALLED), "Resource": "*"})
+    actions = sorted(called(services))
+    return document({"Sid": "LimitRolesOfTrainyard", "Action": actions, "Resource": "*"})

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
+from trainyard.catalog.aws.service_roles import ServiceRole
 from trainyard.plans.documents import Document, account_of
 
 ADMIN_POLICY = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
@@ -18,15 +19,30 @@ EKS_CLUSTER_TAG = "aws:RequestTag/eks:eks-cluster-name"
 
 
 @dataclass(frozen=True, kw_only=True)
-class NamedService:
-    """A service of AWS whose resources carry the stack's name."""
+class OptionalService:
+    """A service of AWS that only a kind of store or an optional part uses, as IAM must know it."""
 
     name: str
     """As IAM calls it."""
-    arn: str
-    """ARN of its resources, with `{stack}` for the name of the stack."""
+    arn: str = ""
+    """ARN of its resources, with `{stack}` for the name of the stack. Empty: AWS chooses their ids, so
+    that calls are limited to the region."""
+    policy: str = "cluster"
+    """The policy of the deployer that its calls are in."""
     regional: bool = True
     """Whether it answers in the region of the stack."""
+    deletes: tuple[str, ...] = ()
+    """Calls that delete one resource, which this program has tagged: only with the stack's tag."""
+    deletes_any: tuple[str, ...] = ()
+    """The same for resources whose ARNs name no service that a policy could: limited by the tag alone."""
+    keys: tuple[str, ...] = ()
+    """Calls of KMS that it makes as whoever deploys."""
+    passed_to: str = ""
+    """The service that gets a role of the stack."""
+    role: ServiceRole | None = None
+    """The service-linked role that whoever deploys may make for it."""
+    called: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Action of a role of the stack → what for. A permissions boundary must allow them."""
 
 
 def lifecycle(keep_images: int) -> str:

@@ -52,8 +52,8 @@ def test_each_selector_finds_its_one_price(key: tuple[str, str]) -> None:
 
 def test_every_price_that_lists_have_has_a_selector() -> None:
     """No list was seen that names backups, EFS's archive, samples of Prometheus, or tiers of EKS."""
-    unseen = {("fsx-lustre", "backup"), ("efs", "archive"), ("prometheus", "samples")}
-    unseen |= {key for key in UNITS if key[1].startswith("tier-")}
+    unseen = {("efs", "archive"), ("prometheus", "samples")}
+    unseen |= {key for key in UNITS if key[1] == "backup" or key[1].startswith("tier-")}
     assert {each.key for each in price_list.SELECTORS} == set(UNITS) - unseen
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,28 @@ AT_80 = {
     "ThresholdType": "PERCENTAGE",
 }
 NAMED = {**WHO, "BudgetName": "dev-month"}
+
+
+def things(make: Callable[..., Any], around: Mapping[str, Any]) -> Iterator[Any]:
+    """An object of the type of the aws plugin (tests/rehearsal/providers/test_aws.py)."""
+    yield make(
+        "Budget",
+        name="dev-month",
+        budgetType="COST",
+        timeUnit="MONTHLY",
+        limitAmount="100",
+        limitUnit="USD",
+        costFilters=[{"name": "TagKeyValue", "values": ["user:trainyard:stack$dev"]}],
+        notifications=[
+            {
+                "comparisonOperator": "GREATER_THAN",
+                "threshold": 80,
+                "thresholdType": "PERCENTAGE",
+                "notificationType": "ACTUAL",
+                "subscriberEmailAddresses": ["a@example.com"],
+            }
+        ],
+    )
 
 
 @pytest.fixture

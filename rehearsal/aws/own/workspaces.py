@@ -1,6 +1,9 @@
 """Workspaces of Amazon Managed Service for Prometheus: what their API says of them, and the metrics that
 a Prometheus sends them.
 
+Samples arrive from the real Prometheus, after signature, role and network were checked, and only the names
+of their metrics are kept: no query is answered but for those names.
+
 Source: AMP user guide, AMP-APIReference. The form of samples: remote_write.py.
 """
 
@@ -14,7 +17,7 @@ from rehearsal.aws import backends
 from rehearsal.aws.clock import CLOCK
 from rehearsal.aws.operations import Call, Fields, Refused, answers, refuse
 from rehearsal.aws.remote_write import names, uncompressed
-from rehearsal.aws.service import Service, register
+from rehearsal.aws.service import Service, Use, register
 
 DEFAULT_DAYS = 150
 
@@ -152,6 +155,13 @@ register(
         ours=True,
         arns=lambda call: [one.arn for one in [of(call)] if one],
         tags=lambda call: one.tags if (one := of(call)) else {},
+        keys={
+            "aps:CreateWorkspace": Use(
+                key=lambda call: call["kmsKeyArn"],
+                via="aps",
+                actions=("CreateGrant", "DescribeKey", "Decrypt", "GenerateDataKey"),
+            )
+        },
         things=lambda: [
             ("aps-workspace", one.id, one.alias or "", one.status, one.tags)
             for one in WORKSPACES.values()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from secrets import token_hex
@@ -22,6 +22,13 @@ from tests.rehearsal.aws_world import REGION, Account, refused, role, served
 from trainyard.objects.metrics.managed_prometheus import remote_write, writing
 
 HTTP = urllib3.PoolManager()
+
+
+def things(make: Callable[..., Any], around: Mapping[str, Any]) -> Iterator[Any]:
+    """Objects of the types of the aws plugin (tests/rehearsal/providers/test_aws.py)."""
+    workspace = make("Workspace", alias="dev-metrics")
+    yield workspace
+    yield make("WorkspaceConfiguration", workspaceId=workspace.id, retentionPeriodInDays=90)
 
 
 def field(number: int, content: bytes) -> bytes:
