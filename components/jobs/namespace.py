@@ -10,7 +10,7 @@ import pulumi
 import pulumi_kubernetes as k8s
 
 from trainyard.objects.iam.policies import Document
-from trainyard.objects.jobs.pod_template import GPU
+from trainyard.objects.teams import team_limits
 from trainyard.plans.jobs import ClaimPlan, JobNamespacePlan
 
 
@@ -87,7 +87,7 @@ class JobNamespace(pulumi.ComponentResource):
         return k8s.core.v1.ResourceQuota(
             f"{name}-gpus",
             metadata={"name": "gpus", "namespace": self.namespace},
-            spec={"hard": {f"requests.{GPU}": str(gpus)}},
+            spec=team_limits.gpus(gpus),
             opts=pulumi.ResourceOptions(parent=self, deleted_with=self.goes_with),
         )
 

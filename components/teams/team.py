@@ -20,13 +20,10 @@ from components.jobs.namespace import JobNamespace
 from components.stores.store import Roots, Store
 from components.teams.team_identity import TeamIdentity
 from components.teams.team_queue import TeamQueue
+from trainyard.objects.teams import team_limits
 from trainyard.objects.teams.team_access import ROLES, group_name, role_name
 from trainyard.objects.teams.team_network import Ranges, policy_spec
 from trainyard.objects.teams.teams import TeamEntryPlan
-
-SMALLEST = {"cpu": "100m", "memory": "128Mi"}
-"""Default request of a container: its pod is then Burstable and not BestEffort, which a full node
-kills first. There is no default limit: a limit below the request of a job would refuse its pods."""
 
 
 class Team(pulumi.ComponentResource):
@@ -127,11 +124,10 @@ class Team(pulumi.ComponentResource):
         }
 
     def _count(self, name: str, plan: TeamEntryPlan, space: JobNamespace) -> pulumi.Resource:
-        counts = {f"count/{kind}": str(plan.max_jobs) for kind in plan.job_kinds}
         return k8s.core.v1.ResourceQuota(
             f"{name}-objects",
             metadata={"name": "objects", "namespace": space.namespace},
-            spec={"hard": {**counts, "pods": str(plan.max_pods)}},
+            spec=team_limits.counts(plan),
             # Kubernetes looks for new kinds every 30 s, and at a quota that is older than a kind in
             # it only every 5 min: until then it refuses all jobs of that kind.
             opts=pulumi.ResourceOptions(
@@ -143,9 +139,7 @@ class Team(pulumi.ComponentResource):
         return k8s.core.v1.LimitRange(
             f"{name}-requests",
             metadata={"name": "requests", "namespace": space.namespace},
-            spec=k8s.core.v1.LimitRangeSpecArgs(
-                limits=[k8s.core.v1.LimitRangeItemArgs(type="Container", default_request=SMALLEST)]
-            ),
+            spec=team_limits.requests(),
             opts=pulumi.ResourceOptions(parent=self, deleted_with=space.goes_with),
         )
 

@@ -160,6 +160,18 @@ def secret_variable(name: str, at: SecretKey) -> Spec:
     return {"name": name, "valueFrom": {"secretKeyRef": {"name": at.secret, "key": at.key}}}
 
 
+def pod_spec(training: Training) -> Spec:
+    """Fields of a pod of any kind of job that say where it runs and what it mounts, without containers."""
+    pod: Spec = {
+        "nodeSelector": dict(training.node_selector),
+        "tolerations": TOLERATIONS,
+        "volumes": volumes(training),
+    }
+    if training.pull_secrets:
+        pod["imagePullSecrets"] = [{"name": name} for name in training.pull_secrets]
+    return pod
+
+
 def volumes(training: Training) -> list[Spec]:
     made: list[Spec] = [
         {

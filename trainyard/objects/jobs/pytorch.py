@@ -14,14 +14,13 @@ from typing import Literal
 from trainyard.objects.jobs import pytorch_coordinator
 from trainyard.objects.jobs.pod_template import (
     GPU,
-    TOLERATIONS,
     Training,
     env,
     pod_metadata,
+    pod_spec,
     resources,
     starts,
     volume_mounts,
-    volumes,
 )
 from trainyard.objects.jobs.rendezvous import MASTER_PORT
 from trainyard.plans.jobs import Spec
@@ -138,13 +137,7 @@ def _pod(training: Training, operator: PyTorchJobSettings) -> tuple[Spec, Spec]:
         "volumeMounts": volume_mounts(training),
     }
     metadata = pod_metadata(training)
-    pod: Spec = {
-        "volumes": volumes(training),
-        "nodeSelector": dict(training.node_selector),
-        "tolerations": TOLERATIONS,
-    }
-    if training.pull_secrets:
-        pod["imagePullSecrets"] = [{"name": name} for name in training.pull_secrets]
+    pod = pod_spec(training)
     if operator.priority:
         pod["priorityClassName"] = operator.priority
     if training.time_limit_minutes is not None:

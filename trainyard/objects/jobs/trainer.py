@@ -14,14 +14,13 @@ from collections.abc import Callable, Mapping
 
 from trainyard.catalog.versions import TRAINER_RELEASES
 from trainyard.objects.jobs.pod_template import (
-    TOLERATIONS,
     Training,
     env,
     pod_metadata,
+    pod_spec,
     resources,
     starts,
     volume_mounts,
-    volumes,
 )
 from trainyard.plans.jobs import Spec
 
@@ -119,12 +118,5 @@ def _trainer(training: Training) -> Spec:
 
 
 def _pod(training: Training) -> Spec:
-    pod: Spec = {
-        "nodeSelector": dict(training.node_selector),
-        "tolerations": TOLERATIONS,
-        "volumes": volumes(training),
-        "containers": [{"name": "node", "volumeMounts": volume_mounts(training)}],
-    }
-    if training.pull_secrets:
-        pod["imagePullSecrets"] = [{"name": name} for name in training.pull_secrets]
-    return pod
+    container = {"name": "node", "volumeMounts": volume_mounts(training)}
+    return {**pod_spec(training), "containers": [container]}
