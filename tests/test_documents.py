@@ -69,7 +69,16 @@ NAMED = re.compile(rf"(?<![\w/.-])(?:{'|'.join(map(re.escape, sorted(FOLDERS)))}
 """A file of the checkout, wherever a docstring names it."""
 
 
-SENTENCES = ("benchmarks", "trainyard/catalog", "components", "policy_pack", "tests/support")
+SENTENCES = (
+    "trainyard/catalog",
+    "trainyard/plans",
+    "trainyard/stores",
+    "trainyard/parts",
+    "components",
+    "policy_pack",
+    "benchmarks",
+    "tests/support",
+)
 """Rooms whose docstrings open as sentences. Add a room here once all of its docstrings do."""
 FRAGMENT = re.compile(
     r"(What|Who|Whom|Whose|Which|Whether|How|Why|Those|The same|That of)\b|(Where|When)\b[^,.:]*[.:]"

@@ -1,4 +1,4 @@
-"""Which e-mail addresses are none."""
+"""Errors about e-mail addresses that are none."""
 
 from __future__ import annotations
 

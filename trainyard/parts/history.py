@@ -34,7 +34,7 @@ class History(Part[HistoryConfig, HistoryPlan]):
     def job_notes(
         self, settings: HistoryConfig, job: JobConfig, verdict: Verdict | None
     ) -> dict[str, str]:
-        """What is planned of the job, which the history compares with what it measures."""
+        """Planned figures of the job, which the history compares with what it measures."""
         if not (settings.progress and job.checkpoints):
             return {}
         minutes = job.checkpoints.interval_minutes

@@ -117,7 +117,8 @@ class Metrics(Part[MetricsConfig, MetricsPlan]):
         )
 
     def report(self, plan: MetricsPlan, most_nodes: Mapping[str, int]) -> list[str]:
-        """What programs take of a system node. It is in the price of the system nodes."""
+        """Report about the room that programs take of a system node. It is in the price of the
+        system nodes."""
         rows = [
             ("metrics", "series", "vCPUs", "memory", "disk", "history"),
             (
@@ -225,12 +226,12 @@ def _controllers(wanted: EnvironmentConfig) -> tuple[Target, ...]:
 
 
 def _own_topic(plan: MetricsPlan) -> bool:
-    """Whether the stack makes the topic of alerts."""
+    """True where the stack makes the topic of alerts."""
     return plan.alerts is not None and not plan.alerts.topic_arn
 
 
 def _kept_by_aws(plan: MetricsPlan) -> list[str]:
-    """What managed Prometheus gets. It is paid by the sample."""
+    """Report about managed Prometheus, which is paid by the sample."""
     if plan.managed is None:
         return []
     samples = samples_a_month(plan.series) // 10**6
@@ -241,7 +242,7 @@ def _kept_by_aws(plan: MetricsPlan) -> list[str]:
 
 
 def _told(plan: MetricsPlan) -> list[str]:
-    """Who is told of alerts."""
+    """Report about the receivers of alerts."""
     if plan.alerts is None:
         return wrapped("nobody is told of alerts: set environment.metrics.alerts")
     topic = plan.alerts.topic_arn or f"the topic {plan.alerts.topic_name}"

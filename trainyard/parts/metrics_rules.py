@@ -1,5 +1,5 @@
-"""Which metrics cannot work: a history that fits on no disk, a Prometheus that fits on no system node,
-an address that takes no samples."""
+"""Errors about metrics that cannot work: a history that fits on no disk, a Prometheus that fits on
+no system node, an address that takes no samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How large Prometheus is: series, memory, CPU and disk, and what it takes of its node."""
+"""Size of Prometheus: series, memory, CPU and disk, and the room that it takes of its node."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def days_on_disk(series: int) -> int:
 
 
 def taken(metrics: MetricsConfig, series: int) -> Room:
-    """What Prometheus takes of a system node, and Grafana beside it."""
+    """Room that Prometheus, and Grafana beside it, take of a system node."""
     shown = metrics.grafana
     return Room(
         millicpus=millicpus(series) + grafana.MILLICPUS * shown,
@@ -91,8 +91,8 @@ def taken(metrics: MetricsConfig, series: int) -> Room:
 
 
 def room(instance_type: str) -> Room | None:
-    """What Prometheus may take of a system node of a type; None for a type whose name does not say
-    how large it is."""
+    """Room that Prometheus may take of a system node of a type; None for a type whose name does not
+    say its size."""
     known = STANDARD.fullmatch(instance_type)
     if known is None or instance_type[0] not in GIB_A_VCPU:
         return None

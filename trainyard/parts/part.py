@@ -1,4 +1,4 @@
-"""What an optional part of an environment is: one class with everything that the rest of the program asks
+"""An optional part of an environment: one class with everything that the rest of the program asks
 about one part.
 
 The stack file wants a part by a section of `environment`. A part is asked with the settings of that
@@ -37,7 +37,7 @@ class HasParts(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Around:
-    """What the plan of a part follows from, beside its own settings."""
+    """Facts that the plan of a part follows from, beside its own settings."""
 
     wanted: EnvironmentConfig
     efa_instance_types: tuple[str, ...]
@@ -72,7 +72,7 @@ class Part(ABC, Generic[Settings, Plan]):
 
     @abstractmethod
     def plan(self, me: Identity, settings: Settings, around: Around) -> Plan | None:
-        """What its component is told; None where the section does not want it."""
+        """Plan of its component; None where the section does not want it."""
 
     # Rules.
 
@@ -85,11 +85,11 @@ class Part(ABC, Generic[Settings, Plan]):
     def warnings(
         self, settings: Settings, region: str, wanted: EnvironmentConfig
     ) -> Iterator[InputWarning]:
-        """What works but should be known."""
+        """Warnings about settings that work."""
         yield from ()
 
     def isolated_warnings(self, settings: Settings) -> Iterator[InputWarning]:
-        """What should be known where nodes have no way to the internet."""
+        """Warnings about settings in an environment whose nodes have no way to the internet."""
         yield from ()
 
     def log_days(self, settings: Settings) -> Mapping[str, int]:
@@ -129,7 +129,7 @@ class Part(ABC, Generic[Settings, Plan]):
         return ()
 
     def encrypts(self, plan: Plan) -> tuple[str, ...]:
-        """What of it `environment.kms_key_arn` encrypts, beside its log groups."""
+        """Data of the part that `environment.kms_key_arn` encrypts, beside its log groups."""
         return ()
 
     # Reports.
@@ -139,9 +139,10 @@ class Part(ABC, Generic[Settings, Plan]):
         return []
 
     def usage_costs(self, plan: Plan) -> tuple[UsageCost, ...]:
-        """What of it costs by use."""
+        """Costs of the part that grow with use."""
         return ()
 
     def stages(self, plan: Plan, nodes: tuple[str, ...]) -> tuple[Stage, ...]:
-        """What takes noticeable time. `nodes`: the stages that whatever needs nodes waits for."""
+        """Stages that take noticeable time. `nodes`: the stages that whatever needs nodes waits
+        for."""
         return ()

@@ -10,9 +10,9 @@ from trainyard.plans.program import PORT
 
 _PROGRAMS = Path(__file__).resolve().parents[1] / "in_cluster"
 SHARED = _PROGRAMS / "shared"
-"""What every program has beside its own files."""
+"""Folder that every program has beside its own files."""
 ON_AWS = _PROGRAMS / "on_aws"
-"""What programs have, too, that ask EC2."""
+"""Folder that programs have, too, that ask EC2."""
 ASK_EC2 = ("repair",)
 
 
@@ -31,5 +31,6 @@ def program_files(name: str) -> dict[str, str]:
 
 
 def program_target(app: str) -> Target:
-    """What Prometheus asks of a program: its pod has the label `app`, in the namespace of that name."""
+    """Target by which Prometheus finds a program: its pod has the label `app`, in the namespace of
+    that name."""
     return Target(job=app, namespace=app, label=f"{LABEL}={app}", port=PORT)

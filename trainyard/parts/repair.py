@@ -67,8 +67,8 @@ class Repair(Part[RepairConfig, RepairPlan]):
         return (program_target(APP),)
 
     def report(self, plan: RepairPlan, most_nodes: Mapping[str, int]) -> list[str]:
-        """How fast nodes that break are replaced, and how many of each pool. It is in the price of the
-        nodes."""
+        """Report: the time until nodes that break are replaced, and their most in each pool. It is
+        in the price of the nodes."""
         limit, hung = plan.nodes_an_hour, plan.hung_minutes
         rows = [("repair", "nodes", "replaced in an hour")]
         rows += [

@@ -1,5 +1,5 @@
-"""Who speaks to AWS and to the cluster, as whom, and by which way. What follows from the settings:
-trainyard/derive/access.py."""
+"""Callers of AWS and of the cluster: identities, sessions and endpoints. trainyard/derive/access.py
+derives them from settings."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class AssumedRole:
     session_name: str | None = None
     external_id: str | None = None
     duration: str | None = None
-    """How long a session lasts, such as 1h. None: the provider's own hour."""
+    """Duration of a session, such as 1h. None: the provider's own hour."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AccessPlan:
-    """Who speaks to AWS and to the cluster, and in which account they may."""
+    """Identities that call AWS and the cluster, and the accounts in which they may."""
 
     region: str
     profile: str | None = None

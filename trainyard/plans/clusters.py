@@ -19,13 +19,13 @@ NETWORK_POLICY = "enableNetworkPolicy"
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterPlan:
-    """What either kind of cluster has."""
+    """Fields of both kinds of clusters."""
 
     identity: Identity
     name: str
     version: str
     support: Support
-    """How AWS supports the version on the day of the plan. Only the price follows from it."""
+    """Support of AWS for the version on the day of the plan. Only the price follows from it."""
     public: bool
     """Callers outside of the VPC reach the endpoint."""
     tunnel_port: int | None
@@ -43,7 +43,7 @@ class OwnClusterPlan(ClusterPlan):
     upgrade_policy: Literal["extended", "standard"]
     logs: tuple[str, ...]
     log_days: int | None
-    """How long CloudWatch keeps them; None: the log group is EKS's own."""
+    """Days for which CloudWatch keeps the logs; None: the log group is EKS's own."""
     deletion_protection: bool | None
     """None: the cluster keeps what it has."""
     scaling_tier: str | None
@@ -72,13 +72,13 @@ AnyClusterPlan = OwnClusterPlan | ExistingClusterPlan
 
 
 def own_log_days(cluster: AnyClusterPlan) -> int | None:
-    """How long the stack's own log group of the control plane keeps its lines; None where the stack
-    has none."""
+    """Days for which the stack's own log group of the control plane keeps its lines; None where the
+    stack has none."""
     return cluster.log_days if isinstance(cluster, OwnClusterPlan) else None
 
 
 def protected(cluster: AnyClusterPlan) -> bool:
-    """Whether EKS refuses to delete a cluster of the stack."""
+    """True where EKS refuses to delete a cluster of the stack."""
     return isinstance(cluster, OwnClusterPlan) and bool(cluster.deletion_protection)
 
 
@@ -90,15 +90,15 @@ class AddOnPlan:
     service_account: str = ""
     """ServiceAccount of those of its pods that get a role; empty: none does."""
     overwrites: bool = True
-    """Whether the add-on overwrites objects that have its names. False in an existing cluster: there
-    the add-on fails instead."""
+    """The add-on overwrites objects that have its names. False in an existing cluster: there the
+    add-on fails instead."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AddOnsPlan:
     identity: Identity
     before_nodes: tuple[AddOnPlan, ...]
-    """What a node needs to become Ready, and a pod to have its identity."""
+    """Add-ons that a node needs to become Ready, and a pod to have its identity."""
     after_nodes: tuple[AddOnPlan, ...]
     """Deployments: without nodes they would be DEGRADED for 20 minutes and fail
     (pulumi-eks#1525)."""

@@ -19,7 +19,7 @@ class ChartPlan:
     version: str | None = None
     repository: str | None = None
     images: tuple[ChartImage, ...] = ()
-    """What its pods pull; empty of a chart of CRDs alone."""
+    """Images that its pods pull; empty for a chart of CRDs alone."""
     named: bool = False
     """It is told to pull `images`: they are copies, or others than its own values name."""
 
@@ -65,4 +65,4 @@ class TrainingOperatorPlan:
     version: str
     chart: ChartPlan
     init_tries: int
-    """How often a Worker looks up its Master before its pod fails."""
+    """Number of times that a Worker looks up its Master before its pod fails."""

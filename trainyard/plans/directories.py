@@ -55,6 +55,6 @@ def path_of(team: str) -> str:
 
 
 def owner_of(team: str) -> int:
-    """The same number for the same name, so that a team that comes back owns its files: a user id
-    has 31 bits that every program reads alike."""
+    """A user id that follows from the team's name, so that a team that comes back owns its files: a
+    user id has 31 bits that every program reads alike."""
     return FIRST_OWNER + int(digest([team])[:7], 16)

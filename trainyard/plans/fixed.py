@@ -1,4 +1,4 @@
-"""What AWS or Kubernetes cannot change in place: a change of it makes another object."""
+"""Properties that AWS or Kubernetes cannot change in place: a change makes another object."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class Fixed:
     output: str
     """Its place in the resource's outputs, such as vpcConfig.vpcId."""
     wanted: Any
-    """What the stack file asks for."""
+    """Value that the stack file asks for."""
     grows: bool = False
     """A larger value is a change in place."""
 
     def differs(self, deployed: Any) -> bool:
-        """Whether what is deployed must become another object. Off and not set are the same."""
+        """True where the deployed value needs another object. Off and not set are the same."""
         if self.grows and deployed is not None:
             return float(deployed) > float(self.wanted)
         return (deployed or None) != (self.wanted or None)

@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class Identity:
-    """Whose resources these are: the names and tags by which they are found again."""
+    """Owner of the resources: the names and tags by which they are found again."""
 
     project: str
     stack: str

@@ -1,5 +1,4 @@
-"""What images are called where nodes pull them: by their own name, or by that of their copy in a
-registry of the account.
+"""Names of images where nodes pull them: their own, or that of a copy in a registry of the account.
 
 Grammar of names: github.com/distribution/reference v0.6.0. Of repositories: ECR API reference,
 CreateRepository, repositoryName.
@@ -17,7 +16,7 @@ from trainyard.plans.identity import Identity
 HUB = "docker.io"
 """Registry of a name without one."""
 IMAGE_FIELDS = ("image", "images")
-"""What fields of plans and objects with images are called, or what their names end with behind a _."""
+"""Names of fields that hold images, in plans and objects; or the end of such a name, behind a _."""
 NOT_OBJECTS = ("annotations", "contract", "data", "env", "environment", "files", "labels")
 """Fields whose keys are somebody else's words."""
 
@@ -28,9 +27,9 @@ class ChartImage:
 
     image: str
     at: tuple[str, ...]
-    """Where the values have it."""
+    """Path of the image in the chart's values."""
     form: Literal["repository-and-tag", "registry-too", "repository", "whole"]
-    """What stands there: `repository` and `tag`; the same with `registry`; a text with the repository
+    """Form of the value: `repository` and `tag`; both with `registry`; a text with the repository
     alone, whose tag is the chart's; a text with all of it."""
 
     def values(self) -> dict[str, Any]:
@@ -69,13 +68,13 @@ class Parts:
 
     @property
     def version(self) -> str:
-        """What stands behind the repository."""
+        """Tag and digest, as they follow the repository."""
         tag, digest = f":{self.tag}" * bool(self.tag), f"@{self.digest}" * bool(self.digest)
         return tag + digest
 
     @property
     def in_ecr(self) -> dict[str, str]:
-        """What ECR calls the image within its repository (ECR API, ImageIdentifier)."""
+        """Identifier of the image in its repository of ECR (ECR API, ImageIdentifier)."""
         return {"imageDigest": self.digest} if self.digest else {"imageTag": self.tag or "latest"}
 
 
@@ -101,12 +100,13 @@ def ecr_region(registry: str) -> str | None:
 
 
 def in_region(image: str, region: str) -> bool:
-    """Whether an image is in a registry of ECR in the region, which nodes reach by its endpoints."""
+    """True where an image is in a registry of ECR in the region, which nodes reach by its
+    endpoints."""
     return bool(re.match(rf"\d{{12}}\.dkr\.ecr\.{region}\.amazonaws\.com/", image))
 
 
 def copy_of(image: str, mirror: str) -> str:
-    """What the copy of an image is called. `mirror`: registry and beginning of the repositories."""
+    """Name of an image's copy. `mirror`: registry and beginning of the repositories."""
     name = parts(image)
     registry = name.registry.replace(":", "-")
     return f"{mirror}/{registry}/{name.repository}{name.version}"

@@ -90,8 +90,8 @@ class JobPlan:
     stores: tuple[str, ...]
     nodes: int
     checkpoints: str | None
-    """What a restart resumes from, as store/directory; of a job that names no store the directory in the
-    container."""
+    """Place that a restart resumes from, as store/directory. For a job that names no store: the
+    directory in the container."""
     resumes_from: str | None = None
     """Where a run finds the checkpoint of the run before it, as store/directory; None where it
     begins afresh, or where nobody knows."""
@@ -110,7 +110,7 @@ class JobPlan:
     priorities: tuple[str, ...]
     """PriorityClasses that its pods need: its own, or its runtime's."""
     expected_hours: float | None
-    """How long its owner thinks it runs."""
+    """Hours that the job runs, as its owner expects."""
     wait: str
     """none, running or complete: what `up` waits for."""
     wait_minutes: int

@@ -11,9 +11,9 @@ from trainyard.plans.identity import Identity
 SERVICE_CIDRS = ("172.20.0.0/16", "10.100.0.0/16")
 """The two ranges that EKS itself chooses the addresses of services from."""
 NODES = "nodes"
-"""What the security group of the GPU nodes is called by."""
+"""Logical name of the security group of the GPU nodes."""
 ENDPOINTS = "endpoints"
-"""What the security group of interface endpoints is called by."""
+"""Logical name of the security group of interface endpoints."""
 AWS_KEEPS = 5
 """Addresses of a subnet that AWS keeps (VPC user guide, subnet-sizing)."""
 EKS_ADDRESSES = 6
@@ -29,11 +29,11 @@ class SubnetUse:
     """Pool → those of its nodes; pools of other zones are not in it."""
     system_nodes: int
     others: Mapping[str, int]
-    """What else has interfaces there → their number. Updates do not change it."""
+    """Other owners of interfaces in the subnet → number of interfaces. Updates do not change it."""
 
     @property
     def nodes(self) -> int:
-        """Those that nodes take."""
+        """Addresses that nodes take."""
         return sum(self.pools.values()) + self.system_nodes
 
     @property
@@ -42,7 +42,7 @@ class SubnetUse:
 
     @property
     def told(self) -> str:
-        """Who takes how many: "42 for pool g6e, 21 for system nodes, 6 for EKS"."""
+        """Addresses by who takes them: "42 for pool g6e, 21 for system nodes, 6 for EKS"."""
         pools = {f"pool {name}": number for name, number in self.pools.items()}
         takers = {**pools, "system nodes": self.system_nodes, **self.others}
         return ", ".join(f"{number} for {who}" for who, number in takers.items() if number)
@@ -64,11 +64,11 @@ class WayOutPlan:
     """A NAT gateway, and the private subnets that reach the internet through it."""
 
     table: str
-    """What its route table is called by, behind the name of the network."""
+    """End of its route table's name, behind the name of the network."""
     zone: ZonePlan
-    """Where the gateway is."""
+    """Zone of the gateway."""
     zones: tuple[ZonePlan, ...]
-    """Whose private subnets use it."""
+    """Zones whose private subnets route through the gateway."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +80,7 @@ class FlowLogsPlan:
     group_name: str
     """Name of their log group."""
     days: int
-    """How long CloudWatch keeps them."""
+    """Days for which CloudWatch keeps flow logs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,7 +159,7 @@ AnyNetworkPlan = OwnNetworkPlan | ExistingNetworkPlan
 
 
 def has_flow_logs(network: AnyNetworkPlan) -> bool:
-    """Whether the stack records the traffic of the VPC."""
+    """True where the stack records the traffic of the VPC."""
     return isinstance(network, OwnNetworkPlan) and network.flow_logs is not None
 
 

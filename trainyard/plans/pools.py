@@ -19,7 +19,7 @@ class NetworkInterface:
 
 @dataclass(frozen=True, kw_only=True)
 class NodeTypePlan:
-    """What a node of one type is; each has an EC2NodeClass and a NodePool."""
+    """Nodes of one instance type in a pool. Each type has an EC2NodeClass and a NodePool."""
 
     name: str
     instance_type: str
@@ -48,8 +48,8 @@ class GpuPoolPlan:
     placement_group: str | None
     """Name of the group that nodes are placed in."""
     own_placement_group: bool
-    """Whether the stack creates the placement group. False: it exists already, because the
-    reservation was created in it."""
+    """The stack creates the placement group. False: it exists already, because the reservation was
+    created in it."""
     max_nodes: int
     replicas: int | None
     """Nodes of a static pool, its warm spares among them."""
@@ -65,7 +65,7 @@ class GpuPoolPlan:
     """`up` waits until its NodePools are Ready: a job of the stack runs on it, or it keeps
     nodes."""
     images: tuple[str, ...]
-    """What its nodes pull while they start."""
+    """Images that its nodes pull while they start."""
 
 
 @dataclass(frozen=True, kw_only=True)

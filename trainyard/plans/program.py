@@ -1,6 +1,6 @@
-"""What the component of a program of ours in the cluster is told: one pod that runs Python.
+"""Plan of a program of ours in the cluster: one pod that runs Python.
 
-Which programs there are: repair.py, history.py, dispatch.py, gangs.py.
+The programs: repair.py, history.py, dispatch.py, gangs.py.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ class RolePlan:
 
     name: str
     may: str
-    """What its policy is called by."""
+    """Logical name of its policy."""
     policy: Document
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProgramPlan:
-    """What one program differs by from another."""
+    """Everything in which one program differs from another."""
 
     app: str
     """Its name in the cluster, and that of its namespace."""
@@ -41,7 +41,7 @@ class ProgramPlan:
     may: Sequence[tuple[str, str, tuple[str, ...]]] = ()
     """API group, resource and verbs that it needs in the whole cluster."""
     may_called: str = "acts"
-    """What the role with these rights is called by."""
+    """Logical name of the role with these rights."""
     may_remember: Sequence[str] = ()
     """Verbs on ConfigMaps of its namespace."""
     role: RolePlan | None = None

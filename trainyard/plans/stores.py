@@ -1,4 +1,4 @@
-"""What the component of each kind of store is told."""
+"""Plans of stores: one class for each kind."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trainyard.plans.repository import Repository
 
 @dataclass(frozen=True, kw_only=True)
 class StorePlan:
-    """What the plan of every kind of store has."""
+    """Fields of the plan of every kind of store."""
 
     identity: Identity
     kind: str

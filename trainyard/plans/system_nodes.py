@@ -28,10 +28,10 @@ class SystemNodesPlan:
     node_tags: tuple[tuple[str, str], ...]
     """Tags of instances and volumes, in addition to the stack's: the AWS provider tags neither."""
     tunnel: bool
-    """Whether Systems Manager may open a tunnel through these nodes."""
+    """Systems Manager may open a tunnel through these nodes."""
     cni: bool = False
-    """Whether the VPC CNI may attach addresses as the node: one that is not the stack's may have no
-    role of its own."""
+    """The VPC CNI may attach addresses with the role of the node. The CNI of an existing cluster
+    may have no role of its own."""
     entry: bool = False
-    """Whether the access entry of the nodes is the stack's. Otherwise EKS makes it, and leaves it in a
+    """The access entry of the nodes is the stack's. Otherwise EKS makes it, and leaves it in a
     cluster that stays."""

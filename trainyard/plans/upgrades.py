@@ -1,4 +1,4 @@
-"""Which change of the Kubernetes version EKS carries out on a cluster that runs."""
+"""Changes of the Kubernetes version that EKS carries out on a cluster that runs."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from trainyard.catalog.versions import minor
 
 
 def refusal(now: str, wanted: str) -> str | None:
-    """Why EKS refuses the change, and what to write instead; None where it does not. Both are minor
-    versions, such as 1.34. Source: EKS user guide, update-cluster: one minor version at a time;
-    rollback-cluster: back only by a command, nodes first."""
+    """Reason why EKS refuses the change, and what to write instead; None where it does not. Both
+    are minor versions, such as 1.34. Source: EKS user guide, update-cluster: one minor version at a
+    time; rollback-cluster: back only by a command, nodes first."""
     major, number = minor(now)
     next_one = f"{major}.{number + 1}"
     if minor(wanted) < minor(now):

@@ -58,14 +58,14 @@ class EfsSpeed:
     """Provisioned; None of elastic throughput."""
 
     def disks(self) -> Speed:
-        """What all nodes reach together."""
+        """Speed that all nodes reach together."""
         if self.mibps is None:
             return efs_speed(self.region)
         written = self.mibps * 2**20
         return Speed(write=written, read=EFS_READS_PER_WRITE * written)
 
     def client(self, instance_type: str, *, mounted_over_efa: bool) -> Speed:
-        """What one node reaches."""
+        """Speed that one node reaches."""
         return EFS_CLIENT if self.mibps is None else EFS_CLIENT_NOT_ELASTIC
 
 

@@ -1,4 +1,4 @@
-"""Which throughput and which lifecycle of an EFS store EFS refuses.
+"""Errors about a throughput or a lifecycle that EFS refuses.
 
 Sources: EFS API, CreateFileSystem (ThroughputMode, ProvisionedThroughputInMibps) and LifecyclePolicy;
 EFS user guide, lifecycle-management-efs (Archive needs elastic throughput, and comes after Infrequent

@@ -32,12 +32,12 @@ AWS knows."""
 
 
 class ExistingStore(StoreKind[Settings, Plan], Generic[Settings, Plan]):
-    """What both kinds of existing file systems have in common."""
+    """Everything that both kinds of existing file systems have in common."""
 
     existing = True
     example = {}
     checked_live: ClassVar[str] = ""
-    """What `trainyard check --live` says about checkpoints, as the end of a sentence."""
+    """End of a sentence: the findings of `trainyard check --live` about checkpoints."""
 
     def plan(
         self, me: Identity, name: str, settings: Settings, *, keep: bool, zones: tuple[str, ...]

@@ -1,5 +1,5 @@
-"""What a store says about itself in reports: stages of the timeline, lines of the cost, a row of
-`trainyard plan`."""
+"""Figures of a store for reports: stages of the timeline, lines of the cost, a row of `trainyard
+plan`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Stage:
     after: tuple[str, ...] = ()
     """Names of the stages it waits for."""
     slow_seconds: float = 0
-    """What one in ten takes at least; no less than `seconds`."""
+    """Seconds that one creation in ten takes at least; no less than `seconds`."""
 
 
 def took(name: str, latency: str, after: tuple[str, ...] = (), times: int = 1) -> Stage:
@@ -30,7 +30,7 @@ def took(name: str, latency: str, after: tuple[str, ...] = (), times: int = 1) -
 
 @dataclass(frozen=True, kw_only=True)
 class FixedCost:
-    """What is paid by the month, used or not."""
+    """A price that is paid by the month, used or not."""
 
     what: str
     service: str
@@ -42,7 +42,7 @@ class FixedCost:
 
 @dataclass(frozen=True, kw_only=True)
 class UsageCost:
-    """What grows with use, so that only its rate is known."""
+    """A cost that grows with use, so that only its rate is known."""
 
     what: str
     service: str

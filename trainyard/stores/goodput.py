@@ -37,21 +37,21 @@ class CheckpointStore(Protocol):
 
     @property
     def usable_gib(self) -> float | None:
-        """What files can fill; None where the file system grows by itself."""
+        """Size that files can fill; None where the file system grows by itself."""
         ...
 
     def disks(self) -> Speed:
-        """What the file system reaches, however many nodes there are."""
+        """Speed of the file system, however many nodes there are."""
         ...
 
     def client(self, instance_type: str, *, mounted_over_efa: bool) -> Speed:
-        """What one node reaches."""
+        """Speed that one node reaches."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """What is trained on which fleet: what a checkpoint weighs, and how often it is needed."""
+    """A model and the fleet that trains it: size of a checkpoint, and how often one is needed."""
 
     parameters_billion: float
     nodes: int
@@ -59,7 +59,8 @@ class Training:
     instance_type: str
     bytes_per_parameter: float = CHECKPOINT_BYTES_PER_PARAMETER
     stall_seconds: float | None = None
-    """How long an asynchronous save holds training up; None: saves block until they are written."""
+    """Seconds for which an asynchronous save holds training up; None: saves block until they are
+    written."""
     restart_seconds: float = RESTART_SECONDS
     """At least; a store that reads slowly makes it longer."""
     failures_per_1000_node_days: float = FAILURES_PER_1000_NODE_DAYS
@@ -67,7 +68,7 @@ class Training:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What a store means for a training run."""
+    """Effects of a store on a training run."""
 
     bytes: float
     write_seconds: float
@@ -87,17 +88,17 @@ class Verdict:
     """Work since the last checkpoint that can be resumed from, on average, and the restart."""
     goodput: float
     checkpoints_held: int | None
-    """How many fit; None where the file system grows by itself."""
+    """Number of checkpoints that fit; None where the file system grows by itself."""
 
     @property
     def saves_too_often(self) -> bool:
-        """Whether a save is not over when the next one is due."""
+        """True where a save is not over when the next one is due."""
         late = self.interval_given and self.write_seconds > self.interval_seconds
         return late or not self.save_fits_interval
 
 
 def checkpoints_on_disk(keep: int | None) -> int:
-    """How many must fit: those that a job keeps, and the one being written."""
+    """Number of checkpoints that must fit: those that a job keeps, and the one being written."""
     return CHECKPOINTS_KEPT if keep is None else keep + 1
 
 
@@ -111,8 +112,8 @@ def checkpoint_bytes(
 def bytes_per_second(
     store: CheckpointStore, *, nodes: int, instance_type: str, mounted_over_efa: bool = False
 ) -> Speed:
-    """What `nodes` reach together: the disks (a restart cannot count on servers' memory) or the sum
-    of the clients."""
+    """Speed that `nodes` reach together: that of the disks (a restart cannot count on servers'
+    memory) or the sum of the clients."""
     disks = store.disks()
     client = store.client(instance_type, mounted_over_efa=mounted_over_efa)
     return Speed(
@@ -158,8 +159,7 @@ def verdict(
     mounted_over_efa: bool = False,
     interval_seconds: float | None = None,
 ) -> Verdict:
-    """What the store means for the training run, at the given or the best interval between
-    saves."""
+    """Effects of the store on the training run, at the given or the best interval between saves."""
     size = checkpoint_bytes(training.parameters_billion, training.bytes_per_parameter)
     speed = bytes_per_second(
         store,

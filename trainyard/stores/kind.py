@@ -1,4 +1,4 @@
-"""What a kind of store is: one class with everything in which one kind differs from another.
+"""A kind of store: one class with everything in which one kind differs from another.
 
 A kind is asked with its settings, which a stack file states, or with its plan, which follows from
 them. The table of kinds: kinds.py.
@@ -31,7 +31,7 @@ Pools = Mapping[str, PoolConfig]
 
 @dataclass(frozen=True, kw_only=True)
 class Surroundings:
-    """What a store is judged by, beside its own settings."""
+    """Facts that a store is judged by, beside its own settings."""
 
     region: str
     pools: Pools
@@ -53,20 +53,20 @@ class StoreKind(ABC, Generic[Settings, Plan]):
     plans: ClassVar[type[StorePlan]]
     """The class of its plans."""
     existing: ClassVar[bool] = False
-    """Whether the file system exists before the stack and after it, so that the stack's costs do not
+    """The file system exists before the stack and after it, so that the stack's costs do not
     include it."""
     driver: ClassVar[Driver]
     services: ClassVar[tuple[OptionalService, ...]] = ()
     """Services of AWS that only stores of this kind use, beside that of the kind itself."""
     directories_by_pod: ClassVar[bool] = False
-    """Whether a pod must make a team's directory before it can be mounted."""
+    """A pod must make a team's directory before it can be mounted."""
     mounted_by_pods: ClassVar[bool] = False
-    """Whether a team's directory is mounted with the AWS identity of the pod."""
+    """A team's directory is mounted with the AWS identity of the pod."""
     zonal: ClassVar[bool] = False
-    """Whether it is in `environment.zone` only, so that nodes of other zones pay for its data. Its
+    """The store is in `environment.zone` only, so that nodes of other zones pay for its data. Its
     resource with the data then has `subnetIds`."""
     keeps_its_key: ClassVar[bool] = False
-    """Whether AWS makes another store for another KMS key."""
+    """AWS makes another store for another KMS key."""
     holds_data: ClassVar[str]
     """Type of the resource that the data goes with."""
 
@@ -76,12 +76,12 @@ class StoreKind(ABC, Generic[Settings, Plan]):
     def plan(
         self, me: Identity, name: str, settings: Settings, *, keep: bool, zones: tuple[str, ...]
     ) -> Plan:
-        """What its component is told, once its size is decided. `zones`: those in which a pool may
+        """Plan of its component, once its size is decided. `zones`: those in which a pool may
         launch nodes, the training zone first. Which teams see what of it is added to the plan."""
 
     @abstractmethod
     def made_from(self, settings: Settings, zone: str) -> list[str]:
-        """What AWS would make another store for. The name of the claim follows from it."""
+        """Values for which AWS would make another store. The name of the claim follows from it."""
 
     def interfaces(self, settings: Settings, zones: tuple[str, ...]) -> Mapping[str, int]:
         """Zone → network interfaces of it that the stack makes there, each with an address. `zones`:
@@ -120,7 +120,7 @@ class StoreKind(ABC, Generic[Settings, Plan]):
         return settings
 
     def tells_speed(self, settings: Settings) -> bool:
-        """Whether sound settings say how fast it is."""
+        """True where sound settings say how fast the store is."""
         return True
 
     @abstractmethod
@@ -128,11 +128,11 @@ class StoreKind(ABC, Generic[Settings, Plan]):
         """Its speed for checkpoints; None where that cannot be told, or where it takes none."""
 
     def made_for_efa(self, settings: Settings) -> bool:
-        """Whether nodes can mount it over EFA."""
+        """True where nodes can mount it over EFA."""
         return False
 
     def mounts_over_efa(self, settings: Settings, pool: PoolConfig, instance_type: str) -> bool:
-        """Whether nodes of the type in the pool do."""
+        """True where nodes of the type in the pool mount it over EFA."""
         return False
 
     # Rules.
@@ -149,29 +149,29 @@ class StoreKind(ABC, Generic[Settings, Plan]):
         yield from ()
 
     def warnings(self, path: str, settings: Settings, pools: Pools) -> Iterator[InputWarning]:
-        """What works but should be known. `path`: of its settings."""
+        """Warnings about settings that work. `path`: of its settings."""
         yield from ()
 
     def mount_warnings(
         self, path: str, name: str, settings: Settings, pool: PoolConfig
     ) -> Iterator[InputWarning]:
-        """What should be known about a job that mounts it. `path`: of the job's pool."""
+        """Warnings about a job that mounts the store. `path`: of the job's pool."""
         yield from ()
 
     def checkpoint_warnings(
         self, path: str, name: str, settings: Settings
     ) -> Iterator[InputWarning]:
-        """What should be known about checkpoints on it. `path`: where the job names the store."""
+        """Warnings about checkpoints on the store. `path`: where the job names the store."""
         yield from ()
 
     def write_errors(self, path: str, name: str) -> Iterator[InputError]:
-        """Why checkpoints, logs and models cannot be written to it; nothing where they can. `path`:
-        where a job or a runtime names the store."""
+        """Reasons why checkpoints, logs and models cannot be written to the store; nothing where
+        they can. `path`: where a job or a runtime names the store."""
         yield from ()
 
     def larger(self, path: str, gib: float, settings: Settings, decided: Settings) -> str:
-        """How to make it so large that files can fill so much. `path`: of its settings. `decided`: the
-        settings with size and speed, where they follow from others."""
+        """Fix that makes the store so large that files can fill `gib`. `path`: of its settings.
+        `decided`: the settings with size and speed, where they follow from others."""
         return f"write a larger store than {path}"
 
     # AWS.
@@ -181,8 +181,8 @@ class StoreKind(ABC, Generic[Settings, Plan]):
         """The types of its resources in AWS, as Pulumi's AWS provider calls them."""
 
     def fixed(self, path: str, plan: Plan) -> Iterator[Fixed]:
-        """What the resource with the data cannot change in place, beside its region and, of a zonal
-        kind, its subnet. `path`: of its settings."""
+        """Properties that the resource with the data cannot change in place, beside its region and,
+        of a zonal kind, its subnet. `path`: of its settings."""
         yield from ()
 
     def service_roles(self, plan: Plan) -> tuple[ServiceRole, ...]:
@@ -225,15 +225,15 @@ class StoreKind(ABC, Generic[Settings, Plan]):
         yield from ()
 
     def costs(self, name: str, plan: Plan) -> Iterator[FixedCost]:
-        """What it costs, used or not."""
+        """Costs of the store, used or not."""
         yield from ()
 
     def usage_costs(self, name: str, plan: Plan) -> Iterator[UsageCost]:
-        """What of it costs by use."""
+        """Costs of the store that grow with use."""
         yield from ()
 
     def stages(self, name: str, plan: Plan) -> Iterator[Stage]:
-        """What AWS takes noticeable time for."""
+        """Stages for which AWS takes noticeable time."""
         yield from ()
 
     def last_stages(self, name: str, plan: Plan) -> tuple[str, ...]:

@@ -69,8 +69,8 @@ def sized(store: StoreConfig, region: str, instance_types: list[str]) -> StoreCo
 
 
 def store_plans(me: Identity, stores: Stores, zones: tuple[str, ...]) -> dict[str, StorePlan]:
-    """What the stores are made from, once their size is decided. `zones`: those in which a pool may
-    launch nodes, the training zone first."""
+    """Plans of the stores, once their size is decided. `zones`: those in which a pool may launch
+    nodes, the training zone first."""
     return {
         name: replace(
             whose(kind, settings).plan(
@@ -131,7 +131,7 @@ def directories_by_pod(stores: Stores) -> dict[str, StoreConfig]:
 
 
 def mounted_by_pods(stores: Stores) -> bool:
-    """Whether a directory of a team is mounted with the AWS identity of the pod."""
+    """True where a directory of a team is mounted with the AWS identity of the pod."""
     return any(
         kind.mounted_by_pods
         for store in stores.values()
@@ -158,5 +158,5 @@ def service_account(driver: Driver, stores: Stores) -> str:
 
 
 def made_for_efa(store: StoreConfig) -> bool:
-    """Whether nodes can mount the store over EFA."""
+    """True where nodes can mount the store over EFA."""
     return any(kind.made_for_efa(settings) for kind, settings in kinds_of(store))

@@ -257,5 +257,5 @@ def _maintenance(window: str | None) -> str | None:
 
 
 def _events(automatic: Iterable[str]) -> str:
-    """What of files FSx carries over by itself."""
+    """Events of files that FSx carries over by itself."""
     return f"what is {', '.join(automatic).lower()}" if automatic else "nothing by itself"

@@ -78,7 +78,7 @@ def _clients(path: str, pools: Pools) -> Iterator[InputError]:
 
 
 def efa_warnings(path: str, lustre: LustreConfig, pools: Pools) -> Iterator[InputWarning]:
-    """What works but should be known about a store with `efa`."""
+    """Warnings about a store with `efa` that works."""
     taken = sum(
         pool.max_nodes * max((lnet_devices(pool, kind) for kind in pool.instance_types), default=0)
         for pool in pools.values()

@@ -1,4 +1,4 @@
-"""Which S3 repositories of a Lustre store FSx refuses.
+"""Errors about S3 repositories of a Lustre store that FSx refuses.
 
 Sources: FSx for Lustre user guide, create-dra-linked-data-repo (GUIDE), and
 CreateDataRepositoryAssociation of the FSx API as botocore 1.44.5 documents it (API); read
@@ -120,6 +120,6 @@ def _own_path(name: str, named: Iterable[Repository]) -> str:
 
 
 def overlap(one: str, other: str) -> bool:
-    """Whether one path contains the other or is the same; a / at the end means nothing."""
+    """True where one path contains the other or equals it; a / at the end means nothing."""
     one, other = sorted((f"{path.rstrip('/')}/" for path in (one, other)), key=len)
     return other.startswith(one)

@@ -1,4 +1,4 @@
-"""Which size, speed and backups of a Lustre store cannot work.
+"""Errors about size, speed and backups of a Lustre store that cannot work.
 
 Over EFA: lustre_efa.py. Linked to S3: lustre_repositories.py.
 """

@@ -1,6 +1,6 @@
-"""Which links to S3 let one environment overwrite what another one saves.
+"""Errors about links to S3 that let one environment overwrite what another one saves.
 
-What FSx refuses of a single store: lustre_repositories.py. FSx resolves no conflict: of a
+Refusals of FSx for a single store: lustre_repositories.py. FSx resolves no conflict: of a
 file that both sides change, either may win (FSx for Lustre user guide, autoimport-data-repo-dra).
 """
 
@@ -68,7 +68,7 @@ def other_exports(stack: str, folder: Path) -> dict[str, tuple[str, ...]]:
 
 @cache
 def _exports(name: str, file: Path, changed: int) -> tuple[str, ...]:
-    """Those of a stack file, which was last changed then."""
+    """Exports of a stack file that was last changed at `changed`."""
     if b"auto_export" not in file.read_bytes():
         return ()
     config = read_file(name, file.parent).config

@@ -1,4 +1,5 @@
-"""Which Lustre file system a model needs: the cheapest that FSx sells and that keeps its goodput.
+"""The Lustre file system that a model needs: the cheapest that FSx sells and that keeps its
+goodput.
 
 The arithmetic is goodput.py; what FSx sells is trainyard/catalog/aws/storage.py.
 """
@@ -40,7 +41,7 @@ shown as a cost."""
 
 
 def usable_gib(capacity_gib: int) -> float:
-    """What files can fill of a file system."""
+    """Size that files can fill in a file system."""
     return capacity_gib * LUSTRE_USABLE
 
 
@@ -62,18 +63,18 @@ class LustreSize:
 
     @property
     def usable_gib(self) -> float:
-        """What files can fill."""
+        """Size that files can fill."""
         return usable_gib(self.capacity_gib)
 
     def disks(self) -> Speed:
-        """What the disks reach: a restart cannot count on the memory of servers."""
+        """Speed of the disks: a restart cannot count on the memory of servers."""
         tier, tib = (self.tier or 0) * 1e6, self.capacity_gib / 1024
         scratch = self.deployment == "SCRATCH_2"
         per_tib = SCRATCH_2_PER_TIB if scratch else Speed(write=tier, read=tier)
         return Speed(write=per_tib.write * tib, read=per_tib.read * tib)
 
     def client(self, instance_type: str, *, mounted_over_efa: bool) -> Speed:
-        """What one node reaches."""
+        """Speed that one node reaches."""
         over_efa = self.efa and mounted_over_efa and instance_type in EFA_LUSTRE_CLIENTS
         return LUSTRE_CLIENT_EFA if over_efa else LUSTRE_CLIENT_TCP
 
@@ -90,22 +91,22 @@ class Choice:
 
 @dataclass(frozen=True, kw_only=True)
 class Needs:
-    """What a training run needs of the file system for its checkpoints."""
+    """Needs of a training run: what the file system must do for its checkpoints."""
 
     parameters_billion: float
     nodes: int
     instance_type: str
     region: str
-    """Where the prices are from."""
+    """Region of the prices."""
     goodput: float | None = 0.98
     """Least part of the time that trains. None: the best there is, at its lowest price."""
     efa: bool = False
     """Created with EFA, and mounted over it where the instance type can."""
     over_efa: bool = True
-    """Whether the nodes may mount it over EFA."""
+    """The nodes may mount the file system over EFA."""
     bytes_per_parameter: float = CHECKPOINT_BYTES_PER_PARAMETER
     blocking: bool = True
-    """Whether training stops while a checkpoint is written."""
+    """Training stops while a checkpoint is written."""
     interval_seconds: float | None = None
     """Training between two saves; None: the best."""
     failures_per_1000_node_days: float = FAILURES_PER_1000_NODE_DAYS
@@ -118,7 +119,7 @@ class Needs:
 def needs_of(
     model: ModelConfig, lustre: LustreConfig, region: str, instance_types: Sequence[str]
 ) -> Needs:
-    """What `for_model` of a store asks for."""
+    """Needs of a training run that `for_model` of a store describes."""
     return Needs(
         parameters_billion=model.parameters_billion,
         nodes=model.nodes,
@@ -204,8 +205,8 @@ def _sold(efa: bool) -> Iterator[LustreSize]:
 
 
 def _every_tier_priced(region: str) -> bool:
-    """Whether file systems of the region can be put in order by its own prices. Where one tier has
-    none, prices of two regions would stand side by side."""
+    """True where file systems of the region can be put in order by the region's own prices. Where
+    one tier has none, prices of two regions would stand side by side."""
     return all(lustre_per_month(region, "PERSISTENT_2", tier, 1) for tier in LUSTRE_EFA_STEP_GIB)
 
 
