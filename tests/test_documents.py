@@ -71,6 +71,7 @@ NAMED = re.compile(rf"(?<![\w/.-])(?:{'|'.join(map(re.escape, sorted(FOLDERS)))}
 
 SENTENCES = (
     "trainyard/catalog",
+    "trainyard/settings",
     "trainyard/plans",
     "trainyard/stores",
     "trainyard/parts",

@@ -26,8 +26,8 @@ class Repository:
     """Changes in the directory that are written to the bucket. By default nothing is written, which
     is the recommended value."""
     import_at_creation: bool = True
-    """Files that are in the bucket already appear in the directory. Their contents are loaded when
-    a file is first read."""
+    """`true`: files that are in the bucket before the link appear in the directory. Their contents
+    are loaded when a file is first read."""
     delete_data_in_filesystem: bool = False
-    """The directory's files are deleted from the file system when the link is removed. The bucket
+    """`true`: the directory's files are deleted from the file system when the link is removed. The bucket
     keeps its files."""

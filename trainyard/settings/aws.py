@@ -1,4 +1,4 @@
-"""Which account a stack works in, and as whom: the `aws:` settings of a stack file.
+"""Account and identity of a stack: the `aws:` settings of a stack file.
 
 They are named as Pulumi's AWS provider names them, because people know and copy them. A key that is
 not here is refused: Pulumi hands stack settings to its default provider only, and this program
@@ -76,8 +76,8 @@ class DefaultTagsConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class AwsConfig:
-    """Who calls AWS, and in which account. By default AWS_PROFILE and the other variables of the
-    AWS CLI decide."""
+    """Identity that calls AWS, and the account that it calls. By default AWS_PROFILE and the other
+    variables of the AWS CLI decide."""
 
     profile: Text | None = None
     """Name of a profile in ~/.aws/config. Everybody who uses the stack or its kubeconfig needs a

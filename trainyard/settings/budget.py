@@ -1,4 +1,4 @@
-"""What an environment says of its money. What follows from it: trainyard/parts/budget.py."""
+"""Settings of an environment's budget. Their plan: trainyard/parts/budget.py."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -45,9 +45,9 @@ class ClusterConfig:
     172.20.0.0/16, or 10.100.0.0/16 where that overlaps with the VPC. EKS never changes the range of a
     cluster. Refused with `name`: an existing cluster has its range."""
     upgrade_policy: Literal["extended", "standard"] = "extended"
-    """What EKS does when standard support of the version ends. `extended`, the recommended value:
-    the control plane stays as it is, and costs six times as much. `standard`: EKS upgrades the
-    control plane by itself, at a time that it chooses."""
+    """Support policy of EKS for the time after standard support of the version. `extended`, the recommended
+    value: the control plane stays as it is, and costs six times as much. `standard`: EKS upgrades
+    the control plane by itself, at a time that it chooses."""
     logs: tuple[LogType, ...] = ("audit", "authenticator")
     """Logs of the control plane that EKS writes to CloudWatch Logs. CloudWatch bills them by the
     GB: an `audit` log of a busy cluster is several GB a day. An empty list turns them off."""
@@ -65,11 +65,11 @@ class ClusterConfig:
     answers with 429 (too many requests), and cost $1.65 to $13.90 an hour more in us-east-1. EKS changes
     the tier in place. By default a cluster keeps the tier it has; a new one is `standard`."""
     endpoint: Literal["public-and-private", "private"] = "public-and-private"
-    """Where the Kubernetes API can be reached from. `public-and-private`: from
-    `public_access_cidrs` and from inside the VPC. `private`: from inside the VPC only; one of
-    `tunnel_port`, `proxy_url` and `inside_vpc` then says how `pulumi up` gets in. The first `pulumi
-    up` of an environment must be `public-and-private` where the stack makes the VPC, which does not
-    exist before, and with `tunnel_port`. A later change updates the cluster in place."""
+    """Access to the Kubernetes API. `public-and-private`: from `public_access_cidrs` and from
+    inside the VPC. `private`: from inside the VPC only; one of `tunnel_port`, `proxy_url` and
+    `inside_vpc` then says how `pulumi up` gets in. The first `pulumi up` of an environment must be
+    `public-and-private` where the stack makes the VPC, which does not exist before, and with
+    `tunnel_port`. A later change updates the cluster in place."""
     public_access_cidrs: tuple[str, ...] = ()
     """Public IPv4 ranges that may reach the public endpoint. Required with `public-and-private`,
     without a default. `curl https://checkip.amazonaws.com` prints your own address: write it with
@@ -82,7 +82,7 @@ class ClusterConfig:
     """Proxy through which Pulumi and kubectl reach the endpoint: http://proxy.example.com:3128, or
     with https:// or socks5://. No user name and no password: the kubeconfig is a stack output."""
     inside_vpc: Annotated[bool, pydantic.Field(strict=True)] = False
-    """Whether Pulumi and kubectl run inside the VPC, or in a network with a route to it (VPN,
+    """`true`: Pulumi and kubectl run inside the VPC, or in a network with a route to it (VPN,
     peering, transit gateway)."""
     admins: dict[Name, AdminConfig] = field(default_factory=dict)
     """Roles that may do everything in the cluster, each under a name of your choice."""

@@ -1,5 +1,5 @@
-"""What a stack file may say: its settings, their types, defaults and units. How it is read:
-reading/reader.py. Jobs: job.py. The account: aws.py.
+"""Settings of a stack file: their types, defaults and units. Reader: reading/reader.py. Jobs:
+job.py. The account: aws.py.
 
 Add a setting here; what follows from it belongs in trainyard/derive/. The JSON schema for editors is made
 from these types (`make schema`).
@@ -40,7 +40,7 @@ class KarpenterConfig:
     """Karpenter, the controller that launches the nodes of pools."""
 
     dry_run: Annotated[bool, pydantic.Field(strict=True)] = True
-    """Whether Karpenter asks EC2 by a dry run if it may launch a node, before it uses a pool. Set
+    """`true`: Karpenter asks EC2 by a dry run if it may launch a node, before it uses a pool. Set
     `false` where a service control policy of your organisation allows only some instance types:
     Karpenter may ask for another type first, and asks again only after 30 minutes. The EC2NodeClass
     then shows RunInstancesAuthCheckFailed."""
@@ -78,8 +78,8 @@ class OwnRuntimeConfig:
     """Environment variables of the pods that train. A variable of the job replaces one of the same
     name."""
     image_pull_policy: PullPolicy | None = None
-    """When nodes pull the image: a TrainJob cannot say it. By default Kubernetes pulls the tag latest
-    for each pod, and another tag or a digest once for each node."""
+    """Pull policy of the image, which a TrainJob cannot state. By default Kubernetes pulls the tag
+    latest for each pod, and another tag or a digest once for each node."""
     max_restarts: Annotated[int, pydantic.Field(ge=0, le=100, strict=True)] = 5
     """Number of times that JobSet recreates the whole gang before the job fails."""
     priority: Reference | None = None
@@ -173,11 +173,11 @@ class EnvironmentConfig:
     metrics: Section[MetricsConfig] = None
     """Metrics, alerts and dashboards. By default nothing in the cluster collects them."""
     repair: Section[RepairConfig] = None
-    """What replaces broken nodes. By default nothing does."""
+    """Replacement of broken nodes. By default nothing replaces them."""
     history: Section[HistoryConfig] = None
-    """What records runs. By default a run is forgotten as soon as its job is deleted."""
+    """Record of runs. By default a run is forgotten as soon as its job is deleted."""
     logs: Section[LogsConfig] = None
-    """What keeps the logs of pods. By default a log goes with its pod."""
+    """Store for the logs of pods. By default a log goes with its pod."""
     budget: Section[BudgetConfig] = None
     """By default AWS tells nobody what the environment costs."""
     teams: dict[Name, TeamEntryConfig] = field(default_factory=dict)
@@ -186,12 +186,13 @@ class EnvironmentConfig:
     jobs: dict[Name, AnyJob] = field(default_factory=dict)
     """Training jobs, by name."""
     production: bool = False
-    """Whether jobs that can change while this file stays the same are refused: an image tagged
+    """`true`: jobs that can change while this file stays the same are refused: an image tagged
     `latest`, a git clone without a commit, packages installed at start."""
     allow_replace: tuple[Replaceable, ...] = ()
-    """What the next `pulumi up` can replace: `metrics.managed_prometheus`, `storage.<name>`,
-    `pools.<name>`, `runtimes.<name>`. A preview refuses to replace anything else of these kinds, and the
-    cluster always, and says which setting would. Delete the entries afterwards."""
+    """Resources that the next `pulumi up` can replace: `metrics.managed_prometheus`,
+    `storage.<name>`, `pools.<name>`, `runtimes.<name>`. A preview refuses to replace anything else
+    of these kinds, and the cluster always, and says which setting would. Delete the entries
+    afterwards."""
     artifacts: Section[ArtifactsConfig] = None
     """By default charts and images come from the public registries of their projects."""
     tags: dict[str, str] = field(default_factory=dict)
@@ -208,7 +209,7 @@ class EnvironmentConfig:
     replaces EFS and Lustre stores."""
 
     def own_runtime(self, job: JobConfig) -> OwnRuntimeConfig | None:
-        """What a job runs on, where that is no runtime of upstream's."""
+        """The own runtime that a job names; None where it names a runtime of upstream."""
         return self.trainer.own_runtimes.get(job.runtime or "")
 
 
@@ -271,5 +272,5 @@ SETTING_HINTS = {
         " token}: what fetches the model belongs to the runtime, which is one for all namespaces"
     ),
 }
-"""What people look for outside of jobs, as (the map or the map of entries that it stands in, its name
-in small letters without dashes) → what to do instead."""
+"""Settings that people look for outside of jobs, as (the map or the map of entries that it stands
+in, its name in small letters without dashes) → what to do instead."""

@@ -1,4 +1,4 @@
-"""What an environment says of the history of its runs. What follows from it: trainyard/parts/history.py."""
+"""Settings of the history of runs. Their plan: trainyard/parts/history.py."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -15,6 +15,6 @@ class HistoryConfig:
     days: Annotated[int, pydantic.Field(ge=1, le=3650, strict=True)] = 180
     """Days after its end for which a run stays in the history, at most 2,000 runs."""
     progress: bool = False
-    """Whether the program also follows what the ranks of each run print: steps, and checkpoints. `trainyard
-    runs` and `metrics` then have the step, its seconds, the age of the checkpoint and the goodput that
-    was reached. The program gets the right to read the logs of all pods."""
+    """`true`: the program also follows what the ranks of each run print: steps, and checkpoints.
+    `trainyard runs` and `metrics` then have the step, its seconds, the age of the checkpoint and
+    the goodput that was reached. The program gets the right to read the logs of all pods."""

@@ -1,4 +1,4 @@
-"""What a stack file may say of a training run: its settings, their types, defaults and units.
+"""Settings of a training run: their types, defaults and units.
 
 Add a setting here; what follows from it belongs in trainyard/derive/jobs.py, what is
 refused in trainyard/rules/jobs.py and trainyard/rules/pods.py.
@@ -45,12 +45,12 @@ AnySecret = Annotated[
 ]
 """A value that only the pods see."""
 PullPolicy = Literal["always", "if_not_present", "never"]
-"""When kubelet pulls an image."""
+"""Times at which kubelet pulls an image."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MountConfig:
-    """Where a job mounts a store."""
+    """Place at which a job mounts a store."""
 
     path: Annotated[str, pydantic.Field(pattern=r"^/[^:]+$")]
     """Absolute path in the container."""
@@ -78,7 +78,7 @@ class CheckpointConfig:
     one before in case the newest cannot be read. By default the script decides, and the plan counts
     with 2."""
     asynchronous: bool = False
-    """Whether the script copies a checkpoint to memory and writes it while training goes on.
+    """`true`: the script copies a checkpoint to memory and writes it while training goes on.
     Training then stops for seconds only."""
 
 
@@ -171,24 +171,24 @@ class PyTorchJobConfig:
     """Settings that only a PyTorchJob (training-operator v1) has."""
 
     clean_pods: Literal["none", "running", "all"] = "running"
-    """Which pods are deleted when the job ends. With `none` the other pods keep running, and cost
+    """Pods that are deleted when the job ends. With `none` the other pods keep running, and cost
     money, after one failed. With `running` the log of a Worker is lost if it ends shortly after the
     Master."""
     keep_finished_minutes: Annotated[int, pydantic.Field(ge=0, strict=True)] | None = None
-    """How long a finished job is kept. By default it is kept until the job is removed from the
-    stack file. Once it is deleted, `pulumi refresh` and `pulumi up` start it again."""
+    """Minutes for which a finished job is kept. By default it is kept until the job is removed from
+    the stack file. Once it is deleted, `pulumi refresh` and `pulumi up` start it again."""
     restarts: Annotated[int, pydantic.Field(ge=0, le=100, strict=True)] = 0
     """Number of times that the whole gang can restart. One failed rank restarts every pod, and the
     first pod back usually fails once more, so backoffLimit is set to two restarts of each pod."""
     image_pull_policy: PullPolicy | None = None
-    """When nodes pull the image. By default Kubernetes pulls the tag latest for each pod, and another
-    tag or a digest once for each node."""
+    """Pull policy of the image. By default Kubernetes pulls the tag latest for each pod, and
+    another tag or a digest once for each node."""
     master_labels: dict[str, str] = field(default_factory=dict)
     """Labels of the Master's pod, in addition to `labels` of the job."""
     worker_labels: dict[str, str] = field(default_factory=dict)
     """Labels of the Workers' pods, in addition to `labels` of the job."""
     coordinator: bool = False
-    """Whether the job has a Master without GPUs in addition to `nodes` Workers. All ranks then run
+    """`true`: the job has a Master without GPUs in addition to `nodes` Workers. All ranks then run
     in the Workers, and the Master ends when they have ended."""
 
 
@@ -205,22 +205,22 @@ class ManifestConfig:
     claims: dict[str, Reference] = field(default_factory=dict)
     """Name of a PersistentVolumeClaim in the file → name of a store in `environment.storage`."""
     privileged_pods: bool = False
-    """Whether the job's namespace admits pods that Pod Security's baseline level refuses: with
+    """`true`: the job's namespace admits pods that Pod Security's baseline level refuses: with
     folders or the network of the node, privileges, or added capabilities."""
     urgency: Urgency | None = None
-    """Which jobs of the team's queue go first. By default `normal`. Only where the environment has
-    `queues`."""
+    """Priority in the team's queue: jobs of a higher one go first. By default `normal`. Only where
+    the environment has `queues`."""
     expected_hours: Annotated[float, pydantic.Field(gt=0)] | None = None
-    """How long the job runs. The estimate of its cost needs it, and a Capacity Block must be at
+    """Hours that the job runs. The estimate of its cost needs it, and a Capacity Block must be at
     least as long."""
     run: Positive = 1
     """Increase it to run the same job again."""
     wait: Literal["none", "running", "complete"] = "none"
-    """What `pulumi up` waits for. `none`, the recommended value: until the job is accepted.
-    `running`: until all its pods run. `complete`: until the run ends; `pulumi up` fails when the
-    run fails."""
+    """State of the run that `pulumi up` waits for. `none`, the recommended value: until the job is
+    accepted. `running`: until all its pods run. `complete`: until the run ends; `pulumi up` fails
+    when the run fails."""
     wait_minutes: Annotated[int, pydantic.Field(ge=1, strict=True)] = 60
-    """How long `pulumi up` waits, including the time to launch nodes."""
+    """Minutes that `pulumi up` waits at most, including the time to launch nodes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -279,7 +279,7 @@ class JobConfig:
     goodput_percent: Annotated[float, pydantic.Field(gt=0, lt=100)] | None = None
     """Smallest goodput to accept. A store that is too slow for it is refused."""
     expected_hours: Annotated[float, pydantic.Field(gt=0)] | None = None
-    """How long the job runs. The estimate of its cost needs it, and a Capacity Block must be at
+    """Hours that the job runs. The estimate of its cost needs it, and a Capacity Block must be at
     least as long."""
     allow_no_checkpoint: bool = False
     """Accepts that the job begins at step 0 after each restart of the gang."""
@@ -312,16 +312,16 @@ class JobConfig:
     """A name from `environment.priorities`. Only with `pytorch_job`: a TrainJob has the priority of
     its runtime."""
     urgency: Urgency | None = None
-    """Which jobs of the team's queue go first. By default `normal`. Only where the environment has
-    `queues`."""
+    """Priority in the team's queue: jobs of a higher one go first. By default `normal`. Only where
+    the environment has `queues`."""
     time_limit_minutes: Annotated[int, pydantic.Field(ge=1, strict=True)] | None = None
     """The run fails after this time. Trainer 2.1 has no time limit."""
     wait: Literal["none", "running", "complete"] = "none"
-    """What `pulumi up` waits for. `none`, the recommended value: until the job is accepted.
-    `running`: until all its pods run. `complete`: until the run ends; `pulumi up` fails when the
-    run fails."""
+    """State of the run that `pulumi up` waits for. `none`, the recommended value: until the job is
+    accepted. `running`: until all its pods run. `complete`: until the run ends; `pulumi up` fails
+    when the run fails."""
     wait_minutes: Annotated[int, pydantic.Field(ge=1, strict=True)] = 60
-    """How long `pulumi up` waits, including the time to launch nodes."""
+    """Minutes that `pulumi up` waits at most, including the time to launch nodes."""
     run: Positive = 1
     """Increase it to run the same job again. It resumes from the checkpoint of the run before,
     unless `checkpoints.directory` contains `{run}`."""
@@ -371,7 +371,7 @@ NO_SETTINGS = {
         ("copyto", "copytos3", "s3", "bucket", "upload", "uploadto", "sync", "syncto"), TO_S3
     ),
 }
-"""What people look for in a job, in small letters → what serves instead."""
+"""Settings that people look for in a job, in small letters → what serves instead."""
 
 
 def _which_job(value: object) -> str:

@@ -1,4 +1,4 @@
-"""What an environment says of the logs of its pods. What follows from it: trainyard/parts/logs.py."""
+"""Settings of the logs of pods. Their plan: trainyard/parts/logs.py."""
 
 from dataclasses import dataclass
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""What an environment says of its metrics. What follows from it: trainyard/parts/metrics.py."""
+"""Settings of metrics. Their plan: trainyard/parts/metrics.py."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -32,7 +32,7 @@ class ManagedPrometheusConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class AlertsConfig:
-    """Where alerts are sent: to an SNS topic, which e-mail, Slack (Amazon Q in chat applications) and
+    """Receivers of alerts: an SNS topic, which e-mail, Slack (Amazon Q in chat applications) and
     PagerDuty can subscribe to. Write `{}` for a topic of the environment."""
 
     emails: tuple[str, ...] = ()
@@ -59,10 +59,10 @@ class MetricsConfig:
     managed_prometheus: Section[ManagedPrometheusConfig] = None
     """By default AWS keeps no samples."""
     push_gateway: bool = False
-    """Whether jobs can send figures of their own, such as the loss, to a Prometheus Pushgateway. Jobs
-    find its address in the variable PROMETHEUS_PUSHGATEWAY."""
+    """`true`: jobs can send figures of their own, such as the loss, to a Prometheus Pushgateway.
+    Jobs find its address in the variable PROMETHEUS_PUSHGATEWAY."""
     grafana: bool = False
-    """Whether a Grafana on the system nodes shows the dashboards. Whoever can forward a port of the
+    """`true`: a Grafana on the system nodes shows the dashboards. Whoever can forward a port of the
     cluster can look, and nobody can change anything."""
     dollars_a_day: Annotated[float, pydantic.Field(gt=0)] | None = None
     """USD that nodes of pools can cost within 24 hours before an alert says so: nodes that ran, by the

@@ -38,7 +38,7 @@ class NetworkConfig:
     of the other zones do not lose the internet with `environment.zone`. Each gateway costs money and
     takes a public address."""
     internet: Internet = "outbound"
-    """Whether nodes reach the internet. `outbound`, the recommended value: through NAT gateways.
+    """Access of nodes to the internet. `outbound`, the recommended value: through NAT gateways.
     `none`: the VPC has no NAT gateway, no internet gateway and no public subnets. It takes
     `endpoints: private`, and a registry of your account with all images: `artifacts.images`."""
     endpoints: Literal["s3", "private"] = "s3"
@@ -62,11 +62,11 @@ class ExistingNetworkConfig:
     them. Each subnet needs a route out, such as a NAT gateway, and gives no public addresses. Other
     zones replace the cluster: EKS cannot leave the zones it was created in."""
     s3_endpoint: Annotated[bool, pydantic.Field(strict=True)] = False
-    """Whether the stack creates a gateway endpoint for S3, which is free, and enters it in the route
-    tables of the subnets. AWS refuses a second one in the same route table."""
+    """`true`: the stack creates a gateway endpoint for S3, which is free, and enters it in the
+    route tables of the subnets. AWS refuses a second one in the same route table."""
     internet: Internet = "outbound"
-    """Whether nodes reach the internet. `outbound`: each subnet must have a default route. `none`: none
-    is needed; then the VPC must have an endpoint for each AWS API that the stack calls, and
+    """Access of nodes to the internet. `outbound`: each subnet must have a default route. `none`:
+    none is needed; then the VPC must have an endpoint for each AWS API that the stack calls, and
     `artifacts.images` must name a registry of your account with all images."""
     endpoints: Literal["existing", "private", "elsewhere"] = "existing"
     """Interface endpoints for AWS APIs. `existing`: those that the VPC has. `private`: the stack creates
@@ -102,4 +102,5 @@ NETWORK_HINTS = {
     "nat": "delete it; the subnets of private_subnets have their routes",
     "flowlogs": "delete it; the flow logs of a VPC belong to whoever owns the VPC",
 }
-"""What people look for in `network`, in small letters without dashes → what to do instead."""
+"""Settings that people look for in `network`, in small letters without dashes → what to do
+instead."""

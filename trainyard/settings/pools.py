@@ -1,4 +1,4 @@
-"""What a stack file may say of pools. What follows: trainyard/derive/pools.py."""
+"""Settings of pools. Their plan: trainyard/derive/pools.py."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -39,8 +39,8 @@ class PoolConfig:
     max_nodes: Positive
     """Maximum number of nodes, of each type where there are several. The largest job must fit."""
     capacity: Literal["on_demand", "spot", "reservation", "block"] = "on_demand"
-    """How the nodes are bought. `on_demand` is the recommended value. EC2 takes `spot` nodes back
-    with two minutes' warning. `reservation` (ODCR) and `block` (Capacity Block for ML) require
+    """Purchase option of the nodes. `on_demand` is the recommended value. EC2 takes `spot` nodes
+    back with two minutes' warning. `reservation` (ODCR) and `block` (Capacity Block for ML) require
     `reservation`."""
     reservation: Section[ReservationConfig] = None
     """The reservation that the nodes are launched in. Only for `capacity: reservation` and

@@ -1,5 +1,4 @@
-"""What an environment says of its queues. What follows from it: trainyard/derive/queues.py. What a team
-says: team_entry.py."""
+"""Settings of queues. Their plan: trainyard/derive/queues.py. Settings of a team: team_entry.py."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -17,13 +16,14 @@ class QueuesConfig:
     then. Kueue is installed for it. Write `{}` for the defaults."""
 
     preemption: Preemption = "urgency_and_guarantees"
-    """Which running jobs are stopped for a waiting one. A stopped job waits again, and then resumes
-    from its last checkpoint. `urgency_and_guarantees`: jobs of the same team with a lower `urgency`,
-    and jobs on guaranteed nodes of another team that wants them back. `guarantees`: the latter only.
-    `never`: none, and a team waits for its guaranteed nodes until the jobs on them have ended."""
+    """Running jobs that are stopped for a waiting one. A stopped job waits again, and then resumes
+    from its last checkpoint. `urgency_and_guarantees`: jobs of the same team with a lower
+    `urgency`, and jobs on guaranteed nodes of another team that wants them back. `guarantees`: the
+    latter only. `never`: none, and a team waits for its guaranteed nodes until the jobs on them
+    have ended."""
     fair_sharing: Annotated[bool, pydantic.Field(strict=True)] = False
-    """Whether the team that has borrowed the least goes first to nodes that are nobody's guarantee. By
-    default the job with the highest `urgency` goes first, then the oldest."""
+    """`true`: the team that has borrowed the least goes first to nodes that are nobody's guarantee.
+    By default the job with the highest `urgency` goes first, then the oldest."""
     topology: Literal["preferred"] | None = None
     """`preferred`: the nodes of a TrainJob are chosen from one part of AWS's network where so many are
     free there, else from neighbouring parts. All pools with GPUs must have `replicas`, of instance types

@@ -1,4 +1,4 @@
-"""What an environment says of its broken nodes. What follows from it: trainyard/parts/repair.py."""
+"""Settings of the repair of broken nodes. Their plan: trainyard/parts/repair.py."""
 
 from dataclasses import dataclass
 from typing import Annotated

@@ -1,7 +1,6 @@
-"""What a stack file may say about stores: one class of settings for each kind, and a field of
-`StoreConfig` for it.
+"""Settings of stores: one class for each kind, and a field of `StoreConfig` for it.
 
-What follows from them, kind by kind: trainyard/stores/.
+Their plans, kind by kind: trainyard/stores/.
 """
 
 from dataclasses import dataclass, field
@@ -86,7 +85,7 @@ class LustreConfig:
     """When FSx may take the file system away for some minutes to patch it, once a week, in UTC:
     sunday 16:30. Jobs wait meanwhile. By default FSx chooses day and hour."""
     efa: bool = False
-    """Whether the file system can be mounted over EFA, which p5, p5e, p5en and p6 nodes do: several
+    """`true`: the file system can be mounted over EFA, which p5, p5e, p5en and p6 nodes do: several
     times faster for each node. A change replaces the file system, and so does a change of
     `throughput_mbps_per_tib` while it is true."""
     repositories: dict[Name, Repository] = field(default_factory=dict)
@@ -96,8 +95,8 @@ class LustreConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class LifecycleConfig:
-    """When EFS moves files that nobody reads to cheaper storage. It reads them more slowly, and each
-    GB that is read from there costs money."""
+    """Moves of files that nobody reads to cheaper storage of EFS. Reading from there is slower, and
+    each GB costs money."""
 
     infrequent_after_days: EfsDays | None = None
     """Days without access after which a file moves to Infrequent Access: 1, 7, 14, 30, 60, 90, 180,
@@ -107,7 +106,7 @@ class LifecycleConfig:
     and more than `infrequent_after_days`. EFS has it with elastic throughput only. By default files
     are not archived."""
     back_on_access: Annotated[bool, pydantic.Field(strict=True)] = False
-    """Whether a file moves back when it is read. By default it stays where it is."""
+    """`true`: a file moves back when it is read. By default it stays where it is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,11 +130,11 @@ class EfsConfig:
     """MiB/s of `throughput: provisioned`, at most 3414: so much is written, or three times as much
     read. EFS lowers it at most once in 24 hours."""
     lifecycle: Section[LifecycleConfig] = None
-    """When files move to cheaper storage. By default all of them stay in the standard class."""
+    """Moves of files to cheaper storage. By default all of them stay in the standard class."""
     only_this_cluster: Annotated[bool, pydantic.Field(strict=True)] = False
-    """Whether EFS refuses whoever mounts the file system without TLS, or without the IAM role of this
-    cluster's CSI driver. By default whoever reaches a mount target can mount it. A change gives the
-    store another claim: set it when the store is new, or while no job mounts it."""
+    """`true`: EFS refuses whoever mounts the file system without TLS, or without the IAM role of
+    this cluster's CSI driver. By default whoever reaches a mount target can mount it. A change
+    gives the store another claim: set it when the store is new, or while no job mounts it."""
     backup_days: Annotated[int, pydantic.Field(ge=0, le=VAULT_DAYS_AT_MOST, strict=True)] = 0
     """Number of days that daily backups are kept. AWS Backup makes them, in a vault of the store. With
     `data: keep` the vault is kept, too. With `data: delete` it is deleted with the stack, and every
@@ -152,7 +151,7 @@ class S3Config:
     """Name of an existing bucket. This program never changes or deletes it. By default the stack
     creates a bucket: private, encrypted and reachable over TLS only."""
     writable: Annotated[bool, pydantic.Field(strict=True)] = False
-    """Whether jobs may create files, each written once from beginning to end. By default the bucket
+    """`true`: jobs may create files, each written once from beginning to end. By default the bucket
     is mounted read-only, which is the recommended value."""
     kms_key_arn: str | None = None
     """ARN of the KMS key of the objects. By default S3 encrypts them with its own key."""
@@ -160,8 +159,8 @@ class S3Config:
     """Prefix of objects, such as checkpoints/, and the days after which S3 deletes them. By default
     objects stay. Of a bucket that the stack creates."""
     versioning: Annotated[bool, pydantic.Field(strict=True)] = False
-    """Whether S3 keeps an object that is deleted or overwritten as an old version, which is paid for.
-    By default what is deleted is gone. Of a bucket that the stack creates."""
+    """`true`: S3 keeps an object that is deleted or overwritten as an old version, which is paid
+    for. By default what is deleted is gone. Of a bucket that the stack creates."""
     old_versions_days: Positive | None = None
     """Days after which S3 deletes an old version, 30 by default. Needs `versioning`."""
 
@@ -174,10 +173,10 @@ class StoreConfig:
     efs: Section[EfsConfig] = None
     s3: Section[S3Config] = None
     teams: TeamsSee = "together"
-    """What the teams of `environment.teams` see of the store. `together`: every team reads and writes
-    the whole store. `apart`: each team has a directory of its own, `teams/<team>`, and cannot reach
-    the directories of other teams. `read_only`: every team reads the whole store and cannot write to
-    it. A change gives the store another claim: jobs that mount it start again."""
+    """Access of the teams of `environment.teams` to the store. `together`: every team reads and
+    writes the whole store. `apart`: each team has a directory of its own, `teams/<team>`, and
+    cannot reach the directories of other teams. `read_only`: every team reads the whole store and
+    cannot write to it. A change gives the store another claim: jobs that mount it start again."""
     data: Literal["keep", "delete"] = "keep"
     """`keep`: the store is protected, and `pulumi destroy` leaves it and prints its name. `delete`:
     the store and its data are deleted with the stack. A bucket or file system that existed before

@@ -1,4 +1,4 @@
-"""What a stack file may say of system nodes. What follows: trainyard/derive/cluster.py."""
+"""Settings of system nodes. Their plan: trainyard/derive/cluster.py."""
 
 from dataclasses import dataclass
 from typing import Annotated

@@ -1,6 +1,5 @@
-"""What an environment says of a team: an entry of `environment.teams`. What follows from it:
-trainyard/derive/teams.py. The team's own stack file: TeamConfig in environment.py.
-"""
+"""Settings of a team: an entry of `environment.teams`. Their plan: trainyard/derive/teams.py. The
+team's own stack file: TeamConfig in environment.py."""
 
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -53,7 +52,7 @@ class TeamEntryConfig:
     """Name of a pool → maximum number of its nodes that jobs of the team have at once. By default all
     that are free. Only with `environment.queues`."""
     lends_nodes: Annotated[bool, pydantic.Field(strict=True)] = True
-    """Whether other teams use the team's guaranteed nodes while they are idle. Only with
+    """`true`: other teams use the team's guaranteed nodes while they are idle. Only with
     `environment.queues`."""
     max_urgency: Urgency = "high"
     """The highest `urgency` that the team's jobs can have. Only with `environment.queues`."""

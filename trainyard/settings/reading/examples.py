@@ -202,7 +202,7 @@ class Pattern:
     """A pattern in words."""
 
     is_: str
-    """What a text is that matches it: "a name of …"."""
+    """Words for a text that matches: "a name of …"."""
     meant: Callable[[str], str]
     """The text that is nearest to one that does not match; empty where none is."""
     example: str = ""
@@ -229,7 +229,7 @@ def _duration(text: str) -> str:
 
 
 def _managed(text: str) -> str:
-    """The same with no other characters; nothing of an ARN."""
+    """A name without other characters; empty for an ARN."""
     plain = re.sub("[^-/_+=.@A-Za-z0-9]+", "-", text).strip("-/")
     return "" if text.startswith("arn:") else plain
 
@@ -245,7 +245,7 @@ def _replaceable(text: str) -> str:
 
 
 def _mirror(text: str) -> str:
-    """The same without scheme, blanks and the slash at its end; with a repository's beginning."""
+    """A mirror without scheme, blanks and the slash at its end; with a repository's beginning."""
     bare = re.sub(r"^\w+://", "", text.strip().lower()).rstrip("/")
     return next((each for each in (bare, f"{bare}/mirror") if re.match(MIRROR, each)), "")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 MOST_BYTES = 4 << 20
 """A file of settings or jobs is never larger; etcd takes an object of 1.5 MiB."""
 NO_TEXT = "\ufffd"
-"""What stands in a text for bytes that are none."""
+"""Character that stands in a text for bytes that are none."""
 
 
 def text_of(path: Path) -> str:
@@ -23,8 +23,8 @@ def text_of(path: Path) -> str:
 
 
 def is_inside(folder: Path, name: str) -> bool:
-    """Whether a name leads to a file inside a folder; not where it leaves the folder, also by a
-    symbolic link."""
+    """True where a name leads to a file inside a folder; False where it leaves the folder, also by
+    a symbolic link."""
     try:
         found = (folder / name).resolve(strict=True)
         return found.is_relative_to(folder.resolve()) and found.is_file()

@@ -1,4 +1,4 @@
-"""Which types and settings a path of a stack file leads to."""
+"""Types and settings that a path of a stack file leads to."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trainyard.settings.environment import StackConfig
 
 
 def is_required(steps: Sequence[str]) -> bool:
-    """Whether a setting has no default, or is an entry of a map or list."""
+    """True where a setting has no default, or is an entry of a map or list."""
     holders = [holder for holder in types_at(steps[:-1]) if is_dataclass(holder)]
     found = [field for holder in holders for field in fields(holder) if field.name == steps[-1]]
     return not found or any(f.default is MISSING and f.default_factory is MISSING for f in found)
@@ -45,7 +45,7 @@ def settings_of(holder: Any) -> dict[str, Any]:
 
 
 def _inside(kind: Any) -> Any:
-    """What a dict or a tuple contains."""
+    """Type of the entries of a dict or a tuple."""
     arguments = get_args(kind) or (None, None)
     return arguments[0] if get_origin(kind) is tuple else arguments[1]
 

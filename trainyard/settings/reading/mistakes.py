@@ -1,4 +1,4 @@
-"""What pydantic refuses of a stack file, as an error that says what to write instead.
+"""Refusals of pydantic as errors that say what to write instead.
 
 `EXPLANATIONS` has a function for each of pydantic's error types, `PATTERNS` words for each pattern of
 a setting's type.
@@ -24,7 +24,7 @@ from trainyard.settings.reading.lookup import is_required, keys_at, types_at
 from trainyard.settings.reading.yaml_file import as_yaml
 
 SIMILAR = 0.74
-"""How alike two names must be before one is proposed for the other; below it they mean different
+"""Similarity of two names from which one is proposed for the other; below it they mean different
 things: network_policies is not network."""
 COMMAND_LINES = ("arguments", "command")
 """Settings that list the words of a command line."""
@@ -44,9 +44,9 @@ class Mistake:
     limits: Mapping[str, Any]
     """The bound, pattern or choices that the value breaks."""
     is_key: bool
-    """Whether the last step is itself what is wrong: the name of a pool, for example."""
+    """The last step is itself what is wrong: the name of a pool, for example."""
     in_manifest: bool
-    """Whether the setting stands in a job that is a YAML file."""
+    """The setting stands in a job that is a YAML file."""
     written: str
     """The value's characters in the stack file, where they are known and it is no text."""
 

@@ -31,8 +31,8 @@ class Reading:
     """A stack file as far as it could be read."""
 
     configs: tuple[StackConfig, ...]
-    """What the stack file says; if values are wrong, once with each of their stand-ins. Empty where
-    so much is wrong that nothing can be planned."""
+    """Settings of the stack file; if values are wrong, once with each of their stand-ins. Empty
+    where so much is wrong that nothing can be planned."""
     errors: tuple[InputError, ...]
     stand_ins: StandIns = StandIns()
     """The wrong values, which have an error already."""
@@ -40,7 +40,7 @@ class Reading:
 
     @property
     def config(self) -> StackConfig | None:
-        """What the stack file says, with the first stand-in of each wrong value."""
+        """Settings of the stack file, with the first stand-in of each wrong value."""
         return self.configs[0] if self.configs else None
 
 
@@ -352,7 +352,7 @@ class _Documented(StackConfig):
 NO_REGION = "unknown"
 """Region of a stack whose stack file sets none: the rules say nothing of it."""
 ENGINE_KEYS = ("stack", "project", "region", "aws")
-"""What the engine or another namespace says, so that the project's own settings cannot."""
+"""Keys of the engine or of another namespace, which the project's own settings cannot have."""
 
 
 def _handed_over(value: Any) -> Any:

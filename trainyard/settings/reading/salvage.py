@@ -22,7 +22,7 @@ from trainyard.settings.reading.yaml_file import Lines
 Steps = tuple[Any, ...]
 """The way to a value: keys of maps, and numbers in lists. Behind a wrong name stands "[key]"."""
 ROUNDS = 6
-"""How often a stand-in may itself bring up another error before the file is given up."""
+"""Number of times that a stand-in may cause another error before the file is given up."""
 _ADAPTER = pydantic.TypeAdapter(StackConfig)
 _BRANCH = re.compile(r"constrained-int$|literal\[")
 _UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")

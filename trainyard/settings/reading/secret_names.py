@@ -81,7 +81,7 @@ PASSWORDS = re.compile(r"(?i)passw|passphrase|secret|credential")
 
 
 class Context(Enum):
-    """What a value can be, besides a secret."""
+    """Form in which a value stands: as text or in code."""
 
     TEXT = "text"
     """Text as it is written: in quotes, in a YAML file, behind an option, in a shell."""
@@ -128,7 +128,7 @@ def _of_commands(text: str) -> Iterator[Assigned]:
 
 
 def _context(found: re.Match[str]) -> Context | None:
-    """What the value of a name can be; None where it is no value of it."""
+    """Form in which the value of a name stands; None where the text is no value of it."""
     before, sign = found["before"], found["sign"].strip()[:1]
     is_key = before.strip("-") != "" and found["close"] != ""
     is_value = {
@@ -147,21 +147,21 @@ def _context(found: re.Match[str]) -> Context | None:
 
 
 def _is_setting(found: re.Match[str]) -> bool:
-    """Whether the name is an option, a variable of a shell, or a parameter of an address."""
+    """True where the name is an option, a variable of a shell, or a parameter of an address."""
     is_parameter = found.string[max(0, found.start() - 1) : found.start()] in ("?", "&")
     return "-" in found["before"] or found["name"].isupper() or is_parameter
 
 
 def _begins_line(found: re.Match[str]) -> bool:
-    """Whether the name is the first word of its line."""
+    """True where the name is the first word of its line."""
     start = max(0, found.start() - MOST_INDENTED)
     _, end_of_line, lead = found.string[start : found.start()].rpartition("\n")
     return bool(end_of_line or not start) and not lead.strip(" \t-#")
 
 
 def is_secret(name: str, value: str, context: Context, *, bare: bool = False) -> bool:
-    """Whether the value of a name is a secret. `name`: of an option, with its dashes. `bare`: the
-    value has no quotes."""
+    """True where the value of a name is a secret. `name`: of an option, with its dashes. `bare`:
+    the value has no quotes."""
     if not NAME.fullmatch(name.lstrip("-")) or NO_SECRET_NAME.match(name):
         return False
     if name in ("token", OF_LOGIN):  # most such tokens are words of a model
@@ -173,9 +173,9 @@ def is_secret(name: str, value: str, context: Context, *, bare: bool = False) ->
 
 
 def looks_secret(value: str, context: Context, *, is_password: bool = False) -> bool:
-    """Whether a value looks like a secret: one word of letters and digits that is long and mixed, or,
-    in a text, any word of letters and digits that nobody knows. `is_password`: people invent it, so
-    it can be shorter and have other characters."""
+    """True where a value looks like a secret: one word of letters and digits that is long and
+    mixed, or, in a text, any word of letters and digits that nobody knows. `is_password`: people
+    invent it, so it can be shorter and have other characters."""
     value = value.strip()
     if is_placeholder(value):
         return False
@@ -190,12 +190,12 @@ def looks_secret(value: str, context: Context, *, is_password: bool = False) -> 
 
 
 def is_placeholder(value: str) -> bool:
-    """Whether a value stands for a secret, says where it is, or is one that everybody knows."""
+    """True where a value stands for a secret, says where it is, or is one that everybody knows."""
     return bool(_PLACEHOLDER.search(value) or _COMMON.fullmatch(value) or _SCHEME.match(value))
 
 
 def in_address(user: str, password: str) -> bool:
-    """Whether what stands behind a user in an address is a password; there it can be any word."""
+    """True where the text behind a user in an address is a password; there it can be any word."""
     if len(password) < 4 or password == user or re.fullmatch(r"[A-Z_]+", password):
         return False
     is_port = re.match(r"\d{1,5}(?:/|$)", password)
@@ -213,8 +213,8 @@ def _is_word(value: str, is_password: bool) -> bool:
 
 
 def _is_random(value: str) -> bool:
-    """Whether a word of a value changes so often between small letters, large ones and digits that
-    no person can have made it up as a name."""
+    """True where a word of a value changes so often between small letters, large ones and digits
+    that no person can have made it up as a name."""
     if _UUID.search(value):
         return True
     return any(map(_is_mixed, re.split(r"[^A-Za-z0-9]+", value))) or (
@@ -223,13 +223,13 @@ def _is_random(value: str) -> bool:
 
 
 def _is_base64(value: str) -> bool:
-    """Whether a text that can be a path has large letters and digits as no path has them."""
+    """True where a text that can be a path has large letters and digits as no path has them."""
     word = re.sub(r"[+/=]", "", value)
     return not word.islower() and not word.isupper() and _is_mixed(word) and _changes(word) >= 0.4
 
 
 def _is_mixed(word: str) -> bool:
-    """Whether a word is long, and has small letters, large ones and digits in no order."""
+    """True where a word is long, and has small letters, large ones and digits in no order."""
     numbers = len(re.findall(r"\d+", word))
     at_least = {0: 0.45, 1: 0.4 if len(word) < 24 else 0.25, 2: 0.4 if len(word) < 16 else 0.15}
     return len(word) >= (12 if numbers else 20) and _changes(word) >= at_least.get(numbers, 0)

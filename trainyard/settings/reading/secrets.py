@@ -25,7 +25,7 @@ from trainyard.settings.reading.secret_names import (
 )
 
 HIDDEN = "hidden-secret"
-"""What stands in the place of a secret."""
+"""Text that stands in the place of a secret."""
 KINDS = {
     "an AWS access key": r"(?:A3T[A-Z0-9]|AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}",
     "a GitHub token": r"gh[pousr]_[0-9a-zA-Z]{36,}|github_pat_\w{40,}",
@@ -106,7 +106,7 @@ class Secret:
     kind: str
 
     def error(self, at: At) -> InputError:
-        """Why the file is refused."""
+        """Error that refuses the file."""
         return at.must(
             "not contain a secret in clear",
             got=f"{self.kind}, which is not shown",
@@ -115,7 +115,7 @@ class Secret:
 
     @property
     def _instead(self) -> str:
-        """What to write in its place."""
+        """Fix: what to write in place of the secret."""
         if self.kind == URL_PASSWORD:
             return (
                 "write the address without it, or put the whole address into a Kubernetes Secret,"
@@ -203,7 +203,7 @@ def _text(value: Any, path: tuple[str | int, ...], name: str, found: list[Secret
 
 
 def _is_secret(name: str, value: str) -> bool:
-    """Whether a value is a secret because of its name; the kinds above are more precise."""
+    """True where a value is a secret because of its name; the kinds above are more precise."""
     if name.removeprefix("aws:") in KEYS or not is_secret(name, value, Context.TEXT):
         return False
     return not (HIDDEN in value or TOKEN.search(value) or PRIVATE_KEY.search(value))

@@ -1,4 +1,4 @@
-"""What stands in for a wrong value, so that the rest of a stack file can be judged all the same.
+"""Stand-ins for wrong values, so that the rest of a stack file can be judged all the same.
 
 Each wrong value gets two stand-ins. The rules run once with the first and once with the second, and
 a problem is reported only if it is there both times: what depends on the wrong value is not known.
@@ -71,7 +71,7 @@ DEPTH = 4
 
 @dataclass(frozen=True, kw_only=True)
 class StandIns:
-    """Which values of a stack file are not its own."""
+    """Values of a stack file that are not its own."""
 
     paths: tuple[str, ...] = ()
     """Paths of the stand-ins, as problems name them."""
@@ -85,7 +85,7 @@ class StandIns:
         return tuple(problem for problem in both if not self.covers(problem.path))
 
     def not_checked(self) -> Iterator[InputWarning]:
-        """What nobody can say before the wrong values are corrected."""
+        """Warnings about values that cannot be checked before the wrong ones are corrected."""
         if paths := [*self.paths, *self.renamed.values()]:
             first = paths[0].partition(".")[0]
             names = [path.removeprefix(f"{first}.") for path in dict.fromkeys(paths)]
@@ -93,7 +93,7 @@ class StandIns:
             yield InputWarning(path=first, text=f"{depends}; correct the errors first")
 
     def covers(self, path: str) -> bool:
-        """Whether a path is that of a stand-in, or below it."""
+        """True where a path is that of a stand-in, or below it."""
         return any(path == each or path.startswith(f"{each}.") for each in self.paths)
 
     def _in_the_file(self, problem: P) -> P:

@@ -63,7 +63,7 @@ def _environment(name: str, file: Path, changed: int) -> EnvironmentConfig | Non
 
 
 def unsound(team: TeamConfig) -> InputError:
-    """Why a team has no plan: its environment has errors."""
+    """Error about a team without a plan: its environment has errors."""
     return InputError(
         path="team.environment",
         must="be an environment whose stack file has no errors",

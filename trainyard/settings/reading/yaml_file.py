@@ -18,7 +18,7 @@ from trainyard.settings.reading.files import MOST_BYTES, NO_TEXT
 from trainyard.settings.reading.secrets import Secret, hidden, secrets_of_text, withheld
 
 Path = tuple[str | int, ...]
-"""Where a value stands in a document: ("spec", "trainer", "env", 0, "name")."""
+"""Place of a value in a document: ("spec", "trainer", "env", 0, "name")."""
 P = TypeVar("P", bound=Problem)
 VALUES, DEPTH = 100_000, 100
 """Values of a file, and levels, at most; the largest sample has 600 and 14."""
@@ -51,9 +51,9 @@ class Document:
     text: str = field(default="", repr=False)
     """The whole file, without its secrets."""
     by_engine: bool = False
-    """Whether the values are those that Pulumi's engine reads."""
+    """The values are those that Pulumi's engine reads."""
     secrets: list[Secret] = field(default_factory=list)
-    """Where secrets were. They are in neither `value` nor `written` nor `text`."""
+    """Places of secrets. They are in neither `value` nor `written` nor `text`."""
     errors: list[InputError] = field(default_factory=list)
 
     def line(self, *path: str | int) -> int:
@@ -64,7 +64,7 @@ class Document:
 
 @dataclass(frozen=True, kw_only=True)
 class Lines:
-    """Where the settings of a stack file stand."""
+    """Lines of the settings of a stack file."""
 
     file: str = ""
     of: Mapping[str, int] = field(default_factory=dict)
@@ -130,7 +130,7 @@ most."""
 
 
 def _unreadable(text: str) -> InputError | None:
-    """Why a text cannot be a file of settings."""
+    """Error about a text that cannot be a file of settings."""
     if NO_TEXT in text:
         return InputError(
             path="",
@@ -204,7 +204,7 @@ def as_yaml(value: Any) -> str:
 
 
 def _is_plain(text: str) -> bool:
-    """Whether a text needs no quotes in a YAML file, in a list neither."""
+    """True where a text needs no quotes in a YAML file, nor in a list."""
     if re.search(r"[,\[\]{}#:]\s|[,\[\]{}]|^$|:$", text) or not is_text(text):
         return False
     try:
