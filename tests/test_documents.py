@@ -72,6 +72,7 @@ NAMED = re.compile(rf"(?<![\w/.-])(?:{'|'.join(map(re.escape, sorted(FOLDERS)))}
 SENTENCES = (
     "trainyard/catalog",
     "trainyard/settings",
+    "trainyard/derive",
     "trainyard/plans",
     "trainyard/stores",
     "trainyard/parts",

@@ -35,7 +35,7 @@ dynamic_rendezvous.py)."""
 
 @dataclass(frozen=True, kw_only=True)
 class Promise:
-    """What a plan says of the nodes of one job."""
+    """Promise of a plan about the nodes of one job."""
 
     instance_type: str
     nodes: int
@@ -48,7 +48,7 @@ class Promise:
 
 
 def is_acceptance(job: JobConfig) -> bool:
-    """Whether the job runs the script that measures."""
+    """True where the job runs the script that measures."""
     return job.files is not None and SCRIPT in job.files.sources
 
 
@@ -87,7 +87,7 @@ def measured_stores(environment: EnvironmentConfig) -> list[str]:
 
 
 def promise(job: JobConfig, environment: EnvironmentConfig, region: str) -> Promise:
-    """What the plan says of the job's nodes."""
+    """Promise of the plan about the job's nodes."""
     pool = environment.pools[job.pool]
     kind = TYPES[pool.instance_types[0]]
     devices = pod_resources.devices(job, kind)
@@ -105,7 +105,7 @@ def promise(job: JobConfig, environment: EnvironmentConfig, region: str) -> Prom
 
 
 def _speed(name: str, job: JobConfig, environment: EnvironmentConfig, region: str) -> Speed | None:
-    """What the nodes of a job reach together on a store; None where that cannot be told."""
+    """Speed that the nodes of a job reach together on a store; None where that is not known."""
     pool = environment.pools[job.pool]
     first = [each.instance_types[0] for each in environment.pools.values() if each.instance_types]
     found = kind_of(sized(environment.storage[name], region, first))

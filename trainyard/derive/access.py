@@ -1,5 +1,5 @@
-"""Who speaks to AWS and to the cluster, and in which account: what follows from the `aws:` settings
-and from `deployer_role_arn`.
+"""Identities that call AWS and the cluster, and their accounts: what follows from the `aws:`
+settings and from `deployer_role_arn`.
 
 One identity does both: whoever makes a cluster is its admin, so the role that the AWS provider
 assumes last is the role that the kubeconfig assumes (docs/decisions/0007).
@@ -15,9 +15,9 @@ from trainyard.settings.cluster import ClusterConfig
 def access_plan(
     region: str, aws: AwsConfig, cluster: ClusterConfig, team_deployer: str | None = None
 ) -> AccessPlan:
-    """Who calls AWS and the cluster. Roles in the stack file's own `aws:assumeRoles` replace the
-    `deployer_role_arn` of the environment, and `team_deployer`, the role of a team that the
-    environment lists. `cluster`: settings of the environment's cluster."""
+    """Plan of the identities that call AWS and the cluster. Roles in the stack file's own
+    `aws:assumeRoles` replace the `deployer_role_arn` of the environment, and `team_deployer`, the
+    role of a team that the environment lists. `cluster`: settings of the environment's cluster."""
     deployer = team_deployer or cluster.deployer_role_arn
     private = cluster.endpoint == "private"
     roles = tuple(

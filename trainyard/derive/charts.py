@@ -1,4 +1,4 @@
-"""Which public charts a stack installs, for a place that has copies of them (`artifacts.charts`)."""
+"""Public charts that a stack installs, for a place that has copies of them (`artifacts.charts`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What follows from the settings of the cluster: control plane, add-ons, system nodes, and the
+"""Plans that follow from the settings of the cluster: control plane, add-ons, system nodes, and the
 identity that GPU nodes share."""
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ amazon-vpc-cni-k8s, NETWORK_POLICY_ENFORCING_MODE)."""
 
 
 def cluster_name(me: Identity, wanted: EnvironmentConfig, zones: tuple[str, ...]) -> str:
-    """That of the stack file, or one that follows: another network or other zones are another cluster,
-    as EKS never leaves the zones it began in."""
+    """Name of the cluster: that of the stack file, or one that follows: another network or other
+    zones are another cluster, as EKS never leaves the zones it began in."""
     return wanted.cluster.name or me.name("cluster", made_from(wanted.network), *sorted(zones))
 
 

@@ -1,4 +1,4 @@
-"""What an environment promises its teams."""
+"""Contract: what an environment promises its teams."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def team_contract(
 
 
 def _seen(name: str, entry: TeamEntryConfig, wanted: EnvironmentConfig) -> dict[str, Any]:
-    """Which stores the team does not see as a whole, or cannot write to."""
+    """Stores that the team does not see as a whole, or cannot write to."""
     stores = stores_of(entry, wanted)
     apart = [store for store, settings in stores.items() if settings.teams == "apart"]
     reads = [store for store, settings in stores.items() if settings.teams == "read_only"]

@@ -1,5 +1,5 @@
-"""What follows for the controllers in the cluster, and where their charts come from: Karpenter,
-device plugins, Trainer, training-operator, Kueue."""
+"""Plans of the controllers in the cluster, and the places of their charts: Karpenter, device
+plugins, Trainer, training-operator, Kueue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which interface endpoints an environment needs: those of the AWS APIs that its own nodes and
+"""Interface endpoints that an environment needs: those of the AWS APIs that its own nodes and
 controllers call. Why each of them: trainyard/catalog/aws/endpoints.py."""
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from trainyard.settings.job import JobConfig
 from trainyard.settings.reading.files import is_inside
 
 CONFIG_MAP_BYTES = 1 << 20
-"""What the API server takes as the data of one ConfigMap (kubernetes core validation,
+"""Bytes that the API server takes as the data of one ConfigMap (kubernetes core validation,
 MaxSecretSize)."""
 
 
@@ -56,7 +56,7 @@ def file_errors(path: str, job: JobConfig, folder: Path) -> Iterator[InputError]
 
 
 def _what_is(file: Path) -> str:
-    """What stands where a file of the checkout should be."""
+    """Words for what stands where a file of the checkout should be."""
     try:
         if file.is_dir():
             return "a folder"

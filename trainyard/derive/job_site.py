@@ -31,7 +31,7 @@ class JobSite:
     env: Mapping[str, str]
     """Variables that the environment gives to every job."""
     has_workers: bool
-    """Whether jobs can run in other environments, each of which has a zone of its own."""
+    """Jobs can run in other environments, each of which has a zone of its own."""
 
 
 def job_site(

@@ -48,9 +48,9 @@ class ContainerView:
     image: str
     """Empty where the runtime has it."""
     script: str
-    """What the container runs, as text; empty where the runtime has it."""
+    """Command of the container, as text; empty where the runtime has it."""
     words: tuple[str, ...]
-    """The same as the arguments of a process."""
+    """Command of the container, as the arguments of a process."""
     own_entrypoint: bool
     """The image's own entrypoint starts, and `words` are its arguments."""
     env: Mapping[str, str | None]
@@ -76,7 +76,7 @@ class SharedMemory:
 
 @dataclass(frozen=True, kw_only=True)
 class PodRequest:
-    """What a pod asks of its node, GPUs apart, where somebody wrote it."""
+    """Written request of a pod to its node, GPUs apart."""
 
     resource: str
     """As Kubernetes calls it: cpu, memory, vpc.amazonaws.com/efa, hugepages-2Mi."""
@@ -111,7 +111,7 @@ class JobView:
     """The Trainer injects PET_* and starts nothing: each pod must start its own ranks."""
     elastic: bool
     restarts: int
-    """How often the whole gang may start again."""
+    """Number of times that the whole gang may start again."""
     resumes: bool
     """A gang that starts again goes on where its last checkpoint was."""
     instance_type: InstanceType | None
@@ -172,7 +172,7 @@ def entry_view(path: str, job: JobConfig, environment: EnvironmentConfig) -> Job
 
 
 def restarts_of(job: JobConfig, environment: EnvironmentConfig) -> int:
-    """How often its controller starts the whole gang again."""
+    """Number of times that its controller starts the whole gang again."""
     own = environment.own_runtime(job)
     return job.pytorch_job.restarts if job.pytorch_job else own.max_restarts if own else 0
 
@@ -245,7 +245,7 @@ def _mounts(job: JobConfig) -> dict[str, frozenset[str]]:
 
 
 def _requests(job: JobConfig, where: Where) -> tuple[PodRequest, ...]:
-    """What the entry sets; what follows from the pool fits it."""
+    """Requests that the entry sets. Those that follow from the pool fit it."""
     written = (
         ("cpu", job.cpus_per_node, "cpus_per_node"),
         ("memory", job.memory_gib, "memory_gib"),

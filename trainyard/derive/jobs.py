@@ -88,7 +88,7 @@ def _saved(job: JobConfig) -> str | None:
 
 
 def _managed(job: JobConfig) -> dict[str, Any]:
-    """What the pods' role must permit for the job's secrets."""
+    """Secrets of the job, and their keys, that the pods' role must be allowed to read."""
     managed = job.managed_secrets.values()
     return {
         "secrets": tuple(sorted({each.secrets_manager for each in managed})),
@@ -103,8 +103,8 @@ def _training(
     own: OwnRuntimeConfig | None,
     files: ConfigMapPlan | None,
 ) -> Training:
-    """What the pods of a job are, whichever controller runs them. Secrets and folders are sorted,
-    as the engine hands settings over: another order in the file is not another run."""
+    """Pods of a job, whichever controller runs them. Secrets and folders are sorted, as the engine
+    hands settings over: another order in the file is not another run."""
     pool = site.pools[job.pool]
     kinds = [TYPES[each] for each in pool.instance_types]
     mounts, places = _mounts(job, site.claims)
@@ -160,10 +160,10 @@ class _Rendered:
     """TrainJob or PyTorchJob."""
     spec: Spec
     stores: tuple[str, ...]
-    """What its pods mount, those of its runtime among them."""
+    """Stores that its pods mount, those of its runtime among them."""
     asked: list[Any]
-    """What the job asks for, and not how this release of a controller spells it: an upgrade starts
-    no run again."""
+    """Everything that the job asks for, and not how this release of a controller spells it: an
+    upgrade starts no run again."""
 
 
 def _rendered(
@@ -286,7 +286,7 @@ def stores(job: JobConfig) -> tuple[str, ...]:
 
 
 def _mounts(job: JobConfig, claims: Mapping[str, str]) -> tuple[tuple[Mount, ...], dict[str, str]]:
-    """What is mounted where, and the variables that say so. `claims`: by store.
+    """Mounts of the job, and the variables that name their places. `claims`: by store.
 
     A pod mounts a claim once: the TrainJob CRD keys mounts by volume, and with a second volume of
     the same claim kubelet up to 1.34 never starts the pod (kubernetes#122140). So a directory is
@@ -323,8 +323,8 @@ def _mounts(job: JobConfig, claims: Mapping[str, str]) -> tuple[tuple[Mount, ...
 
 
 def _recipe(job: JobConfig, own: OwnRuntimeConfig | None) -> list[str]:
-    """What a runtime runs for a job that does not say so itself: its command, or of kind torchtune
-    what it trains, and where."""
+    """Recipe that a runtime has for a job without one: its command, or of kind torchtune what it
+    trains, and where."""
     at = own.torchtune if own else None
     if at:
         return [at.model, at.store, at.directory]

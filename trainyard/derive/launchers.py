@@ -1,5 +1,5 @@
-"""How a script starts its ranks with another launcher than torchrun: what its options say of nodes
-and processes. torchrun: scripts.py."""
+"""Starts of ranks with another launcher than torchrun, and their options about nodes and processes.
+torchrun: scripts.py."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Options:
     rank: str = ""
     """Rank of the node."""
     conf: str = ""
-    """How long nodes wait for each other, in the words of torchrun's --rdzv_conf."""
+    """Time for which nodes wait for each other, in the words of torchrun's --rdzv_conf."""
 
 
 _FABRIC = Options(nodes="--num-nodes", per_node="--devices", rank="--node-rank")

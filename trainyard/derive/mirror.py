@@ -1,4 +1,4 @@
-"""What a plan is whose images are all copies in a registry of the account, and which images those are.
+"""Plan whose images are all copies in a registry of the account, and the list of those images.
 
 The one place where images are renamed: every image of a plan goes through it, those of jobs, runtimes,
 charts and controllers alike. What nodes can pull: docs/network.md.

@@ -1,5 +1,4 @@
-"""What follows for a namespace in which jobs run: the claims of its stores, and what its pods may
-do."""
+"""Plan of a namespace in which jobs run: the claims of its stores, and the rights of its pods."""
 
 from __future__ import annotations
 

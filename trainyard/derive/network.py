@@ -1,5 +1,4 @@
-"""What follows from the network's settings: its zones and, where the stack makes it, their address
-ranges."""
+"""Plan of the network: its zones and, where the stack makes it, their address ranges."""
 
 from __future__ import annotations
 
@@ -41,7 +40,8 @@ def network_zones(region: str, wanted: EnvironmentConfig) -> tuple[str, ...]:
 
 
 def made_from(network: AnyNetwork) -> str:
-    """What makes the network another one, beside its zones: its range, or whose it is."""
+    """Value that makes the network another one, beside its zones: its range, or the id of an
+    existing VPC."""
     return network.vpc_id if isinstance(network, ExistingNetworkConfig) else network.cidr
 
 

@@ -1,4 +1,4 @@
-"""What a pod of a job requests of its node: devices, vCPUs, memory. Which nodes it may run on, and how
+"""Requests of a job's pod to its node: devices, vCPUs, memory. Which nodes it may run on, and how
 many such pods a node takes.
 
 A pod that requests nothing is the first that kubelet kills and the last that gets CPU (Kubernetes,
@@ -18,8 +18,8 @@ from trainyard.settings.pools import PoolConfig
 NODE_PERCENT = 90
 """Part of a node's vCPUs and memory that the pods of a job request by default."""
 DAEMON_MILLICPUS, DAEMON_MIB = 500, 1024
-"""What no pod of a job can have: the requests of the DaemonSets (VPC CNI, kube-proxy, Pod Identity
-agent, CSI drivers, device plugins), rounded up."""
+"""Resources that no pod of a job can have: the requests of the DaemonSets (VPC CNI, kube-proxy, Pod
+Identity agent, CSI drivers, device plugins), rounded up."""
 SHARED_MEMORY_GIB = 64
 """Size of /dev/shm by default, where the pod has twice as much memory."""
 
@@ -71,9 +71,9 @@ def node_memory_gib(kind: InstanceType) -> int:
 
 
 def node_amount(kind: InstanceType, resource: str) -> Fraction:
-    """What pods may request of a resource on a node, in all: vCPUs, GiB or devices. 0 for what
-    nodes do not have, such as hugepages: no node is set up for them, and Karpenter launches none for
-    a pod that requests them (aws/karpenter-provider-aws#3315)."""
+    """Most of a resource that pods may request on a node, in all: vCPUs, GiB or devices. 0 for what
+    nodes do not have, such as hugepages: no node is set up for them, and Karpenter launches none
+    for a pod that requests them (aws/karpenter-provider-aws#3315)."""
     if resource == "cpu":
         return Fraction(kind.allocatable_millicpus - DAEMON_MILLICPUS, 1000)
     if resource == "memory":
@@ -82,7 +82,7 @@ def node_amount(kind: InstanceType, resource: str) -> Fraction:
 
 
 def node_selector(name: str, pool: PoolConfig, zone: str, *, has_workers: bool) -> dict[str, str]:
-    """Where pods of jobs of a pool may run: the pool, and of it one type in one zone where it has no
+    """Node selector of a pool's jobs: the pool, and of it one type in one zone where it has no
     more. A worker has a zone of its own, and its pool of that name launches nodes there."""
     kind = (
         {"node.kubernetes.io/instance-type": pool.instance_types[0]}
@@ -95,7 +95,7 @@ def node_selector(name: str, pool: PoolConfig, zone: str, *, has_workers: bool) 
 
 
 def pods_per_node(job: JobConfig, kind: InstanceType) -> int:
-    """How many pods of the job fit on a node of the type; 0 where none does."""
+    """Number of pods of the job that fit on a node of the type; 0 where none does."""
     wanted = devices(job, kind)
     fits = [node_memory_gib(kind) // memory_gib(job, [kind])]
     if kind.gpus:

@@ -55,7 +55,7 @@ FIRST_WEIGHT = 100
 
 @dataclass(frozen=True, kw_only=True)
 class PoolUse:
-    """What a pool may take, and which jobs it takes."""
+    """Nodes that a pool may launch, and the jobs that it takes."""
 
     capacity: str
     instance_types: tuple[str, ...]
@@ -150,8 +150,8 @@ def pool_plan(
 
 
 def _prefetched(name: str, pool: PoolConfig, jobs: Mapping[str, JobConfig]) -> tuple[str, ...]:
-    """What nodes of a pool pull while they start. Of several images nobody knows which job a node
-    is launched for, and those of the others would be pulled beside its own."""
+    """Images that nodes of a pool pull while they start. Of several images nobody knows which job a
+    node is launched for, and those of the others would be pulled beside its own."""
     if pool.prefetch is not None:
         return tuple(dict.fromkeys(pool.prefetch))
     own = [job for job in jobs.values() if job.pool == name]
@@ -160,13 +160,13 @@ def _prefetched(name: str, pool: PoolConfig, jobs: Mapping[str, JobConfig]) -> t
 
 
 def pool_uses(wanted: EnvironmentConfig, jobs: Mapping[str, JobConfig]) -> dict[str, PoolUse]:
-    """What every pool of an environment may take. `jobs`: all of the stack, those that are files
-    among them."""
+    """Use of every pool of an environment. `jobs`: all of the stack, those that are files among
+    them."""
     return {name: pool_use(name, pool, wanted.zone, jobs) for name, pool in wanted.pools.items()}
 
 
 def pool_use(name: str, pool: PoolConfig, zone: str, jobs: Mapping[str, JobConfig]) -> PoolUse:
-    """What the pool may take, and how many of each job that fits it."""
+    """Nodes that the pool may launch, and how many of each job fit on it."""
     kinds = [TYPES[kind] for kind in pool.instance_types]
     reservation = _reservation(pool)
     quota: dict[str, int] = {}
@@ -268,14 +268,14 @@ def largest_gang(pool: PoolConfig) -> int:
 
 
 def fits(pool: PoolConfig, job: JobConfig) -> bool:
-    """Whether the pool could take the job."""
+    """True where the pool could take the job."""
     several = len(pool.instance_types) > 1 or pool.fallback_zones
     least = min(TYPES[kind].gpus for kind in pool.instance_types)
     return job.nodes <= (1 if several else largest_gang(pool)) and (job.gpus_per_node or 0) <= least
 
 
 def jobs_at_once(pool: PoolConfig, job: JobConfig) -> int:
-    """How many jobs of this size the pool holds; those of one node may share one."""
+    """Number of jobs of this size that the pool holds; those of one node may share one."""
     if not fits(pool, job):
         return 0
     on_a_node = min(pods_per_node(job, TYPES[kind]) for kind in pool.instance_types)

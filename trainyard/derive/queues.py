@@ -1,5 +1,5 @@
-"""What follows from `environment.queues`: quotas from pools and from the shares of teams, how long a
-gang may wait for its pods, and the labels of jobs."""
+"""Plans that follow from `environment.queues`: quotas from pools and from the shares of teams, how
+long a gang may wait for its pods, and the labels of jobs."""
 
 from __future__ import annotations
 
@@ -133,8 +133,8 @@ def _share(name: str, pool: PoolConfig, entry: TeamEntryConfig, kept: int) -> Po
 
 
 def _ready_minutes(wanted: EnvironmentConfig) -> int:
-    """How long the pods of a gang may take on the slowest pool. Where all pools keep their nodes,
-    only the image must be pulled."""
+    """Minutes that the pods of a gang may take on the slowest pool. Where all pools keep their
+    nodes, only the image must be pulled."""
     stand = all(pool.replicas for pool in queued_pools(wanted).values())
     rows = NODE_START[-1:] if stand else NODE_START
     minutes = math.ceil(MARGIN * sum(LATENCIES[row].slow for row in rows) / 60)

@@ -1,4 +1,4 @@
-"""How a script starts its ranks: every torchrun in it, with the options that decide who meets
+"""Starts of ranks in a script: every torchrun in it, with the options that decide who meets
 whom."""
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ LAUNCHERS = re.compile(
     r"torchrun|torch\.distributed|accelerate|deepspeed|mpirun|horovodrun|tune run|srun|PET_|JAX_"
     r"|\b(?:RANK|WORLD_SIZE)="
 )
-"""What starts ranks on every node, or shows that somebody thinks of them."""
+"""Words that start ranks on every node, or show that somebody thinks of them."""
 PLACEHOLDER = re.compile(
     r"(?<!<)<(?:(?i:your[-_ ][\w -]+)|[A-Z][A-Z0-9_]+)>|\b(?:CHANGE|REPLACE)_?ME\b"
 )
-"""What a template left for a person to fill in; <<EOF>file is a here-document."""
+"""Text that a template left for a person to fill in; <<EOF>file is a here-document."""
 SPECIAL_TOKENS = frozenset(
     f"<{name}>"
     for name in (
@@ -70,7 +70,7 @@ class Launch:
     endpoint: str = ""
     backend: str = "static"
     conf: str = ""
-    """What --rdzv_conf says."""
+    """Value of --rdzv_conf."""
     has_shell_variables: bool = False
     """Options may hide in a variable of the shell."""
     options: frozenset[str] = field(default_factory=frozenset)
@@ -85,8 +85,8 @@ class Launch:
 
 
 def script_of(command: Sequence[str]) -> str:
-    """What a command runs, as text: what follows a shell's -c, or the whole command. A shell that ends
-    with exec "$@" runs the words behind its script, after the one for its name."""
+    """Script that a command runs, as text: what follows a shell's -c, or the whole command. A shell
+    that ends with exec "$@" runs the words behind its script, after the one for its name."""
     shell = bool(command) and command[0].endswith("sh")
     texts = [
         number

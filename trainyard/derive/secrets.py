@@ -1,5 +1,6 @@
-"""What follows from secrets of Secrets Manager: the add-on that mounts them, and the identity of the
-environment's own jobs. Of a team's pods: trainyard/derive/teams.py; of a job: trainyard/derive/jobs.py."""
+"""Plans that follow from secrets of Secrets Manager: the add-on that mounts them, and the identity
+of the environment's own jobs. Of a team's pods: trainyard/derive/teams.py; of a job:
+trainyard/derive/jobs.py."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ def of_jobs(jobs: Jobs) -> list[ManagedSecret]:
 
 
 def mounts_secrets(jobs: Jobs, teams: Teams) -> bool:
-    """Whether a job of the environment, or a team that it lists, reads Secrets Manager."""
+    """True where a job of the environment, or a team that it lists, reads Secrets Manager."""
     return bool(of_jobs(jobs)) or any(entry.secrets for entry in teams.values())
 
 
@@ -38,8 +39,8 @@ def secrets_add_on(kubernetes: str, jobs: Jobs, teams: Teams) -> tuple[AddOnPlan
 
 
 def job_pods_plan(me: Identity, namespace: str, jobs: Jobs) -> TeamIdentityPlan | None:
-    """What pods of the environment's own jobs may do in AWS; None where they need nothing there.
-    `namespace`: of the jobs."""
+    """Rights of the environment's own jobs in AWS; None where they need nothing there. `namespace`:
+    of the jobs."""
     secrets = of_jobs(jobs)
     if not secrets:
         return None

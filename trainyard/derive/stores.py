@@ -1,4 +1,4 @@
-"""What a job's checkpoints take on its store, and the image repositories of a stack.
+"""Effects of a store on a job's checkpoints, and the image repositories of a stack.
 
 What follows from a store's settings is in the class of its kind: trainyard/stores/. What is refused is
 trainyard/rules/stores.py.
@@ -20,7 +20,8 @@ from trainyard.stores.kinds import kind_of, sized
 
 
 def job_verdict(job: JobConfig, environment: EnvironmentConfig, region: str) -> Verdict | None:
-    """What the job's checkpoints take, where pool and store are sound enough to tell."""
+    """Effects of the store on the job's checkpoints, where pool and store are sound enough to
+    tell."""
     pool = environment.pools.get(job.pool)
     store = environment.storage.get(job.checkpoints.store) if job.checkpoints else None
     if pool is None or not pool.instance_types or store is None:
@@ -37,7 +38,7 @@ def sized_store(store: StoreConfig, environment: EnvironmentConfig, region: str)
 def job_verdicts(
     jobs: Mapping[str, JobConfig], environment: EnvironmentConfig, region: str
 ) -> dict[str, Verdict]:
-    """What the checkpoints of each job take, where that can be told."""
+    """Effects of stores on the checkpoints of each job, where they are known."""
     verdicts = {name: job_verdict(job, environment, region) for name, job in jobs.items()}
     return {name: verdict for name, verdict in verdicts.items() if verdict}
 
@@ -45,8 +46,8 @@ def job_verdicts(
 def checkpoint_verdict(
     job: JobConfig, store: StoreConfig, region: str, pool: PoolConfig
 ) -> Verdict | None:
-    """What the job's checkpoints take there; None where the size of the model is not known, or the
-    speed of the store."""
+    """Effects of that store on the job's checkpoints; None where the size of the model is not
+    known, or the speed of the store."""
     found = kind_of(store)
     if found is None or job.parameters_billion is None or job.checkpoints is None:
         return None

@@ -1,5 +1,5 @@
-"""What an environment takes of its network: addresses of the private subnet of each zone, and the AWS APIs
-that are called from there."""
+"""Use of the network by an environment: addresses of the private subnet of each zone, and the AWS
+APIs that are called from there."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trainyard.stores.kinds import kind_of
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkUse:
-    """What an environment takes of its network."""
+    """Everything that an environment takes of its network."""
 
     zones: tuple[str, ...]
     """Zones of the network, the training zone first."""
@@ -30,7 +30,7 @@ class NetworkUse:
 
 
 def network_use(wanted: EnvironmentConfig, zones: tuple[str, ...]) -> NetworkUse:
-    """What the environment takes. `zones`: of `network_zones`."""
+    """Use of the network by the environment. `zones`: of `network_zones`."""
     return NetworkUse(
         zones=zones,
         zone_id=wanted.zone_id,

@@ -1,5 +1,5 @@
-"""What follows from `environment.teams`: for the environment, what it makes for each team; for the
-stack of a team, its namespace and share."""
+"""Plans that follow from `environment.teams`: for the environment, what it makes for each team; for
+the stack of a team, its namespace and share."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from trainyard.stores.kinds import mounted_by_pods
 
 @dataclass(frozen=True, kw_only=True)
 class Share:
-    """What a team's stack has of its environment."""
+    """Share of an environment that a team's stack has."""
 
     namespace: str
     max_gpus: int | None
@@ -72,7 +72,7 @@ def share_of(team: TeamConfig, environment: EnvironmentConfig, stack: str) -> Sh
 def team_entry_plans(
     me: Identity, wanted: EnvironmentConfig, promised: Mapping[str, Any]
 ) -> dict[str, TeamEntryPlan]:
-    """What the environment makes for each team that it lists. `promised`: its contract."""
+    """Plans of what the environment makes for each team that it lists. `promised`: its contract."""
     kept = kept_nodes(wanted)
     return {
         name: _entry_plan(me.of_team(name, entry.tags), name, entry, wanted, promised, kept)
