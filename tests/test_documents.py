@@ -73,6 +73,7 @@ SENTENCES = (
     "trainyard/catalog",
     "trainyard/settings",
     "trainyard/derive",
+    "trainyard/rules",
     "trainyard/plans",
     "trainyard/stores",
     "trainyard/parts",

@@ -1,4 +1,4 @@
-"""Which `aws:` settings and which `deployer_role_arn` cannot work. What follows from them:
+"""Errors about `aws:` settings and a `deployer_role_arn` that cannot work. Their plan:
 trainyard/derive/access.py."""
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ def access_errors(access: AccessPlan, aws: AwsConfig) -> Iterator[InputError]:
 def environment_access_errors(
     access: AccessPlan, aws: AwsConfig, cluster: ClusterConfig, tags: Mapping[str, str]
 ) -> Iterator[InputError]:
-    """The same of an environment, which creates a cluster. `tags`: environment.tags."""
+    """Errors about the access of an environment, which creates a cluster. `tags`:
+    environment.tags."""
     yield from access_errors(access, aws)
     deployer = cluster.deployer_role_arn
     if deployer and access.role_arn and deployer != access.role_arn:
@@ -80,8 +81,8 @@ def environment_access_errors(
 def team_access_errors(
     access: AccessPlan, aws: AwsConfig, deployer: str | None
 ) -> Iterator[InputError]:
-    """The same of a team, which has a kubeconfig and creates nothing in AWS. `deployer`: the role
-    that the environment lists for it; None where it lists none."""
+    """Errors about the access of a team, which has a kubeconfig and creates nothing in AWS.
+    `deployer`: the role that the environment lists for it; None where it lists none."""
     yield from access_errors(access, aws)
     if deployer and aws.roles and access.role_arn != deployer:
         yield At("aws:assumeRole" if aws.assumeRole else "aws:assumeRoles").must(

@@ -1,4 +1,5 @@
-"""Whether bash can read a script. Bash only reads it (`-n`): nothing of it runs."""
+"""Syntax errors of scripts, as bash reports them. Bash only reads a script (`-n`): nothing of it
+runs."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ PLACEHOLDER = re.compile(r"<[\w-]+>")
 
 @lru_cache(maxsize=1024)
 def syntax_error(script: str) -> str:
-    """What bash says about a script that it cannot read: "line 3: syntax error …". Empty where it
+    """Message of bash about a script that it cannot read: "line 3: syntax error …". Empty where it
     can read it, and where this machine has no bash of version 4 or later."""
     found = re.search(r"line \d+: .+", _read(PLACEHOLDER.sub("x", script)))
     return found[0] if found and _is_bash_4() else ""
@@ -34,7 +35,7 @@ def _bash() -> str:
 
 
 def _read(script: str) -> str:
-    """What bash prints while it reads a script; empty where it can read it, and without bash."""
+    """Output of bash while it reads a script; empty where it can read it, and without bash."""
     if not (bash := _bash()):
         return ""
     try:

@@ -1,5 +1,5 @@
-"""What cannot be of a Capacity Block: sizes that EC2 does not sell, and jobs that need longer
-than what is left of it.
+"""Errors about Capacity Blocks: sizes that EC2 does not sell, and jobs that need longer than what
+is left of a block.
 
 Sizes and ends: trainyard/catalog/aws/blocks.py.
 """

@@ -1,4 +1,4 @@
-"""What to write where the checkpoints of a job leave too little time to train.
+"""Advice where the checkpoints of a job leave too little time to train.
 
 Every proposal is written into the settings and judged as the plan judges them: whoever follows one gets
 the goodput that it names. Figures: trainyard/stores/goodput.py.
@@ -47,12 +47,12 @@ class Asked:
         return job_verdict(replace(self.job, checkpoints=self.saves), self.environment, self.region)
 
     def saving(self, *, minutes: float | None, asynchronous: bool) -> Asked:
-        """The same with another interval, None being the best, and another way to save."""
+        """Question with another interval, None being the best, and another way to save."""
         saves = replace(self.saves, interval_minutes=minutes, asynchronous=asynchronous)
         return replace(self, saves=saves)
 
     def on(self, store: StoreConfig) -> Asked:
-        """The same with another store for the checkpoints."""
+        """Question with another store for the checkpoints."""
         storage = {**self.environment.storage, self.saves.store: store}
         return replace(self, environment=replace(self.environment, storage=storage))
 
@@ -62,7 +62,7 @@ class Proposal:
     """Settings that differ from those of the job, and what they come to."""
 
     words: str
-    """What to write, with its verb."""
+    """Advice: what to write, with its verb."""
     goodput: float
 
 
@@ -93,8 +93,8 @@ def best_minutes(job: JobConfig, environment: EnvironmentConfig, region: str) ->
 
 
 def _proposals(asked: Asked, wanted: float | None) -> Iterator[Proposal]:
-    """What would be another verdict, in the order in which it is proposed. `wanted`: goodput for which a
-    Lustre is looked up; None: the best there is."""
+    """Proposals that lead to another verdict, in the order in which they are made. `wanted`:
+    goodput for which a Lustre is looked up; None: the best there is."""
     own, now = asked.saves.interval_minutes, asked.saves.asynchronous
     for late in dict.fromkeys((now, True)):
         as_now = asked.saving(minutes=own, asynchronous=late)
@@ -110,7 +110,7 @@ def _proposals(asked: Asked, wanted: float | None) -> Iterator[Proposal]:
 
 
 def _at_its_best(asked: Asked) -> tuple[Asked, int]:
-    """The same at its best interval, which is also given in minutes."""
+    """Question at the best interval of its checkpoints, and that interval in minutes."""
     late = asked.saves.asynchronous
     best = asked.saving(minutes=None, asynchronous=late).verdict()
     assert best is not None  # callers have a verdict
@@ -119,7 +119,7 @@ def _at_its_best(asked: Asked) -> tuple[Asked, int]:
 
 
 def _faster(asked: Asked, wanted: float | None) -> Asked | None:
-    """The same on the cheapest Lustre that keeps its goodput at its interval; None where there is
+    """Question with the cheapest Lustre that keeps the goodput at its interval; None where there is
     none."""
     job, saves, store = asked.job, asked.saves, asked.store
     pool = asked.environment.pools[job.pool]

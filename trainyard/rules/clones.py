@@ -1,4 +1,4 @@
-"""How a script clones a repository: what git cannot reach from a pod."""
+"""Errors about clones in a script: repositories that git cannot reach from a pod."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CLONE = re.compile(r"\bgit(?:[ \t]+-\S+(?:[ \t]+[^\s-]\S*)?)*[ \t]+clone\b([^\n;
 HOSTS = r"(?:www\.)?(?:github\.com|gitlab\.com|bitbucket\.org|huggingface\.co)"
 SCHEMES = ("https://", "http://", "ssh://", "git://", "file://")
 KEYS = re.compile(r"GIT_SSH|\.ssh\b|ssh-add|id_(?:rsa|ed25519|ecdsa)|insteadOf|core\.sshCommand")
-"""What shows that somebody thinks of a key, or clones over HTTPS after all."""
+"""Words that show that somebody thinks of a key, or clones over HTTPS after all."""
 
 
 def without_scheme(view: JobView, container: ContainerView) -> Iterator[InputError]:

@@ -1,4 +1,4 @@
-"""Which clusters cannot work: Kubernetes version, admins, system nodes, Trainer and
+"""Errors about clusters that cannot work: Kubernetes version, admins, system nodes, Trainer and
 training-operator. The endpoint: endpoint.py."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from trainyard.settings.reading.yaml_file import as_yaml
 from trainyard.settings.system_nodes import SystemNodesConfig
 
 WARNING_TIME = timedelta(days=90)
-"""How long before the end of standard support it is said."""
+"""Time before the end of standard support from which a warning says so."""
 
 
 def cluster_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:

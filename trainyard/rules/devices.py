@@ -1,5 +1,5 @@
-"""What a job does not do with the devices of its nodes: GPUs that no process uses, EFA that it does not
-have. What its pool cannot give: gangs.py."""
+"""Errors about devices that a job leaves unused or does not have: GPUs that no process uses, EFA
+that it does not have. What its pool cannot give: gangs.py."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STARTS_MORE = re.compile(
     r"--?(?:trainer\.)?(?:devices|gpus|num[-_]gpus|strategy|nproc\S*|tensor[-_]parallel\S*|tp)\b"
     r"|spawn|parallel|device_map|ray\b|CUDA_VISIBLE_DEVICES"
 )
-"""What shows that a program uses several GPUs by itself."""
+"""Words that show that a program uses several GPUs by itself."""
 EFA_VARIABLE = re.compile(r"\b(FI_EFA_(?!SET_DEFAULT_GDR)\w+|FI_PROVIDER(?==[\"']?efa))=")
 """All but one that is no variable at all: trainyard/catalog/fabric.py."""
 
@@ -69,7 +69,7 @@ def efa_variable(view: JobView, container: ContainerView) -> Iterator[InputWarni
 
 
 def _one_a_gpu(view: JobView) -> bool:
-    """Whether each GPU needs a process of its own, as with PyTorch; JAX has one a node."""
+    """True where each GPU needs a process of its own, as with PyTorch; JAX has one a node."""
     return view.gpus > 1 and (view.torch or not job_kind(view.kind).has_runtime)
 
 

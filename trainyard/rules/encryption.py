@@ -1,4 +1,4 @@
-"""Which keys, and which retention of logs, cannot work."""
+"""Errors about keys, and about a retention of logs, that cannot work."""
 
 from __future__ import annotations
 

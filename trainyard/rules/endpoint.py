@@ -1,4 +1,4 @@
-"""How the Kubernetes API is reached: which ranges, and which ways into a private endpoint, cannot
+"""Errors about access to the Kubernetes API: ranges, and ways into a private endpoint, that cannot
 work."""
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from trainyard.settings.reading.yaml_file import as_yaml
 
 CIDRS = "environment.cluster.public_access_cidrs"
 EXAMPLE, PORT = "203.0.113.7/32", 8443
-"""What fixes show: an address that is nobody's (RFC 5737), and a port that is seldom in use."""
+"""Values that fixes show: an address that is nobody's (RFC 5737), and a port that is seldom in
+use."""
 RESERVED = (
     *RFC_1918,
     *map(ipaddress.IPv4Network, ("100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16")),
@@ -121,7 +122,7 @@ def _proxy(url: str) -> Iterator[InputError]:
 
 
 def _who(wide: Sequence[str]) -> str:
-    """Who has an address in ranges that are wider than any organization's."""
+    """Words for everybody with an address in ranges that are wider than any organization's."""
     together = ipaddress.collapse_addresses(map(ipaddress.IPv4Network, wide))
     if any(network.prefixlen == 0 for network in together):
         return "everybody on the internet"
@@ -129,7 +130,7 @@ def _who(wide: Sequence[str]) -> str:
 
 
 def endpoint_warnings(cluster: ClusterConfig, network: AnyNetwork) -> Iterator[InputWarning]:
-    """What works but should be known."""
+    """Warnings about an endpoint that works."""
     if cluster.name is not None:
         return
     if cluster.endpoint == "private":

@@ -1,4 +1,4 @@
-"""What an entry of `jobs` in a stack file cannot be: it names what does not exist, its controller
+"""Errors about an entry of `jobs` in a stack file: it names what does not exist, its controller
 cannot do it, or it cannot resume. What no training job can be: jobs.py. What its pool cannot give:
 gangs.py.
 
@@ -34,7 +34,7 @@ from trainyard.stores.lustre_sharing import import_errors
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """What is wrong with jobs, and what should be known about them."""
+    """Errors and warnings about jobs."""
 
     errors: tuple[InputError, ...]
     warnings: tuple[InputWarning, ...]
@@ -95,7 +95,7 @@ def _errors(
 def _entry_warnings(
     path: str, job: JobConfig, environment: EnvironmentConfig
 ) -> Iterator[InputWarning]:
-    """What works but should be known about the pool and the runtime of an entry."""
+    """Warnings about the pool and the runtime of an entry that works."""
     pool = environment.pools.get(job.pool)
     if pool:
         yield from _pool_warnings(f"{path}.pool", job, pool, environment)

@@ -1,5 +1,4 @@
-"""Which environments cannot work: what is refused before anything is created, of the environment as a
-whole.
+"""Errors about an environment as a whole, before anything is created.
 
 Cluster and Trainer: cluster.py. Network: network.py. Pools: pools.py. Jobs: jobs.py. Stores and
 checkpoints: stores.py. Sources: AWS service limits named beside the rules. Examples of each rule:
@@ -55,7 +54,7 @@ RESERVED_TAG_KEYS = re.compile(
 )
 """Keys that AWS, Karpenter (its EC2NodeClass refuses them) or this program sets."""
 TAG_SIGNS = "_.:/=+-@"
-"""What a tag has beside letters, digits and spaces."""
+"""Signs that a tag may have beside letters, digits and spaces."""
 TAGS = 40
 """AWS takes 50 a resource; the rest are ours and Karpenter's."""
 
@@ -130,7 +129,7 @@ def share_errors(
 def environment_warnings(
     region: str, wanted: EnvironmentConfig, now: datetime
 ) -> Iterator[InputWarning]:
-    """What works but should be known, but for jobs."""
+    """Warnings about an environment that works, without those about jobs."""
     yield from endpoint_warnings(wanted.cluster, wanted.network)
     yield from isolation_warnings(wanted)
     if wanted.zone_id is None:

@@ -113,6 +113,6 @@ def _by_name(wanted: EnvironmentConfig) -> dict[str, AddOnPlan]:
 
 
 def _is_ours(ours: dict[str, AddOnPlan], name: str) -> bool:
-    """Whether an add-on that the environment uses works only as the stack makes it."""
+    """True where an add-on that the environment uses works only as the stack makes it."""
     add_on = ours.get(name)
     return add_on is not None and bool(add_on.service_account or add_on.configuration)

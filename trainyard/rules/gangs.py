@@ -1,4 +1,5 @@
-"""What a training job cannot ask of its pool: its nodes must come up at once, alike, in one zone.
+"""Errors about what a training job asks of its pool: its nodes must come up at once, alike, in one
+zone.
 
 The same rules hold for an entry of a stack file and for a YAML file.
 """
@@ -39,7 +40,7 @@ def _size(view: JobView, name: str, pool: PoolConfig) -> Iterator[InputError]:
 
 
 def _one_node_only(view: JobView, name: str, pool: PoolConfig) -> Iterator[InputError]:
-    """Why a pool takes no job of several nodes."""
+    """Errors about a pool that takes no job of several nodes."""
     reasons = []
     if len(pool.instance_types) > 1:
         only = f"name a pool of one type, such as {pool.instance_types[0]}"

@@ -1,4 +1,4 @@
-"""What an image can be called: the references that container runtimes read.
+"""Names of images: the references that container runtimes read.
 
 Source: the grammar of github.com/distribution/reference v0.6.0 (reference.go, regexp.go), which
 containerd uses.
@@ -25,7 +25,7 @@ LONGEST_REPOSITORY = 255
 LONGEST = 600
 """No reference with a tag and a digest is longer."""
 IMAGE_ID = re.compile(r"[a-f0-9]{64}")
-"""What no repository can be called: it is read as the id of an image."""
+"""Name that no repository can have: it is read as the id of an image."""
 SHORT = 60
 
 
@@ -43,7 +43,7 @@ def image_errors(image: str, place: At) -> Iterator[InputError]:
 
 
 def is_untagged(image: str) -> bool:
-    """Whether an image has neither a tag nor a digest: then it means the tag latest."""
+    """True where an image has neither a tag nor a digest: then it means the tag latest."""
     found = _reference(image)
     return found is not None and not found["version"]
 

@@ -1,4 +1,5 @@
-"""Which instance types a pool cannot have: unknown ones, those that are not sold there, mixtures."""
+"""Errors about instance types that a pool cannot have: unknown ones, those that are not sold there,
+mixtures."""
 
 from __future__ import annotations
 

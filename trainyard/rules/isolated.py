@@ -1,5 +1,5 @@
-"""What cannot work, and what must be known, where nodes have no way to the internet or reach AWS APIs by
-endpoints of the VPC.
+"""Errors and warnings where nodes have no way to the internet or reach AWS APIs by endpoints of the
+VPC.
 
 Sources: EKS user guide, private-clusters; Karpenter 1.14.1, settings.isolatedVPC; VPC user guide, NAT
 gateways and AWS PrivateLink (private DNS answers with addresses of the VPC).
@@ -24,7 +24,7 @@ DOWNLOADS = re.compile(
     r"\b(?:git\s+clone|(?:pip3?|conda|uv\s+pip)\s+install(?!.*--no-index)|apt(?:-get)?\s+install"
     r"|(?:dnf|yum)\s+install|wget\s|curl\s+[^|;&\n]*https?://|huggingface-cli\s+download|hf\s+download)"
 )
-"""What in a script fetches something from the internet."""
+"""Commands of a script that fetch something from the internet."""
 
 
 def isolation_errors(region: str, wanted: EnvironmentConfig) -> Iterator[InputError]:
@@ -69,7 +69,7 @@ def _region_errors(region: str, mirror: str) -> Iterator[InputError]:
 
 
 def isolation_warnings(wanted: EnvironmentConfig) -> Iterator[InputWarning]:
-    """What works otherwise than with a way to the internet."""
+    """Warnings about what works otherwise than with a way to the internet."""
     if wanted.network.endpoints == "private" and wanted.teams:
         yield At(f"{NETWORK}.endpoints").warning(
             "AWS APIs then have addresses of the VPC, which the network policy of a team keeps"

@@ -1,4 +1,4 @@
-"""What a training job cannot be, whoever wrote it: an entry of a stack file, a YAML file, or an
+"""Errors about a training job, whoever wrote it: an entry of a stack file, a YAML file, or an
 object of a cluster. Each rule stands here once, and speaks at the place its view gives.
 
 Sources: Kubeflow Trainer at v2.1.0 and v2.3.0, training-operator v1.8.1, torch's
@@ -28,11 +28,11 @@ LAUNCHER_ENV = re.compile(
 """Variables that only a controller or a launcher knows; others may come from the image."""
 ENDPOINT = "--rdzv_backend=c10d --rdzv_endpoint=${PET_MASTER_ADDR}:${PET_MASTER_PORT}"
 IN_FILES = ENDPOINT.replace("{", "(").replace("}", ")")
-"""The same in the command of a YAML file, where Kubernetes puts in the values."""
+"""Endpoint in the command of a YAML file, where Kubernetes puts in the values."""
 
 
 def controller_fix(kind: str) -> str:
-    """What installs the controller of a kind of job."""
+    """Fix that installs the controller of a kind of job."""
     releases = {"TrainJob": versions.TRAINERS, "PyTorchJob": versions.TRAINING_OPERATORS}
     release = next(iter(releases[kind]))
     return f"add {JOB_KINDS[kind].controller_setting}: {{version: {release}}}"
@@ -103,7 +103,8 @@ def _tag(view: JobView, container: ContainerView) -> Problems:
 
 
 def _pinned(view: JobView, container: ContainerView) -> Problems:
-    """What is another thing tomorrow although nobody changed it."""
+    """Problems with an image, a clone or a package that can be another one tomorrow although nobody
+    changed the job."""
     image = container.image
     if view.origin == "file" and is_untagged(image):
         image = f"{image}:latest"

@@ -1,5 +1,5 @@
-"""What accelerate, deepspeed, Lightning and mpirun are told of nodes and processes, against the pods of
-the job; and variables that torchrun sets. torchrun itself: jobs.py."""
+"""Errors about accelerate, deepspeed, Lightning and mpirun whose nodes and processes differ from
+the pods of the job, and about variables that torchrun sets. torchrun itself: jobs.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a container cannot have a mount: what it hides."""
+"""Errors about mounts that hide something a container needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which regions, zones, ranges and stack names an environment cannot have."""
+"""Errors about regions, zones, ranges and stack names that an environment cannot have."""
 
 from __future__ import annotations
 
@@ -189,5 +189,5 @@ def is_range(text: str) -> bool:
 
 
 def within(cidr: str, ranges: Iterable[ipaddress.IPv4Network]) -> bool:
-    """Whether a range lies in one of the ranges; False for a text that is no range."""
+    """True where a range lies in one of the ranges; False for a text that is no range."""
     return is_range(cidr) and any(map(ipaddress.IPv4Network(cidr).subnet_of, ranges))

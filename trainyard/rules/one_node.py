@@ -16,7 +16,7 @@ from trainyard.rules.scripts import has_shell
 
 @dataclass(frozen=True, kw_only=True)
 class Variable:
-    """What says how nodes meet, by the habits of scripts."""
+    """A variable that says how nodes meet, by the habits of scripts."""
 
     alone: str
     """Pattern of the values with which a node is alone."""
@@ -35,7 +35,7 @@ VARIABLES = {
 }
 """LOCAL_RANK is none of them: 0 is right for a program that starts alone on its node."""
 DEFAULT = r":?[-=]\"?([^}$\"]*)\"?\}"
-"""What follows the name in ${NAME:-0}, where the default is no variable itself."""
+"""Text that follows the name in ${NAME:-0}, where the default is no variable itself."""
 _NOT_EXPANDED = re.compile(
     r"""(?P<kept>"(?:\\.|[^"\\])*")|'[^']*'|(?<!\S)\#[^\n]*"""
     r"""|<<-?[ ]*(?P<quote>['"])(?P<end>\w+)(?P=quote).*?^\s*(?P=end)$""",
@@ -64,7 +64,8 @@ def alone_by_default(view: JobView, container: ContainerView) -> Iterator[InputE
 
 
 def alone_in_python(view: JobView, container: ContainerView) -> Iterator[InputError]:
-    """The same in Python that the script brings. What starts ranks sets such variables for them."""
+    """Errors about variables by which each node trains alone, in Python code of the script.
+    Launchers set them for the ranks that they start."""
     text = re.sub(r"(?m)^[ \t]*#.*", "", container.script)
     if view.nodes < 2 or not view.runtime_known or LAUNCHERS.search(text):
         return
@@ -108,14 +109,15 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _expanded(script: str) -> str:
-    """What of a script its shell expands, without what it only shows; a continued line is one."""
+    """Parts of a script that its shell expands, without those that it only shows; a continued line
+    is one."""
     text = _NOT_EXPANDED.sub(lambda found: found["kept"] or " ", script)
     return _SHOWN.sub(" ", text.replace("\\\n", "  "))
 
 
 def _unset(view: JobView, container: ContainerView) -> tuple[str, list[str]]:
-    """What the shell expands, and the variables that nobody sets; none where somebody may, or where there
-    is one node."""
+    """Text that the shell expands, and the variables that nobody sets; none where somebody may, or
+    where there is one node."""
     text = _expanded(container.script)
     open_end = not has_shell(container) or _READS_MORE.search(text)
     if view.nodes < 2 or not view.runtime_known or open_end:
@@ -142,8 +144,8 @@ def _defaults(names: list[str], text: str) -> dict[str, str]:
 
 
 def _reaches_a_start(name: str, text: str) -> bool:
-    """Whether a start of ranks goes by the variable, or by one that its default was put in. torchrun
-    reads PET_*, and none of these; what others read is not known."""
+    """True where a start of ranks goes by the variable, or by one that its default was put in.
+    torchrun reads PET_*, and none of these; what others read is not known."""
     starts = launches(text)
     assigned = re.finditer(rf"\b(\w+)=\"?\$\{{{name}{DEFAULT}", text)
     said = re.compile(rf"\$\{{?({'|'.join({name, *(found[1] for found in assigned)})})\b")
@@ -153,7 +155,7 @@ def _reaches_a_start(name: str, text: str) -> bool:
 
 
 def _is_set(name: str, text: str) -> bool:
-    """Whether the script gives the variable another value than its own default."""
+    """True where the script gives the variable another value than its own default."""
     own = rf"\"?\$\{{{name}{DEFAULT}"
     return bool(
         re.search(rf"(?<![\w$-]){name}=(?!{own})", text)

@@ -1,4 +1,5 @@
-"""What is another thing tomorrow although nobody changed it: an image, a clone, a package."""
+"""Images, clones and packages of a job that can be others tomorrow although nobody changed the
+job."""
 
 from __future__ import annotations
 

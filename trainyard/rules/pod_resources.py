@@ -1,4 +1,4 @@
-"""What a pod of a job cannot request: more vCPUs, memory or devices than a node has for pods.
+"""Errors about requests of a job's pod: more vCPUs, memory or devices than a node has for pods.
 
 The same rule holds for an entry of a stack file and for a YAML file. GPUs: gangs.py.
 """
@@ -35,7 +35,8 @@ def request_problems(
 
 
 def _is_in_the_type(request: PodRequest, kind: InstanceType) -> bool:
-    """Whether a node may have the memory, of which Karpenter estimates less before it has one."""
+    """True where a node may have the memory, of which Karpenter estimates less before it has
+    one."""
     return request.resource == "memory" and request.amount * 1024 < kind.memory_mib
 
 

@@ -1,5 +1,5 @@
-"""What the pods of an entry of `jobs` cannot be: what they mount, which variables and labels they
-have, what they run. What no training job can be: jobs.py.
+"""Errors about the pods of an entry of `jobs`: mounts, variables, labels and commands. What no
+training job can be: jobs.py.
 
 Sources: Kubeflow Trainer at v2.1.0, the validation of pods in the API server of Kubernetes. Examples
 of each rule: tests/support/cases/environment.py.
@@ -40,7 +40,7 @@ def pod_errors(path: str, job: JobConfig, environment: EnvironmentConfig) -> Ite
 def pod_warnings(
     path: str, job: JobConfig, environment: EnvironmentConfig
 ) -> Iterator[InputWarning]:
-    """What works but should be known about the pods."""
+    """Warnings about pods that work."""
     if "@sha256:" not in job.image and not job.image.endswith(":latest"):
         yield At(f"{path}.image").warning(
             "a tag can change; a digest (@sha256:…) names the image that was tested"
@@ -188,13 +188,13 @@ def _torchrun_script(path: str, job: JobConfig) -> Iterator[InputError]:
 
 
 def has_recipe(job: JobConfig, environment: EnvironmentConfig) -> bool:
-    """Whether the job's runtime has a command of its own: it is of kind torchtune."""
+    """True where the job's runtime has a command of its own: it is of kind torchtune."""
     own = environment.own_runtime(job)
     return own is not None and own.kind == "torchtune"
 
 
 def _runtime_runs(job: JobConfig, environment: EnvironmentConfig) -> bool:
-    """Whether the job's runtime has a command for jobs that have none."""
+    """True where the job's runtime has a command for jobs that have none."""
     own = environment.own_runtime(job)
     return has_recipe(job, environment) or bool(own and own.command)
 

@@ -1,5 +1,5 @@
-"""Which pools cannot work: capacity settings that contradict each other, more nodes than a subnet has
-addresses for. Their instance types: instance_types.py.
+"""Errors about pools that cannot work: capacity settings that contradict each other, more nodes
+than a subnet has addresses for. Their instance types: instance_types.py.
 
 Sources: Karpenter 1.14; EC2 Capacity Blocks and placement groups. Examples of each rule:
 tests/support/cases/environment.py.
@@ -46,7 +46,7 @@ def pool_errors(
 
 
 def unknown_pool(path: str, name: str, wanted: EnvironmentConfig) -> InputError:
-    """What is wrong with a job, an entry or a file, on a pool that is not there. `path`: the job's."""
+    """Error about a job, an entry or a file, on a pool that does not exist. `path`: the job's."""
     return At(f"{path}.pool").must(
         "be a pool of the environment",
         got=name[:60],
@@ -66,7 +66,7 @@ def _prefetch(path: str, pool: PoolConfig) -> Iterator[InputError]:
 
 
 def pool_warnings(wanted: EnvironmentConfig, now: datetime) -> Iterator[InputWarning]:
-    """What works but should be known about pools."""
+    """Warnings about pools that work."""
     for name, pool in wanted.pools.items():
         path = f"environment.pools.{name}"
         reservation = pool.reservation

@@ -1,5 +1,5 @@
-"""Which queues cannot work: guarantees that the pools do not have, jobs that no queue can start, and
-what would take nodes past the queues.
+"""Errors about queues that cannot work: guarantees that the pools do not have, jobs that no queue
+can start, and what would take nodes past the queues.
 
 Sources: Kueue's ClusterQueue and Cohort (nominalQuota, borrowingLimit); a ResourceQuota refuses pods
 of jobs that Kueue has started already. Examples of each rule: tests/trainyard/rules/test_queues.py.

@@ -1,4 +1,5 @@
-"""What a container cannot run, whoever wrote it: text that the kernel or bash cannot take.
+"""Errors about what a container cannot run, whoever wrote it: text that the kernel or bash cannot
+take.
 
 What a script does to the ranks of a job: jobs.py.
 """
@@ -130,6 +131,6 @@ def process_id(view: JobView, container: ContainerView) -> Iterator[InputWarning
 
 
 def has_shell(container: ContainerView) -> bool:
-    """Whether a shell reads the words, or may do so: a script that the image has."""
+    """True where a shell reads the words, or may do so: a script that the image has."""
     first = PurePosixPath(container.words[0]).name if container.words else ""
     return first in SHELLS or first.endswith(".sh") or "-c" in container.words

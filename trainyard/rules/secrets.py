@@ -1,5 +1,5 @@
-"""Which secrets of Secrets Manager a job cannot read: those of another place, those that no command
-exports, and those that the entry of its team does not list.
+"""Errors about secrets of Secrets Manager that a job cannot read: those of another place, those
+that no command exports, and those that the entry of its team does not list.
 
 Sources: the provider refuses the ARN of another region (provider/secret_descriptor.go of
 aws/secrets-store-csi-driver-provider-aws@a74182c); another account has another policy on its side
@@ -66,7 +66,7 @@ def _elsewhere(path: str, secret: str, region: str) -> Iterator[InputError]:
 
 
 def entry_secret_errors(wanted: EnvironmentConfig, region: str) -> Iterator[InputError]:
-    """What the entries of teams cannot grant."""
+    """Errors about secrets that the entries of teams cannot grant."""
     for name, entry in wanted.teams.items():
         for secret in entry.secrets:
             yield from _elsewhere(f"environment.teams.{name}.secrets", secret, region)

@@ -1,5 +1,6 @@
-"""Which ranges Kubernetes services cannot have (EKS API, KubernetesNetworkConfigRequest,
-serviceIpv4Cidr). Only the account knows the ranges of an existing VPC: trainyard/existing/vpc_faults.py."""
+"""Errors about ranges that Kubernetes services cannot have (EKS API,
+KubernetesNetworkConfigRequest, serviceIpv4Cidr). Only the account knows the ranges of an existing
+VPC: trainyard/existing/vpc_faults.py."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ def service_range_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
 
 
 def _form(cidr: str) -> str:
-    """What the range must be, whatever else there is; empty where it is that."""
+    """Form that the range must have, whatever else there is; empty where it is that."""
     if not is_range(cidr):
         return "be an IPv4 range, without bits behind its prefix"
     if not within(cidr, RFC_1918):

@@ -1,4 +1,4 @@
-"""Which stores cannot work, and which checkpoints of jobs cannot work on them.
+"""Errors about stores that cannot work, and about checkpoints of jobs that cannot work on them.
 
 What only one kind of store refuses is in the class of that kind: trainyard/stores/.
 """
@@ -59,7 +59,7 @@ def stores_together_errors(
 
 
 def store_warnings(wanted: EnvironmentConfig) -> Iterator[InputWarning]:
-    """What works but should be known about stores."""
+    """Warnings about stores that work."""
     for name, store in wanted.storage.items():
         for kind, settings in kinds_of(store):
             path = f"environment.storage.{name}.{kind.name}"
@@ -93,7 +93,7 @@ def checkpoint_errors(
 
 
 def _speed_is_not_known(job: JobConfig, environment: EnvironmentConfig) -> bool:
-    """Whether the job's checkpoints are on a store whose settings cannot tell its speed."""
+    """True where the job's checkpoints are on a store whose settings cannot tell its speed."""
     store = environment.storage.get(job.checkpoints.store) if job.checkpoints else None
     return store is not None and not all(
         kind.tells_speed(settings) for kind, settings in kinds_of(store)
@@ -124,7 +124,7 @@ def _checkpoint_size(
 
 
 def room_needed(wanted: CheckpointConfig, size: float) -> str:
-    """What a store must have for checkpoints of so many bytes, as errors say it."""
+    """Requirement in words: room in a store for checkpoints of `size` bytes each."""
     kept = f": {wanted.keep} that stay, and the one being written" if wanted.keep else ""
     most = checkpoints_on_disk(wanted.keep)
     return f"have room for {most} checkpoints of {size / 1e9:,.0f} GB each{kept}"
@@ -175,7 +175,7 @@ def _checkpoint_goodput(
 def checkpoint_warnings(
     path: str, job: JobConfig, environment: EnvironmentConfig, region: str
 ) -> Iterator[InputWarning]:
-    """What works but should be known about a job's checkpoints."""
+    """Warnings about a job's checkpoints that work."""
     if job.checkpoints is None or (store := environment.storage.get(job.checkpoints.store)) is None:
         return
     for kind, settings in kinds_of(store):

@@ -1,5 +1,5 @@
-"""What a team cannot do with the stores of its environment: mount one that keeps teams apart past its
-own directory, or write to one that teams only read.
+"""Errors about what a team does with the stores of its environment: mount one that keeps teams
+apart past its own directory, or write to one that teams only read.
 
 Why each team has its own directory: docs/decisions/0014-each-team-mounts-its-own-directory.md.
 """

@@ -1,5 +1,5 @@
-"""Which teams of an environment cannot work, and what the stack of a listed team cannot say: what
-the environment's entry says already, or what its roles and policies will refuse.
+"""Errors about teams of an environment that cannot work, and about the stack of a listed team:
+settings that the environment's entry has already, or that its roles and policies refuse.
 
 Sources: EKS has one access entry for a role (EKS API, CreateAccessEntry); the standard tier of
 Parameter Store takes 4 KiB.
@@ -145,7 +145,7 @@ def contract_errors(plans: Mapping[str, TeamEntryPlan]) -> Iterator[InputError]:
 
 
 def entry_warnings(wanted: EnvironmentConfig) -> Iterator[InputWarning]:
-    """What works but should be known about the teams of an environment."""
+    """Warnings about the teams of an environment that work."""
     yield from wall_warnings(wanted)
     yield from _shares_together(wanted)
 
@@ -265,7 +265,7 @@ def listed_plan_errors(
 
 
 def _beyond(path: str, entry: TeamEntryConfig, plan: JobPlan) -> Iterator[InputError]:
-    """What a job takes that is not the team's."""
+    """Errors about what a job takes that is not the team's."""
     allowed = plan.stores if entry.stores is None else entry.stores
     for store in set(plan.stores) - set(allowed):
         yield At(path).must(

@@ -1,4 +1,5 @@
-"""What jobs cannot have together: a directory for checkpoints, a namespace, the nodes of a pool."""
+"""Errors about what jobs cannot have together: a directory for checkpoints, a namespace, the nodes
+of a pool."""
 
 from __future__ import annotations
 
@@ -22,13 +23,13 @@ class Saved:
     """A directory into which a job saves checkpoints."""
 
     job: str
-    """What messages call the job."""
+    """Name of the job in messages."""
     path: str
     """Path of the setting."""
     store: str
     directory: PurePosixPath
     part: PurePosixPath = PurePosixPath()
-    """What the job's namespace sees of the store: all of it, or the directory of its team."""
+    """Part of the store that the job's namespace sees: all of it, or the directory of its team."""
 
     @property
     def places(self) -> list[tuple[str, PurePosixPath]]:
@@ -40,8 +41,8 @@ class Saved:
 def team_errors_together(
     team: TeamConfig, environment: EnvironmentConfig, others: Mapping[str, TeamConfig]
 ) -> Iterator[InputError]:
-    """What a team cannot share with its environment and its other teams. `others`: by the name of
-    the stack."""
+    """Errors about what a team cannot share with its environment and its other teams. `others`: by
+    the name of the stack."""
     yield from listing_errors(team, environment, others)
     yield from shared_namespace_errors(team, others)
     elsewhere = saved("environment.jobs", typed(environment.jobs), team.environment)
@@ -68,8 +69,8 @@ def beside(stack: str, environment: EnvironmentConfig) -> dict[str, JobConfig]:
 
 
 def saved(path: str, jobs: Mapping[str, JobConfig], stack: str = "") -> list[Saved]:
-    """Where the jobs of a stack save. `path`: that holds the jobs. `stack`: another than the one
-    that is checked."""
+    """Places where the jobs of a stack save. `path`: that holds the jobs. `stack`: another than the
+    one that is checked."""
     return [
         Saved(
             job=f"{name} of {stack}" if stack else name,
@@ -156,8 +157,8 @@ def team_warnings_together(
     together: Mapping[str, JobConfig],
     environment: EnvironmentConfig,
 ) -> Iterator[InputWarning]:
-    """What a team should know about its jobs, and about them beside those of the environment.
-    `together`: both."""
+    """Warnings about the jobs of a team, alone and beside those of the environment. `together`:
+    both."""
     yield from gang_warnings("team.jobs", together, environment)
     yield from docker_hub_warnings("team.jobs", together, environment)
     gpus = {name: gpus_of(job, environment) for name, job in own.items()}

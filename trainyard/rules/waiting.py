@@ -44,7 +44,7 @@ def _of_torchrun(view: JobView, container: ContainerView, launch: Launch) -> Ite
 
 
 def too_short(name: str, said: Mapping[str, str], backend: str) -> str:
-    """What to tell about limits that end before nodes can be there; empty where they do not. `name`: of
+    """Warning about limits that end before nodes can be there; empty where they do not. `name`: of
     what says them."""
     keys = KEYS.get(backend, ())
     for key in keys:

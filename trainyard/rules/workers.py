@@ -1,5 +1,5 @@
-"""Which environments cannot hand their jobs to others: what MultiKueue does not do, and what a worker
-must have of the same name.
+"""Errors about environments that cannot hand their jobs to others: what MultiKueue does not do, and
+what a worker must have of the same name.
 
 Sources: kueue.sigs.k8s.io, concepts/multikueue and tasks/manage/setup_multikueue: a worker has the
 namespaces, queues and runtimes of the manager; the adapter for TrainJobs of Kueue 0.19.2 copies the job
@@ -61,7 +61,7 @@ def _release(wanted: EnvironmentConfig, queues: QueuesConfig) -> Iterator[InputE
 
 
 def _manager(wanted: EnvironmentConfig, queues: QueuesConfig) -> Iterator[InputError]:
-    """What cannot stand beside `workers`."""
+    """Errors about settings that cannot stand beside `workers`."""
     beside: list[tuple[str, Any, str]] = [
         ("environment.queues.manager", queues.manager, "a job is handed on once"),
         ("environment.queues.topology", queues.topology, "the nodes are in other clusters"),
