@@ -74,6 +74,8 @@ SENTENCES = (
     "trainyard/settings",
     "trainyard/derive",
     "trainyard/rules",
+    "trainyard/objects",
+    "trainyard/reports",
     "trainyard/plans",
     "trainyard/stores",
     "trainyard/parts",

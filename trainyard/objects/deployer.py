@@ -57,7 +57,8 @@ ATTACHED = (
 )
 """AWS's policies that roles of a stack get: no other can be attached."""
 BOUND = {"iam:PutRolePermissionsBoundary"}
-"""What a role with a boundary needs beside the calls of its type (IAM, Role, permissionsBoundary)."""
+"""Calls that a role with a boundary needs beside those of its type (IAM, Role,
+permissionsBoundary)."""
 WIDEN = {"iam:CreateRole", "iam:PutRolePolicy", *BOUND}
 """Calls that widen what a role may do, and that take a condition on its boundary (Service
 Authorization Reference, IAM); attaching policies is the other one."""
@@ -66,17 +67,18 @@ KEY_CALLS = (
     *("CreateGrant", "Decrypt", "DescribeKey", "GenerateDataKey"),
     "GenerateDataKeyWithoutPlaintext",
 )
-"""What services ask KMS as whoever creates a cluster, a file system, a log group or a workspace (user
-guides of EKS, enable-kms; EFS, FSx for Lustre and AMP, encryption-at-rest)."""
+"""Calls of KMS that services make as whoever creates a cluster, a file system, a log group or a
+workspace (user guides of EKS, enable-kms; EFS, FSx for Lustre and AMP, encryption-at-rest)."""
 KEY_SERVICES = ("aps", "eks", "elasticfilesystem", "fsx", "logs")
 KEY_READS = ("kms:DescribeKey", "kms:GetKeyPolicy")
-"""What `trainyard check --live` asks about a key."""
+"""Calls by which `trainyard check --live` asks about a key."""
 BOUNDARY_READS = ("iam:GetPolicy",)
-"""What it asks about the boundary."""
+"""Calls by which `trainyard check --live` asks about the boundary."""
 COPY_READS = ("ecr:DescribeImages",)
-"""What it asks about the copies of images."""
+"""Calls by which `trainyard check --live` asks about the copies of images."""
 SECRET_READS = ("secretsmanager:DescribeSecret",)
-"""What it asks about a secret of the environment's jobs. The answer has no value of the secret."""
+"""Calls by which `trainyard check --live` asks about a secret of the environment's jobs. The answer
+has no value of the secret."""
 PASSED_TO = ("ec2.amazonaws.com", "eks.amazonaws.com", "pods.eks.amazonaws.com")
 S3_LINK = "s3.data-source.lustre.fsx.amazonaws.com"
 """FSx makes a role for each file system that is linked to S3, with the caller's permissions."""
@@ -92,8 +94,9 @@ class ExistingClusterScope:
     """Names of the roles that it admits."""
 
     def arns(self, at: str, stack: str) -> list[str]:
-        """What the stack writes: `at` is region and account. Calls that create something name the
-        cluster; those that change or delete name the part (Service Authorization Reference, EKS)."""
+        """ARNs of what the stack writes: `at` is region and account. Calls that create something
+        name the cluster; those that change or delete name the part (Service Authorization
+        Reference, EKS)."""
         entries = [f"{stack}-*", *self.admins]
         return [
             f"arn:aws:eks:{at}:cluster/{self.name}",
@@ -106,14 +109,14 @@ class ExistingClusterScope:
 
 @dataclass(frozen=True, kw_only=True)
 class Scope:
-    """What the policies are limited to."""
+    """Limits of the policies: names and places of a stack's resources."""
 
     stack: str
     region: str
     buckets: tuple[str, ...] = ()
     """Linked to a Lustre file system."""
     own_buckets: tuple[str, ...] = ()
-    """Which the stack creates; `*` stands for the account's id."""
+    """Buckets that the stack creates; `*` stands for the account's id."""
     private_names: bool = False
     """Interface endpoints give AWS APIs names inside the VPC."""
     services: tuple[OptionalService, ...] = ()
@@ -151,7 +154,8 @@ class Scope:
         return {"Resource": "*", "Condition": _equals("aws:RequestedRegion", self.region)}
 
     def own_tag(self, services: Iterable[str]) -> Document:
-        """What has the stack's tag. ARNs of policies name their service: no wildcard stands for it."""
+        """Resources that have the stack's tag. ARNs of policies name their service: no wildcard
+        stands for it."""
         tag = _equals("aws:ResourceTag/trainyard:stack", self.stack)
         arns = [f"arn:aws:{service}:{self.region}:*:*" for service in services]
         return {"Resource": arns, "Condition": tag}

@@ -1,4 +1,4 @@
-"""What an estimate consists of: lines with their prices, sums of lines, and jobs. Who makes it: cost.py."""
+"""Contents of an estimate: lines with their prices, sums of lines, and jobs. Its maker: cost.py."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Line:
 
     @property
     def missing(self) -> bool:
-        """Whether a price in it is not known."""
+        """True where a price in the sum is not known."""
         return any(part.usd_each is None for part in self.parts)
 
 
@@ -61,7 +61,7 @@ class Total:
 
 @dataclass(frozen=True, kw_only=True)
 class PaidOnce:
-    """What is paid in advance, beside every hour: a lower bound unless all of it is priced."""
+    """Sum that is paid in advance, beside every hour: a lower bound unless all of it is priced."""
 
     usd_once: Decimal | None
     """None where no price of it is known."""
@@ -81,9 +81,9 @@ class JobCost:
     usd_per_hour: Decimal | None
     """None where a price is missing."""
     at_least_usd_per_hour: Decimal | None
-    """What is known of it, such as the nodes without their disks."""
+    """Known part of the price, such as the nodes without their disks."""
     usd_per_idle_minute: Decimal | None
-    """What a minute costs in which its nodes run and do not train."""
+    """Price of a minute in which its nodes run and do not train."""
     cold_start_seconds: float
     cold_start_usd: Decimal | None
     """From the launch of its nodes to its first step, to the cent."""
@@ -98,20 +98,20 @@ class JobCost:
     prepaid: bool
     """Its nodes are those of a Capacity Block, which is paid already: the amounts are its share."""
     missing: tuple[str, ...]
-    """What has no price."""
+    """Names of what has no price."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """What an environment costs: fixed and storage while idle, work on top."""
+    """Costs of an environment: fixed and storage while idle, work on top."""
 
     fixed: tuple[Line, ...]
     """Control plane, NAT gateways, system nodes, and nodes that are paid while no job runs."""
     storage: tuple[Line, ...]
     work: tuple[Line, ...]
-    """What comes on top while all jobs run, as far as their pools go."""
+    """Costs on top while all jobs run, as far as their pools go."""
     full: tuple[Line, ...]
-    """What comes on top of `fixed` and `storage` while all pools are full."""
+    """Costs on top of `fixed` and `storage` while all pools are full."""
     once: tuple[Line, ...]
     """Capacity Blocks."""
     usage: tuple[Line, ...]
@@ -126,7 +126,7 @@ class Estimate:
 
 @dataclass(frozen=True, kw_only=True)
 class TeamEstimate:
-    """What the jobs of a team cost. The environment pays for everything else."""
+    """Costs of a team's jobs. The environment pays for everything else."""
 
     jobs: tuple[JobCost, ...]
     at_work: Total

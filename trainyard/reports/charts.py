@@ -1,5 +1,5 @@
-"""What `trainyard check` says about a folder of charts (`artifacts.charts`): it has every chart of the stack,
-in its pinned version. Of a registry nothing is asked."""
+"""Report of `trainyard check` about a folder of charts (`artifacts.charts`): it has every chart of
+the stack, in its pinned version. Of a registry nothing is asked."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def chart_errors(wanted: EnvironmentConfig, stack: str) -> Iterator[InputError]:
 
 
 def faults_of(chart: PublicChart, place: Path) -> str:
-    """What is wrong with a chart of the folder; empty where it is sound. A company's own build of the
+    """Error about a chart of the folder; empty where it is sound. A company's own build of the
     version may have more behind it: 1.14.1-ours."""
     try:
         text = (place / chart.folder / "Chart.yaml").read_text()

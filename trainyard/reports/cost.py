@@ -1,4 +1,4 @@
-"""What a plan costs: quantity times unit price where a dated price of its region is known, and at
+"""Costs of a plan: quantity times unit price where a dated price of its region is known, and at
 least that much where one is missing.
 
 Never a neighbouring region's price. A sum with a missing price names it, and says "at least". What
@@ -40,7 +40,7 @@ CENT, MILLIONTH = Decimal("1e-2"), Decimal("1e-6")
 SERVICES = {"on_demand": "ec2", "reservation": "ec2", "spot": "ec2-spot", "block": "ec2-block"}
 """Kind of capacity → whose prices count."""
 TEAM_DISKS = "disks of its nodes, which the environment pays"
-"""What the price of every job of a team lacks."""
+"""Part that the price of every job of a team lacks."""
 
 
 @overload
@@ -123,7 +123,7 @@ def _once(plan: EnvironmentPlan) -> Iterable[Line]:
 
 
 def _paid_once(lines: Sequence[Line]) -> PaidOnce:
-    """What is known of the lines."""
+    """Sum of the known advance payments of the lines."""
     known = [line.usd_once for line in lines if line.usd_once is not None]
     return PaidOnce(
         usd_once=sum(known, Decimal()) if known else None,
@@ -296,7 +296,7 @@ def _line(what: str, parts: Sequence[tuple[Price | None, int]], assumption: str 
 
 
 def _total(lines: Iterable[Line]) -> Total:
-    """What is known of the lines. Their months add up only where all of them have one."""
+    """Sum of the known prices of the lines. Their months add up only where all of them have one."""
     every = tuple(lines)
     months = [line.usd_per_month for line in every if not line.missing]
     return Total(
@@ -313,7 +313,7 @@ def _total(lines: Iterable[Line]) -> Total:
 
 
 def _known(line: Line) -> Decimal:
-    """What is known of an hour of it."""
+    """Known part of an hour's price."""
     if line.usd_per_hour is not None:
         return line.usd_per_hour
     return sum((part.usd_per_hour or Decimal() for part in line.parts), Decimal())

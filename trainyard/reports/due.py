@@ -142,7 +142,8 @@ def _tables(plan: EnvironmentPlan, today: date) -> Iterator[Due]:
 
 
 def newer(account: Account, plan: EnvironmentPlan) -> list[Due]:
-    """What AWS offers that is newer than the committed rows. A question that fails is named."""
+    """Versions that AWS offers and that are newer than the committed rows. A question that fails is
+    named."""
     version = plan.cluster.version
     questions: list[Callable[[], Iterator[Due]]] = [
         lambda add_on=add_on: _build(

@@ -37,12 +37,12 @@ def at_least(total: Total) -> str:
 
 
 def once(paid: PaidOnce) -> str:
-    """What is paid in advance, in words."""
+    """Advance payment, in words."""
     return f"{'at least ' if paid.missing and paid.usd_once else ''}{_usd(paid.usd_once)}"
 
 
 def money(costs: Estimate | TeamEstimate, today: date) -> list[str]:
-    """What is paid while nothing runs, at work, and with full pools; then each job."""
+    """Costs while nothing runs, at work, and with full pools; then each job."""
     old = stale(_dates(costs), today)
     lines = [line.removeprefix("  ") for line in wrapped(_headline(costs))]
     lines += wrapped(old) if old else []
@@ -118,7 +118,7 @@ def _quantity(part: PricedQuantity) -> tuple[str, str]:
 
 
 def _lacking(costs: Estimate) -> list[str]:
-    """What the sums lack, what is paid once first."""
+    """Notes about what the sums lack. What is paid once comes first."""
     blocks = costs.paid_once.missing if costs.paid_once else ()
     every = (*costs.idle.missing, *costs.at_work.missing, *costs.all_full.missing)
     missing = dict.fromkeys([*blocks, *map(_without_count, every)])
@@ -143,7 +143,8 @@ def _by_use(usage: Iterable[Line]) -> list[str]:
 
 
 def _jobs(jobs: Iterable[JobCost]) -> list[str]:
-    """What a job costs. A start has the nodes until the first step and the images that they pull."""
+    """Cost of each job. A start has the nodes until the first step and the images that they
+    pull."""
     rows = [("job", "nodes", "an hour", "a start", "a failure", "an idle minute", "a run", "")]
     for job in jobs:
         start = (job.cold_start_usd, job.image_usd)

@@ -1,4 +1,4 @@
-"""What a network costs: by the hour, and with use."""
+"""Costs of a network: by the hour, and with use."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def as_json(value: Any) -> str:
 
 
 def errors_as_json(stack: str, errors: Sequence[InputError]) -> str:
-    """What a program reads where there is no plan."""
+    """JSON for a program where there is no plan."""
     return as_json({"stack": stack, "errors": errors})
 
 
@@ -159,7 +159,7 @@ def picture(plan: Plan) -> str:
 
 
 def title(plan: Plan) -> list[str]:
-    """Whose plan this is, and where."""
+    """Title of a plan: stack, region and zone."""
     me = plan.identity
     if isinstance(plan, TeamPlan):
         limit = f", at most {plan.workspace.max_gpus} GPUs" if plan.workspace.max_gpus else ""
@@ -174,8 +174,7 @@ def title(plan: Plan) -> list[str]:
 
 
 def _versions(kubernetes: str, trainer: str) -> list[str]:
-    """What else goes with the versions that are set; nothing where they were never tried
-    together."""
+    """Versions that go with those that are set; nothing where they were never tried together."""
     known = known_good(kubernetes, trainer)
     if not known:
         return []
@@ -255,7 +254,7 @@ def _seen(team: Mapping[str, Any]) -> list[str]:
 
 
 def jobs(plan: Plan) -> list[str]:
-    """What runs, how many of each at once, and where its checkpoints go."""
+    """Jobs: how many of each run at once, and where their checkpoints go."""
     rows = [("job", "pool", "nodes", "each pod requests", "at once", "checkpoints")]
     for name, job in plan.jobs.items():
         at_once = (
@@ -282,7 +281,7 @@ def jobs(plan: Plan) -> list[str]:
 
 
 def requested(spec: Spec) -> str:
-    """What a pod that trains requests: GPUs, CPUs and memory, as far as the object of its job says
+    """Requests of a pod that trains: GPUs, CPUs and memory, as far as the object of its job says
     it."""
     found = pod_requests(spec)
     words = [f"{found[name]} {unit}" for name, unit in REQUESTS.items() if name in found]
@@ -290,7 +289,7 @@ def requested(spec: Spec) -> str:
 
 
 def _saves(name: str, v: Verdict) -> str:
-    """What the checkpoints of a job take."""
+    """Checkpoints of a job in words: size, interval, duration of a save, goodput."""
     return (
         f"{name}: {v.bytes / 1e9:,.0f} GB every {v.interval_seconds / 60:.0f}"
         f" min{'' if v.interval_given else ' (the best)'}, a save takes {v.write_seconds:,.0f} s, a"
@@ -299,7 +298,8 @@ def _saves(name: str, v: Verdict) -> str:
 
 
 def queues(plan: Plan) -> list[str]:
-    """What each team is guaranteed of each pool, and what it gets while others leave it idle."""
+    """Nodes of each pool that each team is guaranteed, and those that it gets while others leave
+    them idle."""
     if isinstance(plan, TeamPlan) or plan.queues is None:
         return []
     rows = [("queue", "pool", "guaranteed GPUs", "possible GPUs")]
@@ -327,7 +327,7 @@ def parts(plan: Plan) -> list[list[str]]:
 
 
 def _block_starts(plan: Plan) -> list[str]:
-    """When Capacity Blocks start that jobs wait for."""
+    """Starts of Capacity Blocks that jobs wait for."""
     if isinstance(plan, TeamPlan):
         return []
     used = {job.pool for job in plan.jobs.values()}
@@ -369,5 +369,5 @@ def _moment(seconds: float) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON does not know: dataclasses as objects, money as text."""
+    """Value in a form that JSON knows: dataclasses as objects, money as text."""
     return vars(value) if dataclasses.is_dataclass(value) else str(value)

@@ -65,7 +65,8 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _print_key_policy(plan: EnvironmentPlan | TeamPlan) -> int:
-    """What the owner of the key adds to its policy; 2 where the stack file names no key."""
+    """Print the statements that the owner of the key adds to its policy; 2 where the stack file
+    names no key."""
     key = plan.identity.kms_key_arn
     if key is None:
         print(f"{plan.identity.stack}: environment.kms_key_arn is not set")
@@ -104,12 +105,12 @@ def policies(plan: EnvironmentPlan | TeamPlan, *, preview: bool = False) -> dict
 
 
 def _secrets(plan: EnvironmentPlan) -> tuple[str, ...]:
-    """Those that the environment's own jobs read."""
+    """Secrets that the environment's own jobs read."""
     return plan.job_pods.secrets if plan.job_pods else ()
 
 
 def _copies(plan: EnvironmentPlan) -> tuple[str, ...]:
-    """Where copies of images are: of their repositories, the first part of the name."""
+    """Repositories of copies of images: account, and the first part of the name."""
     names = [parts(each.copy) for each in plan.copies]
     found = {(one.registry.partition(".")[0], one.repository.partition("/")[0]) for one in names}
     return tuple(sorted(f"{account}:repository/{start}/*" for account, start in found))
@@ -148,7 +149,7 @@ def resource_types(plan: EnvironmentPlan | TeamPlan) -> set[str]:
 
 
 def _has(plan: EnvironmentPlan, when: When) -> bool:
-    """Whether all types of that column are in the stack."""
+    """True where all types of that column are in the stack."""
     network = plan.network
     existing = isinstance(network, ExistingNetworkPlan)
     return {

@@ -67,7 +67,8 @@ def _refused(stack: str, errors: Sequence[InputError]) -> str:
 
 
 def previewed(preview: dict[str, Any]) -> Iterator[str]:
-    """What Pulumi would do: counts, then each replacement and deletion by name, and each error."""
+    """Changes that Pulumi would make: counts, then each replacement and deletion by name, and each
+    error."""
     counts = preview.get("changeSummary") or {}
     problems = preview.get("diagnostics") or []
     errors = [each["message"].strip() for each in problems if each.get("severity") == "error"]

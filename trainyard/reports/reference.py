@@ -159,7 +159,7 @@ def _references(value: Schema, inside: str = "") -> Iterator[tuple[str, str]]:
 
 
 def _values(value: Schema) -> list[Schema]:
-    """What a map holds; empty for anything else."""
+    """Schemas of a map's entries; empty for anything else."""
     more = value.get("additionalProperties")
     return [*value.get("patternProperties", {}).values(), *([more] if more else [])]
 
@@ -179,7 +179,7 @@ def _table(settings: Schema, required: list[str], schema: Schema) -> Iterator[st
 
 
 def _kind(name: str, value: Schema, places: Places) -> str:
-    """What a setting's value is, with its unit and its bounds."""
+    """Kind of a setting's value, with its unit and its bounds."""
     unit = next((f" ({unit})" for end, unit in UNITS.items() if name.endswith(end)), "")
     bounds = {key: part[key] for part in _parts(value) for key in BOUNDS if key in part}
     if {"minimum", "maximum"} <= bounds.keys():
@@ -210,7 +210,7 @@ def _named(value: Schema, places: Places) -> str:
 
 
 def _parts(value: Schema) -> list[Schema]:
-    """What a setting may be, other than left out."""
+    """Schemas that a setting may have, other than left out."""
     parts = value.get("anyOf") or value.get("oneOf") or [value]
     return [part for part in parts if part.get("type") != "null"]
 
@@ -220,7 +220,7 @@ def _type(reference: Schema) -> str:
 
 
 def _anchor(path: str) -> str:
-    """What GitHub makes of a heading."""
+    """Anchor that GitHub makes of a heading."""
     kept = "".join(letter for letter in path.lower() if letter.isalnum() or letter in "-_ ")
     return kept.replace(" ", "-")
 

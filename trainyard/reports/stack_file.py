@@ -1,4 +1,4 @@
-"""How a command line reads the stack file that it reports on."""
+"""Reading of the stack file that a command line reports on."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PROJECT = (
 
 
 def planned_file(stack: str) -> tuple[Reading, Planned] | None:
-    """What Pulumi.<stack>.yaml of this folder says, and its plan or errors. Where that file or
+    """Settings of Pulumi.<stack>.yaml in this folder, and its plan or errors. Where that file or
     Pulumi.yaml is missing, a sentence is printed."""
     try:
         reading = read_file(stack)

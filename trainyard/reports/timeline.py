@@ -1,5 +1,5 @@
-"""When things happen: the stages of this graph, what each waits for, and the longest way to the
-first training step.
+"""Timeline of a first `up`: the stages of this graph, what each waits for, and the longest way to
+the first training step.
 
 Edges are those of stacks/environment.py; tests/trainyard/reports/test_timeline.py compares them with the graph itself.
 Seconds are medians and nothing queues: what a typical day takes at least, not a promise about AWS.
@@ -23,7 +23,7 @@ from trainyard.stores.figures import Stage, took
 from trainyard.stores.kinds import plan_kind
 
 NODES = ("system nodes", "first add-ons")
-"""What whatever needs nodes waits for."""
+"""Stages that whatever needs nodes waits for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +47,7 @@ class Timeline:
     first_steps: Mapping[str, float]
     """Job → seconds from nothing to its first step, where no other job takes its nodes."""
     slow_seconds: float
-    """The same where every stage is as slow as its slowest tenth."""
+    """Seconds to the first step where every stage is as slow as its slowest tenth."""
 
 
 def schedule(plan: EnvironmentPlan | TeamPlan) -> Timeline:
@@ -61,7 +61,7 @@ def schedule(plan: EnvironmentPlan | TeamPlan) -> Timeline:
 
 
 def other_jobs(timeline: Timeline) -> str:
-    """When the first steps of the other jobs come; empty where there are none."""
+    """Times of the first steps of the other jobs; empty where there are none."""
     later = {name: took for name, took in timeline.first_steps.items() if name != timeline.job}
     each = ", ".join(f"{name} {took / 60:.1f} min" for name, took in later.items())
     return f"first steps of other jobs, if they get their nodes at once: {each}" if later else ""
@@ -77,7 +77,7 @@ def cold_start(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> float:
 
 
 def _environment(plan: EnvironmentPlan) -> Iterable[Stage]:
-    """What is made before any job, in the order of stacks/environment.py. Nothing waits for a VPC or a
+    """Stages before any job, in the order of stacks/environment.py. Nothing waits for a VPC or a
     cluster that is there already."""
     made = [*(_network(plan) if plan.own_network else ()), *_endpoints(plan)]
     there = {"VPC", "subnets", "NAT gateway", "endpoints"} - {stage.name for stage in made}
@@ -114,7 +114,7 @@ def _endpoints(plan: EnvironmentPlan) -> Iterable[Stage]:
 
 
 def _in_network(plan: EnvironmentPlan) -> Iterable[Stage]:
-    """What is made in a VPC."""
+    """Stages of what is made in a VPC."""
     yield took("security groups", "ec2.security-group", ("VPC",))
     yield from _stores(plan)
     yield from _cluster(plan)
@@ -199,12 +199,13 @@ def _needs(
 
 
 def _prefetched(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> bool:
-    """Whether nodes of the job's pool pull images while they start: by default that of the job."""
+    """True where nodes of the job's pool pull images while they start: by default that of the
+    job."""
     return isinstance(plan, EnvironmentPlan) and bool(plan.pools[job.pool].images)
 
 
 def _stands(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> bool:
-    """Whether the job's nodes run before it asks for them."""
+    """True where the job's nodes run before it asks for them."""
     return isinstance(plan, EnvironmentPlan) and bool(plan.pools[job.pool].replicas)
 
 
@@ -251,7 +252,7 @@ def _slowed(stage: Stage) -> Stage:
 
 
 def _ends(stages: Iterable[Stage], before: Mapping[str, float] | None = None) -> dict[str, float]:
-    """When each stage ends at the earliest; `before` has those that are known."""
+    """Earliest end of each stage; `before` has those that are known."""
     ends = dict(before or {})
     for stage in stages:
         ends[stage.name] = max((ends[name] for name in stage.after), default=0) + stage.seconds

@@ -1,4 +1,5 @@
-"""What `trainyard plan` says about versions: how long they are supported, and what an upgrade restarts."""
+"""Report of `trainyard plan` about versions: the end of their support, and what an upgrade
+restarts."""
 
 from __future__ import annotations
 

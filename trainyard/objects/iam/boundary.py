@@ -1,5 +1,5 @@
-"""What a permissions boundary must allow: all that roles of a stack do. Whoever owns the account creates
-it before the stack, so it has the calls of every setting."""
+"""Calls that a permissions boundary must allow: all that roles of a stack do. Whoever owns the
+account creates it before the stack, so it has the calls of every setting."""
 
 from __future__ import annotations
 

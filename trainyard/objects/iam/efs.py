@@ -1,4 +1,5 @@
-"""IAM documents of an EFS file system: who mounts it, and what AWS Backup may do.
+"""Access to an EFS file system: refusals of its policy, rights of the CSI driver's role, and rights of AWS
+Backup.
 
 A file system without a policy lets in whoever reaches a mount target. One with any policy lets in whom
 the policy or a policy of their own role allows, and nobody without a role (EFS user guide,

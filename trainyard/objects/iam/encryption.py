@@ -1,5 +1,5 @@
-"""What a KMS key of a company must allow, so that a stack can encrypt with it: statements for the
-policy of the key, whose owner adds them, and for roles of the stack.
+"""Rights that a KMS key of a company must give, so that a stack can encrypt with it: statements for
+the policy of the key, whose owner adds them, and for roles of the stack.
 
 Services that encrypt on behalf of the caller ask IAM about the caller's role, where the policy of the
 key leaves that to IAM. Others call KMS as themselves: only the policy of the key lets them.
@@ -14,7 +14,7 @@ KEY_ARN = r"^arn:aws[a-z-]*:kms:[-a-z0-9]+:\d{12}:key/[-\w]+$"
 AUTO_SCALING = "role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling"
 """Launches the system nodes. Nobody can add permissions to a service-linked role."""
 CONTROL_PLANE, FLOW, POD_LOGS = "/aws/eks/", "/aws/vpc-flow-logs/", "/trainyard/pods/"
-"""What the names of log groups begin with, before the name of the stack."""
+"""Beginnings of the names of log groups, before the name of the stack."""
 USES = ("kms:Decrypt", "kms:DescribeKey", "kms:GenerateDataKeyWithoutPlaintext", "kms:ReEncrypt*")
 """Calls of EC2 about the volume of an instance, as whoever launches it."""
 
@@ -78,8 +78,8 @@ def key_policy(key_arn: str, stack: str) -> Document:
 
 
 def node_volumes(key_arn: str) -> Document:
-    """What the role that launches instances needs for their volumes, and only through EC2: Karpenter
-    itself makes no call to KMS (kubernetes/kops#18671)."""
+    """Right that the role that launches instances needs for their volumes, and only through EC2:
+    Karpenter itself makes no call to KMS (kubernetes/kops#18671)."""
     through = f"ec2.{region_of(key_arn)}.amazonaws.com"
     return document(
         {
@@ -109,7 +109,8 @@ def node_volumes(key_arn: str) -> Document:
 
 
 def publishing_key(key_arn: str) -> Document:
-    """What whoever publishes to an encrypted topic needs (SNS developer guide, sns-key-management)."""
+    """Right that whoever publishes to an encrypted topic needs (SNS developer guide,
+    sns-key-management)."""
     return {
         "Sid": "Key",
         "Action": ["kms:Decrypt", "kms:GenerateDataKey*"],

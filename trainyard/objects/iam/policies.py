@@ -12,7 +12,7 @@ from trainyard.catalog.aws.service_roles import ServiceRole
 from trainyard.plans.documents import Document, account_of
 
 ADMIN_POLICY = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
-"""What an access entry needs to do everything in a cluster."""
+"""Access policy with which an access entry may do everything in a cluster."""
 ROLE_NAME = 64
 """Characters of an IAM role's name, at most (IAM API, CreateRole)."""
 EKS_CLUSTER_TAG = "aws:RequestTag/eks:eks-cluster-name"
@@ -30,11 +30,11 @@ class OptionalService:
     policy: str = "cluster"
     """The policy of the deployer that its calls are in."""
     regional: bool = True
-    """Whether it answers in the region of the stack."""
+    """The service answers in the region of the stack."""
     deletes: tuple[str, ...] = ()
     """Calls that delete one resource, which this program has tagged: only with the stack's tag."""
     deletes_any: tuple[str, ...] = ()
-    """The same for resources whose ARNs name no service that a policy could: limited by the tag alone."""
+    """Calls that delete resources whose ARNs name no service: limited by the tag alone."""
     keys: tuple[str, ...] = ()
     """Calls of KMS that it makes as whoever deploys."""
     passed_to: str = ""
@@ -61,7 +61,8 @@ def lifecycle(keep_images: int) -> str:
 
 
 def trust(service: str, *more: str) -> Document:
-    """Who may assume a role: one AWS service. `more`: what else it may do then."""
+    """Trust policy of a role that one AWS service may assume. `more`: other calls that it may make
+    then."""
     return document({"Principal": {"Service": service}, "Action": ["sts:AssumeRole", *more]})
 
 
@@ -91,8 +92,8 @@ def trusted_account(trusts: Document) -> str:
 
 
 def same_role(one: str, other: str) -> bool:
-    """Whether two ARNs are of one role, or of a session of it. The ARN of a session does not contain
-    the role's path."""
+    """True where two ARNs are of one role, or of a session of it. The ARN of a session does not
+    contain the role's path."""
     return _role(one) == _role(other)
 
 
@@ -256,7 +257,7 @@ def _owned(cluster: str) -> str:
 
 
 def _ec2_arn(region: str) -> str:
-    """What the ARN of every EC2 resource of an account in a region begins with."""
+    """Beginning of the ARN of every EC2 resource of an account in a region."""
     return f"arn:aws:ec2:{region}:*:"
 
 
@@ -289,7 +290,7 @@ def karpenter_identity(*, node_role_arn: str, cluster_arn: str, queue_arn: str) 
 
 
 def karpenter_discovery(*, region: str) -> Document:
-    """What Karpenter looks up: reads only."""
+    """Right of Karpenter to look things up: reads only."""
     nouns = (
         "CapacityReservations",
         "Images",

@@ -36,7 +36,7 @@ class CacheRule:
         return repository.removeprefix(start) if repository.startswith(start) else None
 
     def imports(self, copy: Copy) -> bool:
-        """Whether a pull of the copy imports this very image."""
+        """True where a pull of the copy imports this very image."""
         image, rest = parts(copy.image), self.below(parts(copy.copy).repository)
         if rest is None:
             return False
@@ -47,8 +47,8 @@ class CacheRule:
 
 
 def imported(copy: Copy, rules: Iterable[CacheRule]) -> bool:
-    """Whether one of the rules imports the image. Of several that fill a repository, ECR takes the one
-    with the longest prefix."""
+    """True where one of the rules imports the image. Of several that fill a repository, ECR takes
+    the one with the longest prefix."""
     repository = parts(copy.copy).repository
     filling = [rule for rule in rules if rule.below(repository) is not None]
     longest = max(filling, key=lambda rule: len(rule.prefix) * (rule.prefix != ROOT), default=None)

@@ -1,4 +1,4 @@
-"""What the component of an S3 store is told, and what IAM and the bucket allow.
+"""Plan of an S3 store, and the rights that IAM and the bucket give.
 
 Permissions: doc/CONFIGURATION.md of Mountpoint for Amazon S3, "IAM permissions".
 """
@@ -38,8 +38,7 @@ def bucket_of(url: str) -> str:
 
 
 def mount_statements(plan: S3Plan, bucket: str, prefix: str = "") -> list[Document]:
-    """What whoever mounts the bucket may do with it. `prefix`: up to a slash, and all that it
-    sees."""
+    """Rights of whoever mounts the bucket. `prefix`: up to a slash, and all that it sees."""
     key = [key_statement(plan.kms_key_arn, writable=plan.writable)] if plan.kms_key_arn else []
     return [
         list_statement(bucket, prefix),

@@ -27,8 +27,8 @@ DRIVER = "secrets-store.csi.k8s.io"
 GROUP = "secrets-store.csi.x-k8s.io"
 KIND = "SecretProviderClass"
 ROTATION_MINUTES = 60
-"""How often a running pod's files are compared with Secrets Manager. The provider's README recommends
-an hour: each comparison is a paid call for each secret of each pod."""
+"""Minutes between two comparisons of a running pod's files with Secrets Manager. The provider's
+README recommends an hour: each comparison is a paid call for each secret of each pod."""
 CONFIGURATION = json.dumps(
     {
         "secrets-store-csi-driver": {
@@ -42,10 +42,10 @@ CONFIGURATION = json.dumps(
 )
 """Configuration of the add-on: values of the provider's chart."""
 FOLDER = "/run/trainyard/secrets"
-"""Where the files of a job's secrets lie."""
+"""Folder of the files of a job's secrets."""
 VOLUME = "secrets-manager"
 READS = ("secretsmanager:DescribeSecret", "secretsmanager:GetSecretValue")
-"""What the provider calls (its README): the first one to see whether a secret has changed."""
+"""Calls of the provider (its README): the first one to see whether a secret has changed."""
 RANDOM = "-??????"
 """Secrets Manager ends the ARN of a secret with a dash and six random characters."""
 SECRET_ARN = re.compile(
@@ -57,7 +57,7 @@ NAMES = rf"^({_ARN}|[-/_+=.@A-Za-z0-9]{{0,511}}[-_+=.@A-Za-z0-9])$"
 """Pattern of a secret's name or ARN (CreateSecret of Secrets Manager: letters, digits and
 /_+=.@-)."""
 PREFIXES = rf"^({_ARN}|[-/_+=.@A-Za-z0-9]{{1,512}})$"
-"""The same, or the beginning of names, up to a slash."""
+"""Pattern of a name or an ARN of a secret, or of the beginning of names, up to a slash."""
 
 KeyArn = Annotated[str, pydantic.Field(pattern=KEY_ARN)]
 SecretName = Annotated[str, pydantic.Field(pattern=NAMES)]
@@ -165,7 +165,7 @@ def _objects(secrets: Mapping[str, ManagedSecret], files: Mapping[str, str]) -> 
 
 
 def covers(granted: str, wanted: str) -> bool:
-    """Whether a grant, a name, a prefix or an ARN, is about a secret, by its name or its ARN."""
+    """True where a grant, a name, a prefix or an ARN, is about a secret, by its name or its ARN."""
     if granted == wanted:
         return True
     name, whose = _name(wanted), _name(granted)

@@ -1,4 +1,4 @@
-"""What a node does before its kubelet starts, so that it mounts Lustre over EFA; where that fails,
+"""Steps of a node before its kubelet starts, so that it mounts Lustre over EFA; where that fails,
 over TCP.
 
 Steps and figures: FSx for Lustre user guide, configure-efa-clients (2026-11), and EKS user guide,

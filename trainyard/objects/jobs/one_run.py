@@ -57,13 +57,13 @@ def policy() -> Any:
 
 
 def _suspended(obj: str, kind: JobKind) -> str:
-    """Whether a job is suspended, as CEL asks it."""
+    """CEL expression that is true where a job is suspended."""
     first, *more = kind.suspend
     return f"{obj}.{first}.{'.'.join(f'?{name}' for name in more)}.orValue(false)"
 
 
 def _again(kind: JobKind) -> str:
-    """What to do later, of a job that is sent or resumed."""
+    """Advice about a job that is sent or resumed: what to do later."""
     return "send the job again or resume it" if kind.suspend else "send the job again"
 
 

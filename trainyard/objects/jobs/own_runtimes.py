@@ -24,14 +24,14 @@ _NEVER: Spec = {"restartPolicy": "Never"}
 
 @dataclass(frozen=True, kw_only=True)
 class Fetched:
-    """What upstream's torchtune runtimes fetch into a claim before they train, and the claim of
-    ours in its place."""
+    """Files that upstream's torchtune runtimes fetch into a claim before they train, and the claim
+    of ours in its place."""
 
     model: str
     """As upstream's runtime for it ends: qwen2.5-1.5b."""
     store: str
-    """What the pods call the volume: as jobs do, so that a job's own mounts of the store are of the
-    same volume."""
+    """Name of the volume in pods: the one that jobs use, so that a job's own mounts of the store
+    are of the same volume."""
     claim: str
     directory: str
     token: SecretKey | None = None
@@ -60,7 +60,7 @@ class OwnRuntime:
     priority: str | None = None
     """PriorityClass of the pods; a TrainJob cannot name one."""
     fetched: Fetched | None = None
-    """What torchtune fetches before it trains."""
+    """Files that torchtune fetches before it trains."""
 
 
 def own_runtime(version: str, own: OwnRuntime) -> tuple[str, Spec]:

@@ -1,5 +1,4 @@
-"""What the pods of a training run are, whichever kind of object describes them: image, command,
-devices, mounts.
+"""Pods of a training run, whichever kind of object describes them: image, command, devices, mounts.
 
 Pure data, and the parts of a pod that follow from it. The objects: trainyard/objects/jobs/trainer.py and
 trainyard/objects/jobs/pytorch.py.
@@ -54,7 +53,7 @@ class Mount:
     """A claim, mounted."""
 
     store: str
-    """What the pod calls the volume."""
+    """Name of the volume in the pod."""
     claim: str
     path: str
     directory: str | None = None
@@ -77,7 +76,7 @@ class HostFolder:
     """A folder of the node, read-only."""
 
     name: str
-    """What the pod calls the volume."""
+    """Name of the volume in the pod."""
     host: str
     path: str
 
@@ -105,7 +104,7 @@ class Training:
     secrets: Mapping[str, SecretKey] = field(default_factory=dict)
     """Variable → where its value stays."""
     secret_files: SecretFiles | None = None
-    """What the command reads other variables from."""
+    """Files that the command reads other variables from."""
     mounts: tuple[Mount, ...] = ()
     files: tuple[str, str] | None = None
     """ConfigMap, and the folder its files appear in."""
@@ -139,7 +138,7 @@ def resources(training: Training) -> Spec:
 
 
 def pod_requests(spec: Spec) -> Spec:
-    """What a pod that trains requests, in the spec of a TrainJob or PyTorchJob: its limit where a
+    """Requests of a pod that trains, in the spec of a TrainJob or PyTorchJob: its limit where a
     resource has no request, as Kubernetes counts. Empty where its runtime says it."""
     found = spec.get("trainer", {}).get("resourcesPerNode")
     for replica in spec.get("pytorchReplicaSpecs", {}).values():

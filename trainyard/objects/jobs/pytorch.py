@@ -36,15 +36,15 @@ LABELS = "metadata.labels['training.kubeflow.org/{}']"
 
 @dataclass(frozen=True, kw_only=True)
 class PyTorchJobSettings:
-    """What a PyTorchJob says beside the training itself."""
+    """Settings of a PyTorchJob beside the training itself."""
 
     clean_pods: Literal["None", "Running", "All"] = "Running"
-    """Which pods go when the job has ended. With None the peers of a failed pod go on, and are paid
-    for."""
+    """Pods that are deleted when the job has ended. With None the peers of a failed pod go on, and
+    are paid for."""
     keep_finished_minutes: int | None = None
     """Then the job itself is deleted; None keeps it."""
     restarts: int = 0
-    """How often the whole gang may start again."""
+    """Number of times that the whole gang may start again."""
     coordinator: bool = False
     """The Master has no devices and trains nothing: every node is a Worker."""
     elastic: tuple[int, int] | None = None
@@ -179,4 +179,5 @@ _WHERE: list[Spec] = [
         "valueFrom": {"fieldRef": {"fieldPath": LABELS.format("replica-index")}},
     },
 ]
-"""What a script of the Trainer reads and the operator leaves out where there is no Master."""
+"""Variables that a script of the Trainer reads and the operator leaves out where there is no
+Master."""

@@ -1,5 +1,6 @@
-"""What the pods of a gang are told so that they wait for each other: torchrun reads each of its options
-from a variable PET_<OPTION>, unless its command line has the option (torch, distributed/argparse_util.py).
+"""Variables by which the pods of a gang wait for each other: torchrun reads each of its options
+from a variable PET_<OPTION>, unless its command line has the option (torch,
+distributed/argparse_util.py).
 
 The Trainer leaves the variable alone: it is none of those that its webhook reserves (v2.1.0 and v2.3.0,
 pkg/constants). training-operator v1.8.1 sets it only where elasticPolicy.rdzvConf does
@@ -11,14 +12,14 @@ from __future__ import annotations
 from trainyard.catalog.waiting import FIRST_NODE_SECONDS, NODES_SECONDS
 
 MASTER_PORT = 23456
-"""Where training-operator v1.8.1 has the pods of a PyTorchJob meet (pkg/apis/kubeflow.org/v1,
-PyTorchJobDefaultPort)."""
+"""Port at which training-operator v1.8.1 has the pods of a PyTorchJob meet
+(pkg/apis/kubeflow.org/v1, PyTorchJobDefaultPort)."""
 VARIABLE = "PET_RDZV_CONF"
 """torchrun's --rdzv_conf."""
 OPTION = "--rdzv_conf"
 JOIN, READ, WHOLE = "join_timeout", "read_timeout", "timeout"
-"""What c10d and etcd-v2 wait for all nodes, c10d for the node that hosts its store, and static for
-both."""
+"""Keys of the time that c10d and etcd-v2 wait for all nodes, c10d for the node that hosts its
+store, and static for both."""
 KEYS: dict[str, tuple[str, ...]] = {
     "c10d": (JOIN, READ),
     "etcd-v2": (JOIN,),
@@ -36,7 +37,7 @@ def conf(*keys: str) -> str:
 
 
 def read(text: str) -> dict[str, str]:
-    """What a value of --rdzv_conf says."""
+    """Keys and values in a value of --rdzv_conf."""
     pairs = (pair.partition("=") for pair in text.strip("\"'").split(","))
     return {key.strip(): value.strip() for key, _, value in pairs if key.strip()}
 

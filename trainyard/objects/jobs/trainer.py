@@ -25,7 +25,7 @@ from trainyard.objects.jobs.pod_template import (
 from trainyard.plans.jobs import Spec
 
 MANAGER = "trainyard.io/program"
-"""Whose entry of runtimePatches is ours; Kueue and the SDK have their own beside it."""
+"""Manager of our entry of runtimePatches; Kueue and the SDK have their own beside it."""
 
 
 def train_job_spec(

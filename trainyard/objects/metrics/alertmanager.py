@@ -1,5 +1,5 @@
-"""What sends alerts to people: the plan and the configuration of Alertmanager, which publishes to one
-SNS topic.
+"""Sending of alerts to people: the plan and the configuration of Alertmanager, which publishes to
+one SNS topic.
 
 Which alerts there are: alerts.py.
 """

@@ -43,7 +43,7 @@ BY_HAND = (
     " <name> --wait=false, then delete the rank's pod: Karpenter waits for it. The gang restarts from its"
     " last checkpoint"
 )
-"""How a node of a run is replaced."""
+"""Advice: how to replace a node of a run."""
 FULL = 0.9
 """Fill of Lustre: one full OST is an error of every file with a stripe on it, and OSTs fill
 unevenly."""

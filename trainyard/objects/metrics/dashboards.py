@@ -24,7 +24,8 @@ SOURCE = {"type": "prometheus", "uid": "${source}"}
 
 @dataclass(frozen=True, kw_only=True)
 class Variable:
-    """What whoever looks chooses: a label, and the metric whose values of it are offered."""
+    """Variable that whoever looks chooses: a label, and the metric whose values of it are
+    offered."""
 
     label: str
     metric: str
@@ -39,7 +40,7 @@ class Dashboard:
     name: str
     title: str
     says: str
-    """Which question it answers."""
+    """Question that the dashboard answers."""
     numbers: tuple[str, ...]
     """Queries whose last value is shown."""
     charts: tuple[tuple[str, ...], ...]
@@ -48,7 +49,7 @@ class Dashboard:
     followed: tuple[tuple[str, ...], ...] = ()
     """Charts that need a history which follows what runs print."""
     queues: bool = False
-    """Whether it needs them."""
+    """The dashboard needs queues."""
 
     @property
     def matchers(self) -> str:

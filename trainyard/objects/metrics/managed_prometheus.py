@@ -24,11 +24,12 @@ class ManagedPrometheusPlan:
     region: str
     retention_days: int
     keep: bool
-    """Whether the workspace outlives the stack."""
+    """The workspace outlives the stack."""
 
 
 def remote_write(endpoint: str, region: str) -> Spec:
-    """What Prometheus is told of the workspace. `endpoint`: with a slash at its end, as AWS gives it."""
+    """Configuration by which Prometheus writes to the workspace. `endpoint`: with a slash at its
+    end, as AWS gives it."""
     url = f"{endpoint}api/v1/remote_write"
     return {"url": url, "sigv4": {"region": region}, "queue_config": QUEUE}
 

@@ -1,5 +1,5 @@
-"""What the components of metrics are told, and the configuration of Prometheus that follows: whom it
-asks, how, and which series it keeps.
+"""Plans of metrics, and the configuration of Prometheus that follows: its targets, and the series
+that it keeps.
 
 Queries: queries.py. Alerts: alerts.py. Dashboards: dashboards.py.
 """
@@ -82,12 +82,12 @@ class Target:
     """Label of its pods and its value, as name=value."""
     port: int
     secure: bool = False
-    """Whether it asks the API server who may read them."""
+    """The target asks the API server who may read its metrics."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DayBudget:
-    """What nodes of pools can cost within 24 hours."""
+    """Most that nodes of pools can cost within 24 hours."""
 
     dollars: float
     prices: tuple[tuple[str, str], ...]
@@ -180,7 +180,7 @@ def prometheus_config(plan: MetricsPlan, workspace: str | None = None) -> str:
 
 
 def _receivers(plan: MetricsPlan, workspace: str | None) -> Iterator[Spec]:
-    """Who gets every sample."""
+    """Receivers of every sample."""
     if plan.remote_write_url:
         yield {"url": plan.remote_write_url}
     if plan.managed and workspace:
@@ -199,7 +199,7 @@ def _alertmanager() -> Spec:
 
 
 def _pushed() -> Spec:
-    """What jobs have pushed, with the labels that they gave it."""
+    """Scrape job for what jobs have pushed, with the labels that they gave it."""
     target = Target(
         job=PUSH_GATEWAY, namespace=NAMESPACE, label=f"{APP}={PUSH_GATEWAY}", port=PUSH_PORT
     )
@@ -255,7 +255,7 @@ def exporter(name: str) -> str:
 
 
 def _containers() -> Spec:
-    """What containers use, as the kubelet of each node counts it."""
+    """Scrape job for the use of resources by containers, as the kubelet of each node counts it."""
     return {
         "job_name": "containers",
         "metrics_path": "/metrics/cadvisor",

@@ -20,7 +20,7 @@ def _by_rank(metric: str, *, of: str = "avg") -> str:
 
 
 def _by_run(metric: str) -> str:
-    """What the history says of a run."""
+    """Query for a figure of a run that the history has."""
     return f"max by (namespace, run) (trainyard_run_{metric}{{WHERE}})"
 
 

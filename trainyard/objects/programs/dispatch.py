@@ -85,7 +85,7 @@ def check_spec() -> Spec:
 
 
 def program(plan: DispatchPlan) -> ProgramPlan:
-    """What its pod runs. Kubernetes gives it no right: its AWS role does, and a Role in Kueue's
+    """Program of its pod. Kubernetes gives it no right: its AWS role does, and a Role in Kueue's
     namespace."""
     return ProgramPlan(
         app=APP,
@@ -97,7 +97,7 @@ def program(plan: DispatchPlan) -> ProgramPlan:
 
 
 def settings(plan: DispatchPlan) -> str:
-    """What the program reads at its start."""
+    """Settings that the program reads at its start."""
     return json.dumps(
         {
             "namespace": NAMESPACE,

@@ -1,4 +1,4 @@
-"""What the component of half gangs is told, and what its program may do.
+"""Plan of the program that ends half gangs, and its rights.
 
 The program: trainyard/in_cluster/gangs. Why there is one: docs/decisions/0012.
 """
@@ -40,7 +40,7 @@ class GangsPlan:
 
 
 def program(plan: GangsPlan) -> ProgramPlan:
-    """What its pod runs, and may do."""
+    """Program of its pod, and its rights."""
     return ProgramPlan(
         app=APP,
         name="gangs",
@@ -52,7 +52,7 @@ def program(plan: GangsPlan) -> ProgramPlan:
 
 
 def settings(plan: GangsPlan) -> str:
-    """What the program reads at its start."""
+    """Settings that the program reads at its start."""
     return json.dumps(
         {
             "pod_label": JOB_KINDS["PyTorchJob"].pod_label,

@@ -1,4 +1,4 @@
-"""What the component of the history is told, and what its program may do.
+"""Plan of the history, and the rights of its program.
 
 The program: trainyard/in_cluster/history. Who reads what it writes:
 trainyard/operations/runs/records.py. Why it is a program: docs/decisions/0019.
@@ -24,7 +24,7 @@ LEFT = "trainyard.io/left"
 DELETED = "Deleted"
 """State of a recorded job that was deleted before it ended."""
 MOST_RUNS = 2000
-"""How many runs are kept. A record of 16 nodes takes about 3 KB, and etcd of EKS 8 GB."""
+"""Number of runs that are kept. A record of 16 nodes takes about 3 KB, and etcd of EKS 8 GB."""
 MAY: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("trainer.kubeflow.org", "trainjobs", ("list",)),
     ("kubeflow.org", "pytorchjobs", ("list",)),
@@ -53,7 +53,7 @@ class HistoryPlan:
 
 
 def program(plan: HistoryPlan) -> ProgramPlan:
-    """What its pod runs, and may do."""
+    """Program of its pod, and its rights."""
     return ProgramPlan(
         app=APP,
         name="history",
@@ -67,7 +67,7 @@ def program(plan: HistoryPlan) -> ProgramPlan:
 
 
 def settings(plan: HistoryPlan) -> str:
-    """What the program reads at its start."""
+    """Settings that the program reads at its start."""
     # Only here: `trainyard check` needs no expression of it.
     from trainyard.catalog import log_words
 

@@ -1,4 +1,4 @@
-"""What keeps the logs of pods after their pods: Fluent Bit on the nodes of pools, which writes to one log
+"""Logs of pods that outlive their pods: Fluent Bit on the nodes of pools, which writes to one log
 group of CloudWatch Logs.
 
 Options: Fluent Bit's manual, inputs tail and outputs cloudwatch_logs. Why so: docs/decisions/0021.
@@ -49,7 +49,7 @@ def group_name(me: Identity) -> str:
 
 
 def stream(namespace: str, pod: str) -> str:
-    """What the names of the streams of pods begin with whose names begin so."""
+    """Beginning of the names of streams of all pods whose names begin with `pod`."""
     return f"{PREFIX}{namespace}.{pod}"
 
 

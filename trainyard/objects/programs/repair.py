@@ -1,4 +1,4 @@
-"""What the component of repair is told, and what its program may do.
+"""Plan of repair, and the rights of its program.
 
 The program: trainyard/in_cluster/repair. Numbers: trainyard/catalog/repair.py. Why it is one of
 ours: docs/decisions/0018.
@@ -72,7 +72,7 @@ class RepairPlan:
 
 
 def program(plan: RepairPlan) -> ProgramPlan:
-    """What its pod runs, and may do."""
+    """Program of its pod, and its rights."""
     return ProgramPlan(
         app=APP,
         name="repair",
@@ -99,7 +99,7 @@ def asking(region: str) -> Document:
 
 
 def settings(plan: RepairPlan) -> str:
-    """What the program reads at its start."""
+    """Settings that the program reads at its start."""
     return json.dumps(
         {
             "namespace": APP,

@@ -21,7 +21,7 @@ API = "kueue.x-k8s.io/v1beta2"
 NAMESPACE, CONTROLLER = "kueue-system", "kueue-controller-manager"
 """Where the chart's controller runs, and its service account."""
 DISPATCHER = "kueue.x-k8s.io/multikueue"
-"""Who starts a job in another cluster: the controller of an AdmissionCheck, and `managedBy` of a
+"""Starter of a job in another cluster: the controller of an AdmissionCheck, and `managedBy` of a
 TrainJob, which the Trainer then leaves alone (2.3.0)."""
 MANAGERS = "trainyard:queue-managers"
 """Kubernetes group of the environment that hands its jobs to this one."""
@@ -45,8 +45,8 @@ FRAMEWORKS = {
 }
 """Kind of job → what Kueue calls it."""
 _JOBSET = "jobset.x-k8s.io/jobset"
-"""What Kueue calls the JobSet of a TrainJob. Kueue follows the owner of a JobSet only if it knows
-JobSets."""
+"""Name that Kueue has for the JobSet of a TrainJob. Kueue follows the owner of a JobSet only if it
+knows JobSets."""
 _NOT_COUNTED = ["cpu", "memory", "ephemeral-storage", "hugepages-", EFA]
 """Resources without a quota. They come with the nodes, and a quota counts GPUs. Kueue never starts a
 job that requests a resource which is neither counted nor listed here."""
@@ -97,7 +97,7 @@ class QueuesPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class PoolShare:
-    """What a team has of a pool, in nodes."""
+    """Share that a team has of a pool, in nodes."""
 
     pool: str
     gpus: int
@@ -106,7 +106,7 @@ class PoolShare:
     ceiling: int | None
     """Most that its jobs can have together; None: no limit of its own."""
     possible: int
-    """What its jobs get when no other team wants a node."""
+    """Nodes that its jobs get when no other team wants one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +116,7 @@ class TeamQueuePlan:
     team: str
     shares: tuple[PoolShare, ...]
     lends: bool
-    """Whether other teams use its guaranteed nodes while they are idle."""
+    """Other teams use its guaranteed nodes while they are idle."""
     preemption: Preemption
     fair_sharing: bool
     check: str | None = None

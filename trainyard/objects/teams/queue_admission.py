@@ -56,7 +56,7 @@ RULES: dict[str, Rule] = {
         message="a job must wait in its queue: only Kueue starts it",
     ),
 }
-"""What each rule is about → the rule. A job that runs may stay as it runs."""
+"""Subject of a rule → the rule. A job that runs may stay as it runs."""
 _FROM_A_MANAGER = Rule(
     expression=f"'{MANAGERS}' in request.userInfo.groups || {RULES['group'].expression}",
     message=RULES["group"].message,
@@ -101,7 +101,8 @@ def policy(*, managed: bool) -> Spec:
 
 
 def _suspended(name: str) -> str:
-    """Whether a job waits. The policy sees a new job after Kueue's webhook, which suspends it."""
+    """CEL expression that is true where a job waits. The policy sees a new job after Kueue's
+    webhook, which suspends it."""
     return (
         f"({name}.kind == 'PyTorchJob' ? {name}.spec.?runPolicy.?suspend.orValue(false)"
         f" : {name}.spec.?suspend.orValue(false))"

@@ -1,4 +1,4 @@
-"""Who may do what in a team's namespace: the one table of roles, groups and verbs.
+"""Rights in a team's namespace: the one table of roles, groups and verbs.
 
 EKS's own access policies do not fit: AmazonEKSEditPolicy can delete network policies, impersonate
 service accounts and read Secrets, and cannot create a TrainJob (EKS user guide,
@@ -60,7 +60,7 @@ _LOOK = (
     Grant(group="batch", resources=("jobs",), verbs=READ),
     Grant(group="jobset.x-k8s.io", resources=("jobsets",), verbs=READ),
 )
-"""What everybody of a team reads. In a Role `namespaces` is the own namespace only."""
+"""Objects that everybody of a team reads. In a Role `namespaces` is the own namespace only."""
 
 ROLES: dict[str, tuple[Grant, ...]] = {
     "deployer": (
@@ -81,11 +81,12 @@ ROLES: dict[str, tuple[Grant, ...]] = {
 Secrets, pods/exec, pods/attach, pods/portforward, serviceaccounts/token, or a write on pods, Jobs,
 JobSets, claims, quotas or roles."""
 IN_QUEUES = Grant(group="kueue.x-k8s.io", resources=("localqueues", "workloads"), verbs=READ)
-"""What everybody of a team reads besides, where the environment has queues: why a job waits."""
+"""Objects that everybody of a team reads besides, where the environment has queues: they show why a
+job waits."""
 OF_THE_CLUSTER = (
     Grant(group="trainer.kubeflow.org", resources=("clustertrainingruntimes",), verbs=READ),
 )
-"""What EVERYBODY reads outside of namespaces."""
+"""Objects outside of namespaces that EVERYBODY reads."""
 
 
 _CLASSES = "secretproviderclasses"
@@ -94,8 +95,8 @@ OF_SECRETS: dict[str, Grant] = {
     "member": Grant(group=GROUP, resources=(_CLASSES,), verbs=(*READ, *_WRITE, "update")),
     "viewer": Grant(group=GROUP, resources=(_CLASSES,), verbs=READ),
 }
-"""What each role has besides, where a team reads Secrets Manager. An object that names a secret is no
-secret: whether its pods get the value is for IAM to say."""
+"""Rights that each role has besides, where a team reads Secrets Manager. An object that names a
+secret is no secret: whether its pods get the value is for IAM to say."""
 
 
 def grants(role: str, *, queues: bool, secrets: bool) -> tuple[Grant, ...]:

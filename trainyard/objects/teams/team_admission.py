@@ -1,5 +1,5 @@
-"""What pods of a team cannot be: ValidatingAdmissionPolicies for namespaces that have the label of
-a team.
+"""Rules for pods of a team: ValidatingAdmissionPolicies for namespaces that have the label of a
+team.
 
 The same rules judge pods, and earlier the jobs and runtimes that pods are made from: a person then
 reads the refusal at once, and not in the events of a Job. Pod Security refuses privileges and host
@@ -113,8 +113,7 @@ RULES: dict[str, Rule] = {
         message="resources must not be negative",
     ),
 }
-"""What each rule is about → the rule. A template may leave out its image: then another object has
-it."""
+"""Subject of a rule → the rule. A template may leave out its image: then another object has it."""
 
 WITH_SECRETS = {
     "volumes": Rule(
@@ -134,7 +133,7 @@ _TRAINER = (
     "[{'containers': dyn([{'image': dyn(object.spec.?trainer.?image.orValue('')),"
     " 'resources': dyn(object.spec.?trainer.?resourcesPerNode.orValue({}))}])}]"
 )
-"""What a TrainJob says of its trainer, as a list of one PodSpec."""
+"""Trainer of a TrainJob, as a list of one PodSpec."""
 _OVERRIDES = (
     "object.spec.?podTemplateOverrides.orValue([]).filter(o, has(o.spec)).map(o, dyn(o.spec))"
 )

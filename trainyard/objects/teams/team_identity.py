@@ -1,4 +1,4 @@
-"""What pods of a team may do in AWS: the role that EKS Pod Identity gives to the service account of
+"""Rights of a team's pods in AWS: the role that EKS Pod Identity gives to the service account of
 their namespace.
 
 Source of the session tags: EKS user guide, pod-id-role and pod-id-abac. EKS puts them on the session

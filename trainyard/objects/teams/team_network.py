@@ -1,4 +1,4 @@
-"""Whom the pods of a team can reach, and who reaches them: the NetworkPolicy of a team's namespace.
+"""Connections of a team's pods, both ways: the NetworkPolicy of a team's namespace.
 
 It is enforced by the policy engine of the VPC CNI, which the environment turns on with its first
 team. The engine judges a packet at the pod's own interface, before kube-proxy replaces a Service's

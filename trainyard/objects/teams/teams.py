@@ -1,4 +1,4 @@
-"""What an environment makes for a team that it lists: namespace, limits, access and contract."""
+"""Plan of a team that an environment lists: namespace, limits, access and contract."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class TeamEntryPlan:
     directories: Mapping[str, DirectoryPlan]
     """Store → the team's own directory on it, of the stores that keep teams apart."""
     pods: TeamIdentityPlan | None
-    """What its pods may do in AWS; None: they have no identity there."""
+    """Rights of its pods in AWS; None: they have no identity there."""
     max_jobs: int
     """Most jobs of each kind in job_kinds."""
     job_kinds: tuple[str, ...]
@@ -53,11 +53,11 @@ class TeamEntryPlan:
     parameter: str
     """Name of the SSM parameter with the contract."""
     contract: Mapping[str, Any]
-    """What this team can rely on; AWS adds how to reach the cluster."""
+    """Promises to this team; AWS adds how to reach the cluster."""
     queue: TeamQueuePlan | None
     """None: the environment has no queues."""
     pushes: bool
-    """Whether its pods reach a Pushgateway."""
+    """Pods of the team reach a Pushgateway."""
 
 
 def parameter_name(environment: str, team: str) -> str:
