@@ -17,8 +17,8 @@ from trainyard.settings.reading.reader import Reading, read_given
 OF_A_STACK = "pulumi:pulumi:readStackResourceOutputs"
 """The engine's own look-up of a stack's resources (pulumi 3.259, pkg/resource/deploy/builtins.go)."""
 _UNKNOWN = "unknown stack"
-"""What the engine says where its backend has no stack of the name (pulumi 3.259, pkg/backend/backend.go,
-GetStackResourceOutputs)."""
+"""Message of the engine where its backend has no stack of the name (pulumi 3.259,
+pkg/backend/backend.go, GetStackResourceOutputs)."""
 
 
 def read_engine() -> Reading:

@@ -187,7 +187,7 @@ def _tunnel(plan: EnvironmentPlan, cluster: Cluster) -> dict[str, Any]:
 
 
 def _reached(cluster: Cluster) -> dict[str, pulumi.Input[Any]]:
-    """How a team's stack finds the cluster."""
+    """Values by which a team's stack finds the cluster."""
     at = cluster.coordinates
     return {
         "name": at.name,

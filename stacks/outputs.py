@@ -1,4 +1,4 @@
-"""What a stack says about its jobs: what starting one costs, and the commands to follow, end and
+"""Outputs of a stack about its jobs: the cost of a start, and the commands to follow, end and
 repeat it."""
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def job_starts(plan: EnvironmentPlan | TeamPlan) -> dict[str, str]:
 
 
 def _resumes(job: JobPlan) -> str:
-    """What a run that begins finds of the run before it."""
+    """Words about the checkpoint that a run resumes from; empty where the job names none."""
     if job.resumes_from is None:
         return ""
     return (
@@ -38,7 +38,7 @@ def _resumes(job: JobPlan) -> str:
 
 
 def _hourly(cost: JobCost) -> str:
-    """What an hour of the job's nodes costs, in words."""
+    """Price of an hour of the job's nodes, in words."""
     if cost.prepaid:
         return "paid already with a Capacity Block,"
     known = cost.at_least_usd_per_hour
@@ -47,7 +47,8 @@ def _hourly(cost: JobCost) -> str:
 
 
 def job_outputs(stack: str, jobs: Mapping[str, JobPlan]) -> dict[str, dict[str, str]]:
-    """What each job is, and the commands for it. Its kubectl commands need the stack's kubeconfig."""
+    """Facts about each job, and the commands for it. Its kubectl commands need the stack's
+    kubeconfig."""
     return {
         key: {
             "kind": job.kind,

@@ -1,4 +1,4 @@
-"""How fast a program of many resources makes them.
+"""Pace at which a program of many resources makes them.
 
 The SDK sends resource requests only when the program yields, and keeps all of them until the engine
 answers. Declaring 100 teams without a pause takes 70 MiB more while the engine idles, so the program

@@ -19,8 +19,8 @@ def contract_of(environment: str, me: Identity) -> pulumi.Output[Any]:
 
 
 def cluster_of(environment: str, me: Identity) -> dict[str, pulumi.Output[str]]:
-    """How the cluster of an environment is reached. Unknown in a preview before it is deployed, and
-    refused in an update."""
+    """Values by which the cluster of an environment is reached. Unknown in a preview before it is
+    deployed, and refused in an update."""
 
     def known(contract: Any) -> Any:
         if contract:

@@ -21,7 +21,7 @@ from trainyard.plans.jobs import JobNamespacePlan
 from trainyard.rules.access import account_of
 
 NOT_THERE = "couldn't find resource"
-"""What the AWS provider says of a parameter that does not exist."""
+"""Message of the AWS provider about a parameter that does not exist."""
 
 
 def build(plan: TeamPlan) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""What takes the jobs of an environment: controllers, runtimes and queues; and the jobs of its own."""
+"""Everything that takes the jobs of an environment: controllers, runtimes and queues; and
+its own jobs."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ Needs = Mapping[str, Sequence[pulumi.Resource]]
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """What must stand before a job, and before the queue of a team."""
+    """Resources that a job, and the queue of a team, wait for."""
 
     controllers: Sequence[pulumi.Resource]
     admits: Needs
@@ -75,8 +76,8 @@ def take_jobs(plan: EnvironmentPlan, cluster: ClusterAccess) -> Training:
 def job_identity(
     plan: EnvironmentPlan, cluster: ClusterAccess, add_ons: Mapping[str, pulumi.Resource]
 ) -> list[pulumi.Resource]:
-    """What a job with secrets needs: pods that start before their role have no identity, and no secrets
-    without the driver."""
+    """Resources that a job with secrets needs: pods that start before their role have no identity,
+    and no secrets without the driver."""
     if not plan.job_pods:
         return []
     identity = TeamIdentity("jobs", plan.job_pods, cluster=cluster, mounts=(), opts=cluster.opts)

@@ -1,5 +1,5 @@
-"""What makes the optional parts of an environment, such as metrics and the history of runs: a function
-for each part, and the table of them. What takes jobs, dispatch among it: training.py."""
+"""Makers of the optional parts of an environment, such as metrics and the history of runs: a
+function for each part, and the table of them. What takes jobs, dispatch among it: training.py."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _budget(
 
 
 def _runs(kind: str, program: Callable[[Any], ProgramPlan]) -> Maker:
-    """What makes a part that is a program of ours in one pod. `kind`: type of its component."""
+    """Maker of a part that is a program of ours in one pod. `kind`: type of its component."""
 
     def make(plan: Any, cluster: ClusterAccess, _: pulumi.ResourceOptions) -> dict[str, Any]:
         its = program(plan)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from trainyard.problems import At, InputError
 
 ANOTHER = "another region"
-"""Where a bucket is of which S3 says only that it is not in this region."""
+"""Region of a bucket of which S3 says only that it is not in this one."""
 ALIAS = ":alias/"
 NO_WAY = "nodes without the internet reach S3 in no other region"
 
@@ -36,12 +36,12 @@ class BucketFound:
 
 
 REFUSED = {301: BucketFound(region=ANOTHER), 403: BucketFound(seen=False)}
-"""What a status of S3 says."""
+"""Status of S3 → what it says about the bucket."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BucketUse:
-    """What of a stack file needs a bucket."""
+    """Use of a bucket by a stack file."""
 
     bucket: str
     path: str
@@ -49,13 +49,13 @@ class BucketUse:
     region: str
     """The region of the stack."""
     only_here: str = ""
-    """Why it must be in the stack's region; empty where it can be elsewhere."""
+    """Reason why it must be in the stack's region; empty where it can be elsewhere."""
     keys_path: str = ""
     """The setting that names keys; empty where none can be named."""
     keys: tuple[str, ...] = ()
     """ARNs that it names."""
     written: bool = False
-    """Whether pods write to it, with its default key."""
+    """Pods write to the bucket, with its default key."""
 
 
 def found_by_status(error: str) -> BucketFound | None:
@@ -92,7 +92,7 @@ def bucket_faults(use: BucketUse, found: BucketFound | None) -> Iterator[InputEr
 
 
 def bucket_remarks(use: BucketUse, found: BucketFound) -> Iterator[str]:
-    """What works, or may work, and should be known."""
+    """Remarks about a bucket that works, or may work."""
     if not found.seen:
         yield (
             f"{use.bucket} exists, and S3 does not let the caller list it: its owner is another account,"
@@ -122,8 +122,8 @@ def _elsewhere(use: BucketUse, found: BucketFound) -> bool:
 
 
 def _named(key: str, keys: Sequence[str]) -> bool:
-    """Whether one of the ARNs is the key's. Which key an alias stands for S3 does not tell, so any may
-    be it."""
+    """True where one of the ARNs is the key's. Which key an alias stands for S3 does not tell, so
+    any may be it."""
     if ALIAS in f":{key}":
         return bool(keys)
     return any(each.rpartition("/")[2] == key.rpartition("/")[2] for each in keys)

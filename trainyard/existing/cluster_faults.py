@@ -51,13 +51,13 @@ class ClusterFound:
     private: bool
     """Nodes reach the endpoint inside the VPC."""
     public_ranges: tuple[str, ...]
-    """Who reaches the public endpoint."""
+    """Ranges that reach the public endpoint."""
     ip_family: str
     """ipv4 or ipv6: of the addresses of pods and services."""
     auto_mode: bool
     """EKS Auto Mode launches nodes in it."""
     add_ons: Mapping[str, AddOnFound]
-    """Those of the plan that exist, by name."""
+    """Add-ons of the plan that exist, by name."""
     caller: str
     """ARN of the role or user that deploys."""
     caller_enters: bool
@@ -81,7 +81,7 @@ def faults(plan: ExistingClusterPlan, found: ClusterFound | None) -> Iterator[In
 
 
 def _kind(plan: ExistingClusterPlan, found: ClusterFound) -> Iterator[InputError]:
-    """What no update of the stack could work with."""
+    """Errors about a cluster that no update of the stack could work with."""
     if found.ip_family != "ipv4":
         yield At(f"{AT}.name").must(
             "be a cluster whose pods and services have IPv4 addresses: those of network policies"
@@ -171,7 +171,8 @@ def no_admin(plan: ExistingClusterPlan, caller: str) -> InputError:
 
 
 def _add_ons(plan: ExistingClusterPlan, found: ClusterFound) -> Iterator[InputError]:
-    """What is there is kept as it is; what is missing is put beside it."""
+    """Errors about add-ons. Existing ones are kept as they are; missing ones are put beside
+    them."""
     pinned = versions.KUBERNETES[plan.version].add_ons
     for name in plan.add_ons:
         there = found.add_ons.get(name)
@@ -206,13 +207,13 @@ def _add_ons(plan: ExistingClusterPlan, found: ClusterFound) -> Iterator[InputEr
 
 
 def _is_theirs(plan: ExistingClusterPlan, add_on: AddOnFound | None) -> bool:
-    """Whether somebody else than this stack has made it."""
+    """True where somebody else than this stack has made the add-on."""
     mine = ("trainyard:project", plan.identity.project), ("trainyard:stack", plan.identity.stack)
     return add_on is not None and not {*mine} <= {*add_on.tags.items()}
 
 
 def _too_old(plan: ExistingClusterPlan, name: str, there: AddOnFound) -> str:
-    """What the build must be; empty where it will do."""
+    """Requirement for the build; empty where it will do."""
     minor = versions.minor(there.version.removeprefix("v"))
     if name == "vpc-cni" and plan.network_policies and minor < POLICY_CNI:
         return f"is {POLICY_CNI[0]}.{POLICY_CNI[1]} or newer, which enforces NetworkPolicies"

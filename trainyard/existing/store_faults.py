@@ -38,7 +38,7 @@ class RuleFound:
     """Security group that it names; empty where it names something else."""
 
     def lets(self, ports: Ports, client: Client) -> bool:
-        """Whether it is about all of the ports and about the client."""
+        """True where the rule is about all of the ports and about the client."""
         of_ports = self.protocol == EVERYTHING or (
             self.protocol in TCP and self.ports[0] <= ports[0] and ports[1] <= self.ports[1]
         )

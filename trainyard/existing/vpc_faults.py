@@ -91,7 +91,7 @@ def _service_range(plan: ExistingNetworkPlan, found: VpcFound) -> InputError:
 
 
 def owner_must(found: VpcFound) -> str:
-    """How a fix begins that changes the VPC or a subnet, which only their owner can."""
+    """Beginning of a fix that changes the VPC or a subnet, which only their owner can."""
     return f"let account {found.shared_by} " if found.shared_by else ""
 
 
@@ -128,7 +128,7 @@ def _dns(plan: ExistingNetworkPlan, found: VpcFound) -> Iterator[InputError]:
 def _subnet(
     plan: ExistingNetworkPlan, zone: ExistingZonePlan, vpc: VpcFound
 ) -> Iterator[InputError]:
-    """What is wrong with the subnet of one zone."""
+    """Errors about the subnet of one zone."""
     path, id_ = f"{AT}.private_subnets.{zone.name}", zone.subnet_id
     found, owner = vpc.subnets.get(id_), owner_must(vpc)
     if found is None or found.vpc_id != plan.vpc_id:

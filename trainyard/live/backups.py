@@ -1,5 +1,5 @@
-"""What `trainyard check --live` asks about backups that Lustre stores are created from, and what the answers
-mean. Source: FSx API, CreateFileSystemFromBackup; FSx user guide, using-backups-fsx."""
+"""Questions of `trainyard check --live` about backups that Lustre stores are created from, and what
+the answers mean. Source: FSx API, CreateFileSystemFromBackup; FSx user guide, using-backups-fsx."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _errors(account: Account, name: str, store: LustrePlan, backup: str) -> Iter
 
 
 def _tags(store: LustrePlan, name: str) -> dict[str, str]:
-    """What tells the store from a stranger's; tags of the stack file may have changed."""
+    """Tags that tell the store from a stranger's; tags of the stack file may have changed."""
     tags = store.identity.tags(name)
     return {key: value for key, value in tags.items() if key.startswith("trainyard:")}
 

@@ -1,4 +1,4 @@
-"""What `trainyard check --live` asks about the policy that limits every role of a stack."""
+"""Questions of `trainyard check --live` about the policy that limits every role of a stack."""
 
 from __future__ import annotations
 

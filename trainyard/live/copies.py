@@ -1,4 +1,5 @@
-"""What `trainyard check --live` asks about the copies of images that nodes pull (`artifacts.images`)."""
+"""Questions of `trainyard check --live` about the copies of images that nodes pull
+(`artifacts.images`)."""
 
 from __future__ import annotations
 

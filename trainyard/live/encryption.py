@@ -105,7 +105,7 @@ def policy_errors(plan: EnvironmentPlan, key: str, policy: str) -> Iterator[Inpu
 
 
 def _granted(wanted: Document, statements: Iterable[Document]) -> bool:
-    """Whether each call of a statement is allowed to its principal by some statement."""
+    """True where each call of a statement is allowed to its principal by some statement."""
     allowing = [
         statement
         for statement in statements
@@ -119,7 +119,7 @@ def _granted(wanted: Document, statements: Iterable[Document]) -> bool:
 
 
 def _names(wanted: Mapping[str, str], principal: Any) -> bool:
-    """Whether a principal of a policy is or contains the wanted one."""
+    """True where a principal of a policy is or contains the wanted one."""
     if principal == "*":
         return True
     [(kind, who)] = wanted.items()
@@ -132,7 +132,7 @@ def _listed(value: Any) -> list[str]:
 
 
 def encryption(plan: EnvironmentPlan | TeamPlan) -> list[str]:
-    """What the key encrypts, and what it does not; nothing without a key."""
+    """Report about what the key encrypts, and what it does not; nothing without a key."""
     key = plan.identity.kms_key_arn
     if key is None or isinstance(plan, TeamPlan):
         return []
@@ -155,5 +155,6 @@ def encryption(plan: EnvironmentPlan | TeamPlan) -> list[str]:
 
 
 def _secrets(plan: EnvironmentPlan) -> list[str]:
-    """How Kubernetes secrets in an existing cluster are encrypted, its owner decides."""
+    """Kubernetes secrets, where the stack makes the cluster. The owner of an existing cluster
+    decides how they are encrypted."""
     return ["Kubernetes secrets"] if plan.own_cluster else []

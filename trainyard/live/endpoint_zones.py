@@ -58,14 +58,14 @@ def _zone_errors(network: AnyNetworkPlan, offers: Offers) -> Iterator[InputError
 
 
 def _setting(network: AnyNetworkPlan, zone: str) -> str:
-    """Where the stack file names the zone."""
+    """Setting of the stack file that names the zone."""
     if isinstance(network, ExistingNetworkPlan):
         return f"{AT}.private_subnets.{zone}"
     return "environment.zone" if zone == network.training_zone.name else f"{AT}.zones"
 
 
 def _other_zone(network: AnyNetworkPlan, fit: list[str]) -> str:
-    """How to be in other zones. `fit`: those that have every endpoint."""
+    """Fix that leads to other zones. `fit`: those that have every endpoint."""
     if len(fit) < 2:
         return "take another region: EKS needs two zones"
     what = "a subnet" if isinstance(network, ExistingNetworkPlan) else "the name"

@@ -1,5 +1,5 @@
-"""What a stack makes in its cluster under names of its own choice, which nobody else may have taken: by
-Helm, and by itself."""
+"""Names that a stack needs in its cluster, and that nobody else may have taken: those of Helm's
+objects, and of its own."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ class OwnNames:
     """Names of everything that one setting creates in the cluster."""
 
     what: str
-    """What people call it."""
+    """Word that people have for it."""
     path: str
     """The setting."""
     instead: str
-    """What the stack file can say so that the stack does without it; empty where it cannot."""
+    """Change of the stack file with which the stack does without it; empty where there is none."""
     releases: tuple[str, ...] = ()
     """Helm releases, which make what trainyard/catalog/chart_objects.json lists."""
     objects: tuple[ObjectName, ...] = ()
-    """What the stack makes without Helm."""
+    """Objects that the stack makes without Helm."""
 
     @property
     def names(self) -> dict[ObjectName, tuple[str, str] | None]:
@@ -101,7 +101,7 @@ def _controllers(plan: EnvironmentPlan) -> Iterator[OwnNames]:
 
 
 def _namespaces(plan: EnvironmentPlan) -> Iterator[OwnNames]:
-    """Those that Helm does not make: it takes one that exists."""
+    """Namespaces that Helm does not make: it takes one that exists."""
     roots, other = plan.directory_roots, "write another namespace"
     made = {
         plan.workspace.namespace: ("environment.namespace", f"{other}: <name>"),

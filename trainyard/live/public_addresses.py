@@ -1,4 +1,5 @@
-"""Whether the account has public addresses left for the NAT gateways of a network that the stack makes."""
+"""Errors where the account has too few public addresses left for the NAT gateways of a network that
+the stack makes."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ from trainyard.rules.network import is_range
 
 
 def asks_address(plan: EnvironmentPlan) -> bool:
-    """Whether it matters which address this machine has: a proxy has another one, and a range for
-    everybody contains all."""
+    """True where it matters which address this machine has: a proxy has another one, and a range
+    for everybody contains all."""
     cluster = plan.cluster
     return (
         isinstance(cluster, OwnClusterPlan)
@@ -39,7 +39,7 @@ def address_errors(plan: EnvironmentPlan, address: str) -> Iterator[InputError]:
 
 
 def answers(listed: Sequence[str], address: str) -> bool:
-    """Whether a public endpoint with these ranges answers the address."""
+    """True where a public endpoint with these ranges answers the address."""
     mine = ipaddress.IPv4Address(address)
     return any(is_range(cidr) and mine in ipaddress.IPv4Network(cidr) for cidr in listed)
 

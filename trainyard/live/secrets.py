@@ -1,4 +1,5 @@
-"""What `trainyard check --live` asks about the secrets of Secrets Manager that jobs of the environment read."""
+"""Questions of `trainyard check --live` about the secrets of Secrets Manager that jobs of the
+environment read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which service-linked roles a plan needs, and the error or warning when the account lacks one."""
+"""Service-linked roles that a plan needs, and the error or warning when the account lacks one."""
 
 from __future__ import annotations
 

@@ -48,8 +48,8 @@ def taken_findings(account: Account, plan: EnvironmentPlan, cluster: str) -> Ite
 def taken(
     part: OwnNames, found: Mapping[ObjectName, OwnerFound], *, begun: bool
 ) -> dict[ObjectName, OwnerFound]:
-    """What others have of a part. `begun`: the stack has made something, so what has the release or
-    the writer of the part is the stack's."""
+    """Objects of a part that others have. `begun`: the stack has made something, so what has the
+    release or the writer of the part is the stack's."""
     return {
         name: found[name]
         for name, release in part.names.items()
@@ -70,7 +70,7 @@ def _is_ours(owner: OwnerFound, release: tuple[str, str] | None, begun: bool) ->
 def taken_error(
     part: OwnNames, cluster: str, theirs: Mapping[ObjectName, OwnerFound]
 ) -> InputError:
-    """What is said of a part with names that others have."""
+    """Error about a part with names that others have."""
     ways = [_removal([*theirs.values()]), "write the name of another cluster"]
     by_name = part.path == CLUSTER
     return InputError(
@@ -97,7 +97,7 @@ def _listed(theirs: Mapping[ObjectName, OwnerFound]) -> str:
 
 
 def _removal(owners: Sequence[OwnerFound]) -> str:
-    """How the owner of the cluster makes room."""
+    """Fix by which the owner of the cluster makes room."""
     releases = sorted({owner.release for owner in owners if owner.release})
     commands = [f"`helm uninstall {name} --namespace {space}`" for name, space in releases]
     steps = [f"run {' and '.join(commands)}"] if commands else []

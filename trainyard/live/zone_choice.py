@@ -1,4 +1,4 @@
-"""Which of an account's zones a network can be in: those in which EKS places control planes.
+"""Zones of an account that a network can be in: those in which EKS places control planes.
 
 A zone's name means another zone in another account, so only the account can say; `zones` is its
 answer: name → id.
@@ -27,9 +27,9 @@ def eks_zone_errors(plan: EnvironmentPlan, zones: Mapping[str, str]) -> Iterator
 
 
 def instead(plan: EnvironmentPlan, zones: Mapping[str, str]) -> str:
-    """What to write into the stack file. Another training zone: the one that has most of the pools'
-    types. Other zones of the network: those of today that can stay, then by id, so that every
-    account gets the same ones."""
+    """Fix: what to write into the stack file. Another training zone: the one that has most of the
+    pools' types. Other zones of the network: those of today that can stay, then by id, so that
+    every account gets the same ones."""
     region, today = plan.identity.region, [zone.name for zone in plan.network.zones]
     usable = [zone for zone in zone_names(region) if zones.get(zone, "") not in ("", *WITHOUT_EKS)]
     if len(usable) < 2:

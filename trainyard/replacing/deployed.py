@@ -1,4 +1,4 @@
-"""What a stack holds since its last update, as the engine knows it."""
+"""Resources that a stack has since its last update, as the engine knows them."""
 
 from __future__ import annotations
 

@@ -12,9 +12,9 @@ class Guarded:
     """A deployed object that an update must not replace by accident."""
 
     entry: str
-    """What `environment.allow_replace` calls it."""
+    """Entry of `environment.allow_replace` that names it."""
     lost: str
-    """What a replacement ends, as a sentence."""
+    """Loss by a replacement, as a sentence."""
     kept: bool = False
     """Its `data` is `keep`, which no entry overrules."""
 
@@ -26,10 +26,10 @@ class Change:
     guarded: Guarded
     path: str
     must: str
-    """What the setting must do for the object to stay."""
+    """Requirement for the setting, so that the object stays."""
     got: str
     back: str
-    """What to write for the object to stay."""
+    """Value to write, so that the object stays."""
     at_once: bool = True
     """One update can do it. Where not, no entry allows it."""
 
@@ -44,7 +44,7 @@ class Setting:
     at_once: bool = True
 
     def change(self, guarded: Guarded) -> Change:
-        """The same, as what it replaces."""
+        """Change of the guarded object by this setting."""
         was = shown(self.was)
         return Change(
             guarded=guarded,

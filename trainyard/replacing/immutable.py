@@ -1,5 +1,6 @@
-"""What no update can change in objects that are deployed, because the API server refuses it: found at
-preview, and not after the updates of everything else. What an update would replace: replacing.py."""
+"""Changes that no update can make in deployed objects, because the API server refuses it: found at
+preview, and not after the updates of everything else. What an update would replace:
+replacing.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an update deletes and what must be known before: teams, and placement groups of pools.
+"""Deletions by an update that must be known before: teams, and placement groups of pools.
 
 The namespace of a team goes with every job in it, so the team's own stack must go first: afterwards its
 role does not reach the cluster any more.
@@ -53,7 +53,7 @@ def team_errors(
 
 
 def team_warnings(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[InputWarning]:
-    """What leaves with each team."""
+    """Warnings about what leaves with each team."""
     for team in leaving(plan, deployed):
         yield InputWarning(
             path=TEAMS,

@@ -1,5 +1,5 @@
-"""What an update must not replace by accident: the cluster, stores, pools and runtimes that are
-deployed. Why so: docs/decisions/0016-nothing-is-replaced-by-accident.md.
+"""Resources that an update must not replace by accident: the cluster, stores, pools and runtimes
+that are deployed. Why so: docs/decisions/0016-nothing-is-replaced-by-accident.md.
 
 The stack file alone does not show a replacement, so `pulumi preview` and `pulumi up` ask these rules
 and `trainyard check` does not. Removing something is no accident: the preview shows it as deleted, and
@@ -36,7 +36,7 @@ SERVICES = "kubernetesNetworkConfig.serviceIpv4Cidr"
 """Place of the range of its services there."""
 VPC = ("aws:ec2/vpc:Vpc", "network")
 SUBNET, PRIVATE = "aws:ec2/routeTableAssociation:RouteTableAssociation", "network-private-"
-"""Where the id of a private subnet stands: the engine tells outputs, and no ids."""
+"""Resource that has the id of a private subnet: the engine tells outputs, and no ids."""
 POOL = "trainyard:nodes:GpuPool"
 """Its NodePools and EC2NodeClasses have its name."""
 RUNTIME = "kubernetes:trainer.kubeflow.org/v1alpha1:ClusterTrainingRuntime"
@@ -59,7 +59,7 @@ TYPES = frozenset(
 
 
 def compared(planned: Planned, lines: Lines, ask: Ask) -> Planned:
-    """The same, refused where it would replace something by accident. `lines`: of the stack file.
+    """The plan, refused where it would replace something by accident. `lines`: of the stack file.
     `ask`: tells what is deployed."""
     plan = planned.plan
     if not isinstance(plan, EnvironmentPlan):
@@ -268,7 +268,7 @@ def _guarded_store(name: str, *, keep: bool) -> Guarded:
 
 
 def _has_resource(store: StorePlan) -> bool:
-    """Whether the stack makes what the data is in; a bucket can exist before."""
+    """True where the stack makes what the data is in; a bucket can exist before."""
     kind = plan_kind(store)
     return kind.holds_data in kind.resource_types(store)
 
@@ -276,7 +276,7 @@ def _has_resource(store: StorePlan) -> bool:
 def _store(
     name: str, store: StorePlan, plan: EnvironmentPlan, deployed: Deployed
 ) -> Iterator[Change]:
-    """What makes another store of one that keeps its name."""
+    """Changes that make another store of one that keeps its name."""
     kind = plan_kind(store)
     stays = {kind.holds_data} if _has_resource(store) else set[str]()
     for other in KINDS.values():

@@ -1,5 +1,6 @@
-"""What `trainyard check --live` asks about S3 buckets that exist before the stack: those of S3 stores, those
-that Lustre is linked to, and those of teams. What they must be: trainyard/existing/bucket_faults.py."""
+"""Questions of `trainyard check --live` about existing S3 buckets: those of S3 stores, those that
+Lustre is linked to, and those of teams. Requirements for them:
+trainyard/existing/bucket_faults.py."""
 
 from __future__ import annotations
 

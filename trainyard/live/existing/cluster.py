@@ -47,7 +47,8 @@ def existing_cluster_checks(
 
 
 def _lets_in(found: ClusterFound | None) -> bool:
-    """Whether the API server can admit the caller. Where not, the errors about the cluster say why."""
+    """True where the API server can admit the caller. Where not, the errors about the cluster say
+    why."""
     return found is not None and found.status in ("ACTIVE", "UPDATING") and found.caller_enters
 
 

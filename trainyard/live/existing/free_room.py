@@ -22,28 +22,28 @@ from trainyard.stores.lustre_sizing import usable_gib
 
 @dataclass(frozen=True, kw_only=True)
 class Need:
-    """What the checkpoints of a job need of their store."""
+    """Room that the checkpoints of a job need on their store."""
 
     path: str
-    """Where the job names the store."""
+    """Setting in which the job names the store."""
     checkpoints: CheckpointConfig
     size: float
     """Bytes of one checkpoint."""
 
     @property
     def number(self) -> int:
-        """How many must fit."""
+        """Number of checkpoints that must fit."""
         return checkpoints_on_disk(self.checkpoints.keep)
 
     @property
     def gib(self) -> float:
-        """What they take together."""
+        """Size of all checkpoints together, in GiB."""
         return self.number * self.size / GIB
 
 
 def needs(store: str, wanted: EnvironmentConfig) -> list[Need]:
-    """What each job with checkpoints on the store needs. A job that does not say how large its model is
-    counts for nothing, as on a store that the stack makes."""
+    """Room that each job with checkpoints on the store needs. A job that does not say how large its
+    model is counts for nothing, as on a store that the stack makes."""
     return [
         Need(
             path=f"environment.jobs.{name}.checkpoints.store",
@@ -58,8 +58,8 @@ def needs(store: str, wanted: EnvironmentConfig) -> list[Need]:
 def room_findings(
     account: Account, store: ExistingStorePlan, capacity_gib: int, needed: Sequence[Need]
 ) -> Iterator[InputError | InputWarning]:
-    """What does not fit, and how much room is free. A question that fails keeps nothing else from
-    being said."""
+    """Findings about what does not fit, and about the free room. A question that fails keeps
+    nothing else from being said."""
     yield from capacity_errors(store, capacity_gib, needed)
     try:
         free = account.free_bytes(store.file_system_id)
@@ -96,9 +96,9 @@ def capacity_errors(
 def free_room_warnings(
     store: ExistingStorePlan, capacity_gib: int, free: int | None, needed: Sequence[Need]
 ) -> Iterator[InputWarning]:
-    """How much room is free, and for which jobs it may be too little. That is no error, because
-    checkpoints that the job has written take room already. `free`: bytes; None where CloudWatch does
-    not say."""
+    """Warnings about the free room, and the jobs for which it may be too little. That is no error,
+    because checkpoints that the job has written take room already. `free`: bytes; None where
+    CloudWatch does not say."""
     if free is None:
         yield InputWarning(
             path=store.path,

@@ -149,7 +149,8 @@ def _of_endpoint(
 def s3_findings(
     network: ExistingNetworkPlan, vpc: VpcFound | None, without: Sequence[str]
 ) -> Iterator[InputError | InputWarning]:
-    """Whether the stack must make the endpoint. `without`: the subnets whose route table has none."""
+    """Findings about a gateway endpoint for S3 that the stack must make, or must not. `without`:
+    the subnets whose route table has none."""
     if vpc and vpc.shared_by:
         return  # it is not visible, as the finding about endpoints says
     path, served = f"{AT}.s3_endpoint", len(network.zones) - len(without)

@@ -113,7 +113,7 @@ def _wall(need: _Need, rules: Sequence[AclRule]) -> AclRule | None:
 
 
 def _is_about(need: _Need, rule: AclRule) -> bool:
-    """Whether a rule judges connections of that direction and with some of those peers."""
+    """True where a rule judges connections of that direction and with some of those peers."""
     same = rule.egress == need.egress and rule.protocol in (*TCP, EVERYTHING)
     return same and ipaddress.IPv4Network(rule.cidr).overlaps(ipaddress.IPv4Network(need.peer))
 
@@ -123,7 +123,7 @@ def _overlap(a: Ports, b: Ports) -> bool:
 
 
 def _without(ports: Ports, away: Ports) -> Iterator[Ports]:
-    """What is left of a range of ports."""
+    """Rest of a range of ports."""
     for part in ((ports[0], min(ports[1], away[0] - 1)), (max(ports[0], away[1] + 1), ports[1])):
         if part[0] <= part[1]:
             yield part

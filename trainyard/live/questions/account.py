@@ -112,7 +112,7 @@ class Account(StoreQuestions, ClusterQuestions):
         return bool(self._ask("iam:GetPolicy", unless="NoSuchEntity", PolicyArn=arn))
 
     def has_image(self, image: str) -> bool:
-        """Whether a registry of ECR in the region has an image, by its name there."""
+        """True where a registry of ECR in the region has an image, by its name there."""
         name = parts(image)
         answer = self._ask(
             "ecr:DescribeImages",
@@ -129,7 +129,7 @@ class Account(StoreQuestions, ClusterQuestions):
         return rules_of(found["pullThroughCacheRules"])
 
     def has_entry(self, cluster: str, role: str) -> bool:
-        """Whether the role may enter the cluster."""
+        """True where the role may enter the cluster."""
         return bool(
             self._ask(
                 "eks:DescribeAccessEntry",
@@ -229,7 +229,8 @@ class Account(StoreQuestions, ClusterQuestions):
         return self._ask("secretsmanager:DescribeSecret", unless="ResourceNotFound", SecretId=name)
 
     def public_addresses(self, me: Identity) -> tuple[float, int]:
-        """How many the region gives the account, and how many of them others than this stack have."""
+        """Number of public addresses that the region gives the account, and of those that others
+        than this stack have."""
         quota = self._ask(
             "servicequotas:GetServiceQuota", ServiceCode="ec2", QuotaCode=ADDRESS_QUOTA
         )["Quota"]["Value"]

@@ -1,5 +1,5 @@
-"""How a question is asked of an AWS account: with which identity, how long, and all pages of it. Which
-questions there are: account.py."""
+"""Calls to an AWS account: with which identity, how long, and all pages of an answer. The
+questions: account.py."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def once(ask: Callable[[], T]) -> Callable[[], T]:
 
 
 class Caller:
-    """Who asks: as the AWS CLI (AWS_PROFILE, AWS_ENDPOINT_URL), or with the profile and the roles of the
-    stack file."""
+    """Identity that asks: as the AWS CLI (AWS_PROFILE, AWS_ENDPOINT_URL), or with the profile and
+    the roles of the stack file."""
 
     def __init__(self, access: AccessPlan) -> None:
         self._access = access

@@ -27,7 +27,7 @@ RELEASE = "meta.helm.sh/release-name", "meta.helm.sh/release-namespace"
 
 @dataclass(frozen=True, kw_only=True)
 class OwnerFound:
-    """Who has made an object, as far as it tells."""
+    """Owner of an object, as far as the object tells."""
 
     release: tuple[str, str] | None
     """Name and namespace of its Helm release; None without one."""
@@ -41,7 +41,7 @@ class ClusterQuestions(Caller):
     def cluster_objects(
         self, cluster: str, names: Iterable[ObjectName]
     ) -> dict[ObjectName, OwnerFound]:
-        """Those of the objects that the cluster has. NotAnswered where its API server cannot be
+        """Objects of `names` that the cluster has. NotAnswered where its API server cannot be
         reached from here, or says no."""
         asked = self._ask("eks:DescribeCluster", name=cluster)["cluster"]
         with TemporaryDirectory() as folder:

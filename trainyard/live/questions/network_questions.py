@@ -17,7 +17,7 @@ from trainyard.plans.identity import Identity
 
 @dataclass(frozen=True, kw_only=True)
 class SubnetRoom:
-    """How full a subnet is."""
+    """Room of a subnet: free addresses, and nodes of the stack that run in it."""
 
     free: int
     """Addresses."""
@@ -109,7 +109,7 @@ class NetworkQuestions(Caller):
         )
 
     def without_s3(self, vpc: str, subnets: Sequence[str]) -> list[str]:
-        """Those of the subnets whose route table has no gateway endpoint for S3."""
+        """Subnets whose route table has no gateway endpoint for S3."""
         filters: Filters = {
             "vpc-id": [vpc],
             "service-name": [service_name(self._access.region, S3)],
@@ -225,7 +225,7 @@ def _way_out(table: Mapping[str, Any]) -> str:
 
 
 def _entries(acl: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Those about IPv4; the lowest number first."""
+    """Entries of a network ACL about IPv4; the lowest number first."""
     entries = [one for one in acl["Entries"] if "CidrBlock" in one]
     return sorted(entries, key=lambda one: one["RuleNumber"])
 

@@ -17,7 +17,7 @@ UsingKMSEncryption)."""
 FREE_ROOM = "FreeDataStorageCapacity"
 """Metric of CloudWatch: bytes that files can still fill."""
 FREE_ROOM_MINUTES = 15
-"""How old the newest value may be."""
+"""Minutes after which the newest value is too old."""
 ELASTIC = "INTELLIGENT_TIERING"
 """Storage type of a Lustre that grows by itself (FSx API, StorageType)."""
 
@@ -43,10 +43,10 @@ class StoreQuestions(NetworkQuestions):
         )
 
     def free_bytes(self, id_: str) -> int | None:
-        """How much room is free on a Lustre file system; None where CloudWatch has no value of the last
-        minutes. FSx sends a value of each disk every minute, and their sum is what is free on the file
-        system (FSx for Lustre user guide, performance-monitoring). The current minute is left out,
-        because values of some disks may still be missing."""
+        """Bytes that are free on a Lustre file system; None where CloudWatch has no value of the
+        last minutes. FSx sends a value of each disk every minute, and their sum is what is free on
+        the file system (FSx for Lustre user guide, performance-monitoring). The current minute is
+        left out, because values of some disks may still be missing."""
         dimensions = [{"Name": "FileSystemId", "Value": id_}]
         metric = {"Namespace": "AWS/FSx", "MetricName": FREE_ROOM, "Dimensions": dimensions}
         until = datetime.now(UTC).replace(second=0, microsecond=0)
@@ -63,7 +63,7 @@ class StoreQuestions(NetworkQuestions):
         return int(values[0]) if values else None
 
     def has_lustre(self, tags: Mapping[str, str]) -> bool:
-        """Whether there is a file system with these tags."""
+        """True where there is a file system with these tags."""
         every = self._ask("fsx:DescribeFileSystems")["FileSystems"]
         told = [{tag["Key"]: tag["Value"] for tag in one.get("Tags", ())} for one in every]
         return any(tags.items() <= each.items() for each in told)
@@ -98,11 +98,11 @@ class StoreQuestions(NetworkQuestions):
         )
 
     def keeps_versions(self, bucket: str) -> bool:
-        """Whether a bucket keeps old versions of its objects."""
+        """True where a bucket keeps old versions of its objects."""
         return self._ask("s3:GetBucketVersioning", Bucket=bucket).get("Status") == "Enabled"
 
     def is_public(self, bucket: str) -> bool:
-        """Whether the policy of a bucket lets everybody in."""
+        """True where the policy of a bucket lets everybody in."""
         found = self._ask("s3:GetBucketPolicyStatus", unless="NoSuchBucketPolicy", Bucket=bucket)
         return found.get("PolicyStatus", {}).get("IsPublic", False)
 
