@@ -76,6 +76,7 @@ SENTENCES = (
     "trainyard/rules",
     "trainyard/objects",
     "trainyard/reports",
+    "trainyard/operations",
     "trainyard/plans",
     "trainyard/stores",
     "trainyard/existing",

@@ -33,12 +33,12 @@ CRANE = "crane"
 
 
 class CannotBuild(RuntimeError):
-    """Why no image was made; the message says what to do."""
+    """Error: no image was made. The message says what to do."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Registry:
-    """Where an image is pushed."""
+    """Registry to which an image is pushed."""
 
     host: str
     """With its port, if it has one."""
@@ -49,7 +49,7 @@ class Registry:
 
 @dataclass(frozen=True, kw_only=True)
 class Image:
-    """What is made."""
+    """Image that is made."""
 
     folder: Path
     name: str
@@ -64,7 +64,7 @@ class Builder:
 
     program: str
     recipe: Recipe | None = None
-    """What crane follows."""
+    """Recipe that crane follows."""
 
     def push(self, image: Image, registry: Registry) -> None:
         """Build and push. CannotBuild where the program says no; its output is the person's."""
@@ -140,7 +140,7 @@ def builder_for(folder: Path) -> Builder:
 
 
 def _obstacle(probe: Sequence[str]) -> str:
-    """Why a builder cannot be used; empty where it can."""
+    """Reason why a builder cannot be used; empty where it can."""
     if shutil.which(probe[0]) is None:
         return "not on PATH"
     try:

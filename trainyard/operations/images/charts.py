@@ -103,7 +103,7 @@ def copy_charts(stack: Stack, *, nothing: str, yes: bool, as_json: bool) -> int:
 
 
 def _tell(digests: Mapping[PublicChart, str], *, as_json: bool) -> None:
-    """What was copied: name, version, and SHA-256 of the archive."""
+    """Print what was copied: name, version, and SHA-256 of the archive."""
     rows = [(chart.name, chart.version, digest) for chart, digest in digests.items()]
     if as_json:
         print(json.dumps([dict(zip(("chart", "version", "sha256"), r, strict=True)) for r in rows]))
@@ -140,7 +140,7 @@ def _helm(words: Sequence[str]) -> None:
 
 @contextmanager
 def _place(stack: Stack) -> Iterator[Folder | OciPrefix]:
-    """Where the charts go. For a registry that is not ECR's the person has logged in
+    """Place to which the charts go. For a registry that is not ECR's the person has logged in
     (`helm registry login`)."""
     named = stack.environment.artifacts.charts if stack.environment.artifacts else None
     if named is None:

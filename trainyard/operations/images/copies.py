@@ -188,5 +188,5 @@ class Mirror:
 
 
 def coming(looked: Iterable[Looked], rules: Sequence[CacheRule]) -> list[Looked]:
-    """Those that a pull-through rule imports when a node pulls them."""
+    """Copies that a pull-through rule imports when a node pulls them."""
     return [each for each in looked if imported(each.copy, rules)]

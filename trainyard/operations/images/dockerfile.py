@@ -23,7 +23,7 @@ _VARIABLE = re.compile(r"\\\$|\$(?:\{(\w+)\}|(\w+))")
 
 
 class NeedsBuilder(Exception):
-    """What in a Dockerfile only a builder can do."""
+    """Error: a Dockerfile has a part that only a builder can make."""
 
 
 @dataclass(kw_only=True)
@@ -43,7 +43,7 @@ class Recipe:
 
 
 def read(folder: Path) -> Recipe:
-    """What the Dockerfile of a folder says. NeedsBuilder where a part of it can only be built."""
+    """Recipe in the Dockerfile of a folder. NeedsBuilder where a part of it can only be built."""
     if (folder / IGNORES).exists():
         raise NeedsBuilder(f"{IGNORES} is only read by a builder")
     recipe, known = Recipe(), {}

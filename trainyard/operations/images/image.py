@@ -30,7 +30,7 @@ UNCHANGED = "The stack file was not changed."
 
 @dataclass(frozen=True, kw_only=True)
 class Wish:
-    """What is asked for."""
+    """Request for an image."""
 
     stack: Stack
     job: str
@@ -93,7 +93,8 @@ def _repository(stack: Stack, wanted: str | None) -> str:
 
 
 def _changed(wish: Wish, image: str) -> Change:
-    """What writes an image into the job's entry. CannotBuild where a line cannot be changed."""
+    """Change that writes an image into the job's entry. CannotBuild where a line cannot be
+    changed."""
     file, jobs = wish.stack.file, wish.stack.jobs
     if wish.job not in jobs:
         where = f"{file} has no job {wish.job} that is described there"
@@ -113,7 +114,7 @@ def _changed(wish: Wish, image: str) -> Change:
 
 
 def _platform(wish: Wish) -> str:
-    """That of the job's nodes."""
+    """Platform of the job's nodes."""
     kind = job_type(wish.stack.jobs[wish.job], wish.stack.environment)
     return f"linux/{kind.architecture if kind else 'amd64'}"
 
@@ -138,7 +139,7 @@ def _pushed(wish: Wish, builder: Builder) -> str:
 
 
 def _address(ecr: Any, repository: str) -> str:
-    """What names of images begin with. CannotBuild where no update has made the repository."""
+    """Beginning of the names of images. CannotBuild where no update has made the repository."""
     try:
         found = ecr.describe_repositories(repositoryNames=[repository])["repositories"]
     except ecr.exceptions.RepositoryNotFoundException:

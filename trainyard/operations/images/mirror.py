@@ -92,19 +92,19 @@ def _copied(plan: EnvironmentPlan | TeamPlan, *, yes: bool, as_json: bool) -> in
 
 
 def _imported(mirror: Mirror, absent: Sequence[Looked]) -> list[Looked]:
-    """Those that a pull-through rule imports when a node pulls them."""
+    """Copies that a pull-through rule imports when a node pulls them."""
     return coming(absent, mirror.rules()) if absent else []
 
 
 def _regret(failed: Mapping[str, str], of: int) -> None:
-    """Which images were not copied, and why."""
+    """Print the images that were not copied, and why."""
     if failed:
         print(f"{len(failed)} of {of} images were not copied:", file=sys.stderr)
         print(*command_line.table(failed.items()), sep="\n", file=sys.stderr)
 
 
 def _announce(missing: Sequence[Looked], imported: Sequence[Looked], of: int, to: TextIO) -> None:
-    """Which copies are missing, and which of them ECR imports by itself."""
+    """Print the missing copies, and those of them that ECR imports by itself."""
     _print([each.copy for each in missing], to)
     if imported:
         images = [each.copy.image for each in imported]
@@ -113,7 +113,7 @@ def _announce(missing: Sequence[Looked], imported: Sequence[Looked], of: int, to
 
 
 def _tell(found: Mapping[Copy, Looked], made: Sequence[Looked], *, as_json: bool) -> None:
-    """What was copied, with its digest; for programs, every copy."""
+    """Print what was copied, with its digest; for programs, every copy."""
     if as_json:
         _print_json({copy: each.digest for copy, each in found.items()})
     elif made:

@@ -105,7 +105,7 @@ def _pods(kubectl: Kubectl, job: Chosen) -> list[Object]:
 
 
 def _results(kubectl: Kubectl, job: Chosen, pods: list[Object], words: str) -> Results:
-    """What the job printed, and how its pods started; NoResults where it has not come to its end."""
+    """Output of the job, and the starts of its pods; NoResults where it has not come to its end."""
     state = last_condition(job.body)["type"]
     where = (f"--namespace={job.namespace}", f"--selector={job.selector}")
     log = (

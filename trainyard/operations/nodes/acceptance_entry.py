@@ -25,7 +25,7 @@ RUNTIME = "torch-distributed"
 
 
 class EntryError(RuntimeError):
-    """Why a stack file has no acceptance job and gets none; the message says what to do."""
+    """Error: a stack file has no acceptance job and gets none. The message says what to do."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +105,7 @@ def _pool(stack: Stack, wanted: str | None) -> tuple[str, PoolConfig]:
 
 
 def _image(stack: Stack, pool: str) -> str:
-    """That of the first job on the pool."""
+    """Image of the first job on the pool."""
     found = next((job.image for job in stack.jobs.values() if job.pool == pool), None)
     if found is None:
         raise EntryError(
@@ -128,7 +128,7 @@ def _runtime(stack: Stack) -> str:
 
 
 def _cost(stack: Stack, name: str, job: JobConfig) -> JobCost:
-    """What a run of the job costs, by the plan of the stack with it."""
+    """Cost of a run of the job, by the plan of the stack with it."""
     [config] = stack.reading.configs
     part = "environment" if config.environment else "team"
     wanted = getattr(config, part)

@@ -89,7 +89,7 @@ def _require_terminal(kubectl: Kubectl, shell: Shell, stack: str) -> None:
 
 
 def described(shell: Shell, minutes: int) -> list[str]:
-    """What will be started, and what it costs."""
+    """Lines about what will be started, and its cost."""
     what = f"{shell.gpus} GPU{'s' * (shell.gpus != 1)}" if shell.gpus else "no GPU"
     return [
         f"{shell.plan.kind} {shell.plan.namespace}/{shell.plan.name}: a pod with {what} on pool"
@@ -102,7 +102,7 @@ def described(shell: Shell, minutes: int) -> list[str]:
 
 
 def _cost(price: JobCost) -> str:
-    """What an hour costs, in words."""
+    """Price of an hour, in words."""
     lacks = f", without {', '.join(price.missing)}" if price.missing else ""
     if price.prepaid:
         return "its node is paid already: a Capacity Block"
@@ -180,7 +180,7 @@ def _started(kubectl: Kubectl, shell: Shell) -> Object:
 
 
 def waits_for(state: Object, pods: list[Object]) -> str:
-    """Why no container runs yet. `state`: the job's last condition."""
+    """Reason why no container runs yet. `state`: the job's last condition."""
     for pod in pods:
         for status in container_statuses(pod):
             waiting = status.get("state", {}).get("waiting", {})
@@ -196,7 +196,7 @@ def waits_for(state: Object, pods: list[Object]) -> str:
 
 
 def _place(kubectl: Kubectl, pod: Object) -> str:
-    """Where the pod is. A team that the environment lists cannot read nodes."""
+    """Node, instance type and zone of the pod, in words. A team that the environment lists cannot read nodes."""
     name = pod["spec"].get("nodeName", "")
     try:
         labels = json.loads(kubectl("get", "node", name, "--output=json"))["metadata"]["labels"]

@@ -33,7 +33,7 @@ GRACE_SECONDS = 30
 
 
 class ShellError(RuntimeError):
-    """Why there can be no such job; the message says what to do."""
+    """Error: there can be no such job. The message says what to do."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ class Shell:
     gpus: int
     image: str
     places: tuple[str, ...]
-    """Where stores are mounted."""
+    """Paths at which stores are mounted."""
     price: JobCost
 
     @property
@@ -136,7 +136,7 @@ def _pool(stack: Stack, wanted: str | None) -> str:
 
 
 def _image(stack: Stack, pool: str) -> str:
-    """That of the first job on the pool, else of the first job."""
+    """Image of the first job on the pool, else of the first job."""
     jobs = sorted(stack.jobs.values(), key=lambda job: job.pool != pool)
     if not jobs:
         raise ShellError(
@@ -147,8 +147,8 @@ def _image(stack: Stack, pool: str) -> str:
 
 
 def _stores(stack: Stack) -> list[str]:
-    """What the namespace has claims of: of an environment all stores, of a team those that its jobs
-    mount."""
+    """Stores of which the namespace has claims: of an environment all, of a team those that its
+    jobs mount."""
     if stack.environment_stack == stack.name:
         return sorted(stack.environment.storage)
     return sorted({store for job in stack.jobs.values() for store in stores(job)})

@@ -1,4 +1,5 @@
-"""What the script of workloads/accept/ printed, compared with what the plan promises. Pure.
+"""Results that the script of workloads/accept/ printed, compared with the promises of the plan.
+Pure.
 
 The script measures and judges nothing, so a better floor judges an old log as well.
 """
@@ -16,7 +17,7 @@ from trainyard.catalog.aws.latencies import LATENCIES
 from trainyard.derive.acceptance import Promise
 
 RESULT, BEFORE, END = "ACCEPT ", "ACCEPT-BEFORE ", "ACCEPT-END "
-"""How lines of the script begin: workloads/accept/measure.py."""
+"""Beginnings of lines of the script: workloads/accept/measure.py."""
 START, OVER_EFA, SENT = "pod start", "ranks over EFA", "sent over EFA"
 Word = Literal["pass", "warn", "fail", "measured"]
 
@@ -44,12 +45,12 @@ class Results:
     nodes: int
     ranks: int
     gpus: bool
-    """Whether the ranks had GPUs; else they computed on CPUs, and met by gloo."""
+    """The ranks had GPUs; else they computed on CPUs, and met by gloo."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bound:
-    """What a value is compared with."""
+    """Bound that a value is compared with."""
 
     fail: float | None = None
     warn: float | None = None
@@ -87,7 +88,7 @@ class Verdict:
     at_most: bool
     verdict: Word
     why: str
-    """What the bound is, or why there is none."""
+    """Words about the bound, or why there is none."""
     before: float | None
     """The worst value of the line in the last run."""
 

@@ -21,13 +21,13 @@ from trainyard.operations.reach.pulumi import PulumiError
 ABSENT = ("not found", "NotFound", UNSERVED, "no matches for kind")
 """Parts of the messages of kubectl and helm where an object does not exist."""
 NAMING = ("apiVersion", "kind", "metadata")
-"""What a kubectl that reads from its input must be told of an object."""
+"""Fields of an object that a kubectl needs when it reads from its input."""
 WAY_OUT = """Nothing was changed. Fix:
   where its endpoint is private, open the tunnel; where it is public, allow the address of this machine
   where the cluster is gone, take its objects out of the state:
     PULUMI_K8S_DELETE_UNREACHABLE=true pulumi refresh --stack {stack}
 then repair again"""
-"""What to do where the cluster does not answer. The variable is one of pulumi-kubernetes."""
+"""Advice where the cluster does not answer. The variable is one of pulumi-kubernetes."""
 Entry = dict[str, Any]
 """A resource, or the inputs of one, in the JSON of Pulumi."""
 
@@ -43,17 +43,17 @@ class Release:
 
     @property
     def upgraded(self) -> bool:
-        """Whether there is an earlier revision that it can go back to."""
+        """True where there is an earlier revision that it can go back to."""
         return self.status in ("pending-upgrade", "pending-rollback")
 
     @property
     def uninstalled(self) -> bool:
-        """Whether half of it is gone."""
+        """True where half of the release is gone."""
         return self.status == "uninstalling"
 
     @property
     def way_out(self) -> str:
-        """What ends it, as a line of a list."""
+        """Way out of this state, as a line of a list."""
         return f"{'rolls back' if self.upgraded else 'uninstalls'} {self}"
 
     def __str__(self) -> str:
@@ -92,7 +92,7 @@ class StackCluster:
     def __init__(self, login: Login | None) -> None:
         self._login = login
         self.failure = ""
-        """Why kubectl or helm could not read an object; empty where none failed."""
+        """Reason why kubectl or helm could not read an object; empty where none failed."""
 
     @classmethod
     @contextmanager

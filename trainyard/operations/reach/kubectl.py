@@ -20,7 +20,7 @@ Login = Callable[[], Environment]
 Kubectl = Callable[..., str]
 """Arguments of kubectl → its output; RuntimeError with its error message."""
 TOKEN_SECONDS = 600
-"""How long a token is used. EKS accepts it for 14 minutes."""
+"""Seconds for which a token is used. EKS accepts it for 14 minutes."""
 UNSERVED = "the server doesn't have a resource type"
 """Part of kubectl's message where the API server does not serve a kind."""
 

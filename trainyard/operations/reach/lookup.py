@@ -26,7 +26,8 @@ ABSENT = (
     "DoesNotExist",
 )
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
-"""How Pulumi writes a value that is not known yet (pulumi 3.259, sdk/python/lib/pulumi/runtime/rpc.py)."""
+"""Text that Pulumi writes for a value that is not known yet (pulumi 3.259,
+sdk/python/lib/pulumi/runtime/rpc.py)."""
 CREATING, DELETING = ("creating", "pending", "updating"), "deleting"
 DELETED = ("deleted", "delete_complete")
 
@@ -53,12 +54,12 @@ def find(
 
 
 def leaves(session: boto3.Session, kind: str, inputs: Inputs, id_: str) -> bool:
-    """Whether AWS is still deleting the object with this id, which the inputs describe."""
+    """True where AWS is still deleting the object with this id, which the inputs describe."""
     return any(it.leaving and it.id == id_ for it in _every(session, kind, inputs))
 
 
 def _every(session: boto3.Session, kind: str, inputs: Inputs) -> list[ExistingObject]:
-    """What the inputs describe: one object, or several with the same tags."""
+    """Objects that the inputs describe: one object, or several with the same tags."""
     row = AWS_TYPES.get(kind)
     if row is None or row.finder is None or _unknown(inputs):
         return []
@@ -88,7 +89,7 @@ def _found(
 
 
 def _around(session: boto3.Session, finder: Finder) -> Inputs:
-    """What templates may name beside inputs. The account is asked for where one does."""
+    """Values that templates may name beside inputs. The account is asked for where one does."""
     if "{account}" not in str(finder.asks):
         return {}
     region = session.region_name
@@ -118,7 +119,7 @@ def _described(session: boto3.Session, finder: Finder, asks: Inputs) -> Iterator
 
 
 def _is_meant(finder: Finder, item: Inputs, inputs: Inputs) -> bool:
-    """Whether an object of the answer is the one that the inputs describe."""
+    """True where an object of the answer is the one that the inputs describe."""
     if finder.tagged:
         tags = {tag["Key"]: tag["Value"] for tag in item.get("Tags", [])}
         if any(tags.get(tag) != inputs["tags"][tag] for tag in TAGS):
@@ -128,7 +129,7 @@ def _is_meant(finder: Finder, item: Inputs, inputs: Inputs) -> bool:
 
 
 def _at(value: Any, path: str) -> Any:
-    """What stands at a path; None where nothing does."""
+    """Value at a path; None where nothing is."""
     for step in path.split(".") if path else ():
         if isinstance(value, list):
             value = value[int(step)] if int(step) < len(value) else None
@@ -138,7 +139,7 @@ def _at(value: Any, path: str) -> Any:
 
 
 def _unknown(value: Any) -> bool:
-    """Whether an input is not known yet; such an object cannot exist."""
+    """True where an input is not known yet; such an object cannot exist."""
     if isinstance(value, dict):
         return any(map(_unknown, value.values()))
     if isinstance(value, list):

@@ -29,12 +29,12 @@ LOG_LINE = re.compile(r"[EIWF]\d{4} ")
 
 
 class PlaceError(RuntimeError):
-    """Why the jobs of a stack cannot be reached."""
+    """Error: the jobs of a stack cannot be reached."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where the jobs of a stack are."""
+    """Place of a stack's jobs: cluster and namespace."""
 
     stack: str
     kubeconfig: str

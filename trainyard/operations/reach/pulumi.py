@@ -51,6 +51,6 @@ def outputs(stack: str) -> dict[str, Any]:
 
 
 def last_update_failed(stack: str) -> bool:
-    """Whether the newest update in the stack's history failed."""
+    """True where the newest update in the stack's history failed."""
     history = json.loads(pulumi(stack, "stack", "history", "--json", "--page-size", "1") or "[]")
     return bool(history) and history[0].get("result") != "succeeded"

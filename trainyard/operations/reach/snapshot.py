@@ -48,7 +48,7 @@ OF_TEAM = (
     "events",
     "persistentvolumeclaims",
 )
-"""What everybody of a listed team may read in its namespace:
+"""Objects that everybody of a listed team may read in its namespace:
 trainyard/objects/teams/team_access.py. Where the environment has queues, QUEUED besides."""
 FORBIDDEN = "forbidden"
 """Part of kubectl's message where the API server does not permit a call."""
@@ -58,12 +58,12 @@ ROLE = "training.kubeflow.org/replica-type"
 """Label of the training-operator's pods: master or worker."""
 CONTROLLER_LABELS = {"app.kubernetes.io/name", "control-plane"}
 TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\dT\S+) ")
-"""What `kubectl logs --timestamps` writes before a line."""
+"""Text that `kubectl logs --timestamps` writes before a line."""
 RESTARTING = "PyTorchJobRestarting"
 """Reason of an event of the training-operator v1.8.1 (its pod.go): it has deleted a failed pod and
 creates it again."""
 LOG_PREFIX = re.compile(r"\[pod/([^/\s]+)/[^]\s]+] ")
-"""What kubectl writes before a line when it prints the logs of many pods."""
+"""Text that kubectl writes before a line when it prints the logs of many pods."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +81,7 @@ class Job:
     message: str
     """Reason and message of that condition."""
     since: datetime | None
-    """When that condition became True; None where the object does not tell."""
+    """Time at which that condition became True; None where the object does not tell."""
     restarts: int
     """Restarts of the whole gang; else of its containers; else deletions of failed pods."""
     pods: tuple[Object, ...]
@@ -340,7 +340,7 @@ def _replicas(obj: Object) -> list[Object]:
 
 
 def _restarts(snapshot: Snapshot, obj: Object, pods: tuple[Object, ...]) -> int:
-    """How often the gang, else a container, else a deleted pod was started again."""
+    """Number of restarts of the gang, else of a container, else of a deleted pod."""
     namespace, name = obj["metadata"]["namespace"], obj["metadata"]["name"]
     of_gang = sum(
         job_set.get("status", {}).get("restarts") or 0

@@ -24,7 +24,7 @@ class Stack:
     environment_stack: str
     """The stack of the environment."""
     jobs: Mapping[str, JobConfig]
-    """Those that are described in the file."""
+    """Jobs that are described in the file."""
     taken: frozenset[str]
     """Names of all jobs."""
 

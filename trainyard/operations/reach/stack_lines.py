@@ -19,7 +19,7 @@ class Change:
     """From 1."""
     text: str
     replaces: bool
-    """Whether the text stands in the place of that line; else it stands before it."""
+    """The text stands in the place of that line; else it stands before it."""
 
     def applied(self, text: str) -> str:
         """The text of the file with the change."""
@@ -36,7 +36,8 @@ def job_entry(text: str, name: str) -> yaml.MappingNode | None:
 
 
 def scalar_of_job(text: str, name: str, key: str, value: str) -> Change | None:
-    """What gives a setting of a job another value; None where it has none, or not on one line."""
+    """Change that gives a setting of a job another value; None where it has none, or not on one
+    line."""
     entry = job_entry(text, name)
     found = _at(entry, key)
     if not isinstance(found, yaml.ScalarNode) or found.start_mark.line != found.end_mark.line:

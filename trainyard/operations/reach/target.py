@@ -19,7 +19,7 @@ class TargetError(RuntimeError):
 
 
 def answer_of(read: Callable[[], Answer], *, out: TextIO | None = None) -> Answer | None:
-    """What `read` learns from the cluster; None, after the reason is printed, where the stack has no
+    """Answer of `read` about the cluster; None, after the reason is printed, where the stack has no
     cluster or it does not answer. `out`: stderr unless another is named."""
     try:
         return read()

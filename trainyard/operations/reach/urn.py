@@ -1,4 +1,5 @@
-"""What a URN says of a resource: `urn:pulumi:<stack>::<project>::<types of its parents and its own>::<name>`."""
+"""Parts of a resource's URN: `urn:pulumi:<stack>::<project>::<types of its parents and its
+own>::<name>`."""
 
 
 def type_of(urn: str) -> str:

@@ -1,4 +1,5 @@
-"""What the program would create, and how the state takes such objects where they exist already.
+"""Resources that the program would create, and how the state takes such objects where they exist
+already.
 
 `pulumi import` reads an object from its API. What the API does not tell is written into the state
 afterwards, from what the program would create. So is what the program asked for of an object of the
@@ -26,7 +27,7 @@ COMPARED = "__inputs"
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What the program would create and the state does not have."""
+    """Resources that the program would create and the state does not have."""
 
     importable: Entry
     """The engine's own import file. It has no ids."""
@@ -39,7 +40,7 @@ class Wanted:
 
     @classmethod
     def by(cls, stack: str) -> Wanted:
-        """What a preview of the stack says."""
+        """Resources that a preview of the stack would create."""
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "import.json"
             shown = json.loads(pulumi(stack, "preview", "--json", "--import-file", str(file)))
@@ -118,8 +119,8 @@ def _tell(imported: Entry, inputs: Entry) -> None:
 
 
 def _contains(live: Any, wanted: Any) -> bool:
-    """Whether an object has all that is wanted of it. A value that a preview does not show, because it
-    is a secret or not known yet, is no value of the object."""
+    """True where an object has all that is wanted of it. A value that a preview does not show,
+    because it is a secret or not known yet, is no value of the object."""
     if isinstance(live, dict) and isinstance(wanted, dict):
         return all(key in live and _contains(live[key], each) for key, each in wanted.items())
     if isinstance(live, list) and isinstance(wanted, list):

@@ -55,7 +55,7 @@ def _going(session: boto3.Session, cluster: StackCluster, state: Entry) -> dict[
 
 
 def _is_object(resource: Entry) -> bool:
-    """Whether it is an object of the cluster, and no Helm release."""
+    """True where the resource is an object of the cluster, and no Helm release."""
     named = ((resource.get("inputs") or {}).get("metadata") or {}).get("name")
     return resource["type"].startswith("kubernetes:") and isinstance(named, str)
 

@@ -31,7 +31,7 @@ LOOKS = 2
 """Looks in a row that must find no pod: a controller that has not heard yet of a deletion can make
 one."""
 PATIENCE_SECONDS = 900.0
-"""How long the pods of a deleted job may take to end: a grace period in which they write a
+"""Seconds that the pods of a deleted job may take to end: a grace period in which they write a
 checkpoint."""
 PROTECTED = (
     "the cluster of stack {stack} is protected from deletion. To delete it, write deletion_protection:"
@@ -40,7 +40,7 @@ PROTECTED = (
 
 
 class DrainError(RuntimeError):
-    """Why the jobs cannot be listed; no job was deleted."""
+    """Error: the jobs cannot be listed. No job was deleted."""
 
 
 def main(options: argparse.Namespace) -> int:

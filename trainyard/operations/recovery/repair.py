@@ -50,7 +50,7 @@ from trainyard.operations.recovery.adoption import Wanted
 from trainyard.operations.recovery.interfaces import LeakedInterface
 
 PATIENCE_SECONDS = 1800
-"""How long to wait for an object that AWS is still creating. A cluster takes ten minutes."""
+"""Seconds to wait for an object that AWS is still creating. A cluster takes ten minutes."""
 NOTHING = "Nothing was changed."
 ROLE = "aws:iam/role:Role"
 RELEASE = "kubernetes:helm.sh/v3:Release"

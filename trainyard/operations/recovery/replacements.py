@@ -22,7 +22,8 @@ GONE = "pendingReplacement"
 
 
 def begun(state: Entry) -> dict[str, Entry]:
-    """What the killed update was creating in the place of a resource that the state holds, by URN."""
+    """Objects that the killed update was creating in the place of resources that the state holds,
+    by URN."""
     held = {each["urn"] for each in _resources(state) if not each.get("delete")}
     return {
         operation["resource"]["urn"]: operation["resource"]
@@ -55,7 +56,7 @@ def held_ids(state: Entry) -> Mapping[str, Collection[str]]:
 
 
 def new_name(urn: str) -> str:
-    """What a repair calls the new object."""
+    """Name that a repair gives the new object."""
     return f"{name_of(urn)}{type_of(urn).rpartition(':')[2]}"
 
 
@@ -114,7 +115,7 @@ def put_back(state: Entry, ids: Mapping[str, str]) -> None:
 
 
 def _id(made: Entry) -> str:
-    """What the Kubernetes provider calls the object."""
+    """Id that the Kubernetes provider gives the object."""
     meta = made["inputs"].get("metadata") or {}
     return "/".join(filter(None, (meta.get("namespace"), meta.get("name"))))
 

@@ -71,7 +71,7 @@ def _run_of(stack: str, name: str) -> tuple[int, str | None]:
 
 
 def counted_up(text: str, name: str, number: int) -> Change:
-    """What makes `number` the run of a job. Raises CannotCount for an entry in braces."""
+    """Change that makes `number` the run of a job. Raises CannotCount for an entry in braces."""
     entry = job_entry(text, name)
     if entry is None or entry.flow_style or not entry.value:
         raise CannotCount(

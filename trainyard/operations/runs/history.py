@@ -42,7 +42,7 @@ HISTORY = {
         "Runs whose job is deleted are not here: you cannot read the history of the environment."
     ),
 }
-"""Whether there is a history → what the list lacks."""
+"""State of the history → what the list lacks."""
 NOTES = (
     "WAITED: until the first pod had a node. RAN: from then to the end, or until now.",
     "What a run resumed from, and its newest checkpoint, are what its rank 0 has printed. Stores are"
@@ -52,10 +52,10 @@ NOTES = (
 
 @dataclass(frozen=True, kw_only=True)
 class Told:
-    """What is said of a run. None and "" are what is not known."""
+    """Facts about a run. None and "" stand for what is not known."""
 
     namespace: str
-    """Whose run it is: each team has its own."""
+    """Namespace of the run: each team has its own."""
     job: str
     kind: str
     by_stack: bool
@@ -115,7 +115,7 @@ def _read(stack: str) -> tuple[Known, Mapping[str, Printed]]:
 
 
 def told(run: Run, said: Mapping[str, Printed], *, going: bool) -> Told:
-    """What is said of a run. `said`: by uid of the job."""
+    """Facts about a run. `said`: by uid of the job."""
     cost, meta = spent(run, {}), run.job.body["metadata"]
     prints = said.get(meta.get("uid", ""), Printed())
     began = run.began

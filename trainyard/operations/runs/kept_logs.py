@@ -87,7 +87,7 @@ def _kept(logs: Any, group: str, prefix: str) -> Iterator[Kept]:
 
 
 def _of_job(found: list[Kept], namespace: str, name: str) -> list[Kept]:
-    """Those of one job, which may be the only one. RuntimeError where it is not one."""
+    """Logs of one job, which may be the only one. RuntimeError where it is not one."""
     named = [each for each in found if name in ("", each.run) and namespace in ("", each.namespace)]
     jobs = {each.job for each in named}
     if len(jobs) == 1:
@@ -102,8 +102,8 @@ def _of_job(found: list[Kept], namespace: str, name: str) -> list[Kept]:
 
 
 def _of_node(found: list[Kept], rank: int | None) -> list[Kept]:
-    """Those of one node of the job, counted as `trainyard logs` counts; all without a number. RuntimeError
-    where there is none."""
+    """Logs of one node of the job, counted as `trainyard logs` counts; all without a number.
+    RuntimeError where there is none."""
     masters = any(each.role == "master" for each in found)
     ranks = {each.name: each.number + (masters and each.role == "worker") for each in found}
     chosen = [each for each in found if rank in (None, ranks[each.name])]

@@ -21,7 +21,7 @@ from trainyard.operations.reach.snapshot import ROLE
 RANK_LABELS = tuple(kind.rank_label for kind in JOB_KINDS.values())
 MASTER = "master"
 MOST_PODS = 1000
-"""How many pods can be followed at once; kubectl's own limit is 5."""
+"""Number of pods that can be followed at once; kubectl's own limit is 5."""
 
 
 def main(options: argparse.Namespace) -> int:

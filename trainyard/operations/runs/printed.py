@@ -1,4 +1,4 @@
-"""What the ranks of a run have printed about its checkpoints and its steps.
+"""Lines that the ranks of a run have printed about its checkpoints and its steps.
 
 Checkpoints lie on Lustre and EFS, which only pods can read. So what is known from outside is what the
 script says: trainyard/catalog/log_words.py has the sentences. Of runs whose pods are gone, and of steps, the
@@ -24,7 +24,7 @@ last what it saved."""
 
 @dataclass(frozen=True, kw_only=True)
 class Printed:
-    """What a run says of itself; None where it says nothing."""
+    """Figures that a run prints about itself; None where it prints none."""
 
     resumed_from: str | None = None
     saved: str | None = None
@@ -36,7 +36,7 @@ class Printed:
 
 
 def recorded(kept: Iterable[Object]) -> Mapping[str, Printed]:
-    """What the records of a history say, by uid of the job."""
+    """Figures from the records of a history, by uid of the job."""
     found: dict[str, Printed] = {}
     for record in kept:
         if said := record.get("measured"):

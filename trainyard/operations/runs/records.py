@@ -22,12 +22,12 @@ from trainyard.operations.reach.target import kubeconfig
 from trainyard.operations.runs.runs import Run, finished_runs, going_runs
 
 MISSING, UNREADABLE, KEPT = "missing", "unreadable", "kept"
-"""Whether there is a history: no program keeps one; this caller cannot read it; there is."""
+"""States of the history: no program keeps one; this caller cannot read it; it is kept."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """What is known of the runs of a cluster."""
+    """Known runs of a cluster."""
 
     finished: tuple[Run, ...]
     """The first to end first."""
@@ -38,7 +38,7 @@ class Known:
 
 
 def known_runs(stack: str) -> Known:
-    """What the cluster of a stack knows. RuntimeError where it does not answer."""
+    """Known runs of a stack's cluster. RuntimeError where it does not answer."""
     with logged_in_to(kubeconfig(stack)) as login:
         kubectl = kubectl_with(login, "--request-timeout=30s")
         return runs_of(snapshot_of(stack, kubectl), *records(kubectl))
@@ -126,5 +126,5 @@ def _missed(record: Mapping[str, Any]) -> Object:
 
 
 def _unpacked(config_map: Object) -> Object:
-    """What trainyard/in_cluster/history/record.py has packed."""
+    """Record that trainyard/in_cluster/history/record.py has packed."""
     return json.loads(gzip.decompress(base64.b64decode(config_map["binaryData"]["record"])))

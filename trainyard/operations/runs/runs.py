@@ -1,5 +1,5 @@
-"""What each run took: which nodes, how many GPUs, and for how long, as far as the cluster or the history
-still knows.
+"""Use of nodes and GPUs by each run, and its time, as far as the cluster or the history still
+knows.
 
 A pod takes its node from the moment at which it is scheduled to the end of its last container.
 Kubernetes deletes the pods of a node that is gone, and Karpenter deletes nodes that have been empty
@@ -24,9 +24,9 @@ from trainyard.operations.reach.snapshot import Job, Object, Snapshot, container
 from trainyard.plans.jobs import RUN
 
 EXACT, AT_LEAST, AT_MOST, ABOUT = "", "at least", "at most", "about"
-"""What is known of an amount."""
+"""Words for how well an amount is known."""
 FIRST_PODS = timedelta(minutes=1)
-"""How long after its creation a job still creates the pods of its first attempt."""
+"""Time after its creation in which a job still creates the pods of its first attempt."""
 TYPE, CAPACITY = "node.kubernetes.io/instance-type", "karpenter.sh/capacity-type"
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 RESERVATION = "karpenter.k8s.aws/capacity-reservation-type"
@@ -48,9 +48,9 @@ class NodeTime:
     instance_type: str
     """Empty where it is not known."""
     service: str
-    """Whose prices count; empty where it is not known."""
+    """Service whose prices count; empty where it is not known."""
     region: str
-    """Whose prices count; empty where it is not known."""
+    """Region whose prices count; empty where it is not known."""
     gpus: int
     hours: Decimal
 
@@ -99,7 +99,7 @@ def going_runs(snapshot: Snapshot) -> list[Run]:
 
 
 def scheduled_at(pod: Object) -> str:
-    """When the pod got its node; when it was created where the object does not tell."""
+    """Time at which the pod got its node; time of its creation where the object does not tell."""
     return next(
         (
             condition["lastTransitionTime"]
@@ -111,7 +111,7 @@ def scheduled_at(pod: Object) -> str:
 
 
 def node_price(labels: Labels) -> Price | None:
-    """What an hour of a node with these labels costs; None where no price is known."""
+    """Price of an hour of a node with these labels; None where no price is known."""
     capacity = labels.get(CAPACITY, ""), labels.get(RESERVATION, "")
     return price(SERVICES.get(capacity, ""), labels.get(TYPE, ""), labels.get(REGION, ""))
 
@@ -133,7 +133,7 @@ def duration(seconds: int, *, to_the_second: bool = False) -> str:
 
 
 def together(known: Iterable[str]) -> str:
-    """What is known of a sum of amounts of which this is known."""
+    """Word for how well a sum is known. `known`: the words of its amounts."""
     inexact = {*known} - {EXACT}
     return ABOUT if len(inexact) > 1 else next(iter(inexact), EXACT)
 
@@ -170,13 +170,13 @@ def _times(
 
 
 def _lost_pods(snapshot: Snapshot, job: Job, pods: list[Object], created: datetime) -> bool:
-    """Whether the job had pods of an earlier attempt that are not among these."""
+    """True where the job had pods of an earlier attempt that are not among these."""
     late = (_time(pod["metadata"]["creationTimestamp"]) > created + FIRST_PODS for pod in pods)
     return not snapshot.complete and bool(job.restarts or any(late))
 
 
 def _trains(pod: Object) -> bool:
-    """Whether the pod takes a node of a pool. The launcher of an MPI job does not."""
+    """True where the pod takes a node of a pool. The launcher of an MPI job does not."""
     return bool(pod_gpus(pod)) or POOL in pod["spec"].get("nodeSelector", {})
 
 
@@ -206,7 +206,7 @@ def _node_time(labels: Labels, gpus: int, time: timedelta) -> NodeTime:
 
 
 def _labels_of_node(snapshot: Snapshot, pod: Object) -> Labels:
-    """Those of the pod's node; where the node is gone, what its pool launches."""
+    """Labels of the pod's node; where the node is gone, those of what its pool launches."""
     name = pod["spec"]["nodeName"]
     for node in snapshot.of("nodes"):
         if node["metadata"]["name"] == name:

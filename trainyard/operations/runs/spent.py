@@ -42,13 +42,13 @@ FORGOTTEN = (
 
 @dataclass(frozen=True, kw_only=True)
 class Spent:
-    """What is known of one run, or of all runs of a namespace."""
+    """Known use and cost of one run, or of all runs of a namespace."""
 
     namespace: str
     runs: int
     gpu_hours: Decimal
     known: str
-    """How well the hours are known: runs.EXACT and its neighbours."""
+    """Word for how well the hours are known: runs.EXACT and its neighbours."""
     usd: Decimal | None
     """None where no price of it is known."""
     usd_known: str
@@ -61,7 +61,7 @@ class Spent:
     instance_types: tuple[str, ...] = ()
     nodes: int = 0
     planned_usd: Decimal | None = None
-    """What the plan says of this very run; None where it says nothing."""
+    """Cost of this very run by the plan; None where the plan has none."""
 
 
 def main(options: argparse.Namespace) -> int:
@@ -169,8 +169,8 @@ def _sum(namespace: str, runs: list[Spent]) -> Spent:
 
 
 def plans_of(stack: str, folder: Path = Path(".")) -> Planned:
-    """What a stack file and those of its teams say that their runs cost. A file that is missing or
-    has errors says nothing."""
+    """Planned costs of runs, from a stack file and those of its teams. A file that is missing or
+    has errors gives none."""
     planned = Planned()
     for name in (stack, *other_teams(stack, stack, folder)):
         try:

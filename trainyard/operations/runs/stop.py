@@ -63,7 +63,8 @@ def _uid(body: Object) -> str:
 
 
 def _afterwards(job: Chosen, stack: str, up: str) -> list[str]:
-    """How the job begins again, and how it stays away. `up`: the command that updates the stack."""
+    """Lines about how the job begins again, and how it stays away. `up`: the command that updates
+    the stack."""
     if not job.entry:
         return ["stopped; no stack file describes it: send it again to begin again"]
     return [

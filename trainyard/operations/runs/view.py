@@ -1,4 +1,4 @@
-"""What `trainyard watch` shows of a cluster: pure, from one snapshot. How it looks: frame.py."""
+"""View of a cluster that `trainyard watch` shows: pure, from one snapshot. Its looks: frame.py."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ RUNS, DONE, STARTS, NO_NODE, GONE, BROKEN = (
 )
 """States of a rank."""
 ENDED_SECONDS = 3600
-"""How long a job that has ended is shown."""
+"""Seconds for which a job that has ended is shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +52,7 @@ class Pool:
     nodes: dict[str, int]
     """State → how many."""
     most: int | None
-    """How many nodes it may have; None where that is not known."""
+    """Most nodes that the pool may have; None where that is not known."""
     gpus: int
     gpus_used: int
     """Requested by pods."""
@@ -94,7 +94,7 @@ class View:
     gangs: tuple[Gang, ...]
     queue: tuple[Waiting, ...]
     alerts: tuple[str, ...] | None
-    """Those that fire; None where no metrics are on, or where they cannot be read."""
+    """Alerts that fire; None where no metrics are on, or where they cannot be read."""
     problems: tuple[str, ...]
 
     @property
@@ -107,7 +107,7 @@ class View:
 
 
 def view(stack: str, snapshot: Snapshot, alerts: tuple[str, ...] | None) -> View:
-    """What is shown of a snapshot. `alerts`: what Prometheus says."""
+    """View of a snapshot. `alerts`: what Prometheus says."""
     return View(
         stack=stack,
         taken_at=snapshot.taken_at,
@@ -120,7 +120,7 @@ def view(stack: str, snapshot: Snapshot, alerts: tuple[str, ...] | None) -> View
 
 
 def node_state(node: Object, snapshot: Snapshot) -> str:
-    """What becomes of a node."""
+    """State of a node, in one word."""
     meta = node["metadata"]
     if meta.get("deletionTimestamp"):
         return LEAVING
@@ -166,7 +166,7 @@ def _pool(snapshot: Snapshot, name: str, nodes: list[Object], made: list[Object]
 
 
 def _limits(made: list[Object]) -> Iterator[int]:
-    """How many nodes each of these NodePools may have."""
+    """Most nodes that each of these NodePools may have."""
     for node_pool in made:
         if limit := node_pool["spec"].get("limits", {}).get("nodes"):
             yield int(limit)

@@ -31,7 +31,7 @@ ENTER, LEAVE, HOME, CLEAR_LINE, CLEAR_BELOW = (
     "\x1b[K",
     "\x1b[J",
 )
-"""What a terminal understands: another screen without a cursor, and back; begin at the top."""
+"""Control sequences of a terminal: another screen without a cursor, and back; begin at the top."""
 
 
 def main(options: argparse.Namespace) -> int:

@@ -1,4 +1,5 @@
-"""Why a job does not run: pure functions from a snapshot to findings, the likeliest cause first.
+"""Causes why a job does not run: pure functions from a snapshot to findings, the likeliest cause
+first.
 
 A new symptom is a row in symptoms.py where a log or an event shows it, else a function in CAUSES.
 Functions about the cluster stand here, functions about a job in job_causes.py, about a queue in
@@ -160,7 +161,7 @@ def _node_claims(snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def _network_of(snapshot: Snapshot, claim: Object) -> str:
-    """What the node of the claim says where it has no network."""
+    """Message of the claim's node where it has no network."""
     name = claim.get("status", {}).get("nodeName")
     nodes = [node for node in snapshot.of("nodes") if node["metadata"]["name"] == name]
     said = [condition_of(node, "Ready").get("message", "") for node in nodes]

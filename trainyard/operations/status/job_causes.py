@@ -1,5 +1,5 @@
-"""What keeps a job from its end in the job itself: torchrun commands that cannot work, pods without a
-node, pods that do not start, ranks that cannot connect, pods that outlive their job."""
+"""Causes in a job itself that keep it from its end: torchrun commands that cannot work, pods
+without a node, pods that do not start, ranks that cannot connect, pods that outlive their job."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def hung_jobs(snapshot: Snapshot, silence: timedelta) -> Iterator[Finding]:
 
 
 def _started(pod: Object) -> datetime | None:
-    """When the last of its containers started; None unless all run."""
+    """Time at which the last of its containers started; None unless all run."""
     statuses = pod["status"].get("containerStatuses", [])
     states = [status["state"].get("running") for status in statuses]
     if not states or not all(states):
@@ -287,8 +287,8 @@ def _is_of_karpenter(event: Object) -> bool:
 
 
 def _message_about_start(snapshot: Snapshot, pod: Object) -> str:
-    """Why its containers wait; else the init container that runs; else the last warning about the
-    pod."""
+    """Reason why its containers wait; else the init container that runs; else the last warning
+    about the pod."""
     waiting = [status.get("state", {}).get("waiting", {}) for status in container_statuses(pod)]
     reasons = [
         f"{state['reason']}: {state['message']}" for state in waiting if state.get("message")

@@ -1,4 +1,4 @@
-"""What ended the ranks of a job that failed or that keeps crashing: their exit codes, and what they
+"""Ends of the ranks of a job that failed or that keeps crashing: their exit codes, and what they
 logged last."""
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def why_it_ended(snapshot: Snapshot, job: Job, otherwise: str) -> tuple[str, str
 
 
 def _reasons(job: Job) -> set[str]:
-    """Why its containers ended, those before the last restart included."""
+    """Reasons why its containers ended, those before the last restart included."""
     return {
         state["terminated"].get("reason", "")
         for pod in job.pods

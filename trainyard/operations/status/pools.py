@@ -24,7 +24,8 @@ REGISTERED = "Registered"
 
 
 def unready(snapshot: Snapshot, *, wanted: bool) -> Iterator[Finding]:
-    """What pools lack: pools that a job may wait for if `wanted`, idle pools otherwise."""
+    """Findings about what pools lack: pools that a job may wait for if `wanted`, idle pools
+    otherwise."""
     refused = {name: why for log in snapshot.logs.values() for name, why in REFUSED.findall(log)}
     for kind in ("ec2nodeclasses", "nodepools"):
         for obj in snapshot.of(kind):
@@ -104,8 +105,8 @@ def _template(obj: Object) -> Object:
 
 
 def _wanted(snapshot: Snapshot, obj: Object) -> bool:
-    """Whether a job that has not ended may wait for the pool. A job without pods may wait for any
-    pool, and so may a pod that selects no pool."""
+    """True where a job that has not ended may wait for the pool. A job without pods may wait for
+    any pool, and so may a pod that selects no pool."""
     pools = {
         _template(pool).get("metadata", {}).get("labels", {}).get(POOL)
         for pool in snapshot.of("nodepools")

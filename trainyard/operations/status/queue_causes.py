@@ -1,5 +1,5 @@
-"""Why a job waits in the queue of its team: which quota it lacks, who holds it, since when, and when at the
-latest the job starts.
+"""Causes why a job waits in the queue of its team: which quota it lacks, who holds it, since when,
+and when at the latest the job starts.
 
 What Kueue says of it: conditions of the job's Workload (Kueue 0.16.2, pkg/scheduler/flavorassigner and
 pkg/workload).
@@ -64,7 +64,8 @@ def _handed_on(workload: Object) -> Iterator[Finding]:
 
 
 def _stopped(workload: Object) -> dict[str, str]:
-    """Why a job waits whose Workload is deactivated: by trainyard/in_cluster/gangs, or by a person."""
+    """Reasons why a job waits whose Workload is deactivated: by trainyard/in_cluster/gangs, or by a
+    person."""
     meta, notes = workload["metadata"], _notes(workload)
     if again := notes.get(AGAIN):
         return {
@@ -132,8 +133,8 @@ def _hidden(snapshot: Snapshot) -> tuple[str, ...]:
 
 
 def _others_waiting(snapshot: Snapshot, workload: Object, pool: str) -> Iterator[str]:
-    """Who waits for GPUs of the pool and can get them earlier: of the own team those before it, of other
-    teams all, because their guarantees decide and not their order."""
+    """Jobs that wait for GPUs of the pool and can get them earlier: of the own team those before
+    it, of other teams all, because their guarantees decide and not their order."""
     team = workload["spec"].get("queueName", "")
     for each in snapshot.of("workloads"):
         lacks = LACKS.search(condition_of(each, "QuotaReserved").get("message", ""))
@@ -165,7 +166,7 @@ def _end(snapshot: Snapshot, workload: Object) -> datetime | None:
 
 
 def _holding(snapshot: Snapshot, pool: str) -> Iterator[tuple[Object, int]]:
-    """Who holds GPUs of a pool, and how many."""
+    """Workloads that hold GPUs of a pool, and how many."""
     for workload in snapshot.of("workloads"):
         if not _is(workload, "QuotaReserved") or _is(workload, "Finished"):
             continue
@@ -180,7 +181,7 @@ def _holding(snapshot: Snapshot, pool: str) -> Iterator[tuple[Object, int]]:
 
 
 def _holders(snapshot: Snapshot, pool: str) -> Iterator[str]:
-    """Who holds GPUs of a pool, how many, and since when, as text."""
+    """Holders of GPUs of a pool, how many, and since when, as text."""
     for workload, gpus in _holding(snapshot, pool):
         team = workload["spec"].get("queueName", "")
         since = _held_since(workload)
@@ -192,7 +193,7 @@ def _held_since(workload: Object) -> datetime:
 
 
 def _since(workload: Object) -> datetime:
-    """When it last went to its queue."""
+    """Time at which the Workload last went to its queue."""
     evicted = condition_of(workload, "Evicted")
     if evicted.get("status") == "True" or evicted.get("reason") in EVICTED:
         return _time(evicted)

@@ -12,7 +12,7 @@ from trainyard.operations.status.symptoms import Finding
 EXCEEDED = re.compile(
     r"exceeded quota: [^,]+, requested: \S*?=(\S+), used: (\S+?)=(\S+), limited: \S*?=(\S+)"
 )
-"""What the API server 1.35 says of a pod beyond a ResourceQuota (resource_quota admission)."""
+"""Message of the API server 1.35 about a pod beyond a ResourceQuota (resource_quota admission)."""
 
 
 def exceeded(snapshot: Snapshot) -> Iterator[Finding]:
@@ -39,7 +39,7 @@ def exceeded(snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def _refused(snapshot: Snapshot, job: Job) -> tuple[str, ...] | None:
-    """What was requested, the resource, what is used and the limit, of the last refused pod."""
+    """Request, resource, use and limit of the last refused pod."""
     events = [
         match.groups()
         for event in snapshot.of("events")

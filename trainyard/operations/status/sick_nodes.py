@@ -125,7 +125,7 @@ def _ends(snapshot: Snapshot, node: str) -> str:
 
 
 def _broken(node: Object) -> str:
-    """What the node monitoring agent says, if it runs and something is broken."""
+    """Message of the node monitoring agent, if it runs and something is broken."""
     for condition in node.get("status", {}).get("conditions", []):
         if condition["type"] in CONDITIONS and condition["status"] == "False":
             return f"{condition.get('reason')}: {condition.get('message', '')}"

@@ -31,7 +31,7 @@ from trainyard.operations.status import pools, upgrade
 from trainyard.operations.status.diagnosis import SILENCE, diagnose
 
 BEGINS = ("ContainerCreating", "PodInitializing")
-"""Why containers of a pod wait that starts as it should."""
+"""Reasons for which containers wait in a pod that starts as it should."""
 
 
 def main(options: argparse.Namespace) -> int:

@@ -91,8 +91,8 @@ PENDING = (
         do="kubectl get nodepools",
     ),
 )
-"""Why pods have no node. Karpenter's later checks stand first: the pods want the pool that passed
-the earlier checks."""
+"""Causes why pods have no node. Karpenter's later checks stand first: the pods want the pool that
+passed the earlier checks."""
 STARTING = (
     Symptom(
         pattern=r"InvalidImageName",
@@ -219,8 +219,8 @@ STARTING = (
         do="aws ec2 describe-subnets",
     ),
 )
-"""Why a pod that has a node does not run. Read in the reasons of its waiting containers, and in the
-last event about it."""
+"""Causes why a pod that has a node does not run. They are read in the reasons of its waiting
+containers, and in the last event about it."""
 RENDEZVOUS = (
     Symptom(
         pattern=r"RendezvousTimeoutError",  # pytorch/tutorials#2209, ymcui/Chinese-LLaMA-Alpaca-2#274
@@ -290,7 +290,7 @@ RENDEZVOUS = (
         ),
     ),
 )
-"""Why ranks cannot connect to each other, read in their logs. Of the endpoint:
+"""Causes why ranks cannot connect to each other, read in their logs. Of the endpoint:
 pytorch/pytorch#107021, #79388, gensyn-ai/rl-swarm#197."""
 CRASHES = (
     Symptom(
@@ -327,7 +327,7 @@ CRASHES = (
         ),
     ),
 )
-"""Why ranks end, read in their logs."""
+"""Causes why ranks end, read in their logs."""
 EXITS = {
     126: "not executable",
     127: "command not found",

@@ -1,4 +1,4 @@
-"""What keeps the Trainer of this cluster from an upgrade (docs/decisions/0002)."""
+"""Causes that keep the Trainer of this cluster from an upgrade (docs/decisions/0002)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def unreadable(snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def stuck(snapshot: Snapshot) -> bool:
-    """Whether a Trainer does not become ready. The previous Trainer may still run."""
+    """True where a Trainer does not become ready. The previous Trainer may still run."""
     return any(
         deployment.get("status", {}).get("unavailableReplicas")
         for deployment in snapshot.of("deployments")
