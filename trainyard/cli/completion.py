@@ -86,7 +86,7 @@ def _valued() -> list[str]:
 
 
 def _arguments(name: str) -> str:
-    """What _arguments of zsh is told of a word."""
+    """Arguments of a word for zsh's _arguments."""
     word = WORDS[name]
     first = {"stack": "_trainyard_stacks", "files": "_files", "shell": "(bash zsh)"}
     told = [f"1:{word.argument}:{first.get(word.argument, '')}"] if word.argument else []

@@ -29,7 +29,7 @@ ARGUMENTS: Mapping[str, Mapping[str, object]] = {
     "files": {"nargs": "+", "metavar": "FILE", "help": "a YAML file, with all objects in it"},
     "shell": {"choices": ("bash", "zsh"), "metavar": "SHELL", "help": "bash or zsh"},
 }
-"""What a word's first argument means → what argparse takes."""
+"""Meaning of a word's first argument → arguments for argparse."""
 CODES = """\
 exit codes:
   0  done
@@ -39,7 +39,7 @@ DECLINED = "\n  3  somebody answered the question with no"
 
 
 class WrongUsage(RuntimeError):
-    """What somebody has typed cannot be meant; the message says what can."""
+    """Error: the typed words cannot be meant. The message says which can."""
 
 
 def main() -> NoReturn:
@@ -78,8 +78,8 @@ NAMES = {"folder": "from"}
 
 
 def read(arguments: list[str]) -> argparse.Namespace:
-    """What the arguments of the tool say, with the stack that is meant. WrongUsage, or SystemExit
-    where argparse prints what is wrong.
+    """Options from the arguments of the tool, with the stack that is meant. WrongUsage, or
+    SystemExit where argparse prints what is wrong.
 
     `asks` is whether somebody has named a place with --live or --rehearsal."""
     options = parser().parse_args(arguments)
@@ -168,7 +168,7 @@ def _only_stack() -> str | None:
 
 
 def _place(options: argparse.Namespace, word: Word) -> Place | None:
-    """Where the word acts; None where it reads files only. Unclear, WrongUsage."""
+    """Place in which the word acts; None where it reads files only. Unclear, WrongUsage."""
     only_files = word.acts is Acts.ASKING and not options.asks or getattr(options, "list", False)
     if word.acts is Acts.ON_FILES or only_files:
         return None
@@ -179,7 +179,8 @@ def _place(options: argparse.Namespace, word: Word) -> Place | None:
 
 
 def _inside(word: Word, options: argparse.Namespace, arguments: list[str]) -> list[str]:
-    """The same word with the environment of the rehearsal, which has a part of its own in some."""
+    """Arguments of a call in the environment of the rehearsal, which has a part of its own in some
+    words."""
     name = options.word
     enter = [sys.executable, "-m", "development", name if word.by_rehearsal else "run"]
     rest = [argument for argument in arguments[1:] if argument != "--rehearsal"]

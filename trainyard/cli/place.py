@@ -1,4 +1,4 @@
-"""Where a word acts: on an AWS account, or in a rehearsal of one.
+"""Place in which a word acts: an AWS account, or a rehearsal of one.
 
 One rule, and the first line that a word prints says what came of it. A shell whose variables lead
 somewhere else than to AWS decides. Otherwise --live means the account, and --rehearsal the rehearsal
@@ -39,7 +39,7 @@ class Unclear(RuntimeError):
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where a word acts."""
+    """Place in which a word acts."""
 
     says: str
     """For the first line, after the name of the stack."""
@@ -50,8 +50,8 @@ class Place:
 
 
 def place_of(stack: str, *, live: bool, rehearsal: bool) -> Place:
-    """Where a word about a stack acts. `live`, `rehearsal`: the options are given. Unclear where two
-    places could be meant, or where the place that is meant is not there."""
+    """Place in which a word about a stack acts. `live`, `rehearsal`: the options are given. Unclear
+    where two places could be meant, or where the place that is meant is not there."""
     if elsewhere := _set(ELSEWHERE):
         return _elsewhere(elsewhere, live=live, rehearsal=rehearsal)
     here = _rehearsed()
@@ -72,7 +72,7 @@ def place_of(stack: str, *, live: bool, rehearsal: bool) -> Place:
 
 
 def _elsewhere(found: list[str], *, live: bool, rehearsal: bool) -> Place:
-    """Where the variables of this shell lead. Unclear."""
+    """Place to which the variables of this shell lead. Unclear."""
     if live:
         raise Unclear(
             f"--live means an AWS account, but this shell has {' and '.join(found)}. Fix: unset"
@@ -83,7 +83,7 @@ def _elsewhere(found: list[str], *, live: bool, rehearsal: bool) -> Place:
 
 
 def _none_runs() -> str:
-    """What somebody should know who has not started the rehearsal yet."""
+    """Words for somebody who has not started the rehearsal yet."""
     could = Path("development").is_dir()
     return "; no rehearsal runs in this folder (make up starts one)" if could else ""
 
@@ -98,7 +98,7 @@ def _names(found: list[str]) -> list[str]:
 
 
 def _rehearsed() -> bool:
-    """Whether a rehearsal has been started in this folder and not been ended."""
+    """True where a rehearsal has been started in this folder and not been ended."""
     return (Path(os.environ.get(STATE) or ".rehearsal") / "world.json").exists()
 
 
@@ -116,7 +116,7 @@ def _account(stack: str) -> str:
 
 
 def _settings(stack: str) -> dict[str, Any]:
-    """What a stack file sets; empty where it cannot be read, which the word itself reports."""
+    """Settings of a stack file; empty where it cannot be read, which the word itself reports."""
     try:
         values = yaml.safe_load(text_of(Path(f"Pulumi.{stack}.yaml")))
         return {**values["config"]}

@@ -11,7 +11,7 @@ PLACES = ("--live", "--rehearsal")
 
 
 class Acts(Enum):
-    """Where a word acts."""
+    """Kinds of places in which a word acts."""
 
     ON_FILES = "it reads files only"
     ASKING = "it reads files, and with --live or --rehearsal it also asks that account"
@@ -29,14 +29,14 @@ class Word:
     options: tuple[str, ...] = ()
     """Names in OPTIONS, beside --stack and those of the place."""
     argument: str = "stack"
-    """What its first argument means: stack, job, files or shell; empty where it takes none."""
+    """Meaning of its first argument: stack, job, files or shell; empty where it takes none."""
     needs: tuple[str, ...] = ()
     """Fields of the options that must not be empty."""
     acts: Acts = Acts.THERE
     example: str
-    """What somebody types behind `trainyard`."""
+    """Example of what somebody types behind `trainyard`."""
     fails: str
-    """When the exit code is 1."""
+    """Case in which the exit code is 1."""
     then: str = ""
     """The command to type after it, where it does not print one that depends on what it found."""
     otherwise: str = ""
@@ -46,7 +46,7 @@ class Word:
 
     @property
     def of_a_stack(self) -> bool:
-        """Whether the word is about a stack, which must be known."""
+        """True where the word is about a stack, which must be known."""
         return self.argument in ("stack", "job")
 
     @property
@@ -56,7 +56,7 @@ class Word:
 
     @property
     def options_alone(self) -> tuple[str, ...]:
-        """The same without those of the place."""
+        """Options of the word without those of the place."""
         stack = ("--stack",) if self.argument in ("stack", "job", "files") else ()
         job = ("--job",) if self.argument == "job" else ()
         return (*stack, *job, *self.options)

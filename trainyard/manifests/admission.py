@@ -37,12 +37,12 @@ KINDS = ("ConfigMap", *RUNTIMES, *JOB_KINDS)
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """What a file comes to."""
+    """Objects and facts that a job file comes to."""
 
     objects: tuple[dict[str, Any], ...]
     """As they are to be created, one after the other; the last one is the job."""
     nodes: int
-    """How many pods train; 0 where there is no job."""
+    """Number of pods that train; 0 where there is no job."""
     gpus: int
     """GPUs of a pod."""
     image: str
@@ -82,7 +82,7 @@ class Manifest:
         )
 
     def stand_in(self, wanted: ManifestConfig) -> JobConfig:
-        """What the job takes of its pool, in the words of a described one."""
+        """Entry that takes the same of the pool as the job of the file."""
         return JobConfig(
             nodes=self.nodes or 1,
             pool=wanted.pool,
@@ -132,7 +132,7 @@ def read_manifests(
 def _settings(
     path: str, job: ManifestConfig, environment: EnvironmentConfig, folder: Path
 ) -> Iterator[InputError]:
-    """What the stack file says beside the file itself."""
+    """Errors about settings of the stack file beside the file itself."""
     pool = environment.pools.get(job.pool)
     if pool is None:
         yield unknown_pool(path, job.pool, environment)
@@ -225,7 +225,7 @@ def _image(job: ManifestContext | None) -> str:
 def _on_pool(
     context: ManifestContext, pool: str, environment: EnvironmentConfig, places: Collection[str]
 ) -> Iterator[InputError | InputWarning]:
-    """What the pool cannot do, where nothing else is wrong yet. `places`: of other problems."""
+    """Problems with the pool, where nothing else is wrong yet. `places`: of other problems."""
     yield from _new(pool_problems(context, pool, environment), places)
     yield from toleration_warnings(context, pool, environment)
 

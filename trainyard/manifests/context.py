@@ -71,7 +71,7 @@ class ManifestContext:
 
     @cached_property
     def nodes(self) -> int:
-        """How many pods train; 0 where it is not known."""
+        """Number of pods that train; 0 where it is not known."""
         own = [pod.nodes for pod in self.workload.pods if isinstance(pod.nodes, int)]
         counts = own or [self.policy("numNodes")]
         return sum(counts) if isinstance(counts[0], int) else 0
@@ -82,7 +82,7 @@ class ManifestContext:
         return self._amount(GPU)
 
     def _amount(self, resource: str) -> int:
-        """How many of an extended resource a pod has: the job's, or else its runtime's."""
+        """Amount of an extended resource in a pod: the job's, or else its runtime's."""
         own = [container.amount(resource) for container in self.workload.containers]
         of_runtime = [c.amount(resource) for pod in self.runtime_pods for c in pod.containers]
         return max(own, default=0) or max(of_runtime, default=0)
@@ -172,7 +172,7 @@ class ManifestContext:
 
     @cached_property
     def restarts(self) -> int:
-        """How often the whole gang may start again."""
+        """Number of times that the whole gang may start again."""
         policy = ("failurePolicy", "maxRestarts")
         count = look(self.runtime, "spec", "template", "spec", *policy)
         return count if isinstance(count, int) else 0
@@ -197,7 +197,7 @@ class ManifestContext:
 
     @property
     def mounts_claim(self) -> bool:
-        """Whether something is mounted that outlives a pod."""
+        """True where something is mounted that outlives a pod."""
         return not all(kinds <= {"emptyDir", "configMap"} for kinds in self.mounts.values())
 
     def _ranks_path(self) -> Path:
@@ -234,7 +234,7 @@ class ManifestContext:
         )
 
     def _starts_own_entrypoint(self, container: Container) -> bool:
-        """Whether neither the job nor its runtime has a command. A container beside the one that
+        """True where neither the job nor its runtime has a command. A container beside the one that
         trains is nobody's business."""
         kind = JOB_KINDS.get(self.workload.kind)
         if kind is None or container.body.get("command"):
@@ -284,7 +284,7 @@ class ManifestContext:
                     yield self._request(resource, parts)
 
     def _request(self, resource: str, parts: Sequence[tuple[Fraction, str, Path]]) -> PodRequest:
-        """What the containers of a pod request of a resource together, at the largest."""
+        """Largest request of a resource by the containers of a pod together."""
         unit, suffix = (2**30, "Gi") if resource == "memory" else (1, "")
         total = sum(number for number, *_ in parts) / Fraction(unit)
         _, text, path = max(parts)

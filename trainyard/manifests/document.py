@@ -36,11 +36,11 @@ class Container:
 
     @property
     def script(self) -> str:
-        """What it runs, as text: what follows a shell's -c, or the whole command."""
+        """Script of the container, as text: what follows a shell's -c, or the whole command."""
         return script_of(self.command)
 
     def amount(self, resource: str) -> int:
-        """How many of an extended resource, from limits or else requests."""
+        """Amount of an extended resource, from limits or else requests."""
         found = [
             str(look(self.body, "resources", part, resource)) for part in ("limits", "requests")
         ]
@@ -56,14 +56,14 @@ class Container:
         }
 
     def at(self, *path: str | int) -> Path:
-        """Where a value of the container stands in its object; a TrainJob calls its trainer's
-        resources otherwise."""
+        """Path of a value of the container in its object; a TrainJob calls its trainer's resources
+        otherwise."""
         other = {"resources": "resourcesPerNode"} if self.path == TRAINER else {}
         return (*self.path, *(other.get(str(step), step) for step in path))
 
     @property
     def runs(self) -> Path:
-        """Where its script stands."""
+        """Path of its script."""
         return self.at("args" if self.body.get("args") else "command")
 
 
@@ -77,14 +77,14 @@ class Pod:
     jobs: tuple[str, ...]
     """The replicated jobs that an override is for."""
     nodes: int | None
-    """How many of it; None where something else decides."""
+    """Number of such pods; None where something else decides."""
     spec: Mapping[str, Any]
     containers: tuple[Container, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Requirement:
-    """What a selector asks of a node's label, in the words of node affinity."""
+    """Requirement of a selector for a node's label, in the words of node affinity."""
 
     path: Path
     label: str
@@ -92,8 +92,8 @@ class Requirement:
     values: tuple[str, ...]
 
     def can_hold(self, labels: Mapping[str, Set[str] | None]) -> bool:
-        """Whether a node can fit it. `labels`: label of the nodes → its values, None where they are
-        not known."""
+        """True where a node can fit the requirement. `labels`: label of the nodes → its values,
+        None where they are not known."""
         if self.operator == "DoesNotExist" or self.label not in labels:
             return (
                 self.label not in labels
@@ -140,7 +140,7 @@ class Workload:
         return At(shown.lstrip("."), self.file, line)
 
     def where(self, *path: str | int) -> str:
-        """The same as text."""
+        """Place of a value in the file, as text."""
         return self.at(*path).where
 
     def get(self, *path: str | int) -> Any:
@@ -163,7 +163,7 @@ class Workload:
 
     @cached_property
     def selectors(self) -> list[list[list[Requirement]]]:
-        """How nodes of its pods must be labelled: of each selector the terms, of which a node fits
+        """Labels that nodes of its pods must have: of each selector the terms, of which a node fits
         one, all of it."""
         found = [
             [

@@ -59,7 +59,7 @@ def field_errors(context: ManifestContext) -> Iterator[InputError]:
 
 
 def _typed(context: ManifestContext, form: Schema, value: Any, path: Path) -> Iterator[InputError]:
-    """What is of another type than the schema's, in the value and inside it."""
+    """Errors about types other than the schema's, in the value and inside it."""
     form = resolved(form)
     if value is None or "type" not in form:
         return
@@ -79,7 +79,7 @@ def _typed(context: ManifestContext, form: Schema, value: Any, path: Path) -> It
 def _entries(
     context: ManifestContext, form: Schema, values: Mapping[Any, Any], path: Path
 ) -> Iterator[InputError]:
-    """What is wrong with the entries of a map or list; one without a value counts as zero or as empty
+    """Errors about the entries of a map or list; one without a value counts as zero or as empty
     text, silently."""
     for key, entry in values.items():
         if entry is None:

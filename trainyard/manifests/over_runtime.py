@@ -1,5 +1,5 @@
-"""What a TrainJob says over what its runtime says: some values are merged, and others take the place of
-all that was there.
+"""Values of a TrainJob over those of its runtime: some are merged, and others take the place of all
+that was there.
 
 Sources: Kubeflow Trainer at v2.1.0 and v2.3.0, pkg/runtime: plugins/jobset/builder.go, plugins/torch/torch.go,
 plugins/mpi/mpi.go and core/trainingruntime.go. Variables are merged by name, in both releases."""
@@ -80,8 +80,8 @@ def _miscounted(context: ManifestContext, gpus: str, count: Any) -> InputError:
 
 
 def _counted(context: ManifestContext) -> bool:
-    """Whether the Trainer counts processes, and a start goes by its number: neither job nor runtime
-    says how many."""
+    """True where the Trainer counts processes, and a start goes by its number: neither job nor
+    runtime says how many."""
     wanted = context.get(*TRAINER, "numProcPerNode")
     if context.policy("mpi") is not None:
         return wanted is None and context.policy("mpi", "numProcPerNode") in (None, 1)
@@ -143,7 +143,7 @@ def _trained(context: ManifestContext, *more: str) -> list[Container]:
 
 
 def _given_resources(context: ManifestContext) -> list[Container]:
-    """Those that get its resources: with MPI the nodes beside the launcher, too."""
+    """Containers that get its resources: with MPI the nodes beside the launcher, too."""
     return _trained(context, *([NAME] if context.policy("mpi", "runLauncherAsNode") else []))
 
 
@@ -157,5 +157,5 @@ def _amounts(*resources: Any) -> dict[str, Any]:
 
 
 def _is_gpu(name: str) -> bool:
-    """Whether the Trainer takes the resource for GPUs (runtime.go, numGPU)."""
+    """True where the Trainer takes the resource for GPUs (runtime.go, numGPU)."""
     return "gpu" in name.lower()

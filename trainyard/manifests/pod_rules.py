@@ -1,4 +1,4 @@
-"""What the pods of an object of a YAML file cannot be: where they can run, and what their containers
+"""Errors about the pods of an object of a YAML file: where they can run, and what their containers
 ask for."""
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ OTHER_DEVICES = {
     "google.com/tpu": "Google (TPU)",
     "huawei.com/": "Huawei (Ascend)",
 }
-"""How the name of a resource begins → who makes the device."""
+"""Beginning of a resource's name → maker of the device."""
 
 
 LIMITS = ("backoffLimit", "activeDeadlineSeconds")
@@ -78,13 +78,14 @@ def pod_problems(context: ManifestContext) -> Problems:
 
 
 def _images_of_init_containers(context: ManifestContext) -> Problems:
-    """Those of the containers that train: rules/jobs.py."""
+    """Errors about images of init containers. Images of containers that train: rules/jobs.py."""
     for path in context.workload.find("** initContainers * image"):
         yield from image_errors(str(context.get(*path)), context.workload.at(*path))
 
 
 def _mounts(context: ManifestContext, container: Container) -> Problems:
-    """What a container mounts where. A folder of the node at its own path, such as /dev, is meant."""
+    """Errors about mounts of a container. A folder of the node at its own path, such as /dev, is
+    meant."""
     seen: set[str] = set()
     kept = {
         str(volume.get("name")): look(volume, "hostPath", "path")
@@ -108,7 +109,7 @@ def _mounts(context: ManifestContext, container: Container) -> Problems:
 
 
 TO_FILL_IN = re.compile(rf"{PLACEHOLDER.pattern}|\{{\{{.*\}}\}}|^\$\{{?\w+\}}?$")
-"""What a template or a person was to fill in. In a script the last two may be meant."""
+"""Text that a template or a person was to fill in. In a script the last two may be meant."""
 FREE_TEXT = {"command", "args", "env", "image", "data", "annotations"}
 """Fields in which such text may be meant, or which a rule of jobs judges."""
 
@@ -150,7 +151,7 @@ def _preferred(context: ManifestContext, path: Path) -> bool:
 
 
 def _label_of_nodes(key: str) -> str | None:
-    """What to write instead of a label that no node has."""
+    """Fix: the label to write instead of one that no node has."""
     matches = (re.sub(wrong, right, key) for wrong, right in LABELS if re.fullmatch(wrong, key))
     return next(matches, None)
 
@@ -164,8 +165,8 @@ def _selectors(context: ManifestContext) -> Problems:
 
 
 def _fits_no_node(context: ManifestContext, term: Sequence[Requirement]) -> Iterator[InputError]:
-    """Why no node anywhere fits the term. What asks for a label to be missing or another can
-    hold."""
+    """Errors about a term that no node anywhere fits. A requirement that a label is missing or
+    another can hold."""
     for requirement in (r for r in term if r.operator in ("In", "Exists")):
         label = requirement.label
         if right := _label_of_nodes(label):

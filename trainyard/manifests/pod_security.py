@@ -1,5 +1,5 @@
-"""What the namespace of a YAML file refuses: Pod Security's level baseline, unless the stack file says
-`privileged_pods`.
+"""Errors about what the namespace of a YAML file refuses: Pod Security's level baseline, unless the
+stack file says `privileged_pods`.
 
 Source: Kubernetes, Pod Security Standards, baseline (concepts/security/pod-security-standards).
 """
@@ -17,7 +17,7 @@ CAPABILITIES = (
     *("AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD"),
     *("NET_BIND_SERVICE", "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT"),
 )
-"""Those that a container may add."""
+"""Capabilities that a container may add."""
 REFUSED = {
     "** securityContext privileged": (True,),
     "** hostNetwork": (True,),

@@ -1,5 +1,5 @@
-"""What the API server takes in no pod, where the CRD of the job does not say so: the object is
-accepted, and none of its pods is ever created."""
+"""Errors about what the API server takes in no pod, where the CRD of the job does not say so: the
+object is accepted, and none of its pods is ever created."""
 
 from __future__ import annotations
 

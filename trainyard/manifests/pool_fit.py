@@ -1,4 +1,4 @@
-"""Whether an object of a YAML file can run on its pool: its size, its selectors."""
+"""Problems of an object of a YAML file with its pool: its size, its selectors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NormalizedLabels)."""
 def pool_problems(
     context: ManifestContext, name: str, environment: EnvironmentConfig
 ) -> Iterator[InputError | InputWarning]:
-    """What no node of the pool can be or has. `name`: the pool's."""
+    """Problems about what no node of the pool can be or has. `name`: the pool's."""
     pool = environment.pools[name]
     yield from _selectors(context, name, _labels(name, environment))
     if context.workload.kind in JOB_KINDS:

@@ -1,4 +1,4 @@
-"""What an object of a YAML file cannot be, for one release of the Trainer: what only a TrainJob, a
+"""Errors about an object of a YAML file, for one release of the Trainer: what only a TrainJob, a
 runtime, a PyTorchJob or a ConfigMap can get wrong. What no training job can be: rules/jobs.py.
 
 Sources: Kubeflow Trainer at v2.1.0, v2.2.0 and v2.3.0 (trainjob_controller.go, the plugins torch, mpi

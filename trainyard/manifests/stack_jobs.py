@@ -26,11 +26,11 @@ class StackJobs:
 
     jobs: Mapping[str, AnyJob]
     folder: Path
-    """Where their files lie."""
+    """Folder of their files."""
     read: Mapping[str, Manifest]
     """The jobs that are files themselves."""
     errors: tuple[InputError, ...]
-    """What is wrong with the files."""
+    """Errors about the files."""
 
     path: str
     """Path of the jobs in the stack file."""

@@ -22,7 +22,7 @@ from trainyard.settings.environment import EnvironmentConfig
 def toleration_warnings(
     context: ManifestContext, name: str, environment: EnvironmentConfig
 ) -> Iterator[InputWarning]:
-    """What is added to the file. `name`: the pool's."""
+    """Warnings about tolerations that are added to the file. `name`: the pool's."""
     if _lacking(context, name, environment):
         taint = _taint(context, name, environment)
         yield context.warning(

@@ -17,7 +17,8 @@ from trainyard.rules.waiting import too_short
 
 
 def lacks_waiting(context: ManifestContext | None) -> bool:
-    """Whether pods of the job meet, and neither the job nor its runtime says how long they wait."""
+    """True where pods of the job meet, and neither the job nor its runtime says how long they
+    wait."""
     if context is None or context.nodes < 2:
         return False
     kind = JOB_KINDS[context.workload.kind]

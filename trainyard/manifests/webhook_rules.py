@@ -1,5 +1,5 @@
-"""What the webhook of a Trainer refuses in a TrainJob beside its pods: initializers, and whose a patch
-is.
+"""Errors about what the webhook of a Trainer refuses in a TrainJob beside its pods: initializers,
+and the managers of patches.
 
 Source: Kubeflow Trainer at v2.1.0 and v2.3.0 (trainjob_webhook.go, and the plugin jobset's Validate).
 """

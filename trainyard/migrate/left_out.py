@@ -1,5 +1,6 @@
-"""What an entry cannot have because a secret stands in it: the text is left out, and a sentence says
-where it stood and how to give the secret. No text that was changed to hide a secret is printed."""
+"""Texts that an entry cannot have because a secret stands in them: the text is left out, and a
+sentence says where it stood and how to give the secret. No text that was changed to hide a secret
+is printed."""
 
 from __future__ import annotations
 
@@ -16,9 +17,9 @@ INSTEAD = (
     "write it into AWS Secrets Manager, and name it in secrets: {HF_TOKEN: {secrets_manager: NAME}};"
     " the script reads the variable"
 )
-"""How to give a job a secret."""
+"""Advice: how to give a job a secret."""
 NOT_SHOWN = "a secret, which is not shown"
-"""What a sentence says in the place of a value."""
+"""Words of a sentence in the place of a value."""
 _PART = re.compile(r"(\s*(?:&&|;)\s*)")
 
 
@@ -64,7 +65,7 @@ def _without_lines(script: str) -> tuple[str, list[int]]:
 
 
 def _without_statements(line: str) -> str:
-    """What is left of a line of several statements; nothing where a quote goes over them."""
+    """Rest of a line of several statements; nothing where a quote goes over them."""
     parts = _PART.split(line)
     statements, signs = parts[::2], ["", *parts[1::2]]
     if line.endswith("\\") or any(text.count(quote) % 2 for text in statements for quote in "'\""):

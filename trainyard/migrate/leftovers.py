@@ -1,5 +1,5 @@
-"""What of a file is neither in the entry of its job nor named otherwise: every such field, with its
-line. `trainyard migrate` prints it, so nothing is lost silently."""
+"""Fields of a file that are neither in the entry of its job nor named otherwise: each of them with
+its line. `trainyard migrate` prints them, so nothing is lost silently."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def _missing(
 
 
 def _is_other_replica(path: Path, trains: Pod) -> bool:
-    """Whether a path leads into another replica than the one that becomes the entry."""
+    """True where a path leads into another replica than the one that becomes the entry."""
     depth = len(REPLICAS) + 1
     in_template = path[: len(REPLICAS)] == REPLICAS and path[depth : depth + 1] == ("template",)
     return in_template and path[:depth] != trains.path[:depth]
@@ -156,8 +156,8 @@ def _leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
 
 
 def _differences(job: Workload, trains: Pod, named: Collection[str]) -> Iterator[str]:
-    """Where the pods of another replica differ from those that become the entry: the entry makes
-    all alike. Devices, CPU and memory count although resources have a sentence."""
+    """Differences of another replica's pods from those that become the entry: the entry makes all
+    alike. Devices, CPU and memory count although resources have a sentence."""
     ignored = {*named} - {"resources"}
     for pod in job.pods:
         if pod.path == trains.path or pod.path[: len(REPLICAS)] != REPLICAS:
@@ -173,7 +173,7 @@ def _differences(job: Workload, trains: Pod, named: Collection[str]) -> Iterator
 
 
 def _is_mounted(config_map: Workload, job: Workload, others: Sequence[Workload]) -> bool:
-    """Whether a volume of the job or its runtime is the ConfigMap."""
+    """True where a volume of the job or its runtime is the ConfigMap."""
     return any(
         workload.get(*path) == config_map.name
         for workload in (job, *others)

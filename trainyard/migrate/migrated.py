@@ -1,4 +1,4 @@
-"""What becomes of a job: an entry of `jobs:`, and a sentence for everything that changes or has no
+"""Result for a job: an entry of `jobs:`, and a sentence for everything that changes or has no
 counterpart."""
 
 from __future__ import annotations

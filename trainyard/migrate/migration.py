@@ -1,4 +1,4 @@
-"""What becomes of a PyTorchJob or TrainJob in a stack file: its entry of `jobs:`, and a sentence for
+"""Result for a PyTorchJob or TrainJob in a stack file: its entry of `jobs:`, and a sentence for
 everything that changes or has no counterpart."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What `trainyard migrate` prints of a job, to compare a file with: whether a value of it is in there."""
+"""Output of `trainyard migrate` about a job, and whether a value of the file is in it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Printed:
         return "\n".join([as_file(dict(self.entry), width=10**6), *self.sentences])
 
     def has(self, workload: Workload, path: Path) -> bool:
-        """Whether the value at a path of an object is printed, as what it is there."""
+        """True where the value at a path of an object is printed, as what it is there."""
         value = workload.get(*path)
         if path[:2] == ("metadata", "labels"):
             return look(self.entry, "labels", str(path[2])) == str(value)
@@ -42,11 +42,11 @@ class Printed:
         return self._names(str(value).rstrip("/") if str(value) != "/" else "/")
 
     def _names(self, text: str) -> bool:
-        """Whether a word, such as a path or the name of an image, is printed as a whole."""
+        """True where a word, such as a path or the name of an image, is printed as a whole."""
         return bool(re.search(rf"(?<![\w./-]){re.escape(text)}(?![\w/-])", self._text))
 
     def _has_variable(self, workload: Workload, path: Path) -> bool:
-        """Whether the variable is in the entry with this value, or has a sentence of its own."""
+        """True where the variable is in the entry with this value, or has a sentence of its own."""
         start = path.index("env") + 2
         variable = look(workload.body, *path[:start])
         name = str(look(variable, "name"))
@@ -59,7 +59,7 @@ class Printed:
         return look(self.entry, "env", name) == str(look(variable, "value") or "")
 
     def _is_mounted(self, workload: Workload, path: Path) -> bool:
-        """Whether the folder of a volume is printed: where a container of its pod mounts it."""
+        """True where the folder of a volume is printed: where a container of its pod mounts it."""
         start = path.index("volumes")
         name = look(workload.body, *path[: start + 2], "name")
         mounts = [
@@ -74,5 +74,5 @@ class Printed:
 
 
 def printed(migration: Migration) -> Printed:
-    """What is printed of a migration."""
+    """Output about a migration."""
     return Printed(entry=migration.entry, sentences=(*migration.changed, *migration.no_counterpart))

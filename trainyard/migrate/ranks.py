@@ -1,4 +1,4 @@
-"""How many GPUs and processes a pod of an entry has: what a file says of them."""
+"""GPUs and processes in a pod of an entry, as a file states them."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def _guess(context: ManifestContext) -> str:
 
 
 def names_to_fill_in(entry: Mapping[str, Any], environment: EnvironmentConfig | None) -> list[str]:
-    """What the stack does not have under the name that the entry gives it."""
+    """Names in the entry of what the stack does not have."""
     if environment is None:
         return []
     runtimes = (*environment.trainer.runtimes, *environment.trainer.own_runtimes)

@@ -1,4 +1,4 @@
-"""What trains in a job: its container, with what the runtime and the overrides give it."""
+"""Training in a job: its container, with what the runtime and the overrides give it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Training:
 
 
 def training(context: ManifestContext, others: Sequence[Workload]) -> Training:
-    """What trains in the job. `others`: the objects of its files."""
+    """Training in the job. `others`: the objects of its files."""
     job = context.workload
     pairs = [(pod, container) for pod in job.pods for container in pod.containers]
     if not pairs:
@@ -63,7 +63,7 @@ def training(context: ManifestContext, others: Sequence[Workload]) -> Training:
 
 
 def _does_something(container: Container) -> bool:
-    """Whether the script has more than comments."""
+    """True where the script has more than comments."""
     return bool(re.sub(r"(?m)^\s*#.*", "", container.script).strip())
 
 
@@ -116,7 +116,7 @@ def _training_container(pods: Sequence[Pod]) -> Container | None:
 
 
 def _patches(job: Workload, name: Any) -> list[Container]:
-    """What the overrides of a TrainJob say of the container of this name."""
+    """Overrides of a TrainJob for the container of this name."""
     return [each for each in job.containers if each.body.get("name") == name]
 
 

@@ -43,7 +43,8 @@ def pytorch_job(job: Workload) -> dict[str, Any]:
 
 
 def restarts_of_a_gang(job: Workload, settings: Mapping[str, Any]) -> list[str]:
-    """What becomes of the limits of restarts of a PyTorchJob. `settings`: those it stays one with."""
+    """Sentences about the limits of restarts of a PyTorchJob. `settings`: those it stays one
+    with."""
     policy = ("spec", "runPolicy", "backoffLimit")
     limit, restarts = job.get(*policy), look(settings, "pytorch_job", "restarts")
     if limit is None or not isinstance(restarts, int) or restarts < 1:

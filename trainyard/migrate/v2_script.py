@@ -17,7 +17,7 @@ NOT_DONE = (
     " variables from PET_*.",
     "Scripts run with set -euo pipefail: a failed command or an unset variable ends them.",
 )
-"""What training-operator v1 did for a script, and Trainer v2 does not."""
+"""Work that training-operator v1 did for a script, and Trainer v2 does not."""
 EXPORTS = {
     "MASTER_ADDR": "${PET_MASTER_ADDR}",
     "MASTER_PORT": "${PET_MASTER_PORT}",

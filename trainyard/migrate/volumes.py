@@ -1,4 +1,4 @@
-"""What becomes of the volumes that the training container of a job mounts."""
+"""Results for the volumes that the training container of a job mounts."""
 
 from __future__ import annotations
 
