@@ -1,4 +1,5 @@
-"""What Helm makes of each chart that the graph installs: the text of trainyard/catalog/chart_objects.json.
+"""Objects that Helm makes of each chart that the graph installs: the text of
+trainyard/catalog/chart_objects.json.
 
 The components say under which name, in which namespace and with which values a chart is installed.
 RELEASES repeats what the names of objects follow from.
@@ -48,7 +49,7 @@ def objects_text(mirror: Path) -> str:
 
 
 def _made(mirror: Path, release: str) -> set[ObjectName]:
-    """What any version of the chart makes."""
+    """Objects that any version of the chart makes."""
     namespace, charts, options = RELEASES[release]
     folders = [*mirror.glob(charts), *OWN.glob(charts)]
     return {name for folder in folders for name in _rendered(release, namespace, folder, options)}

@@ -96,7 +96,7 @@ def _end_world(kept: list[Object], display: Display) -> int:
 
 
 def _is_of(thing: Object, ids: set[str]) -> bool:
-    """Whether the object has one of the ids, or is the interface of such an object, which its
+    """True where the object has one of the ids, or is the interface of such an object, which its
     description names."""
     owners = (
         {word.strip("()") for word in thing["name"].split()}
@@ -107,7 +107,7 @@ def _is_of(thing: Object, ids: set[str]) -> bool:
 
 
 def _price(resource: Object) -> str:
-    """What it costs to keep the object, where that is known."""
+    """Cost of keeping the object, where that is known."""
     inputs, region = (
         resource.get("inputs") or {},
         (resource.get("outputs") or {}).get("region", "this region"),

@@ -26,7 +26,7 @@ from trainyard.catalog.scalars import as_file
 CHECKOUT = Path(__file__).resolve().parent.parent
 TICK_SECONDS = 0.2
 LOCK_SECONDS = 60
-"""How long an engine that is still cancelling may take before we give up on it."""
+"""Seconds that an engine that is still cancelling may take before we give up on it."""
 
 Event = dict[str, Any]
 
@@ -51,7 +51,7 @@ class Stack:
 
     @property
     def chosen(self) -> str:
-        """What follows a word of `make` that is about this stack."""
+        """Arguments that follow a word of `make` about this stack."""
         return "" if self.name == "dev" else f" STACK={self.name}"
 
     @property
@@ -294,12 +294,12 @@ def stacks() -> list[Stack]:
 
 
 def resources(stack: Stack) -> list[dict[str, Any]]:
-    """What the engine believes to exist."""
+    """Resources that the engine believes to exist."""
     return _deployment(stack).get("resources") or []
 
 
 def interrupted(stack: Stack) -> bool:
-    """Whether an engine was killed in operations whose end the state does not know."""
+    """True where an engine was killed in operations whose end the state does not know."""
     return bool(_deployment(stack).get("pending_operations"))
 
 
@@ -308,7 +308,7 @@ def _deployment(stack: Stack) -> dict[str, Any]:
 
 
 def outputs(stack: Stack) -> dict[str, Any]:
-    """What the program exports."""
+    """Outputs of the program."""
     return json.loads(
         call(stack, "stack", "output", "--json", "--show-secrets", "--stack", stack.name)
     )

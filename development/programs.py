@@ -1,4 +1,4 @@
-"""Which programs of the rehearsal the stacks of this checkout run on."""
+"""Programs of the rehearsal that the stacks of this checkout run on."""
 
 from __future__ import annotations
 

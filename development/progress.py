@@ -1,4 +1,4 @@
-"""What a rehearsal prints: lines while it works, tables at its end.
+"""Output of a rehearsal: lines while it works, tables at its end.
 
 A stage is a group of component types, which COMPONENTS lists. Nothing here starts or changes
 anything.
@@ -59,7 +59,7 @@ NOT_RUN = (
         " bring the file with `files`"
     ),
 )
-"""What of a job the rehearsal does not try, whatever its state says."""
+"""Notes about what of a job the rehearsal does not try, whatever its state says."""
 NODES = (
     r"NAME:.metadata.name,INSTANCE:.metadata.labels.node\.kubernetes\.io/instance-type,"
     r"ARCH:.metadata.labels.kubernetes\.io/arch,OS:.status.nodeInfo.osImage,"
@@ -85,7 +85,7 @@ PROGRAM_LINES = 60
 """Lines of an error of the program that are printed, such as the last words of ranks."""
 TRACEBACK = "Program failed with an unhandled exception"
 ENDED = "BAIL: run bailed"
-"""What the engine says of a program that has said its error itself."""
+"""Message of the engine about a program that has printed its error itself."""
 
 Event = dict[str, Any]
 
@@ -134,7 +134,7 @@ class Display:
 
 @dataclass(kw_only=True)
 class Stage:
-    """What happened to the resources of one stage."""
+    """Changes of the resources of one stage."""
 
     pending: dict[str, float] = field(default_factory=dict)
     """URN of a resource that is being changed → since when."""
@@ -170,7 +170,7 @@ class Stages:
             self._print_pending()
 
     def changes(self) -> int:
-        """How many resources were touched."""
+        """Number of resources that were touched."""
         return sum(stage.counts.total() for stage in self.stages.values())
 
     def _take(self, event: Event) -> None:
@@ -239,7 +239,7 @@ def stage_of(urn: str) -> str:
 
 
 def _is_the_programs(urn: str) -> bool:
-    """Whether the message is the program's own, and not a provider's about a resource."""
+    """True where the message is the program's own, and not a provider's about a resource."""
     return urn.count("::") < 3 or urn.split("::")[2] == "pulumi:pulumi:Stack"
 
 
@@ -286,7 +286,7 @@ def phases(pods: list[Object]) -> str:
 
 
 def restarts(pods: list[Object]) -> list[int]:
-    """How often each container of the pods was started again."""
+    """Number of restarts of each container of the pods."""
     return [
         status["restartCount"]
         for pod in pods

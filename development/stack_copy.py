@@ -14,7 +14,7 @@ ENVIRONMENT = "trainyard:environment"
 
 
 def read(text: str) -> Any:
-    """What the engine reads in a file. Raises yaml.YAMLError for what is no YAML."""
+    """Settings that the engine reads in a file. Raises yaml.YAMLError for what is no YAML."""
     return yaml.load(text, EngineLoader)
 
 

@@ -1,4 +1,4 @@
-"""What several commands do: open the world, run an operation, run the engine, print a failure."""
+"""Steps of several commands: open the world, run an operation, run the engine, print a failure."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def in_full(word: str, options: argparse.Namespace) -> list[str]:
 
 
 def option_of(stack: Stack) -> str:
-    """What follows a word of the tool that is about this stack."""
+    """Arguments that follow a word of the tool about this stack."""
     return "" if stack.name == "dev" else f" --stack {stack.name}"
 
 

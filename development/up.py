@@ -20,7 +20,7 @@ from trainyard.operations.reach.kubectl import Environment, logged_in
 
 POLL_SECONDS = 1
 STOPPED = "stopped"
-"""How a job ended that is not on the cluster any more."""
+"""State of a job that is not on the cluster any more."""
 RESTARTS = 10
 """Restarts of one container after which a job counts as a crash loop, which has no end of its own.
 A runtime that restarts the whole gang creates new pods, whose containers have none."""
@@ -60,7 +60,7 @@ def _finish(stack: Stack, stages: Stages, patience: float) -> int:
 
 
 def _advice(stack: Stack, job: Run, end: str | None) -> str:
-    """How a job ended that did not succeed, and the command to type next."""
+    """Lines about a job that ended without success, and the command to type next."""
     if end == STOPPED:
         return (
             f"{end}: `trainyard again {job.entry}{option_of(stack)}`, then `make up{stack.chosen}`"
@@ -84,7 +84,7 @@ class Run(NamedTuple):
 
 
 def _follow_jobs(api: Api, jobs: list[Run], display: Display, patience: float) -> list[str | None]:
-    """How the jobs ended, once all have ended, only crash loops are left, or no pod has changed for
+    """Ends of the jobs, once all have ended, only crash loops are left, or no pod has changed for
     `patience` seconds. None: the job has not ended."""
     printed, changed = "", display.now()
     while True:

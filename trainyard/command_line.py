@@ -1,5 +1,5 @@
-"""What all command lines of this checkout share: how they read their arguments, print a table and
-end.
+"""Everything that command lines of this checkout share: how they read their arguments, print a
+table and end.
 
 It stands beside the packages, and imports none of them, because each of them has command lines.
 """
@@ -80,7 +80,7 @@ class _Output(io.FileIO):
 
 
 def _with_a_reader_who_may_leave(stream: Any) -> io.TextIOWrapper:
-    """The same stream, over _Output; line by line where it was unbuffered."""
+    """Stream over _Output; line by line where it was unbuffered."""
     stream.flush()
     return io.TextIOWrapper(
         io.BufferedWriter(_Output(stream.fileno(), "w", closefd=False)),

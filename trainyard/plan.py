@@ -1,4 +1,4 @@
-"""What a stack file comes to: the plan of an environment or of a team, or why there is none."""
+"""Result of a stack file: the plan of an environment or of a team, or why there is none."""
 
 from __future__ import annotations
 
@@ -63,39 +63,39 @@ class EnvironmentPlan:
     priorities: Mapping[str, int]
     workspace: JobNamespacePlan
     job_pods: TeamIdentityPlan | None
-    """What pods of the environment's own jobs may do in AWS; None: they have no identity there."""
+    """Rights of the environment's own jobs in AWS; None: they have no identity there."""
     directory_roots: JobNamespacePlan | None
-    """Where the directories of teams on Lustre are made from."""
+    """Namespace of the pods that make directories of teams on Lustre."""
     queues: QueuesPlan | None
     parts: Mapping[str, Any]
     """Name of each optional part → its plan; None where the environment does without it. The class of
     a part gives it with its type, as `METRICS.of(plan)`."""
     teams: Mapping[str, TeamEntryPlan]
-    """Those that the environment lists."""
+    """Teams that the environment lists."""
     jobs: Mapping[str, JobPlan]
     allow_replace: tuple[str, ...]
-    """What an update can replace, as trainyard/replacing/replacing.py calls it."""
+    """Resources that an update can replace, as trainyard/replacing/replacing.py calls them."""
     capacity: Mapping[str, PoolUse]
     checkpoints: Mapping[str, Verdict]
-    """What checkpoints take, for each job that says how large its model is."""
+    """Effects of stores on checkpoints, for each job that states the size of its model."""
     contract: Mapping[str, Any]
-    """What teams may rely on: plain, versioned, without secrets and without ids that AWS gives."""
+    """Promises to teams: plain, versioned, without secrets and without ids that AWS gives."""
     copies: tuple[Copy, ...] = ()
     """Images that nodes pull from a registry of the account; empty where they pull from any."""
 
     @property
     def own_network(self) -> bool:
-        """Whether the stack makes its network."""
+        """True where the stack makes its network."""
         return isinstance(self.network, OwnNetworkPlan)
 
     @property
     def leads_out(self) -> bool:
-        """Whether the stack makes NAT gateways."""
+        """True where the stack makes NAT gateways."""
         return isinstance(self.network, OwnNetworkPlan) and bool(self.network.ways_out)
 
     @property
     def has_log_groups(self) -> bool:
-        """Whether the stack makes groups of CloudWatch Logs."""
+        """True where the stack makes groups of CloudWatch Logs."""
         of_aws = own_log_days(self.cluster) is not None or has_flow_logs(self.network)
         return of_aws or LOG_GROUP in part_types(self)
 
@@ -114,7 +114,7 @@ class EnvironmentPlan:
 
     @property
     def own_cluster(self) -> bool:
-        """Whether the stack makes its cluster, and pays the control plane."""
+        """True where the stack makes its cluster, and pays the control plane."""
         return isinstance(self.cluster, OwnClusterPlan)
 
 
@@ -126,7 +126,7 @@ class TeamPlan:
     environment: str
     """Name of the stack to refer to."""
     contract: Mapping[str, Any]
-    """What the environment's stack file promises; compared with what is deployed."""
+    """Promises of the environment's stack file; compared with what is deployed."""
     parameter: str | None
     """SSM parameter with the deployed contract of a team that the environment lists: its namespace
     exists then. None: the stack reads the environment's outputs and makes its namespace itself."""
@@ -157,7 +157,7 @@ class Planned:
         return self.plan
 
     def located(self, lines: Lines) -> Planned:
-        """The same, each problem with its place in the stack file."""
+        """Result with the place of each problem in the stack file."""
         return replace(
             self,
             errors=tuple(map(lines.locate, self.errors)),

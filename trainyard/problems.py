@@ -1,5 +1,4 @@
-"""What is wrong with an input, and what somebody should know about it: one grammar for every
-message.
+"""Errors and warnings about an input: one grammar for every message.
 
 An error reads `<path> [<file>:<line>]: must …; got …. Fix: …`, a warning `<path> [<file>:<line>]:
 …`.
@@ -38,14 +37,15 @@ class Problem:
 
 @dataclass(frozen=True, kw_only=True)
 class InputError(Problem):
-    """Why an input cannot work."""
+    """Error: why an input cannot work."""
 
     must: str
-    """What the value must be or do, without the word: "be a zone", "not be empty"."""
+    """Requirement for the value, without the word must: "be a zone", "not be empty"."""
     got: str
-    """What the input says, never a secret."""
+    """Value in the input, never a secret."""
     fix: str
-    """What to write instead, from a verb on: "write 4". A literal value wherever there is one."""
+    """Advice: what to write instead, from a verb on: "write 4". A literal value wherever there is
+    one."""
     write: Any = field(default=None, compare=False)
     """The value that ends this error when it stands at `path`, or REMOVE; None where no single value
     does. No message shows it: `fix` says the same in words."""
@@ -56,7 +56,7 @@ class InputError(Problem):
 
 @dataclass(frozen=True, kw_only=True)
 class InputWarning(Problem):
-    """What works, and what somebody should know about it."""
+    """Warning: what somebody should know about an input that works."""
 
     text: str
 
@@ -119,7 +119,7 @@ class Refused(Exception):
 
 
 def one_of(known: Iterable[str], otherwise: str) -> str:
-    """What there is, in the middle of a sentence; `otherwise` where there is nothing."""
+    """List of what there is, for the middle of a sentence; `otherwise` where there is nothing."""
     names = ", ".join(known)
     return f"one of {names}" if names else otherwise
 
@@ -164,7 +164,7 @@ def told(warnings: Iterable[InputWarning]) -> list[str]:
 
 
 def counted(problems: Sequence[Problem]) -> str:
-    """How many errors and warnings: "2 errors, 1 warning"; "no errors" where there is none."""
+    """Number of errors and warnings: "2 errors, 1 warning"; "no errors" where there is none."""
     errors = sum(isinstance(problem, InputError) for problem in problems)
     warnings = len(problems) - errors
     parts = [f"{errors or 'no'} error{'s' * (errors != 1)}"]
