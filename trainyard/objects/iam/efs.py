@@ -37,7 +37,7 @@ BACKUP = OptionalService(
 )
 """Its calls of KMS: AWS Backup developer guide, access-control, CreateBackupVault."""
 BACKUP_STORAGE = OptionalService(name="backup-storage", policy="storage")
-"""Where AWS Backup stores what is in a vault."""
+"""Service in which AWS Backup stores the backups of a vault."""
 
 
 def plain_text_statement(file_system_arn: str) -> Document:
