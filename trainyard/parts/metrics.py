@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from trainyard.catalog import versions
-from trainyard.catalog.aws.endpoints import ALERTS, SAMPLES
+from trainyard.catalog.aws.endpoints import SAMPLES, TOPICS
 from trainyard.command_line import table, wrapped
 from trainyard.objects.metrics import grafana
 from trainyard.objects.metrics.alertmanager import AlertmanagerPlan
@@ -95,7 +95,7 @@ class Metrics(Part[MetricsConfig, MetricsPlan]):
             )
 
     def apis(self, settings: MetricsConfig) -> tuple[str, ...]:
-        sends = [(ALERTS, settings.alerts), (SAMPLES, settings.managed_prometheus)]
+        sends = [(TOPICS, settings.alerts), (SAMPLES, settings.managed_prometheus)]
         return tuple(api for api, wanted in sends if wanted)
 
     def job_variables(self, settings: MetricsConfig) -> dict[str, str]:

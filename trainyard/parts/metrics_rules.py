@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from trainyard.catalog.aws.prices import Price, price
+from trainyard.catalog.aws.prices import CAPACITY_SERVICES, Price, price
 from trainyard.parts.metrics_size import (
     LARGEST_DISK_GIB,
     Room,
@@ -104,9 +104,7 @@ def node_prices(region: str, wanted: EnvironmentConfig) -> dict[str, Price | Non
     """Pool → an hour of one of its nodes, as `trainyard plan` has it; None where no price of the region is
     known. Capacity Blocks are paid in advance, and not among them."""
     return {
-        name: price(
-            "ec2-spot" if pool.capacity == "spot" else "ec2", pool.instance_types[0], region
-        )
+        name: price(CAPACITY_SERVICES[pool.capacity], pool.instance_types[0], region)
         for name, pool in wanted.pools.items()
         if pool.capacity != "block" and pool.instance_types
     }
