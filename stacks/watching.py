@@ -20,9 +20,9 @@ from components.watching.pod_logs import PodLogs
 from components.watching.push_gateway import PushGateway
 from trainyard.objects.metrics import grafana
 from trainyard.objects.metrics.metrics import VIEW, MetricsPlan
-from trainyard.objects.programs import gangs, history, repair
+from trainyard.objects.programs import gangs, history, repair, told
 from trainyard.objects.programs.pod_logs import PodLogsPlan
-from trainyard.parts.parts import BUDGET, GANGS, HISTORY, LOGS, METRICS, REPAIR, AnyPart
+from trainyard.parts.parts import BUDGET, GANGS, HISTORY, LOGS, METRICS, REPAIR, TOLD, AnyPart
 from trainyard.plan import EnvironmentPlan
 from trainyard.plans.budget import BudgetPlan
 from trainyard.plans.program import ProgramPlan
@@ -98,5 +98,6 @@ MAKERS: dict[AnyPart, Maker] = {
     GANGS: _runs("trainyard:queues:Gangs", gangs.program),
     HISTORY: _runs("trainyard:jobs:History", history.program),
     LOGS: _logs,
+    TOLD: _runs("trainyard:jobs:Program", told.program),
 }
 """Part → what makes its components."""

@@ -12,11 +12,12 @@ import pulumi
 import pulumi_kubernetes as k8s
 
 from components.base.one_pod import one_pod
+from components.base.topic import topic
 from components.base.unprivileged import files_of, server, system_pod
 from components.cluster.cluster_access import ClusterAccess
 from trainyard.objects.metrics.metrics import APP as LABEL
 from trainyard.plans.identity import digest
-from trainyard.plans.program import PORT, ProgramPlan
+from trainyard.plans.program import PORT, TOPIC_ARN, ProgramPlan
 
 RBAC = "rbac.authorization.k8s.io"
 SETTINGS = "settings.json"
@@ -42,6 +43,7 @@ class Program(pulumi.ComponentResource):
         """`needs`: what must exist before its pod starts."""
         super().__init__(type_, name, None, opts)
         self._plan, self._child = plan, pulumi.ResourceOptions(parent=self)
+        self._topic = topic(self, name, plan.topic, cluster.identity) if plan.topic else None
         self._namespace = k8s.core.v1.Namespace(
             name,
             metadata=k8s.meta.v1.ObjectMetaArgs(
@@ -62,7 +64,8 @@ class Program(pulumi.ComponentResource):
             *([self._may_remember(name, subjects)] if plan.may_remember else []),
             *self._enters(name, cluster, account.metadata.name),
         ]
-        files = {**plan.files, SETTINGS: plan.settings}
+        settings = self._filled(plan.settings)
+        files = {**plan.files, SETTINGS: settings}
         file = k8s.core.v1.ConfigMap(
             f"{name}-files", metadata=self._called(), data=files, opts=self._child
         )
@@ -74,9 +77,18 @@ class Program(pulumi.ComponentResource):
             parent=self,
             needs=[*rights, *cluster.nodes, *needs],
             # It reads its files once: other files are another pod.
-            annotations={"trainyard/file": digest(sorted(files.values()))},
+            annotations={
+                "trainyard/file": settings.apply(
+                    lambda text: digest(sorted([*plan.files.values(), text]))
+                )
+            },
         )
         self.register_outputs({})
+
+    def _filled(self, text: str) -> pulumi.Output[str]:
+        """A text of the plan with the ARN of the topic."""
+        topic_arn = self._topic or pulumi.Output.from_input("")
+        return topic_arn.apply(lambda arn: text.replace(TOPIC_ARN, arn))
 
     def _called(self) -> k8s.meta.v1.ObjectMetaArgs:
         return k8s.meta.v1.ObjectMetaArgs(name=self._plan.app, namespace=self._namespace)
@@ -136,7 +148,7 @@ class Program(pulumi.ComponentResource):
             cluster.trust_for(self._namespace, self._plan.app),
             namespace=self._namespace,
             service_account=account,
-            inline={role.may: json.dumps(role.policy, sort_keys=True)},
+            inline={role.may: self._filled(json.dumps(role.policy, sort_keys=True))},
         )
         return ready
 

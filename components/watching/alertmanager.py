@@ -8,14 +8,13 @@ from __future__ import annotations
 import json
 
 import pulumi
-import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
 from components.base.one_pod import one_pod
+from components.base.topic import topic
 from components.base.unprivileged import files_of, scratch, server, system_pod
 from components.cluster.cluster_access import ClusterAccess
-from trainyard.objects.iam.encryption import publishing_key
-from trainyard.objects.iam.policies import document
+from trainyard.objects.iam.topics import publishing
 from trainyard.objects.metrics.alertmanager import (
     APP,
     FILE,
@@ -23,7 +22,6 @@ from trainyard.objects.metrics.alertmanager import (
     PORT,
     AlertmanagerPlan,
     alertmanager_config,
-    publishing,
 )
 from trainyard.objects.metrics.metrics import APP as LABEL
 from trainyard.plans.identity import digest
@@ -31,8 +29,6 @@ from trainyard.plans.identity import digest
 LABELS = {LABEL: APP}
 DATA = "/alertmanager"
 SIZE = {"cpu": "50m", "memory": "128Mi"}
-ENCRYPTED = "alias/aws/sns"
-"""AWS's own key for SNS: whoever may publish to a topic of the account may use it."""
 
 
 class Alertmanager(pulumi.ComponentResource):
@@ -52,7 +48,7 @@ class Alertmanager(pulumi.ComponentResource):
         super().__init__("trainyard:metrics:Alertmanager", name, None, opts)
         self._child = pulumi.ResourceOptions(parent=self)
         self._plan, self._cluster, self._namespace = plan, cluster, namespace
-        self.topic_arn = self._topic(name)
+        self.topic_arn = topic(self, name, plan.topic, cluster.identity)
         account = k8s.core.v1.ServiceAccount(
             f"{name}-account", metadata=self._called(), opts=self._child
         )
@@ -76,36 +72,12 @@ class Alertmanager(pulumi.ComponentResource):
     def _called(self) -> k8s.meta.v1.ObjectMetaArgs:
         return k8s.meta.v1.ObjectMetaArgs(name=APP, namespace=self._namespace)
 
-    def _topic(self, name: str) -> pulumi.Output[str]:
-        """The ARN of an existing topic, or of a new one with the addresses as subscribers."""
-        if self._plan.topic_arn:
-            return pulumi.Output.from_input(self._plan.topic_arn)
-        identity = self._cluster.identity
-        topic = aws.sns.Topic(
-            f"{name}-topic",
-            name=self._plan.topic_name,
-            kms_master_key_id=identity.kms_key_arn or ENCRYPTED,
-            tags=identity.tags(f"{name}-topic"),
-            opts=self._child,
-        )
-        for address in self._plan.emails:
-            aws.sns.TopicSubscription(
-                f"{name}-{address}",
-                topic=topic.arn,
-                protocol="email",
-                endpoint=address,
-                opts=self._child,
-            )
-        return topic.arn
-
     def _may_publish(self, name: str, account: pulumi.Output[str]) -> list[pulumi.Resource]:
         """Give its pods the right to publish to the topic."""
         cluster = self._cluster
-        # The owner of an existing topic lets the role use its key, too: nothing here says which key that is.
-        key = None if self._plan.topic_arn else cluster.identity.kms_key_arn
-        keys = [publishing_key(key)] if key else []
+        key = cluster.identity.kms_key_arn if self._plan.topic.own else None
         statement = self.topic_arn.apply(
-            lambda arn: json.dumps(document(publishing(arn), *keys), sort_keys=True)
+            lambda arn: json.dumps(publishing(arn, key), sort_keys=True)
         )
         _, ready = cluster.pod_role(
             self,

@@ -288,6 +288,7 @@ def everything() -> dict[str, Any]:
             "history": {"days": 30, "progress": True},
             "logs": {"days": 90},
             "budget": {"dollars_a_month": 20000, "emails": ["gpu-budget@example.com"]},
+            "told": {"emails": ["gpu-oncall@example.com"], "hung_minutes": 20},
             "teams": {"vision": copy.deepcopy(_TEAM)},
             "tags": {"team": "vision"},
         }

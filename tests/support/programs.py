@@ -23,13 +23,13 @@ from tests.rehearsal.api_server import PROGRAMS, ApiServer, start
 from tests.support.crds import KARPENTER, upstream
 from tests.support.recording import Graph, deploy
 from tests.support.stackfile import ENVIRONMENT
-from trainyard.parts.programs import program_files, program_folders
+from trainyard.parts.programs import program_files, program_paths
 
 
 @contextmanager
 def imported(name: str) -> Iterator[ModuleType]:
     """The program's first file, which has its name; its imports find what its pod has."""
-    folders = [str(folder) for folder in program_folders(name)]
+    folders = list(dict.fromkeys(str(file.parent) for file in program_paths(name)))
     sys.path[:0] = folders
     try:
         yield importlib.import_module(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from trainyard.catalog import versions
-from trainyard.catalog.aws.endpoints import ALERTS, SAMPLES
+from trainyard.catalog.aws.endpoints import SAMPLES, TOPICS
 from trainyard.command_line import table, wrapped
 from trainyard.objects.metrics import grafana
 from trainyard.objects.metrics.alertmanager import AlertmanagerPlan
@@ -25,9 +25,11 @@ from trainyard.parts.metrics_rules import metrics_errors, metrics_warnings, node
 from trainyard.parts.metrics_size import disk_gib, memory_mib, millicpus, samples_a_month, series_of
 from trainyard.parts.part import Around, Part
 from trainyard.parts.programs import program_files
+from trainyard.parts.topics import topic_types
 from trainyard.plans import push_gateway
 from trainyard.plans.identity import Identity
 from trainyard.plans.push_gateway import PushGatewayPlan
+from trainyard.plans.topic import TopicPlan
 from trainyard.problems import InputError, InputWarning
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.metrics import AlertsConfig, MetricsConfig
@@ -93,7 +95,7 @@ class Metrics(Part[MetricsConfig, MetricsPlan]):
             )
 
     def apis(self, settings: MetricsConfig) -> tuple[str, ...]:
-        sends = [(ALERTS, settings.alerts), (SAMPLES, settings.managed_prometheus)]
+        sends = [(TOPICS, settings.alerts), (SAMPLES, settings.managed_prometheus)]
         return tuple(api for api, wanted in sends if wanted)
 
     def job_variables(self, settings: MetricsConfig) -> dict[str, str]:
@@ -101,18 +103,15 @@ class Metrics(Part[MetricsConfig, MetricsPlan]):
         return {push_gateway.VARIABLE: push_gateway.ADDRESS} if settings.push_gateway else {}
 
     def resource_types(self, plan: MetricsPlan) -> tuple[str, ...]:
-        alerts, own_topic = plan.alerts, _own_topic(plan)
-        kinds = {
-            "aws:amp/workspace:Workspace": plan.managed,
-            "aws:amp/workspaceConfiguration:WorkspaceConfiguration": plan.managed,
-            "aws:sns/topic:Topic": own_topic,
-            "aws:sns/topicSubscription:TopicSubscription": own_topic and alerts and alerts.emails,
-        }
-        return tuple(kind for kind, wanted in kinds.items() if wanted)
+        workspace = ("workspace:Workspace", "workspaceConfiguration:WorkspaceConfiguration")
+        return (
+            *(f"aws:amp/{kind}" for kind in workspace if plan.managed),
+            *(topic_types(plan.alerts.topic) if plan.alerts else ()),
+        )
 
     def encrypts(self, plan: MetricsPlan) -> tuple[str, ...]:
         return (
-            *(["the topic of alerts"] if _own_topic(plan) else []),
+            *(["the topic of alerts"] if plan.alerts and plan.alerts.topic.own else []),
             *(["the history of metrics"] if plan.managed else []),
         )
 
@@ -187,9 +186,7 @@ def _alerts(me: Identity, wanted: AlertsConfig) -> AlertmanagerPlan:
         image=versions.ALERTMANAGER_IMAGE,
         role_name=me.name("alertmanager"),
         region=me.region,
-        topic_name=me.name("alerts"),
-        topic_arn=wanted.topic_arn,
-        emails=wanted.emails,
+        topic=TopicPlan(name=me.name("alerts"), arn=wanted.topic_arn, emails=wanted.emails),
         severities=SEVERITIES[: SEVERITIES.index(wanted.severity) + 1],
     )
 
@@ -225,11 +222,6 @@ def _controllers(wanted: EnvironmentConfig) -> tuple[Target, ...]:
     return tuple(found)
 
 
-def _own_topic(plan: MetricsPlan) -> bool:
-    """True where the stack makes the topic of alerts."""
-    return plan.alerts is not None and not plan.alerts.topic_arn
-
-
 def _kept_by_aws(plan: MetricsPlan) -> list[str]:
     """Report about managed Prometheus, which is paid by the sample."""
     if plan.managed is None:
@@ -245,7 +237,5 @@ def _told(plan: MetricsPlan) -> list[str]:
     """Report about the receivers of alerts."""
     if plan.alerts is None:
         return wrapped("nobody is told of alerts: set environment.metrics.alerts")
-    topic = plan.alerts.topic_arn or f"the topic {plan.alerts.topic_name}"
-    readers = f", with {', '.join(plan.alerts.emails)}" if plan.alerts.emails else ""
     sent = " and ".join(plan.alerts.severities)
-    return wrapped(f"alerts ({sent}) are sent to {topic}{readers}")
+    return wrapped(f"alerts ({sent}) are sent to {plan.alerts.topic}")

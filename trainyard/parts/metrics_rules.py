@@ -6,8 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from trainyard.catalog.aws.prices import Price, price
-from trainyard.parts.emails import email_errors
+from trainyard.catalog.aws.prices import CAPACITY_SERVICES, Price, price
 from trainyard.parts.metrics_size import (
     LARGEST_DISK_GIB,
     Room,
@@ -17,7 +16,8 @@ from trainyard.parts.metrics_size import (
     series_of,
     taken,
 )
-from trainyard.problems import REMOVE, InputError, InputWarning
+from trainyard.parts.topics import topic_errors
+from trainyard.problems import InputError, InputWarning
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.metrics import AlertsConfig, MetricsConfig, RemoteWriteConfig
 from trainyard.settings.reading.secrets import HIDDEN
@@ -35,8 +35,8 @@ def metrics_errors(
     yield from _node(wanted.system_nodes.instance_type, metrics, series)
     if metrics.remote_write:
         yield from _address(metrics.remote_write)
-    if metrics.alerts:
-        yield from _alerts(metrics.alerts, region)
+    if alerts := metrics.alerts:
+        yield from topic_errors(f"{AT}.alerts", alerts.topic_arn, alerts.emails, region)
 
 
 def _history(metrics: MetricsConfig, series: int) -> Iterator[InputError]:
@@ -100,36 +100,11 @@ def _address(remote: RemoteWriteConfig) -> Iterator[InputError]:
     )
 
 
-def _alerts(alerts: AlertsConfig, region: str) -> Iterator[InputError]:
-    at = f"{AT}.alerts"
-    yield from email_errors(f"{at}.emails", alerts.emails)
-    if alerts.topic_arn is None:
-        return
-    if alerts.emails:
-        yield InputError(
-            path=f"{at}.emails",
-            must="not be set beside topic_arn: the owner of a topic subscribes its readers",
-            got=", ".join(alerts.emails),
-            fix="delete emails, or delete topic_arn and the environment makes a topic",
-            write=REMOVE,
-        )
-    if not re.fullmatch(rf"arn:aws:sns:{region}:\d{{12}}:[\w-]{{1,256}}", alerts.topic_arn):
-        yield InputError(
-            path=f"{at}.topic_arn",
-            must=f"be the ARN of a standard SNS topic in {region}, where its publisher is",
-            got=alerts.topic_arn,
-            fix=f"write such as arn:aws:sns:{region}:123456789012:alerts",
-            write=f"arn:aws:sns:{region}:123456789012:alerts",
-        )
-
-
 def node_prices(region: str, wanted: EnvironmentConfig) -> dict[str, Price | None]:
     """Pool → an hour of one of its nodes, as `trainyard plan` has it; None where no price of the region is
     known. Capacity Blocks are paid in advance, and not among them."""
     return {
-        name: price(
-            "ec2-spot" if pool.capacity == "spot" else "ec2", pool.instance_types[0], region
-        )
+        name: price(CAPACITY_SERVICES[pool.capacity], pool.instance_types[0], region)
         for name, pool in wanted.pools.items()
         if pool.capacity != "block" and pool.instance_types
     }

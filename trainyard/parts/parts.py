@@ -14,6 +14,7 @@ from trainyard.parts.logs import Logs
 from trainyard.parts.metrics import Metrics
 from trainyard.parts.part import Around, HasParts, Part
 from trainyard.parts.repair import Repair
+from trainyard.parts.told import Told
 from trainyard.plans.identity import Identity
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import JobConfig
@@ -23,8 +24,8 @@ from trainyard.stores.kinds import SERVICES as OF_STORES
 AnyPart = Part[Any, Any]
 
 BUDGET, DISPATCH, GANGS, HISTORY = Budget(), Dispatch(), Gangs(), History()
-LOGS, METRICS, REPAIR = Logs(), Metrics(), Repair()
-PARTS: tuple[AnyPart, ...] = (LOGS, METRICS, REPAIR, HISTORY, GANGS, DISPATCH, BUDGET)
+LOGS, METRICS, REPAIR, TOLD = Logs(), Metrics(), Repair(), Told()
+PARTS: tuple[AnyPart, ...] = (LOGS, METRICS, REPAIR, HISTORY, GANGS, DISPATCH, BUDGET, TOLD)
 """Every part, in the order in which reports and rules name them."""
 SERVICES = (*OF_STORES, *(service for part in PARTS for service in part.services))
 """Services of AWS that only some stores or parts use."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from functools import cache
 from pathlib import Path
 
 from trainyard.objects.metrics.metrics import APP as LABEL
@@ -10,24 +12,32 @@ from trainyard.plans.program import PORT
 
 _PROGRAMS = Path(__file__).resolve().parents[1] / "in_cluster"
 SHARED = _PROGRAMS / "shared"
-"""Folder that every program has beside its own files."""
-ON_AWS = _PROGRAMS / "on_aws"
-"""Folder that programs have, too, that ask EC2."""
-ASK_EC2 = ("repair",)
+"""Folder whose files every program has beside its own."""
+_IMPORT = re.compile(r"^(?:from|import) (\w+)", re.MULTILINE)
 
 
-def program_folders(name: str) -> tuple[Path, ...]:
-    """The folders whose files a program has."""
-    return (SHARED, *([ON_AWS] if name in ASK_EC2 else []), _PROGRAMS / name)
+@cache
+def program_paths(name: str) -> tuple[Path, ...]:
+    """The files of a program: those of shared/, those of its own folder, and those of other folders that
+    one of its files imports. In a pod they lie side by side, so no two folders have a file of one name."""
+    every = {file.stem: file for file in _PROGRAMS.glob("*/*.py")}
+    found = {file.stem: file for folder in (SHARED, _PROGRAMS / name) for file in _files(folder)}
+    unread = [*found.values()]
+    while unread:
+        for imported in _IMPORT.findall(unread.pop().read_text()):
+            if imported in every and imported not in found:
+                found[imported] = every[imported]
+                unread.append(every[imported])
+    return tuple(found.values())
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.py"))
 
 
 def program_files(name: str) -> dict[str, str]:
     """Name of each file of a program → its text."""
-    return {
-        file.name: file.read_text()
-        for folder in program_folders(name)
-        for file in sorted(folder.glob("*.py"))
-    }
+    return {file.name: file.read_text() for file in program_paths(name)}
 
 
 def program_target(app: str) -> Target:

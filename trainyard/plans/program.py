@@ -9,9 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from trainyard.plans.documents import Document
+from trainyard.plans.topic import TopicPlan
 
 PORT = 8080
 """Where each answers kubelet at /healthz, and Prometheus at /metrics."""
+TOPIC_ARN = "$TOPIC_ARN"
+"""Text for the ARN of a program's topic in its settings and in the policy of its role. The ARN of a topic
+that the stack makes is known once there is the topic."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,3 +50,5 @@ class ProgramPlan:
     """Verbs on ConfigMaps of its namespace."""
     role: RolePlan | None = None
     """None: it asks nothing of AWS."""
+    topic: TopicPlan | None = None
+    """Topic of SNS that it publishes to."""

@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import overload
 
 from trainyard.catalog.aws.latencies import IMAGE_GB
-from trainyard.catalog.aws.prices import Price, price
+from trainyard.catalog.aws.prices import CAPACITY_SERVICES, Price, price
 from trainyard.catalog.aws.storage import GP3_INCLUDED_IOPS, GP3_INCLUDED_MBPS
 from trainyard.catalog.versions import control_plane_prices
 from trainyard.derive.pools import PoolUse
@@ -37,8 +37,6 @@ from trainyard.stores.kinds import plan_kind
 HOURS = 730
 """Hours of a month, as AWS's price pages count."""
 CENT, MILLIONTH = Decimal("1e-2"), Decimal("1e-6")
-SERVICES = {"on_demand": "ec2", "reservation": "ec2", "spot": "ec2-spot", "block": "ec2-block"}
-"""Kind of capacity → whose prices count."""
 TEAM_DISKS = "disks of its nodes, which the environment pays"
 """Part that the price of every job of a team lacks."""
 
@@ -241,7 +239,7 @@ def _nodes(
     """Nodes of a pool, of its first choice unless `kind` names another, and their root volumes."""
     region, promised = plan.identity.region, plan.contract["pools"][pool]
     capacity = promised["capacity"] if isinstance(plan, TeamPlan) else plan.capacity[pool].capacity
-    kind, service = kind or promised["instance_types"][0], SERVICES.get(capacity, capacity)
+    kind, service = kind or promised["instance_types"][0], CAPACITY_SERVICES.get(capacity, capacity)
     if nodes > 0:
         yield _line(f"{nodes} x {kind} in {pool}", [(price(service, kind, region), nodes)], why)
     if disks > 0 and isinstance(plan, EnvironmentPlan):

@@ -33,6 +33,7 @@ from trainyard.settings.section import Section
 from trainyard.settings.stores import StoreConfig
 from trainyard.settings.system_nodes import SystemNodesConfig
 from trainyard.settings.team_entry import KeyArn, TeamEntryConfig
+from trainyard.settings.told import ToldConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,6 +181,8 @@ class EnvironmentConfig:
     """Store for the logs of pods. By default a log goes with its pod."""
     budget: Section[BudgetConfig] = None
     """By default AWS tells nobody what the environment costs."""
+    told: Section[ToldConfig] = None
+    """By default nobody is told what becomes of a run."""
     teams: dict[Name, TeamEntryConfig] = field(default_factory=dict)
     """Teams that the environment admits, by name. By default a team's stack creates its namespace
     itself, with the rights of an admin of the cluster."""

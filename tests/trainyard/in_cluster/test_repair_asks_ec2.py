@@ -27,8 +27,8 @@ program = program_fixture("repair")
 
 
 @pytest.fixture
-def ec2(program: ModuleType) -> ModuleType:
-    return sys.modules["ec2"]
+def query(program: ModuleType) -> ModuleType:
+    return sys.modules["query"]
 
 
 @pytest.fixture
@@ -36,19 +36,20 @@ def instances(program: ModuleType) -> ModuleType:
     return sys.modules["instances"]
 
 
+@pytest.mark.parametrize("service", ["EC2", "SNS"])
 def test_a_question_is_signed_as_botocore_signs_it(
-    ec2: ModuleType, monkeypatch: pytest.MonkeyPatch
+    query: ModuleType, monkeypatch: pytest.MonkeyPatch, service: str
 ) -> None:
+    asked = getattr(query, service)
     monkeypatch.setattr("botocore.auth.get_current_datetime", lambda: NOW)
     body = b"Action=DescribeInstanceStatus&Version=2016-11-15&InstanceId.1=i-0a"
     request = AWSRequest(
-        method="POST", url=f"{URL}/", data=body, headers={"Content-Type": ec2.FORM}
+        method="POST", url=f"{URL}/", data=body, headers={"Content-Type": query.FORM}
     )
-    SigV4Auth(Credentials("AKID", "a/secret+key", "a+session/token=="), "ec2", REGION).add_auth(
-        request
-    )
-    who = ec2.Credentials("AKID", "a/secret+key", "a+session/token==")
-    headers = ec2.signed(URL, REGION, body, who, NOW)
+    theirs = Credentials("AKID", "a/secret+key", "a+session/token==")
+    SigV4Auth(theirs, asked.name, REGION).add_auth(request)
+    who = query.Credentials("AKID", "a/secret+key", "a+session/token==")
+    headers = query.signed(asked, URL, REGION, body, who, NOW)
     assert headers["Authorization"] == request.headers["Authorization"]
 
 
@@ -150,21 +151,21 @@ def test_an_instance_that_ec2_no_longer_knows_spoils_no_question_about_others(
     ],
 )
 def test_what_ec2_refuses_is_no_word(
-    ec2: ModuleType, instances: ModuleType, endpoint: Endpoint, status: int, text: str, code: str
+    query: ModuleType, instances: ModuleType, endpoint: Endpoint, status: int, text: str, code: str
 ) -> None:
     endpoint.answers = [(status, text)]
-    with pytest.raises(ec2.Ec2Error) as caught:
+    with pytest.raises(query.AwsError) as caught:
         instances.statuses(REGION, ["i-0a"])
-    assert caught.value.code == code
+    assert (caught.value.code, caught.value.refused) == (code, status == 403)
 
 
 def test_a_pod_without_an_identity_has_no_word(
-    ec2: ModuleType, instances: ModuleType, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+    query: ModuleType, instances: ModuleType, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_CONTAINER_CREDENTIALS_FULL_URI"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.delenv("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", raising=False)
-    with pytest.raises(ec2.Ec2Error, match="NoAnswer"):
+    with pytest.raises(query.AwsError, match="NoAnswer"):
         instances.statuses(REGION, ["i-0a"])
 
 
@@ -179,7 +180,7 @@ class Asked:
         self.ids.append(ids)
         self.may_answer.wait(10)
         if self.error:
-            raise sys.modules["ec2"].Ec2Error(self.error, "no")
+            raise sys.modules["query"].AwsError(self.error, "no")
         return dict.fromkeys(ids, self.module.Word(works=True, words="EC2 says that it runs"))
 
 

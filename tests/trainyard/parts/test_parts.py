@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from stacks.watching import MAKERS
-from tests.support.stackfile import Edit, at, environment, environment_plan
+from tests.support.everything import everything
+from tests.support.stackfile import ENVIRONMENT, Edit, at, environment, environment_plan
 from tests.support.teams import with_queues
 from trainyard.parts.parts import DISPATCH, GANGS, PARTS, planned_parts, wanted_parts
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.reading.lookup import settings_of
 
+SECTIONS = everything()[ENVIRONMENT]
 EVERY: tuple[Edit, ...] = (
-    at("budget", {"dollars_a_month": 20000, "emails": ["gpu-budget@example.com"]}),
-    *(at(section, {}) for section in ("history", "logs", "metrics", "repair")),
+    *(at(part.section, SECTIONS[part.section]) for part in PARTS if part.section in SECTIONS),
     at("training_operator", {"version": "1.8.1"}),
     with_queues,
 )

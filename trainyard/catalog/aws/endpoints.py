@@ -21,9 +21,9 @@ ALWAYS: dict[str, str] = {
     "ssm": "Karpenter looks up the AMI of its nodes",
 }
 """API that every environment calls → why."""
-ALERTS, LOGS, EFS_API, SECRETS = "sns", "logs", "elasticfilesystem", "secretsmanager"
-"""Called by Alertmanager; by Fluent Bit; by the CSI driver of EFS; by that of Secrets Manager. That of Lustre calls no
-API: the file systems are there before it."""
+TOPICS, LOGS, EFS_API, SECRETS = "sns", "logs", "elasticfilesystem", "secretsmanager"
+"""Called by what publishes to a topic, such as Alertmanager; by Fluent Bit; by the CSI driver of EFS; by
+that of Secrets Manager. That of Lustre calls no API: the file systems are there before it."""
 SAMPLES = "aps-workspaces"
 """Called by Prometheus (AMP user guide, AMP-and-interface-VPC)."""
 TUNNEL: tuple[str, ...] = ("ssmmessages",)

@@ -85,6 +85,14 @@ UNITS: dict[tuple[str, str], tuple[str, str]] = {
 which 40 million are free. EFS counts provisioned throughput in
 MiB/s."""
 
+CAPACITY_SERVICES = {
+    "on_demand": "ec2",
+    "reservation": "ec2",
+    "spot": "ec2-spot",
+    "block": "ec2-block",
+}
+"""Capacity of a pool → the service whose prices its nodes have."""
+
 
 def read(text: str) -> tuple[PriceList, ...]:
     """The lists of on_demand.json: a line there is one family in one region."""

@@ -3,14 +3,17 @@ set; what the lines mean: progress.py."""
 
 from __future__ import annotations
 
+import json
 import urllib.parse
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from api_server import Api
 from progress import Progress, Words
-from record import Object, Record, Settings, seconds, stamp
+from record import Object, Record, seconds, stamp
 
 LINES, BYTES = 2000, 1 << 20
 """Of a log at one look, at most. Steps have numbers: one that is passed over is not missed."""
@@ -26,6 +29,35 @@ KINDS = {
     "restarts": "restarts of the gang",
 }
 """Metric, behind trainyard_run_ → what it is."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What trainyard/objects/programs/history.py writes."""
+
+    namespace: str
+    record: str
+    """Label of a ConfigMap with a record."""
+    left: str
+    """Annotation of a recorded pod: when it was missed."""
+    nodes_label: str
+    """Label of the nodes that jobs run on, as key=value."""
+    pool_label: str
+    look_seconds: float
+    days: float
+    most_runs: int
+    interval_note: str
+    """Annotation of a job: seconds between two checkpoints, by the plan."""
+    goodput_note: str
+    """Annotation of a job: the goodput of the plan."""
+    words: dict[str, list[tuple[str, bool]]] | None = None
+    """How scripts say how far they are, each with whether capital letters count; None: logs are not
+    read."""
+
+    @staticmethod
+    def read(path: Path) -> Settings:
+        """The file of the ConfigMap."""
+        return Settings(**json.loads(path.read_text()))
 
 
 class Followed:

@@ -2,8 +2,8 @@
 
 It runs as one pod, with nothing but Python. Every few seconds it lists jobs, their pods and their
 nodes, and writes a ConfigMap for each run that has changed. It changes nothing else. What is kept:
-record.py. Who reads it: trainyard/operations/runs/records.py. With history.progress it also reads what ranks print:
-follow.py.
+trainyard/in_cluster/runs/record.py. Who reads it: trainyard/operations/runs/records.py. With
+history.progress it also reads what ranks print: follow.py.
 """
 
 from __future__ import annotations
@@ -13,14 +13,10 @@ import time
 from pathlib import Path
 
 from api_server import NOT_FOUND, Api, ApiError, say, serve
-from follow import Followed
-from record import JOB_OF_POD, Object, Record, Settings, gangs, look, of_gang, stamp
+from follow import Followed, Settings
+from listing import full_name, listed
+from record import Object, Record, look, of_gang, stamp
 
-JOBS = {
-    "TrainJob": "/apis/trainer.kubeflow.org/v1alpha1/trainjobs",
-    "PyTorchJob": "/apis/kubeflow.org/v1/pytorchjobs",
-}
-JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/jobsets"
 PRUNE_SECONDS, DAY = 3600.0, 86400.0
 STUCK_SECONDS = 180
 
@@ -62,27 +58,9 @@ class History:
         if self._records is None:
             self._recall()
         assert self._records is not None
-        jobs = [
-            {"apiVersion": path.split("/", 2)[2].rpartition("/")[0], "kind": kind, **job}
-            for kind, path in JOBS.items()
-            for job in self._served(path)
-        ]
-        pods = gangs(
-            pod
-            for label in JOB_OF_POD.values()
-            for pod in self._api.items("/api/v1/pods", labelSelector=label)
-        )
-        nodes = self._api.items("/api/v1/nodes", labelSelector=self._settings.nodes_label)
-        sets = self._served(JOBSETS)
-        look(
-            self._records,
-            jobs,
-            pods,
-            {node["metadata"]["name"]: node for node in nodes},
-            {_name(each): (each.get("status") or {}).get("restarts") or 0 for each in sets},
-            self._settings,
-            now,
-        )
+        seen = listed(self._api, self._settings.nodes_label)
+        jobs, pods = seen.jobs, seen.pods
+        look(self._records, jobs, pods, seen.nodes, seen.restarts, self._settings, now)
         there = {job["metadata"]["uid"] for job in jobs}
         if self._followed:
             own = {job["metadata"]["uid"]: pods.get(of_gang(job), []) for job in jobs}
@@ -91,22 +69,13 @@ class History:
             try:
                 self._write(record)
             except ApiError as error:  # the next look tries again; others need not wait for it
-                say(f"{_name(record.job)}: {error}")
+                say(f"{full_name(record.job)}: {error}")
                 continue
             if uid not in there:
                 del self._records[uid], self._written[uid]
         if now - self._pruned > PRUNE_SECONDS:
             self._prune(now)
             self._pruned = now
-
-    def _served(self, path: str) -> list[Object]:
-        """All objects of a kind; none of one that the API server does not serve."""
-        try:
-            return self._api.items(path)
-        except ApiError as error:
-            if error.code != NOT_FOUND:
-                raise
-            return []
 
     def _recall(self) -> None:
         """What earlier pods of this program wrote. It was not looking in between, so nothing that
@@ -130,7 +99,7 @@ class History:
         meta = record.job["metadata"]
         body: Object = {
             "metadata": {"name": f"run-{record.uid}", "labels": {self._settings.record: "run"}},
-            "data": {"job": _name(record.job), "ended": record.ended},
+            "data": {"job": full_name(record.job), "ended": record.ended},
             "binaryData": {"record": text},
         }
         try:
@@ -157,10 +126,6 @@ class History:
 
     def _list(self) -> list[Object]:
         return self._api.items(self._place, labelSelector=f"{self._settings.record}=run")
-
-
-def _name(obj: Object) -> str:
-    return f"{obj['metadata']['namespace']}/{obj['metadata']['name']}"
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from xml.etree import ElementTree
 
-import ec2
+import query
 from api_server import say
 from silence import Word
 
@@ -36,7 +36,7 @@ class Instances:
     """Asks EC2 in a thread of its own: while EC2 does not answer, nodes are looked after."""
 
     def __init__(self, question: Callable[[Sequence[str]], Mapping[str, Word]]) -> None:
-        """`question`: ids → what EC2 says of them. It raises ec2.Ec2Error."""
+        """`question`: ids → what EC2 says of them. It raises query.AwsError."""
         self._question = question
         self._said: dict[str, tuple[Word, float]] = {}
         self._began = -ASK_SECONDS
@@ -64,7 +64,7 @@ class Instances:
             for first in range(0, len(ids), MOST):
                 found = self._question(ids[first : first + MOST])
                 said |= {id_: (word, now) for id_, word in found.items()}
-        except ec2.Ec2Error as error:
+        except query.AwsError as error:
             trouble = str(error)
         if trouble and trouble != self._trouble:
             say(f"EC2: {trouble}")
@@ -77,16 +77,19 @@ def question(region: str) -> Callable[[Sequence[str]], Mapping[str, Word]]:
 
 
 def statuses(region: str, ids: Sequence[str]) -> dict[str, Word]:
-    """EC2's word on instances, those that it does not know among them. Raises ec2.Ec2Error."""
+    """EC2's word on instances, those that it does not know among them. Raises query.AwsError."""
     left = list(ids)
     unknown = dict[str, Word]()
     while left:
         fields = {f"InstanceId.{number}": id_ for number, id_ in enumerate(left, 1)}
         try:
-            found = ec2.ask(
-                region, "DescribeInstanceStatus", {"IncludeAllInstances": "true", **fields}
+            found = query.ask(
+                query.EC2,
+                region,
+                "DescribeInstanceStatus",
+                {"IncludeAllInstances": "true", **fields},
             )
-        except ec2.Ec2Error as error:
+        except query.AwsError as error:
             # One that is gone for an hour spoils the question for all.
             gone = set(re.findall(r"i-[0-9a-f]+", error.message)) & set(left)
             if error.code != UNKNOWN or not gone:

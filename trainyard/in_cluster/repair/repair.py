@@ -19,7 +19,8 @@ from pathlib import Path
 from api_server import NOT_FOUND, Api, ApiError, say, serve
 from hangs import HUNG, Hangs, words
 from instances import Instances, question
-from sickness import Object, Settings, Sick, labels, most, siblings, sickness, trains
+from pods import Object, labels, trains
+from sickness import Settings, Sick, most, siblings, sickness
 from silence import Sight, Silence, silence
 
 CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"

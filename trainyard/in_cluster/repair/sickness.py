@@ -9,13 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pods import PYTORCH_JOB, Object, labels, trains
 from silence import REASON, Limits, Silence
-
-Object = dict[str, Any]
-
-PYTORCH_JOB, JOBSET = "training.kubeflow.org/job-name", "jobset.sigs.k8s.io/jobset-name"
-"""Labels of pods that train."""
-ENDED = ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True)
@@ -121,25 +116,6 @@ def _is_of(node: Object, event: Object) -> bool:
 def most(nodes: int, settings: Settings) -> int:
     """How many nodes of a pool may be replaced within an hour."""
     return settings.nodes_an_hour or max(1, math.ceil(settings.share * nodes))
-
-
-def labels(obj: Object) -> Mapping[str, str]:
-    return obj["metadata"].get("labels") or {}
-
-
-def trains(pod: Object) -> bool:
-    """Whether it is a pod of a run that has not ended."""
-    mine = PYTORCH_JOB in labels(pod) or JOBSET in labels(pod)
-    return mine and pod.get("status", {}).get("phase") not in ENDED
-
-
-def gangs(pods: Iterable[Object]) -> dict[tuple[str, str], list[Object]]:
-    """Namespace and name of a run → its pods."""
-    found: dict[tuple[str, str], list[Object]] = {}
-    for pod in pods:
-        run = labels(pod).get(JOBSET) or labels(pod).get(PYTORCH_JOB) or ""
-        found.setdefault((pod["metadata"]["namespace"], run), []).append(pod)
-    return found
 
 
 def siblings(pods: Iterable[Object], node: str) -> list[Object]:

@@ -26,7 +26,7 @@ CALLED: dict[str, str] = {
     "pricing:GetProducts": "Karpenter asks what nodes cost",
     "s3:*": "pods mount buckets",
     "secretsmanager:*": "pods read secrets",
-    "sns:Publish": "Alertmanager sends alerts",
+    "sns:Publish": "programs publish messages to a topic, such as alerts",
     "sqs:*": "Karpenter hears that AWS takes an instance back",
     "ssm:*": "Karpenter looks up the AMI of its nodes",
     "ssmmessages:*": "system nodes open tunnels",

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from trainyard.objects.iam.policies import Document
 from trainyard.plans.jobs import Spec
+from trainyard.plans.topic import TopicPlan
 
 APP = "alertmanager"
 """Name of its Deployment, of its service account, and the label of its pods."""
@@ -37,10 +37,7 @@ class AlertmanagerPlan:
     image: str
     role_name: str
     region: str
-    topic_name: str
-    """Name of the topic that the environment makes where `topic_arn` is None."""
-    topic_arn: str | None
-    emails: tuple[str, ...]
+    topic: TopicPlan
     severities: tuple[str, ...]
     """Severities of the alerts that are sent."""
 
@@ -62,8 +59,3 @@ def alertmanager_config(plan: AlertmanagerPlan, topic_arn: str) -> str:
     }
     receivers = [{"name": NOBODY}, {"name": TOPIC, "sns_configs": [publishes]}]
     return json.dumps({"route": route, "receivers": receivers}, indent=1, sort_keys=True)
-
-
-def publishing(topic_arn: str) -> Document:
-    """The one statement of its role."""
-    return {"Sid": "Publish", "Action": "sns:Publish", "Resource": topic_arn}

@@ -126,5 +126,5 @@ def _missed(record: Mapping[str, Any]) -> Object:
 
 
 def _unpacked(config_map: Object) -> Object:
-    """Record that trainyard/in_cluster/history/record.py has packed."""
+    """Record that trainyard/in_cluster/runs/record.py has packed."""
     return json.loads(gzip.decompress(base64.b64decode(config_map["binaryData"]["record"])))

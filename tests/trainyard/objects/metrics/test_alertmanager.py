@@ -9,6 +9,7 @@ import pytest
 
 from rehearsal import paths
 from trainyard.objects.metrics.alertmanager import AlertmanagerPlan, alertmanager_config
+from trainyard.plans.topic import TopicPlan
 
 AMTOOL = paths.BIN / "amtool"
 pytestmark = pytest.mark.skipif(
@@ -23,9 +24,7 @@ def file(tmp_path: Path) -> Path:
         image="alertmanager",
         role_name="alertmanager",
         region="us-east-1",
-        topic_name="alerts",
-        topic_arn=TOPIC,
-        emails=(),
+        topic=TopicPlan(name="alerts", arn=TOPIC, emails=()),
         severities=("critical", "warning"),
     )
     path = tmp_path / "alertmanager.json"

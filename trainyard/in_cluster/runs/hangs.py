@@ -1,6 +1,6 @@
-"""Starts gangs anew that stand still: all their pods run, and none has logged a line for long.
+"""Runs that stand still: all their pods run, and none has logged a line for long.
 
-Only where repair.hung_minutes is set. Who calls it: repair.py.
+For trainyard/in_cluster/repair, which starts their gangs anew where repair.hung_minutes is set.
 """
 
 from __future__ import annotations
@@ -10,13 +10,28 @@ import math
 import time
 import urllib.parse
 from collections.abc import Iterable, Mapping
+from typing import Protocol
 
 from api_server import Api
-from sickness import Object, Settings, gangs, labels, trains
+from pods import Object, gangs, labels, trains
 
 HUNG = "Hung"
 LOOK_SECONDS = 15.0
 """Between two looks at logs: each asks the kubelets of the gangs that may hang."""
+
+
+class Settings(Protocol):
+    """What the settings of a program say of runs that stand still."""
+
+    @property
+    def hung_minutes(self) -> int | None:
+        """After so long without a log line a run stands still; None: no run does."""
+        ...
+
+    @property
+    def shell_label(self) -> str:
+        """Label of pods in which somebody has a terminal: they may be silent."""
+        ...
 
 
 class Hangs:

@@ -1,5 +1,5 @@
 """What is kept of a run: its job, its pods and their nodes, without variables, commands and volumes,
-which can hold secrets. Pure; who reads and writes: history.py."""
+which can hold secrets. Pure; for the programs that look at runs, in the folders beside this one."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import json
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 Object = dict[str, Any]
 
@@ -51,33 +50,18 @@ MOST_PODS = 4000
 """Of a record; a ConfigMap has 1 MiB."""
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What trainyard/objects/programs/history.py writes."""
+class Names(Protocol):
+    """What the settings of a program say of pods."""
 
-    namespace: str
-    record: str
-    """Label of a ConfigMap with a record."""
-    left: str
-    """Annotation of a recorded pod: when it was missed."""
-    nodes_label: str
-    """Label of the nodes that jobs run on, as key=value."""
-    pool_label: str
-    look_seconds: float
-    days: float
-    most_runs: int
-    interval_note: str
-    """Annotation of a job: seconds between two checkpoints, by the plan."""
-    goodput_note: str
-    """Annotation of a job: the goodput of the plan."""
-    words: dict[str, list[tuple[str, bool]]] | None = None
-    """How scripts say how far they are, each with whether capital letters count; None: logs are not
-    read."""
+    @property
+    def left(self) -> str:
+        """Annotation of a recorded pod: when it was missed."""
+        ...
 
-    @staticmethod
-    def read(path: Path) -> Settings:
-        """The file of the ConfigMap."""
-        return Settings(**json.loads(path.read_text()))
+    @property
+    def pool_label(self) -> str:
+        """Key by which a pod selects the nodes of a pool."""
+        ...
 
 
 @dataclass
@@ -233,7 +217,7 @@ def look(
     pods: Gangs,
     nodes: Mapping[str, Object],
     restarts: Mapping[str, int],
-    settings: Settings,
+    names: Names,
     now: float,
 ) -> None:
     """Bring the records, by uid of the job, up to what is there. `nodes`: by name. `restarts`: by
@@ -248,15 +232,15 @@ def look(
         record.restarts = max(
             record.restarts, restarts.get(f"{meta['namespace']}/{meta['name']}", 0)
         )
-        _see(record, pods.get(of_gang(job), []), nodes, settings, now)
+        _see(record, pods.get(of_gang(job), []), nodes, names, now)
     for uid, record in records.items():
         if uid not in there and not record.ended:
             record.deleted = stamp(now)
-            _see(record, [], nodes, settings, now)
+            _see(record, [], nodes, names, now)
 
 
 def _see(
-    record: Record, pods: list[Object], nodes: Mapping[str, Object], settings: Settings, now: float
+    record: Record, pods: list[Object], nodes: Mapping[str, Object], names: Names, now: float
 ) -> None:
     there = {pod["metadata"]["uid"]: pod for pod in pods}
     for uid, kept in record.pods.items():
@@ -264,16 +248,16 @@ def _see(
         if (
             uid not in there
             and not ended
-            and settings.left not in kept["metadata"].get("annotations", {})
+            and names.left not in kept["metadata"].get("annotations", {})
         ):
-            kept["metadata"]["annotations"] = {settings.left: stamp(now)}
+            kept["metadata"]["annotations"] = {names.left: stamp(now)}
     for uid, pod in there.items():
         if not pod["spec"].get("nodeName"):
             continue  # it costs nothing yet
         if uid not in record.pods and len(record.pods) >= MOST_PODS:
             record.complete = False
             continue
-        record.pods[uid] = of_pod(pod, settings.pool_label)
+        record.pods[uid] = of_pod(pod, names.pool_label)
         if node := nodes.get(pod["spec"]["nodeName"]):
             record.nodes[pod["spec"]["nodeName"]] = of_node(node)
 

@@ -1,7 +1,8 @@
-"""EC2 as a program in a pod asks it, with nothing but Python: for programs that have an IAM role.
+"""Services of AWS with a Query API as a program in a pod asks them, with nothing but Python: for programs
+that have an IAM role.
 
-Sources: Signature Version 4 (IAM user guide, reference_sigv-create-signed-request); EC2 Query API
-(EC2 developer guide, ec2-query-api); the agent of EKS Pod Identity (EKS user guide,
+Sources: Signature Version 4 (IAM user guide, reference_sigv-create-signed-request); EC2 developer guide,
+ec2-query-api; SNS developer guide, sns-making-api-requests; the agent of EKS Pod Identity (EKS user guide,
 pod-id-how-it-works). trainyard/in_cluster/passes signs addresses of STS, which are tokens, and asks nobody.
 """
 
@@ -21,18 +22,30 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
-VERSION = "2016-11-15"
-"""Version of EC2's API."""
 REQUEST_SECONDS = 5
 FORM = "application/x-www-form-urlencoded; charset=utf-8"
 
 
-class Ec2Error(Exception):
-    """EC2 refused, did not answer, or there are no credentials to ask it with."""
+@dataclass(frozen=True)
+class Service:
+    """A service with a Query API."""
 
-    def __init__(self, code: str, message: str) -> None:
+    name: str
+    """As its host and its signature name it."""
+    version: str
+    """Version of its API."""
+
+
+EC2, SNS = Service("ec2", "2016-11-15"), Service("sns", "2010-03-31")
+
+
+class AwsError(Exception):
+    """AWS refused, did not answer, or there are no credentials to ask it with."""
+
+    def __init__(self, code: str, message: str, *, refused: bool = False) -> None:
+        """`refused`: AWS says that it did not do what it was asked; else nobody knows."""
         super().__init__(f"{code}: {message}")
-        self.code, self.message = code, message
+        self.code, self.message, self.refused = code, message, refused
 
 
 @dataclass(frozen=True)
@@ -59,28 +72,30 @@ def credentials() -> Credentials:
     return Credentials(found["AccessKeyId"], found["SecretAccessKey"], found["Token"])
 
 
-def ask(region: str, action: str, fields: Mapping[str, str]) -> ElementTree.Element:
-    """EC2's answer to a question, without its namespace. Raises Ec2Error where it cannot be had."""
-    url = os.environ.get("AWS_ENDPOINT_URL") or f"https://ec2.{region}.amazonaws.com"
-    body = urllib.parse.urlencode({"Action": action, "Version": VERSION, **fields}).encode()
+def ask(
+    service: Service, region: str, action: str, fields: Mapping[str, str]
+) -> ElementTree.Element:
+    """The answer of a service, without its namespace. Raises AwsError where it cannot be had."""
+    url = os.environ.get("AWS_ENDPOINT_URL") or f"https://{service.name}.{region}.amazonaws.com"
+    body = urllib.parse.urlencode({"Action": action, "Version": service.version, **fields}).encode()
     try:
         now = datetime.datetime.now(datetime.UTC)
-        headers = signed(url, region, body, credentials(), now)
+        headers = signed(service, url, region, body, credentials(), now)
         request = urllib.request.Request(f"{url.rstrip('/')}/", data=body, headers=headers)
         with urllib.request.urlopen(request, timeout=REQUEST_SECONDS) as answer:
             return _plain(answer.read())
     except urllib.error.HTTPError as error:
         raise _refusal(error) from None
     except (OSError, KeyError, ValueError, http.client.HTTPException) as error:
-        raise Ec2Error("NoAnswer", repr(error)) from None
+        raise AwsError("NoAnswer", repr(error)) from None
 
 
 def signed(
-    url: str, region: str, body: bytes, who: Credentials, now: datetime.datetime
+    service: Service, url: str, region: str, body: bytes, who: Credentials, now: datetime.datetime
 ) -> dict[str, str]:
-    """Headers of a POST to EC2, its signature among them. `now`: in UTC."""
+    """Headers of a POST to a service, its signature among them. `now`: in UTC."""
     date = now.strftime("%Y%m%dT%H%M%SZ")
-    scope = f"{date[:8]}/{region}/ec2/aws4_request"
+    scope = f"{date[:8]}/{region}/{service.name}/aws4_request"
     headers = {
         "content-type": FORM,
         "host": urllib.parse.urlsplit(url).netloc,
@@ -101,14 +116,16 @@ def signed(
     return headers | {"Authorization": f"AWS4-HMAC-SHA256 {proof}"}
 
 
-def _refusal(error: urllib.error.HTTPError) -> Ec2Error:
-    """What EC2 says in an answer that is an error."""
-    text = error.read()
+def _refusal(error: urllib.error.HTTPError) -> AwsError:
+    """What AWS says in an answer that is an error. With a status of 500 or more it may have acted."""
+    text, refused = error.read(), error.code < 500
     try:
         said = _plain(text)
     except ValueError:
-        return Ec2Error(str(error.code), text.decode(errors="replace")[:300])
-    return Ec2Error(said.findtext(".//Code") or "", said.findtext(".//Message") or "")
+        said_text = text.decode(errors="replace")[:300]
+        return AwsError(str(error.code), said_text, refused=refused)
+    code, message = said.findtext(".//Code") or "", said.findtext(".//Message") or ""
+    return AwsError(code, message, refused=refused)
 
 
 def _plain(text: bytes) -> ElementTree.Element:

@@ -1,0 +1,36 @@
+"""The files of programs that run in pods: each pod has what its program imports, and no more."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.support.recording import CHECKOUT
+from trainyard.parts.programs import SHARED, program_files, program_paths
+
+FOLDERS = [each for each in sorted(SHARED.parent.iterdir()) if each.is_dir()]
+PROGRAMS = [each.name for each in FOLDERS if (each / f"{each.name}.py").exists()]
+
+
+def test_no_two_folders_have_a_file_of_one_name() -> None:
+    names = [file.name for file in SHARED.parent.glob("*/*.py")]
+    assert len(names) > 12 and len({*names}) == len(names)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_pod_has_every_file_of_ours_that_its_program_imports(program: str) -> None:
+    files = program_files(program)
+    ours = {file.stem for file in SHARED.parent.glob("*/*.py")}
+    imported = {
+        name
+        for text in files.values()
+        for name in re.findall(r"^\s*(?:from|import) (\w+)", text, re.MULTILINE)
+    }
+    assert {f"{name}.py" for name in imported & ours} <= files.keys()
+
+
+def test_a_pod_has_no_file_that_only_other_programs_import() -> None:
+    there = {program: {p.parent.name for p in program_paths(program)} for program in PROGRAMS}
+    assert there["repair"] > {"shared", "repair"} and there["gangs"] == {"shared", "gangs"}
+    assert (CHECKOUT / "trainyard/in_cluster").samefile(SHARED.parent)

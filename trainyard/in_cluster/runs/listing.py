@@ -1,0 +1,67 @@
+"""Lists jobs with their pods, nodes and restarts. For the programs that look at runs, in the folders beside
+this one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from api_server import NOT_FOUND, Api, ApiError
+from record import JOB_OF_POD, Gangs, Object, gangs
+
+JOBS = {
+    "TrainJob": "/apis/trainer.kubeflow.org/v1alpha1/trainjobs",
+    "PyTorchJob": "/apis/kubeflow.org/v1/pytorchjobs",
+}
+JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/jobsets"
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Everything of runs that is there."""
+
+    jobs: list[Object]
+    pods: Gangs
+    nodes: Mapping[str, Object]
+    """By name."""
+    restarts: Mapping[str, int]
+    """Namespace/name of a TrainJob's JobSet → restarts of the gang."""
+
+
+def listed(api: Api, nodes_label: str) -> Listed:
+    """What the API server's cache has. Raises ApiError. `nodes_label`: label of the nodes that jobs run
+    on, as key=value."""
+    # Jobs first: the pods of a job that has ended are then as it left them.
+    jobs = [
+        {"apiVersion": path.split("/", 2)[2].rpartition("/")[0], "kind": kind, **job}
+        for kind, path in JOBS.items()
+        for job in _served(api, path)
+    ]
+    pods = [
+        pod
+        for label in JOB_OF_POD.values()
+        for pod in api.items("/api/v1/pods", labelSelector=label)
+    ]
+    nodes = api.items("/api/v1/nodes", labelSelector=nodes_label)
+    sets = _served(api, JOBSETS)
+    return Listed(
+        jobs,
+        gangs(pods),
+        {node["metadata"]["name"]: node for node in nodes},
+        {full_name(each): (each.get("status") or {}).get("restarts") or 0 for each in sets},
+    )
+
+
+def full_name(obj: Object) -> str:
+    """namespace/name."""
+    return f"{obj['metadata']['namespace']}/{obj['metadata']['name']}"
+
+
+def _served(api: Api, path: str) -> list[Object]:
+    """All objects of a kind; none of one that the API server does not serve."""
+    try:
+        return api.items(path)
+    except ApiError as error:
+        if error.code != NOT_FOUND:
+            raise
+        return []

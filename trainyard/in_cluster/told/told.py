@@ -1,0 +1,355 @@
+"""Tells people what becomes of runs: one message when a run is complete, has failed, was deleted or stands
+still.
+
+It runs as one pod, with nothing but Python. Every few seconds it lists jobs, pods and nodes, and keeps a
+ConfigMap for each run. What is said: message.py. How it is said once: messages.py. What that promises, and
+what not: docs/runs.md. What is kept of a run: trainyard/in_cluster/runs/record.py.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import time
+import urllib.parse
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+import query
+from api_server import NOT_FOUND, Api, ApiError, say, serve
+from hangs import Hangs
+from listing import JOBS, Listed, full_name, listed
+from message import (
+    COMPLETE,
+    DELETED,
+    FAILED,
+    LINES,
+    STILL,
+    Settings,
+    Story,
+    Words,
+    body,
+    first_to_fail,
+    last_words,
+    newer,
+    ranks,
+    subject,
+    words_of,
+)
+from messages import Key, Messages, Publish, place, serial
+from record import JOB_OF_POD, Gangs, Object, Record, look, of_gang, seconds, stamp
+
+PRUNE_SECONDS, KEPT_SECONDS = 3600.0, 86400.0
+"""Between two looks at runs that may be forgotten, and how long after its end a run stays whose job is
+gone."""
+STUCK_SECONDS = 180
+BEGAN = "began"
+"""ConfigMap with the moment at which the first program began: what ended before is not told."""
+
+
+class Told:
+    """Looks at runs, and publishes what becomes of each."""
+
+    def __init__(self, api: Api, settings: Settings, publish: Publish) -> None:
+        self._api, self._settings = api, settings
+        self.messages = Messages(api, settings.namespace, publish)
+        self._hangs = Hangs(api, settings)
+        self._began: float | None = None
+        """None before the ConfigMaps were read."""
+        self._runs: dict[str, Record] = {}
+        """Those whose end is not told, by uid."""
+        self._words: dict[str, Words] = {}
+        """Uid → the last words of the rank that failed."""
+        self._teams: dict[str, str] = {}
+        """Namespace → its team."""
+        self._written: dict[str, str] = {}
+        """Uid → the run as its ConfigMap has it."""
+        self._done: set[str] = set()
+        """Uids of runs whose end is told, or was before the first program began."""
+        self._pruned = 0.0
+        self.tick()
+
+    def tick(self) -> None:
+        """It goes on."""
+        self.looked = time.monotonic()
+
+    def run(self) -> None:
+        """Until it is to end."""
+        ends = self.messages.ends
+        while not ends.is_set():
+            self.tick()
+            try:
+                self.step(time.time(), time.monotonic())
+            except ApiError as error:
+                say(f"the API server: {error}")
+            ends.wait(self._settings.look_seconds)
+
+    def step(self, now: float, clock: float) -> None:
+        """One look at all runs. `clock`: seconds that only count on."""
+        if self._began is None:
+            self._recall(now)
+        seen = listed(self._api, self._settings.nodes_label)
+        for space in self._api.items("/api/v1/namespaces", labelSelector=self._settings.team_label):
+            labels = space["metadata"]["labels"]
+            self._teams[space["metadata"]["name"]] = labels[self._settings.team_label]
+        known = {*self._runs}
+        jobs = self._there(seen)
+        pods = _own_pods(jobs, seen)
+        look(self._runs, jobs, pods, seen.nodes, seen.restarts, self._settings, now)
+        for uid, run in [*self._runs.items()]:
+            if uid not in known and self._is_old(run):
+                self._forget(uid)
+                continue
+            try:
+                self._follow(uid, run, pods, now, clock)
+            except ApiError as error:  # the next look tries again; others need not wait for it
+                say(f"{full_name(run.job)}: {error}")
+        self._tell_hangs(now, clock)
+        if clock - self._pruned > PRUNE_SECONDS or not self._pruned:
+            self._prune({job["metadata"]["uid"] for job in seen.jobs}, now)
+            self._pruned = clock
+
+    def _recall(self, now: float) -> None:
+        """What earlier pods of this program wrote, or that this is the first one."""
+        for kept in self._list():
+            try:
+                run = Record.unpacked(kept["binaryData"]["record"])
+                words = json.loads(kept["data"].get("words") or "null")
+                self._words |= {run.uid: Words(**words)} if words else {}
+            except (KeyError, OSError, TypeError, ValueError) as error:
+                say(f"{kept['metadata']['name']} cannot be read: {error}")
+                continue
+            if self.messages.recall(run.uid, kept) & {COMPLETE, FAILED, DELETED}:
+                self._done.add(run.uid)
+            else:
+                run.complete = run.complete and bool(run.ended)
+                self._runs[run.uid] = run
+        self._began = self._first(now)
+
+    def _first(self, now: float) -> float:
+        """When the first program began."""
+        mark = {"metadata": {"name": BEGAN}, "data": {"at": stamp(now)}}
+        try:
+            kept = self._api.ask("GET", f"{place(self._settings.namespace)}/{BEGAN}")
+            return float(seconds(kept["data"]["at"]))
+        except ApiError as error:
+            if error.code != NOT_FOUND:
+                raise
+        self._api.ask("POST", place(self._settings.namespace), mark)
+        return float(seconds(stamp(now)))
+
+    def _there(self, seen: Listed) -> list[Object]:
+        """The jobs whose end is not told. One that the list lacks is asked for by its name: a cache that
+        is behind makes no run a deleted one."""
+        shell = self._settings.shell_label
+        jobs = [
+            job
+            for job in seen.jobs
+            if job["metadata"]["uid"] not in self._done
+            and shell not in (job["metadata"].get("labels") or {})
+        ]
+        listed_ = {job["metadata"]["uid"] for job in jobs}
+        for uid, run in self._runs.items():
+            if uid not in listed_ and not run.deleted and (job := self._asked(run)):
+                jobs.append(job)
+        return jobs
+
+    def _asked(self, run: Record) -> Object | None:
+        """The job of a run; None where it is gone, or another one has its name."""
+        meta, kind = run.job["metadata"], run.job["kind"]
+        group, _, plural = JOBS[kind].rpartition("/")
+        try:
+            job = self._api.ask(
+                "GET", f"{group}/namespaces/{meta['namespace']}/{plural}/{meta['name']}"
+            )
+        except ApiError as error:
+            if error.code != NOT_FOUND:
+                raise
+            return None
+        kept = {"apiVersion": run.job["apiVersion"], "kind": kind}
+        return kept | job if job["metadata"]["uid"] == meta["uid"] else None
+
+    def _is_old(self, run: Record) -> bool:
+        """Whether it ended before the first program began."""
+        return bool(run.ended) and seconds(run.ended) < (self._began or 0.0)
+
+    def _forget(self, uid: str) -> None:
+        self._done.add(uid)
+        for table in (self._runs, self._words, self._written):
+            table.pop(uid, None)
+
+    def _follow(self, uid: str, run: Record, pods: Gangs, now: float, clock: float) -> None:
+        """Keep what is new of a run, and tell its end."""
+        self.tick()
+        if not run.deleted:
+            self._hear(uid, pods.get(of_gang(run.job), []))
+        self._write(uid, run)
+        what = _outcome(run)
+        words = None if what == COMPLETE else _of_last_attempt(self._words.get(uid), run)
+        if what and self._tell((uid, what), what, words, now, clock):
+            self._forget(uid)
+
+    def _hear(self, uid: str, pods: list[Object]) -> None:
+        """Read the log of the rank that failed, while its pod is there."""
+        found, known = first_to_fail(pods), self._words.get(uid)
+        there = {pod["metadata"]["uid"]: pod for pod in pods}
+        if found and (known is None or newer(found, known, there)):
+            found.text = self._log(there[found.uid], found)
+            if found.text or known is None or known.uid != found.uid:
+                self._words[uid] = found
+
+    def _log(self, pod: Object, words: Words) -> str:
+        text = self._text(
+            pod, container=words.container, tailLines=LINES, previous=str(words.previous).lower()
+        )
+        return last_words(text, self._settings.secrets)
+
+    def _text(self, pod: Object, **wanted: object) -> str:
+        meta = pod["metadata"]
+        path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/log"
+        return self._api.text(f"{path}?{urllib.parse.urlencode(wanted)}", otherwise="")
+
+    def _tell_hangs(self, now: float, clock: float) -> None:
+        """Tell which runs stand still: once for the pods that they have."""
+        by_name = {of_gang(run.job): (uid, run) for uid, run in self._runs.items()}
+        for (namespace, name), pods in self._hangs.hung(clock).items():
+            labels = pods[0]["metadata"]["labels"]
+            kind = next(kind for kind, label in JOB_OF_POD.items() if label in labels)
+            uid, run = by_name.get((kind, namespace, name), ("", None))
+            if run is None or run.ended:
+                continue
+            newest = max(pods, key=lambda pod: pod["metadata"]["creationTimestamp"])
+            key = (uid, f"{STILL}.{newest['metadata']['uid']}")
+            if key not in self.messages.told:
+                self._tell(key, STILL, self._quietest(pods), now, clock)
+
+    def _quietest(self, pods: list[Object]) -> Words:
+        """The rank that is silent for longest, which the others wait for."""
+        found = list[tuple[str, int, Words, Object]]()
+        for pod, number in ranks(pods):
+            self.tick()
+            words = words_of(pod, pod["metadata"]["creationTimestamp"], number)
+            line = self._text(pod, container=words.container, tailLines=1, timestamps="true")
+            words.at = line.partition(" ")[0] or words.at
+            found.append((words.at, number, words, pod))
+        _, _, words, pod = min(found, key=lambda each: each[:2])
+        words.text = self._log(pod, words)
+        return words
+
+    def _write(self, uid: str, run: Record) -> None:
+        """Keep a run as it is now."""
+        words = self._words.get(uid)
+        said = json.dumps(asdict(words)) if words else ""
+        text = run.packed()
+        if self._written.get(uid) == text + said:
+            return
+        body: Object = {
+            "metadata": {"name": f"run-{uid}", "labels": {self._settings.record: "run"}},
+            "data": {"job": full_name(run.job), "ended": run.ended, "words": said},
+            "binaryData": {"record": text},
+        }
+        try:
+            self._api.ask("PATCH", place(self._settings.namespace, uid), body, "merge-patch+json")
+        except ApiError as error:
+            if error.code != NOT_FOUND:
+                raise
+            self._api.ask("POST", place(self._settings.namespace), body)
+        self._written[uid] = text + said
+
+    def _tell(self, key: Key, what: str, words: Words | None, now: float, clock: float) -> bool:
+        """Publish one message of a run, unless it is told. Returns whether it is told now."""
+        run = self._runs[key[0]]
+        team = self._teams.get(run.job["metadata"]["namespace"], "")
+
+        def fields(again: bool) -> Mapping[str, str]:
+            return self._fields(key, Story(what, run, team, words, serial(key), again), now)
+
+        if done := self.messages.tell(key, fields, now, clock):
+            say(f"told: {full_name(run.job)} {what}")
+        return done
+
+    def _fields(self, key: Key, story: Story, now: float) -> dict[str, str]:
+        """The parameters of Publish (SNS API reference)."""
+        found = {
+            "TopicArn": self._settings.topic,
+            "Subject": subject(story, self._settings),
+            "Message": body(story, self._settings, now),
+        }
+        namespace = story.record.job["metadata"]["namespace"]
+        attributes = {"outcome": story.what, "namespace": namespace, "team": story.team}
+        given = [(name, value) for name, value in attributes.items() if value]
+        for number, (name, value) in enumerate(given, 1):
+            entry = f"MessageAttributes.entry.{number}"
+            found |= {
+                f"{entry}.Name": name,
+                f"{entry}.Value.DataType": "String",
+                f"{entry}.Value.StringValue": value,
+            }
+        if self._settings.topic.endswith(".fifo"):
+            found |= {"MessageGroupId": key[0], "MessageDeduplicationId": story.id}
+        return found
+
+    def _prune(self, there: set[str], now: float) -> None:
+        """Forget runs whose job is gone, and whose end is told and long ago."""
+        before = stamp(now - KEPT_SECONDS)
+        for kept in self._list():
+            uid, ended = (
+                kept["metadata"]["name"].removeprefix("run-"),
+                kept["data"].get("ended", ""),
+            )
+            if uid in self._done and uid not in there and ended and ended < before:
+                self._api.ask("DELETE", place(self._settings.namespace, uid))
+                self._done.discard(uid)
+
+    def _list(self) -> list[Object]:
+        """The runs that are kept, and no cache of them: a run that a cache lacks would be told again."""
+        wanted = urllib.parse.urlencode({"labelSelector": f"{self._settings.record}=run"})
+        return self._api.ask("GET", f"{place(self._settings.namespace)}?{wanted}")["items"]
+
+
+def _own_pods(jobs: list[Object], seen: Listed) -> Gangs:
+    """The pods of each job. Those of an earlier job of its name end while the new one begins."""
+    return {
+        of_gang(job): [
+            pod
+            for pod in seen.pods.get(of_gang(job), [])
+            if pod["metadata"]["creationTimestamp"] >= job["metadata"]["creationTimestamp"]
+        ]
+        for job in jobs
+    }
+
+
+def _of_last_attempt(words: Words | None, run: Record) -> Words | None:
+    """The words, where no pod of the run is younger than they are."""
+    created = (pod["metadata"]["creationTimestamp"] for pod in run.pods.values())
+    return words if words and max(created, default="") <= words.at else None
+
+
+def _outcome(run: Record) -> str:
+    """What has become of a run; empty where it goes on."""
+    if not run.ended:
+        return ""
+    if run.succeeded:
+        return COMPLETE
+    return DELETED if run.deleted else FAILED
+
+
+def publisher(region: str) -> Publish:
+    """What publishes in that region."""
+
+    def publish(fields: Mapping[str, str]) -> str:
+        answer = query.ask(query.SNS, region, "Publish", fields)
+        return answer.findtext(".//MessageId") or ""
+
+    return publish
+
+
+if __name__ == "__main__":
+    said = Settings(**json.loads(Path(sys.argv[1]).read_text()))
+    looking = Told(Api(), said, publisher(said.region))
+    # As the first process of a container it would not end before it is killed, and then anywhere.
+    signal.signal(signal.SIGTERM, lambda *_: looking.messages.ends.set())
+    serve(int(sys.argv[2]), lambda: time.monotonic() - looking.looked < STUCK_SECONDS)
+    looking.run()
