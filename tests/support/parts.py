@@ -32,5 +32,5 @@ def part(text: str) -> Part:
     found = re.fullmatch(r"(\d{1,3})/(\d{1,3})", text)
     number, count = map(int, found.groups()) if found else (0, 0)
     if not 1 <= number <= count:
-        raise argparse.ArgumentTypeError(f"must be n/N with 1 <= n <= N, such as 3/18; got {text}")
+        raise argparse.ArgumentTypeError(f"must be n/N with 1 <= n <= N, such as 3/24; got {text}")
     return Part(number, count)

@@ -23,6 +23,8 @@ ALSO = {
     "tests/controllers/test_topology.py": KUEUE,
 }
 """Piece → programs that it needs. A world builds its own: `up` does."""
+ELSEWHERE = ("tests/worlds/test_training_world.py",)
+"""Worlds that are no pieces: `make train-real` runs them, with torch."""
 FAULT_SEED, FAULTS, FAULT_PARTS = 20261126, 200, 4
 KILL_SEED = 20261126
 """The same kills each time: a shard that fails can be run again."""
@@ -73,3 +75,5 @@ def _commands() -> Iterator[str]:
 
 
 PIECES = tuple(Piece(name=name) for name in (*_files(), *_commands()))
+WORLDS = (*(piece.name for piece in PIECES), *ELSEWHERE)
+"""Names that tests/proofs.txt knows."""

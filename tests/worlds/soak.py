@@ -1,4 +1,4 @@
-"""`make soak`: what is killed comes back, and what is left out is named.
+"""A piece of `make soak`: what is killed comes back, and what is left out is named.
 
 First the leave-outs, one at a time in one world: the job must not complete, and `trainyard status` must
 name the cause. Then kills at random moments of `up` and `down`: the next `up` must end Complete
