@@ -59,7 +59,7 @@ down: $(DEVELOP)          ## delete all stacks and end the rehearsal; with STACK
 
 test: $(DEVELOP)          ## run all tests but those in worlds; some are skipped where the machine cannot hold a world
 	@$(WORLD) build --also promtool --also amtool --also crane
-	@.venv/bin/pytest -n 2 --dist loadfile --no-loadscope-reorder
+	@.venv/bin/pytest -n 3 --dist loadfile --no-loadscope-reorder
 	@test -e $(TRAIN) || echo "skipped: real training with torch; make train-real installs torch (3.8 GB) and trains"
 
 story: $(DEVELOP)         ## walk the story of the README in a world: up, kills, a team, changes, down
@@ -77,7 +77,7 @@ schema: $(TOOL)           ## write the JSON schema and the reference of stack fi
 lint: $(DEVELOP)          ## check format, style and types
 	@.venv/bin/ruff format --check && .venv/bin/ruff check && .venv/bin/pyright
 
-soak: $(DEVELOP)          ## run all worlds, a kill at every operation of AWS, kills at random, parts left out, faults for the tests; a part of it: SHARD=3/18
+soak: $(DEVELOP)          ## run all worlds, a kill at every operation of AWS, kills at random, parts left out, faults for the tests; a part of it: SHARD=3/24
 	@.venv/bin/python -m tests.worlds.shards $(call quoted,$(SHARD))
 
 bench: $(DEVELOP)         ## measure time and memory

@@ -18,15 +18,15 @@ import pytest
 from pulumi.runtime import settings
 
 from rehearsal import world
-from tests.support import skips
+from tests.support import skips, workers
 from tests.support.recording import CHECKOUT, Graph, deploy
 from tests.support.stackfile import ENVIRONMENT, at
+from tests.support.stacks import recorded
 from tests.support.teams import with_queues
 from tests.support.trainer_server import TrainerServer, installed
 from trainyard.catalog import versions
 
 GOLDEN = CHECKOUT / "tests" / "golden"
-LONGEST = ("test_rehearsal", "test_capacity_world", "test_jobs_world", "test_sdk")
 
 # `make test` hands the first three to the tests, and a make that a test starts would print other lines
 # by them. The last, which containers set, makes every program that a test starts compile all of its
@@ -62,13 +62,13 @@ def pytest_sessionstart() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files that take minutes come first, so that no worker begins one when the other has nothing
-    left to do."""
-    items.sort(
-        key=lambda item: (
-            LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST)
-        )
-    )
+    workers.in_order(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> workers.Units | None:
+    """`--dist loadfile` also keeps files together that share something."""
+    return workers.Units(config, log) if config.option.dist == "loadfile" else None
 
 
 @pytest.hookimpl(wrapper=True)
@@ -104,7 +104,7 @@ def pytest_runtest_setup() -> None:
 @pytest.fixture(scope="session")
 def dev() -> Graph:
     """The graph of Pulumi.dev.yaml."""
-    return deploy("dev")
+    return recorded("dev")
 
 
 @pytest.fixture(scope="session")
