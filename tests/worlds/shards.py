@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -122,14 +122,18 @@ def main(arguments: list[str]) -> int:
 
 def _ran(shard: Shard) -> int:
     """0 where every piece of the shard held."""
-    programs = sorted({name for piece in shard for name in piece.also})
-    also = [word for name in programs for word in ("--also", name)]
-    subprocess.run([sys.executable, "-m", "rehearsal", "build", *also], cwd=CHECKOUT, check=True)
+    build({name for piece in shard for name in piece.also})
     reports = Path(tempfile.mkdtemp(prefix="soak-"))
     failed = run_all(shard, lambda piece: _run(piece, reports))
     print(f"what passed: python -m tests.worlds.proofs --record {reports}/*.xml")
     print("\n".join([f"FAILED {piece.name}" for piece in failed] or ["everything held"]))
     return int(bool(failed))
+
+
+def build(programs: Collection[str]) -> None:
+    """Have what every world needs, and these programs."""
+    also = [word for name in sorted(programs) for word in ("--also", name)]
+    subprocess.run([sys.executable, "-m", "rehearsal", "build", *also], cwd=CHECKOUT, check=True)
 
 
 def _shard(text: str) -> Part:

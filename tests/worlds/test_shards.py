@@ -6,6 +6,7 @@ import importlib
 import re
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -61,6 +62,25 @@ def test_the_longest_pieces_begin_first_and_two_run_beside_each_other() -> None:
 
     assert [piece.name for piece in shards.run_all(pieces[:4], run)] == ["c"]
     assert len(ran) == 4, "the others run all the same"
+
+
+def test_a_piece_that_fails_is_named_and_is_no_proof(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sound, broken = (Piece(name=f"json.tool {tmp_path}/{name}") for name in ("sound", "broken"))
+    for name, text in (("sound", "{}"), ("broken", "{")):
+        (tmp_path / name).write_text(text)
+    built: list[set[str]] = []
+    monkeypatch.setattr(shards, "build", built.append)
+    monkeypatch.setattr(shards, "durations", lambda: {sound: 1, broken: 1})
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert shards.main([]) == 1 and built == [set()]
+    assert capsys.readouterr().out.splitlines()[-1] == f"FAILED {broken.name}"
+    found = [proofs.passed(file.read_text()) for file in tmp_path.glob("soak-*/*.xml")]
+    assert [[*each] for each in found] == [[sound.name]]
+    monkeypatch.setattr(shards, "durations", lambda: {sound: 1})
+    assert shards.main(["1/1"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "everything held"
 
 
 def test_ci_runs_another_shard_for_each_commit_and_the_same_for_one() -> None:
