@@ -14,13 +14,13 @@ from typing import Any
 
 from trainyard.catalog import versions
 from trainyard.plan import EnvironmentPlan, TeamPlan
-from trainyard.plans.clusters import NETWORK_POLICY, BroughtClusterPlan
-from trainyard.plans.networks import SERVICE_CIDRS, BroughtNetworkPlan
-from trainyard.plans.stores import BroughtPlan
+from trainyard.plans.clusters import NETWORK_POLICY, ExistingClusterPlan
+from trainyard.plans.networks import SERVICE_CIDRS, ExistingNetworkPlan
+from trainyard.plans.stores import ExistingStorePlan
 
 NOBODY = "000000000000"
 """The account, where the stack file names none."""
-ROLE, GROUP, TABLE, NAT = "role/deployer", "sg-brought", "rtb-brought", "nat-brought"
+ROLE, GROUP, TABLE, NAT = "role/deployer", "sg-existing", "rtb-existing", "nat-existing"
 NOT_THERE = "couldn't find resource"
 """Text of the AWS provider for an object that does not exist."""
 AT = "@"
@@ -36,7 +36,7 @@ class NotThere(Exception):
     """The look-up finds nothing."""
 
 
-class Account:
+class InventedAccount:
     """The account of one stack, as its plan needs it."""
 
     def __init__(self, plan: EnvironmentPlan | TeamPlan) -> None:
@@ -71,9 +71,9 @@ class Account:
     # ---- a VPC: one range for each zone, as large as a subnet can be
 
     @property
-    def _network(self) -> BroughtNetworkPlan:
+    def _network(self) -> ExistingNetworkPlan:
         assert isinstance(self._plan, EnvironmentPlan)
-        assert isinstance(self._plan.network, BroughtNetworkPlan)
+        assert isinstance(self._plan.network, ExistingNetworkPlan)
         return self._plan.network
 
     def _range(self, zone: str) -> str:
@@ -120,9 +120,9 @@ class Account:
     # ---- a cluster
 
     @property
-    def _cluster(self) -> BroughtClusterPlan:
+    def _cluster(self) -> ExistingClusterPlan:
         assert isinstance(self._plan, EnvironmentPlan)
-        assert isinstance(self._plan.cluster, BroughtClusterPlan)
+        assert isinstance(self._plan.cluster, ExistingClusterPlan)
         return self._plan.cluster
 
     def _getClusters(self, _: Answer) -> Answer:
@@ -171,7 +171,7 @@ class Account:
         [subnet] = [each.subnet_id for each in self._network.zones if each.name == zone]
         return {
             "dnsName": f"{asked['id']}.fsx",
-            "mountName": "brought",
+            "mountName": "existing",
             "networkInterfaceIds": [f"{asked['id']}{AT}{zone}"],
             "subnetIds": subnet,
             "vpcId": self._network.vpc_id,
@@ -180,8 +180,10 @@ class Account:
 
     def _zones_of(self, file_system: str) -> tuple[str, ...]:
         assert isinstance(self._plan, EnvironmentPlan)
-        brought = [each for each in self._plan.stores.values() if isinstance(each, BroughtPlan)]
-        return next(each.zones for each in brought if each.file_system_id == file_system)
+        existing = [
+            each for each in self._plan.stores.values() if isinstance(each, ExistingStorePlan)
+        ]
+        return next(each.zones for each in existing if each.file_system_id == file_system)
 
     def _getNetworkInterfaces(self, asked: Answer) -> Answer:
         """Interfaces of the EFS file system whose id is in a description."""

@@ -1,8 +1,8 @@
 """`trainyard check --policies`: judge a stack file by the policies, without the engine, a cluster or an
 account.
 
-The program runs as in `pulumi up`, but an answer of AWS is a name that is made up: of what the stack
-creates here, of what it is brought, such as a VPC, in policy_pack/account.py.
+The program runs as in `pulumi up`, but the answers of AWS are invented: here for what the stack creates,
+in policy_pack/account.py for existing resources, such as a VPC.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from pulumi.runtime.stack import run_in_stack
 from pulumi.runtime.sync_await import _sync_await
 from pulumi_policy.deserialize import deserialize_properties
 
-from policy_pack.account import NOT_THERE, Account, AsksAnAccount, NotThere
-from policy_pack.configured import CHECKOUT, DISABLED, MANDATORY, chosen, sound
+from policy_pack.account import NOT_THERE, AsksAnAccount, InventedAccount, NotThere
+from policy_pack.configured import CHECKOUT, CONFIG, DISABLED, MANDATORY, chosen, sound
 from policy_pack.kinds import CLUSTER
 from policy_pack.resource import Resource, Rule
 from policy_pack.rules import RULES
@@ -45,7 +45,7 @@ MADE_OF = ("endpointPublicAccess", "publicAccessCidrs")
 class Shown(mocks.MockMonitor):
     """Resources that the engine would show to the policies."""
 
-    def __init__(self, account: Account) -> None:
+    def __init__(self, account: InventedAccount) -> None:
         super().__init__(_Answers(account))
         self._account = account
         self.shown: list[Resource] = []
@@ -119,7 +119,7 @@ class Shown(mocks.MockMonitor):
 
 
 class _Answers(pulumi.runtime.Mocks):
-    def __init__(self, account: Account) -> None:
+    def __init__(self, account: InventedAccount) -> None:
         self._account = account
 
     def new_resource(self, args: Any) -> Any:
@@ -179,7 +179,7 @@ def resources(
 ) -> list[Resource]:
     """Resources that the program registers with these settings, whose plan is `plan`. Raises
     AsksAnAccount."""
-    account = Account(plan)
+    account = InventedAccount(plan)
     monitor = Shown(account)
     mocks.set_mocks(_Answers(account), project="trainyard", stack=stack, monitor=monitor)
     engine: Any = settings.SETTINGS
@@ -227,7 +227,7 @@ def violations(
                 yield rule, level == MANDATORY, f"{one.name}: {must}"
 
 
-def judge_by(file: Path, stack: str) -> int:
+def judge_by(stack: str, file: Path = CONFIG) -> int:
     """Judge a stack by a file that configures the policies, or print the errors of that file; the exit
     status."""
     configured = sound(file)

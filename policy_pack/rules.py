@@ -126,7 +126,7 @@ def buckets_blocked(resources: list[Resource], _: Config) -> Iterator[tuple[str,
             yield one.urn, "must have a BucketPublicAccessBlock"
 
 
-class Budget:
+class BudgetRule:
     """Adds up the cost of all pools when they are full, at prices on demand. Reserved capacity is
     paid already.
 
@@ -251,7 +251,7 @@ RULES = (
         name="within-budget",
         description="All pools together, when they are full, stay within a budget.",
         fix="lower environment.pools.<name>.max_nodes",
-        check=Budget(),
+        check=BudgetRule(),
         config={"max_usd_per_hour": {"type": "number", "exclusiveMinimum": 0, "examples": [400]}},
     ),
     Rule(

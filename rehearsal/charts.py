@@ -17,7 +17,7 @@ from pathlib import Path
 from rehearsal import paths
 from rehearsal.toolchain import go, link, locked
 from rehearsal.toolchain.programs import pinned
-from trainyard.catalog.versions import KUEUE
+from trainyard.catalog.versions import KUEUE, NEWEST_KUEUE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +111,7 @@ CHARTS = (
             module="sigs.k8s.io/kueue",
             source="charts/kueue",
         )
-        for release, folder in {KUEUE: "kueue", "0.19.2": "kueue-0.19"}.items()
+        for release, folder in {KUEUE: "kueue", NEWEST_KUEUE: "kueue-0.19"}.items()
     ),
     Chart(
         place="nvidia-device-plugin",

@@ -10,12 +10,12 @@ import pulumi
 
 from components.base.account import aws_provider
 from components.cluster.add_ons import AddOns, CniIdentity, Statements
-from components.cluster.brought_cluster import BroughtCluster
 from components.cluster.cluster import Cluster
 from components.cluster.cluster_access import ClusterAccess
+from components.cluster.existing_cluster import ExistingCluster
 from components.cluster.own_cluster import OwnCluster
 from components.jobs.namespace import JobNamespace, Volume
-from components.network.brought_network import BroughtNetwork
+from components.network.existing_network import ExistingNetwork
 from components.network.network import Network
 from components.network.own_network import OwnNetwork
 from components.nodes.device_plugins import DevicePlugins
@@ -32,18 +32,18 @@ from stacks.training import job_identity, run_jobs, take_jobs
 from stacks.watching import watch
 from trainyard.objects.iam.policies import Document
 from trainyard.plan import EnvironmentPlan
-from trainyard.plans.clusters import BroughtClusterPlan, OwnClusterPlan, protected
-from trainyard.plans.networks import BroughtNetworkPlan, OwnNetworkPlan
+from trainyard.plans.clusters import ExistingClusterPlan, OwnClusterPlan, protected
+from trainyard.plans.networks import ExistingNetworkPlan, OwnNetworkPlan
 from trainyard.plans.tunnel import tunnel_command
 
 NETWORKS: dict[type, Callable[..., Network]] = {
     OwnNetworkPlan: OwnNetwork,
-    BroughtNetworkPlan: BroughtNetwork,
+    ExistingNetworkPlan: ExistingNetwork,
 }
 """Plan of a network → its component."""
 CLUSTERS: dict[type, Callable[..., Cluster]] = {
     OwnClusterPlan: OwnCluster,
-    BroughtClusterPlan: BroughtCluster,
+    ExistingClusterPlan: ExistingCluster,
 }
 """Plan of a cluster → its component."""
 

@@ -64,8 +64,8 @@ FLOORS = (
     ("trainyard/__main__",),
 )
 """Rooms of trainyard/, the lowest first: a room imports from those below it and from itself only."""
-HOUSE = ("trainyard", "components", "stacks", "__main__")
-"""Packages, the lowest first."""
+HOUSE = ("trainyard", "components", "stacks", "__main__", "policy_pack")
+"""Packages, the lowest first. Policies judge what the program makes, so that it knows none of them."""
 
 
 def _top_level_imports(path: Path) -> Iterator[str]:
@@ -477,6 +477,16 @@ def test_versions_are_pinned_in_the_catalogue_only(path: Path) -> None:
     ]
     pinned = [t for t in texts if VERSION.search(t) and not _is_an_address_or_a_sentence(t)]
     assert pinned == []
+
+
+@pytest.mark.parametrize("path", REHEARSAL, ids=lambda p: f"{p.parent.name}/{p.name}")
+def test_the_rehearsal_takes_releases_of_kueue_from_the_catalogue(path: Path) -> None:
+    releases = {known.kueue for known in versions.KNOWN_GOOD}
+    tree = ast.parse("\n".join(_without_docstrings(path)))
+    texts = [
+        n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)
+    ]
+    assert [text for text in texts if any(release in text for release in releases)] == []
 
 
 def _is_an_address_or_a_sentence(text: str) -> bool:

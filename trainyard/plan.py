@@ -14,7 +14,7 @@ from trainyard.parts.parts import part_types
 from trainyard.plans.access import AccessPlan
 from trainyard.plans.clusters import (
     AnyClusterPlan,
-    BroughtClusterPlan,
+    ExistingClusterPlan,
     OwnClusterPlan,
     own_log_days,
 )
@@ -33,7 +33,7 @@ from trainyard.plans.parts import (
     TrainerPlan,
     TrainingOperatorPlan,
 )
-from trainyard.plans.stores import BroughtPlan, StorePlan
+from trainyard.plans.stores import ExistingStorePlan, StorePlan
 from trainyard.problems import InputError, InputWarning, Refused
 from trainyard.settings.reading.yaml_file import Lines
 from trainyard.stores.goodput import Verdict
@@ -102,12 +102,16 @@ class EnvironmentPlan:
         return of_aws or LOG_GROUP in part_types(self)
 
     @property
-    def brought(self) -> tuple[str, ...]:
-        """Settings that name what exists before the stack: a preview looks it up in the account."""
+    def existing(self) -> tuple[str, ...]:
+        """Settings that name existing resources, which a preview looks up in the account."""
         return (
             *(["environment.network.vpc_id"] if not self.own_network else []),
-            *(["environment.cluster.name"] if isinstance(self.cluster, BroughtClusterPlan) else []),
-            *(store.path for store in self.stores.values() if isinstance(store, BroughtPlan)),
+            *(
+                ["environment.cluster.name"]
+                if isinstance(self.cluster, ExistingClusterPlan)
+                else []
+            ),
+            *(store.path for store in self.stores.values() if isinstance(store, ExistingStorePlan)),
         )
 
     @property

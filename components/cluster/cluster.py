@@ -1,6 +1,6 @@
 """A cluster as the rest of an environment sees it: its address, and the provider through which
 everything in it is made. The stack makes the cluster (own_cluster.py), or it exists already
-(brought_cluster.py).
+(existing_cluster.py).
 
 Version, endpoint and admins: `cluster` in the stack file.
 """

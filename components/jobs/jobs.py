@@ -106,6 +106,8 @@ class Jobs(pulumi.ComponentResource):
         it = JOB_KINDS[plan.kind]
         version = it.api_version
         opts = self._options(name, f"{version}:{plan.kind}", needs)
+        # A job that changes its kind is replaced, too: as another resource it would run beside its end.
+        opts.aliases = [*(opts.aliases or ()), *map(_of_kind, JOB_KINDS.keys() - {plan.kind})]
         # Controllers write to the spec (suspend, overrides); a paid run follows its identity only.
         opts.ignore_changes = ["spec"]
         opts.replace_on_changes = [f'metadata.annotations["{RUN}"]']
@@ -125,6 +127,11 @@ class Jobs(pulumi.ComponentResource):
             },
             opts=opts,
         )
+
+
+def _of_kind(kind: str) -> pulumi.Alias:
+    """Names the job as it was while its entry had another kind."""
+    return pulumi.Alias(type_=f"kubernetes:{JOB_KINDS[kind].api_version}:{kind}")
 
 
 def _said(starts: Mapping[str, str]) -> pulumi.ResourceHook:

@@ -81,10 +81,11 @@ def _still(kind: str, namespace: str, name: str, left: str) -> str:
 
 def _left(kubectl: Kubectl, kind: str, name: str) -> list[str] | None:
     """Objects of a run that are left, as kubectl names them; None where the API server does not
-    answer."""
-    it = JOB_KINDS[kind]
-    calls = [("pods", f"--selector={it.pod_label}={name}")]
-    calls += [(resource, f"--field-selector=metadata.name={name}") for resource in it.whole]
+    answer. The run before can be of another kind: pods of all kinds count."""
+    calls = [("pods", f"--selector={it.pod_label}={name}") for it in JOB_KINDS.values()]
+    calls += [
+        (resource, f"--field-selector=metadata.name={name}") for resource in JOB_KINDS[kind].whole
+    ]
     found: list[str] = []
     for words in calls:
         shown = answer(*kubectl, "get", *words, "--output=json")

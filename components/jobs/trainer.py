@@ -41,7 +41,7 @@ class Trainer(pulumi.ComponentResource):
             plan.crds,
             namespace=NAMESPACE,
             create_namespace=True,
-            # Those that upstream's chart once brought belong to nobody.
+            # CRDs that an earlier chart of upstream created belong to nobody.
             take_ownership=True,
         )
         controllers = release(

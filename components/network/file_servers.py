@@ -1,4 +1,4 @@
-"""Look-ups of the network interfaces of a file system that is brought, and of who may reach them."""
+"""Look-ups of the network interfaces of an existing file system, and of who may reach them."""
 
 from __future__ import annotations
 

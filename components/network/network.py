@@ -1,5 +1,5 @@
 """A network as the rest of an environment sees it: the stack makes it (own_network.py), or it
-exists already (brought_network.py). In both cases the stack makes the group of the GPU nodes, and
+exists already (existing_network.py). In both cases the stack makes the group of the GPU nodes, and
 the endpoints of AWS APIs."""
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Network(pulumi.ComponentResource):
 
     vpc_id: pulumi.Input[str]
     account_id: pulumi.Input[str]
-    """In which the stack is made: a brought VPC may belong to another one."""
+    """Account in which the stack is made. An existing VPC can belong to another account."""
     public_subnet_ids: Sequence[pulumi.Input[str]]
     private_subnet_ids: Sequence[pulumi.Input[str]]
     training_subnet_id: pulumi.Input[str]

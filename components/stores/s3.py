@@ -1,4 +1,4 @@
-"""A data set in S3: a bucket that the stack creates, or one that exists.
+"""A data set in S3: a bucket that the stack creates, or an existing one.
 
 Which of the two, and what jobs may do with it: `storage.<name>.s3` in the stack file.
 """

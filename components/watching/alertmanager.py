@@ -77,7 +77,7 @@ class Alertmanager(pulumi.ComponentResource):
         return k8s.meta.v1.ObjectMetaArgs(name=APP, namespace=self._namespace)
 
     def _topic(self, name: str) -> pulumi.Output[str]:
-        """The ARN of a topic that exists, or of one with the addresses as subscribers."""
+        """The ARN of an existing topic, or of a new one with the addresses as subscribers."""
         if self._plan.topic_arn:
             return pulumi.Output.from_input(self._plan.topic_arn)
         identity = self._cluster.identity
@@ -101,7 +101,7 @@ class Alertmanager(pulumi.ComponentResource):
     def _may_publish(self, name: str, account: pulumi.Output[str]) -> list[pulumi.Resource]:
         """Give its pods the right to publish to the topic."""
         cluster = self._cluster
-        # Who brings a topic lets the role use its key, too: nothing here says which key that is.
+        # The owner of an existing topic lets the role use its key, too: nothing here says which key that is.
         key = None if self._plan.topic_arn else cluster.identity.kms_key_arn
         keys = [publishing_key(key)] if key else []
         statement = self.topic_arn.apply(

@@ -16,7 +16,7 @@ from rehearsal.aws.eks import (
     INVALID,
     KINDS,
     Cluster,
-    Part,
+    ClusterPart,
     cluster,
     only,
     part,
@@ -84,7 +84,7 @@ def admit(found: Cluster, arn: str, kind: str = NODES, tags: Fields | None = Non
     return found.add(
         "AccessEntry",
         arn,
-        Part(
+        ClusterPart(
             owner=found,
             view={
                 "type": kind,
@@ -170,7 +170,7 @@ def _create_association(call: Call) -> Fields:
     )
     view = slot | {"roleArn": call["roleArn"], "tags": call["tags"], "disableSessionTags": False}
     return found.add(
-        "PodIdentityAssociation", f"a-0{secrets.token_hex(8)}", Part(owner=found, view=view)
+        "PodIdentityAssociation", f"a-0{secrets.token_hex(8)}", ClusterPart(owner=found, view=view)
     )
 
 

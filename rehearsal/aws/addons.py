@@ -18,7 +18,7 @@ from typing import Any
 
 from rehearsal.aws import eks, secrets_store
 from rehearsal.aws.clock import CLOCK
-from rehearsal.aws.eks import IN_USE, INVALID, Part, cluster, only
+from rehearsal.aws.eks import IN_USE, INVALID, ClusterPart, cluster, only
 from rehearsal.aws.operations import Call, Fields, answers, refuse
 from trainyard.catalog.versions import KUBERNETES
 
@@ -58,7 +58,7 @@ CONFIGURED = {"dcgm-server": "dcgmAgent"}
 
 
 @dataclass(kw_only=True)
-class Addon(Part):
+class Addon(ClusterPart):
     """One installed add-on."""
 
     give_up_at: float = 0.0

@@ -41,7 +41,7 @@ INVALID, IN_USE, ABSENT = (
 
 
 @dataclass(kw_only=True)
-class Part:
+class ClusterPart:
     """A node group, add-on, access entry or association."""
 
     owner: Cluster

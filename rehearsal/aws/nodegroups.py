@@ -26,7 +26,7 @@ from rehearsal.aws import (
     principals,
 )
 from rehearsal.aws.clock import CLOCK
-from rehearsal.aws.eks import IN_USE, INVALID, Cluster, Part, cluster
+from rehearsal.aws.eks import IN_USE, INVALID, Cluster, ClusterPart, cluster
 from rehearsal.aws.operations import Call, Fields, NotBuilt, answers, refuse
 
 _KIND = {"capacityType": "ON_DEMAND", "amiType": "AL2023_x86_64_STANDARD"}
@@ -50,7 +50,7 @@ _TEMPLATED = ("BlockDeviceMappings", "MetadataOptions", "TagSpecifications")
 
 
 @dataclass(kw_only=True)
-class Nodegroup(Part):
+class Nodegroup(ClusterPart):
     """One node group and its instances."""
 
     data: Fields

@@ -30,7 +30,7 @@ declare."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fault:
+class WrongMember:
     """One member that cannot be right."""
 
     path: str
@@ -58,7 +58,7 @@ def check(call: Call) -> None:
     raise Refused(CODES.get(call.service, "ValidationException"), words)
 
 
-def _refused_by_ec2(fault: Fault) -> Refused:
+def _refused_by_ec2(fault: WrongMember) -> Refused:
     """EC2 names one parameter, with a code that says whether it is missing."""
     name = fault.path.rpartition(".")[2]
     if fault.value is None:
@@ -67,14 +67,14 @@ def _refused_by_ec2(fault: Fault) -> Refused:
     return Refused("InvalidParameterValue", words)
 
 
-def _refused_by_ecr(fault: Fault) -> Refused:
+def _refused_by_ecr(fault: WrongMember) -> Refused:
     """ECR names one parameter, in words of its own."""
     constraint = fault.constraint.replace("Member ", "").replace("pattern: ", "")
     words = f"Invalid parameter at '{fault.path}' failed to satisfy constraint: '{constraint}'"
     return Refused("InvalidParameterException", words)
 
 
-def _faults(shape: Any, value: Any, path: str) -> Iterator[Fault]:
+def _faults(shape: Any, value: Any, path: str) -> Iterator[WrongMember]:
     match shape.type_name:
         case "structure":
             yield from _of_members(shape, value, path)
@@ -93,36 +93,36 @@ def _faults(shape: Any, value: Any, path: str) -> Iterator[Fault]:
             yield from _of_size(shape, value, path, "value")
 
 
-def _of_members(shape: Any, value: dict[str, Any], path: str) -> Iterator[Fault]:
+def _of_members(shape: Any, value: dict[str, Any], path: str) -> Iterator[WrongMember]:
     for name, member in shape.members.items():
         place = f"{path}.{name[:1].lower()}{name[1:]}".lstrip(".")
         if value.get(name) is not None:
             yield from _faults(member, value[name], place)
         elif name in shape.required_members:
-            yield Fault(path=place, value=None, constraint="Member must not be null")
+            yield WrongMember(path=place, value=None, constraint="Member must not be null")
 
 
-def _of_text(shape: Any, value: str, path: str) -> Iterator[Fault]:
+def _of_text(shape: Any, value: str, path: str) -> Iterator[WrongMember]:
     yield from _of_size(shape, value, path, "length")
     if shape.enum and value not in shape.enum:
         words = f"Member must satisfy enum value set: [{', '.join(shape.enum)}]"
-        yield Fault(path=path, value=value, constraint=words)
+        yield WrongMember(path=path, value=value, constraint=words)
     written = shape.metadata.get("pattern")
     pattern = _pattern(written) if written else None
     if pattern and not pattern.fullmatch(value):
         words = f"Member must satisfy regular expression pattern: {written}"
-        yield Fault(path=path, value=value, constraint=words)
+        yield WrongMember(path=path, value=value, constraint=words)
 
 
-def _of_size(shape: Any, value: Any, path: str, what: str) -> Iterator[Fault]:
+def _of_size(shape: Any, value: Any, path: str, what: str) -> Iterator[WrongMember]:
     size = value if what == "value" else len(value)
     least, most = (shape.metadata.get(bound) for bound in ("min", "max"))
     if least is not None and size < least:
         words = f"Member must have {what} greater than or equal to {least}"
-        yield Fault(path=path, value=value, constraint=words)
+        yield WrongMember(path=path, value=value, constraint=words)
     if most is not None and size > most:
         words = f"Member must have {what} less than or equal to {most}"
-        yield Fault(path=path, value=value, constraint=words)
+        yield WrongMember(path=path, value=value, constraint=words)
 
 
 @cache

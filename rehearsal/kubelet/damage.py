@@ -24,7 +24,8 @@ from rehearsal.kubelet.process import Sandboxed
 from trainyard.catalog.repair import AT_END, CONDITIONS, FATAL_XIDS
 from trainyard.catalog.xids import XID_CLASSES
 
-LOOK_SECONDS = 0.3
+DAMAGE_LOOK_SECONDS = 0.3
+"""Between two looks for new commands that break the node."""
 AGENT, DCGM = "eks-node-monitoring-agent", "dcgm-server"
 """Names of the add-on's DaemonSets: their label k8s-app."""
 DCGM_SECONDS = 20.0
@@ -96,7 +97,7 @@ class Damage:
             self._read, self._looks = len(lines), self._looks + 1
             for act in self._lasting.values():
                 self._each(act)
-            time.sleep(LOOK_SECONDS)
+            time.sleep(DAMAGE_LOOK_SECONDS)
 
     def conditions(self) -> list[Object]:
         """Those of the agent, while its pod runs. False stays until there is another pod."""

@@ -32,8 +32,8 @@ QUIET_SECONDS = 0.2
 """A command has ended, and so long nobody has written: what it left behind may hold its output."""
 
 
-class Refused(RuntimeError):
-    """What the client is told."""
+class ExecRefused(RuntimeError):
+    """A command cannot run in that container. The client gets the text."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,14 +48,14 @@ class Wanted:
 
 
 def wanted(pod: Pod | None, name: str, options: list[tuple[str, str]]) -> Wanted:
-    """From the query of /exec. Refused where the container cannot run it."""
+    """From the query of /exec. ExecRefused where the container cannot run it."""
     container = next((each for each in pod.containers if each.name == name), None) if pod else None
     if pod is None or container is None:
-        raise Refused(f'container "{name}" is not on this node')
+        raise ExecRefused(f'container "{name}" is not on this node')
     if container.process is None:
-        raise Refused(f'container not found ("{name}"): it does not run')
+        raise ExecRefused(f'container not found ("{name}"): it does not run')
     if not isinstance(container.process, Sandboxed):
-        raise Refused(f"simulated by the rehearsal: nothing of {container.spec['image']} runs")
+        raise ExecRefused(f"simulated by the rehearsal: nothing of {container.spec['image']} runs")
     plan = json.loads((pod.folder / name / "plan.json").read_text())
     asked = {key for key, value in options if value in ("1", "true")}
     argv = [value for key, value in options if key == "command"]

@@ -22,7 +22,8 @@ from rehearsal.kubelet.kubelet import Kubelet
 from rehearsal.kubelet.pod import Pod
 
 IMAGE = "aws-for-fluent-bit"
-LOOK_SECONDS = 0.5
+LOG_LOOK_SECONDS = 0.5
+"""Between two looks for new lines in the logs of containers."""
 MOST_EVENTS = 1000
 """Most events of one PutLogEvents; AWS takes 10,000."""
 Sections = dict[str, dict[str, str]]
@@ -69,7 +70,7 @@ class FluentBit:
                 self.look()
             except TROUBLE as error:
                 self._kubelet.log(f"fluent-bit: {error}")
-            time.sleep(LOOK_SECONDS)
+            time.sleep(LOG_LOOK_SECONDS)
 
     def look(self) -> None:
         """Read what is new, and send it. A log whose pod is gone is read to its end."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from rehearsal import paths
 from rehearsal.kube import Object
 from rehearsal.kubelet.environment import NotReady
-from trainyard.catalog.versions import KUEUE
+from trainyard.catalog.versions import KUEUE, NEWEST_KUEUE
 
 STAND_INS = Path(__file__).resolve().parent.parent / "standins"
 STAND_INS_AT, TOOLS_AT = "/opt/stand-ins/lib", "/opt/stand-ins/bin"
@@ -58,7 +58,7 @@ PROGRAMS = {
     "jobset/jobset:v0.10.1": Program(binary="jobset", entrypoint="/manager"),
     "jobset/jobset:v0.12.0": Program(binary="jobset-0.12", entrypoint="/manager"),
     f"kueue/kueue:v{KUEUE}": Program(binary="kueue", entrypoint="/manager"),
-    "kueue/kueue:v0.19.2": Program(binary="kueue-0.19", entrypoint="/manager"),
+    f"kueue/kueue:v{NEWEST_KUEUE}": Program(binary="kueue-0.19", entrypoint="/manager"),
     "prometheus/alertmanager": Program(binary="alertmanager", entrypoint="/bin/alertmanager"),
     "prometheus/prometheus": Program(binary="prometheus", entrypoint="/bin/prometheus"),
     "prometheus/pushgateway": Program(binary="pushgateway", entrypoint="/bin/pushgateway"),

@@ -22,8 +22,10 @@ from rehearsal.kubelet.environment import NotReady
 from rehearsal.kubelet.node import EFA, GPU
 from rehearsal.kubelet.pod import STRATEGIC, Pod
 
-HEARTBEAT_SECONDS, LOOK_SECONDS = 8.0, 0.5
-"""Under the 40 s after which a node is lost."""
+HEARTBEAT_SECONDS = 8.0
+"""Between two leases of the node: under the 40 s after which a node is lost."""
+HEALTH_LOOK_SECONDS = 0.5
+"""Between two looks at the network, the devices and the health of the node."""
 WATCH_SECONDS, RETRY_SECONDS = 60, 0.5
 DNS_SECONDS = 2.0
 """How old an answer about CoreDNS may be."""
@@ -314,7 +316,7 @@ class Kubelet:
                     told, beaten = state, time.monotonic()
                 except TROUBLE as error:
                     self.log(f"heartbeat: {error}")
-            time.sleep(LOOK_SECONDS)
+            time.sleep(HEALTH_LOOK_SECONDS)
 
     def _shown_devices(self) -> dict[str, int]:
         """What device plugins registered: 0 where the plugin's pod went away again."""

@@ -25,8 +25,8 @@ UNDERSTOOD = {
 }
 
 
-class Refused(RuntimeError):
-    """What the client is told, with 400."""
+class LogRefused(RuntimeError):
+    """A log cannot be read. The client gets the text, with status 400."""
 
 
 def log_file(pod: Pod | None, name: str, previous: bool) -> tuple[Path, Callable[[], bool]]:
@@ -35,10 +35,10 @@ def log_file(pod: Pod | None, name: str, previous: bool) -> tuple[Path, Callable
         next((c for c in [*pod.init, *pod.containers] if c.name == name), None) if pod else None
     )
     if pod is None or container is None:
-        raise Refused(f'container "{name}" is not on this node')
+        raise LogRefused(f'container "{name}" is not on this node')
     run = container.runs - 1 - previous
     if run < 0:
-        raise Refused(
+        raise LogRefused(
             f'previous terminated container "{name}" in pod "{pod.name}" not found'
             if previous
             else f'container "{name}" in pod "{pod.name}" is waiting to start: ContainerCreating'
@@ -64,16 +64,16 @@ class _Handler(BaseHTTPRequestHandler):
             return self._send(504, f"dial tcp: port {PORT}: i/o timeout: {wall}".encode())
         try:
             if kind != "containerLogs" or len(words) != 3:
-                raise Refused(f"the rehearsal's kubelet does not implement /{kind}")
+                raise LogRefused(f"the rehearsal's kubelet does not implement /{kind}")
             if unknown := set(options) - UNDERSTOOD:
-                raise Refused(
+                raise LogRefused(
                     "the rehearsal's kubelet does not implement logs with"
                     f" {', '.join(sorted(unknown))}"
                 )
             path, running = log_file(
                 self.find("/".join(words[:2])), words[2], options.get("previous") == "true"
             )
-        except Refused as error:
+        except LogRefused as error:
             return self._send(400, str(error).encode())
         follow = options.get("follow") == "true"
         self._send(200, b"")
@@ -87,7 +87,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _exec(self, words: list[str], options: list[tuple[str, str]]) -> None:
         try:
             asked = exec.wanted(self.find("/".join(words[:2])), words[2], options)
-        except exec.Refused as error:
+        except exec.ExecRefused as error:
             return self._send(400, str(error).encode())
         self.protocol_version = "HTTP/1.1"
         self.send_response(101)

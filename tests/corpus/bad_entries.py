@@ -218,7 +218,7 @@ WHOLE: list[tuple[Any, ...]] = [
     ("network.internet", "none", "network.endpoints"),
     ("network.endpoints", "ec2"),
     ("network.endpoints", ["ec2", "sqs"]),
-    ("network.endpoints", "brought"),
+    ("network.endpoints", "existing"),
     ("artifacts.images", "registry.example.com/mirror"),
     ("artifacts.images", "111122223333.dkr.ecr.ap-northeast-2.amazonaws.com"),
     ("artifacts.images", True),

@@ -16,7 +16,7 @@ from trainyard.reports import policy
 
 TOPIC = "arn:aws:sns:ap-northeast-2:123456789012:gpu-alerts"
 ADDRESS = "gpu-oncall@example.com"
-TOLD, BROUGHT = (
+TOLD, WITH_TOPIC = (
     at("metrics", {"alerts": each}) for each in ({"emails": [ADDRESS]}, {"topic_arn": TOPIC})
 )
 
@@ -27,8 +27,8 @@ def told() -> Graph:
 
 
 @pytest.fixture(scope="module")
-def brought() -> Graph:
-    return environment(BROUGHT)
+def with_topic() -> Graph:
+    return environment(WITH_TOPIC)
 
 
 def config(graph: Graph) -> Any:
@@ -67,14 +67,14 @@ def test_addresses_subscribe_to_an_encrypted_topic_of_the_stack(told: Graph) -> 
     assert (reader["protocol"], reader["endpoint"]) == ("email", ADDRESS)
 
 
-def test_a_topic_of_somebody_is_published_to_and_not_made(brought: Graph) -> None:
-    assert not brought.starting("aws:sns/")
-    assert config(brought)["receivers"][1]["sns_configs"][0]["topic_arn"] == TOPIC
-    assert brought.outputs["alerts_topic"] == TOPIC
+def test_a_topic_of_somebody_is_published_to_and_not_made(with_topic: Graph) -> None:
+    assert not with_topic.starting("aws:sns/")
+    assert config(with_topic)["receivers"][1]["sns_configs"][0]["topic_arn"] == TOPIC
+    assert with_topic.outputs["alerts_topic"] == TOPIC
 
 
-def test_its_role_may_publish_to_that_topic_and_do_nothing_else(brought: Graph) -> None:
-    document = json.loads(brought["RolePolicy alertmanager-topic"].inputs["policy"])
+def test_its_role_may_publish_to_that_topic_and_do_nothing_else(with_topic: Graph) -> None:
+    document = json.loads(with_topic["RolePolicy alertmanager-topic"].inputs["policy"])
     [statement] = document["Statement"]
     assert (statement["Action"], statement["Resource"]) == ("sns:Publish", TOPIC)
 
@@ -95,10 +95,12 @@ def test_its_pod_starts_after_its_identity_and_has_no_other(told: Graph) -> None
     assert spec["securityContext"]["runAsNonRoot"] is True
 
 
-def test_another_configuration_is_another_pod(told: Graph, brought: Graph) -> None:
+def test_another_configuration_is_another_pod(told: Graph, with_topic: Graph) -> None:
     """Alertmanager reads its file when it starts."""
     template = "Deployment alertmanager"
-    assert told[template].inputs["spec"]["template"] != brought[template].inputs["spec"]["template"]
+    assert (
+        told[template].inputs["spec"]["template"] != with_topic[template].inputs["spec"]["template"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -117,7 +119,7 @@ def test_the_plan_says_who_is_told() -> None:
         return " ".join(report.text(made).split())
 
     assert "nobody is told of alerts: set environment.metrics.alerts" in said(at("metrics", {}))
-    assert f"alerts (critical and warning) are sent to {TOPIC}" in said(BROUGHT)
+    assert f"alerts (critical and warning) are sent to {TOPIC}" in said(WITH_TOPIC)
     assert f"with {ADDRESS}" in said(TOLD)
 
 
@@ -128,7 +130,7 @@ def test_a_topic_that_nobody_reads_is_a_warning() -> None:
         return bool(found)
 
     assert warned(at("metrics", {"alerts": {}}))
-    assert not warned(TOLD) and not warned(BROUGHT) and not warned(at("metrics", {}))
+    assert not warned(TOLD) and not warned(WITH_TOPIC) and not warned(at("metrics", {}))
 
 
 def test_who_deploys_may_make_topics_of_the_stack_only() -> None:
@@ -139,4 +141,4 @@ def test_who_deploys_may_make_topics_of_the_stack_only() -> None:
     [write] = [each for each in statements(TOLD) if each["Sid"] == "WriteSns"]
     assert write["Resource"] == "arn:aws:sns:ap-northeast-2:*:dev-*"
     assert {"sns:CreateTopic", "sns:DeleteTopic", "sns:Subscribe"} <= {*write["Action"]}
-    assert not [each for each in statements(BROUGHT) if "sns:" in json.dumps(each)]
+    assert not [each for each in statements(WITH_TOPIC) if "sns:" in json.dumps(each)]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.brought_vpc import BROUGHT, SUBNETS, Brought
+from tests.support.existing_vpc import EXISTING_VPC, SUBNETS, ExistingVpc
 from tests.support.recording import Graph, deploy
 from tests.support.stackfile import ENVIRONMENT, Edit, at
 from tests.support.stacks import MIRROR, planned, recorded
@@ -157,15 +157,15 @@ def _changes(*edits: Edit) -> Callable[[dict[str, Any]], None]:
     return changes
 
 
-def test_a_brought_vpc_without_a_way_out_is_accepted_and_given_endpoints() -> None:
+def test_an_existing_vpc_without_a_way_out_is_accepted_and_given_endpoints() -> None:
     edits = (
-        BROUGHT,
+        EXISTING_VPC,
         at("network.internet", "none"),
         at("network.endpoints", "private"),
         at("network.s3_endpoint", True),
         at("artifacts.images", MIRROR),
     )
-    graph = deploy("dev", _changes(*edits), vpc=Brought(route={}))
+    graph = deploy("dev", _changes(*edits), vpc=ExistingVpc(route={}))
     interface = [n for n in graph.of("VpcEndpoint") if n.inputs["vpcEndpointType"] == "Interface"]
     assert len(interface) == 8
     for node in interface:

@@ -1,6 +1,6 @@
 """Recorded stacks, as a reviewer reads them, and rules over the graph of every stack there is.
 
-dev, brought-vpc and isolated are recorded whole (test_environment.py, test_brought_network.py,
+dev, existing-vpc and isolated are recorded whole (test_environment.py, test_existing_network.py,
 test_isolated.py). Of the others a golden says what is different from one of these.
 """
 
@@ -15,8 +15,8 @@ import pytest
 
 from policy_pack.rules import OWN_KEYS, RULES
 from tests.policy_pack.test_rules import resources, violations
-from tests.support.brought_vpc import SUBNETS
 from tests.support.everything import everything
+from tests.support.existing_vpc import SUBNETS
 from tests.support.graph_rules import OF_EVERY_GRAPH, Rule, in_the_zone
 from tests.support.recording import Graph, Node, deploy
 from tests.support.stackfile import ENVIRONMENT, Edit, at, environment_plan, without
@@ -91,8 +91,8 @@ def test_a_stack_with_everything_has_the_resources_that_were_reviewed(
     golden_beside(EVERYTHING, graph_of(EVERYTHING), dev, names_only=True)
 
 
-def test_a_brought_cluster_is_the_one_that_was_reviewed(golden_beside: Golden) -> None:
-    golden_beside("brought-cluster", recorded("brought cluster"), recorded("brought VPC"))
+def test_an_existing_cluster_is_the_one_that_was_reviewed(golden_beside: Golden) -> None:
+    golden_beside("existing-cluster", recorded("existing cluster"), recorded("existing VPC"))
 
 
 @pytest.mark.parametrize("stack", ALL)

@@ -11,14 +11,14 @@ import pytest
 import yaml
 
 from policy_pack import check
-from policy_pack.account import Account
+from policy_pack.account import InventedAccount
 from policy_pack.check import judge
 from policy_pack.configured import CONFIG, config_errors
 from policy_pack.kinds import CLUSTER
 from tests.support import dispatching
-from tests.support.brought_cluster import IN_CLUSTER
-from tests.support.brought_stores import BROUGHT_STORES
-from tests.support.brought_vpc import BROUGHT
+from tests.support.existing_cluster import IN_CLUSTER
+from tests.support.existing_stores import EXISTING_STORES
+from tests.support.existing_vpc import EXISTING_VPC
 from tests.support.recording import CHECKOUT
 from tests.support.stackfile import ENVIRONMENT, Edit, at, values
 from tests.support.stacks import BOUNDARY, STACKS
@@ -79,29 +79,32 @@ def test_tags_that_the_provider_sets_count(
     assert judged(tmp_path, monkeypatch, COST_CENTER, **set_by_all) == 0, capsys.readouterr().out
 
 
-BRINGS: dict[str, tuple[Edit, ...]] = {
-    "VPC": (BROUGHT,),
-    "VPC whose nodes reach no internet": (BROUGHT, at("network.s3_endpoint", True)),
+EXISTING: dict[str, tuple[Edit, ...]] = {
+    "VPC": (EXISTING_VPC,),
+    "VPC whose nodes reach no internet": (EXISTING_VPC, at("network.s3_endpoint", True)),
     "cluster": IN_CLUSTER,
-    "stores": (BROUGHT, BROUGHT_STORES),
+    "stores": (EXISTING_VPC, EXISTING_STORES),
     "cluster for teams": (*IN_CLUSTER, at("teams", {"vision": {"deployer": ROLE}})),
 }
 
 
-@pytest.mark.parametrize("brings", BRINGS)
-def test_a_stack_that_is_brought_something_is_judged(
-    brings: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("existing", EXISTING)
+def test_a_stack_on_something_existing_is_judged(
+    existing: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert judged(tmp_path, monkeypatch, CHEAP, *BRINGS[brings]) == 1
+    assert judged(tmp_path, monkeypatch, CHEAP, *EXISTING[existing]) == 1
     said = capsys.readouterr().out
     assert "error    within-budget" in said and "it: violates within-budget" in said
 
 
-def test_what_a_stack_is_brought_is_not_judged_itself(
+def test_what_exists_before_the_stack_is_not_judged_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kept = {"stores-protected": "mandatory"}
-    assert judged(tmp_path, monkeypatch, kept, BROUGHT, BROUGHT_STORES) == 0
+    assert judged(tmp_path, monkeypatch, kept, EXISTING_VPC, EXISTING_STORES) == 0
     assert "warning" not in capsys.readouterr().out
 
 
@@ -146,8 +149,8 @@ def test_the_errors_of_a_stack_file_are_said(
 def test_a_look_up_without_an_answer_is_said_and_not_passed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.delattr(Account, "_getRouteTables")
-    assert judged(tmp_path, monkeypatch, {}, BROUGHT) == 1
+    monkeypatch.delattr(InventedAccount, "_getRouteTables")
+    assert judged(tmp_path, monkeypatch, {}, EXISTING_VPC) == 1
     assert "account.py does not answer aws:ec2/getRouteTables" in capsys.readouterr().out
 
 

@@ -286,7 +286,7 @@ def test_a_stack_is_not_judged_by_a_configuration_that_has_errors(
     file = tmp_path / "config.json"
     for text in ("{", "[]", '{"own-keys": "mandatory", "within-budget": {}}'):
         file.write_text(text)
-        assert judge_by(file, "dev") == 1
+        assert judge_by("dev", file) == 1
         shown = capsys.readouterr().out
         assert "violates" not in shown and shown.splitlines()[0].startswith("  error    ")
         assert main([str(file)]) == 1 and capsys.readouterr().out == shown

@@ -13,7 +13,7 @@ import pytest
 
 from policy_pack.kinds import CLUSTER
 from policy_pack.resource import Resource
-from policy_pack.rules import OWN_KEYS, RULES, Budget
+from policy_pack.rules import OWN_KEYS, RULES, BudgetRule
 from policy_pack.taggable import source_of, taggable
 from tests.support.grammar import begins_with_a_verb
 from tests.support.recording import CHECKOUT, Graph, Node
@@ -72,7 +72,7 @@ def violations(name: str, of: list[Resource], **config: Any) -> Iterator[str]:
     rule, wanted = BY_NAME[name], {**CONFIG, **config}
     if rule.stack_check is not None:
         yield from (must for _, must in rule.stack_check(of, wanted))
-    check = Budget() if isinstance(rule.check, Budget) else rule.check
+    check = BudgetRule() if isinstance(rule.check, BudgetRule) else rule.check
     if check is not None:
         yield from (must for each in of for must in check(each, wanted))
 
@@ -276,7 +276,7 @@ def stacks(dev: Graph, most: Graph, team: Graph) -> dict[str, list[Resource]]:
         "dev": dev,
         "most": most,
         "team": team,
-        "brought VPC": recorded("brought VPC"),
+        "existing VPC": recorded("existing VPC"),
     }
     return {name: resources(graph) for name, graph in graphs.items()}
 

@@ -13,13 +13,21 @@ from policy_pack.taggable import taggable
 from tests.support.recording import CHECKOUT, Graph, Node
 from trainyard.catalog.aws.ranges import is_internet
 
+FIRST_TOKENS = {
+    "ExistingCluster": "BroughtCluster",
+    "ExistingEfs": "BroughtEfs",
+    "ExistingLustre": "BroughtLustre",
+    "ExistingNetwork": "BroughtNetwork",
+    "JobNamespace": "Workspace",
+}
+"""Class that got another name → its token, which stays: deployed state names it."""
 CALLED = frozenset(
-    "Workspace" if name == "JobNamespace" else name
+    FIRST_TOKENS.get(name, name)
     for path in (CHECKOUT / "components").rglob("*.py")
     for name in re.findall(r"^class (\w+)\(", path.read_text(), re.MULTILINE)
 ) | {"Gangs", "History", "Passes", "Repair"}
 """Classes of components/, whose tokens may leave out words before, and programs, each with a token of its
-own. A namespace keeps its first token."""
+own."""
 Rule = Callable[[Graph], Iterator[str]]
 LAST: tuple[tuple[str, str], ...] = (
     ("Release karpenter", "PodIdentityAssociation karpenter"),

@@ -266,7 +266,7 @@ class RecordingMonitor(mocks.MockMonitor):
 
     def ReadResource(self, request: Any) -> resource_pb2.ReadResourceResponse:
         """A stack reference; KeyError for a stack that this test does not know. Or a resource of AWS
-        that is not the stack's, which answers look-ups as a brought VPC does."""
+        that is not the stack's, which answers look-ups as an existing VPC does."""
         answer = struct_pb2.Struct()
         if request.type.startswith("aws:"):
             assert self._vpc and request.provider, (
@@ -326,7 +326,7 @@ BUCKET = "aws:s3/getBucket:getBucket"
 
 class NoLookups(pulumi.runtime.Mocks):
     """The only look-ups of the program are those of what is deployed, of a listed team's contract, of
-    buckets, which are all there, and of a brought VPC. Each of AWS names its provider: without one
+    buckets, which are all there, and of an existing VPC. Each of AWS names its provider: without one
     it asks whatever account and region the shell has."""
 
     def __init__(
@@ -379,7 +379,7 @@ def deploy(
     """Run __main__.py as the engine would. `changes` edits the configuration, `references` are the
     outputs of other stacks by their full name, `jitter` answers registrations in another order,
     `organization` is the one that the backend names, `parameters` are those of SSM, `vpc` answers
-    look-ups of a brought one, `folder` has the stack files, `deployed` is what an earlier run left. `maker` makes
+    look-ups of an existing one, `folder` has the stack files, `deployed` is what an earlier run left. `maker` makes
     resources in the place of the pretended cloud."""
     values = stack_values(stack, folder)
     if changes:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from tests.support.brought_cluster import IN_CLUSTER, BroughtCluster
-from tests.support.brought_vpc import BROUGHT, Brought
+from tests.support.existing_cluster import IN_CLUSTER, ExistingCluster
+from tests.support.existing_vpc import EXISTING_VPC, ExistingVpc
 from tests.support.recording import Graph, deploy
 from tests.support.stackfile import ENVIRONMENT, Edit, at, environment_plan
 from trainyard.plan import EnvironmentPlan
@@ -113,8 +113,8 @@ STACKS: dict[str, tuple[Edit, ...]] = {
             {"alerts": {"emails": ["gpu-oncall@example.com"]}, "managed_prometheus": {}},
         ),
     ),
-    "brought VPC": (BROUGHT, at("network.s3_endpoint", True)),
-    "brought cluster": IN_CLUSTER,
+    "existing VPC": (EXISTING_VPC, at("network.s3_endpoint", True)),
+    "existing cluster": IN_CLUSTER,
     "broken nodes replaced": (at("repair", {}),),
     "runs recorded": (at("history", {}),),
     "logs of pods kept": (at("logs", {}),),
@@ -132,8 +132,8 @@ def recorded(stack: str) -> Graph:
         for edit in STACKS[stack]:
             edit(values[ENVIRONMENT])
 
-    brought = Brought() if BROUGHT in STACKS[stack] else None
-    there = BroughtCluster() if STACKS[stack] == IN_CLUSTER else brought
+    existing = ExistingVpc() if EXISTING_VPC in STACKS[stack] else None
+    there = ExistingCluster() if STACKS[stack] == IN_CLUSTER else existing
     return deploy("dev", changes, vpc=there)
 
 

@@ -59,10 +59,13 @@ def both(what: int) -> dict[str, Object]:
     return {"mine": job(what, runtime="once"), "old": job(what, pytorch_job={})}
 
 
-def of_the_team(script: str) -> Object:
-    its = {"llm": job(0, runtime="once", script=script, wait="none")}
-    config = {"environment": STACK, "name": TEAM, "jobs": its}
+def of_the_team(jobs: Object) -> Object:
+    config = {"environment": STACK, "name": TEAM, "jobs": jobs}
     return {"aws:region": "us-east-2", "trainyard:team": config}
+
+
+def one(script: str) -> dict[str, Object]:
+    return {"llm": job(0, runtime="once", script=script, wait="none")}
 
 
 def write(harness: Harness, name: str, config: Object) -> None:
@@ -76,14 +79,19 @@ def up(harness: Harness, jobs: Object | None = None, *, teams: bool = True) -> s
     left_out = () if teams else ("teams",)
     settings = {key: value for key, value in SETTINGS.items() if key not in left_out}
     write(harness, STACK, {**CONFIG, "trainyard:environment": settings | {"jobs": jobs or {}}})
+    return pulumi_up(harness, STACK)
+
+
+def pulumi_up(harness: Harness, stack: str) -> str:
+    """Plain pulumi on a stack: what it says, at last FAILED where it fails."""
     return harness.shell(
-        f"pulumi up --stack {STACK} --yes --skip-preview --non-interactive 2>&1 || echo FAILED"
+        f"pulumi up --stack {stack} --yes --skip-preview --non-interactive 2>&1 || echo FAILED"
     )
 
 
 @pytest.fixture(scope="module")
 def harness() -> Iterator[Harness]:
-    team = {f"Pulumi.team-{TEAM}.yaml": yaml.safe_dump({"config": of_the_team(SLOW)})}
+    team = {f"Pulumi.team-{TEAM}.yaml": yaml.safe_dump({"config": of_the_team(one(SLOW))})}
     with rehearsing_teams(STACK, CONFIG, files=team) as made:
         yield made
 
@@ -126,12 +134,59 @@ def test_no_run_is_beside_a_later_one_ten_times(harness: Harness) -> None:
     changed_stopped_and_deleted(harness, 10)
 
 
-def team_up(harness: Harness, script: str) -> None:
-    write(harness, f"team-{TEAM}", of_the_team(script))
+def test_a_job_that_changes_its_kind_ends_before_it_begins(harness: Harness) -> None:
+    """Each of the two becomes the other, and back."""
+    kinds = {"mine": {"pytorch_job": {}}, "old": {"runtime": "once"}}
+    other = {name: job(1, **more) for name, more in kinds.items()}
+    with counted(harness) as seen:
+        for jobs in (both(0), other, both(2)):
+            said = up(harness, jobs)
+            assert "FAILED" not in said, said
+    assert "FAILED" not in up(harness), "without jobs"
+    assert seen.overlaps == []
+    assert {name: len(runs) for name, runs in seen.runs.items()} == {"mine": 3, "old": 3}
+    assert seen.nodes <= 2
+
+
+def let_the_team(harness: Harness, jobs: Object) -> None:
+    """Write the team's stack file, and give its role what the stack needs."""
+    write(harness, f"team-{TEAM}", of_the_team(jobs))
     plan = plan_stack(read_file(f"team-{TEAM}", harness.checkout), harness.checkout).accepted()
     [policy] = policies(plan).values()
     given = f"--role-name {TEAM} --policy-name contract"
     harness.shell(f"aws iam put-role-policy {given} --policy-document '{json.dumps(policy)}'")
+
+
+def down_of_the_team(harness: Harness, times: int) -> None:
+    """Both kinds of job run whenever their stack goes down. The words for a team's stack leave its
+    kubeconfig behind, so the stack comes up with plain pulumi."""
+    let_the_team(harness, both(0))
+    assert harness.do("kubeconfig", "--stack", STACK) == 0
+    with counted(harness) as seen:
+        for _ in range(times):
+            said = pulumi_up(harness, f"team-{TEAM}")
+            assert "FAILED" not in said, said
+            assert harness.do("down", "--stack", f"team-{TEAM}") == 0, harness.log.read_text()
+    assert seen.looks > 5 * times
+    assert seen.overlaps == []
+    assert {name: len(runs) for name, runs in seen.runs.items()} == {
+        "mine": times,
+        "old": times,
+    }
+    assert seen.nodes <= 2
+
+
+def test_no_run_outlives_the_stack_of_its_team(harness: Harness) -> None:
+    down_of_the_team(harness, TIMES)
+
+
+@pytest.mark.soak
+def test_no_run_outlives_the_stack_of_its_team_ten_times(harness: Harness) -> None:
+    down_of_the_team(harness, 10)
+
+
+def team_up(harness: Harness, script: str) -> None:
+    let_the_team(harness, one(script))
     assert harness.do("up", "--stack", f"team-{TEAM}", "--wait", "1") in (0, 1)
     llm = f"pods -n team-{TEAM} -l jobset.sigs.k8s.io/jobset-name=llm"
     assert until(lambda: [p["status"]["phase"] for p in harness.get(llm)["items"]])
@@ -167,10 +222,28 @@ def test_a_team_with_a_job_leaves_after_its_stack(harness: Harness, script: str)
 
 def test_down_leaves_nothing(harness: Harness) -> None:
     assert "FAILED" not in up(harness, both(0))
+    went_down(harness)
+
+
+def went_down(harness: Harness) -> None:
+    """An environment in which a job of each kind runs goes down: no third run begins."""
     # `down` names what no stack owns, as the role of the team, which a person has made.
     given = f"--role-name {TEAM}"
     harness.shell(f"aws iam delete-role-policy {given} --policy-name contract", check=False)
-    harness.shell(f"aws iam delete-role {given}")
+    harness.shell(f"aws iam delete-role {given}", check=False)
     with counted(harness) as seen:
         assert harness.do("down", "--stack", STACK) == 0, harness.log.read_text()
     assert set(seen.runs) == set(both(0)) and all(len(runs) == 1 for runs in seen.runs.values())
+    assert seen.looks > 5 and seen.nodes <= 2
+
+
+@pytest.mark.soak
+def test_down_leaves_nothing_ten_times(harness: Harness) -> None:
+    """The world ends with its only stack, and each time a new one comes up."""
+    settings = {key: value for key, value in SETTINGS.items() if key != "teams"}
+    jobs = {"jobs": both(0)}
+    write(harness, STACK, {**CONFIG, "trainyard:environment": settings | jobs})
+    (harness.checkout / f"Pulumi.team-{TEAM}.yaml").unlink()
+    for _ in range(10):
+        harness.do("up", "--stack", STACK, "--wait", "1")  # the jobs go on without it
+        went_down(harness)

@@ -279,7 +279,7 @@ def test_what_the_finished_run_took_is_said_beside_what_was_planned(harness: Har
 
 
 def test_what_is_due_is_asked_of_the_account(harness: Harness):
-    told = harness.shell(f"{sys.executable} -m trainyard.reports.due --live --json dev")
+    told = harness.shell(f"{sys.executable} -m trainyard due dev --rehearsal --json")
     due = [one["what"] for one in json.loads(told)]
     newest = f"EKS recommends {KUBERNETES['1.35'].ami_patch}-{NEWEST_RELEASE.removeprefix('v')}"
     assert sum(newest in what for what in due) == 2, "of GPU nodes and of system nodes"

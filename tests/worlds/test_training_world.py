@@ -40,12 +40,12 @@ POOLS = {"cpu": {"instance_types": ["m7i.4xlarge"], "max_nodes": 2}}
 TORCH = "trainyard/torch-cpu:2.15"
 
 
-def _brought(name: str) -> Object:
+def _sample(name: str) -> Object:
     return yaml.safe_load((CHECKOUT / "tests" / "workloads" / f"d-{name}.yaml").read_text())
 
 
 def _runtime() -> Object:
-    runtime = _brought("training-runtime-demo")
+    runtime = _sample("training-runtime-demo")
     runtime["spec"]["template"]["spec"]["failurePolicy"] = {"maxRestarts": 3}
     job = runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]
     job["backoffLimit"] = 0  # a pod alone would meet nobody
@@ -57,7 +57,7 @@ def _runtime() -> Object:
 def _job(harness: Harness, name: str, sample: str, env: dict[str, str]) -> Object:
     """The variant of that name, of which `checkpoints` is the only volume that all its pods
     share."""
-    job = _brought(f"trainjob-with-{name}")
+    job = _sample(f"trainjob-with-{name}")
     job["metadata"] = {"name": name, "namespace": "training"}
     whole_nodes = {"cpu": "10", "memory": "2Gi"}  # more than half of one
     job["spec"]["trainer"] |= {

@@ -189,6 +189,8 @@ components/charts/training-operator have them."""
 KUEUE = "0.16.9"
 """The last release that is built against Trainer 2.1. 0.16.2 to 0.16.8 have bugs that stop jobs or show
 the queues of others (kueue#10206, #11647, #10678)."""
+NEWEST_KUEUE = "0.19.2"
+"""The release for Trainer 2.3."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,7 +228,7 @@ KNOWN_GOOD: tuple[KnownGood, ...] = (
         karpenter=KARPENTER,
         trainer="2.3.0",
         jobset="0.12.0",
-        kueue="0.19.2",
+        kueue=NEWEST_KUEUE,
         ami=NODE_AMI,
         sdk="0.5.0",
         proof=(
@@ -330,7 +332,7 @@ TRAINER_RELEASES: dict[str, TrainerRelease] = {
             version="2.3.0",
             image_tag="v2.3.0",
             line=TRAINER_LINES["2.3"],
-            kueue="0.19.2",
+            kueue=NEWEST_KUEUE,
             pod_changes="runtimePatches",
             torch_policy={},
             torch_image="pytorch/pytorch:2.13.0-cuda13.0-cudnn9-runtime",

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+from importlib import import_module
 
 from trainyard.reports import check
+
+JUDGE = "policy_pack.check"
+"""Module that judges by the policies. It loads Pulumi, so that the tool knows only its name."""
 
 
 def main(options: argparse.Namespace) -> int:
@@ -22,12 +26,11 @@ def main(options: argparse.Namespace) -> int:
 
 def _judge(stack: str) -> int:
     try:
-        from policy_pack.check import judge_by  # only here: it loads Pulumi
-        from policy_pack.configured import CONFIG
+        judges = import_module(JUDGE)
     except ModuleNotFoundError as missing:
         print(
             f"--policies needs {missing.name}. Fix: pip install -r requirements/policy.txt",
             file=sys.stderr,
         )
         return 1
-    return judge_by(CONFIG, stack)
+    return judges.judge_by(stack)

@@ -17,7 +17,7 @@ from trainyard.plans.access import AccessPlan
 from trainyard.plans.clusters import (
     ALWAYS_THERE,
     AnyClusterPlan,
-    BroughtClusterPlan,
+    ExistingClusterPlan,
     OwnClusterPlan,
 )
 from trainyard.plans.identity import Identity
@@ -29,7 +29,7 @@ from trainyard.plans.node_parts import (
     SystemNodesPlan,
 )
 from trainyard.settings.environment import EnvironmentConfig
-from trainyard.settings.network import BroughtNetworkConfig
+from trainyard.settings.network import ExistingNetworkConfig
 from trainyard.stores.kinds import drivers, service_account
 
 POLICY_ENGINE = {"enableNetworkPolicy": "true"}
@@ -61,9 +61,9 @@ def cluster_plan(
         "admins": tuple((name, admin.role_arn) for name, admin in cluster.admins.items()),
         "access": access,
     }
-    if isinstance(wanted.network, BroughtNetworkConfig) and cluster.name:
+    if isinstance(wanted.network, ExistingNetworkConfig) and cluster.name:
         made = add_ons_plan(me, wanted)
-        return BroughtClusterPlan(
+        return ExistingClusterPlan(
             **both,
             vpc_id=wanted.network.vpc_id,
             add_ons=(*ALWAYS_THERE, *sorted(cluster.existing_add_ons)),
@@ -83,7 +83,7 @@ def cluster_plan(
 
 
 def add_ons_plan(me: Identity, wanted: EnvironmentConfig) -> AddOnsPlan:
-    """The add-ons that the stack makes: in a cluster that is brought, those that are not there."""
+    """Add-ons that the stack makes. In an existing cluster it makes only those that are not there."""
     whole = all_add_ons(me, wanted)
     if wanted.cluster.name is None:
         return whole

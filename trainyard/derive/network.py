@@ -11,9 +11,9 @@ from trainyard.objects.iam.encryption import FLOW
 from trainyard.plans.identity import Identity
 from trainyard.plans.networks import (
     AnyNetworkPlan,
-    BroughtNetworkPlan,
-    BroughtZonePlan,
     EndpointsPlan,
+    ExistingNetworkPlan,
+    ExistingZonePlan,
     FlowLogsPlan,
     OwnNetworkPlan,
     WayOutPlan,
@@ -22,7 +22,7 @@ from trainyard.plans.networks import (
 )
 from trainyard.settings.cluster import ClusterConfig
 from trainyard.settings.environment import EnvironmentConfig
-from trainyard.settings.network import AnyNetwork, BroughtNetworkConfig, NetworkConfig
+from trainyard.settings.network import AnyNetwork, ExistingNetworkConfig, NetworkConfig
 
 ZONES = 3
 """Zones of a network whose stack file lists none, the training zone among them; EKS wants two, three
@@ -33,7 +33,7 @@ def network_zones(region: str, wanted: EnvironmentConfig) -> tuple[str, ...]:
     """The zones of the network, the training zone first; the others in the order of their names,
     however the stack file lists them."""
     network = wanted.network
-    if isinstance(network, BroughtNetworkConfig):
+    if isinstance(network, ExistingNetworkConfig):
         return (wanted.zone, *sorted({*network.private_subnets} - {wanted.zone}))
     listed = network.zones or zone_names(region)
     others = sorted({*listed} - {wanted.zone})
@@ -42,16 +42,16 @@ def network_zones(region: str, wanted: EnvironmentConfig) -> tuple[str, ...]:
 
 def made_from(network: AnyNetwork) -> str:
     """What makes the network another one, beside its zones: its range, or whose it is."""
-    return network.vpc_id if isinstance(network, BroughtNetworkConfig) else network.cidr
+    return network.vpc_id if isinstance(network, ExistingNetworkConfig) else network.cidr
 
 
 def network_plan(
     me: Identity, network: AnyNetwork, cluster: ClusterConfig, use: NetworkUse, cluster_name: str
 ) -> AnyNetworkPlan:
-    """The VPC: one that the stack makes, or one that is brought. `cluster`: settings of the cluster in
-    it, `cluster_name`: its name. `use`: what the environment takes of the network."""
-    if isinstance(network, BroughtNetworkConfig):
-        return _brought(me, network, cluster, use, cluster_name)
+    """The VPC: one that the stack makes, or an existing one. `cluster`: settings of the cluster in it,
+    `cluster_name`: its name. `use`: what the environment takes of the network."""
+    if isinstance(network, ExistingNetworkConfig):
+        return _existing(me, network, cluster, use, cluster_name)
     services = service_cidr([network.cidr], cluster.service_cidr)
     assert services is not None  # no range of rules.network overlaps both, and rules.cluster asked
     planned = zone_cidrs(network.cidr, use.zones)
@@ -94,17 +94,17 @@ def _ways_out(zones: tuple[ZonePlan, ...], network: NetworkConfig) -> tuple[WayO
     )
 
 
-def _brought(
+def _existing(
     me: Identity,
-    network: BroughtNetworkConfig,
+    network: ExistingNetworkConfig,
     cluster: ClusterConfig,
     use: NetworkUse,
     cluster_name: str,
-) -> BroughtNetworkPlan:
+) -> ExistingNetworkPlan:
     planned = tuple(
-        BroughtZonePlan(name=zone, subnet_id=network.private_subnets[zone]) for zone in use.zones
+        ExistingZonePlan(name=zone, subnet_id=network.private_subnets[zone]) for zone in use.zones
     )
-    return BroughtNetworkPlan(
+    return ExistingNetworkPlan(
         identity=me,
         vpc_id=network.vpc_id,
         zones=planned,

@@ -73,7 +73,7 @@ def _stores(
 
 
 def _of_aws(wanted: EnvironmentConfig) -> dict[str, int]:
-    """Interfaces in every zone. EKS has its own in a cluster that is brought already."""
+    """Interfaces of AWS in every zone. Those that EKS makes for an existing cluster are there already."""
     made = wanted.network.endpoints == "private"
     endpoints = {"interface endpoints": len(called_apis(wanted))} if made else {}
     return endpoints | ({"EKS": EKS_ADDRESSES} if wanted.cluster.name is None else {})

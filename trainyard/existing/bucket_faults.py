@@ -1,4 +1,4 @@
-"""What an S3 bucket that exists before the stack must be, and what should be known of one.
+"""Requirements for an existing S3 bucket, and warnings about one.
 
 The component of an S3 store asks in every preview, `trainyard check --live` before it; both judge by this
 file. Sources: S3 API, HeadBucket (404, 403 and 301); FSx for Lustre user guide, overview-dra-data-repo,

@@ -1,4 +1,4 @@
-"""What a brought cluster must be, and what is wrong with one.
+"""Requirements for an existing cluster, and errors about one that does not meet them.
 
 The component asks in every preview, `trainyard check --live` before it; both judge by this file. Sources:
 EKS user guide, setting-up-access-entries (authentication modes), cluster-endpoint, eks-add-ons;
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from trainyard.catalog import versions
 from trainyard.objects.iam.policies import ADMIN_POLICY
-from trainyard.plans.clusters import ALWAYS_THERE, NETWORK_POLICY, BroughtClusterPlan
+from trainyard.plans.clusters import ALWAYS_THERE, NETWORK_POLICY, ExistingClusterPlan
 from trainyard.problems import At, InputError
 
 AT = "environment.cluster"
@@ -64,7 +64,7 @@ class ClusterFound:
     """There is an access entry for it."""
 
 
-def faults(plan: BroughtClusterPlan, found: ClusterFound | None) -> Iterator[InputError]:
+def faults(plan: ExistingClusterPlan, found: ClusterFound | None) -> Iterator[InputError]:
     """Everything that is wrong. `found`: None where the region has no such cluster."""
     if found is None or found.status not in ("ACTIVE", "UPDATING"):
         yield At(f"{AT}.name").must(
@@ -80,26 +80,26 @@ def faults(plan: BroughtClusterPlan, found: ClusterFound | None) -> Iterator[Inp
     yield from _add_ons(plan, found)
 
 
-def _kind(plan: BroughtClusterPlan, found: ClusterFound) -> Iterator[InputError]:
+def _kind(plan: ExistingClusterPlan, found: ClusterFound) -> Iterator[InputError]:
     """What no update of the stack could work with."""
     if found.ip_family != "ipv4":
         yield At(f"{AT}.name").must(
             "be a cluster whose pods and services have IPv4 addresses: those of network policies"
             " and subnets are",
             got=f"{plan.name}, whose ipFamily is {found.ip_family}",
-            fix=f"bring another cluster, or {OWN}; EKS cannot change the family of a cluster",
+            fix=f"write the name of another cluster, or {OWN}; EKS cannot change the family of a cluster",
         )
     if found.auto_mode:
         yield At(f"{AT}.name").must(
             "be a cluster without EKS Auto Mode: its Karpenter has the CRDs that this stack's"
             " Karpenter needs for itself",
             got=f"{plan.name}, whose computeConfig is enabled",
-            fix=f"bring another cluster, or {OWN}; its owner can also turn Auto Mode off (EKS user"
+            fix=f"write the name of another cluster, or {OWN}; its owner can also turn Auto Mode off (EKS user"
             " guide, auto-disable), which ends the nodes that it has launched",
         )
 
 
-def _version(plan: BroughtClusterPlan, found: ClusterFound) -> Iterator[InputError]:
+def _version(plan: ExistingClusterPlan, found: ClusterFound) -> Iterator[InputError]:
     if found.version == plan.version:
         return
     known = found.version in versions.KUBERNETES
@@ -115,7 +115,7 @@ def _version(plan: BroughtClusterPlan, found: ClusterFound) -> Iterator[InputErr
     )
 
 
-def _place(plan: BroughtClusterPlan, found: ClusterFound) -> Iterator[InputError]:
+def _place(plan: ExistingClusterPlan, found: ClusterFound) -> Iterator[InputError]:
     """Nodes and control plane are in one VPC, and nodes reach the endpoint inside it."""
     if found.vpc_id != plan.vpc_id:
         yield At("environment.network.vpc_id").must(
@@ -137,7 +137,7 @@ def _place(plan: BroughtClusterPlan, found: ClusterFound) -> Iterator[InputError
         )
 
 
-def _update(plan: BroughtClusterPlan, option: str) -> str:
+def _update(plan: ExistingClusterPlan, option: str) -> str:
     """A command for the owner of the cluster."""
     return (
         f"run `aws eks update-cluster-config --name {plan.name} --region {plan.identity.region}"
@@ -145,7 +145,7 @@ def _update(plan: BroughtClusterPlan, option: str) -> str:
     )
 
 
-def _entrance(plan: BroughtClusterPlan, found: ClusterFound) -> Iterator[InputError]:
+def _entrance(plan: ExistingClusterPlan, found: ClusterFound) -> Iterator[InputError]:
     """Access entries let nodes and the deployer in."""
     if found.authentication_mode == CONFIG_MAP:
         yield At(f"{AT}.name").must(
@@ -158,7 +158,7 @@ def _entrance(plan: BroughtClusterPlan, found: ClusterFound) -> Iterator[InputEr
         yield no_admin(plan, found.caller)
 
 
-def no_admin(plan: BroughtClusterPlan, caller: str) -> InputError:
+def no_admin(plan: ExistingClusterPlan, caller: str) -> InputError:
     """A deployer that the cluster does not admit, or not as its admin."""
     who = f"--cluster-name {plan.name} --region {plan.identity.region} --principal-arn {caller}"
     return At(f"{AT}.name").must(
@@ -170,7 +170,7 @@ def no_admin(plan: BroughtClusterPlan, caller: str) -> InputError:
     )
 
 
-def _add_ons(plan: BroughtClusterPlan, found: ClusterFound) -> Iterator[InputError]:
+def _add_ons(plan: ExistingClusterPlan, found: ClusterFound) -> Iterator[InputError]:
     """What is there is kept as it is; what is missing is put beside it."""
     pinned = versions.KUBERNETES[plan.version].add_ons
     for name in plan.add_ons:
@@ -205,13 +205,13 @@ def _add_ons(plan: BroughtClusterPlan, found: ClusterFound) -> Iterator[InputErr
         )
 
 
-def _is_theirs(plan: BroughtClusterPlan, add_on: AddOnFound | None) -> bool:
+def _is_theirs(plan: ExistingClusterPlan, add_on: AddOnFound | None) -> bool:
     """Whether somebody else than this stack has made it."""
     mine = ("trainyard:project", plan.identity.project), ("trainyard:stack", plan.identity.stack)
     return add_on is not None and not {*mine} <= {*add_on.tags.items()}
 
 
-def _too_old(plan: BroughtClusterPlan, name: str, there: AddOnFound) -> str:
+def _too_old(plan: ExistingClusterPlan, name: str, there: AddOnFound) -> str:
     """What the build must be; empty where it will do."""
     minor = versions.minor(there.version.removeprefix("v"))
     if name == "vpc-cni" and plan.network_policies and minor < POLICY_CNI:
@@ -228,7 +228,7 @@ def _enforces(configuration: str) -> bool:
     return f"{NETWORK_POLICY}:true" in plain
 
 
-def _command(plan: BroughtClusterPlan, verb: str, name: str, version: str) -> str:
+def _command(plan: ExistingClusterPlan, verb: str, name: str, version: str) -> str:
     return (
         f"aws eks {verb}-addon --cluster-name {plan.name} --region {plan.identity.region}"
         f" --addon-name {name} --addon-version {version} --resolve-conflicts"

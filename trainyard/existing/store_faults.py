@@ -1,4 +1,4 @@
-"""What a file system that is brought must be, and what is wrong with one.
+"""Requirements for an existing file system, and errors about one that does not meet them.
 
 The component asks in every preview, `trainyard check --live` before it; both judge by this file. Sources:
 FSx for Lustre user guide, limit-access-security-groups (ports, both directions) and
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from trainyard.catalog import versions
-from trainyard.plans.stores import BroughtEfsPlan, BroughtLustrePlan, BroughtPlan
+from trainyard.plans.stores import ExistingEfsPlan, ExistingLustrePlan, ExistingStorePlan
 from trainyard.problems import At, InputError
 
 Ports = tuple[int, int]
@@ -86,7 +86,7 @@ class StoreFound:
 
 
 def lustre_faults(
-    plan: BroughtLustrePlan, vpc_id: str, clients: Sequence[Client], found: StoreFound | None
+    plan: ExistingLustrePlan, vpc_id: str, clients: Sequence[Client], found: StoreFound | None
 ) -> Iterator[InputError]:
     """Everything that is wrong. `clients`: the training zone's first. `found`: None where there is no
     such file system."""
@@ -115,7 +115,7 @@ def lustre_faults(
 
 
 def efs_faults(
-    plan: BroughtEfsPlan, vpc_id: str, clients: Sequence[Client], found: StoreFound | None
+    plan: ExistingEfsPlan, vpc_id: str, clients: Sequence[Client], found: StoreFound | None
 ) -> Iterator[InputError]:
     """Everything that is wrong. `clients`: of each zone that a pool may launch nodes in. `found`: None
     where there is no such file system."""
@@ -138,7 +138,7 @@ def efs_faults(
         yield from _closed(plan, servers, [client], NFS_PORTS, egress=False)
 
 
-def _absent(plan: BroughtPlan, what: str, service: str) -> InputError:
+def _absent(plan: ExistingStorePlan, what: str, service: str) -> InputError:
     return At(plan.path).must(
         f"be {what} of this account and region",
         got=f"{plan.file_system_id}, which is none",
@@ -146,7 +146,7 @@ def _absent(plan: BroughtPlan, what: str, service: str) -> InputError:
     )
 
 
-def _state(plan: BroughtPlan, found: StoreFound, service: str) -> Iterator[InputError]:
+def _state(plan: ExistingStorePlan, found: StoreFound, service: str) -> Iterator[InputError]:
     if found.lifecycle not in ("AVAILABLE", "UPDATING"):
         yield At(plan.path).must(
             "be AVAILABLE",
@@ -157,7 +157,7 @@ def _state(plan: BroughtPlan, found: StoreFound, service: str) -> Iterator[Input
         )
 
 
-def _vpc(plan: BroughtPlan, vpc_id: str, servers: ServersFound) -> Iterator[InputError]:
+def _vpc(plan: ExistingStorePlan, vpc_id: str, servers: ServersFound) -> Iterator[InputError]:
     if servers.vpc_id != vpc_id:
         yield At(plan.path).must(
             f"be in {vpc_id}, the VPC of the environment",
@@ -168,7 +168,7 @@ def _vpc(plan: BroughtPlan, vpc_id: str, servers: ServersFound) -> Iterator[Inpu
 
 
 def _closed(
-    plan: BroughtPlan,
+    plan: ExistingStorePlan,
     servers: ServersFound,
     clients: Sequence[Client],
     needed: Sequence[Ports],

@@ -1,4 +1,4 @@
-"""What a brought VPC must be, and what is wrong with one.
+"""Requirements for an existing VPC, and errors about one that does not meet them.
 
 The component asks in every preview, `trainyard check --live` before it; both judge by this file. Sources:
 EKS user guide, network-reqs (two zones, DNS hostnames and resolution); VPC user guide,
@@ -16,8 +16,8 @@ from trainyard.catalog.aws.zones import WITHOUT_EKS
 from trainyard.plans.networks import (
     SERVICE_CIDRS,
     AnyNetworkPlan,
-    BroughtNetworkPlan,
-    BroughtZonePlan,
+    ExistingNetworkPlan,
+    ExistingZonePlan,
     room,
     service_cidr,
 )
@@ -57,7 +57,7 @@ class VpcFound:
     """By id; those of the plan that exist, in whichever VPC."""
 
 
-def faults(plan: BroughtNetworkPlan, found: VpcFound | None) -> Iterator[InputError]:
+def faults(plan: ExistingNetworkPlan, found: VpcFound | None) -> Iterator[InputError]:
     """Everything that is wrong. `found`: None where the region has no such VPC."""
     if found is None:
         yield At(f"{AT}.vpc_id").must(
@@ -74,7 +74,7 @@ def faults(plan: BroughtNetworkPlan, found: VpcFound | None) -> Iterator[InputEr
         yield from _subnet(plan, zone, found)
 
 
-def _service_range(plan: BroughtNetworkPlan, found: VpcFound) -> InputError:
+def _service_range(plan: ExistingNetworkPlan, found: VpcFound) -> InputError:
     """A range of services that overlaps with the VPC, which EKS refuses."""
     if plan.service_cidr is None:
         return At(f"{AT}.vpc_id").must(
@@ -95,7 +95,7 @@ def owner_must(found: VpcFound) -> str:
     return f"let account {found.shared_by} " if found.shared_by else ""
 
 
-def _endpoints(plan: BroughtNetworkPlan, found: VpcFound) -> Iterator[InputError]:
+def _endpoints(plan: ExistingNetworkPlan, found: VpcFound) -> Iterator[InputError]:
     """Endpoints that the stack would make: EC2 refuses CreateVpcEndpoint to all but the owner."""
     settings = {
         "s3_endpoint": (plan.s3_endpoint, "true", "a gateway endpoint for S3"),
@@ -110,7 +110,7 @@ def _endpoints(plan: BroughtNetworkPlan, found: VpcFound) -> Iterator[InputError
             )
 
 
-def _dns(plan: BroughtNetworkPlan, found: VpcFound) -> Iterator[InputError]:
+def _dns(plan: ExistingNetworkPlan, found: VpcFound) -> Iterator[InputError]:
     """Nodes find the cluster's endpoint, and stores, by names that only the VPC resolves."""
     attributes = {
         "enableDnsSupport": (found.dns_support, "--enable-dns-support"),
@@ -125,7 +125,9 @@ def _dns(plan: BroughtNetworkPlan, found: VpcFound) -> Iterator[InputError]:
             )
 
 
-def _subnet(plan: BroughtNetworkPlan, zone: BroughtZonePlan, vpc: VpcFound) -> Iterator[InputError]:
+def _subnet(
+    plan: ExistingNetworkPlan, zone: ExistingZonePlan, vpc: VpcFound
+) -> Iterator[InputError]:
     """What is wrong with the subnet of one zone."""
     path, id_ = f"{AT}.private_subnets.{zone.name}", zone.subnet_id
     found, owner = vpc.subnets.get(id_), owner_must(vpc)
@@ -165,7 +167,7 @@ def fewer_nodes(plan: AnyNetworkPlan, zone: str) -> str:
 
 
 def _zone_id(
-    plan: BroughtNetworkPlan, zone: BroughtZonePlan, found: SubnetFound
+    plan: ExistingNetworkPlan, zone: ExistingZonePlan, found: SubnetFound
 ) -> Iterator[InputError]:
     """A zone's name means another zone in another account; its id says which."""
     if found.zone_id in WITHOUT_EKS:

@@ -155,5 +155,5 @@ def encryption(plan: EnvironmentPlan | TeamPlan) -> list[str]:
 
 
 def _secrets(plan: EnvironmentPlan) -> list[str]:
-    """In a brought cluster its owner decides how they are encrypted."""
+    """How Kubernetes secrets in an existing cluster are encrypted, its owner decides."""
     return ["Kubernetes secrets"] if plan.own_cluster else []

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from trainyard.existing.vpc_faults import AT
 from trainyard.live.questions.account import Account
-from trainyard.plans.networks import AnyNetworkPlan, BroughtNetworkPlan, OwnNetworkPlan
+from trainyard.plans.networks import AnyNetworkPlan, ExistingNetworkPlan, OwnNetworkPlan
 from trainyard.problems import InputError
 
 Offers = Mapping[str, tuple[str, ...]]
@@ -59,7 +59,7 @@ def _zone_errors(network: AnyNetworkPlan, offers: Offers) -> Iterator[InputError
 
 def _setting(network: AnyNetworkPlan, zone: str) -> str:
     """Where the stack file names the zone."""
-    if isinstance(network, BroughtNetworkPlan):
+    if isinstance(network, ExistingNetworkPlan):
         return f"{AT}.private_subnets.{zone}"
     return "environment.zone" if zone == network.training_zone.name else f"{AT}.zones"
 
@@ -68,12 +68,12 @@ def _other_zone(network: AnyNetworkPlan, fit: list[str]) -> str:
     """How to be in other zones. `fit`: those that have every endpoint."""
     if len(fit) < 2:
         return "take another region: EKS needs two zones"
-    what = "a subnet" if isinstance(network, BroughtNetworkPlan) else "the name"
+    what = "a subnet" if isinstance(network, ExistingNetworkPlan) else "the name"
     return f"write {what} of one of {', '.join(fit)}"
 
 
 def _without_endpoints(network: AnyNetworkPlan) -> str:
-    """What else a fix offers where something else leads to AWS APIs: the internet, or endpoints of a brought
-    VPC."""
+    """End of a fix where something else leads to AWS APIs: the internet, or endpoints that an existing VPC
+    has."""
     only_way = isinstance(network, OwnNetworkPlan) and not network.ways_out
     return "" if only_way else ", or delete endpoints: private"

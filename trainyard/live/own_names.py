@@ -20,8 +20,8 @@ harm."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
-    """What one setting brings into the cluster."""
+class OwnNames:
+    """Names of everything that one setting creates in the cluster."""
 
     what: str
     """What people call it."""
@@ -44,14 +44,14 @@ class Part:
         return made
 
 
-def parts(plan: EnvironmentPlan) -> Iterator[Part]:
+def own_names(plan: EnvironmentPlan) -> Iterator[OwnNames]:
     """Everything with a name that another one can have taken. ClusterRoles, policies and DaemonSets
     whose names begin with trainyard- are left out."""
     yield from _controllers(plan)
     yield from _namespaces(plan)
     for name in plan.priorities:
         path = f"environment.priorities.{name}"
-        yield Part(
+        yield OwnNames(
             what=f"the urgency {name}",
             path=path,
             instead="write another name here and in the jobs that have it",
@@ -59,38 +59,40 @@ def parts(plan: EnvironmentPlan) -> Iterator[Part]:
         )
 
 
-def _controllers(plan: EnvironmentPlan) -> Iterator[Part]:
-    yield Part(what="Karpenter", path=CLUSTER, instead="", releases=("karpenter-crd", "karpenter"))
+def _controllers(plan: EnvironmentPlan) -> Iterator[OwnNames]:
+    yield OwnNames(
+        what="Karpenter", path=CLUSTER, instead="", releases=("karpenter-crd", "karpenter")
+    )
     plugins = [EFA_PLUGIN] if plan.device_plugins.efa_instance_types else []
-    yield Part(
+    yield OwnNames(
         what="the device plugins of GPUs and EFA",
         path=CLUSTER,
         instead="",
         releases=("nvidia-device-plugin",),
         objects=tuple(ObjectName("DaemonSet", name, DEVICES) for name in plugins),
     )
-    yield Part(
+    yield OwnNames(
         what="Kubeflow Trainer with JobSet",
         path=CLUSTER,
         instead="",
         releases=(KEPT, "kubeflow-trainer"),
     )
     if plan.training_operators:
-        yield Part(
+        yield OwnNames(
             what="the training-operator",
             path="environment.training_operator",
             instead="delete training_operator, with its jobs",
             releases=("training-operator",),
         )
     if plan.queues:
-        yield Part(
+        yield OwnNames(
             what="Kueue",
             path="environment.queues",
             instead="delete queues",
             releases=("kueue",),
         )
     for pool in (name for name, one in plan.pools.items() if one.images):
-        yield Part(
+        yield OwnNames(
             what=f"the images of pool {pool}",
             path=f"environment.pools.{pool}",
             instead="give the pool another name",
@@ -98,7 +100,7 @@ def _controllers(plan: EnvironmentPlan) -> Iterator[Part]:
         )
 
 
-def _namespaces(plan: EnvironmentPlan) -> Iterator[Part]:
+def _namespaces(plan: EnvironmentPlan) -> Iterator[OwnNames]:
     """Those that Helm does not make: it takes one that exists."""
     roots, other = plan.directory_roots, "write another namespace"
     made = {
@@ -118,7 +120,7 @@ def _namespaces(plan: EnvironmentPlan) -> Iterator[Part]:
         },
     }
     for name, (path, instead) in made.items():
-        yield Part(
+        yield OwnNames(
             what=f"the namespace {name}",
             path=path,
             instead=instead,

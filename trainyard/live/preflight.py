@@ -21,10 +21,10 @@ from trainyard.live.boundary import boundary_checks
 from trainyard.live.copies import copy_checks
 from trainyard.live.encryption import bucket_key_warnings, key_checks
 from trainyard.live.endpoint_zones import endpoint_zone_checks
-from trainyard.live.existing.brought_cluster import brought_cluster_checks
-from trainyard.live.existing.brought_stores import store_checks
-from trainyard.live.existing.brought_vpc import vpc_checks
+from trainyard.live.existing.cluster import existing_cluster_checks
 from trainyard.live.existing.free_addresses import address_checks
+from trainyard.live.existing.stores import store_checks
+from trainyard.live.existing.vpc import vpc_checks
 from trainyard.live.public_addresses import public_address_checks
 from trainyard.live.questions.account import Account
 from trainyard.live.questions.caller import NotAnswered
@@ -124,7 +124,9 @@ def checks(
     answer."""
     types = sorted({kind.instance_type for pool in plan.pools.values() for kind in pool.types})
     return {
-        **(brought_cluster_checks(account, plan, caller) or _cluster_checks(account, plan, caller)),
+        **(
+            existing_cluster_checks(account, plan, caller) or _cluster_checks(account, plan, caller)
+        ),
         **vpc_checks(account, plan.network),
         **endpoint_zone_checks(account, plan.network),
         **store_checks(account, plan, wanted),
@@ -237,8 +239,8 @@ def zone_findings(
     plan: EnvironmentPlan, zone_id: str | None, zones: Mapping[str, str]
 ) -> Iterator[Finding]:
     """Zones that the account lacks, and another zone id. The letters of zones differ from account
-    to account: in which there are, and in which zone they mean. Where the subnets of a brought VPC
-    are, trainyard/existing/vpc_faults.py judges."""
+    to account: in which there are, and in which zone they mean. The zones of an existing VPC's
+    subnets are judged in trainyard/existing/vpc_faults.py."""
     if plan.own_network:
         yield from _own_zone_errors(plan, zones)
     mine = zones.get(plan.zone)

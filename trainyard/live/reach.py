@@ -45,8 +45,8 @@ def answers(listed: Sequence[str], address: str) -> bool:
 
 
 def first_update_errors(plan: EnvironmentPlan, cluster_exists: bool) -> Iterator[InputError]:
-    """A private endpoint of a cluster that does not exist yet. A way into a brought VPC is there
-    already, but for a tunnel, which begins at a node of the cluster."""
+    """An error about a private endpoint of a cluster that does not exist yet. An existing VPC has ways in
+    already. A tunnel still needs a node of the cluster."""
     way_in = not plan.own_network and plan.cluster.tunnel_port is None
     if not plan.cluster.public and not cluster_exists and not way_in:
         yield InputError(

@@ -1,4 +1,4 @@
-"""`trainyard check --live`: names in a brought cluster that the stack needs and somebody else has.
+"""`trainyard check --live`: names in an existing cluster that the stack needs and somebody else has.
 
 Helm and the Kubernetes provider refuse them too, in the middle of `pulumi up`. The CRDs of Trainer and
 JobSet would even be taken over (components/jobs/trainer.py).
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from trainyard.catalog.chart_objects import ObjectName
-from trainyard.live.own_names import CLUSTER, KEPT, Part, parts
+from trainyard.live.own_names import CLUSTER, KEPT, OwnNames, own_names
 from trainyard.live.questions.account import Account
 from trainyard.live.questions.caller import NotAnswered
 from trainyard.live.questions.cluster_questions import OwnerFound
@@ -26,7 +26,7 @@ SHOWN = 2
 def taken_findings(account: Account, plan: EnvironmentPlan, cluster: str) -> Iterator[Finding]:
     """An error for each part of the stack whose names are taken; a warning where the cluster does not
     tell."""
-    every = [*parts(plan)]
+    every = [*own_names(plan)]
     try:
         found = account.cluster_objects(cluster, [name for part in every for name in part.names])
         # It is the first thing that `up` makes, and one of the last that `destroy` deletes.
@@ -46,7 +46,7 @@ def taken_findings(account: Account, plan: EnvironmentPlan, cluster: str) -> Ite
 
 
 def taken(
-    part: Part, found: Mapping[ObjectName, OwnerFound], *, begun: bool
+    part: OwnNames, found: Mapping[ObjectName, OwnerFound], *, begun: bool
 ) -> dict[ObjectName, OwnerFound]:
     """What others have of a part. `begun`: the stack has made something, so what has the release or
     the writer of the part is the stack's."""
@@ -62,14 +62,16 @@ def _is_ours(owner: OwnerFound, release: tuple[str, str] | None, begun: bool) ->
         wrote = any(one.startswith(ENGINE) for one in owner.managers)
         return begun and wrote and owner.release is None
     kept = release[0] == KEPT
-    if owner.release is None:  # CRDs that a chart of upstream once brought are taken over
+    if owner.release is None:  # CRDs that an earlier chart of upstream created are taken over
         return begun and kept
     return owner.release == release and (begun or kept)
 
 
-def taken_error(part: Part, cluster: str, theirs: Mapping[ObjectName, OwnerFound]) -> InputError:
+def taken_error(
+    part: OwnNames, cluster: str, theirs: Mapping[ObjectName, OwnerFound]
+) -> InputError:
     """What is said of a part with names that others have."""
-    ways = [_removal([*theirs.values()]), "bring another cluster"]
+    ways = [_removal([*theirs.values()]), "write the name of another cluster"]
     by_name = part.path == CLUSTER
     return InputError(
         path=part.path,

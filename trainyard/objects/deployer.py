@@ -83,8 +83,8 @@ S3_LINK = "s3.data-source.lustre.fsx.amazonaws.com"
 
 
 @dataclass(frozen=True, kw_only=True)
-class BroughtClusterScope:
-    """A cluster that exists before the stack, and what the stack puts into it."""
+class ExistingClusterScope:
+    """An existing cluster, and what the stack puts into it."""
 
     name: str
     add_ons: tuple[str, ...]
@@ -122,7 +122,7 @@ class Scope:
     flow_logs: bool = False
     """A role of the stack writes flow logs."""
     questions: tuple[str, ...] = ()
-    """Calls that ask about what the stack is brought."""
+    """Calls that ask about existing resources, such as a VPC."""
     boundary: str | None = None
     """ARN of the policy that limits the roles of the stack."""
     key: str | None = None
@@ -132,7 +132,7 @@ class Scope:
     123456789012:repository/mirror/*."""
     secrets: tuple[str, ...] = ()
     """Names and ARNs of the secrets that the environment's own jobs read."""
-    brought: BroughtClusterScope | None = None
+    existing_cluster: ExistingClusterScope | None = None
     """The cluster, where the stack does not make it."""
 
     def in_region(self) -> Document:
@@ -264,8 +264,8 @@ def _names(scope: Scope) -> dict[str, str | list[str]]:
     at = f"{scope.region}:*"
     return {
         "eks": (
-            scope.brought.arns(at, scope.stack)
-            if scope.brought
+            scope.existing_cluster.arns(at, scope.stack)
+            if scope.existing_cluster
             else f"arn:aws:eks:{at}:*/{scope.stack}-*"
         ),
         "sqs": f"arn:aws:sqs:{at}:{scope.stack}-*",

@@ -1,5 +1,4 @@
-"""What the component of a control plane is told: either of a cluster that the stack makes, or of one
-that it is brought."""
+"""Plan of a control plane: either of a cluster that the stack makes, or of an existing one."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from trainyard.plans.access import AccessPlan
 from trainyard.plans.identity import Identity
 
 ALWAYS_THERE = ("vpc-cni", "kube-proxy", "coredns")
-"""Add-ons of a brought cluster that this program never makes: EKS puts these programs into a new
+"""Add-ons of an existing cluster that this program never makes: EKS puts these programs into a new
 cluster by itself, and its API does not show whether it did (EKS user guide, eks-add-ons)."""
 AGENT = "eks-pod-identity-agent"
 NETWORK_POLICY = "enableNetworkPolicy"
@@ -56,8 +55,8 @@ class OwnClusterPlan(ClusterPlan):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BroughtClusterPlan(ClusterPlan):
-    """A cluster that exists before the stack and after it."""
+class ExistingClusterPlan(ClusterPlan):
+    """An existing cluster, which the stack uses and does not change."""
 
     vpc_id: str
     """In which it must be: that of the environment's nodes."""
@@ -69,7 +68,7 @@ class BroughtClusterPlan(ClusterPlan):
     """Its VPC CNI must enforce NetworkPolicies, for teams."""
 
 
-AnyClusterPlan = OwnClusterPlan | BroughtClusterPlan
+AnyClusterPlan = OwnClusterPlan | ExistingClusterPlan
 
 
 def own_log_days(cluster: AnyClusterPlan) -> int | None:

@@ -1,5 +1,4 @@
-"""What the component of a network is told: either of a VPC that the stack makes, or of one that it
-is brought."""
+"""Plan of a network: either of a VPC that the stack makes, or of an existing one."""
 
 from __future__ import annotations
 
@@ -116,8 +115,8 @@ class OwnNetworkPlan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BroughtZonePlan:
-    """One zone of a network that exists before the stack."""
+class ExistingZonePlan:
+    """One zone of an existing VPC."""
 
     name: str
     subnet_id: str
@@ -125,14 +124,14 @@ class BroughtZonePlan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BroughtNetworkPlan:
-    """A VPC that exists before the stack and after it."""
+class ExistingNetworkPlan:
+    """An existing VPC, which the stack uses and does not change."""
 
     identity: Identity
     vpc_id: str
-    zones: tuple[BroughtZonePlan, ...]
+    zones: tuple[ExistingZonePlan, ...]
     """The training zone first."""
-    training_zone: BroughtZonePlan
+    training_zone: ExistingZonePlan
     """The one of `zones` where GPU nodes and file systems are."""
     zone_id: str | None
     """ID of the training zone, as the stack file says it."""
@@ -156,7 +155,7 @@ class BroughtNetworkPlan:
     """By which the interfaces that the cluster's nodes leave behind are found."""
 
 
-AnyNetworkPlan = OwnNetworkPlan | BroughtNetworkPlan
+AnyNetworkPlan = OwnNetworkPlan | ExistingNetworkPlan
 
 
 def has_flow_logs(network: AnyNetworkPlan) -> bool:

@@ -18,8 +18,8 @@ class AddOnPlan:
     service_account: str = ""
     """ServiceAccount of those of its pods that get a role; empty: none does."""
     overwrites: bool = True
-    """What is in the cluster under its names becomes the add-on's. False in a cluster that is
-    brought: the add-on then fails instead."""
+    """Whether the add-on overwrites objects that have its names. False in an existing cluster: there
+    the add-on fails instead."""
 
 
 @dataclass(frozen=True, kw_only=True)

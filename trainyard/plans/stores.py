@@ -59,8 +59,8 @@ class EfsPlan(StorePlan):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BroughtPlan(StorePlan):
-    """A file system that exists before the stack and after it."""
+class ExistingStorePlan(StorePlan):
+    """An existing file system, which the stack uses and does not change."""
 
     path: str
     """The setting that names it."""
@@ -70,10 +70,10 @@ class BroughtPlan(StorePlan):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BroughtLustrePlan(BroughtPlan):
-    """FSx for Lustre."""
+class ExistingLustrePlan(ExistingStorePlan):
+    """An existing FSx for Lustre file system."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class BroughtEfsPlan(BroughtPlan):
+class ExistingEfsPlan(ExistingStorePlan):
     """EFS."""

@@ -16,7 +16,7 @@ from trainyard.catalog.aws_types.table import AWS_TYPES
 from trainyard.objects.jobs.upstream_runtimes import upstream_runtimes
 from trainyard.parts.parts import METRICS
 from trainyard.plan import EnvironmentPlan, Planned
-from trainyard.plans.networks import SERVICE_CIDRS, BroughtNetworkPlan, BroughtZonePlan
+from trainyard.plans.networks import SERVICE_CIDRS, ExistingNetworkPlan, ExistingZonePlan
 from trainyard.plans.stores import StorePlan
 from trainyard.problems import InputError, InputWarning
 from trainyard.replacing import immutable, leaving
@@ -143,7 +143,7 @@ def changes(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[Change]:
     for name, store in plan.stores.items():
         yield from _store(name, store, plan, deployed)
     made = {name for name, store in plan.stores.items() if _has_resource(store)}
-    # A file system that is brought is only read, under a name with a dot.
+    # An existing file system is only read, under a name with a dot.
     were = {name for name in deployed.names(*STORES) if "." not in name}
     for name in _renamed(were - plan.stores.keys(), made, deployed, *STORES):
         yield _rename(_guarded_store(name, keep=False), "environment.storage", name, plan.stores)
@@ -201,8 +201,8 @@ def _born_with(plan: EnvironmentPlan, deployed: Deployed, cluster: Guarded) -> I
 
 
 def _services(plan: EnvironmentPlan, deployed: Deployed, cluster: Guarded) -> Iterator[Change]:
-    """Another range of services. Of a brought VPC a plan does not know the ranges, so which of
-    SERVICE_CIDRS it leaves is the component's business."""
+    """Another range of services. A plan does not know the ranges of an existing VPC, so the component
+    decides which of SERVICE_CIDRS is free."""
     was, wanted = deployed.output(*CLUSTER, SERVICES), plan.network.service_cidr
     if _network(plan, deployed) or (wanted is None and was in SERVICE_CIDRS):
         return
@@ -214,8 +214,8 @@ def _services(plan: EnvironmentPlan, deployed: Deployed, cluster: Guarded) -> It
 def _other_cluster(
     plan: EnvironmentPlan, name: str, guarded: Guarded, *, own: bool
 ) -> Iterator[Change]:
-    """Another brought cluster, or one of the stack in place of a brought one or the other way round:
-    every object in it would move, which no update can do. `own`: the deployed one is the stack's."""
+    """Another existing cluster, or a cluster of the stack in place of an existing one or the other way
+    round: every object in it would move, which no update can do. `own`: the deployed one is the stack's."""
     if plan.own_cluster != own or name != plan.cluster.name:
         yield Change(
             guarded=guarded,
@@ -236,19 +236,19 @@ def _network(plan: EnvironmentPlan, deployed: Deployed) -> Setting | None:
     same update: the address of the NAT gateway is taken, and holds the internet gateway."""
     network = plan.network
     was = deployed.output(*VPC, "cidrBlock") or deployed.output(*CLUSTER, "vpcConfig.vpcId")
-    brought = isinstance(network, BroughtNetworkPlan)
-    path = f"environment.network.{'vpc_id' if brought else 'cidr'}"
-    wanted = network.vpc_id if brought else network.cidr
+    existing = isinstance(network, ExistingNetworkPlan)
+    path = f"environment.network.{'vpc_id' if existing else 'cidr'}"
+    wanted = network.vpc_id if existing else network.cidr
     if was in (None, wanted):
         return None
-    both_own = not brought and VPC in deployed.resources
+    both_own = not existing and VPC in deployed.resources
     return Setting(path=path, was=was, wanted=wanted, at_once=not both_own)
 
 
 def _subnet(plan: EnvironmentPlan, deployed: Deployed, was: str | None) -> Setting | None:
     """Another subnet of the training zone than `was`, or another training zone."""
     zone = plan.network.training_zone
-    if isinstance(zone, BroughtZonePlan):
+    if isinstance(zone, ExistingZonePlan):
         path, wanted = f"environment.network.private_subnets.{zone.name}", zone.subnet_id
         return Setting(path=path, was=was, wanted=wanted) if was not in (None, wanted) else None
     letters = {

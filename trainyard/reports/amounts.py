@@ -7,7 +7,7 @@ from decimal import Decimal
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class PricedQuantity:
     """A quantity of something that has one price."""
 
     quantity: int
@@ -34,7 +34,7 @@ class Line:
     assumption: str
     as_of: str | None
     """Date of the oldest price in it."""
-    parts: tuple[Part, ...] = ()
+    parts: tuple[PricedQuantity, ...] = ()
     usd_once: Decimal | None = None
     """Price of a Capacity Block, which is paid in advance for all of its hours."""
 

@@ -21,7 +21,15 @@ from trainyard.parts.parts import planned_parts
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.clusters import OwnClusterPlan
 from trainyard.plans.parts import JobPlan
-from trainyard.reports.amounts import Estimate, JobCost, Line, PaidOnce, Part, TeamEstimate, Total
+from trainyard.reports.amounts import (
+    Estimate,
+    JobCost,
+    Line,
+    PaidOnce,
+    PricedQuantity,
+    TeamEstimate,
+    Total,
+)
 from trainyard.reports.network_cost import by_hour, by_use
 from trainyard.reports.timeline import cold_start
 from trainyard.stores.kinds import plan_kind
@@ -164,7 +172,7 @@ def _usage(plan: EnvironmentPlan) -> Iterable[Line]:
     for name, store in plan.stores.items():
         kind = plan_kind(store)
         rates += kind.usage_costs(name, store)
-        if kind.brought:
+        if kind.existing:
             yield _not_ours(f"{kind.row(store).kind} {name}")
     for used in rates:
         found = price(used.service, used.sku, plan.identity.region)
@@ -184,7 +192,7 @@ def _not_ours(what: str) -> Line:
         what=what,
         usd_per_hour=None,
         usd_per_month=None,
-        assumption="brought: not in this sum",
+        assumption="existing: not in this sum",
         as_of=None,
     )
 
@@ -257,10 +265,12 @@ def _hour(found: Price, quantity: int) -> Decimal:
     return found.usd * quantity / (HOURS if "month" in found.unit else 1)
 
 
-def _part(found: Price | None, quantity: int) -> Part:
+def _part(found: Price | None, quantity: int) -> PricedQuantity:
     if found is None:
-        return Part(quantity=quantity, unit="", usd_each=None, usd_per_hour=None, as_of=None)
-    return Part(
+        return PricedQuantity(
+            quantity=quantity, unit="", usd_each=None, usd_per_hour=None, as_of=None
+        )
+    return PricedQuantity(
         quantity=quantity,
         unit=found.unit,
         usd_each=found.usd,

@@ -14,7 +14,15 @@ from decimal import Decimal
 
 from trainyard.catalog.aws.prices import stale
 from trainyard.command_line import table, wrapped
-from trainyard.reports.amounts import Estimate, JobCost, Line, PaidOnce, Part, TeamEstimate, Total
+from trainyard.reports.amounts import (
+    Estimate,
+    JobCost,
+    Line,
+    PaidOnce,
+    PricedQuantity,
+    TeamEstimate,
+    Total,
+)
 from trainyard.reports.cost import HOURS
 
 WHAT = 38
@@ -99,12 +107,12 @@ def _rows(line: Line, monthly: bool) -> Iterable[tuple[str, ...]]:
         yield (f"    {line.assumption}", "", "", "", "", "")
 
 
-def _month(part: Part) -> str:
+def _month(part: PricedQuantity) -> str:
     hour = part.usd_per_hour
     return "" if hour is None else f"{hour * HOURS:,.2f}"
 
 
-def _quantity(part: Part) -> tuple[str, str]:
+def _quantity(part: PricedQuantity) -> tuple[str, str]:
     each = "no price" if part.usd_each is None else f"{part.usd_each.normalize():f}"
     return f"{part.quantity:,}{UNITS.get(part.unit, '')}", each
 

@@ -9,7 +9,7 @@ from trainyard.stores.figures import FixedCost, UsageCost
 
 
 def by_hour(network: AnyNetworkPlan) -> Iterator[FixedCost]:
-    """Gateways, their addresses and endpoints. Who owns a brought VPC pays for its gateways."""
+    """Gateways, their addresses and endpoints. The owner of an existing VPC pays for its gateways."""
     if isinstance(network, OwnNetworkPlan) and network.ways_out:
         gateways = len(network.ways_out)
         one = gateways == 1

@@ -20,7 +20,7 @@ from trainyard.catalog.aws.permissions import (
 from trainyard.catalog.aws_types.row import When
 from trainyard.catalog.aws_types.table import AWS_TYPES
 from trainyard.objects.deployer import (
-    BroughtClusterScope,
+    ExistingClusterScope,
     Scope,
     deployer_policies,
     preview_policies,
@@ -31,9 +31,9 @@ from trainyard.objects.iam.encryption import key_policy
 from trainyard.objects.iam.policies import Document
 from trainyard.parts.parts import SERVICES, part_types
 from trainyard.plan import EnvironmentPlan, TeamPlan
-from trainyard.plans.clusters import BroughtClusterPlan
+from trainyard.plans.clusters import ExistingClusterPlan
 from trainyard.plans.images import parts
-from trainyard.plans.networks import BroughtNetworkPlan, has_flow_logs
+from trainyard.plans.networks import ExistingNetworkPlan, has_flow_logs
 from trainyard.reports.stack_file import report_on
 from trainyard.settings.reading.reader import Reading
 from trainyard.stores.kinds import plan_kind
@@ -91,7 +91,7 @@ def policies(plan: EnvironmentPlan | TeamPlan, *, preview: bool = False) -> dict
             buckets=tuple(sorted(linked)),
             own_buckets=tuple(sorted(own)),
             questions=tuple(sorted(_questions(plan))),
-            brought=_brought(plan),
+            existing_cluster=_existing_cluster(plan),
             boundary=plan.identity.permissions_boundary,
             key=plan.identity.kms_key_arn,
             private_names=plan.network.endpoints is not None,
@@ -116,7 +116,7 @@ def _copies(plan: EnvironmentPlan) -> tuple[str, ...]:
 
 
 def _questions(plan: EnvironmentPlan) -> set[str]:
-    """Calls about what the stack is brought."""
+    """Calls that ask about existing resources, such as a VPC."""
     stores = [(plan_kind(store), store) for store in plan.stores.values()]
     of_stores = {ask for kind, store in stores for ask in kind.questions(store)}
     of_network = () if plan.own_network else VPC_QUESTIONS
@@ -127,11 +127,11 @@ def _questions(plan: EnvironmentPlan) -> set[str]:
     return {*of_stores, *of_network, *of_cluster, *of_copies, *of_buckets}
 
 
-def _brought(plan: EnvironmentPlan) -> BroughtClusterScope | None:
-    """The cluster that the stack is brought, and what it writes there; None where it makes one."""
-    if not isinstance(plan.cluster, BroughtClusterPlan):
+def _existing_cluster(plan: EnvironmentPlan) -> ExistingClusterScope | None:
+    """The existing cluster, and what the stack writes there. None where the stack makes its cluster."""
+    if not isinstance(plan.cluster, ExistingClusterPlan):
         return None
-    return BroughtClusterScope(
+    return ExistingClusterScope(
         name=plan.cluster.name,
         add_ons=plan.cluster.made_add_ons,
         admins=tuple(arn.rpartition("/")[2] for _, arn in plan.cluster.admins),
@@ -150,13 +150,13 @@ def resource_types(plan: EnvironmentPlan | TeamPlan) -> set[str]:
 def _has(plan: EnvironmentPlan, when: When) -> bool:
     """Whether all types of that column are in the stack."""
     network = plan.network
-    brought = isinstance(network, BroughtNetworkPlan)
+    existing = isinstance(network, ExistingNetworkPlan)
     return {
         When.ALWAYS: True,
         When.OWN_CLUSTER: plan.own_cluster,
-        When.OWN_NETWORK: not brought,
-        When.WAY_OUT: not brought and bool(network.ways_out),
-        When.ENDPOINTS: not brought or network.s3_endpoint or bool(network.endpoints),
+        When.OWN_NETWORK: not existing,
+        When.WAY_OUT: not existing and bool(network.ways_out),
+        When.ENDPOINTS: not existing or network.s3_endpoint or bool(network.endpoints),
         When.SETTING: False,
     }[when]
 

@@ -1,7 +1,7 @@
 """`python -m trainyard.reports.previewable`: the stacks of this folder that an empty account can preview,
 one a line. CI previews these.
 
-A stack that is brought a VPC, a cluster or a store looks it up in every preview, and ends where there
+A stack that uses an existing VPC, cluster or store looks it up in every preview, and fails where there
 is none. `trainyard check --policies` judges all stacks.
 """
 
@@ -33,10 +33,10 @@ def _judged(stack: str) -> int:
     if planned.plan is None:
         print(errors_of(stack, planned.errors), file=sys.stderr)
         return HAS_ERRORS
-    brought = planned.plan.brought if isinstance(planned.plan, EnvironmentPlan) else ()
-    if brought:
+    existing = planned.plan.existing if isinstance(planned.plan, EnvironmentPlan) else ()
+    if existing:
         print(
-            f"{stack}: no preview, because an empty account has nothing of {', '.join(brought)}",
+            f"{stack}: no preview, because an empty account has nothing of {', '.join(existing)}",
             file=sys.stderr,
         )
     else:

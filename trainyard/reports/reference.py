@@ -97,7 +97,7 @@ BOUNDS = {
 
 
 MORE = {
-    "BroughtNetworkConfig": " with vpc_id",
+    "ExistingNetworkConfig": " with vpc_id",
     "ManagedSecret": " with secrets_manager",
     "ManifestConfig": " with manifest",
 }

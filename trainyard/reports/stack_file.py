@@ -11,16 +11,22 @@ from trainyard.settings.reading.reader import Reading, read_file
 
 NO_FILE, HAS_ERRORS = 2, 1
 """Exit statuses."""
+PROJECT = (
+    "project file (Pulumi.yaml); go to the folder of Pulumi.yaml, or write one here with the lines"
+    " `name: trainyard` and `runtime: python`"
+)
+"""The file that names the Pulumi project and is missing, with a way out."""
 
 
 def planned_file(stack: str) -> tuple[Reading, Planned] | None:
-    """What Pulumi.<stack>.yaml of this folder says, and its plan or errors. Where there is no such
-    file, a sentence is printed."""
+    """What Pulumi.<stack>.yaml of this folder says, and its plan or errors. Where that file or
+    Pulumi.yaml is missing, a sentence is printed."""
     try:
         reading = read_file(stack)
         return reading, plan_stack(reading)
     except FileNotFoundError as error:
-        print(f"{stack}: no stack file ({error.filename}); copy Pulumi.dev.yaml and change it")
+        missing = f"stack file ({error.filename}); copy Pulumi.dev.yaml and change it"
+        print(f"{stack}: no {PROJECT if error.filename == 'Pulumi.yaml' else missing}")
         return None
 
 

@@ -17,7 +17,7 @@ from trainyard.catalog.aws.latencies import LATENCIES, TYPICAL
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.parts.parts import planned_parts
 from trainyard.plan import EnvironmentPlan, TeamPlan
-from trainyard.plans.clusters import AGENT, AnyClusterPlan, BroughtClusterPlan
+from trainyard.plans.clusters import AGENT, AnyClusterPlan, ExistingClusterPlan
 from trainyard.plans.parts import JobPlan
 from trainyard.stores.figures import Stage, took
 from trainyard.stores.kinds import plan_kind
@@ -81,7 +81,7 @@ def _environment(plan: EnvironmentPlan) -> Iterable[Stage]:
     cluster that is there already."""
     made = [*(_network(plan) if plan.own_network else ()), *_endpoints(plan)]
     there = {"VPC", "subnets", "NAT gateway", "endpoints"} - {stage.name for stage in made}
-    there |= _in_brought_cluster(plan.cluster)
+    there |= _in_existing_cluster(plan.cluster)
     yield from (
         replace(stage, after=tuple(n for n in stage.after if n not in there)) for stage in made
     )
@@ -90,17 +90,17 @@ def _environment(plan: EnvironmentPlan) -> Iterable[Stage]:
             yield replace(stage, after=tuple(name for name in stage.after if name not in there))
 
 
-def _in_brought_cluster(cluster: AnyClusterPlan) -> set[str]:
-    """Stages that are over before an environment begins: a cluster that it is brought, with its
+def _in_existing_cluster(cluster: AnyClusterPlan) -> set[str]:
+    """Stages that are over before an environment begins: those of an existing cluster and its
     add-ons."""
-    if not isinstance(cluster, BroughtClusterPlan):
+    if not isinstance(cluster, ExistingClusterPlan):
         return set()
     first = set[str]() if AGENT in cluster.made_add_ons else {"first add-ons"}
     return {"cluster", *first, *cluster.add_ons}
 
 
 def _network(plan: EnvironmentPlan) -> Iterable[Stage]:
-    """What an environment makes where it is brought no VPC."""
+    """Stages of a VPC that the stack makes."""
     yield took("VPC", "ec2.vpc")
     yield took("subnets", "ec2.subnet", ("VPC",))
     if plan.leads_out:
@@ -194,7 +194,7 @@ def _needs(
     runs = "runtimes" if job.runtime else JOB_KINDS[job.kind].controller
     admits = ("Kueue",) if plan.queues else ()
     needs = (runs, *admits, "coredns", *dict.fromkeys(mounted))
-    there = _in_brought_cluster(plan.cluster)
+    there = _in_existing_cluster(plan.cluster)
     return tuple(stage for stage in needs if stage not in there), ("pools",)
 
 

@@ -14,9 +14,9 @@ from trainyard.catalog.versions import KubernetesRelease, minor
 from trainyard.derive.job_view import RESERVED_ENV
 from trainyard.objects.jobs.upstream_runtimes import upstream_runtimes
 from trainyard.problems import REMOVE, At, InputError, InputWarning
-from trainyard.rules.brought_cluster import brought_cluster_errors
 from trainyard.rules.endpoint import endpoint_errors
 from trainyard.rules.entries import torchtune_errors
+from trainyard.rules.existing_cluster import existing_cluster_errors
 from trainyard.rules.images import image_errors, tag_errors
 from trainyard.rules.pods import variable_errors
 from trainyard.rules.service_range import service_range_errors
@@ -40,7 +40,7 @@ def cluster_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
     else:
         yield from _karpenter(cluster.version)
     yield from endpoint_errors(cluster)
-    yield from brought_cluster_errors(wanted)
+    yield from existing_cluster_errors(wanted)
     yield from service_range_errors(wanted)
     roles = [admin.role_arn for admin in cluster.admins.values()]
     for role in sorted({role for role in roles if roles.count(role) > 1}):

@@ -11,7 +11,7 @@ from trainyard.catalog.aws.ranges import is_internet
 from trainyard.problems import At, InputError, InputWarning
 from trainyard.rules.network import RFC_1918, is_range, within, without_host_bits
 from trainyard.settings.cluster import ClusterConfig
-from trainyard.settings.network import AnyNetwork, BroughtNetworkConfig
+from trainyard.settings.network import AnyNetwork, ExistingNetworkConfig
 from trainyard.settings.reading.yaml_file import as_yaml
 
 CIDRS = "environment.cluster.public_access_cidrs"
@@ -133,7 +133,7 @@ def endpoint_warnings(cluster: ClusterConfig, network: AnyNetwork) -> Iterator[I
     if cluster.name is not None:
         return
     if cluster.endpoint == "private":
-        yield from _first_update(cluster, isinstance(network, BroughtNetworkConfig))
+        yield from _first_update(cluster, isinstance(network, ExistingNetworkConfig))
         return
     ranges = [cidr for cidr in cluster.public_access_cidrs if is_range(cidr)]
     if wide := [cidr for cidr in ranges if is_internet(cidr)]:
@@ -149,18 +149,18 @@ def endpoint_warnings(cluster: ClusterConfig, network: AnyNetwork) -> Iterator[I
             )
 
 
-def _first_update(cluster: ClusterConfig, brought: bool) -> Iterator[InputWarning]:
-    """A private endpoint that the first `pulumi up` cannot reach. Into a VPC that is brought there are
-    ways already, but for a tunnel, which goes through a node of the cluster."""
+def _first_update(cluster: ClusterConfig, existing: bool) -> Iterator[InputWarning]:
+    """A warning about a private endpoint that the first `pulumi up` cannot reach. An existing VPC has
+    ways in already. A tunnel still needs a node."""
     way = next((way for way in WAYS if getattr(cluster, way)), "inside_vpc")
-    if brought and way != "tunnel_port":
+    if existing and way != "tunnel_port":
         return
     how = {
         "tunnel_port": " and the same tunnel_port; then open the tunnel that the output `tunnel` names",
         "proxy_url": ", without proxy_url unless the proxy reaches the internet",
         "inside_vpc": "",
     }
-    makes = "the node that the tunnel goes through" if brought else "the VPC itself"
+    makes = "the node that the tunnel goes through" if existing else "the VPC itself"
     yield At("environment.cluster.endpoint").warning(
         "the first `pulumi up` of an environment cannot reach a private endpoint, because it"
         f" creates {makes}; for that one write endpoint: public-and-private with"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from trainyard.catalog.aws.zones import OFFERS, SNAPSHOT, WITHOUT_EKS, ZONE_LETTERS, zone_names
 from trainyard.problems import REMOVE, At, InputError
 from trainyard.settings.environment import EnvironmentConfig
-from trainyard.settings.network import BroughtNetworkConfig
+from trainyard.settings.network import ExistingNetworkConfig
 from trainyard.settings.reading.reader import NO_REGION
 from trainyard.settings.reading.yaml_file import as_yaml
 
@@ -36,7 +36,7 @@ def zone_ids(region: str) -> list[str]:
 
 def network_errors(region: str, wanted: EnvironmentConfig) -> Iterator[InputError]:
     """Networks that no cluster can have, as far as the stack file tells. Only the account knows which
-    id a zone has, and what a brought VPC is: preflight.py."""
+    id a zone has, and how an existing VPC is set up: trainyard/live/preflight.py."""
     if wanted.zone_id in WITHOUT_EKS:
         usable = ", ".join(id_ for id_ in zone_ids(region) if id_ not in WITHOUT_EKS)
         yield At("environment.zone_id").must(
@@ -44,14 +44,14 @@ def network_errors(region: str, wanted: EnvironmentConfig) -> Iterator[InputErro
             got=wanted.zone_id,
             fix=f"write another zone with its id, which is one of {usable}",
         )
-    if isinstance(wanted.network, BroughtNetworkConfig):
-        yield from _brought(region, wanted.zone, wanted.network.private_subnets)
+    if isinstance(wanted.network, ExistingNetworkConfig):
+        yield from _existing(region, wanted.zone, wanted.network.private_subnets)
     else:
         yield from range_errors(wanted.network.cidr)
         yield from _listed(region, wanted, wanted.network.zones)
 
 
-def _brought(region: str, zone: str, subnets: Mapping[str, str]) -> Iterator[InputError]:
+def _existing(region: str, zone: str, subnets: Mapping[str, str]) -> Iterator[InputError]:
     """Every error of `network.private_subnets`."""
     path, known = "environment.network.private_subnets", zone_names(region)
     for unknown in [each for each in subnets if known and each not in known]:

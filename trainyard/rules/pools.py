@@ -22,7 +22,7 @@ from trainyard.rules.images import image_errors, is_untagged
 from trainyard.rules.instance_types import instance_type_errors, mixed_type_errors
 from trainyard.rules.network import is_range
 from trainyard.settings.environment import EnvironmentConfig
-from trainyard.settings.network import BroughtNetworkConfig
+from trainyard.settings.network import ExistingNetworkConfig
 from trainyard.settings.pools import PoolConfig, ReservationConfig
 from trainyard.settings.reading.yaml_file import as_yaml
 
@@ -249,9 +249,9 @@ def _shared_reservations(pools: Mapping[str, PoolConfig]) -> Iterator[InputError
 
 
 def _subnet_room(wanted: EnvironmentConfig, zones: tuple[str, ...]) -> Iterator[InputError]:
-    """Whatever has addresses in a zone must fit its private subnet: an eighth of the VPC. How large a
-    brought subnet is, AWS says: trainyard/existing/vpc_faults.py."""
-    if isinstance(wanted.network, BroughtNetworkConfig) or not is_range(wanted.network.cidr):
+    """Whatever has addresses in a zone must fit its private subnet: an eighth of the VPC. The size of an
+    existing subnet is known to AWS only: trainyard/existing/vpc_faults.py."""
+    if isinstance(wanted.network, ExistingNetworkConfig) or not is_range(wanted.network.cidr):
         return
     vpc = ipaddress.IPv4Network(wanted.network.cidr)
     sizes = {bits: 2 ** (32 - bits) // 8 - AWS_KEEPS for bits in range(16, 21)}

@@ -1,5 +1,5 @@
 """Which ranges Kubernetes services cannot have (EKS API, KubernetesNetworkConfigRequest,
-serviceIpv4Cidr). What ranges a brought VPC has, only the account knows: trainyard/existing/vpc_faults.py."""
+serviceIpv4Cidr). Only the account knows the ranges of an existing VPC: trainyard/existing/vpc_faults.py."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from trainyard.settings.job import CheckpointConfig, JobConfig
 from trainyard.settings.reading.files import is_inside
 from trainyard.settings.reading.yaml_file import as_yaml
 from trainyard.settings.stores import StoreConfig
-from trainyard.stores.brought import brought_errors
+from trainyard.stores.existing import existing_store_errors
 from trainyard.stores.goodput import Verdict, checkpoints_on_disk
 from trainyard.stores.kind import Surroundings
 from trainyard.stores.kinds import KINDS, kinds_of, of_kind, whose
@@ -55,7 +55,7 @@ def stores_together_errors(
         stores = of_kind(wanted.storage, kind).items()
         own = [name for name, settings in stores if whose(kind, settings) is kind]
         yield from kind.errors_together(own, wanted, zones)
-    yield from brought_errors(wanted)
+    yield from existing_store_errors(wanted)
 
 
 def store_warnings(wanted: EnvironmentConfig) -> Iterator[InputWarning]:
@@ -79,8 +79,8 @@ def checkpoint_errors(
         yield from _checkpoint_goodput(path, job, environment, region, verdict)
     elif job.goodput_percent is not None and _speed_is_not_known(job, environment):
         yield At(f"{path}.goodput_percent").not_set(
-            "with checkpoints on a store whose speed the stack file does not say: a"
-            " file system that is brought, or EFS that bursts",
+            "with checkpoints on a store whose speed the stack file does not say: an"
+            " existing file system, or EFS that bursts",
             got=f"{job.goodput_percent:g}",
             instead="name another store in checkpoints",
         )

@@ -1,5 +1,5 @@
 """Settings of the EKS control plane. What may not stand beside what: trainyard/rules/access.py,
-brought_cluster.py, cluster.py and endpoint.py."""
+existing_cluster.py, cluster.py and endpoint.py."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
@@ -28,7 +28,7 @@ class ClusterConfig:
     """The EKS control plane."""
 
     name: ClusterName | None = None
-    """Name of an EKS cluster that exists already, instead of one that the stack creates. It must be in
+    """Name of an existing EKS cluster, instead of one that the stack creates. It must be in
     the VPC that `network.vpc_id` names. This program never changes or deletes it: see docs/cluster.md."""
     existing_add_ons: tuple[str, ...] = ()
     """EKS add-ons that the cluster of `name` has and this environment uses, beside `vpc-cni`,
@@ -43,7 +43,7 @@ class ClusterConfig:
     172.16.0.0/12 or 192.168.0.0/16. Pods cannot reach anything else at these addresses, so it must
     overlap neither with the VPC nor with a network that is peered with it or connected by VPN. By default
     172.20.0.0/16, or 10.100.0.0/16 where that overlaps with the VPC. EKS never changes the range of a
-    cluster. Refused with `name`: a cluster that exists has its range."""
+    cluster. Refused with `name`: an existing cluster has its range."""
     upgrade_policy: Literal["extended", "standard"] = "extended"
     """What EKS does when standard support of the version ends. `extended`, the recommended value:
     the control plane stays as it is, and costs six times as much. `standard`: EKS upgrades the

@@ -214,7 +214,7 @@ class EnvironmentConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class TeamConfig:
-    """A team on an environment that exists: its jobs and, where the environment does not list the
+    """A team on an existing environment: its jobs and, where the environment does not list the
     team, its namespace."""
 
     environment: Name

@@ -39,7 +39,7 @@ class AlertsConfig:
     """E-mail addresses that the environment subscribes to its topic. AWS asks each one to confirm,
     once."""
     topic_arn: str | None = None
-    """ARN of an SNS topic that exists, in the region of the stack. By default the environment makes
+    """ARN of an existing SNS topic, in the region of the stack. By default the environment makes
     one. A key of yours that encrypts the topic must let the role of Alertmanager use it."""
     severity: Literal["critical", "warning", "info"] = "warning"
     """The least severity of an alert that is sent: `critical` where money is lost now, `warning` also

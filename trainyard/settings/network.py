@@ -1,4 +1,4 @@
-"""Settings of the network: of a VPC that the stack makes, or of one that exists before it."""
+"""Settings of the network: of a VPC that the stack makes, or of an existing one."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -51,9 +51,9 @@ class NetworkConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BroughtNetworkConfig:
-    """A VPC that exists already, instead of one that the stack creates. This program never changes
-    or deletes it: see docs/network.md."""
+class ExistingNetworkConfig:
+    """An existing VPC, instead of one that the stack creates. This program never changes or deletes
+    it: see docs/network.md."""
 
     vpc_id: VpcId
     """ID of the VPC: vpc-0123456789abcdef0. The cluster cannot move to another VPC."""
@@ -68,33 +68,33 @@ class BroughtNetworkConfig:
     """Whether nodes reach the internet. `outbound`: each subnet must have a default route. `none`: none
     is needed; then the VPC must have an endpoint for each AWS API that the stack calls, and
     `artifacts.images` must name a registry of your account with all images."""
-    endpoints: Literal["brought", "private", "elsewhere"] = "brought"
-    """Interface endpoints for AWS APIs. `brought`: those that the VPC has. `private`: the stack creates
+    endpoints: Literal["existing", "private", "elsewhere"] = "existing"
+    """Interface endpoints for AWS APIs. `existing`: those that the VPC has. `private`: the stack creates
     one for each AWS API that it calls from inside the VPC, in each zone of `private_subnets`. AWS
     refuses a second one for the same API. `elsewhere`: those of another VPC, which private hosted zones
     and a transit gateway lead to; the stack creates none and `trainyard check --live` looks for none."""
 
 
 def _whose(value: object) -> str:
-    """The kind of a network, from its class or from the settings that only a brought one has."""
-    brought = isinstance(value, BroughtNetworkConfig)
+    """The tag of a network: `existing` by its class or by the settings that only an existing VPC has."""
+    existing = isinstance(value, ExistingNetworkConfig)
     listed = isinstance(value, dict) and {"vpc_id", "private_subnets", "s3_endpoint"} & {*value}
-    return "brought" if brought or listed else "own"
+    return "existing" if existing or listed else "own"
 
 
 AnyNetwork = Annotated[
     Annotated[NetworkConfig, pydantic.Tag("own")]
-    | Annotated[BroughtNetworkConfig, pydantic.Tag("brought")],
+    | Annotated[ExistingNetworkConfig, pydantic.Tag("existing")],
     pydantic.Discriminator(_whose),
 ]
-"""A VPC of the stack, or one that it is brought."""
+"""A VPC that the stack creates, or an existing one."""
 
-_BROUGHT = (
+_EXISTING = (
     "delete it; an existing VPC is vpc_id, with private_subnets: a subnet for each zone, as in"
     " private_subnets: {ap-northeast-2a: subnet-0123456789abcdef0}"
 )
 NETWORK_HINTS = {
-    **dict.fromkeys(("vpc", "subnet", "subnets", "subnetid", "subnetids"), _BROUGHT),
+    **dict.fromkeys(("vpc", "subnet", "subnets", "subnetid", "subnetids"), _EXISTING),
     "vpcid": "did you mean vpc_id?",
     "publicsubnets": "delete it; nothing of an environment is in a public subnet",
     "cidr": "delete it; the range is that of the VPC that vpc_id names",

@@ -52,8 +52,9 @@ class StoreKind(ABC, Generic[Settings, Plan]):
     """Settings that a message may propose."""
     plans: ClassVar[type[StorePlan]]
     """The class of its plans."""
-    brought: ClassVar[bool] = False
-    """Whether it exists before the stack and after it, so that nobody pays for it here."""
+    existing: ClassVar[bool] = False
+    """Whether the file system exists before the stack and after it, so that the stack's costs do not
+    include it."""
     driver: ClassVar[Driver]
     service_role: ClassVar[ServiceRole | None] = None
     """The service-linked role that AWS needs for it."""

@@ -12,8 +12,8 @@ from trainyard.plans.identity import Identity, digest
 from trainyard.plans.parts import ClaimPlan
 from trainyard.plans.stores import StorePlan
 from trainyard.settings.stores import StoreConfig
-from trainyard.stores.brought import BroughtEfs, BroughtLustre
 from trainyard.stores.efs import Efs
+from trainyard.stores.existing import ExistingEfs, ExistingLustre
 from trainyard.stores.kind import StoreKind
 from trainyard.stores.lustre import Lustre
 from trainyard.stores.s3 import S3
@@ -23,15 +23,15 @@ Stores = Mapping[str, StoreConfig]
 
 KINDS: dict[str, AnyKind] = {kind.name: kind for kind in (Lustre(), Efs(), S3())}
 """By their field of `StoreConfig`, in the order in which stores are made."""
-BROUGHT: dict[str, AnyKind] = {kind.name: kind for kind in (BroughtLustre(), BroughtEfs())}
-"""The same of file systems that exist before the stack."""
-OF_PLANS: dict[type, AnyKind] = {kind.plans: kind for kind in (*KINDS.values(), *BROUGHT.values())}
+EXISTING: dict[str, AnyKind] = {kind.name: kind for kind in (ExistingLustre(), ExistingEfs())}
+"""Kinds of existing file systems, by the same fields."""
+OF_PLANS: dict[type, AnyKind] = {kind.plans: kind for kind in (*KINDS.values(), *EXISTING.values())}
 """By the class of their plans."""
 
 
 def whose(kind: AnyKind, settings: Any) -> AnyKind:
-    """The kind of settings of that field: of a file system that the stack makes, or is brought."""
-    return BROUGHT[kind.name] if getattr(settings, "file_system_id", None) else kind
+    """The kind that settings in that field mean: a file system of the stack, or an existing one."""
+    return EXISTING[kind.name] if getattr(settings, "file_system_id", None) else kind
 
 
 def kinds_of(store: StoreConfig) -> list[tuple[AnyKind, Any]]:

@@ -201,7 +201,7 @@ class S3(StoreKind[S3Config, S3Plan]):
 
 def _key_errors(path: str, settings: S3Config, region: str) -> Iterator[InputError]:
     """Keys that no bucket can have, or not the one that the stack makes: S3 takes a key of the bucket's
-    region only (S3 API, PutBucketEncryption). Where a bucket that exists is, only S3 knows."""
+    region only (S3 API, PutBucketEncryption). Only S3 knows the region of an existing bucket."""
     key = settings.kms_key_arn
     if key is None:
         return

@@ -64,14 +64,19 @@ def test_a_run_is_replaced_by_its_identity_only_and_the_old_one_ends_first(dev: 
 
 
 def test_a_run_that_was_made_when_each_job_was_a_component_is_not_replaced(dev: Graph) -> None:
-    [alias] = dev[TRAIN_JOB].options.aliases
+    alias, _ = dev[TRAIN_JOB].options.aliases
     old = "urn:pulumi:dev::trainyard::trainyard:jobs:Job$"
     assert alias.urn == f"{old}kubernetes:trainer.kubeflow.org/v1alpha1:TrainJob::t5-large"
     graph = environment(at("jobs.theirs", MANIFEST))
     for node in graph.nodes.values():
         if node.options.parent.endswith("::jobs"):
-            [alias] = node.options.aliases
-            assert alias.urn == f"{old}{node.kind}::{node.name}"
+            assert node.options.aliases[0].urn == f"{old}{node.kind}::{node.name}"
+
+
+def test_a_run_of_another_kind_of_job_is_the_one_that_is_replaced(dev: Graph) -> None:
+    """As another resource the new run would begin beside the end of the old one."""
+    _, alias = dev[TRAIN_JOB].options.aliases
+    assert alias.spec.type == "kubernetes:kubeflow.org/v1:PyTorchJob"
 
 
 @pytest.mark.parametrize("preview", [True, False])
@@ -159,9 +164,9 @@ def test_a_priority_is_there_before_the_run_that_has_it() -> None:
 def test_a_file_is_a_run_with_what_it_brings() -> None:
     graph = environment(at("jobs.theirs", MANIFEST))
     [run] = [node for node in graph.of("TrainJob") if node.name == "theirs"]
-    brought = [node for node in graph.of("TrainingRuntime") if node.name.startswith("theirs-")]
-    assert brought and all(graph.waits_for(run, node) for node in brought)
-    assert all(graph.waits_for(node, graph["Release kubeflow-trainer"]) for node in brought)
+    theirs = [node for node in graph.of("TrainingRuntime") if node.name.startswith("theirs-")]
+    assert theirs and all(graph.waits_for(run, node) for node in theirs)
+    assert all(graph.waits_for(node, graph["Release kubeflow-trainer"]) for node in theirs)
     assert run.inputs["metadata"]["namespace"] == "training"
 
 

@@ -24,14 +24,22 @@ def shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(run_before, "POLL_SECONDS", 0.01)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
 
-    def decide(*looks: list[str] | None, job_sets: tuple[str, ...] = ()) -> None:
+    def decide(
+        *looks: list[str] | None,
+        job_sets: tuple[str, ...] = (),
+        of_an_operator: tuple[str, ...] = (),
+    ) -> None:
         for number, names in enumerate(looks):
             (tmp_path / f"{number}.json").write_text("" if names is None else _list("Pod", names))
         (tmp_path / "jobsets.json").write_text(_list("JobSet", [*job_sets]))
+        (tmp_path / "operators.json").write_text(_list("Pod", [*of_an_operator]))
         program = tmp_path / "kubectl"
         program.write_text(f"""#!/bin/bash
 echo "$*" >> {tmp_path}/calls
-case "$*" in *" get jobsets"*) cat {tmp_path}/jobsets.json; exit;; esac
+case "$*" in
+  *" get jobsets"*) cat {tmp_path}/jobsets.json; exit;;
+  *training.kubeflow.org/job-name=*) cat {tmp_path}/operators.json; exit;;
+esac
 n=$(cat {tmp_path}/n 2>/dev/null || echo 0); echo $((n + 1)) > {tmp_path}/n
 [ -e {tmp_path}/$n.json ] || n={len(looks) - 1}
 cat {tmp_path}/$n.json; [ -s {tmp_path}/$n.json ]
@@ -87,13 +95,26 @@ def test_a_job_set_without_pods_is_something_of_the_run_before(
     assert begins("PyTorchJob") == [], "it has none"
 
 
+def test_pods_of_a_run_of_the_other_kind_are_waited_for(
+    shows: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The entry of a job can change its kind."""
+    monkeypatch.setattr(run_before, "MINUTES", 0.001)
+    shows(NOTHING, of_an_operator=("mine-master-0",))
+    with pytest.raises(StillThere, match=r"TrainJob training/mine cannot .*Pod mine-master-0"):
+        begins()
+
+
 def test_it_asks_for_this_job_only(shows: Any, tmp_path: Path) -> None:
     shows(NOTHING)
     begins()
-    pods, sets = sorted({*(tmp_path / "calls").read_text().splitlines()}, reverse=True)
-    assert "--namespace=training" in pods and "--namespace=training" in sets
-    assert "--selector=jobset.sigs.k8s.io/jobset-name=mine " in pods
-    assert "--field-selector=metadata.name=mine " in sets
+    calls = {*(tmp_path / "calls").read_text().splitlines()}
+    assert all("--namespace=training" in call for call in calls)
+    assert {call.partition(" get ")[2] for call in calls} == {
+        "pods --selector=training.kubeflow.org/job-name=mine --output=json",
+        "pods --selector=jobset.sigs.k8s.io/jobset-name=mine --output=json",
+        "jobsets.jobset.x-k8s.io --field-selector=metadata.name=mine --output=json",
+    }
 
 
 def test_without_kubectl_the_run_begins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from rehearsal.kubelet import exec
-from rehearsal.kubelet.exec import Refused, Session, Wanted, status, wanted
+from rehearsal.kubelet.exec import ExecRefused, Session, Wanted, status, wanted
 from rehearsal.kubelet.process import Simulated
 from rehearsal.kubelet.spdy import DICTIONARY, Data, Frames, Left, Opened, data
 from tests.support.patience import PATIENCE, until
@@ -166,11 +166,11 @@ def _pod(process: Any) -> Any:
 
 
 def test_what_does_not_run_cannot_be_entered() -> None:
-    with pytest.raises(Refused, match='"node" is not on this node'):
+    with pytest.raises(ExecRefused, match='"node" is not on this node'):
         wanted(None, "node", [])
-    with pytest.raises(Refused, match="does not run"):
+    with pytest.raises(ExecRefused, match="does not run"):
         wanted(_pod(None), "node", [])
-    with pytest.raises(Refused, match="nothing of trainer:1 runs"):
+    with pytest.raises(ExecRefused, match="nothing of trainer:1 runs"):
         wanted(_pod(Simulated(None)), "node", [])
 
 

@@ -1,5 +1,5 @@
 """Every recorded stack comes up in an account without a cluster, has nothing to change then, and goes. With
-a cluster, and with a network or a cluster that is brought: tests/worlds.
+a cluster, and with an existing VPC or cluster: tests/worlds.
 
 Who deploys may do what `trainyard policy` prints for the stack file, and nothing else; who previews and
 refreshes, what it prints with --preview."""
@@ -36,8 +36,8 @@ pytestmark = [
     pytest.mark.skipif(not (paths.BIN / "pulumi").exists(), reason="pulumi is not built"),
 ]
 ELSEWHERE = {
-    "brought VPC": "tests/worlds/test_brought_network_world.py",
-    "brought cluster": "tests/worlds/test_brought_cluster_world.py",
+    "existing VPC": "tests/worlds/test_existing_network_world.py",
+    "existing cluster": "tests/worlds/test_existing_cluster_world.py",
 }
 """Stacks that need something which exists in EC2 or EKS."""
 ANY_ACCOUNT, ANY_KEY = r"1{4}2{4}3{4}|123456789012", r"arn:aws:kms:[\w-]+:\d+:key/[\w-]+"

@@ -1,4 +1,4 @@
-"""Look-ups of a brought VPC against the rehearsal's account: as the component asks, and as `trainyard check
+"""Look-ups of an existing VPC against the rehearsal's account: as the component asks, and as `trainyard check
 --live` asks, the same is found."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.support.stackfile import ENVIRONMENT, at, environment_plan
 from trainyard.existing.vpc_faults import faults
 from trainyard.live.questions.account import Account as Asked
 from trainyard.plans.access import AccessPlan
-from trainyard.plans.networks import BroughtNetworkPlan
+from trainyard.plans.networks import ExistingNetworkPlan
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ def test_a_sound_vpc_is_found_sound_by_the_component_and_by_the_check(
     graph = _deployed(network, plugin)
     assert graph["NodeGroup system"].inputs["subnetIds"] == network.subnets
     plan = environment_plan(at("network", _settings(network))).network
-    assert isinstance(plan, BroughtNetworkPlan)
+    assert isinstance(plan, ExistingNetworkPlan)
     asked = Asked(AccessPlan(region=REGION))
     found = asked.vpc(network.vpc, network.subnets)
     assert found and found.subnets.keys() == {*network.subnets}

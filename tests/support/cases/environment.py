@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.support.brought_cluster import IN_CLUSTER
-from tests.support.brought_stores import EFS, LUSTRE
-from tests.support.brought_vpc import BROUGHT, SUBNETS, VPC
+from tests.support.existing_cluster import IN_CLUSTER
+from tests.support.existing_stores import EFS, LUSTRE
+from tests.support.existing_vpc import EXISTING_VPC, SUBNETS, VPC
 from tests.support.stackfile import Edit, at, without
 
 JOB = "jobs.t5-large"
@@ -168,8 +168,8 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         "got nothing. Fix: write images: <account>.dkr.ecr.ap-northeast-2.amazonaws.com/mirror, and run"
         " trainyard mirror",
     ),
-    "brought network without the internet and without copies of images": (
-        [BROUGHT, at("network.internet", "none")],
+    "existing network without the internet and without copies of images": (
+        [EXISTING_VPC, at("network.internet", "none")],
         "artifacts.images",
         "must name a registry of ECR with all images",
     ),
@@ -189,18 +189,18 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         "artifacts.images",
         "must be a registry of ECR, a slash, and the beginning of its repositories",
     ),
-    "brought network without the training zone": (
+    "existing network without the training zone": (
         [at("network", {"vpc_id": VPC, "private_subnets": {"ap-northeast-2c": SUBNET}})],
         "network.private_subnets",
         "must have a subnet in environment.zone, ap-northeast-2a",
     ),
-    "brought network in one zone": (
+    "existing network in one zone": (
         [at("network", {"vpc_id": VPC, "private_subnets": {"ap-northeast-2a": SUBNET}})],
         "network.private_subnets",
         "must have a subnet in a second zone: EKS needs two; got {ap-northeast-2a: " + SUBNET + "}."
         " Fix: add ap-northeast-2b",
     ),
-    "brought network in a zone of another region": (
+    "existing network in a zone of another region": (
         [at("network", {"vpc_id": VPC, "private_subnets": SUBNETS | {"us-east-1a": SUBNET}})],
         "network.private_subnets.us-east-1a",
         "must have the name of a zone of ap-northeast-2",
@@ -402,27 +402,27 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         "storage.scratch.lustre.restore_from",
         "must not be set with for_model",
     ),
-    "cluster brought into a network of the stack": (
+    "existing cluster in a network of the stack": (
         [at("cluster.name", "research"), without("cluster.public_access_cidrs")],
         "cluster.name",
         "must be in a VPC that exists, which network.vpc_id names; got research, and a network that",
     ),
-    "add-ons of no brought cluster": (
+    "add-ons of no existing cluster": (
         [at("cluster.existing_add_ons", ["aws-efs-csi-driver"])],
         "cluster.existing_add_ons",
         "must not be set without name",
     ),
-    "public ranges of a brought cluster": (
+    "public ranges of an existing cluster": (
         [*IN_CLUSTER, at("cluster.public_access_cidrs", ["203.0.113.7/32"])],
         "cluster.public_access_cidrs",
         "must not be set with name: this program changes no cluster that it did not make",
     ),
-    "logs of a brought cluster": (
+    "logs of an existing cluster": (
         [*IN_CLUSTER, at("cluster.logs", ["api"])],
         "cluster.logs",
         "must not be set with name",
     ),
-    "a range of services of a brought cluster": (
+    "a range of services of an existing cluster": (
         [*IN_CLUSTER, at("cluster.service_cidr", "192.168.0.0/16")],
         "cluster.service_cidr",
         "Fix: delete it; the owner of the cluster decides it",
@@ -459,27 +459,27 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         "cluster.service_cidr",
         "must not overlap with environment.network.cidr, 10.0.0.0/16; got 10.0.128.0/20. Fix: delete",
     ),
-    "deletion protection of a brought cluster": (
+    "deletion protection of an existing cluster": (
         [*IN_CLUSTER, at("cluster.deletion_protection", True)],
         "cluster.deletion_protection",
         "Fix: delete it; the owner of the cluster decides it",
     ),
-    "a tier of a brought cluster": (
+    "a tier of an existing cluster": (
         [*IN_CLUSTER, at("cluster.scaling_tier", "tier-xl")],
         "cluster.scaling_tier",
         "Fix: delete it; the owner of the cluster decides it",
     ),
-    "a tunnel into a brought cluster": (
+    "a tunnel into an existing cluster": (
         [*IN_CLUSTER, at("cluster.tunnel_port", 8443)],
         "cluster.tunnel_port",
         "must not be set with name: the tunnel goes through a node",
     ),
-    "an unknown add-on of a brought cluster": (
+    "an unknown add-on of an existing cluster": (
         [*IN_CLUSTER, at("cluster.existing_add_ons", ["aws-efs-csi"])],
         "cluster.existing_add_ons",
         "which the cluster must have; got aws-efs-csi. Fix: write aws-efs-csi-driver",
     ),
-    "an add-on of a brought cluster that the stack must configure": (
+    "an add-on of an existing cluster that the stack must configure": (
         [
             *IN_CLUSTER,
             at("storage.sets", {"s3": {}}),
@@ -488,44 +488,47 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         "cluster.existing_add_ons",
         "must not list aws-mountpoint-s3-csi-driver, which this environment needs with a role",
     ),
-    "file system brought into a network of the stack": (
+    "existing file system in a network of the stack": (
         [at("storage.home.efs", {"file_system_id": EFS})],
         "storage.home.efs.file_system_id",
         f"must be in a VPC that exists, which network.vpc_id names; got {EFS}, and a network that the"
         f" stack makes. Fix: write network: {{vpc_id: <VPC of {EFS}>",
     ),
-    "size of a brought file system": (
-        [BROUGHT, at("storage.scratch.lustre", {"file_system_id": LUSTRE, "capacity_gib": 4800})],
+    "size of an existing file system": (
+        [
+            EXISTING_VPC,
+            at("storage.scratch.lustre", {"file_system_id": LUSTRE, "capacity_gib": 4800}),
+        ],
         "storage.scratch.lustre.capacity_gib",
         "must not be set with file_system_id: this program changes no file system that it did not"
         " make; got 4800. Fix: delete it",
     ),
-    "repositories of a brought file system": (
+    "repositories of an existing file system": (
         [
-            BROUGHT,
+            EXISTING_VPC,
             _linked({"s3": "s3://sets", "path": "/sets"}),
             at("storage.scratch.lustre.file_system_id", LUSTRE),
         ],
         "storage.scratch.lustre.repositories",
         "must not be set with file_system_id",
     ),
-    "brought file system that would be deleted": (
-        [BROUGHT, at("storage.home", {"efs": {"file_system_id": EFS}, "data": "delete"})],
+    "existing file system that would be deleted": (
+        [EXISTING_VPC, at("storage.home", {"efs": {"file_system_id": EFS}, "data": "delete"})],
         "storage.home.data",
         "must be keep with file_system_id: this program deletes no file system that it did not make",
     ),
-    "brought file system of two stores": (
+    "existing file system of two stores": (
         [
-            BROUGHT,
+            EXISTING_VPC,
             at("storage.code", {"efs": {"file_system_id": EFS}}),
             at("storage.sets", {"efs": {"file_system_id": EFS}}),
         ],
         "storage.sets.efs.file_system_id",
         "must be another file system than that of code: a pod mounts one once",
     ),
-    "goodput on a brought file system": (
+    "goodput on an existing file system": (
         [
-            BROUGHT,
+            EXISTING_VPC,
             at("storage.scratch.lustre", {"file_system_id": LUSTRE}),
             at(f"{JOB}.parameters_billion", 7),
             at(f"{JOB}.goodput_percent", 90),
@@ -1627,14 +1630,14 @@ SOUND: dict[str, list[Edit]] = {
         at("network.zones", ["ap-northeast-2d", "ap-northeast-2a"]),
         at("pools.h100.fallback_zones", ["ap-northeast-2d"]),
     ],
-    "file systems that are brought": [
-        BROUGHT,
+    "existing file systems": [
+        EXISTING_VPC,
         at("storage.scratch", {"lustre": {"file_system_id": LUSTRE}}),
         at("storage.home", {"efs": {"file_system_id": EFS}, "teams": "apart"}),
         at("storage.more", {"efs": {}}),
     ],
-    "a cluster that is brought": [*IN_CLUSTER],
-    "a private cluster that is brought": [
+    "an existing cluster": [*IN_CLUSTER],
+    "a private existing cluster": [
         *IN_CLUSTER,
         at("cluster.endpoint", "private"),
         at("cluster.proxy_url", "http://proxy.example.com:3128"),
@@ -1721,8 +1724,8 @@ SOUND: dict[str, list[Edit]] = {
     "images from the account": [at("artifacts.images", MIRROR)],
     "endpoints beside a NAT gateway": [at("network.endpoints", "private")],
     "no way to the internet": ISOLATED,
-    "a brought network without a way to the internet": [
-        BROUGHT,
+    "an existing network without a way to the internet": [
+        EXISTING_VPC,
         at("network.internet", "none"),
         at("artifacts.images", MIRROR),
     ],

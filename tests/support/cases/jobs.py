@@ -209,7 +209,7 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         f"{JOB}.torchrun.script",
         "Fix: write /workspace/drain.py",
     ),
-    "torchrun of a file that is not brought": (
+    "torchrun of a file that the job does not bring": (
         [
             without(SCRIPT),
             at(f"{JOB}.files", {"sources": ["README.md"]}),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.brought_vpc import BROUGHT
+from tests.support.existing_vpc import EXISTING_VPC
 from tests.support.stackfile import Edit, at, environment_plan, own_network
 from trainyard.catalog.aws.endpoints import ALWAYS, NONE
 
@@ -53,9 +53,9 @@ def test_without_the_setting_there_is_none() -> None:
     assert own_network(environment_plan()).endpoints is None
 
 
-def test_a_brought_vpc_gets_endpoints_only_where_the_stack_file_says_so() -> None:
-    assert environment_plan(BROUGHT).network.endpoints is None
-    made = environment_plan(BROUGHT, PRIVATE).network.endpoints
+def test_an_existing_vpc_gets_endpoints_only_where_the_stack_file_says_so() -> None:
+    assert environment_plan(EXISTING_VPC).network.endpoints is None
+    made = environment_plan(EXISTING_VPC, PRIVATE).network.endpoints
     assert made and set(made.apis) == {*ALWAYS, "elasticfilesystem"}
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tests.support.brought_cluster import IN_CLUSTER
-from tests.support.brought_stores import EFS, LUSTRE
-from tests.support.brought_vpc import BROUGHT
+from tests.support.existing_cluster import IN_CLUSTER
+from tests.support.existing_stores import EFS, LUSTRE
+from tests.support.existing_vpc import EXISTING_VPC
 from tests.support.stackfile import Edit, at, environment_plan
 from trainyard.catalog.aws.endpoints import ALWAYS
 from trainyard.plans.networks import SubnetUse
@@ -51,12 +51,12 @@ def test_interface_endpoints_have_an_address_in_every_zone() -> None:
         assert use.others["interface endpoints"] == len({*ALWAYS, "elasticfilesystem"})
 
 
-def test_what_is_brought_has_its_addresses_already() -> None:
+def test_what_exists_has_its_addresses_already() -> None:
     stores = (
         at("storage.scratch", {"lustre": {"file_system_id": LUSTRE}}),
         at("storage.home", {"efs": {"file_system_id": EFS}}),
     )
-    assert _uses(BROUGHT, *stores)[A].others == {"EKS": 6}
+    assert _uses(EXISTING_VPC, *stores)[A].others == {"EKS": 6}
     assert "EKS" not in _uses(*IN_CLUSTER)[A].others
 
 

@@ -1,4 +1,4 @@
-"""What is said of a brought cluster that cannot be used."""
+"""Errors about an existing cluster that cannot be used."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.brought_cluster import BUILDS, IN_CLUSTER, NAME, ROLE
-from tests.support.brought_vpc import VPC
+from tests.support.existing_cluster import BUILDS, IN_CLUSTER, NAME, ROLE
+from tests.support.existing_vpc import VPC
 from tests.support.stackfile import Edit, at, environment_plan
 from trainyard.existing.cluster_faults import AddOnFound, ClusterFound, faults
-from trainyard.plans.clusters import BroughtClusterPlan
+from trainyard.plans.clusters import ExistingClusterPlan
 
 TEAMS = at("teams", {"nlp": {"deployer": "arn:aws:iam::111122223333:role/nlp"}})
 POLICIES = '{"env": {}, "enableNetworkPolicy": "true"}'
@@ -37,9 +37,9 @@ SOUND = ClusterFound(
 )
 
 
-def _plan(*edits: Edit) -> BroughtClusterPlan:
+def _plan(*edits: Edit) -> ExistingClusterPlan:
     cluster = environment_plan(*IN_CLUSTER, *edits).cluster
-    assert isinstance(cluster, BroughtClusterPlan)
+    assert isinstance(cluster, ExistingClusterPlan)
     return cluster
 
 

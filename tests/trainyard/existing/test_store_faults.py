@@ -1,4 +1,4 @@
-"""What is said of a brought file system that cannot be used."""
+"""Errors about an existing file system that cannot be used."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trainyard.existing.store_faults import (
     lustre_faults,
 )
 from trainyard.plans.identity import Identity
-from trainyard.plans.stores import BroughtEfsPlan, BroughtLustrePlan, BroughtPlan
+from trainyard.plans.stores import ExistingEfsPlan, ExistingLustrePlan, ExistingStorePlan
 
 VPC, ID, A, C = "vpc-1", "fs-0123456789abcdef1", "us-east-2a", "us-east-2c"
 CLIENTS = Client(zone=A, cidr="10.0.0.0/20"), Client(zone=C, cidr="10.0.16.0/20")
@@ -31,7 +31,7 @@ LUSTRE = StoreFound(servers={A: SERVERS}, version="2.15")
 EFS = StoreFound(servers={A: SERVERS, C: SERVERS})
 
 
-def _of(kind: type[BroughtPlan]) -> BroughtPlan:
+def _of(kind: type[ExistingStorePlan]) -> ExistingStorePlan:
     return kind(
         identity=Identity(project="p", stack="s", region="us-east-2"),
         kind="any",
@@ -43,14 +43,14 @@ def _of(kind: type[BroughtPlan]) -> BroughtPlan:
 
 
 def _lustre(found: StoreFound | None) -> list[str]:
-    plan = _of(BroughtLustrePlan)
-    assert isinstance(plan, BroughtLustrePlan)
+    plan = _of(ExistingLustrePlan)
+    assert isinstance(plan, ExistingLustrePlan)
     return [str(fault) for fault in lustre_faults(plan, VPC, CLIENTS, found)]
 
 
 def _efs(found: StoreFound | None) -> list[str]:
-    plan = _of(BroughtEfsPlan)
-    assert isinstance(plan, BroughtEfsPlan)
+    plan = _of(ExistingEfsPlan)
+    assert isinstance(plan, ExistingEfsPlan)
     return [str(fault) for fault in efs_faults(plan, VPC, CLIENTS, found)]
 
 
@@ -140,5 +140,5 @@ def test_a_rule_that_names_a_group_of_the_nodes_is_as_good_as_their_range() -> N
     shut = replace(EFS, servers={A: _with_rules(named), C: SERVERS})
     assert len(_efs(shut)) == 1
     nodes = [replace(client, groups=("sg-nodes",)) for client in CLIENTS]
-    plan = _of(BroughtEfsPlan)
-    assert isinstance(plan, BroughtEfsPlan) and [*efs_faults(plan, VPC, nodes, shut)] == []
+    plan = _of(ExistingEfsPlan)
+    assert isinstance(plan, ExistingEfsPlan) and [*efs_faults(plan, VPC, nodes, shut)] == []

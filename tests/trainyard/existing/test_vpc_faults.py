@@ -1,4 +1,4 @@
-"""What is said of a brought VPC that cannot be used."""
+"""Errors about an existing VPC that cannot be used."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.brought_cluster import IN_CLUSTER
-from tests.support.brought_vpc import BROUGHT, NAT, SUBNETS, VPC
+from tests.support.existing_cluster import IN_CLUSTER
+from tests.support.existing_vpc import EXISTING_VPC, NAT, SUBNETS, VPC
 from tests.support.stackfile import at, environment_plan
 from trainyard.existing.vpc_faults import SubnetFound, VpcFound, faults
-from trainyard.plans.networks import BroughtNetworkPlan, service_cidr
+from trainyard.plans.networks import ExistingNetworkPlan, service_cidr
 
 A, C = SUBNETS
 
@@ -36,9 +36,9 @@ SHARED = replace(SOUND, shared_by=OWNER)
 """The same VPC, where the network account of a company owns it."""
 
 
-def _plan() -> BroughtNetworkPlan:
-    network = environment_plan(BROUGHT, at("zone_id", "apne2-az1")).network
-    assert isinstance(network, BroughtNetworkPlan)
+def _plan() -> ExistingNetworkPlan:
+    network = environment_plan(EXISTING_VPC, at("zone_id", "apne2-az1")).network
+    assert isinstance(network, ExistingNetworkPlan)
     return network
 
 
@@ -134,8 +134,8 @@ def test_all_faults_are_told_at_once() -> None:
 
 def test_a_fallback_zone_must_hold_the_pool_as_well() -> None:
     """All nodes of the pool can be there."""
-    network = environment_plan(BROUGHT, at("pools.h100.fallback_zones", [C])).network
-    assert isinstance(network, BroughtNetworkPlan)
+    network = environment_plan(EXISTING_VPC, at("pools.h100.fallback_zones", [C])).network
+    assert isinstance(network, ExistingNetworkPlan)
     assert [*faults(network, SOUND)] == []
     [said] = map(str, faults(network, _with(C, cidr="10.20.0.0/26")))
     assert f"must have 70 addresses in {C}: 42 for pool h100, 21 for system nodes, 1 for" in said
@@ -149,11 +149,11 @@ def test_a_subnet_that_has_exactly_what_is_taken_is_large_enough() -> None:
     assert [*faults(_plan(), _with(C, cidr="10.20.0.0/27"))] == []
 
 
-def test_a_cluster_that_is_brought_has_a_range_of_services_of_its_own() -> None:
+def test_an_existing_cluster_has_a_range_of_services_of_its_own() -> None:
     both = replace(SOUND, cidrs=("10.0.0.0/8", "172.20.1.0/24"))
     assert [*faults(replace(_plan(), makes_cluster=False), both)] == []
     network = environment_plan(*IN_CLUSTER).network
-    assert isinstance(network, BroughtNetworkPlan) and not network.makes_cluster
+    assert isinstance(network, ExistingNetworkPlan) and not network.makes_cluster
 
 
 def test_a_range_of_services_that_the_stack_file_wants_is_judged_instead_of_the_usual_two() -> None:
@@ -202,8 +202,8 @@ SHARED_FAULTS: dict[str, tuple[str, str, str]] = {
 def test_only_the_owner_of_a_vpc_makes_endpoints_in_it(setting: str) -> None:
     value, must, fix = SHARED_FAULTS[setting]
     written = at(f"network.{setting}", True if value == "true" else value)
-    network = environment_plan(BROUGHT, written).network
-    assert isinstance(network, BroughtNetworkPlan)
+    network = environment_plan(EXISTING_VPC, written).network
+    assert isinstance(network, ExistingNetworkPlan)
     assert [*faults(network, SOUND)] == []
     [fault] = faults(network, SHARED)
     assert (fault.path, fault.must, fault.fix) == (f"environment.network.{setting}", must, fix)

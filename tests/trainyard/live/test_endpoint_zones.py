@@ -7,7 +7,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from tests.support.brought_vpc import BROUGHT, SUBNETS
+from tests.support.existing_vpc import EXISTING_VPC, SUBNETS
 from tests.support.stackfile import Edit, at, environment_plan
 from tests.support.sweep import lines_not_reached
 from trainyard.live import endpoint_zones
@@ -20,7 +20,7 @@ A, B, C, D = (f"{REGION}{letter}" for letter in "abcd")
 PRIVATE = at("network.endpoints", "private")
 IMAGES = at("artifacts.images", f"111122223333.dkr.ecr.{REGION}.amazonaws.com/mirror")
 ISOLATED = at("network", {"internet": "none", "endpoints": "private"}), IMAGES
-BROUGHT_ISOLATED = BROUGHT, PRIVATE, at("network.internet", "none"), IMAGES
+EXISTING_ISOLATED = EXISTING_VPC, PRIVATE, at("network.internet", "none"), IMAGES
 
 
 def _network(*edits: Edit) -> AnyNetworkPlan:
@@ -37,7 +37,7 @@ def _said(network: AnyNetworkPlan, **differs: tuple[str, ...] | None) -> list[st
 
 def test_a_stack_that_makes_no_interface_endpoints_asks_nothing() -> None:
     account = Mock(spec=Account)
-    for network in (_network(), _network(BROUGHT)):
+    for network in (_network(), _network(EXISTING_VPC)):
         assert endpoint_zone_checks(account, network) == {}
     [ask] = endpoint_zone_checks(account, network := _network(PRIVATE)).values()
     account.endpoint_offers.return_value = {}
@@ -45,10 +45,12 @@ def test_a_stack_that_makes_no_interface_endpoints_asks_nothing() -> None:
     account.endpoint_offers.assert_called_once_with(network.endpoints.apis)
 
 
-@pytest.mark.parametrize("edits", [(PRIVATE,), ISOLATED, (BROUGHT, PRIVATE), BROUGHT_ISOLATED])
+@pytest.mark.parametrize(
+    "edits", [(PRIVATE,), ISOLATED, (EXISTING_VPC, PRIVATE), EXISTING_ISOLATED]
+)
 def test_endpoints_that_every_zone_has_are_no_fault(edits: tuple[Edit, ...]) -> None:
     assert _said(_network(*edits)) == []
-    assert _said(_network(BROUGHT, PRIVATE), ec2=(A, C)) == [], "no subnet is elsewhere"
+    assert _said(_network(EXISTING_VPC, PRIVATE), ec2=(A, C)) == [], "no subnet is elsewhere"
 
 
 def test_an_endpoint_that_the_region_lacks_is_named_once() -> None:
@@ -69,19 +71,19 @@ def test_a_zone_without_an_endpoint_is_named_where_the_stack_file_has_it() -> No
     )
     [training] = _said(_network(PRIVATE), ec2=(B, C, D))
     assert training.startswith(f"environment.zone: {must}; got {A}, which has none for ec2. Fix:")
-    [brought] = _said(_network(BROUGHT, PRIVATE), ec2=(A, B))
-    assert brought.startswith(
+    [existing] = _said(_network(EXISTING_VPC, PRIVATE), ec2=(A, B))
+    assert existing.startswith(
         f"environment.network.private_subnets.{C}: {must}; got {C}, which has"
     )
-    assert f"Fix: write a subnet of one of {A}, {B}, or delete endpoints: private" in brought
+    assert f"Fix: write a subnet of one of {A}, {B}, or delete endpoints: private" in existing
     assert {*SUBNETS} == {A, C}
 
 
 def test_endpoints_cannot_be_left_out_where_nothing_else_leads_to_aws() -> None:
     [own] = _said(_network(*ISOLATED), ec2=(A, C))
     assert own.endswith(f"Fix: write the name of one of {A}, {C}")
-    [brought] = _said(_network(*BROUGHT_ISOLATED), ec2=(A, B))
-    assert brought.endswith("or delete endpoints: private"), "the VPC may have some of its own"
+    [existing] = _said(_network(*EXISTING_ISOLATED), ec2=(A, B))
+    assert existing.endswith("or delete endpoints: private"), "the VPC may have some of its own"
 
 
 def test_a_region_with_one_zone_that_has_them_is_no_way_out() -> None:

@@ -1,4 +1,4 @@
-"""Names that a stack needs in a brought cluster, against what it makes in one."""
+"""Names that a stack needs in an existing cluster, against what it makes in one."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import pytest
 from tests.graph.test_recorded_stacks import EVERYTHING, graph_of, plan_of
 from tests.support.recording import Graph
 from trainyard.catalog.chart_objects import KINDS, WORKLOADS, ObjectName, chart_objects
-from trainyard.live.own_names import parts
+from trainyard.live.own_names import own_names
 
-STACKS = ("brought cluster", "teams", EVERYTHING)
+STACKS = ("existing cluster", "teams", EVERYTHING)
 
 
 def _made(graph: Graph) -> set[ObjectName]:
@@ -32,7 +32,7 @@ def _is_unique(name: ObjectName) -> bool:
 @pytest.mark.parametrize("stack", STACKS)
 def test_every_name_that_the_graph_has_is_asked_for(stack: str) -> None:
     asked = {
-        name: release for part in parts(plan_of(stack)) for name, release in part.names.items()
+        name: release for part in own_names(plan_of(stack)) for name, release in part.names.items()
     }
     by_pulumi = {name for name, release in asked.items() if release is None}
     assert by_pulumi == {name for name in _made(graph_of(stack)) if not _is_unique(name)}
@@ -40,7 +40,7 @@ def test_every_name_that_the_graph_has_is_asked_for(stack: str) -> None:
 
 @pytest.mark.parametrize("stack", STACKS)
 def test_every_release_of_the_graph_is_asked_for_in_its_namespace(stack: str) -> None:
-    asked = {release for part in parts(plan_of(stack)) for release in part.releases}
+    asked = {release for part in own_names(plan_of(stack)) for release in part.releases}
     made = {
         node.inputs["name"]: node.inputs["namespace"]
         for node in graph_of(stack).nodes.values()

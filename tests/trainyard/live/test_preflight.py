@@ -23,7 +23,7 @@ from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 from moto import mock_aws
 
-from tests.support.brought_vpc import BROUGHT, SUBNETS, VPC
+from tests.support.existing_vpc import EXISTING_VPC, SUBNETS, VPC
 from tests.support.patience import PATIENCE
 from tests.support.recording import CHECKOUT
 from tests.support.stackfile import (
@@ -46,7 +46,8 @@ from trainyard.decide import plan_stack
 from trainyard.derive.credentials import NotAssumed
 from trainyard.existing.store_faults import RuleFound
 from trainyard.live import preflight, service_roles, zone_choice
-from trainyard.live.existing import brought_vpc, free_addresses
+from trainyard.live.existing import free_addresses
+from trainyard.live.existing import vpc as existing_vpc
 from trainyard.live.questions import account as account_module
 from trainyard.live.questions import caller as caller_module
 from trainyard.live.questions.account import Account
@@ -505,26 +506,28 @@ def test_every_zone_of_the_network_must_have_addresses() -> None:
     assert errors(addresses={c: _room(27)}) == []
     [said] = errors(addresses={c: _room(26)})
     assert said.startswith("environment.network: must need at most the 26 free addresses of the")
-    [brought] = [
-        one for one in errors(BROUGHT, addresses={c: _room(26)}) if "free addresses" in one
+    [existing] = [
+        one for one in errors(EXISTING_VPC, addresses={c: _room(26)}) if "free addresses" in one
     ]
-    assert brought.endswith(f"or write a larger subnet of {c}")
+    assert existing.endswith(f"or write a larger subnet of {c}")
 
 
-def test_a_brought_vpc_is_judged_with_the_rules_of_the_preview() -> None:
-    [said] = errors(BROUGHT, zones={})
+def test_an_existing_vpc_is_judged_with_the_rules_of_the_preview() -> None:
+    [said] = errors(EXISTING_VPC, zones={})
     assert said.startswith("environment.network.vpc_id: must be a VPC of this account")
-    plan = environment_plan(BROUGHT)
+    plan = environment_plan(EXISTING_VPC)
     told = account()
-    preflight.preflight(told, plan, reading(BROUGHT).config.environment, 60)  # pyright: ignore[reportOptionalMemberAccess]
+    preflight.preflight(told, plan, reading(EXISTING_VPC).config.environment, 60)  # pyright: ignore[reportOptionalMemberAccess]
     told.vpc.assert_called_once_with(VPC, [*SUBNETS.values()])
     assert told.addresses.call_args.args[1] == [*SUBNETS.values()], "of its subnets by id"
     told.without_s3.assert_called_once_with(VPC, [*SUBNETS.values()])
 
 
-def test_whether_a_brought_vpc_needs_an_endpoint_of_s3_is_said() -> None:
+def test_whether_an_existing_vpc_needs_an_endpoint_of_s3_is_said() -> None:
     def said(*edits: Edit, **answers: Any) -> list[str]:
-        return [str(one) for one in found(BROUGHT, *edits, **answers) if "s3_endpoint" in str(one)]
+        return [
+            str(one) for one in found(EXISTING_VPC, *edits, **answers) if "s3_endpoint" in str(one)
+        ]
 
     wanted, both = at("network.s3_endpoint", True), [*SUBNETS.values()]
     assert said() == said(wanted, without_s3=both) == []
@@ -533,7 +536,7 @@ def test_whether_a_brought_vpc_needs_an_endpoint_of_s3_is_said() -> None:
 
 
 NO_INTERNET = (
-    BROUGHT,
+    EXISTING_VPC,
     at("network.internet", "none"),
     at("artifacts.images", "111122223333.dkr.ecr.ap-northeast-2.amazonaws.com/mirror"),
 )
@@ -548,11 +551,11 @@ def for_apis(*apis: str, state: str = "available", **differs: Any) -> list[Endpo
     return [EndpointFound(id=f"vpce-{api}", api=api, state=state, **told) for api in sorted(apis)]
 
 
-def test_an_endpoint_of_a_brought_vpc_must_be_available_and_let_nodes_in() -> None:
+def test_an_endpoint_of_an_existing_vpc_must_be_available_and_let_nodes_in() -> None:
     """Also beside a way to the internet: its names lead nowhere else."""
 
     def said(*there: EndpointFound) -> list[str]:
-        return errors(BROUGHT, vpc=SOUND_VPC, endpoints=there)
+        return errors(EXISTING_VPC, vpc=SOUND_VPC, endpoints=there)
 
     assert said(*for_apis("sqs")) == []
     assert said(*for_apis("kms", state="pending")) == [], "nothing of the stack calls it"
@@ -585,7 +588,7 @@ def test_endpoints_of_another_vpc_are_named_and_not_looked_for() -> None:
     assert environment_plan(*NO_INTERNET, elsewhere).network.endpoints is None
 
 
-def test_a_brought_vpc_without_the_internet_leads_to_every_api_that_is_called() -> None:
+def test_an_existing_vpc_without_the_internet_leads_to_every_api_that_is_called() -> None:
     def said(*edits: Edit, **answers: Any) -> list[str]:
         return [str(one) for one in found(*edits, **answers) if "endpoint" in str(one)]
 
@@ -601,7 +604,7 @@ def test_a_brought_vpc_without_the_internet_leads_to_every_api_that_is_called() 
     assert f"private, and {REGION} has none for {', '.join(sorted(every))}" in unknown
     [twice] = said(*NO_INTERNET, ours, endpoints=for_apis("sqs", "kms"))
     assert "has endpoints for sqs; unless they are this stack's own" in twice
-    assert said(BROUGHT) == []
+    assert said(EXISTING_VPC) == []
 
 
 def test_endpoints_of_a_shared_vpc_are_not_called_missing() -> None:
@@ -613,7 +616,7 @@ def test_endpoints_of_a_shared_vpc_are_not_called_missing() -> None:
 
     here = f"environment.network.vpc_id: {VPC} belongs to account {OWNER}, which shares it;"
     apis = ", ".join(sorted({*ALWAYS, "elasticfilesystem"}))
-    [with_internet] = said(BROUGHT)
+    [with_internet] = said(EXISTING_VPC)
     assert with_internet.startswith(here)
     assert f"any of them with private DNS for {apis} must be available and let" in with_internet
     [without_internet] = said(*NO_INTERNET)
@@ -621,17 +624,19 @@ def test_endpoints_of_a_shared_vpc_are_not_called_missing() -> None:
     assert f"nothing checks that it has them for s3, {apis};" in without_internet
     [elsewhere] = said(*NO_INTERNET, at("network.endpoints", "elsewhere"))
     assert "elsewhere: nothing checks" in elsewhere
-    refused, _ = said(BROUGHT, at("network.s3_endpoint", True))
+    refused, _ = said(EXISTING_VPC, at("network.s3_endpoint", True))
     assert "network.s3_endpoint: must not be true: only the account that owns" in refused
 
 
-def test_a_private_endpoint_in_a_brought_vpc_needs_no_public_one_before_it() -> None:
+def test_a_private_endpoint_in_an_existing_vpc_needs_no_public_one_before_it() -> None:
     private = at("cluster.endpoint", "private"), without("cluster.public_access_cidrs")
     inside, tunnel = at("cluster.inside_vpc", True), at("cluster.tunnel_port", 8443)
     public_first = "must be public-and-private until the cluster exists"
     assert any(public_first in said for said in errors(*private, inside))
-    assert not any(public_first in said for said in errors(BROUGHT, *private, inside))
-    assert any("the node that the tunnel" in said for said in errors(BROUGHT, *private, tunnel))
+    assert not any(public_first in said for said in errors(EXISTING_VPC, *private, inside))
+    assert any(
+        "the node that the tunnel" in said for said in errors(EXISTING_VPC, *private, tunnel)
+    )
 
 
 def test_every_error_of_an_account_is_caused_by_a_test_above() -> None:
@@ -648,14 +653,14 @@ def test_every_error_of_an_account_is_caused_by_a_test_above() -> None:
         found(block, reservation={})
         found(block, reservation=DESCRIBED | {"InstanceType": "p5en.48xlarge"})
         preflight.preflight(account(), in_accounts("999999999999"), None, 60)
-        found(BROUGHT, vpc=SOUND_VPC, endpoints=for_apis("sqs", state="pending", rules=()))
+        found(EXISTING_VPC, vpc=SOUND_VPC, endpoints=for_apis("sqs", state="pending", rules=()))
         found(*NO_INTERNET, at("network.endpoints", "elsewhere"))
-        found(BROUGHT, without_s3=[SUBNETS[ZONE]])
-        found(BROUGHT, at("network.s3_endpoint", True))
+        found(EXISTING_VPC, without_s3=[SUBNETS[ZONE]])
+        found(EXISTING_VPC, at("network.s3_endpoint", True))
         found(*NO_INTERNET, without_s3=[SUBNETS[ZONE]])
         found(*NO_INTERNET, at("network.endpoints", "private"), endpoints=for_apis("sqs"))
 
-    modules = preflight, brought_vpc, free_addresses, service_roles, zone_choice
+    modules = preflight, existing_vpc, free_addresses, service_roles, zone_choice
     assert lines_not_reached(modules, run) == []
 
 

@@ -1,4 +1,4 @@
-"""`trainyard check --live`: names in a brought cluster that others have."""
+"""`trainyard check --live`: names in an existing cluster that others have."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from tests.support.brought_cluster import IN_CLUSTER, NAME
+from tests.support.existing_cluster import IN_CLUSTER, NAME
 from tests.support.grammar import without_a_verb
 from tests.support.stackfile import at, environment_plan
 from trainyard.catalog.chart_objects import ObjectName
@@ -60,7 +60,7 @@ def test_a_release_of_others_is_refused_with_its_name() -> None:
         "environment.cluster.name: must be a cluster in which the names of Kubeflow Trainer with"
         " JobSet are free; got research, with CustomResourceDefinition jobsets.jobset.x-k8s.io of"
         " Helm release jobset in jobset-system. Fix: have the owner of the cluster run `helm"
-        " uninstall jobset --namespace jobset-system`, or bring another cluster"
+        " uninstall jobset --namespace jobset-system`, or write the name of another cluster"
     )
     assert said({JOBSETS: of("jobset", "jobset-system")}, begun=True) == [error]
 
@@ -68,7 +68,7 @@ def test_a_release_of_others_is_refused_with_its_name() -> None:
 def test_what_helm_does_not_know_is_refused_too() -> None:
     [error] = said({NODEPOOLS: by("kubectl-client-side-apply")})
     assert "written by kubectl-client-side-apply. Fix: have the owner" in error
-    assert "delete them, or bring another cluster" in error
+    assert "delete them, or write the name of another cluster" in error
 
 
 def test_a_karpenter_that_is_called_like_ours_is_ours_only_once_the_stack_has_begun() -> None:
@@ -82,7 +82,7 @@ def test_what_an_earlier_stack_left_is_no_fault() -> None:
     """CRDs of the Trainer stay, and belong to a chart that only this program has."""
     assert said({JOBSETS: of("kubeflow-trainer-crds", "kubeflow-system")}) == []
     assert len(said({JOBSETS: by("helm")})) == 1
-    assert said({JOBSETS: by("helm")}, begun=True) == [], "of the chart that once brought them"
+    assert said({JOBSETS: by("helm")}, begun=True) == [], "of the chart that once created them"
 
 
 def test_a_controller_that_a_setting_brings_can_be_left_out() -> None:

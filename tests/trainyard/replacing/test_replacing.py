@@ -9,10 +9,10 @@ import pulumi
 import pytest
 
 from rehearsal.providers.aws.provider import KINDS as AWS
-from tests.support.brought_cluster import IN_CLUSTER, BroughtCluster
-from tests.support.brought_stores import EFS
-from tests.support.brought_vpc import BROUGHT, NETWORK, SUBNETS, Brought
 from tests.support.deployed import deployed
+from tests.support.existing_cluster import IN_CLUSTER, ExistingCluster
+from tests.support.existing_stores import EFS
+from tests.support.existing_vpc import EXISTING_VPC, NETWORK, SUBNETS, ExistingVpc
 from tests.support.recording import Graph, deploy
 from tests.support.stackfile import (
     ENVIRONMENT,
@@ -66,10 +66,10 @@ def graph_of(*edits: Edit) -> Graph:
     return deploy("dev", changed, vpc=_answers(edits))
 
 
-def _answers(edits: tuple[Edit, ...]) -> Brought | None:
+def _answers(edits: tuple[Edit, ...]) -> ExistingVpc | None:
     if edits[: len(IN_CLUSTER)] == IN_CLUSTER:
-        return BroughtCluster()
-    return Brought() if BROUGHT in edits else None
+        return ExistingCluster()
+    return ExistingVpc() if EXISTING_VPC in edits else None
 
 
 REPLACED: dict[str, tuple[tuple[Edit, ...], tuple[Edit, ...], dict[str, set[str]]]] = {
@@ -78,8 +78,8 @@ REPLACED: dict[str, tuple[tuple[Edit, ...], tuple[Edit, ...], dict[str, set[str]
         (at("zone", "ap-northeast-2b"),),
         {"environment.zone": {"storage.scratch"}},
     ),
-    "another subnet of a brought VPC": (
-        (BROUGHT,),
+    "another subnet of an existing VPC": (
+        (EXISTING_VPC,),
         (
             at(
                 "network",
@@ -227,8 +227,8 @@ def test_what_is_changed_added_or_removed_without_a_replacement_is_not_refused(c
             (at("network.zones", ["ap-northeast-2a", "ap-northeast-2b"]),),
             "network: must have the zones that dev-cluster-",
         ),
-        ((), (BROUGHT,), "network.vpc_id: must stay 10.0.0.0/16, or the cluster is replaced"),
-        ((BROUGHT,), (), f"network.cidr: must stay {NETWORK['vpc_id']}, or the cluster"),
+        ((), (EXISTING_VPC,), "network.vpc_id: must stay 10.0.0.0/16, or the cluster is replaced"),
+        ((EXISTING_VPC,), (), f"network.cidr: must stay {NETWORK['vpc_id']}, or the cluster"),
         (
             (),
             (at("permissions_boundary", BOUNDARY),),
@@ -251,12 +251,20 @@ def test_what_is_changed_added_or_removed_without_a_replacement_is_not_refused(c
             "cluster.service_cidr: must stay 192.168.0.0/20, or the cluster is replaced",
         ),
         (
-            (BROUGHT, at("cluster.service_cidr", "192.168.0.0/20")),
-            (BROUGHT,),
+            (EXISTING_VPC, at("cluster.service_cidr", "192.168.0.0/20")),
+            (EXISTING_VPC,),
             "cluster.service_cidr: must stay 192.168.0.0/20, or the cluster is replaced",
         ),
-        ((BROUGHT,), IN_CLUSTER, "cluster.name: must not be set later, or the cluster is replaced"),
-        (IN_CLUSTER, (BROUGHT,), "cluster.name: must stay research, or the cluster is replaced"),
+        (
+            (EXISTING_VPC,),
+            IN_CLUSTER,
+            "cluster.name: must not be set later, or the cluster is replaced",
+        ),
+        (
+            IN_CLUSTER,
+            (EXISTING_VPC,),
+            "cluster.name: must stay research, or the cluster is replaced",
+        ),
         (
             IN_CLUSTER,
             (*IN_CLUSTER, at("cluster.name", "other")),
@@ -307,9 +315,9 @@ def test_a_file_system_that_is_read_is_no_store_of_the_stack() -> None:
     assert [*changes(environment_plan(), read)] == []
 
 
-def test_a_store_of_the_stack_does_not_become_one_that_is_brought() -> None:
-    plan = environment_plan(BROUGHT, at("storage.home", {"efs": {"file_system_id": EFS}}))
-    found = deployed(graph_of(BROUGHT))
+def test_a_store_of_the_stack_does_not_become_an_existing_one() -> None:
+    plan = environment_plan(EXISTING_VPC, at("storage.home", {"efs": {"file_system_id": EFS}}))
+    found = deployed(graph_of(EXISTING_VPC))
     [error] = replacing_errors(plan, found)
     assert error.path == "environment.storage.home"
     assert error.got == "one of efs that it did not make"

@@ -1,4 +1,4 @@
-"""Which stacks CI previews: a preview of one that is brought something ends in an empty account."""
+"""The stacks that CI previews: those without existing resources, which an empty account lacks."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.support.brought_cluster import IN_CLUSTER
-from tests.support.brought_stores import BROUGHT_STORES
-from tests.support.brought_vpc import BROUGHT
+from tests.support.existing_cluster import IN_CLUSTER
+from tests.support.existing_stores import EXISTING_STORES
+from tests.support.existing_vpc import EXISTING_VPC
 from tests.support.stackfile import Edit, at, environment_plan, values
 from trainyard.reports import previewable
 
@@ -26,17 +26,17 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_stack_that_is_brought_something_is_not_among_them(
+def test_a_stack_on_something_existing_is_not_among_them(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(folder, "dev")
-    write(folder, "brought", BROUGHT, at("jobs", {}))
+    write(folder, "existing", EXISTING_VPC, at("jobs", {}))
     write(folder, "team-vision", of="team-vision")
     assert previewable.main([]) == 0
     said = capsys.readouterr()
     assert said.out.split() == ["dev", "team-vision"]
     assert said.err == (
-        "brought: no preview, because an empty account has nothing of environment.network.vpc_id\n"
+        "existing: no preview, because an empty account has nothing of environment.network.vpc_id\n"
     )
 
 
@@ -48,13 +48,13 @@ def test_a_wrong_stack_file_is_an_error(folder: Path, capsys: pytest.CaptureFixt
 
 
 def test_a_plan_says_which_settings_name_what_exists_before_the_stack() -> None:
-    assert environment_plan().brought == ()
-    assert environment_plan(BROUGHT, BROUGHT_STORES, at("jobs", {})).brought == (
+    assert environment_plan().existing == ()
+    assert environment_plan(EXISTING_VPC, EXISTING_STORES, at("jobs", {})).existing == (
         "environment.network.vpc_id",
         "environment.storage.scratch.lustre.file_system_id",
         "environment.storage.home.efs.file_system_id",
     )
-    assert environment_plan(*IN_CLUSTER).brought == (
+    assert environment_plan(*IN_CLUSTER).existing == (
         "environment.network.vpc_id",
         "environment.cluster.name",
     )

@@ -37,6 +37,17 @@ def test_a_stack_without_a_file_is_told_which_file_is_missing(
 
 
 @of_each_report
+def test_a_folder_without_a_project_is_told_so(
+    main: Main, wrong: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("Pulumi.yaml").unlink()
+    assert main([wrong]) == 2
+    assert (
+        "no project file (Pulumi.yaml); go to the folder of Pulumi.yaml" in capsys.readouterr().out
+    )
+
+
+@of_each_report
 def test_errors_of_the_stack_file_end_a_report(
     main: Main, wrong: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

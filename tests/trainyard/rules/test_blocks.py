@@ -33,12 +33,12 @@ def test_before_a_block_begins_all_of_it_counts_but_its_tail() -> None:
     assert "must be at most the 47.3 h of cr-0123456789abcdef0" in text
 
 
-@pytest.mark.parametrize("brought", [False, True])
-def test_of_a_block_that_has_begun_only_what_is_left_counts(brought: bool) -> None:
+@pytest.mark.parametrize("from_file", [False, True])
+def test_of_a_block_that_has_begun_only_what_is_left_counts(from_file: bool) -> None:
     def job(hours: float) -> AnyJob:
         return (
             ManifestConfig(manifest="job.yaml", pool="h", expected_hours=hours)
-            if brought
+            if from_file
             else _entry(hours)
         )
 

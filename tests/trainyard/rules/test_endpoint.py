@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.brought_vpc import BROUGHT
+from tests.support.existing_vpc import EXISTING_VPC
 from tests.support.stackfile import Edit, at, planned, without
 
 PRIVATE = at("cluster.endpoint", "private"), without("cluster.public_access_cidrs")
@@ -20,13 +20,13 @@ def _said(*edits: Edit) -> list[str]:
 
 
 @pytest.mark.parametrize("way", ["inside_vpc", "proxy_url"])
-def test_a_way_into_a_brought_vpc_is_there_before_the_first_update(way: str) -> None:
+def test_a_way_into_an_existing_vpc_is_there_before_the_first_update(way: str) -> None:
     """Otherwise people open the endpoint to the internet for nothing."""
-    assert _said(BROUGHT, WAYS[way]) == []
+    assert _said(EXISTING_VPC, WAYS[way]) == []
 
 
-def test_a_tunnel_into_a_brought_vpc_needs_a_node_that_the_first_update_makes() -> None:
-    [said] = _said(BROUGHT, WAYS["tunnel_port"])
+def test_a_tunnel_into_an_existing_vpc_needs_a_node_that_the_first_update_makes() -> None:
+    [said] = _said(EXISTING_VPC, WAYS["tunnel_port"])
     assert "because it creates the node that the tunnel goes through; for that one" in said
 
 

@@ -23,11 +23,11 @@ from trainyard.derive import job_files
 from trainyard.problems import REMOVE, InputError
 from trainyard.rules import (
     blocks,
-    brought_cluster,
     cluster,
     endpoint,
     entries,
     environment,
+    existing_cluster,
     gangs,
     images,
     instance_types,
@@ -231,7 +231,7 @@ def test_every_refusal_in_the_rules_is_caused_by_a_test_above(tmp_path: Path) ->
             network,
             pools,
             blocks,
-            brought_cluster,
+            existing_cluster,
             instance_types,
             entries,
             gangs,

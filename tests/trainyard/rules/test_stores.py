@@ -189,8 +189,8 @@ def test_a_number_that_nothing_reads_is_a_warning() -> None:
     assert says not in warnings()
     handed = at(f"{JOB}.env", {"FLAGS": "--save_total_limit $(CHECKPOINT_KEEP)"})
     assert says not in warnings(keep, handed)
-    brought = at(f"{JOB}.files", {"sources": ["workloads/checkpoints.py"]})
-    assert says not in warnings(keep, brought)
+    files = at(f"{JOB}.files", {"sources": ["workloads/checkpoints.py"]})
+    assert says not in warnings(keep, files)
     assert says in warnings(keep, at(f"{JOB}.files", {"sources": ["workloads/ddp/train.py"]}))
 
 

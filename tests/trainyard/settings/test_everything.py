@@ -13,15 +13,15 @@ from trainyard.settings.reading.reader import json_schema, read
 SCHEMA = json_schema()
 BESIDE_NOTHING = {
     "AlertsConfig.topic_arn": "beside emails, which are of the environment's own topic",
-    "ClusterConfig.existing_add_ons": "needs a cluster that is brought",
+    "ClusterConfig.existing_add_ons": "needs an existing cluster",
     "ClusterConfig.inside_vpc": "for an endpoint that is private",
-    "ClusterConfig.name": "needs a VPC that is brought",
+    "ClusterConfig.name": "needs an existing VPC",
     "ClusterConfig.proxy_url": "for an endpoint that is private",
     "ClusterConfig.tunnel_port": "for an endpoint that is private",
-    "EfsConfig.file_system_id": "needs a VPC that is brought",
+    "EfsConfig.file_system_id": "needs an existing VPC",
     "EnvironmentConfig.queues": "with queues an environment has no GPU jobs of its own",
     "JobConfig.urgency": "needs queues",
-    "LustreConfig.file_system_id": "needs a VPC that is brought",
+    "LustreConfig.file_system_id": "needs an existing VPC",
     "LustreConfig.restore_from": "names a backup, which no file has made",
     "ManifestConfig.urgency": "needs queues",
     "NetworkConfig.internet": "beside NAT gateways, none of which there are without the internet",
@@ -31,8 +31,8 @@ BESIDE_NOTHING = {
     "TeamEntryConfig.max_urgency": "needs queues",
 }
 """Setting → why it cannot stand in the same file as the others."""
-ELSEWHERE = ("BroughtNetworkConfig", "QueuesConfig", "TeamConfig")
-"""Settings of a VPC that is brought, of queues, and of the other kind of stack file."""
+ELSEWHERE = ("ExistingNetworkConfig", "QueuesConfig", "TeamConfig")
+"""Settings of an existing VPC, of queues, and of the other kind of stack file."""
 
 
 def test_a_file_with_every_setting_has_no_error() -> None:

@@ -85,7 +85,7 @@ STORE_QUESTIONS = {
     "lustre": ("fsx:DescribeFileSystems", "cloudwatch:GetMetricData", *_SERVERS),
     "efs": ("elasticfilesystem:DescribeFileSystems", *_SERVERS),
 }
-"""Kind of a file system that is brought → what a preview and `trainyard check --live` ask about it."""
+"""Kind of an existing file system → calls by which a preview and `trainyard check --live` ask about it."""
 
 BUCKET_QUESTIONS = ("s3:GetBucketPolicyStatus", "s3:GetEncryptionConfiguration", "s3:ListBucket")
 """Calls by which a preview and `trainyard check --live` ask about a bucket that exists before the

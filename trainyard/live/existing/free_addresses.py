@@ -10,7 +10,7 @@ from trainyard.existing.vpc_faults import fewer_nodes
 from trainyard.live.questions.account import Account
 from trainyard.live.questions.network_questions import SubnetRoom
 from trainyard.plan import EnvironmentPlan
-from trainyard.plans.networks import AnyNetworkPlan, BroughtNetworkPlan
+from trainyard.plans.networks import AnyNetworkPlan, ExistingNetworkPlan
 from trainyard.problems import InputError
 
 
@@ -31,7 +31,7 @@ def address_checks(
 
 def _subnets(network: AnyNetworkPlan) -> list[str]:
     """The private subnets: their ids, or their logical names."""
-    if isinstance(network, BroughtNetworkPlan):
+    if isinstance(network, ExistingNetworkPlan):
         return [zone.subnet_id for zone in network.zones]
     return [f"network-private-{zone.letter}" for zone in network.zones]
 
@@ -50,12 +50,12 @@ def address_findings(
         missing = max(0, use.nodes - nodes * NODE_ADDRESSES) + others
         if missing <= room.free:
             continue
-        brought = isinstance(network, BroughtNetworkPlan)
+        existing = isinstance(network, ExistingNetworkPlan)
         there = f"; {use.total - missing} are there already" if missing < use.total else ""
         yield InputError(
             path="environment.pools" if use.pools else "environment.network",
             must=f"need at most the {room.free} free addresses of the private subnet in {zone}",
             got=f"{missing}: full pools and the rest need {use.told}{there}",
             fix=f"delete what else has addresses in that subnet{fewer_nodes(network, zone)}"
-            + f", or write a larger subnet of {zone}" * brought,
+            + f", or write a larger subnet of {zone}" * existing,
         )

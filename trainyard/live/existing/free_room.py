@@ -1,5 +1,5 @@
-"""Whether the checkpoints of jobs fit on an FSx for Lustre that the stack is brought, as `trainyard check
---live` says it. trainyard/rules/stores.py says the same about a store that the stack makes."""
+"""Findings of `trainyard check --live` about the room for checkpoints on an existing FSx for Lustre.
+trainyard/rules/stores.py says the same about a store that the stack makes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trainyard.catalog.aws.storage import LUSTRE_STEP_GIB, LUSTRE_USABLE
 from trainyard.live.questions.account import Account
 from trainyard.live.questions.caller import NotAnswered
 from trainyard.live.questions.store_questions import FREE_ROOM, FREE_ROOM_MINUTES
-from trainyard.plans.stores import BroughtPlan
+from trainyard.plans.stores import ExistingStorePlan
 from trainyard.problems import InputError, InputWarning
 from trainyard.rules.stores import room_needed
 from trainyard.settings.environment import EnvironmentConfig
@@ -56,7 +56,7 @@ def needs(store: str, wanted: EnvironmentConfig) -> list[Need]:
 
 
 def room_findings(
-    account: Account, store: BroughtPlan, capacity_gib: int, needed: Sequence[Need]
+    account: Account, store: ExistingStorePlan, capacity_gib: int, needed: Sequence[Need]
 ) -> Iterator[InputError | InputWarning]:
     """What does not fit, and how much room is free. A question that fails keeps nothing else from
     being said."""
@@ -71,7 +71,7 @@ def room_findings(
 
 
 def capacity_errors(
-    store: BroughtPlan, capacity_gib: int, needed: Sequence[Need]
+    store: ExistingStorePlan, capacity_gib: int, needed: Sequence[Need]
 ) -> Iterator[InputError]:
     """Checkpoints of a job that do not fit, however empty the file system is."""
     usable, id_ = usable_gib(capacity_gib), store.file_system_id
@@ -94,7 +94,7 @@ def capacity_errors(
 
 
 def free_room_warnings(
-    store: BroughtPlan, capacity_gib: int, free: int | None, needed: Sequence[Need]
+    store: ExistingStorePlan, capacity_gib: int, free: int | None, needed: Sequence[Need]
 ) -> Iterator[InputWarning]:
     """How much room is free, and for which jobs it may be too little. That is no error, because
     checkpoints that the job has written take room already. `free`: bytes; None where CloudWatch does

@@ -1,5 +1,5 @@
-"""`trainyard check --live`: DHCP options and network ACLs of a brought VPC that can keep nodes from names or
-from each other. They are warnings, because what stands behind them is not asked.
+"""Warnings of `trainyard check --live` about DHCP options and network ACLs of an existing VPC that can keep
+nodes from names or from each other. They are no errors, because what stands behind them is not asked.
 
 Sources: VPC user guide, DHCPOptionSetConcepts (AmazonProvidedDNS is the second address of the VPC, and
 169.254.169.253) and network-acl-rules (the lowest number decides; the last rule denies); EFS user guide,
@@ -16,7 +16,7 @@ from functools import partial
 from trainyard.existing.store_faults import EVERYTHING, TCP, Ports
 from trainyard.existing.vpc_faults import AT, EVERYWHERE, VpcFound
 from trainyard.live.questions.network_questions import AclRule
-from trainyard.plans.networks import BroughtNetworkPlan
+from trainyard.plans.networks import ExistingNetworkPlan
 from trainyard.problems import InputWarning
 
 AMAZON = ("AmazonProvidedDNS", "169.254.169.253")
@@ -27,7 +27,7 @@ LAST = 32767
 
 
 def dns_findings(
-    network: BroughtNetworkPlan, found: VpcFound | None, servers: Sequence[str]
+    network: ExistingNetworkPlan, found: VpcFound | None, servers: Sequence[str]
 ) -> Iterator[InputWarning]:
     """DNS servers that know the names of AWS only if they ask AWS's own."""
     second = [str(ipaddress.ip_network(cidr)[2]) for cidr in (found.cidrs if found else ())]
@@ -54,7 +54,7 @@ class _Need:
 
 
 def acl_findings(
-    network: BroughtNetworkPlan, found: VpcFound | None, acls: Mapping[str, Sequence[AclRule]]
+    network: ExistingNetworkPlan, found: VpcFound | None, acls: Mapping[str, Sequence[AclRule]]
 ) -> Iterator[InputWarning]:
     """Rules of network ACLs that deny what nodes need. `acls`: by subnet."""
     if found is None:
@@ -77,7 +77,7 @@ def acl_findings(
             )
 
 
-def _with_aws(network: BroughtNetworkPlan, found: VpcFound) -> Iterator[_Need]:
+def _with_aws(network: ExistingNetworkPlan, found: VpcFound) -> Iterator[_Need]:
     """AWS APIs and registries: of the internet, or of endpoints in the VPC. Where endpoints in another
     VPC are, nothing tells."""
     if network.endpoints_elsewhere:

@@ -1,4 +1,4 @@
-"""The questions that `trainyard check --live` asks the API server of a brought cluster, with the rights of who
+"""The questions that `trainyard check --live` asks the API server of an existing cluster, with the rights of who
 deploys. They read names and owners, and nothing else of an object.
 
 Sources: EKS user guide, cluster-auth (the token is an address of STS, signed as `aws eks get-token`

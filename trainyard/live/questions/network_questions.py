@@ -1,5 +1,5 @@
 """The questions that `trainyard check --live` asks an AWS account about a VPC and its subnets. They read and
-never write. What the answers mean: brought_vpc.py, free_addresses.py."""
+never write. Their meaning: trainyard/live/existing/vpc.py and free_addresses.py."""
 
 from __future__ import annotations
 

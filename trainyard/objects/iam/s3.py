@@ -16,7 +16,7 @@ class S3Plan(StorePlan):
     path: str
     """The setting that names the bucket."""
     existing: str | None
-    """Name of a bucket that exists; None: the stack creates one."""
+    """Name of an existing bucket; None: the stack creates one."""
     name: str
     """Name of the bucket that the stack creates, without the account's id at its end: a bucket's
     name is unique among all accounts."""

@@ -86,7 +86,7 @@ def current_cluster(kubeconfig: str) -> tuple[str, str] | None:
         return None
 
 
-class Cluster:
+class StackCluster:
     """The stack's cluster. Without a login it has no objects."""
 
     def __init__(self, login: Login | None) -> None:
@@ -96,7 +96,7 @@ class Cluster:
 
     @classmethod
     @contextmanager
-    def of(cls, state: Entry) -> Iterator[Cluster]:
+    def of(cls, state: Entry) -> Iterator[StackCluster]:
         """The cluster of the stack's own Kubernetes provider, with a login for the whole block. Its
         private kubeconfig is deleted at the end. Without a provider the cluster has no objects."""
         kubeconfig = kubeconfig_in(state)

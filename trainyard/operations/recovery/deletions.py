@@ -12,14 +12,16 @@ from typing import Any
 import boto3
 
 from trainyard.catalog.aws_types.table import AWS_TYPES
-from trainyard.operations.reach.cluster import Cluster
+from trainyard.operations.reach.cluster import StackCluster
 from trainyard.operations.reach.lookup import leaves
 from trainyard.operations.reach.pulumi import PulumiError
 
 Entry = dict[str, Any]
 
 
-def awaited(session: boto3.Session, cluster: Cluster, state: Entry, patience: float) -> list[str]:
+def awaited(
+    session: boto3.Session, cluster: StackCluster, state: Entry, patience: float
+) -> list[str]:
     """URNs of the objects that were being deleted, once all of them are gone; PulumiError after
     `patience` seconds."""
     deadline, seen = time.monotonic() + patience, dict[str, str]()
@@ -36,7 +38,7 @@ def awaited(session: boto3.Session, cluster: Cluster, state: Entry, patience: fl
     return list(seen)
 
 
-def _going(session: boto3.Session, cluster: Cluster, state: Entry) -> dict[str, str]:
+def _going(session: boto3.Session, cluster: StackCluster, state: Entry) -> dict[str, str]:
     """URN → name of what is being deleted now."""
     held = state["deployment"]
     begun = [operation["resource"] for operation in held.get("pending_operations") or []]

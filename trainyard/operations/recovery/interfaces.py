@@ -22,8 +22,8 @@ OF_CLUSTER = "kubernetes.io/cluster/"
 """Begins the tag of a subnet that names its cluster."""
 GROUP = "aws:ec2/securityGroup:SecurityGroup"
 CLUSTER = "trainyard:cluster"
-"""Tag of the nodes' group in a brought VPC, whose subnets are not the stack's
-(components/network/brought_network.py)."""
+"""Tag of the nodes' group in an existing VPC, whose subnets are not the stack's
+(components/network/existing_network.py)."""
 Resource = dict[str, Any]
 
 
@@ -39,8 +39,8 @@ class LeakedInterface:
 
 
 def leaked(session: boto3.Session, resources: list[Resource]) -> list[LeakedInterface]:
-    """The leaked interfaces in the subnets of a stack whose cluster is gone, or in the VPC that it is
-    brought. Empty while the cluster exists, or the stack has neither subnet nor group."""
+    """The leaked interfaces in the subnets of a stack whose cluster is gone, or in the existing VPC that
+    it used. Empty while the cluster exists, or the stack has neither subnet nor group."""
     return [
         LeakedInterface(id=one["NetworkInterfaceId"], subnet=one["SubnetId"])
         for name, place in sorted(_places(resources).items())
@@ -68,12 +68,12 @@ def _places(resources: list[Resource]) -> dict[str, Any]:
         for tag in _tags(subnet)
         if tag.startswith(OF_CLUSTER)
     }
-    brought = {
+    existing = {
         _tags(group)[CLUSTER]: {"Name": "vpc-id", "Values": [group["inputs"]["vpcId"]]}
         for group in resources
         if group["type"] == GROUP and CLUSTER in _tags(group)
     }
-    return own | brought
+    return own | existing
 
 
 def _tags(resource: Resource) -> dict[str, str]:

@@ -34,7 +34,7 @@ import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 from trainyard.derive.credentials import NotAssumed
-from trainyard.operations.reach.cluster import Cluster, Entry, Release
+from trainyard.operations.reach.cluster import Entry, Release, StackCluster
 from trainyard.operations.reach.consent import ask
 from trainyard.operations.reach.lookup import (
     ExistingObject,
@@ -102,7 +102,7 @@ class Repair:
             *(f"deletes {interface}" for interface in self.leaked_interfaces),
         ]
 
-    def apply(self, cluster: Cluster) -> None:
+    def apply(self, cluster: StackCluster) -> None:
         """Make these changes. PulumiError where another update has changed the pending operations;
         then nothing was changed."""
         self._write_state()
@@ -140,7 +140,7 @@ def repair(stack: str, *, yes: bool) -> int:
     if not pending and not last_update_failed(stack):
         print(f"{stack}: the last update succeeded; nothing to repair")
         return 0
-    with Cluster.of(state) as cluster:
+    with StackCluster.of(state) as cluster:
         cluster.require_answer(stack)
         changes = look(stack, state, cluster)
         if cluster.failure:
@@ -158,7 +158,7 @@ def repair(stack: str, *, yes: bool) -> int:
     return 0
 
 
-def look(stack: str, state: Entry, cluster: Cluster) -> Repair:
+def look(stack: str, state: Entry, cluster: StackCluster) -> Repair:
     """The changes of a repair. It only reads, and waits for what is still being created or deleted."""
     wanted = Wanted.by(stack)
     session = session_of(state, wanted.region)
@@ -249,7 +249,7 @@ def accounts(state: Entry) -> set[str]:
 def _settled(
     session: boto3.Session,
     candidates: list[tuple[Entry, Entry]],
-    cluster: Cluster,
+    cluster: StackCluster,
     held: Mapping[str, Collection[str]],
 ) -> tuple[dict[str, ExistingObject], list[Release]]:
     """The objects that exist, by name, once AWS has created them; and releases whose installation has
@@ -273,7 +273,7 @@ def _settled(
 
 def _find(
     session: boto3.Session,
-    cluster: Cluster,
+    cluster: StackCluster,
     kind: str,
     inputs: Entry,
     held: Mapping[str, Collection[str]],
@@ -287,7 +287,7 @@ def _find(
     return find(session, kind, inputs, others)
 
 
-def _half_changed(cluster: Cluster, resources: list[Entry]) -> Iterator[Release]:
+def _half_changed(cluster: StackCluster, resources: list[Entry]) -> Iterator[Release]:
     """Releases of the state whose last upgrade or deletion was killed. Helm refuses the next upgrade."""
     for each in resources:
         if each["type"] == RELEASE and each.get("id"):

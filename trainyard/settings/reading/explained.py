@@ -153,13 +153,13 @@ def _setting_of_other_jobs(mistake: Mistake) -> InputError | None:
     """A setting that only a job described here has, in a job that is a file; or the reverse."""
     if len(mistake.steps) != 4 or mistake.steps[1] != "jobs":
         return None
-    typed, brought = ({field.name for field in fields(c)} for c in (JobConfig, ManifestConfig))
+    typed, from_file = ({field.name for field in fields(c)} for c in (JobConfig, ManifestConfig))
     if mistake.in_manifest and mistake.key in typed:
         says = "says numNodes or replicas" if mistake.key == "nodes" else "says it"
         return mistake.error(
             "not be set beside manifest", f"delete it; the manifest file itself {says}", REMOVE
         )
-    if not mistake.in_manifest and mistake.key in brought - typed:
+    if not mistake.in_manifest and mistake.key in from_file - typed:
         return mistake.error("not be set without manifest", "delete it", REMOVE)
     return None
 

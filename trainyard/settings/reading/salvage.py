@@ -151,7 +151,7 @@ def _steps(location: Sequence[Any]) -> Steps:
         location = (*location[:3], *location[4:])
     if location[3:4] == ("secrets",) and location[5:6] in (("kubernetes",), ("managed",)):
         location = (*location[:5], *location[6:])
-    if location[1:2] == ("network",) and location[2:3] in (("own",), ("brought",)):
+    if location[1:2] == ("network",) and location[2:3] in (("own",), ("existing",)):
         location = (*location[:2], *location[3:])
     return tuple(location[:-1] if _BRANCH.match(str(location[-1])) else location)
 

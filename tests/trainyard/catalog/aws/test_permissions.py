@@ -87,7 +87,7 @@ def test_the_questions_are_those_that_a_live_check_asks() -> None:
     asked = set(re.findall(r'"([a-z0-9-]+:[A-Z]\w+)"', source)) - {"sts:GetCallerIdentity"}
     asked = {IAM_ACTIONS.get(call, call) for call in asked}
     of_stores = {ask for asks in STORE_QUESTIONS.values() for ask in asks}
-    of_what_is_brought = {
+    of_what_exists = {
         *of_stores,
         *BUCKET_QUESTIONS,
         *CLUSTER_QUESTIONS,
@@ -101,5 +101,5 @@ def test_the_questions_are_those_that_a_live_check_asks() -> None:
         *COPY_READS,
         *KEY_READS,
         *SECRET_READS,
-        *of_what_is_brought,
+        *of_what_exists,
     }

@@ -1,4 +1,4 @@
-"""Whether the checkpoints of jobs fit on a Lustre that the stack is brought, as `trainyard check --live` says
+"""Whether the checkpoints of jobs fit on an existing Lustre, as `trainyard check --live` says
 it."""
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from unittest.mock import Mock
 
 import pytest
 
-from tests.support.brought_stores import BROUGHT_STORES, LUSTRE
-from tests.support.brought_vpc import BROUGHT
+from tests.support.existing_stores import EXISTING_STORES, LUSTRE
+from tests.support.existing_vpc import EXISTING_VPC
 from tests.support.grammar import begins_with_a_verb
 from tests.support.stackfile import Edit, at, environment, environment_plan
 from trainyard.live.existing.free_room import needs, room_findings
 from trainyard.live.questions.account import Account
 from trainyard.live.questions.caller import NotAnswered
 from trainyard.plans.access import AccessPlan
-from trainyard.plans.stores import BroughtPlan
+from trainyard.plans.stores import ExistingStorePlan
 
 JOB = "environment.jobs.t5-large.checkpoints.store"
 STORE = "environment.storage.scratch.lustre.file_system_id"
@@ -42,9 +42,9 @@ def said(*edits: Edit, free: Any = 1128 * GIB, capacity: int = CAPACITY) -> list
     account = Mock(spec=Account)
     how = "side_effect" if isinstance(free, Exception) else "return_value"
     account.free_bytes.configure_mock(**{how: free})
-    changes = (BROUGHT, BROUGHT_STORES, *edits)
+    changes = (EXISTING_VPC, EXISTING_STORES, *edits)
     store = environment_plan(*changes).stores["scratch"]
-    assert isinstance(store, BroughtPlan)
+    assert isinstance(store, ExistingStorePlan)
     needed = needs("scratch", environment(*changes))
     found = [str(one) for one in room_findings(account, store, capacity, needed)]
     account.free_bytes.assert_called_once_with(LUSTRE)

@@ -1,4 +1,4 @@
-"""What can keep nodes of a brought VPC from names, from AWS and from each other."""
+"""Warnings about what can keep nodes of an existing VPC from names, from AWS and from each other."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from tests.support.brought_vpc import BROUGHT, SUBNETS, VPC
+from tests.support.existing_vpc import EXISTING_VPC, SUBNETS, VPC
 from tests.support.stackfile import Edit, at, environment_plan
 from tests.trainyard.existing.test_vpc_faults import SOUND
 from trainyard.live.existing.vpc_walls import LAST, acl_findings, dns_findings
 from trainyard.live.questions.account import Account
 from trainyard.live.questions.network_questions import AclRule
 from trainyard.plans.access import AccessPlan
-from trainyard.plans.networks import BroughtNetworkPlan
+from trainyard.plans.networks import ExistingNetworkPlan
 
 A, C = SUBNETS
 REGION = A[:-1]
 NO_INTERNET = (
-    BROUGHT,
+    EXISTING_VPC,
     at("network.internet", "none"),
     at("artifacts.images", f"111122223333.dkr.ecr.{REGION}.amazonaws.com/mirror"),
 )
 
 
-def _network(*edits: Edit) -> BroughtNetworkPlan:
-    network = environment_plan(*(edits or (BROUGHT,))).network
-    assert isinstance(network, BroughtNetworkPlan)
+def _network(*edits: Edit) -> ExistingNetworkPlan:
+    network = environment_plan(*(edits or (EXISTING_VPC,))).network
+    assert isinstance(network, ExistingNetworkPlan)
     return network
 
 

@@ -1,4 +1,4 @@
-"""What the API server of a brought cluster is asked, by a server with its certificate."""
+"""Questions to the API server of an existing cluster, answered by a server with its certificate."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class ApiServer(BaseHTTPRequestHandler):
         page = int(query.get("continue", ["0"])[0])
         items = OBJECTS.get(url.path, [])
         more = str(page + 1) if page + 1 < len(items) else ""
-        # Go writes an empty list as null, as the world of a brought cluster has shown.
+        # Go writes an empty list as null, as the world of an existing cluster has shown.
         body = {"items": [{"metadata": one} for one in items[page : page + 1]] or None}
         data = json.dumps(body | {"metadata": {"continue": more}}).encode()
         self.send_response(self.status)

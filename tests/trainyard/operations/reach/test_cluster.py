@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from trainyard.operations.reach.cluster import Cluster
+from trainyard.operations.reach.cluster import StackCluster
 
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     calls: list[tuple[str, ...]] = []
 
-    def run(self: Cluster, *words: str) -> str:
+    def run(self: StackCluster, *words: str) -> str:
         calls.append(words)
         return "found"
 
-    monkeypatch.setattr(Cluster, "_run", run)
+    monkeypatch.setattr(StackCluster, "_run", run)
     return calls
 
 
@@ -29,7 +29,7 @@ def _inputs(**meta: Any) -> dict[str, Any]:
 
 def test_an_object_is_looked_for_in_its_own_namespace(asked: list[tuple[str, ...]]) -> None:
     """In another one repair would find nothing, and Pulumi would fail: it exists already."""
-    found = Cluster(None).object(_inputs(name="a", namespace="training"))
+    found = StackCluster(None).object(_inputs(name="a", namespace="training"))
     assert found and found.id == "training/a"
     assert asked == [
         ("kubectl", "get", "ConfigMap", "a", "--namespace", "training", "--output=name")
@@ -38,13 +38,13 @@ def test_an_object_is_looked_for_in_its_own_namespace(asked: list[tuple[str, ...
 
 def test_an_object_of_the_whole_cluster_has_no_namespace(asked: list[tuple[str, ...]]) -> None:
     pool = {**_inputs(name="g6e"), "apiVersion": "karpenter.sh/v1", "kind": "NodePool"}
-    found = Cluster(None).object(pool)
+    found = StackCluster(None).object(pool)
     assert found and found.id == "g6e"
     assert asked == [("kubectl", "get", "NodePool.v1.karpenter.sh", "g6e", "--output=name")]
 
 
 def test_an_object_whose_name_nobody_knows_is_not_looked_for(asked: list[tuple[str, ...]]) -> None:
-    assert Cluster(None).object(_inputs(namespace="training")) is None
+    assert StackCluster(None).object(_inputs(namespace="training")) is None
     assert asked == []
 
 
@@ -62,7 +62,7 @@ def test_what_the_cluster_is_deleting_is_told_in_one_question(
         return subprocess.CompletedProcess(words, 1, answer, "no matches for kind NodePool")
 
     monkeypatch.setattr(subprocess, "run", run)
-    cluster = Cluster(dict)
+    cluster = StackCluster(dict)
     named = {name: _inputs(name=name, namespace="training") for name in "ab"}
     assert cluster.leaving(named) == ["a"] and not cluster.failure
     assert [json.loads(line)["metadata"]["name"] for line in asked[0].splitlines()] == ["a", "b"]

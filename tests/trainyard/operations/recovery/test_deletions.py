@@ -55,13 +55,13 @@ def test_what_is_being_deleted_is_awaited_and_then_read_again(
     ]
 
 
-def test_what_goes_at_once_is_brought_or_was_never_made_is_not_asked_for(
+def test_what_goes_at_once_is_not_the_stacks_or_was_never_made_is_not_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     role = held("aws:iam/role:Role", "role")
     unmade = held(NAT, "unmade") | {"id": ""}
-    going = Going(monkeypatch, role=9, brought=9, unmade=9)
-    assert going.awaited(role, held(NAT, "brought", external=True), unmade) == []
+    going = Going(monkeypatch, role=9, existing=9, unmade=9)
+    assert going.awaited(role, held(NAT, "existing", external=True), unmade) == []
     assert going.asked == []
 
 

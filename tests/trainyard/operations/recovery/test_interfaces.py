@@ -71,7 +71,7 @@ def test_interfaces_of_others_stay(session: boto3.Session, subnet: str) -> None:
     assert interfaces.leaked(session, _state(subnet)) == []
 
 
-def test_in_a_brought_vpc_the_tag_of_the_nodes_group_names_the_cluster(
+def test_in_an_existing_vpc_the_tag_of_the_nodes_group_names_the_cluster(
     session: boto3.Session, subnet: str
 ) -> None:
     ours = _interface(session, subnet, **{TAG: CLUSTER})

@@ -298,7 +298,7 @@ def test_a_release_that_stands_is_adopted_and_one_that_came_up_meanwhile_stays(
     stack = Stack(monkeypatch, kind="kubernetes:helm.sh/v3:Release", resources=(CLUSTER,))
     assert repair.repair("dev", yes=True) == 0
     assert stack.imported["resources"][1]["id"] == "kube-system/karpenter"
-    with repair.Cluster.of(stack.state) as cluster:
+    with repair.StackCluster.of(stack.state) as cluster:
         cluster.end(
             repair.Release(namespace="kube-system", name="karpenter", status="pending-install")
         )
@@ -372,12 +372,12 @@ def test_the_kubeconfig_that_the_cluster_is_asked_with_is_gone_afterwards(
         return subprocess.CompletedProcess(words, 0, "{}" if "view" in words else "found")
 
     monkeypatch.setattr(subprocess, "run", run)
-    with repair.Cluster.of({"deployment": {"resources": [CLUSTER]}}) as cluster:
+    with repair.StackCluster.of({"deployment": {"resources": [CLUSTER]}}) as cluster:
         assert cluster.object(
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}
         ) == ExistingObject(id="a")
     assert asked == ["of the cluster"] * 2 and [*tmp_path.iterdir()] == []
-    with repair.Cluster.of({"deployment": {}}) as cluster:
+    with repair.StackCluster.of({"deployment": {}}) as cluster:
         assert (
             cluster.object({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}})
             is None

@@ -1,4 +1,4 @@
-"""An EFS file system that exists before the stack and after it: looked at, judged, and left as it is.
+"""An existing EFS file system: looked up, judged, and left as it is.
 
 Its id: `storage.<name>.efs.file_system_id` in the stack file. What it must be: trainyard/existing/store_faults.py.
 """
@@ -14,26 +14,27 @@ from components.stores.efs import access_point
 from components.stores.store import Roots
 from trainyard.existing.store_faults import StoreFound, efs_faults
 from trainyard.plans.directories import DirectoryPlan
-from trainyard.plans.stores import BroughtEfsPlan
+from trainyard.plans.stores import ExistingEfsPlan
 
 TARGET = "EFS mount target for {} (*"
 """EFS's description of the interface of a mount target. No look-up of the provider lists the mount
 targets of a file system (terraform-provider-aws#31995)."""
 
 
-class BroughtEfs(pulumi.ComponentResource):
-    """A file system that the stack is brought. What is wrong with it ends the program in a preview."""
+class ExistingEfs(pulumi.ComponentResource):
+    """An existing EFS file system. What is wrong with it ends the program in a preview."""
 
     volume: Volume
 
     def __init__(
         self,
         name: str,
-        plan: BroughtEfsPlan,
+        plan: ExistingEfsPlan,
         *,
         place: StorePlace,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        # The type token stays: deployed state names it.
         super().__init__("trainyard:storage:BroughtEfs", name, None, opts)
         ask, id_ = pulumi.InvokeOptions(parent=self), plan.file_system_id
         targets = interfaces_called(TARGET.format(id_), ask)

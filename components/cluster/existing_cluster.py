@@ -1,4 +1,4 @@
-"""A cluster that exists before the stack and after it: looked at, judged, and left as it is.
+"""An existing cluster: looked up, judged, and left as it is.
 
 Its name: `cluster.name` in the stack file. What it must be: trainyard/existing/cluster_faults.py.
 """
@@ -11,24 +11,25 @@ import pulumi_aws as aws
 from components.cluster.cluster import Cluster, ClusterCoordinates
 from components.network.network import Network
 from trainyard.existing.cluster_faults import AddOnFound, ClusterFound, faults
-from trainyard.plans.clusters import BroughtClusterPlan
+from trainyard.plans.clusters import ExistingClusterPlan
 
 NOT_THERE = ("couldn't find resource", "ResourceNotFoundException")
 """Text of the AWS provider for an add-on or an access entry that does not exist."""
 
 
-class BroughtCluster(Cluster):
-    """A cluster that the stack is brought. What is wrong with it ends the program in a preview, and
-    before anything is made in it: each look-up is answered before the next line runs."""
+class ExistingCluster(Cluster):
+    """An existing cluster. What is wrong with it ends the program in a preview, and before anything
+    is made in it: each look-up is answered before the next line runs."""
 
     def __init__(
         self,
         name: str,
-        plan: BroughtClusterPlan,
+        plan: ExistingClusterPlan,
         *,
         network: Network,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        # The type token stays: deployed state names it.
         super().__init__("trainyard:cluster:BroughtCluster", name, None, opts)
         self._plan, self._ask = plan, pulumi.InvokeOptions(parent=self)
         known = aws.eks.get_clusters(opts=self._ask).names

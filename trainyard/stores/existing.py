@@ -1,4 +1,4 @@
-"""File systems that exist before the stack and after it: EFS, and FSx for Lustre.
+"""Existing file systems: EFS and FSx for Lustre.
 
 They are never created, changed or deleted. What they must be, as AWS describes them:
 trainyard/existing/store_faults.py.
@@ -12,10 +12,10 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from trainyard.catalog.aws.permissions import STORE_QUESTIONS
 from trainyard.plans.identity import Identity
-from trainyard.plans.stores import BroughtEfsPlan, BroughtLustrePlan, BroughtPlan
+from trainyard.plans.stores import ExistingEfsPlan, ExistingLustrePlan, ExistingStorePlan
 from trainyard.problems import At, InputError, InputWarning
 from trainyard.settings.environment import EnvironmentConfig
-from trainyard.settings.network import BroughtNetworkConfig
+from trainyard.settings.network import ExistingNetworkConfig
 from trainyard.settings.reading.yaml_file import as_yaml
 from trainyard.settings.stores import EfsConfig, LustreConfig
 from trainyard.stores.efs import Efs
@@ -24,17 +24,17 @@ from trainyard.stores.kind import StoreKind, Surroundings
 from trainyard.stores.lustre import Lustre
 
 Settings = TypeVar("Settings", LustreConfig, EfsConfig)
-Plan = TypeVar("Plan", bound=BroughtPlan)
+Plan = TypeVar("Plan", bound=ExistingStorePlan)
 ID = "file_system_id"
 CAPACITY = "1200Gi"
 """Nobody reads it, but a PersistentVolume must state a size, and how large the file system is only
 AWS knows."""
 
 
-class Brought(StoreKind[Settings, Plan], Generic[Settings, Plan]):
-    """What every such kind is."""
+class ExistingStore(StoreKind[Settings, Plan], Generic[Settings, Plan]):
+    """What both kinds of existing file systems have in common."""
 
-    brought = True
+    existing = True
     example = {}
     checked_live: ClassVar[str] = ""
     """What `trainyard check --live` says about checkpoints, as the end of a sentence."""
@@ -68,7 +68,7 @@ class Brought(StoreKind[Settings, Plan], Generic[Settings, Plan]):
         self, path: str, name: str, settings: Settings
     ) -> Iterator[InputWarning]:
         yield At(path).warning(
-            f"{name} is brought: how long a save takes is not checked{self.checked_live}"
+            f"{name} is an existing file system: how long a save takes is not checked{self.checked_live}"
         )
 
     def errors(self, path: str, settings: Settings, around: Surroundings) -> Iterator[InputError]:
@@ -90,7 +90,7 @@ class Brought(StoreKind[Settings, Plan], Generic[Settings, Plan]):
         return STORE_QUESTIONS[self.name]
 
     def row(self, plan: Plan) -> StoreRow:
-        return StoreRow(kind=f"{_NAMES[self.name]}, brought", size="not known", speed="not known")
+        return StoreRow(kind=f"existing {_NAMES[self.name]}", size="not known", speed="not known")
 
     def notes(self, name: str, plan: Plan) -> Iterator[str]:
         yield f"{name} is {plan.file_system_id}, which this stack neither changes nor deletes"
@@ -99,11 +99,11 @@ class Brought(StoreKind[Settings, Plan], Generic[Settings, Plan]):
 _NAMES = {"lustre": "Lustre", "efs": "EFS"}
 
 
-class BroughtLustre(Brought[LustreConfig, BroughtLustrePlan]):
+class ExistingLustre(ExistingStore[LustreConfig, ExistingLustrePlan]):
     """A file system in the training zone, mounted over TCP."""
 
     name, driver = Lustre.name, Lustre.driver
-    plans = BroughtLustrePlan
+    plans = ExistingLustrePlan
     directories_by_pod, zonal = Lustre.directories_by_pod, Lustre.zonal
     checked_live = (
         "; `trainyard check --live` says how many fit, and whether the file system keeps data when one of"
@@ -114,33 +114,33 @@ class BroughtLustre(Brought[LustreConfig, BroughtLustrePlan]):
     def mount_options(self, settings: LustreConfig) -> tuple[str, ...]:
         return Lustre().mount_options(settings)
 
-    def questions(self, plan: BroughtLustrePlan) -> tuple[str, ...]:
+    def questions(self, plan: ExistingLustrePlan) -> tuple[str, ...]:
         """The provider reads it with its tags."""
         return ("fsx:ListTagsForResource", *STORE_QUESTIONS[self.name])
 
 
-class BroughtEfs(Brought[EfsConfig, BroughtEfsPlan]):
+class ExistingEfs(ExistingStore[EfsConfig, ExistingEfsPlan]):
     """A file system with a mount target in each zone that a pool may launch nodes in."""
 
     name, driver = Efs.name, Efs.driver
-    plans = BroughtEfsPlan
+    plans = ExistingEfsPlan
     holds_data = Efs.holds_data
 
-    def resource_types(self, plan: BroughtEfsPlan) -> tuple[str, ...]:
+    def resource_types(self, plan: ExistingEfsPlan) -> tuple[str, ...]:
         """A directory of a team is an access point, which is the stack's own."""
         return ("aws:efs/accessPoint:AccessPoint",) if plan.apart else ()
 
 
-def brought_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
-    """File systems that are brought and cannot be: into a VPC of the stack, to be deleted with it, or
-    twice."""
+def existing_store_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
+    """Errors about existing file systems: one in a VPC of the stack, one that would be deleted with the
+    stack, one that two stores name."""
     first: dict[str, str] = {}
     for name, store in wanted.storage.items():
         for kind, settings in (("lustre", store.lustre), ("efs", store.efs)):
             if settings is None or settings.file_system_id is None:
                 continue
             path, id_ = f"environment.storage.{name}", settings.file_system_id
-            if not isinstance(wanted.network, BroughtNetworkConfig):
+            if not isinstance(wanted.network, ExistingNetworkConfig):
                 yield At(f"{path}.{kind}.{ID}").must(
                     "be in a VPC that exists, which network.vpc_id names",
                     got=f"{id_}, and a network that the stack makes",

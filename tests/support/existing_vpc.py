@@ -1,4 +1,4 @@
-"""A VPC that a stack is brought, as the AWS provider's look-ups answer for it."""
+"""An existing VPC, as the AWS provider's look-ups answer for it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ TABLE, NAT = "rtb-0123456789abcdef0", "nat-0123456789abcdef0"
 ACCOUNT = "111122223333"
 REGION = "ap-northeast-2"
 NETWORK: dict[str, Any] = {"vpc_id": VPC, "private_subnets": SUBNETS}
-BROUGHT: Edit = at("network", NETWORK)
-"""A stack that is brought this VPC."""
+EXISTING_VPC: Edit = at("network", NETWORK)
+"""An edit that makes a stack use this VPC."""
 
 
 @dataclass
-class Brought:
+class ExistingVpc:
     """The VPC; a test changes what it tells."""
 
     exists: bool = True

@@ -1,6 +1,5 @@
-"""What `trainyard check --live` asks about stores that the stack is brought, and what the answers mean.
-What file systems must be: trainyard/existing/store_faults.py. Whether checkpoints fit: free_room.py. Of buckets:
-buckets.py."""
+"""Questions of `trainyard check --live` about existing stores, and what the answers mean. Requirements for
+file systems: trainyard/existing/store_faults.py. Room for checkpoints: free_room.py. Buckets: buckets.py."""
 
 from __future__ import annotations
 
@@ -12,8 +11,8 @@ from trainyard.live.existing.buckets import bucket_checks
 from trainyard.live.existing.free_room import needs, room_findings
 from trainyard.live.questions.account import Account
 from trainyard.plan import EnvironmentPlan
-from trainyard.plans.networks import NODES, BroughtNetworkPlan
-from trainyard.plans.stores import BroughtEfsPlan, BroughtLustrePlan, BroughtPlan
+from trainyard.plans.networks import NODES, ExistingNetworkPlan
+from trainyard.plans.stores import ExistingEfsPlan, ExistingLustrePlan, ExistingStorePlan
 from trainyard.problems import InputError, InputWarning
 from trainyard.settings.environment import EnvironmentConfig
 
@@ -31,12 +30,14 @@ def store_checks(
 def _file_system_checks(
     account: Account, plan: EnvironmentPlan, wanted: EnvironmentConfig
 ) -> dict[str, Check]:
-    if not isinstance(plan.network, BroughtNetworkPlan):
+    if not isinstance(plan.network, ExistingNetworkPlan):
         return {}
-    network: BroughtNetworkPlan = plan.network
-    stores = {name: store for name, store in plan.stores.items() if isinstance(store, BroughtPlan)}
+    network: ExistingNetworkPlan = plan.network
+    stores = {
+        name: store for name, store in plan.stores.items() if isinstance(store, ExistingStorePlan)
+    }
 
-    def findings(name: str, store: BroughtPlan) -> Iterator[Finding]:
+    def findings(name: str, store: ExistingStorePlan) -> Iterator[Finding]:
         told = found(account, store)
         yield from store_findings(store, network.vpc_id, clients(account, network, store), told)
         if told and told.capacity_gib:
@@ -48,20 +49,20 @@ def _file_system_checks(
     }
 
 
-def found(account: Account, store: BroughtPlan) -> StoreFound | None:
+def found(account: Account, store: ExistingStorePlan) -> StoreFound | None:
     """As AWS describes it."""
-    lustre = isinstance(store, BroughtLustrePlan)
+    lustre = isinstance(store, ExistingLustrePlan)
     ask = account.lustre_file_system if lustre else account.efs_file_system
     return ask(store.file_system_id)
 
 
 def clients(
-    account: Account, network: BroughtNetworkPlan, store: BroughtPlan
+    account: Account, network: ExistingNetworkPlan, store: ExistingStorePlan
 ) -> tuple[Client, ...]:
     """The nodes that mount it: those of pools, and with `teams: apart` on Lustre the system nodes. A
     subnet that does not exist is an error of the network."""
     subnets = {zone.name: zone.subnet_id for zone in network.zones}
-    every = store.apart and isinstance(store, BroughtLustrePlan)
+    every = store.apart and isinstance(store, ExistingLustrePlan)
     zones = [*store.zones, *(zone for zone in subnets if zone not in store.zones and every)]
     vpc = account.vpc(network.vpc_id, [subnets[zone] for zone in zones])
     ranges = {id_: subnet.cidr for id_, subnet in (vpc.subnets if vpc else {}).items()}
@@ -74,13 +75,13 @@ def clients(
 
 
 def store_findings(
-    store: BroughtPlan, vpc_id: str, nodes: tuple[Client, ...], told: StoreFound | None
+    store: ExistingStorePlan, vpc_id: str, nodes: tuple[Client, ...], told: StoreFound | None
 ) -> Iterator[Finding]:
     """Everything that is wrong with it, and what should be known. `told`: None where there is none."""
-    if isinstance(store, BroughtLustrePlan):
+    if isinstance(store, ExistingLustrePlan):
         errors = [*lustre_faults(store, vpc_id, nodes, told)]
     else:
-        assert isinstance(store, BroughtEfsPlan)
+        assert isinstance(store, ExistingEfsPlan)
         errors = [*efs_faults(store, vpc_id, nodes, told)]
     yield from errors
     if told and told.deployment and not errors:

@@ -1,5 +1,4 @@
-"""An FSx for Lustre file system that exists before the stack and after it: looked at, judged, and left
-as it is.
+"""An existing FSx for Lustre file system: looked up, judged, and left as it is.
 
 Its id: `storage.<name>.lustre.file_system_id` in the stack file. What it must be:
 trainyard/existing/store_faults.py.
@@ -19,26 +18,28 @@ from components.stores.lustre_directory import directory_of
 from components.stores.store import Roots
 from trainyard.existing.store_faults import LUSTRE_PORTS, StoreFound, lustre_faults
 from trainyard.plans.directories import DirectoryPlan
-from trainyard.plans.stores import BroughtLustrePlan
+from trainyard.plans.stores import ExistingLustrePlan
 
 
-class BroughtLustre(pulumi.ComponentResource):
-    """A file system that the stack is brought. What is wrong with it ends the program in a preview."""
+class ExistingLustre(pulumi.ComponentResource):
+    """An existing FSx for Lustre file system. What is wrong with it ends the program in a preview."""
 
     volume: Volume
 
     def __init__(
         self,
         name: str,
-        plan: BroughtLustrePlan,
+        plan: ExistingLustrePlan,
         *,
         place: StorePlace,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        # The type token stays: deployed state names it.
         super().__init__("trainyard:storage:BroughtLustre", name, None, opts)
         self._name, self._plan, ask = name, plan, pulumi.InvokeOptions(parent=self)
         # The provider has no look-up of a Lustre file system, so it is read as a resource that is
         # not the stack's. No store's name has a dot: trainyard/replacing/replacing.py knows it by that.
+        # The name stays: deployed state has it.
         read = aws.fsx.LustreFileSystem.get(
             f"{name}.brought", plan.file_system_id, opts=pulumi.ResourceOptions(parent=self)
         )

@@ -1,4 +1,4 @@
-"""`trainyard check --live` of a stack that is brought its cluster."""
+"""`trainyard check --live` of a stack with an existing cluster."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from unittest.mock import Mock
 
 import pytest
 
-from tests.support.brought_cluster import BUILDS, IN_CLUSTER, NAME, ROLE
-from tests.support.brought_vpc import BROUGHT
+from tests.support.existing_cluster import BUILDS, IN_CLUSTER, NAME, ROLE
+from tests.support.existing_vpc import EXISTING_VPC
 from tests.support.stackfile import at, environment_plan
 from tests.trainyard.existing.test_cluster_faults import SOUND
 from trainyard.catalog.chart_objects import ObjectName
 from trainyard.existing.cluster_faults import AddOnFound, ClusterFound
-from trainyard.live.existing.brought_cluster import brought_cluster_checks
+from trainyard.live.existing.cluster import existing_cluster_checks
 from trainyard.live.questions.account import Account
 from trainyard.live.questions.cluster_questions import OwnerFound
 from trainyard.objects.iam.policies import ADMIN_POLICY
@@ -42,7 +42,7 @@ def account(found: ClusterFound | None = SOUND, **answers: Any) -> Any:
 
 def said(told: Any, *edits: Any) -> list[str]:
     plan = environment_plan(*IN_CLUSTER, *edits)
-    checks = brought_cluster_checks(told, plan, ROLE)
+    checks = existing_cluster_checks(told, plan, ROLE)
     return [str(finding) for check in checks.values() for finding in check()]
 
 
@@ -51,7 +51,7 @@ def test_a_sound_cluster_is_asked_about_and_nothing_is_said() -> None:
     assert said(told) == []
     told.access_policies.assert_called_once_with(NAME, ROLE)
     assert told.own_address.called
-    assert brought_cluster_checks(told, environment_plan(BROUGHT), ROLE) == {}
+    assert existing_cluster_checks(told, environment_plan(EXISTING_VPC), ROLE) == {}
 
 
 def test_the_cluster_is_judged_with_the_rules_of_the_preview() -> None:
@@ -101,8 +101,8 @@ def test_the_control_plane_is_in_no_sum_and_takes_no_time() -> None:
     assert not [line for line in money.fixed if "control plane" in line.what]
     [line] = [line for line in money.usage if "control plane" in line.what]
     assert line.what == f"control plane of {NAME}"
-    assert line.assumption == "brought: not in this sum"
+    assert line.assumption == "existing: not in this sum"
     names = {stage.name for stage in time.stages}
     assert not names & {"cluster", "coredns", "first add-ons", "VPC"}
-    before = schedule(environment_plan(BROUGHT)).seconds
+    before = schedule(environment_plan(EXISTING_VPC)).seconds
     assert time.seconds < before - 240

@@ -1,11 +1,11 @@
-"""File systems that a stack is brought, as the AWS provider answers for them."""
+"""Existing file systems, as the AWS provider answers for them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.support.brought_vpc import SUBNETS, VPC, Brought
+from tests.support.existing_vpc import SUBNETS, VPC, ExistingVpc
 from tests.support.stackfile import Edit, at
 
 LUSTRE, EFS = "fs-0123456789abcdef1", "fs-0123456789abcdef2"
@@ -16,8 +16,8 @@ STORES: dict[str, Any] = {
     "scratch": {"lustre": {"file_system_id": LUSTRE}},
     "home": {"efs": {"file_system_id": EFS}},
 }
-BROUGHT_STORES: Edit = at("storage", STORES)
-"""A stack that is brought both of its stores."""
+EXISTING_STORES: Edit = at("storage", STORES)
+"""An edit that makes a stack use both existing file systems."""
 
 
 def rule(ports: tuple[int, int], *, egress: bool = False, **changes: Any) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def _open() -> dict[str, dict[str, Any]]:
 
 
 @dataclass
-class BroughtStores(Brought):
+class ExistingStores(ExistingVpc):
     """The VPC and the file systems in it; a test changes what they tell."""
 
     lustre: dict[str, Any] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class BroughtStores(Brought):
     def _LustreFileSystem(self, arguments: dict[str, Any]) -> dict[str, Any]:
         return {
             "dnsName": f"{LUSTRE}.fsx",
-            "mountName": "brought1",
+            "mountName": "existing1",
             "networkInterfaceIds": ["eni-scratch"],
             "subnetIds": SUBNETS[ZONE],
             "vpcId": VPC,

@@ -10,16 +10,16 @@ import pulumi
 import pytest
 
 from components.cluster.add_ons import CNI_POLICY
-from tests.support.brought_cluster import (
+from tests.support.existing_cluster import (
     BUILDS,
     GROUP,
     IN_CLUSTER,
     NAME,
     SERVICES,
-    BroughtCluster,
+    ExistingCluster,
     Failed,
 )
-from tests.support.brought_vpc import ACCOUNT
+from tests.support.existing_vpc import ACCOUNT
 from tests.support.recording import Graph, deploy
 from tests.support.stackfile import ENVIRONMENT, Edit, at, environment_plan
 from tests.support.stacks import recorded
@@ -29,10 +29,10 @@ from trainyard.reports.policy import policies
 
 @pytest.fixture(scope="module")
 def graph() -> Graph:
-    return recorded("brought cluster")
+    return recorded("existing cluster")
 
 
-def brought(cluster: BroughtCluster, *edits: Edit, preview: bool = False) -> Graph:
+def graph_with(cluster: ExistingCluster, *edits: Edit, preview: bool = False) -> Graph:
     """The graph of the dev stack in that cluster."""
 
     def changes(values: dict[str, Any]) -> None:
@@ -55,11 +55,11 @@ def test_add_ons_that_are_there_are_not_the_stacks(graph: Graph) -> None:
     made = {node.name for node in graph.of("Addon")}
     assert made == {"aws-fsx-csi-driver", "aws-efs-csi-driver"} and not made & set(BUILDS)
     listed = at("cluster.existing_add_ons", ["eks-pod-identity-agent", "aws-fsx-csi-driver"])
-    more = BroughtCluster(builds={**BUILDS, "aws-fsx-csi-driver": "v1.7.0-eksbuild.1"})
-    assert [node.name for node in brought(more, listed).of("Addon")] == ["aws-efs-csi-driver"]
+    more = ExistingCluster(builds={**BUILDS, "aws-fsx-csi-driver": "v1.7.0-eksbuild.1"})
+    assert [node.name for node in graph_with(more, listed).of("Addon")] == ["aws-efs-csi-driver"]
 
 
-def test_an_add_on_of_the_stack_overwrites_nothing_in_a_brought_cluster(
+def test_an_add_on_of_the_stack_overwrites_nothing_in_an_existing_cluster(
     graph: Graph, dev: Graph
 ) -> None:
     conflicts = {node.inputs["resolveConflictsOnCreate"] for node in graph.of("Addon")}
@@ -80,7 +80,7 @@ def test_the_vpc_cni_gets_its_permission_from_the_nodes_and_no_new_identity(grap
     assert carriers == roles
 
 
-def test_nodes_and_controllers_join_the_brought_cluster(graph: Graph) -> None:
+def test_nodes_and_controllers_join_the_existing_cluster(graph: Graph) -> None:
     for kind in ("Addon", "AccessEntry", "NodeGroup", "PodIdentityAssociation"):
         assert {node.inputs["clusterName"] for node in graph.of(kind)} == {NAME}, kind
     for node_class in graph.of("EC2NodeClass"):
@@ -92,10 +92,10 @@ def test_nodes_and_controllers_join_the_brought_cluster(graph: Graph) -> None:
     assert cluster["cluster"]["server"] == "https://research"
 
 
-def test_pods_of_a_team_reach_no_service_of_the_brought_cluster() -> None:
-    there = BroughtCluster(configuration={"vpc-cni": '{"enableNetworkPolicy": "true"}'})
+def test_pods_of_a_team_reach_no_service_of_the_existing_cluster() -> None:
+    there = ExistingCluster(configuration={"vpc-cni": '{"enableNetworkPolicy": "true"}'})
     role = f"arn:aws:iam::{ACCOUNT}:role/nlp-deployer"
-    graph = brought(there, at("teams", {"nlp": {"deployer": role}}))
+    graph = graph_with(there, at("teams", {"nlp": {"deployer": role}}))
     spec = graph["NetworkPolicy team-nlp-network"].inputs["spec"]
     outside = [
         to["ipBlock"]["except"]
@@ -108,22 +108,22 @@ def test_pods_of_a_team_reach_no_service_of_the_brought_cluster() -> None:
 
 def test_an_add_on_that_the_stack_made_is_not_taken_for_the_owners() -> None:
     tags = {"trainyard:project": "trainyard", "trainyard:stack": "dev"}
-    there = BroughtCluster(tags={"aws-fsx-csi-driver": tags})
+    there = ExistingCluster(tags={"aws-fsx-csi-driver": tags})
     there.builds["aws-fsx-csi-driver"] = "v1.9.0-eksbuild.1"
-    assert brought(there)["Addon aws-fsx-csi-driver"]
+    assert graph_with(there)["Addon aws-fsx-csi-driver"]
     there.tags["aws-fsx-csi-driver"] = tags | {"trainyard:stack": "prod"}
     with pytest.raises(pulumi.RunError, match=r"existing_add_ons: must list .* got eks-pod"):
-        brought(there)
+        graph_with(there)
 
 
 def test_a_preview_refuses_a_cluster_with_all_its_faults() -> None:
-    there = BroughtCluster(
+    there = ExistingCluster(
         cluster={"version": "1.33", "accessConfigs": [{"authenticationMode": "CONFIG_MAP"}]},
         place={"vpcId": "vpc-1", "endpointPrivateAccess": False},
     )
     del there.builds["coredns"]
     with pytest.raises(pulumi.RunError) as refused:
-        brought(there, preview=True)
+        graph_with(there, preview=True)
     head, *lines = str(refused.value).splitlines()
     assert head == "the cluster cannot be used"
     assert [line.partition(": must ")[0].removeprefix("environment.") for line in lines] == [
@@ -136,30 +136,30 @@ def test_a_preview_refuses_a_cluster_with_all_its_faults() -> None:
 
 
 def test_a_preview_refuses_ipv6_and_auto_mode() -> None:
-    there = BroughtCluster(
+    there = ExistingCluster(
         cluster={
             "kubernetesNetworkConfigs": [{"serviceIpv4Cidr": "", "ipFamily": "ipv6"}],
             "computeConfigs": [{"enabled": True, "nodePools": ["system"], "nodeRoleArn": ""}],
         }
     )
     with pytest.raises(pulumi.RunError, match="ipFamily is ipv6") as refused:
-        brought(there, preview=True)
+        graph_with(there, preview=True)
     assert "computeConfig is enabled" in str(refused.value)
 
 
-def test_services_of_a_brought_cluster_may_have_any_range_that_the_vpc_leaves() -> None:
+def test_services_of_an_existing_cluster_may_have_any_range_that_the_vpc_leaves() -> None:
     """Both ranges that the stack chooses from are the VPC's."""
     ranges = [
         {"associationId": "", "cidrBlock": cidr, "state": "associated"}
         for cidr in ("10.100.0.0/16", "172.20.0.0/16")
     ]
-    brought(BroughtCluster(vpc={"cidrBlockAssociations": ranges}), preview=True)
+    graph_with(ExistingCluster(vpc={"cidrBlockAssociations": ranges}), preview=True)
 
 
 def test_a_cluster_that_does_not_exist_is_asked_nothing_more() -> None:
-    there = BroughtCluster(names=("other",))
+    there = ExistingCluster(names=("other",))
     with pytest.raises(pulumi.RunError, match="must be an EKS cluster of this account"):
-        brought(there)
+        graph_with(there)
     assert "getCluster" not in there.asked and "getAddon" not in there.asked
 
 
@@ -167,17 +167,17 @@ def test_a_deployer_without_an_access_entry_is_refused_with_the_command() -> Non
     with pytest.raises(
         pulumi.RunError, match="must be a cluster whose admin the deployer is"
     ) as no:
-        brought(BroughtCluster(admits=()))
+        graph_with(ExistingCluster(admits=()))
     assert "--principal-arn arn:aws:iam::111122223333:role/teams/deployer" in str(no.value)
 
 
 def test_any_other_trouble_of_a_look_up_is_no_missing_add_on() -> None:
-    class Denied(BroughtCluster):
+    class Denied(ExistingCluster):
         def _getAddon(self, arguments: dict[str, Any]) -> Any:
             raise Failed("AccessDeniedException: eks:DescribeAddon")
 
     with pytest.raises(Exception, match="AccessDenied"):
-        brought(Denied())
+        graph_with(Denied())
 
 
 def test_the_policy_of_the_deployer_names_no_part_of_the_owners() -> None:
@@ -192,7 +192,7 @@ def test_the_policy_of_the_deployer_names_no_part_of_the_owners() -> None:
 
 
 def test_a_preview_lists_what_an_update_makes(graph: Graph) -> None:
-    assert brought(BroughtCluster(), preview=True).nodes.keys() == graph.nodes.keys()
+    assert graph_with(ExistingCluster(), preview=True).nodes.keys() == graph.nodes.keys()
 
 
 def test_the_entry_of_the_system_nodes_is_the_stacks_and_goes_with_it(

@@ -17,7 +17,7 @@ pytestmark = [
     pytest.mark.soak,
     pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
 ]
-STACK, FILE = "brought", "Pulumi.brought.yaml"
+STACK, FILE = "existing", "Pulumi.existing.yaml"
 REGION, ZONES = "us-east-2", ("us-east-2a", "us-east-2b")
 ABSENT = {
     "vpc_id": "vpc-0123456789abcdef0",
@@ -56,7 +56,7 @@ def ec2(harness: Harness, command: str) -> Object:
 
 
 def make_vpc(harness: Harness) -> Object:
-    """A VPC with a NAT gateway, as people have them; the settings that bring it."""
+    """A VPC with a NAT gateway, as people have them; the settings that name it."""
     vpc = ec2(harness, "create-vpc --cidr-block 10.20.0.0/16")["Vpc"]["VpcId"]
     for option in ("--enable-dns-support", "--enable-dns-hostnames"):
         ec2(harness, f"modify-vpc-attribute --vpc-id {vpc} {option}")
@@ -111,7 +111,7 @@ def test_up_and_down_leave_the_vpc_as_it_was(harness: Harness) -> None:
     groups = ec2(
         harness, f"describe-security-groups --filters Name=vpc-id,Values={network['vpc_id']}"
     )
-    assert "brought-nodes" in str(groups)
+    assert "existing-nodes" in str(groups)
     harness.shell(f"pulumi up --stack {STACK} --refresh --yes --skip-preview --expect-no-changes")
     assert harness.do("down") != 0, "the VPC is in no stack, and the world stays for it"
     assert harness.inventory() == there

@@ -11,7 +11,7 @@ import yaml
 
 from rehearsal import world
 from tests.worlds.harness import Harness, Object, rehearsing
-from tests.worlds.test_brought_network_world import ABSENT, REGION, ZONES, ec2, make_vpc
+from tests.worlds.test_existing_network_world import ABSENT, REGION, ZONES, ec2, make_vpc
 
 pytestmark = [
     pytest.mark.world,
@@ -20,7 +20,7 @@ pytestmark = [
 ]
 STACK, FILE = "stores", "Pulumi.stores.yaml"
 STORES = ("scratch", "home")
-LOOK = "; ".join(f"echo brought > /{store}/mine; cat /{store}/mine" for store in STORES)
+LOOK = "; ".join(f"echo existing > /{store}/mine; cat /{store}/mine" for store in STORES)
 IMAGE = "public.ecr.aws/deep-learning-containers/pytorch:2.11.0-cu130-amzn2023"
 
 
@@ -140,7 +140,7 @@ def test_a_job_writes_to_both_and_down_leaves_them_as_they_were(harness: Harness
 
     assert harness.do("up", "--stack", STACK) == 0, harness.log.read_text()
     logs = "kubectl logs --namespace training --selector jobset.sigs.k8s.io/jobset-name=look"
-    assert harness.shell(f"{logs} --tail -1").count("brought") == len(STORES)
+    assert harness.shell(f"{logs} --tail -1").count("existing") == len(STORES)
     harness.shell(f"pulumi up --stack {STACK} --refresh --yes --skip-preview --expect-no-changes")
     assert harness.do("down") != 0, "the file systems are in no stack, and the world stays for them"
     assert described(harness, lustre, efs, group) == before

@@ -1,4 +1,4 @@
-"""A VPC that exists before the stack and after it: looked at, judged, and left as it is.
+"""An existing VPC: looked up, judged, and left as it is.
 
 Its ids: `network.vpc_id` and `network.private_subnets` in the stack file. What it must be:
 trainyard/existing/vpc_faults.py.
@@ -14,7 +14,7 @@ import pulumi_aws as aws
 
 from components.network.network import Network, node_security_group, private_endpoints, s3_endpoint
 from trainyard.existing.vpc_faults import EVERYWHERE, SubnetFound, VpcFound, faults
-from trainyard.plans.networks import NODES, BroughtNetworkPlan, service_cidr
+from trainyard.plans.networks import NODES, ExistingNetworkPlan, service_cidr
 
 Tables = Mapping[str, aws.ec2.GetRouteTableResult | None]
 CLUSTER_TAG = "trainyard:cluster"
@@ -22,13 +22,14 @@ CLUSTER_TAG = "trainyard:cluster"
 CNI left in subnets that are not of the stack."""
 
 
-class BroughtNetwork(Network):
-    """A network that the stack is brought. What is wrong with it ends the program in a preview, and
+class ExistingNetwork(Network):
+    """An existing VPC with its subnets. What is wrong with them ends the program in a preview, and
     before anything is made: each look-up is answered before the next line runs."""
 
     def __init__(
-        self, name: str, plan: BroughtNetworkPlan, opts: pulumi.ResourceOptions | None = None
+        self, name: str, plan: ExistingNetworkPlan, opts: pulumi.ResourceOptions | None = None
     ) -> None:
+        # The type token stays: deployed state names it.
         super().__init__("trainyard:network:BroughtNetwork", name, None, opts)
         self._plan, self._ask = plan, pulumi.InvokeOptions(parent=self)
         caller = aws.get_caller_identity(opts=self._ask).account_id

@@ -1,5 +1,5 @@
-"""What `trainyard check --live` asks about a VPC that the stack is brought, and what the answers mean. What
-the VPC must be: trainyard/existing/vpc_faults.py."""
+"""Questions of `trainyard check --live` about an existing VPC, and what the answers mean. Requirements for
+the VPC: trainyard/existing/vpc_faults.py."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trainyard.live.existing.vpc_walls import HTTPS, acl_findings, dns_findings
 from trainyard.live.questions.account import Account
 from trainyard.live.questions.caller import once
 from trainyard.live.questions.network_questions import EndpointFound
-from trainyard.plans.networks import AnyNetworkPlan, BroughtNetworkPlan
+from trainyard.plans.networks import AnyNetworkPlan, ExistingNetworkPlan
 from trainyard.problems import InputError, InputWarning
 
 Check = Callable[[], Iterator[InputError | InputWarning]]
@@ -20,7 +20,7 @@ Check = Callable[[], Iterator[InputError | InputWarning]]
 
 def vpc_checks(account: Account, network: AnyNetworkPlan) -> dict[str, Check]:
     """The questions by name; none where the stack makes its VPC."""
-    if not isinstance(network, BroughtNetworkPlan):
+    if not isinstance(network, ExistingNetworkPlan):
         return {}
     vpc, subnets = network.vpc_id, [zone.subnet_id for zone in network.zones]
     found = once(lambda: account.vpc(vpc, subnets))
@@ -36,7 +36,7 @@ def vpc_checks(account: Account, network: AnyNetworkPlan) -> dict[str, Check]:
 
 
 def endpoint_findings(
-    network: BroughtNetworkPlan, vpc: VpcFound | None, there: Sequence[EndpointFound]
+    network: ExistingNetworkPlan, vpc: VpcFound | None, there: Sequence[EndpointFound]
 ) -> Iterator[InputError | InputWarning]:
     """APIs that nothing leads to, endpoints that lead nowhere, and endpoints that would be there twice.
     `there`: the endpoints of the VPC."""
@@ -49,7 +49,7 @@ def endpoint_findings(
 
 
 def _in_sight(
-    network: BroughtNetworkPlan, vpc: VpcFound | None, there: Sequence[EndpointFound]
+    network: ExistingNetworkPlan, vpc: VpcFound | None, there: Sequence[EndpointFound]
 ) -> Iterator[InputError | InputWarning]:
     path, called = f"{AT}.endpoints", network.called_apis
     named = [one for one in there if one.private_dns and one.api in called]
@@ -77,12 +77,12 @@ def _in_sight(
         yield from _of_endpoint(network, vpc, one)
 
 
-def _reached(network: BroughtNetworkPlan) -> str:
+def _reached(network: ExistingNetworkPlan) -> str:
     """The APIs that endpoints must lead to: that of S3 too, where nothing else does."""
     return ", ".join([S3, *network.called_apis] if network.isolated else network.called_apis)
 
 
-def _out_of_sight(network: BroughtNetworkPlan, owner: str) -> InputWarning:
+def _out_of_sight(network: ExistingNetworkPlan, owner: str) -> InputWarning:
     """EC2 describes an endpoint to the account that made it."""
     apis = _reached(network)
     unknown = (
@@ -99,7 +99,7 @@ def _out_of_sight(network: BroughtNetworkPlan, owner: str) -> InputWarning:
     )
 
 
-def _elsewhere(network: BroughtNetworkPlan) -> InputWarning:
+def _elsewhere(network: ExistingNetworkPlan) -> InputWarning:
     return InputWarning(
         path=f"{AT}.endpoints",
         text=(
@@ -111,7 +111,7 @@ def _elsewhere(network: BroughtNetworkPlan) -> InputWarning:
 
 
 def _of_endpoint(
-    network: BroughtNetworkPlan, vpc: VpcFound | None, endpoint: EndpointFound
+    network: ExistingNetworkPlan, vpc: VpcFound | None, endpoint: EndpointFound
 ) -> Iterator[InputError]:
     """Private DNS makes an endpoint the only way to its API, also where there is a way to the
     internet."""
@@ -147,7 +147,7 @@ def _of_endpoint(
 
 
 def s3_findings(
-    network: BroughtNetworkPlan, vpc: VpcFound | None, without: Sequence[str]
+    network: ExistingNetworkPlan, vpc: VpcFound | None, without: Sequence[str]
 ) -> Iterator[InputError | InputWarning]:
     """Whether the stack must make the endpoint. `without`: the subnets whose route table has none."""
     if vpc and vpc.shared_by:

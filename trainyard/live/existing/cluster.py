@@ -1,5 +1,5 @@
-"""What `trainyard check --live` asks about a cluster that the stack is brought, and what the answers mean. What
-the cluster must be: trainyard/existing/cluster_faults.py."""
+"""Questions of `trainyard check --live` about an existing cluster, and what the answers mean. Requirements for
+the cluster: trainyard/existing/cluster_faults.py."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from trainyard.live.reach import answers
 from trainyard.live.taken_names import taken_findings
 from trainyard.objects.iam.policies import ADMIN_POLICY
 from trainyard.plan import EnvironmentPlan
-from trainyard.plans.clusters import BroughtClusterPlan
+from trainyard.plans.clusters import ExistingClusterPlan
 from trainyard.problems import InputError, InputWarning
 
 Finding = InputError | InputWarning
 Check = Callable[[], Iterable[Finding]]
 
 
-def brought_cluster_checks(
+def existing_cluster_checks(
     account: Account, plan: EnvironmentPlan, caller: str
 ) -> dict[str, Check]:
     """The questions by name; none where the stack makes its cluster."""
-    if not isinstance(plan.cluster, BroughtClusterPlan):
+    if not isinstance(plan.cluster, ExistingClusterPlan):
         return {}
     cluster = plan.cluster
     me, name, every = plan.identity, cluster.name, [*cluster.add_ons, *cluster.made_add_ons]
@@ -52,7 +52,7 @@ def _lets_in(found: ClusterFound | None) -> bool:
 
 
 def admin_findings(
-    account: Account, cluster: BroughtClusterPlan, found: ClusterFound | None
+    account: Account, cluster: ExistingClusterPlan, found: ClusterFound | None
 ) -> Iterator[InputError]:
     """A deployer that enters the cluster, but not as its admin."""
     if not found or not found.caller_enters:
@@ -62,7 +62,7 @@ def admin_findings(
 
 
 def build_findings(
-    account: Account, cluster: BroughtClusterPlan, found: ClusterFound | None
+    account: Account, cluster: ExistingClusterPlan, found: ClusterFound | None
 ) -> Iterator[InputWarning]:
     """Add-ons of the owner whose build EKS offers no more for the cluster's version: an upgrade has
     left them behind."""
@@ -81,7 +81,7 @@ def build_findings(
 
 
 def karpenter_findings(
-    cluster: BroughtClusterPlan, stack: str, nodes: Sequence[Mapping[str, str]]
+    cluster: ExistingClusterPlan, stack: str, nodes: Sequence[Mapping[str, str]]
 ) -> Iterator[InputError]:
     """Nodes that another Karpenter has launched: two of them would act on each other's NodePools. One
     without nodes is found by its CRDs (taken_names.py)."""
@@ -93,12 +93,12 @@ def karpenter_findings(
             path=f"{AT}.name",
             must="be a cluster without Karpenter: this stack installs its own",
             got=f"{cluster.name}, with nodes of {', '.join(theirs)}",
-            fix="bring another cluster, or let the stack make one: delete name",
+            fix="write the name of another cluster, or let the stack make one: delete name",
         )
 
 
 def reach_findings(
-    cluster: BroughtClusterPlan, found: ClusterFound | None, address: str
+    cluster: ExistingClusterPlan, found: ClusterFound | None, address: str
 ) -> Iterator[InputError]:
     """A public endpoint that does not answer this machine."""
     if found and found.public and not answers(found.public_ranges, address):

@@ -1,17 +1,17 @@
-"""What `trainyard check --live` says of file systems that the stack is brought."""
+"""Findings of `trainyard check --live` about existing file systems."""
 
 from __future__ import annotations
 
 import pytest
 
 from trainyard.existing.store_faults import Client, RuleFound, ServersFound, StoreFound
-from trainyard.live.existing.brought_stores import store_findings
+from trainyard.live.existing.stores import store_findings
 from trainyard.plans.identity import Identity
-from trainyard.plans.stores import BroughtLustrePlan
+from trainyard.plans.stores import ExistingLustrePlan
 from trainyard.problems import InputWarning
 
 ZONE = "us-east-2a"
-PLAN = BroughtLustrePlan(
+PLAN = ExistingLustrePlan(
     identity=Identity(project="p", stack="s", region="us-east-2"),
     kind="any",
     keep=True,

@@ -1,5 +1,5 @@
-"""Which clusters cannot be brought, as far as the stack file tells: in a VPC of the stack, with settings
-of their owner, with add-ons that the stack must make itself. What a cluster must be in the account:
+"""Errors about an existing cluster that follow from the stack file alone: a cluster in a VPC of the stack,
+settings of its owner, add-ons that the stack must make itself. Requirements for the cluster in the account:
 trainyard/existing/cluster_faults.py."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from trainyard.plans.node_parts import AddOnPlan
 from trainyard.problems import REMOVE, At, InputError
 from trainyard.settings.cluster import ClusterConfig
 from trainyard.settings.environment import EnvironmentConfig
-from trainyard.settings.network import BroughtNetworkConfig
+from trainyard.settings.network import ExistingNetworkConfig
 from trainyard.settings.reading.yaml_file import as_yaml
 
 AT = "environment.cluster"
@@ -33,7 +33,7 @@ OF_THE_OWNER = (
 """Settings of a control plane, which only its owner changes."""
 
 
-def brought_cluster_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
+def existing_cluster_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
     cluster = wanted.cluster
     if cluster.name is None:
         if cluster.existing_add_ons:
@@ -43,7 +43,7 @@ def brought_cluster_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
                 instead="write name: <cluster> for a cluster that exists",
             )
         return
-    if not isinstance(wanted.network, BroughtNetworkConfig):
+    if not isinstance(wanted.network, ExistingNetworkConfig):
         yield At(f"{AT}.name").must(
             "be in a VPC that exists, which network.vpc_id names",
             got=f"{cluster.name}, and a network that the stack makes",

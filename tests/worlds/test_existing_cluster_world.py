@@ -13,8 +13,8 @@ import yaml
 
 from rehearsal import world
 from tests.worlds.harness import Harness, Object, rehearsing
-from tests.worlds.test_brought_network_world import ABSENT, REGION, ZONES, make_vpc
-from tests.worlds.test_brought_stores_world import IMAGE, aws
+from tests.worlds.test_existing_network_world import ABSENT, REGION, ZONES, make_vpc
+from tests.worlds.test_existing_stores_world import IMAGE, aws
 from trainyard.catalog.versions import KUBERNETES
 from trainyard.objects.iam.policies import trust
 
@@ -42,7 +42,7 @@ def stack(network: Object, *existing: str) -> str:
         "nodes": 1,
         "pool": "l4",
         "image": IMAGE,
-        "command": ["bash", "-c", "echo brought > /home/mine; cat /home/mine"],
+        "command": ["bash", "-c", "echo existing > /home/mine; cat /home/mine"],
         "shared_memory_gib": 8,
         "storage": {"home": {"path": "/home"}},
         "wait": "complete",
@@ -195,7 +195,7 @@ def test_a_job_runs_in_it_and_down_leaves_it_as_it_was(harness: Harness) -> None
     assert harness.do("up", "--stack", STACK) == 0, harness.log.read_text()
     assert checked(harness) == "", "what the stack has made is its own"
     logs = "kubectl logs --namespace training --selector jobset.sigs.k8s.io/jobset-name=look"
-    assert "brought" in harness.shell(f"{logs} --tail -1")
+    assert "existing" in harness.shell(f"{logs} --tail -1")
     for parts in zip(before[:6], described(harness)[:6], strict=True):
         assert parts[0] == parts[1]
     harness.shell(f"pulumi up --stack {STACK} --refresh --yes --skip-preview --expect-no-changes")

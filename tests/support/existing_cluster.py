@@ -1,4 +1,4 @@
-"""A cluster that a stack is brought, in a VPC that it is brought, as the AWS provider's look-ups answer
+"""An existing cluster in an existing VPC, as the AWS provider's look-ups answer
 for both."""
 
 from __future__ import annotations
@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.support.brought_vpc import ACCOUNT, NETWORK, VPC, Brought
+from tests.support.existing_vpc import ACCOUNT, NETWORK, VPC, ExistingVpc
 from tests.support.stackfile import Edit, at, without
 
 NAME = "research"
@@ -31,7 +31,7 @@ IN_CLUSTER: tuple[Edit, ...] = (
     without("cluster.log_retention_days"),
     *(at(f"cluster.{key}", value) for key, value in CLUSTER.items()),
 )
-"""A stack that is brought this cluster, in its VPC."""
+"""Edits that make a stack use this cluster, in its VPC."""
 NOT_THERE = "couldn't find resource"
 
 
@@ -40,7 +40,7 @@ class Failed(Exception):
 
 
 @dataclass
-class BroughtCluster(Brought):
+class ExistingCluster(ExistingVpc):
     """The cluster and its VPC; a test changes what they tell."""
 
     names: tuple[str, ...] = (NAME, "other")

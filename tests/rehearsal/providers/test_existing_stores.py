@@ -1,4 +1,4 @@
-"""Look-ups of brought file systems against the rehearsal's account: as the components ask, and as
+"""Look-ups of existing file systems against the rehearsal's account: as the components ask, and as
 `trainyard check --live` asks, the same is found."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.rehearsal.providers.test_lookups import _main, _settings
 from tests.support.recording import BUCKET, Graph, deploy
 from tests.support.stackfile import ENVIRONMENT, Edit, at, environment, environment_plan
 from trainyard.existing.bucket_faults import BucketFound, found_by_status
-from trainyard.live.existing.brought_stores import store_checks
+from trainyard.live.existing.stores import store_checks
 from trainyard.live.questions.account import Account as Asked
 from trainyard.plans.access import AccessPlan
 

@@ -8,32 +8,32 @@ from typing import Any
 import pulumi
 import pytest
 
-from tests.support.brought_stores import BROUGHT_STORES, EFS, GROUP, LUSTRE, BroughtStores, rule
-from tests.support.brought_vpc import BROUGHT
+from tests.support.existing_stores import EFS, EXISTING_STORES, GROUP, LUSTRE, ExistingStores, rule
+from tests.support.existing_vpc import EXISTING_VPC
 from tests.support.recording import Graph, deploy
 from tests.support.stackfile import ENVIRONMENT, Edit, at
 
 ROLE = "arn:aws:iam::111122223333:role/nlp-deployer"
 
 
-def brought(aws: BroughtStores, *edits: Edit, preview: bool = False) -> Graph:
+def graph_with(aws: ExistingStores, *edits: Edit, preview: bool = False) -> Graph:
     """The graph of the dev stack on both file systems."""
 
     def changes(values: dict[str, Any]) -> None:
-        for edit in (BROUGHT, BROUGHT_STORES, *edits):
+        for edit in (EXISTING_VPC, EXISTING_STORES, *edits):
             edit(values[ENVIRONMENT])
 
     return deploy("dev", changes, vpc=aws, preview=preview)
 
 
 def test_nothing_of_the_file_systems_is_made() -> None:
-    graph = brought(BroughtStores())
+    graph = graph_with(ExistingStores())
     made = {node.kind.rpartition(":")[2] for node in graph.nodes.values()}
     assert made & {"LustreFileSystem", "FileSystem", "MountTarget", "AccessPoint"} == set()
 
 
 def test_volumes_are_those_of_the_file_systems() -> None:
-    graph = brought(BroughtStores())
+    graph = graph_with(ExistingStores())
     found = {
         volume.inputs["spec"]["csi"]["volumeHandle"]: volume.inputs["spec"]["csi"]
         for volume in graph.of("PersistentVolume")
@@ -41,12 +41,12 @@ def test_volumes_are_those_of_the_file_systems() -> None:
     assert found.keys() == {LUSTRE, EFS}
     assert found[LUSTRE]["volumeAttributes"] == {
         "dnsname": f"{LUSTRE}.fsx",
-        "mountname": "brought1",
+        "mountname": "existing1",
     }
 
 
 def test_the_only_rules_are_of_the_nodes_own_group() -> None:
-    graph = brought(BroughtStores())
+    graph = graph_with(ExistingStores())
     rules = {
         (node.inputs["securityGroupId"], node.inputs["fromPort"], node.inputs["cidrIpv4"])
         for node in graph.of("SecurityGroupIngressRule")
@@ -58,22 +58,22 @@ def test_the_only_rules_are_of_the_nodes_own_group() -> None:
 
 @pytest.mark.parametrize("preview", [True, False])
 def test_faults_of_a_lustre_end_the_program(preview: bool) -> None:
-    aws = BroughtStores(interfaces={"eni-scratch": {"availabilityZone": "ap-northeast-2c"}})
+    aws = ExistingStores(interfaces={"eni-scratch": {"availabilityZone": "ap-northeast-2c"}})
     with pytest.raises(pulumi.RunError, match=f"in ap-northeast-2a, .*got {LUSTRE} in ap-north"):
-        brought(aws, preview=preview)
+        graph_with(aws, preview=preview)
 
 
 @pytest.mark.parametrize("preview", [True, False])
 def test_faults_of_an_efs_end_the_program(preview: bool) -> None:
     with pytest.raises(pulumi.RunError, match=f"file_system_id: must be an EFS .* got {EFS}"):
-        brought(BroughtStores(targets=()), preview=preview)
+        graph_with(ExistingStores(targets=()), preview=preview)
 
 
 def test_a_closed_group_is_refused_with_the_command_that_opens_it() -> None:
-    aws = BroughtStores()
+    aws = ExistingStores()
     del aws.rules["sgr-3"]
     with pytest.raises(pulumi.RunError) as refused:
-        brought(aws, preview=True)
+        graph_with(aws, preview=True)
     assert (
         f"run `aws ec2 authorize-security-group-ingress --group-id {GROUP} --ip-permissions"
         " IpProtocol=tcp,FromPort=2049,ToPort=2049,IpRanges=[{CidrIp=10.20.0.0/20}]`"
@@ -90,13 +90,13 @@ def test_a_rule_for_the_nodes_group_opens_a_store_once_the_group_exists() -> Non
         "out": rule((0, 65535), egress=True, **of_nodes),
     }
     with pytest.raises(pulumi.RunError, match="in from 10.20.0.0/20"):
-        brought(BroughtStores(rules=rules))
-    assert brought(BroughtStores(rules=rules, nodes=("sg-nodes",))).nodes
+        graph_with(ExistingStores(rules=rules))
+    assert graph_with(ExistingStores(rules=rules, nodes=("sg-nodes",))).nodes
 
 
 def test_teams_apart_have_access_points_and_directories_on_them() -> None:
-    graph = brought(
-        BroughtStores(),
+    graph = graph_with(
+        ExistingStores(),
         at("teams", {"nlp": {"deployer": ROLE}}),
         at("storage.scratch.teams", "apart"),
         at("storage.home.teams", "apart"),
@@ -120,15 +120,15 @@ def test_system_nodes_of_other_zones_must_reach_a_lustre_of_teams() -> None:
         "in": rule((0, 65535), cidrIpv4="10.20.0.0/20"),
         "out": rule((0, 65535), egress=True),
     }
-    assert brought(BroughtStores(rules=narrow)).nodes
+    assert graph_with(ExistingStores(rules=narrow)).nodes
     with pytest.raises(pulumi.RunError, match="in from 10.20.32.0/20, the nodes' subnet in"):
-        brought(
-            BroughtStores(rules=narrow),
+        graph_with(
+            ExistingStores(rules=narrow),
             at("teams", {"nlp": {"deployer": ROLE}}),
             at("storage.scratch.teams", "apart"),
         )
 
 
 def test_a_preview_lists_what_an_update_makes() -> None:
-    graph = brought(BroughtStores(), preview=True)
-    assert graph.nodes.keys() == brought(BroughtStores()).nodes.keys()
+    graph = graph_with(ExistingStores(), preview=True)
+    assert graph.nodes.keys() == graph_with(ExistingStores()).nodes.keys()
