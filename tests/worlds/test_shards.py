@@ -175,7 +175,9 @@ def test_the_table_is_sorted_and_names_pieces_of_today() -> None:
     table = proofs.read(text)
     assert proofs.written(table.values()) == text
     assert [name for name in table if name.partition("::")[0] not in WORLDS] == []
-    assert all((CHECKOUT / name).exists() for name in WORLDS if name.endswith(".py"))
+    assert all(proofs.exists(name) for name in WORLDS)
+    assert not proofs.exists("tests/worlds/test_rehearsal.py::test_that_nobody_wrote[x]")
+    assert not proofs.exists("tests.worlds.crawl --elsewhere")
 
 
 def _commit(folder: Path, file: str) -> str:
