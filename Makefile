@@ -3,10 +3,10 @@
 STACK ?= dev
 STACK_IS_GIVEN := $(filter command environment,$(firstword $(origin STACK)))
 # make ignores a setting that nothing reads: whoever writes LIVE=1 would get the rehearsal.
-UNREAD := $(filter-out STACK JOB PYTHON,$(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(name))))
+UNREAD := $(filter-out STACK JOB SHARD PYTHON,$(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(name))))
 $(if $(UNREAD),$(error make has no setting $(firstword $(UNREAD)). Fix: leave it out; options of a word: .venv/bin/trainyard <word> --help))
 # What somebody gives is text: make expands nothing in it, and a shell sees it in quotes.
-$(foreach name,STACK JOB,$(eval override $(name) := $$(value $(name))))
+$(foreach name,STACK JOB SHARD,$(eval override $(name) := $$(value $(name))))
 quoted = '$(subst ','\'',$(1))'
 PYTHON ?= python3
 PRODUCT := .venv/.product
@@ -19,7 +19,7 @@ TOOL := .venv/bin/trainyard
 export PYDANTIC_DISABLE_PLUGINS := __all__
 
 .DEFAULT_GOAL := help
-.PHONY: help check plan preview schema up status logs watch env down test worlds lint soak bench train-real
+.PHONY: help check plan preview schema up status logs watch env down test story worlds lint soak bench train-real
 
 help:                     ## print these words
 	@awk -F ':.*## ' '/^##@ /{printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -57,13 +57,17 @@ down: $(DEVELOP)          ## delete all stacks and end the rehearsal; with STACK
 
 ##@ For contributors
 
-test: $(DEVELOP)          ## run the tests; tests that need a rehearsal are skipped where the machine cannot run one
-	@$(WORLD) build
-	@.venv/bin/pytest -n 2 --dist loadfile --no-loadscope-reorder
+test: $(DEVELOP)          ## run all tests but those in worlds; some are skipped where the machine cannot hold a world
+	@$(WORLD) build --also promtool --also amtool --also crane
+	@.venv/bin/pytest -n 3 --dist loadfile --no-loadscope-reorder
 	@test -e $(TRAIN) || echo "skipped: real training with torch; make train-real installs torch (3.8 GB) and trains"
 
-worlds: $(DEVELOP)        ## run the tests of jobs, of capacity, of access to the cluster and of Kueue, each in a rehearsal of its own
-	@$(WORLD) build --also kueue --also kueue-0.19
+story: $(DEVELOP)         ## walk the story of the README in a world: up, kills, a team, changes, down
+	@$(WORLD) build
+	@.venv/bin/pytest -m "apart and not soak" tests/worlds/test_rehearsal.py
+
+worlds: $(DEVELOP)        ## run the tests of jobs, of capacity, of access to the cluster, of Kueue and of the story, each in a rehearsal of its own
+	@$(WORLD) build --also kueue --also kueue-0.19 --also prometheus
 	@.venv/bin/pytest -n 2 --dist loadfile -m "apart and not soak"
 
 schema: $(TOOL)           ## write the JSON schema and the reference of stack files, in docs/
@@ -73,20 +77,15 @@ schema: $(TOOL)           ## write the JSON schema and the reference of stack fi
 lint: $(DEVELOP)          ## check format, style and types
 	@.venv/bin/ruff format --check && .venv/bin/ruff check && .venv/bin/pyright
 
-soak: $(DEVELOP)          ## run long tests: every known misconfiguration, 40 things left out, a kill at every operation of AWS, and 24 random process kills, 4 of them on a busy machine
-	@.venv/bin/pytest -m soak
-	@for word in up down; do for when in before after; do \
-	  .venv/bin/python -m tests.worlds.crawl --alone --word $$word --when $$when || exit 1; done; done
-	@.venv/bin/python -m tests.worlds.crawl --alone --every 3
-	@.venv/bin/python -m tests.worlds.soak
-	@.venv/bin/python -m tests.worlds.soak --no-leave-outs --kills 4 --busy 6
+soak: $(DEVELOP)          ## run all worlds, a kill at every operation of AWS, kills at random, parts left out, faults for the tests; a part of it: SHARD=3/24
+	@.venv/bin/python -m tests.worlds.shards $(call quoted,$(SHARD))
 
 bench: $(DEVELOP)         ## measure time and memory
 	@.venv/bin/python -m benchmarks
 
 train-real: $(TRAIN)      ## install torch for the CPU (3.8 GB) and train the samples of workloads/
 	@$(WORLD) build
-	@.venv/bin/pytest tests/test_workloads.py tests/test_measure.py tests/worlds/test_training_world.py
+	@.venv/bin/pytest tests/test_workloads.py tests/test_measure.py tests/test_whole.py tests/worlds/test_training_world.py
 
 $(PRODUCT): requirements.txt
 	@test -x .venv/bin/python || $(PYTHON) -m venv .venv

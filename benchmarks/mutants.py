@@ -27,6 +27,8 @@ from typing import Any
 
 from benchmarks.faults import Fault, faults, is_another_program
 from benchmarks.measure import CHECKOUT
+from tests.support.parts import Part
+from tests.support.parts import part as as_part
 from trainyard import command_line
 
 ROOMS = {
@@ -60,7 +62,7 @@ WRITTEN_ANEW = (
 LIBRARIES = ("pulumi", "pydantic", "hypothesis", "jsonschema", "botocore", "google", "yaml")
 """Modules that load slowly. They are loaded here, when tests need them for the first time: the
 process of the tests is a fork of this one."""
-OURS = ("benchmarks", "trainyard")
+OURS = ("benchmarks", "tests", "trainyard")
 """Modules of the checkout that this program imports, and that a test must import from the copy."""
 BAR = 0.97
 """Of the faults, how many must be killed."""
@@ -288,10 +290,18 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--only", default="", metavar="PATH", help="plant in this room or file only"
     )
+    parser.add_argument(
+        "--part",
+        type=as_part,
+        default=Part(1, 1),
+        metavar="n/N",
+        help="plant the n-th of N parts only",
+    )
     given = parser.parse_args(arguments)
     seed = random.randrange(10**6) if given.seed is None else given.seed
     again = f"python -m benchmarks.mutants --seed {seed} --count {given.count}"
     again += f" --only {given.only}" * bool(given.only)
+    again += f" --part {given.part}" * (given.part.count > 1)
     found = {path: text for path, text in sources(CHECKOUT).items() if path.startswith(given.only)}
     if not found:
         parser.error(f"--only {given.only}: the path of no file of the product begins so")
@@ -300,8 +310,8 @@ def main(arguments: list[str]) -> int:
         copy = Copy(Path(folder))
         files = [tests for path in copy.test_files() if (tests := copy.measured(path))]
         files.sort(key=lambda tests: tests.seconds)
-        mutants = itertools.islice(drawn(found, random.Random(seed)), given.count)
-        rows = [_row(mutant, found[mutant.path], files, copy) for mutant in mutants]
+        mutants = [*itertools.islice(drawn(found, random.Random(seed)), given.count)]
+        rows = [_row(each, found[each.path], files, copy) for each in given.part.of(mutants)]
     return _summed_up(rows, again)
 
 

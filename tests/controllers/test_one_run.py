@@ -57,27 +57,35 @@ def refusal(trainer: TrainerServer, obj: Object, *, ask: bool = False) -> str:
     return ""
 
 
-def ghosts(trainer: TrainerServer, name: str, policy: str) -> int:
-    """How many JobSets the Trainer makes for a TrainJob that is gone."""
-    made = trainer.create(job(trainer, name))
-    trainer.pods(name, 2)
-    first = trainer.api.request("GET", f"{SETS}/{name}")["metadata"]["uid"]
-    trainer.api.delete(made, policy=policy)
-    assert until(lambda: not trainer.api.get(made))
-    seen, end = set[str](), time.monotonic() + 1
-    while time.monotonic() < end:
+def ghosts(trainer: TrainerServer, names: list[str], policy: str) -> int:
+    """How many JobSets the Trainer makes for TrainJobs that are gone, deleted one after the other. A ghost
+    lives for some seconds."""
+    made = [trainer.create(job(trainer, name)) for name in names]
+    for name in names:
+        trainer.pods(name, 2)
+    sound = {trainer.api.request("GET", f"{SETS}/{name}")["metadata"]["uid"] for name in names}
+    seen = set[str]()
+
+    def look() -> bool:
         sets = trainer.api.request("GET", SETS)["items"]
-        seen |= {it["metadata"]["uid"] for it in sets if it["metadata"]["name"] == name}
+        seen.update(it["metadata"]["uid"] for it in sets if it["metadata"]["name"] in names)
+        return True
+
+    for each in made:
+        trainer.api.delete(each, policy=policy)
+        assert until(lambda each=each: look() and not trainer.api.get(each))
+    end = time.monotonic() + 1
+    while look() and time.monotonic() < end:
         time.sleep(0.02)
-    return len(seen - {first})
+    return len(seen - sound)
 
 
 def test_a_deletion_as_ours_leaves_no_ghost_and_one_in_the_foreground_does(
     trainer: TrainerServer,
 ) -> None:
     ours = JOB_KINDS["TrainJob"].deletion.capitalize()
-    assert [ghosts(trainer, f"ours-{n}", ours) for n in range(TIMES)] == [0] * TIMES
-    assert any(ghosts(trainer, f"other-{n}", "Foreground") for n in range(TIMES)), (
+    assert ghosts(trainer, [f"ours-{n}" for n in range(TIMES)], ours) == 0
+    assert any(ghosts(trainer, [f"other-{n}"], "Foreground") for n in range(TIMES)), (
         "the Trainer makes no ghosts any more: its TrainJobs can be deleted in the foreground"
     )
 

@@ -24,10 +24,13 @@ from trainyard.objects.metrics.metrics import prometheus_config
 from trainyard.objects.metrics.queries import query
 
 PROGRAM = paths.BIN / "prometheus"
-pytestmark = pytest.mark.skipif(
-    not PROGRAM.exists(),
-    reason="needs prometheus: `python -m rehearsal build --also prometheus` builds it",
-)
+pytestmark = [
+    pytest.mark.apart,  # it takes 20 minutes to build
+    pytest.mark.skipif(
+        not PROGRAM.exists(),
+        reason="needs prometheus: `python -m rehearsal build --also prometheus` builds it",
+    ),
+]
 TARGETS = ("gpus", "nodes", "efa", "containers", "trainyard-history")
 
 

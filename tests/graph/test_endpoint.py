@@ -6,19 +6,12 @@ import json
 import shlex
 from typing import Any
 
-import pytest
-
 from tests.support.graphs import environment
-from tests.support.recording import Graph, deploy
+from tests.support.recording import Graph
 from tests.support.stackfile import at, without
 
 PRIVATE = (at("cluster.endpoint", "private"), without("cluster.public_access_cidrs"))
 AGENT = "system-AmazonSSMManagedInstanceCore"
-
-
-@pytest.fixture(scope="module")
-def dev() -> Graph:
-    return deploy("dev")
 
 
 def _server(graph: Graph) -> dict[str, Any]:
@@ -73,6 +66,6 @@ def test_a_private_endpoint_is_an_update_in_place() -> None:
     """The name of a cluster changes with what replaces it."""
     names = {
         graph["eks:index:Cluster cluster"].inputs["name"]
-        for graph in (deploy("dev"), environment(*PRIVATE, at("cluster.tunnel_port", 8443)))
+        for graph in (environment(), environment(*PRIVATE, at("cluster.tunnel_port", 8443)))
     }
     assert len(names) == 1

@@ -9,6 +9,7 @@ from typing import Any
 import pulumi
 import pytest
 
+from tests.support.graphs import environment
 from tests.support.recording import BUCKET, Graph, Node, deploy
 from tests.support.stackfile import ENVIRONMENT, at
 
@@ -172,4 +173,4 @@ def test_pods_mount_the_bucket_after_its_safeguards_and_its_driver() -> None:
 
 
 def test_a_stack_without_a_bucket_has_no_driver_for_one() -> None:
-    assert not [node for node in deploy("dev").nodes.values() if "mountpoint" in node.name]
+    assert not [node for node in environment().nodes.values() if "mountpoint" in node.name]

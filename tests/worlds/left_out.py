@@ -111,10 +111,10 @@ def chosen(words: Collection[str]) -> list[LeaveOut]:
     return [case for case in LEAVE_OUTS if any(part in case.what for part in words)]
 
 
-def leave_outs(harness: Harness, words: Collection[str] = ("",)) -> Iterator[str]:
+def leave_outs(harness: Harness, cases: Collection[LeaveOut]) -> Iterator[str]:
     """One line for each leave-out that did not behave; nothing where all did. A last job tells whether
     all came back."""
-    for number, case in enumerate(chosen(words)):
+    for number, case in enumerate(cases):
         yield from _left_out(harness, case, f"crippled-{number}")
     harness.apply(harness.copy_of(JOB, "whole"))
     if not processes.wait(partial(_is_complete, harness, "whole"), PATIENCE, 2):

@@ -1,4 +1,4 @@
-"""`make soak`: what is killed comes back, and what is left out is named.
+"""A piece of `make soak`: what is killed comes back, and what is left out is named.
 
 First the leave-outs, one at a time in one world: the job must not complete, and `trainyard status` must
 name the cause. Then kills at random moments of `up` and `down`: the next `up` must end Complete
@@ -21,8 +21,9 @@ from pathlib import Path
 
 from development.steps import UNREPAIRED
 from rehearsal import processes
+from tests.support.parts import Part, part
 from tests.worlds.harness import VICTIMS, Harness, Object
-from tests.worlds.left_out import leave_outs
+from tests.worlds.left_out import chosen, leave_outs
 from trainyard import command_line
 
 GPU_NODE = "a GPU node"
@@ -144,6 +145,13 @@ def main(arguments: list[str]) -> int:
         help="leave out only what is called so; several are separated by commas",
     )
     parser.add_argument(
+        "--part",
+        type=part,
+        default=Part(1, 1),
+        metavar="n/N",
+        help="leave out only the n-th of N parts of what there is",
+    )
+    parser.add_argument(
         "--busy",
         type=int,
         default=0,
@@ -156,7 +164,7 @@ def main(arguments: list[str]) -> int:
     with busy(options.busy), a_world() as harness:
         if not options.no_leave_outs:
             wrong += [] if harness.do("up") == 0 else ["the first up failed"]
-            wrong += leave_outs(harness, options.only.split(","))
+            wrong += leave_outs(harness, options.part.of(chosen(options.only.split(","))))
             # What came back is not what the state names: a destroy would leave it, on AWS too.
             harness.do("down", "--force")
         for number in range(options.kills):

@@ -1,5 +1,5 @@
-"""The whole thing, as a person does it: one end to end, and one kill. Minutes, not seconds: marked
-`world`."""
+"""The whole thing, as a person does it: one end to end, and one kill. Minutes, not seconds: run by `make
+story`."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from trainyard.settings.reading.reader import read_file
 
 pytestmark = [
     pytest.mark.world,
+    pytest.mark.apart,
     pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
 ]
 SPREAD = "-l jobset.sigs.k8s.io/jobset-name=t5-large --namespace training"
