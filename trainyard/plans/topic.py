@@ -1,4 +1,4 @@
-"""A topic of SNS that something of an environment publishes to: one that exists, or one that the
+"""Plan of a topic of SNS to which a part of an environment publishes: an existing topic, or one that the
 environment makes."""
 
 from __future__ import annotations
@@ -8,18 +8,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class TopicPlan:
-    """Where messages are published."""
+    """A topic of SNS to which messages are published."""
 
     name: str
     """Name of the topic that the environment makes where `arn` is None."""
     arn: str | None
-    """ARN of the topic that exists; None: the environment makes one."""
+    """ARN of an existing topic; None: the environment makes one."""
     emails: tuple[str, ...]
     """E-mail addresses that the environment subscribes to its own topic."""
 
     @property
     def own(self) -> bool:
-        """Whether the environment makes it."""
+        """True for a topic that the environment makes."""
         return self.arn is None
 
     def __str__(self) -> str:

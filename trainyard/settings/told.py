@@ -1,4 +1,4 @@
-"""What an environment says of messages about its runs. What follows from it: trainyard/parts/told.py."""
+"""Settings of messages about runs. What follows from them: trainyard/parts/told.py."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

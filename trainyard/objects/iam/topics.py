@@ -1,4 +1,4 @@
-"""What a role needs that publishes to a topic of SNS."""
+"""Policy of a role that publishes to a topic of SNS."""
 
 from __future__ import annotations
 

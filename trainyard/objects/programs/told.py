@@ -1,6 +1,6 @@
-"""What the component is told that tells people what becomes of runs, and what its program may do.
+"""Plan of the program that tells people what becomes of runs, its rights and its settings.
 
-The program: trainyard/in_cluster/told. What it is told for: docs/runs.md.
+The program: trainyard/in_cluster/told. The messages: docs/runs.md.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class ToldPlan:
 
 
 def program(plan: ToldPlan) -> ProgramPlan:
-    """What its pod runs, and may do."""
+    """The program in its pod, and its rights."""
     return ProgramPlan(
         app=APP,
         name="told",
@@ -81,7 +81,7 @@ def program(plan: ToldPlan) -> ProgramPlan:
 
 
 def settings(plan: ToldPlan) -> str:
-    """What the program reads at its start."""
+    """Settings that the program reads at its start."""
     return json.dumps(
         {
             "namespace": APP,

@@ -12,17 +12,17 @@ SMALLEST = {"cpu": "100m", "memory": "128Mi"}
 kills first. There is no default limit: a limit below the request of a job would refuse its pods."""
 
 
-def counts(plan: TeamEntryPlan) -> dict[str, Any]:
+def counts(plan: TeamEntryPlan) -> Any:
     """ResourceQuota of a team: how many jobs of each kind and how many pods it can have."""
     jobs = {f"count/{kind}": str(plan.max_jobs) for kind in plan.job_kinds}
     return {"hard": {**jobs, "pods": str(plan.max_pods)}}
 
 
-def requests() -> dict[str, Any]:
+def requests() -> Any:
     """LimitRange of a team: what containers request that say nothing."""
     return {"limits": [{"type": "Container", "defaultRequest": SMALLEST}]}
 
 
-def gpus(most: int) -> dict[str, Any]:
+def gpus(most: int) -> Any:
     """ResourceQuota of a namespace: how many GPUs its pods can request together."""
     return {"hard": {f"requests.{GPU}": str(most)}}
