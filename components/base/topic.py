@@ -15,7 +15,7 @@ ENCRYPTED = "alias/aws/sns"
 def topic(
     parent: pulumi.Resource, name: str, plan: TopicPlan, identity: Identity
 ) -> pulumi.Output[str]:
-    """The ARN of a topic that exists, or of one with the addresses as subscribers."""
+    """The ARN of an existing topic, or of a new one with the addresses as subscribers."""
     if plan.arn:
         return pulumi.Output.from_input(plan.arn)
     child = pulumi.ResourceOptions(parent=parent)

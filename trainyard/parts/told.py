@@ -87,7 +87,8 @@ class Told(Part[ToldConfig, ToldPlan]):
         return ("the topic of messages about runs",) if plan.topic.own else ()
 
     def report(self, plan: ToldPlan, most_nodes: Mapping[str, int]) -> list[str]:
-        """Report about the receivers of messages. SNS sends the first 1,000 e-mails of a month free of charge (SNS pricing)."""
+        """Report about the receivers of messages. SNS sends the first 1,000 e-mails of a month free of
+        charge (SNS pricing)."""
         return wrapped(
             f"the end of each run, and a run that logs nothing for {plan.hung_minutes} minutes, is told to"
             f" {plan.topic}: at most 1,000 e-mails a month are free, and 1,000 more cost 0.02 USD"

@@ -17,8 +17,8 @@ class ToldConfig:
     """E-mail addresses that the environment subscribes to an SNS topic of its own. AWS asks each one to
     confirm, once."""
     topic_arn: str | None = None
-    """ARN of an SNS topic that exists, in the region of the stack. A FIFO topic drops second copies within
-    5 minutes. A key of yours that encrypts the topic must let the role of the program use it."""
+    """ARN of an existing SNS topic, in the region of the stack. A FIFO topic drops second copies within 5
+    minutes. A key of yours that encrypts the topic must let the role of the program use it."""
     hung_minutes: Annotated[int, pydantic.Field(ge=1, strict=True)] | None = None
     """After so many minutes without a log line of any rank, while all its pods run, a run stands still. By
     default 15, or one less than `repair.hung_minutes` where that is smaller: repair ends the pods then."""
