@@ -3,7 +3,7 @@ private subnets only, with endpoints of AWS APIs.
 
 Its range: `network.cidr` in the stack file. Where NAT gateways are: `network.nat`; whether there are
 any: `network.internet`. How it is divided: trainyard/derive/network.py. Which endpoints:
-trainyard/derive/endpoints.py.
+trainyard/derive/called_apis.py.
 """
 
 from __future__ import annotations

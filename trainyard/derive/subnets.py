@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from trainyard.derive.endpoints import called_apis
+from trainyard.derive.called_apis import called_apis
 from trainyard.derive.pools import NODE_ADDRESSES, addresses
 from trainyard.plans.networks import EKS_ADDRESSES, SubnetUse
 from trainyard.settings.environment import EnvironmentConfig

@@ -15,9 +15,9 @@ from trainyard.catalog.aws.service_roles import ServiceRole
 from trainyard.catalog.aws.storage import Driver
 from trainyard.existing.bucket_faults import BucketUse
 from trainyard.objects.iam.policies import Document, OptionalService
-from trainyard.plans.fixed import Fixed
 from trainyard.plans.identity import Identity
 from trainyard.plans.stores import StorePlan
+from trainyard.plans.unchangeable import Fixed
 from trainyard.problems import InputError, InputWarning
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.pools import PoolConfig

@@ -19,9 +19,9 @@ from trainyard.catalog.aws.storage import (
 )
 from trainyard.existing.bucket_faults import BucketUse
 from trainyard.objects.iam.s3 import bucket_of
-from trainyard.plans.fixed import Fixed
 from trainyard.plans.identity import Identity
 from trainyard.plans.stores import LustrePlan
+from trainyard.plans.unchangeable import Fixed
 from trainyard.problems import At, InputError, InputWarning
 from trainyard.settings.pools import PoolConfig
 from trainyard.settings.stores import DAYS, LustreConfig

@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from trainyard.catalog import versions
 from trainyard.catalog.aws.instances import ADDRESS_QUOTA, QUOTAS
 from trainyard.derive.pools import TYPES
 from trainyard.existing.cluster_faults import AddOnFound, ClusterFound
@@ -22,7 +23,6 @@ from trainyard.plans.identity import Identity
 from trainyard.plans.images import parts
 
 OWN_ADDRESS = "https://checkip.amazonaws.com"
-_AMIS = "/aws/service/eks/optimized-ami/{kubernetes}/amazon-linux-2023/x86_64/{variant}"
 """Folder of AWS's public parameters about EKS's AMIs (EKS user guide, retrieve-ami-id)."""
 _KUBELET = re.compile(r"\(k8s: (\d+\.\d+\.\d+),")
 """The kubelet in the description of an AMI of EKS (awslabs/amazon-eks-ami,
@@ -153,8 +153,9 @@ class Account(StoreQuestions, ClusterQuestions):
     def kubelet_of_ami(self, kubernetes: str, variant: str, release: str) -> str:
         """Version of the kubelet in EKS's AMI of a release, v20261012: 1.35.8; empty where the region
         does not have the AMI. `variant`: standard or nvidia."""
-        name = f"amazon-eks-node-al2023-x86_64-{variant}-{kubernetes}-{release}"
-        at = f"{_AMIS.format(kubernetes=kubernetes, variant=variant)}/{name}/image_id"
+        ami = {"kubernetes": kubernetes, "variant": variant}
+        name = versions.AMI_NAME.format(**ami, release=release)
+        at = f"{versions.AMI_PARAMETERS.format(**ami)}/{name}/image_id"
         parameter = self._ask("ssm:GetParameter", unless="ParameterNotFound", Name=at)
         if not parameter:
             return ""
@@ -169,7 +170,8 @@ class Account(StoreQuestions, ClusterQuestions):
 
     def recommended_ami(self, kubernetes: str, variant: str) -> str:
         """Release of the AMI that EKS recommends, such as 1.35.8-20261012."""
-        at = f"{_AMIS.format(kubernetes=kubernetes, variant=variant)}/recommended/release_version"
+        folder = versions.AMI_PARAMETERS.format(kubernetes=kubernetes, variant=variant)
+        at = f"{folder}/recommended/release_version"
         return self._ask("ssm:GetParameter", Name=at)["Parameter"]["Value"]
 
     def zones(self) -> dict[str, str]:

@@ -160,7 +160,8 @@ def secret_variable(name: str, at: SecretKey) -> Spec:
 
 
 def pod_spec(training: Training) -> Spec:
-    """Fields of a pod of any kind of job that say where it runs and what it mounts, without containers."""
+    """Fields of a job's pod that say where it runs and what it mounts, without containers. A TrainJob of
+    Trainer 2.1 can set no other field of a pod: its runtime does (runtime_objects.py)."""
     pod: Spec = {
         "nodeSelector": dict(training.node_selector),
         "tolerations": TOLERATIONS,

@@ -1,0 +1,58 @@
+"""Tokens and keys of services by their shape: a text of such a shape in a file is a secret in clear."""
+
+from __future__ import annotations
+
+KINDS = {
+    "an AWS access key": r"(?:A3T[A-Z0-9]|AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}",
+    "a GitHub token": r"gh[pousr]_[0-9a-zA-Z]{36,}|github_pat_\w{40,}",
+    "a GitLab token": r"gl(?:pat|dt|rt|ptt)-[\w-]{20,}",
+    "a Hugging Face token": r"(?:hf_|api_org_)[A-Za-z0-9]{20,}",
+    "a Langfuse key": r"sk-lf-[0-9a-f-]{20,}",
+    "an API key (sk-…)": r"sk-(?:(?:proj|svcacct|admin|ant)-[\w-]{20,}|(?:or-v1-)?[A-Za-z0-9]{20,})",
+    "an NVIDIA key": r"nvapi-[A-Za-z0-9_-]{20,}",
+    "a Slack token": r"xox[abeoprs]-[A-Za-z0-9-]{10,}|xapp-\d-[A-Za-z0-9-]{10,}",
+    "a Slack webhook": r"hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9+/]{20,}",
+    "a Weights & Biases key": r"wandb_v1_\w{20,}|(?:local-)?[0-9a-f]{40}(?=@api\.wandb)",
+    "a Google API key": r"AIza[\w-]{35}",
+    "a Google token": r"GOCSPX-[\w-]{28}|ya29\.[\w-]{20,}",
+    "an Azure key": r"\w{3}\dQ~[\w~.-]{31,34}|AccountKey=[\w+/]{86}==",
+    "a RunPod key": r"rpa_[A-Z0-9]{40,}",
+    "an Artifactory key": r"AKC[a-z][A-Za-z0-9]{60,}",
+    "a Databricks token": r"dapi[a-f0-9]{32}",
+    "an npm token": r"npm_[A-Za-z0-9]{36}",
+    "a PyPI token": r"pypi-AgE[\w-]{50,}",
+    "a Docker token": r"dckr_(?:pat|oat)_[\w-]{20,}",
+    "a Stripe key": r"(?:sk|rk)_(?:live|test|prod)_[A-Za-z0-9]{10,}",
+    "a SendGrid key": r"SG\.[\w=-]{16,}\.[\w=-]{20,}",
+    "a DigitalOcean token": r"do[opr]_v1_[a-f0-9]{40,}",
+    "a Grafana token": r"gl(?:c|sa)_[A-Za-z0-9+/_]{32,}",
+    "a HashiCorp Vault token": r"hv[sbr]\.[\w-]{24,}",
+    "a Terraform Cloud token": r"[A-Za-z0-9]{14}\.atlasv1\.[\w=-]{30,}",
+    "a Pulumi token": r"pul-[a-f0-9]{40}",
+    "a Replicate token": r"r8_[A-Za-z0-9]{30,}",
+    "a Groq key": r"gsk_[A-Za-z0-9]{40,}",
+    "a Perplexity key": r"pplx-[A-Za-z0-9]{40,}",
+    "an xAI key": r"xai-[A-Za-z0-9]{60,}",
+    "a Prefect key": r"pn[ub]_[A-Za-z0-9]{36}",
+    "a New Relic key": r"NRAK-[A-Z0-9]{27}|NRII-[A-Za-z0-9_-]{32}",
+    "a Sentry token": r"sntr(?:ys|yu)_[A-Za-z0-9+/=_]{40,}",
+    "a Linear key": r"lin_api_[A-Za-z0-9]{40}",
+    "a Notion token": r"ntn_[A-Za-z0-9]{40,}",
+    "a Postman key": r"PMAK-[a-f0-9]{24}-[a-f0-9]{34}",
+    "a RubyGems key": r"rubygems_[a-f0-9]{40,}",
+    "a Shopify token": r"shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}",
+    "an Atlassian token": r"ATATT3[\w=-]{50,}",
+    "a Telegram token": r"\d{8,10}:AA[\w-]{33}(?![\w-])",
+    "a Discord webhook": r"discord(?:app)?\.com/api/webhooks/\d{17,}/[\w-]{40,}",
+    "an age key": r"AGE-SECRET-KEY-1[0-9A-Z]{50,}",
+    "a Fly.io token": r"fo1_[\w-]{40,}|fm[12]r?_[A-Za-z0-9+/=]{80,}",
+    "an Alibaba access key": r"LTAI[A-Za-z0-9]{16,20}(?![\w-])",
+    "a Doppler token": r"dp\.(?:pt|st|ct|sa)\.[A-Za-z0-9._-]{40,}",
+    "a JSON web token": r"ey[A-Za-z0-9_-]{17,}\.ey[A-Za-z0-9_/-]{17,}\.[A-Za-z0-9_/-]{10,}=*",
+}
+"""Secret → what it looks like. The prefixes are those of gitleaks (config/gitleaks.toml, commit
+009e025, rules aws-access-token, github-*, gitlab-*, huggingface-*, openai-api-key, anthropic-*,
+slack-*, gcp-api-key, azure-ad-client-secret, artifactory-api-key, databricks-*, npm-*,
+pypi-upload-token, jwt, and those of the services that are named), with lengths that also find a
+token that was cut. Langfuse: langfuse.com/docs (API keys). NVIDIA: docs.nvidia.com/ngc (API keys).
+Docker: docs.docker.com (access tokens)."""
