@@ -15,7 +15,7 @@ PROJECT = (
     "project file (Pulumi.yaml); go to the folder of Pulumi.yaml, or write one here with the lines"
     " `name: trainyard` and `runtime: python`"
 )
-"""The file that names the Pulumi project and is missing, with a way out."""
+"""The file that names the Pulumi project and is missing, with the fix."""
 
 
 def planned_file(stack: str) -> tuple[Reading, Planned] | None:

@@ -68,7 +68,7 @@ def test_it_hears_nothing_with_the_policy_of_another_region(
     pod: Somebody, instances: ModuleType
 ) -> None:
     pod.may(*asking("us-east-1")["Statement"])
-    with pytest.raises(sys.modules["ec2"].Ec2Error, match="UnauthorizedOperation"):
+    with pytest.raises(sys.modules["query"].AwsError, match="UnauthorizedOperation"):
         instances.statuses(REGION, ["i-0123456789abcdef0"])
 
 
