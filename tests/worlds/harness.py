@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -61,6 +62,12 @@ class Harness:
     @property
     def environment(self) -> dict[str, str]:
         return os.environ | {"TRAINYARD_REHEARSAL": str(self.state)}
+
+    def said(self, word: str) -> str:
+        """The log since a command with this word began the last time."""
+        _, *later = re.split(rf"^\$ \w+ {word}\b", self.log.read_text(), flags=re.MULTILINE)
+        assert later, f"no command {word} has begun"
+        return later[-1]
 
     def start(self, *words: str) -> subprocess.Popen[str]:
         """`python -m development …`, or of the rehearsal, its output appended to the log."""

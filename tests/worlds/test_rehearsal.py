@@ -142,7 +142,7 @@ def test_status_names_an_idle_pool_whose_type_the_zone_does_not_sell_with_ec2s_w
 
 def test_a_second_up_a_refresh_and_a_preview_change_nothing(harness: Harness):
     assert harness.do("up") == 0
-    assert " 0 changes" in harness.log.read_text().rpartition("$ rehearsal up")[2]
+    assert " 0 changes" in harness.said("up")
     assert "unchanged" in harness.shell(
         "pulumi refresh --yes --skip-preview --non-interactive --expect-no-changes"
     )
@@ -160,7 +160,7 @@ def test_a_preview_asks_the_policies_of_the_checkout_and_those_that_somebody_con
     harness: Harness, tmp_path: Path
 ):
     assert harness.do("preview") == 0, harness.log.read_text()
-    said = harness.log.read_text().rpartition("$ rehearsal preview")[2]
+    said = harness.said("preview")
     assert re.search(r"Policy Packs run:.*trainyard\|.* 0\.1\.0", said, re.DOTALL), said
     config = tmp_path / "config.json"
     wanted = {
@@ -179,7 +179,7 @@ def test_a_preview_asks_the_policies_of_the_checkout_and_those_that_somebody_con
 def test_data_that_is_kept_stops_the_preview_of_another_zone(harness: Harness):
     _edit(harness, (ZONE, OTHER_ZONE))
     assert harness.do("preview") != 0, "it would lose data"
-    said = harness.log.read_text().rpartition("$ rehearsal preview")[2]
+    said = harness.said("preview")
     assert "store scratch is replaced, and the data in it is lost" in said
     assert "write data: delete under environment.storage.scratch and allow_replace" in said
     _edit(harness, (OTHER_ZONE, ZONE))
@@ -202,7 +202,7 @@ def test_a_refresh_and_a_preview_while_a_job_runs_change_nothing(harness: Harnes
     running = f"kubectl get pods {SPREAD} --field-selector=status.phase=Running --no-headers"
     assert until(
         lambda: (
-            " changes" in harness.log.read_text().rpartition("$ rehearsal up")[2]
+            " changes" in harness.said("up")
             and harness.shell(running, check=False).count("Running") == 2
         ),
     )  # the engine is done
@@ -220,7 +220,7 @@ def test_another_zone_shows_what_would_be_replaced_where_that_is_allowed(harness
     assert harness.do("preview") != 0, "nothing allows it"
     _edit(harness, (OTHER_ZONE, _allowed("storage.scratch") + OTHER_ZONE))
     assert harness.do("preview") == 0, harness.log.read_text()
-    shown = harness.log.read_text().rpartition("$ rehearsal preview")[2]
+    shown = harness.said("preview")
     replaced = set(re.findall(r"\+-\S*[:/](\w+): \(replace\)", shown))
     assert replaced == {
         "LustreFileSystem",
@@ -237,7 +237,7 @@ def test_an_up_that_would_replace_a_pool_changes_nothing_until_that_is_allowed(h
     before = _held(harness)
     _edit(harness, (POOL, OTHER_POOL))
     assert harness.do("up") != 0, "nothing allows it"
-    said = harness.log.read_text().rpartition("$ rehearsal up")[2]
+    said = harness.said("up")
     assert "must keep the name h100, or pool h100 is replaced" in said
     assert _held(harness) == before and harness.get("nodepool h100")
     _edit(harness, (ZONE, _allowed("pools.h100") + ZONE))
@@ -253,7 +253,7 @@ def test_an_up_that_would_replace_a_pool_changes_nothing_until_that_is_allowed(h
 
 def test_status_says_what_runs_and_that_nothing_is_wrong(harness: Harness):
     assert harness.do("status") == 0, harness.log.read_text()
-    said = harness.log.read_text().rpartition("$ rehearsal status")[2]
+    said = harness.said("status")
     assert "kube-apiserver" in said and re.search(
         r"training/t5-large +t5-large +TrainJob .* Complete", said
     ), said
@@ -274,7 +274,7 @@ def test_what_the_finished_run_took_is_said_beside_what_was_planned(harness: Har
         assert 0 <= float(run[amount]) < 16, f"two nodes for less than an hour: {run}"
     assert [one["namespace"] for one in told["namespaces"]] == ["training"]
     assert harness.tool("spent") == 0
-    said = harness.log.read_text().rpartition("$ trainyard spent")[2]
+    said = harness.said("spent")
     assert re.search(r"training/t5-large +\S+Z +Complete +2 +g6e.48xlarge", said), said
 
 

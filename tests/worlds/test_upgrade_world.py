@@ -77,7 +77,7 @@ def gang() -> Iterator[tuple[Harness, list[tuple[str, str, str, int]]]]:
         _write(trial, BEFORE)
         first = trial.start("up", "--stack", "upgrade")
         engine_is_done = until(
-            lambda: " changes" in trial.log.read_text().rpartition("$ rehearsal up")[2],
+            lambda: " changes" in trial.said("up"),
         )
         assert engine_is_done, trial.log.read_text()
         assert until(lambda: [pod[2] for pod in _gang(trial)] == ["Running", "Running"])
@@ -99,9 +99,7 @@ def test_a_control_plane_is_upgraded_under_a_gang_that_notices_nothing(
     _write(trial, AFTER)
     # The job sleeps for longer than `up` waits for a job that shows no change.
     second = trial.start("up", "--stack", "upgrade", "--wait", "900")
-    assert until(lambda: " changes" in trial.log.read_text().rpartition("$ rehearsal up")[2]), (
-        trial.log.read_text()
-    )
+    assert until(lambda: " changes" in trial.said("up")), trial.log.read_text()
     assert _gang(trial) == before, "no pod of it moved or was started again"
 
     [cluster] = _aws(trial, "list-clusters")["clusters"]
@@ -130,4 +128,4 @@ def test_after_an_upgrade_there_is_nothing_left_to_change(
 ) -> None:
     trial, _ = gang
     assert trial.do("up", "--stack", "upgrade") == 0
-    assert " 0 changes" in trial.log.read_text().rpartition("$ rehearsal up")[2]
+    assert " 0 changes" in trial.said("up")
