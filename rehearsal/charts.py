@@ -22,7 +22,7 @@ from trainyard.catalog.versions import KUEUE, NEWEST_KUEUE
 
 @dataclass(frozen=True, kw_only=True)
 class Chart:
-    """Where a chart comes from and where it goes."""
+    """Chart, with the place it comes from and the folder it goes to."""
 
     place: str
     folder: str

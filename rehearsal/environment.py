@@ -1,4 +1,4 @@
-"""What programs are told so that they work in the world: pulumi, terraform, kubectl, helm and aws.
+"""Settings with which programs work in the world: pulumi, terraform, kubectl, helm and aws.
 
 A program of any kind needs nothing else: `eval "$(python -m rehearsal env)"`.
 """
@@ -18,7 +18,7 @@ from rehearsal.providers import install
 CONFIG = paths.STATE / "config"
 """Files that programs are told of."""
 PROFILES = CONFIG / "aws"
-"""What ~/.aws/config is for people."""
+"""File that is for programs what ~/.aws/config is for people."""
 KUBECONFIG = paths.STATE / "kubeconfig"
 VENV = Path(sys.executable).parent
 PROFILE = "developer"
@@ -54,7 +54,7 @@ def backend_url() -> str:
 
 
 def account_variables(region: str = REGION) -> dict[str, str]:
-    """Who one is and where AWS is."""
+    """Environment variables that say who one is and where AWS is."""
     now = paths.world()
     return {
         "AWS_ENDPOINT_URL": now.account_url,

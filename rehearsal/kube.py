@@ -16,7 +16,7 @@ MERGE = "application/merge-patch+json"
 
 
 class ApiError(RuntimeError):
-    """What the API server answered instead of doing it."""
+    """Error: the API server answered with a problem instead of doing what was asked."""
 
     def __init__(self, code: int, status: Object) -> None:
         self.code, self.status, self.reason = code, status, status.get("reason", "")

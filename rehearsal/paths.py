@@ -1,4 +1,4 @@
-"""Where the rehearsal keeps things: one ignored folder for state, one cache for what was built.
+"""Folders of the rehearsal: one ignored folder for state, one cache for what was built.
 
 Change the state folder with TRAINYARD_REHEARSAL, the cache with XDG_CACHE_HOME.
 """

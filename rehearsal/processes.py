@@ -29,7 +29,7 @@ class Process:
 
 
 def look(pid: int) -> Process:
-    """What a process is; empty values where it has just gone."""
+    """Description of a process; empty values where it has just gone."""
     words = command(pid)
     program = Path(words[0]).name
     name = (
@@ -80,8 +80,8 @@ def marked(marker: str) -> list[int]:
 
 
 def in_session(leader: int, marker: str) -> list[int]:
-    """What the leader of a session left behind, if `marker` is in its environment; nothing while
-    the leader lives."""
+    """Processes that the leader of a session left behind, if `marker` is in their environment; none
+    while the leader lives."""
     if started(leader):
         return []
     return [pid for pid in marked(marker) if started(pid) and os.getsid(pid) == leader]
@@ -95,7 +95,7 @@ def kill(pids: list[int]) -> None:
 
 
 def wait(condition: Callable[[], T], seconds: float, every: float = 0.05) -> T:
-    """What the condition says once it is true; its last word where the time is up."""
+    """Value of the condition once it is true; its last value where the time is up."""
     deadline = time.monotonic() + seconds
     while not (met := condition()) and time.monotonic() < deadline:
         time.sleep(every)

@@ -1,4 +1,4 @@
-"""What the rehearsal's command lines share: strict arguments, aligned tables, exit codes."""
+"""Shared parts of the rehearsal's command lines: strict arguments, aligned tables, exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the AWS CLI starts for `aws ssm start-session`, under the name session-manager-plugin: a tunnel
+"""Program that the AWS CLI starts for `aws ssm start-session`, as session-manager-plugin: a tunnel
 from a port of this machine to the API server.
 
 On AWS the connections go through Systems Manager and the agent of a node. Here they go to a port of

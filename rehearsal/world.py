@@ -63,7 +63,7 @@ SOCKET_PATH_LIMIT = 107
 """Bytes of a Unix socket's path (unix(7): sun_path has 108 with the closing zero)."""
 START_SECONDS, STOP_SECONDS = 180, 60
 LASTING = ("logs", "lock")
-"""What of STATE outlives a world."""
+"""Names in STATE that outlive a world."""
 
 Report = Callable[[str], None]
 
@@ -73,7 +73,7 @@ class WorldError(RuntimeError):
 
 
 def obstacle() -> str | None:
-    """Why this machine cannot hold a world, with the remedy; None where it can."""
+    """Reason why this machine cannot hold a world, with the remedy; None where it can."""
     if missing := [program for program in ("unshare", "ip", "mount") if not shutil.which(program)]:
         return f"{', '.join(missing)} not found: install util-linux and iproute2"
     if len(str(paths.STATE / "account.sock").encode()) > SOCKET_PATH_LIMIT:
@@ -131,23 +131,23 @@ def start(
 
 
 def running() -> bool:
-    """Whether the world lives."""
+    """True where the world lives."""
     return processes.recorded(_file("keeper")) is not None
 
 
 def lost() -> bool:
-    """Whether the account died: its memory was all that AWS knew, so nothing can be destroyed any
-    more."""
+    """True where the account died: its memory was all that AWS knew, so nothing can be destroyed
+    any more."""
     return _file("account-lost").exists()
 
 
 def incidents() -> list[str]:
-    """What the keeper had to notice since the start, oldest first."""
+    """Events that the keeper had to notice since the start, oldest first."""
     return _file("incidents").read_text().splitlines() if _file("incidents").exists() else []
 
 
 def list_processes() -> list[Process]:
-    """What runs."""
+    """Processes that run in the world."""
     keeper = processes.recorded(_file("keeper"))
     return (
         [processes.look(pid) for pid in processes.processes_in_namespace(keeper)] if keeper else []

@@ -1,4 +1,4 @@
-"""Who may enter an EKS cluster (access entries), and Pod Identity associations.
+"""Access entries, which say who may enter an EKS cluster, and Pod Identity associations.
 
 The one access policy here is AmazonEKSClusterAdminPolicy for the whole cluster, which means
 system:masters inside.
@@ -26,7 +26,7 @@ from rehearsal.aws.operations import Call, Fields, NotBuilt, Principal, answers,
 ADMIN_POLICY = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
 NODES = "EC2_LINUX"
 KEPT_GROUPS = ("system:", "eks:", "aws:", "amazon:", "iam:")
-"""What no group of an access entry begins with."""
+"""Prefixes that no group of an access entry may have."""
 _ASSOCIATED = {"policyArn": ADMIN_POLICY, "accessScope": {"type": "cluster"}}
 
 
@@ -135,8 +135,8 @@ answers("eks", "ListAssociatedAccessPolicies")(
 
 
 def kubernetes_user(found: Cluster, principal: Principal, node_name: str | None) -> Fields | None:
-    """Who the principal is inside the cluster; None where no access entry lets it in. A node has a
-    DNS name."""
+    """User that the principal is inside the cluster; None where no access entry lets it in. A node
+    has a DNS name."""
     entry = found.parts["AccessEntry"].get(principal.entity)
     if entry is None or (entry.view["type"] == NODES and not node_name):
         return None

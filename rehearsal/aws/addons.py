@@ -68,7 +68,7 @@ class Addon(ClusterPart):
     available: bool = False
 
     def objects(self) -> list[Fields]:
-        """What the add-on consists of in the cluster, the workloads last."""
+        """Objects of the add-on in the cluster, the workloads last."""
         name, parts = self.view["addonName"], CATALOG[self.view["addonName"]]
         values, ours = self.view["configurationValues"], name == secrets_store.ADD_ON
         made = secrets_store.before(values) if ours else []
@@ -232,7 +232,7 @@ def _begin(addon: Addon, status: str) -> None:
 
 
 def conflict(addon: Addon, workload: str) -> None:
-    """What is in the cluster under the name of a workload stays, and the add-on fails (EKS user guide,
+    """Keep the object that has the name of a workload, and let the add-on fail (EKS user guide,
     creating-an-add-on, conflict resolution None)."""
     problem = {
         "code": "ConfigurationConflict",

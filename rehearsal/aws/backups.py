@@ -17,7 +17,7 @@ from rehearsal.aws.operations import Call, Fields, answers, refuse, refuses
 BACKUPS: dict[str, Fields] = {}
 """By id, as the API shows them."""
 SAME = ("DeploymentType", "PerUnitStorageThroughput", "EfaEnabled")
-"""What the new file system has of the one that was backed up, besides its size."""
+"""Fields that a restored file system takes from the one that was backed up, besides its size."""
 
 
 def _here(call: Call) -> dict[str, Fields]:
@@ -135,7 +135,7 @@ def _delete(call: Call) -> Fields:
 
 @answers("fsx", "CreateFileSystemFromBackup")
 def _restore(call: Call) -> Fields:
-    """What the call does not say is as it was."""
+    """Restore a file system. Fields that the call does not give are as they were."""
     was = BACKUPS[call["BackupId"]]["FileSystem"]
     return storage.create(
         call,

@@ -80,8 +80,8 @@ class CapacityReservation(_Tagged):
 
     @property
     def gives_until(self) -> float:
-        """When it has no instances any more: they are terminated or, without a block, not reserved.
-        Unix seconds."""
+        """Unix seconds at which the reservation has no instances any more: they are terminated or,
+        without a block, not reserved."""
         return (
             self.end_date.timestamp() - (RECLAIMED if self.is_block else 0)
             if self.end_date
@@ -167,7 +167,7 @@ def _time(text: str) -> datetime | None:
 
 
 def _asked(call: Call, things: list[Any], *names: str) -> list[Any]:
-    """Those of the ids or names, if any, that pass the filters."""
+    """Things that have one of the ids or names, if the call gives any, and pass the filters."""
     wanted = {name for field in names for name in call[field] or ()}
     filters = {one["Name"]: one["Values"] for one in call["Filters"] or ()}
     named = [one for one in things if not wanted or wanted & {one.id, getattr(one, "name", one.id)}]

@@ -36,7 +36,7 @@ start."""
 
 
 class Clock:
-    """What is to happen, and when."""
+    """Clock of the account, with what is to happen at which time."""
 
     def __init__(self) -> None:
         self._due: list[tuple[float, int, Callable[[], None], Callable[[], bool]]] = []
@@ -44,7 +44,7 @@ class Clock:
         self._speed: float | None = None
 
     def seconds(self, what: str) -> float:
-        """How long it takes here."""
+        """Seconds that something of AWS takes in this world."""
         self._speed = self._speed or paths.world().speed
         return (TYPICAL | _ALSO)[what] / self._speed
 
@@ -61,7 +61,7 @@ class Clock:
         heapq.heappush(self._due, (when, next(self._order), action, ready))
 
     def deadline(self, what: str) -> float:
-        """When to give up waiting for something real."""
+        """Time at which to give up waiting for something real, in Unix seconds."""
         return time.time() + max(PATIENCE, self.seconds(what))
 
     def settle(self) -> None:

@@ -59,7 +59,7 @@ def _free(system: Fields) -> float:
 
 
 def _blocks(path: Path) -> int:
-    """What a file or directory takes; nothing where a job has deleted it meanwhile."""
+    """Blocks that a file or directory takes; 0 where a job has deleted it meanwhile."""
     try:
         return path.lstat().st_blocks
     except FileNotFoundError:

@@ -17,14 +17,14 @@ Context = Mapping[str, str | Sequence[str]]
 
 
 def like(value: str, pattern: str) -> bool:
-    """Whether a pattern of IAM, with * and ?, fits. Policy variables are not built."""
+    """True where a pattern of IAM, with * and ?, fits. Policy variables are not built."""
     if "${" in pattern:
         raise NotBuilt(f"the policy variable in {pattern}")
     return fnmatchcase(value, pattern.replace("[", "[[]"))
 
 
 def arn_like(value: str, pattern: str) -> bool:
-    """Whether a pattern of an ARN fits: each of its six parts for itself (IAM user guide,
+    """True where a pattern of an ARN fits: each of its six parts for itself (IAM user guide,
     reference_policies_elements_condition_operators)."""
     parts, patterns = value.split(":", 5), pattern.split(":", 5)
     return pattern == "*" or (len(parts) == len(patterns) and all(map(like, parts, patterns)))
@@ -44,7 +44,7 @@ IF_EXISTS, EVERY, ANY = "IfExists", "ForAllValues:", "ForAnyValue:"
 
 
 def holds(statement: Fields, request: Context) -> bool:
-    """Whether all conditions of the statement are met."""
+    """True where all conditions of the statement are met."""
     values = {key.lower(): value for key, value in request.items()}
     return all(
         _met(operator, values.get(key.lower()), wanted)
@@ -54,7 +54,7 @@ def holds(statement: Fields, request: Context) -> bool:
 
 
 def _met(operator: str, found: str | Sequence[str] | None, wanted: Any) -> bool:
-    """Whether one condition is met. One of the values of the policy is enough, for one value of the
+    """True where one condition is met. One value of the policy is enough for one value of the
     request, or for each of them with ForAllValues."""
     name = operator.removeprefix(EVERY).removeprefix(ANY)
     compare = OPERATORS.get(name.removesuffix(IF_EXISTS))

@@ -65,7 +65,7 @@ def respond(environ: Environ, body: bytes) -> Reply:
 
 
 def _of_the_world(environ: Environ) -> bool:
-    """Whether the caller shows the world's secret."""
+    """True where the caller shows the world's secret."""
     shown = environ.get("HTTP_AUTHORIZATION", "").encode()
     return hmac.compare_digest(shown, f"Bearer {paths.world().world_secret}".encode())
 
@@ -127,7 +127,7 @@ def _pod_credentials(given: Fields) -> Fields:
 
 
 def _efs_mount(given: Fields) -> Fields:
-    """What a client of a file system may do, by the key that it signs with; nobody without one."""
+    """Actions that a client of a file system may do, by the key that it signs with, if any."""
     role, tls = principals.role_of(given.get("key", "")), given["tls"] == "true"
     return {"allowed": client_actions(given["region"], given["id"], role, tls=tls)}
 

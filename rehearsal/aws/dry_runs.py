@@ -1,5 +1,5 @@
-"""What EC2 answers to a launch with DryRun, where that is not DryRunOperation: it refuses a type
-that the zone does not sell. A dry run does not look at capacity and quotas.
+"""Answers of EC2 to a launch with DryRun, other than DryRunOperation: it refuses a type that the
+zone does not sell. A dry run does not look at capacity and quotas.
 
 Karpenter tries an EC2NodeClass by such a launch before the class becomes Ready. Nobody here has
 seen EC2's answer in an account: karpenter-provider-aws#7844 and #7928 show that its dry run looks

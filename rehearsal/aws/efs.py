@@ -116,8 +116,8 @@ CLIENT = ("ClientMount", "ClientWrite", "ClientRootAccess")
 
 
 def client_actions(region: str, id_: str, role: str, *, tls: bool) -> list[str]:
-    """What a client of a mount target may do: everything without a policy, whoever it is (user guide,
-    iam-access-control-nfs-efs). `role`: ARN; empty of a client that mounts without one."""
+    """Actions that a client of a mount target may do: without a policy all, whoever it is (user
+    guide, iam-access-control-nfs-efs). `role`: ARN; empty of a client that mounts without one."""
     system = backends.efs(region).file_systems_by_id[id_]
     if not system.file_system_policy:
         return [*CLIENT]

@@ -26,7 +26,7 @@ KINDS = {
     "AccessEntry": ("principalArn", "accessEntry", "access-entry"),
     "PodIdentityAssociation": ("associationId", "association", "podidentityassociation"),
 }
-"""What belongs to a cluster → the parameter that names one, its word in answers, its word in
+"""Kind of a cluster's part → the parameter that names one, its word in answers, its word in
 ARNs."""
 WITHOUT_EKS = ("use1-az3", "usw1-az2", "cac1-az3")
 """Zone ids in which EKS places no control plane (eksctl, pkg/az/az.go); a list of its own, so that
@@ -294,7 +294,7 @@ answers("eks", "ListClusters")(
 
 @answers("eks", "UpdateClusterConfig")
 def _update_cluster(call: Call) -> Fields:
-    """Who may reach the API server, its subnets, its logs, upgrade policy, deletion protection or tier."""
+    """Change API server access, subnets, logs, upgrade policy, deletion protection or tier."""
     found = cluster(call, active=True)
     view = found.view
     only(call, f"name {UPDATABLE}")

@@ -54,7 +54,7 @@ def _interface(call: Call) -> bool:
 
 
 def _api(service: str) -> str:
-    """What AWS calls the API of an endpoint service, behind com.amazonaws and the region."""
+    """Name of the API of an endpoint service, behind com.amazonaws and the region."""
     return service.split(".", 3)[3]
 
 

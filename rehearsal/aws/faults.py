@@ -26,9 +26,9 @@ class Fault:
     zone: str = ""
     instance_type: str = ""
     count: int = 1
-    """How often it happens still; below zero for ever."""
+    """Number of times that the fault still happens; below zero: for ever."""
     available: int | None = None
-    """How many instances no-capacity still leaves; then it lasts until it is cleared."""
+    """Instances that no-capacity still leaves; the fault then lasts until it is cleared."""
     seconds: float = 1.0
     code: str = "InternalFailure"
     """AWS's error code, for `error`."""
@@ -40,7 +40,7 @@ class Fault:
 
 
 class Faults(list[Fault]):
-    """What will go wrong."""
+    """List of the faults that will happen."""
 
     def before(self, call: Call) -> None:
         """Delay the call, or refuse it as an AWS under load would."""
@@ -54,11 +54,11 @@ class Faults(list[Fault]):
             raise Refused(fault.code, f"injected into {call.name}", status=500)
 
     def loses_answer(self, call: Call) -> bool:
-        """Whether the caller is not to learn that it worked."""
+        """True where the caller shall not learn that the call worked."""
         return any(True for _ in self._of("lose-answer", call))
 
     def no_capacity(self, instance_type: str, zone: str) -> bool:
-        """Whether AWS has none of these now; if it has, one less."""
+        """True where AWS has no such instance now. Else it has one less from now on."""
         for fault in self._happening(
             "no-capacity",
             lambda fault: fault.instance_type in ("", instance_type) and fault.zone in ("", zone),

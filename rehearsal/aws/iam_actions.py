@@ -1,4 +1,4 @@
-"""What policies call a call, where that is another word."""
+"""Actions of IAM policies whose names differ from the names of their calls."""
 
 from rehearsal.aws.installed import SERVICES
 

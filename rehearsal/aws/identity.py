@@ -1,5 +1,5 @@
-"""Who exists before anybody creates anybody. Light on purpose: every part of the rehearsal imports
-it. The secrets are made anew for each world: rehearsal/paths.py."""
+"""Identities that exist before anybody creates one. This file is light on purpose: every part of
+the rehearsal imports it. The secrets are made anew for each world: rehearsal/paths.py."""
 
 ACCOUNT = "123456789012"
 DEVELOPER = "developer"

@@ -1,4 +1,4 @@
-"""What EC2 says of instances: their state, and its status checks.
+"""Statuses that EC2 tells of instances: their state, and its status checks.
 
 Source: EC2 user guide, monitoring-system-instance-status-check: EC2 checks an instance that runs each
 minute. How long it takes until an instance that died is `impaired` is said nowhere: two checks must fail, and

@@ -1,5 +1,5 @@
-"""What EKS does inside a cluster: add-ons' workloads, and who of the node groups' instances has
-joined.
+"""Keeper of EKS inside a cluster: it installs add-ons' workloads, and sees which instances of node
+groups have joined.
 
 A thread of its own, because the account must not hold its lock while it asks the API server, whose
 token webhook may be waiting for that lock.
@@ -63,7 +63,7 @@ def keep(cluster: Cluster, api: kube.Api) -> None:
 
 
 def _drained(instance_id: str, nodes: list[Fields], api: kube.Api) -> bool:
-    """Whether a node has no pod left but those of DaemonSets; until then it is cordoned, and its
+    """True where a node has no pod left but those of DaemonSets. Until then it is cordoned, and its
     pods are evicted as their disruption budgets allow."""
     node = next(
         (one for one in nodes if one["spec"].get("providerID", "").endswith(f"/{instance_id}")),
@@ -124,7 +124,7 @@ def _keep_addon(addon: Addon, api: kube.Api) -> None:
 
 
 def _install(addon: Addon, objects: list[Fields], api: kube.Api) -> bool:
-    """Whether it is in the cluster now: one that must not overwrite what is there fails instead."""
+    """True where the add-on is in the cluster now. One that may not overwrite an object fails."""
     taken = [one for one in objects if one["apiVersion"] == "apps/v1" and api.get(one)]
     if taken and addon.view["status"] == "CREATING" and not addon.overwrites:
         with LOCK:

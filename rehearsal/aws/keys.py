@@ -25,7 +25,7 @@ AUTO_SCALING = (
 SOUND = ("SYMMETRIC_DEFAULT", "Enabled", "ENCRYPT_DECRYPT")
 """Kind, state and usage of a key that encrypts data."""
 OF_A_VOLUME = ("CreateGrant", "Decrypt", "DescribeKey", "GenerateDataKeyWithoutPlaintext")
-"""What EC2 asks KMS as whoever launches (EBS user guide, ebs-encryption-requirements)."""
+"""Actions of KMS that EC2 does as the launcher (EBS user guide, ebs-encryption-requirements)."""
 LOST = ("Client.InternalError", "Client.InternalError: Client error on launch")
 UNUSABLE = (
     "Client.InvalidKMSKey.InvalidState",
@@ -117,7 +117,7 @@ def through(service: str, region: str, action: str) -> dict[str, str]:
 
 
 def volume_fault(region: str, data: Fields, launcher: str) -> tuple[str, str] | None:
-    """Why an instance ends at its launch: code and message. `data`: of its launch template.
+    """Reason why an instance ends at its launch: code and message. `data`: of its launch template.
     `launcher`: ARN of whoever launches it."""
     disks = [disk.get("Ebs") or {} for disk in data.get("BlockDeviceMappings") or ()]
     for key in [disk["KmsKeyId"] for disk in disks if disk.get("KmsKeyId")]:
@@ -150,19 +150,19 @@ def _with_usage(call: Call, answer: Fields) -> None:
 
 
 def state(arn: str) -> str:
-    """What is to be known of a key that nobody can use."""
+    """State of a key that nobody can use, in words."""
     key = find(arn)
     return f"{key.key_state}, for {key.key_usage}" if key else "it does not exist"
 
 
 def enabled(arn: str) -> bool:
-    """Whether anybody can use it to encrypt with."""
+    """True where anybody can use the key to encrypt with."""
     key = find(arn)
     return bool(key) and (key.key_spec, key.key_state, key.key_usage) == SOUND
 
 
 def allows(arn: str, who: str, action: str, context: Mapping[str, str]) -> bool:
-    """Whether somebody may do something with the key: ARN of a role or user, or a service."""
+    """True where somebody may do something with the key: ARN of a role or user, or a service."""
     key = find(arn)
     if key is None:
         return False

@@ -1,4 +1,4 @@
-"""What FSx for Lustre refuses in a file system: sizes, throughputs and closed security groups.
+"""Checks of FSx for Lustre on a file system: sizes, throughputs and closed security groups.
 
 Sizes and throughputs:
 https://docs.aws.amazon.com/fsx/latest/LustreGuide/managing-storage-capacity.html
@@ -32,7 +32,7 @@ _KNOWN = {
 
 
 def not_built(call: Call) -> str:
-    """What the request asks for that the rehearsal does not have."""
+    """Parts of the request that the rehearsal does not build, in one line."""
     lustre = call["LustreConfiguration"] or {}
     kind = (call["FileSystemType"], call["StorageType"] or "SSD", lustre.get("DeploymentType"))
     built = kind[:2] == ("LUSTRE", "SSD") and kind[2] in THROUGHPUTS
@@ -40,7 +40,7 @@ def not_built(call: Call) -> str:
 
 
 def bad_size(capacity: int, lustre: Fields) -> str:
-    """What is wrong with it, if anything."""
+    """Fault in the size or the throughput; empty where there is none."""
     kind, throughput = lustre["DeploymentType"], lustre.get("PerUnitStorageThroughput")
     if throughput not in THROUGHPUTS[kind]:
         return f"PerUnitStorageThroughput {throughput} is not one of {THROUGHPUTS[kind]} for {kind}"
@@ -83,7 +83,7 @@ def closed_to_lustre(call: Call) -> bool:
 
 
 def closed_to_efa(call: Call) -> bool:
-    """Whether no group lets all of its own traffic in and out, by its id."""
+    """True where no group lets all of its own traffic in and out, by the group's id."""
     if not call["LustreConfiguration"].get("EfaEnabled"):
         return False
     groups = [call.ec2.get_security_group_from_id(id_) for id_ in call["SecurityGroupIds"] or ()]
@@ -94,7 +94,7 @@ def closed_to_efa(call: Call) -> bool:
 
 
 def _everything(rules: Any, group: str) -> bool:
-    """Whether they name the group, for all traffic."""
+    """True where a rule names the group, for all traffic."""
     return any(
         rule.ip_protocol == "-1" and rule.source_group.get("GroupId") == group for rule in rules
     )

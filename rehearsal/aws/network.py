@@ -1,4 +1,4 @@
-"""What AWS refuses about VPCs where moto lets it pass, and the time NAT gateways take.
+"""Calls about VPCs that AWS refuses and moto lets pass, and the time that NAT gateways take.
 
 Nearly everything that blocks a delete on AWS does so through a network interface: NAT gateways,
 mount targets, file systems, clusters and instances all own some here too.
@@ -36,7 +36,7 @@ def own_interface(region: str, subnet: str, groups: Iterable[str], description: 
 
 
 def control_plane_interfaces(region: str, cluster: Fields, subnets: Sequence[Any]) -> list[str]:
-    """What EKS puts into subnets of two zones to reach nodes; their ids. `cluster`: as EKS tells it."""
+    """Ids of interfaces that EKS puts into two zones to reach nodes. `cluster`: as EKS tells it."""
     config = cluster["resourcesVpcConfig"]
     groups = [config["clusterSecurityGroupId"], *config.get("securityGroupIds", ())]
     zones = {subnet.availability_zone: subnet.id for subnet in reversed(subnets)}
@@ -87,7 +87,7 @@ def services(given: str | None, vpc: Any, code: str) -> str:
 
 
 def group_in_use(ec2: Any, group: str) -> bool:
-    """Whether an interface has the security group or a rule of another one refers to it."""
+    """True where an interface has the security group or a rule of another one refers to it."""
     rules = [
         rule
         for of_vpc in ec2.groups.values()

@@ -46,7 +46,7 @@ DIED = (
 """Auto Scaling's words before EC2's state reason."""
 _RELEASE = re.compile(r"(?P<version>1\.\d\d)\.\d+-(?P<day>\d{8})")
 _TEMPLATED = ("BlockDeviceMappings", "MetadataOptions", "TagSpecifications")
-"""What of a launch template's data instances of a node group get."""
+"""Data of a launch template that instances of a node group get."""
 
 
 @dataclass(kw_only=True)
@@ -59,7 +59,7 @@ class Nodegroup(ClusterPart):
     outdated: set[str] = field(default_factory=set)
     """Instances that an update replaces, one after the other."""
     ready: bool = False
-    """Whether all its nodes are Ready; the keeper says so."""
+    """True where all nodes of the group are Ready; the keeper sets it."""
 
     def alive(self) -> list[Any]:
         return [one for one in self.members if one.state not in instances.GONE]
@@ -69,7 +69,7 @@ class Nodegroup(ClusterPart):
         return next((one for one in self.alive() if one.id in self.outdated), None)
 
     def size(self) -> int:
-        """How many instances there should be: one more while an update replaces some."""
+        """Number of instances there should be: one more while an update replaces some."""
         return int(self.view["scalingConfig"]["desiredSize"]) + (self.leaving() is not None)
 
 
@@ -148,8 +148,8 @@ def _launch_data(owner: Cluster, given: Fields, profile: str) -> Fields:
 
 
 def _templated(owner: Cluster, template: Fields | None) -> Fields:
-    """What a launch template says of the instances; NotBuilt for what it may say and this does
-    not."""
+    """Data of the instances from a launch template; NotBuilt where it has data that is not in the
+    rehearsal."""
     if not template:
         return {}
     named = {"LaunchTemplateId": template["id"], "Version": template.get("version")}
@@ -216,7 +216,7 @@ def _user_data(owner: Cluster, given: Fields, image: str) -> Base64EncodedString
 
 
 def reconcile(group: Nodegroup) -> None:
-    """What the Auto Scaling group does: as many instances as desired, spread over the subnets."""
+    """Do as Auto Scaling: run as many instances as desired, spread over the subnets."""
     wanted, alive, subnets = group.size(), group.alive(), group.view["subnets"]
     if any(getattr(one, "launch_fault", None) for one in group.members):
         return  # Auto Scaling tries again and again, with the same end

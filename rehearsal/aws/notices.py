@@ -1,4 +1,4 @@
-"""What AWS announces of an instance before it takes it away, as events of EventBridge."""
+"""Notices, as events of EventBridge, that AWS sends before it takes an instance away."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Notice:
     only: str = ""
     """Lifecycle of the instances that get it; empty: all."""
     ends: str = ""
-    """How long the instance runs still, as the clock calls it; empty: AWS does not end it soon."""
+    """The clock's name of the time until the instance ends; empty: AWS does not end it soon."""
 
 
 NOTICES: dict[str, Notice] = {

@@ -1,5 +1,5 @@
-"""Which function deals with which operation: the account's whole routing table, filled when its
-modules load.
+"""Functions that deal with operations: the account's whole routing table, filled when its modules
+load.
 
 @answers("eks", "CreateCluster")      ours; moto is not asked
 refuses("ec2", "DeleteSubnet", …)     AWS's no, as a row: code, message, when
@@ -49,7 +49,7 @@ class NotBuilt(Refused):
 
 @dataclass(frozen=True, kw_only=True)
 class Principal:
-    """Who calls."""
+    """Caller of an operation."""
 
     arn: str
     """ARN of the user, or of the role's session."""

@@ -1,4 +1,4 @@
-"""What a call asks of IAM: actions, the ARNs they are done to, and values of condition keys.
+"""Questions of a call to IAM: actions, the ARNs they are done to, and values of condition keys.
 
 Source: the Service Authorization Reference, for the calls that policies of the product limit. A call
 that takes no resource in a policy asks for *.
@@ -32,7 +32,7 @@ KINDS = {
     "vpc": "vpc",
     "vpce": "vpc-endpoint",
 }
-"""What an id of EC2 begins with → the resource type in its ARN."""
+"""Prefix of an id of EC2 → the resource type in its ARN."""
 LAUNCHES = ("ec2:RunInstances", "ec2:CreateFleet")
 PASSES = {
     "ec2:CreateFlowLogs": ("DeliverLogsPermissionArn", "vpc-flow-logs.amazonaws.com"),

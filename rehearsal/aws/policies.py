@@ -48,7 +48,7 @@ def named(statement: Fields) -> list[tuple[str, str]]:
 
 
 def concerns(statement: Fields, action: str) -> bool:
-    """Whether the statement is about the action."""
+    """True where the statement is about the action."""
     patterns, meant = ("NotAction", False) if "NotAction" in statement else ("Action", True)
     return (
         any(
@@ -59,7 +59,7 @@ def concerns(statement: Fields, action: str) -> bool:
 
 
 def _about(statement: Fields, resource: str) -> bool:
-    """Whether the statement is about the resource."""
+    """True where the statement is about the resource."""
     patterns, meant = ("NotResource", False) if "NotResource" in statement else ("Resource", True)
     listed = _listed(statement.get(patterns, ()))
     return any(conditions.arn_like(resource, one) for one in listed) is meant

@@ -1,4 +1,4 @@
-"""Who calls and what they may: keys, role sessions, IAM policies, and the tokens of `aws eks
+"""Callers and what they may do: keys, role sessions, IAM policies, and the tokens of `aws eks
 get-token`.
 
 Users may do everything. A role session may do what the role's inline and attached policies allow
@@ -34,7 +34,7 @@ _sessions: dict[tuple[str, str], Any] = {}
 
 
 def authenticate(call: Call, environ: Environ, body: bytes) -> Principal:
-    """Who calls; Refused where the key is nobody's, or the request not signed with its secret."""
+    """Caller of the request; Refused where the key is nobody's or its secret did not sign it."""
     principal, secret, token = _owner(call.key)
     if principal is None or token != call.token:
         code, status = _UNKNOWN_KEY.get(call.protocol, ("UnrecognizedClientException", 400))
@@ -69,8 +69,8 @@ def authorize(call: Call, asks: Iterable[Ask]) -> None:
 
 
 def may(arn: str, ask: Ask) -> bool:
-    """Whether IAM allows somebody of the account to do it: a user everything, a role what its policies
-    say."""
+    """True where IAM allows the call to somebody of the account: to a user everything, to a role
+    what its policies say."""
     if role(arn) is None:
         return any(user.arn == arn for user in backends.iam().users.values())
     return _limited(arn, _documents(arn), ask)[0] == "Allow"
@@ -83,8 +83,8 @@ def role_of(key: str) -> str:
 
 
 def says(arn: str, policy: str | Fields, ask: Ask) -> str:
-    """What the policies of a role and one of the resource say together; of the latter, statements for
-    everybody or for the role. `arn`: empty of somebody without a role."""
+    """Verdict of the policies of a role and one of the resource together; of the latter, statements
+    for everybody or for the role. `arn`: empty of somebody without a role."""
     concerned = [one for one in statements(policy) if {name for _, name in named(one)} & {"*", arn}]
     return _limited(arn, [*_documents(arn), {"Statement": concerned}], ask)[0]
 
@@ -106,7 +106,7 @@ def trusts(
     request: conditions.Context | None = None,
     action: str = "sts:AssumeRole",
 ) -> bool:
-    """Whether the role exists and its trust policy lets one of them, services or ARNs, assume
+    """True where the role exists and its trust policy lets one of them, services or ARNs, assume
     it. `request`: values of condition keys."""
     found = role(role_arn)
     effects = {
@@ -120,7 +120,7 @@ def trusts(
 
 
 def exists(arn: str) -> bool:
-    """Whether the ARN names a role or user of the account."""
+    """True where the ARN names a role or user of the account."""
     return role(arn) is not None or any(user.arn == arn for user in backends.iam().users.values())
 
 
@@ -146,7 +146,7 @@ def credentials(role_arn: str, session: str) -> dict[str, str]:
 
 
 def from_token(token: str, cluster: str) -> Principal | None:
-    """Whose token this is, if it is one for this cluster, rightly signed and not too old."""
+    """Owner of the token, if it is for this cluster, rightly signed and not too old."""
     try:
         url = base64.urlsafe_b64decode(token.removeprefix(_TOKEN_PREFIX) + "==").decode()
         query = dict(parse_qsl(urlsplit(url).query, strict_parsing=True))
@@ -164,8 +164,8 @@ def from_token(token: str, cluster: str) -> Principal | None:
 
 
 def _signature(url: str, query: dict[str, str], cluster: str) -> str:
-    """What AWS's authenticator computes: the URL's signature with the cluster's own name in
-    x-k8s-aws-id."""
+    """Signature that AWS's authenticator computes: the URL's signature with the cluster's own name
+    in x-k8s-aws-id."""
     key, _, region, service, _ = query["X-Amz-Credential"].split("/")
     scheme, host, path, _, _ = urlsplit(url)
     unsigned = urlencode(
@@ -186,7 +186,7 @@ def _signature(url: str, query: dict[str, str], cluster: str) -> str:
 
 
 def _owner(key: str) -> tuple[Principal | None, str, str | None]:
-    """Whose key it is, its secret, and the token that goes with it."""
+    """Owner of a key, its secret, and the token that goes with it."""
     if session := backends.sts().get_assumed_role_from_access_key(key):
         principal = Principal(
             arn=session.arn, entity=session.role_arn, session=session.session_name
@@ -208,8 +208,8 @@ def _documents(role_arn: str) -> list[str | Fields]:
 
 
 def _limited(role_arn: str, documents: Iterable[str | Fields], ask: Ask) -> tuple[str, str]:
-    """What policies say, and the part of IAM that says it. What they allow, the role's boundary must
-    allow too (IAM User Guide, access_policies_boundaries)."""
+    """Verdict of policies, and the part of IAM that gives it. The role's boundary must allow the
+    call too (IAM User Guide, access_policies_boundaries)."""
     said, found = verdict(documents, ask), role(role_arn)
     if said != "Allow" or not found or not found.permissions_boundary_arn:
         return said, "an identity-based policy"

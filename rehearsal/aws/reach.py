@@ -1,4 +1,4 @@
-"""Which connections security groups and routes let through: between two network interfaces, from one
+"""Connections that security groups and routes let through: between two network interfaces, from one
 to the internet, and from one to an API of AWS.
 
 Ports of Lustre: FSx user guide, limit-access-security-groups: clients and servers open connections
@@ -21,14 +21,14 @@ from rehearsal.kubelet.aws import PEERS
 HTTPS, NFS, LUSTRE = 443, 2049, (988, *range(1018, 1024))
 INTERNET, AWS, ANYWHERE = "internet", "aws:", "0.0.0.0/0"
 CALLED = {"aps": "aps-workspaces", "ecr": "ecr.api"}
-"""What a service signs with → what its endpoint for pods is called."""
+"""Name that a service signs with → name of its endpoint for pods."""
 EFA = -1
 """In the place of a TCP port: EFA has none."""
 
 
 def blocked(source: Any, target: Any, port: int) -> str:
-    """What keeps a TCP connection, or EFA, from one network interface to another, in one VPC or in
-    two; nothing where it is let through."""
+    """Obstacle to a TCP connection, or EFA, from one network interface to another, in one VPC or in
+    two; empty where it is let through."""
     what = "EFA" if port == EFA else f"TCP {port}"
     if source.vpc_id != target.vpc_id:
         return f"{source.id} and {target.id} are in different VPCs"
@@ -49,7 +49,7 @@ def _names(interface: Any) -> str:
 
 
 def _lets(rule: Any, port: int, peer: Any) -> bool:
-    """Whether the rule is about the port, and names the peer's address or one of its groups."""
+    """True where the rule is about the port, and names the peer's address or one of its groups."""
     of_port = rule.ip_protocol == "-1" or (
         rule.ip_protocol == "tcp" and rule.from_port <= port <= rule.to_port
     )
@@ -61,7 +61,7 @@ def _lets(rule: Any, port: int, peer: Any) -> bool:
 
 
 def no_way_out(ec2: Any, interface: Any) -> str:
-    """What keeps an interface from the internet over HTTPS; nothing where there is a way."""
+    """Obstacle between an interface and the internet over HTTPS; empty where there is a way."""
     if wall := _no_egress(interface):
         return wall
     route = _default_route(ec2, interface.subnet)
@@ -73,7 +73,7 @@ def no_way_out(ec2: Any, interface: Any) -> str:
 
 
 def _no_egress(interface: Any) -> str:
-    """What keeps an interface from sending to public addresses over HTTPS."""
+    """Obstacle in the groups of an interface to HTTPS to public addresses; empty where none is."""
     out = [
         rule
         for rule in _rules(interface, "egress")
@@ -84,8 +84,8 @@ def _no_egress(interface: Any) -> str:
 
 
 def no_api(ec2: Any, interface: Any, api: str) -> str:
-    """What keeps an interface from an API of AWS over HTTPS; nothing where there is a way. An endpoint
-    with the API's own name is the only way there, even beside a NAT gateway."""
+    """Obstacle between an interface and an API of AWS over HTTPS; empty where there is a way. An
+    endpoint with the API's own name is the only way there, even beside a NAT gateway."""
     if api == "s3" and _has_s3(ec2, interface.subnet):
         return _no_egress(interface)
     found = endpoints.of_vpc(ec2, interface.vpc_id, f"{ec2.region_name}.{api}")
@@ -99,7 +99,7 @@ def no_api(ec2: Any, interface: Any, api: str) -> str:
 
 
 def _has_s3(ec2: Any, subnet: Any) -> bool:
-    """Whether a gateway endpoint for S3 is in the route table of a subnet."""
+    """True where a gateway endpoint for S3 is in the route table of a subnet."""
     followed = {table.id for table in _tables(ec2, subnet)}
     return any(
         one.vpc_endpoint_type == "Gateway" and followed & {*one.route_table_ids}
@@ -138,9 +138,9 @@ def _tables(ec2: Any, subnet: Any) -> list[Any]:
 
 
 def from_instance(instance: Any, to: str) -> str:
-    """What keeps an instance from the internet, from its peers, from an API of AWS (`aws:ec2`), from a
-    cluster's API server, or from a file system; nothing where it gets there. Refused where there is
-    no such thing."""
+    """Obstacle between an instance and the internet, its peers, an API of AWS (`aws:ec2`), a
+    cluster's API server, or a file system; empty where it gets there. Refused where there is no
+    such thing."""
     ec2, own = backends.ec2(instance.region_name), instance.nics[0]
     if to == INTERNET:
         return no_way_out(ec2, own)
@@ -152,16 +152,16 @@ def from_instance(instance: Any, to: str) -> str:
 
 
 def from_cluster(instance: Any, cluster: str, port: int) -> str:
-    """What keeps a cluster's API server from a port of an instance, or of a pod on it, whose address
-    is the instance's."""
+    """Obstacle between a cluster's API server and a port of an instance, or of a pod on it, whose
+    address is the instance's."""
     ec2, own = backends.ec2(instance.region_name), instance.nics[0]
     servers = [ec2.enis[id_] for id_ in eks.CLUSTERS[cluster].interfaces]
     return next(filter(None, (blocked(one, own, port) for one in servers)), "")
 
 
 def from_pod(session: str, api: str) -> str:
-    """What keeps the pod of a role session from an API of AWS; nothing for any other session. Pods are
-    in the cluster's group, in those of its subnets that are private."""
+    """Obstacle between the pod of a role session and an API of AWS; empty for other sessions. Pods
+    are in the cluster's group, in those of its subnets that are private."""
     found = [each for name, each in eks.CLUSTERS.items() if session.startswith(f"eks-{name}-"[:64])]
     if not found or not found[0].interfaces:
         return ""
@@ -175,7 +175,7 @@ def from_pod(session: str, api: str) -> str:
 
 
 def _is_public(ec2: Any, subnet: Any) -> bool:
-    """Whether a subnet leads to an internet gateway."""
+    """True where a subnet leads to an internet gateway."""
     return bool(getattr(_default_route(ec2, subnet), "gateway", None))
 
 

@@ -44,7 +44,7 @@ _ACTIONS = {
     ("HEAD", "manifests"): "BatchGetImage",
     ("GET", "manifests"): "BatchGetImage",
 }
-"""What a request asks of IAM."""
+"""Method and kind of a request → action that it asks of IAM."""
 _TOKENS: dict[str, tuple[Principal, str, datetime.datetime]] = {}
 """Password → whose it is, its region, and its end."""
 
@@ -103,7 +103,7 @@ def respond(environ: Environ) -> Reply:
 
 
 def _caller(environ: Environ) -> tuple[Principal, str]:
-    """Who shows a token; 401 where it is none or too old."""
+    """Principal whose token a request shows, and region; 401 where it is none or too old."""
     scheme, _, shown = environ.get("HTTP_AUTHORIZATION", "").partition(" ")
     try:
         user, _, password = base64.b64decode(shown).decode().partition(":")
@@ -256,7 +256,7 @@ def _put(environ: Environ, repository: Any, reference: str) -> Reply:
 
 
 def _expire(repository: Any) -> None:
-    """What a lifecycle policy of one rule that counts images deletes; AWS takes up to a day for it."""
+    """Delete images by a lifecycle policy of one rule that counts them. AWS takes up to a day."""
     if repository.lifecycle_policy:
         [rule] = json.loads(repository.lifecycle_policy)["rules"]
         del repository.images[: -rule["selection"]["countNumber"]]

@@ -1,5 +1,5 @@
-"""What is at the endpoint of a workspace of managed Prometheus: a part of Prometheus's own API, and the
-form in which samples arrive there.
+"""Endpoint of a workspace of managed Prometheus: a part of Prometheus's own API, and the form in
+which samples arrive there.
 
 Sources: Prometheus, remote-write 1.0 (a protobuf message WriteRequest, compressed); google/snappy,
 format_description.txt.
@@ -36,7 +36,7 @@ _DATA = ServiceModel(
     },
     "amp",
 )
-"""What is at the endpoint of a workspace: Prometheus's own API, which botocore does not know."""
+"""Model of the API at the endpoint of a workspace: Prometheus's own, which botocore lacks."""
 _PATHS = {
     ("POST", "remote_write"): "RemoteWrite",
     ("GET", "label/__name__/values"): "GetLabels",
@@ -91,7 +91,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def uncompressed(data: bytes) -> bytes:
-    """What is in snappy's block format. ValueError, or IndexError, where it is not."""
+    """Content of data in snappy's block format. ValueError or IndexError for any other data."""
     size, at = _varint(data, 0)
     out = bytearray()
     while at < len(data):

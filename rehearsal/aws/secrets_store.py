@@ -1,5 +1,5 @@
-"""What the add-on with the Secrets Store CSI driver and AWS's provider makes in a cluster: beside its
-two DaemonSets the driver's registration, its rights and the CRD of what it reads.
+"""Objects of the add-on with the Secrets Store CSI driver and AWS's provider in a cluster: beside
+its two DaemonSets the driver's registration, its rights and the CRD of what it reads.
 
 Names, fields and the CRD: charts of kubernetes-sigs/secrets-store-csi-driver@0aad886 (1.6.0) and of
 aws/secrets-store-csi-driver-provider-aws@a74182c (3.1.1). That EKS puts them into a namespace of their
@@ -77,7 +77,7 @@ CRD: Fields = {
 
 
 def values(configuration: str | None) -> dict[str, Any]:
-    """What configurationValues say, with the chart's defaults."""
+    """Values from configurationValues, with the chart's defaults."""
     said = json.loads(configuration or "{}")
     driver = said.get("secrets-store-csi-driver", {})
     return {
@@ -88,7 +88,7 @@ def values(configuration: str | None) -> dict[str, Any]:
 
 
 def before(configuration: str | None) -> list[Fields]:
-    """What must be there before the DaemonSets."""
+    """Objects that must be there before the DaemonSets."""
     role = "secretproviderclasses-role"
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}},
@@ -132,8 +132,8 @@ def before(configuration: str | None) -> list[Fields]:
 
 
 def pod_of(workload: str, configuration: str | None) -> Fields:
-    """What the pods of a workload have beside its image. The driver tolerates everything by default,
-    the provider nothing."""
+    """Fields of a workload's pods beside its image. The driver tolerates everything by default, the
+    provider nothing."""
     said = values(configuration)
     if workload == PROVIDER:
         return {"tolerations": said["tolerations"], "args": []}

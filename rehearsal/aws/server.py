@@ -60,7 +60,7 @@ _OURS = frozenset(
 )
 """Services of which moto is not asked, besides those whose row says so."""
 POLL_SECONDS = 0.05
-"""How often a server looks whether it is to stop."""
+"""Seconds between a server's looks whether it is to stop."""
 
 
 class Application:
@@ -132,8 +132,8 @@ class Application:
             raise Refused("RequestTimeout", f"dial {call.prefix}: i/o timeout: {wall}", status=504)
 
     def _once(self, call: Call, environ: Environ, body: bytes) -> Reply:
-        """The same answer again to the same request by its token, and to a poll of instances while
-        none has changed."""
+        """Reply to a call. A request with the same token gets the same one, and so does a poll of
+        instances while none has changed."""
         token = wire.idempotency_token(call)
         if not token and call.name != "ec2:DescribeInstances":
             return self._carried_out(call, environ, body)

@@ -1,4 +1,4 @@
-"""What the rest of the account asks of a service of AWS: one row, in the service's own file.
+"""Row of a service of AWS, in its own file: all that the rest of the account asks of it.
 
 A service is such a file in own/. Whatever the row leaves out is as with a service that
 moto answers, whose calls ask for any resource and which makes nothing that lasts.
@@ -24,7 +24,7 @@ def _nothing(*_: Any) -> tuple[()]:
 
 @dataclass(frozen=True, kw_only=True)
 class Use:
-    """What a call of a service asks KMS."""
+    """Question that a call of a service puts to KMS."""
 
     key: Callable[[Call], str | None]
     """ARN of the key; None where the call names none."""
@@ -32,7 +32,7 @@ class Use:
     """The service, as kms:ViaService names it."""
     actions: tuple[str, ...]
     service: str = ""
-    """Who asks, where that is not the caller; {region} is filled in."""
+    """Service that asks KMS, where the caller does not; {region} is filled in."""
     code: str = "AccessDeniedException"
 
 
@@ -45,7 +45,7 @@ class Service:
     signs_as: str = ""
     """The name that it signs with, where that is another one."""
     ours: bool = False
-    """Whether moto is not asked: a call without an answer of ours is not implemented."""
+    """True where moto is not asked: a call without an answer of ours is not implemented."""
     actions: Mapping[str, str] = field(default_factory=dict)
     """Call → the action that a policy names for it, where the two differ (Service Authorization
     Reference)."""
@@ -58,7 +58,7 @@ class Service:
     keys: Mapping[str, Use] = field(default_factory=dict)
     """Call → what it asks KMS."""
     things: Callable[[], Iterable[Row]] = _nothing
-    """What it has that costs money or is in somebody's way."""
+    """Things of the service that cost money or are in somebody's way."""
     kept: MutableMapping[str, Any] = field(default_factory=dict)
     """All that it remembers."""
 

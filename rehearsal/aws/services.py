@@ -1,5 +1,5 @@
-"""What AWS refuses about IAM, SQS and pricing where moto lets it pass or has nothing; and the
-events EC2 sends."""
+"""Calls about IAM, SQS and pricing that AWS refuses, and moto lets pass or does not have; and the
+events that EC2 sends."""
 
 from __future__ import annotations
 
@@ -147,8 +147,8 @@ def emit(region: str, kind: str, resource: str, detail: Fields, *, source: str =
 
 
 def _accepts(region: str, queue_arn: str, rule_arn: str) -> bool:
-    """Whether the queue's policy lets EventBridge send for that rule, and the policy of its key lets
-    EventBridge encrypt."""
+    """True where the queue's policy lets EventBridge send for that rule, and the policy of its key
+    lets EventBridge encrypt."""
     queue: Any = backends.sqs(region).queues.get(queue_arn.rpartition(":")[2])
     document = getattr(queue, "policy", None) or "{}"
     sender = ("Service", "events.amazonaws.com")

@@ -1,6 +1,6 @@
-"""What a service checks before it looks at anything else: required members, enums, lengths, ranges
-and patterns of the shapes in botocore's service models. What botocore's own clients do not send, a
-Go program such as Karpenter does.
+"""Checks that a service makes before it looks at anything else: required members, enums, lengths,
+ranges and patterns of the shapes in botocore's service models. What botocore's own clients do not
+send, a Go program such as Karpenter does.
 
 The texts are those of AWS's frameworks, seen in many reports: "1 validation error detected: Value
 'x' at 'name' failed to satisfy constraint: Member must …".

@@ -64,7 +64,7 @@ def _vpcs(ec2: Any) -> dict[str, str]:
 
 
 def _of_another(call: Call) -> bool:
-    """Whether the call names anything of a VPC that is shared with this account."""
+    """True where the call names anything of a VPC that is shared with this account."""
     named = [
         id_
         for value in call.params.values()

@@ -15,9 +15,9 @@ from rehearsal.aws.operations import Call, Refused
 from rehearsal.aws.wire import Environ
 
 FRESH = datetime.timedelta(minutes=15)
-"""How far the caller's clock may be from AWS's."""
+"""Largest difference between the caller's clock and AWS's."""
 UNHASHED = ("UNSIGNED-PAYLOAD", "STREAMING-")
-"""What the body's hash may begin with instead: S3 lets callers leave the body unsigned."""
+"""Beginnings of words that may stand in place of the body's hash: S3 takes unsigned bodies."""
 CODES = {
     "ec2": "AuthFailure",
     "query": "SignatureDoesNotMatch",
@@ -50,7 +50,7 @@ def _refuse(call: Call, message: str) -> None:
 
 
 def _hashed(environ: Environ, body: bytes) -> bool:
-    """Whether the hash that the caller signed, if it names one, is the body's."""
+    """True where the hash that the caller signed, if it names one, is the body's."""
     said = environ.get("HTTP_X_AMZ_CONTENT_SHA256", "UNSIGNED-PAYLOAD")
     return said.startswith(UNHASHED) or said == hashlib.sha256(body).hexdigest()
 

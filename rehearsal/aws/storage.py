@@ -28,14 +28,14 @@ managing-throughput-capacity of the user guide)."""
 
 
 def here(call: Call, held: dict[str, Fields] = FILE_SYSTEMS) -> dict[str, Fields]:
-    """Those of the region of the call."""
+    """Things in `held` that are in the region of the call."""
     return {
         id_: view for id_, view in held.items() if f":fsx:{call.region}:" in view["ResourceARN"]
     }
 
 
 def _absent(call: Call, word: str, held: dict[str, Fields]) -> str:
-    """Which of those that the call names are not there."""
+    """Ids that the call names and `held` does not have, in one line."""
     return ", ".join({*(call[f"{word}s"] or [call[word] or ""])} - {*here(call, held), ""})
 
 
@@ -45,7 +45,7 @@ def linked(file_system: str) -> list[Fields]:
 
 
 def _overlapping(call: Call) -> str:
-    """What of the file system is linked already and holds the new link's path, or lies in it."""
+    """Id of a link of the file system whose path holds the new link's path, or lies in it."""
 
     def ends(link: Fields | Call, key: str) -> str:
         return f"{(link[key] or '').rstrip('/')}/"

@@ -1,4 +1,4 @@
-"""What a control plane never takes back: the next Kubernetes version, and a key."""
+"""Changes that a control plane never takes back: the next Kubernetes version, and a key."""
 
 from __future__ import annotations
 

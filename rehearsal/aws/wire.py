@@ -64,7 +64,7 @@ Environ = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
-    """What goes back over HTTP."""
+    """Answer that goes back over HTTP."""
 
     status: int
     headers: dict[str, str]
@@ -115,7 +115,7 @@ def _registered(prefix: str) -> str | None:
 
 
 def _asked(environ: Environ, body: bytes) -> str:
-    """What a call is called of which no model is known: its operation, or method and path."""
+    """Name of a call of which no model is known: its operation, or method and path."""
     target = environ.get("HTTP_X_AMZ_TARGET", "").rpartition(".")[2]
     action = _ACTION.search(body)
     path = f"{environ['REQUEST_METHOD']} {environ['PATH_INFO'].rstrip('/')}"
@@ -157,8 +157,8 @@ def _call(
 
 
 def idempotency_token(call: Call) -> str | None:
-    """What makes a repeated request the same one. EFS's does not count: it names the file system
-    for ever."""
+    """Token that makes a repeated request the same one. EFS's does not count: it names the file
+    system for ever."""
     names = [] if call.service == "efs" else call.operation.idempotent_members
     return next((str(call[name]) for name in names if call[name]), None)
 

@@ -27,7 +27,7 @@ FAULTS = (
     "clear",
 )
 NOTICES = ("spot", "rebalance", "reservation", "health")
-"""What AWS announces of an instance: aws/notices.py."""
+"""Notices that AWS sends about an instance: aws/notices.py."""
 BREAKS = (
     "xid",
     "efa-down",
@@ -44,9 +44,9 @@ BREAKS = (
     "store-away",
     "mended",
 )
-"""What breaks on a machine: kubelet/damage.py."""
+"""Damages to a machine: kubelet/damage.py."""
 OF_BREAK = {"xid": "xid", "kubelet-silent": "seconds"}
-"""What breaks → the option that it must have, besides."""
+"""Damage to a machine → the option that its command must have, besides."""
 FAULT_FIELDS: dict[str, tuple[Any, str]] = {
     "service": (str, "only calls to this service, such as ec2"),
     "action": (str, "only this call, such as RunInstances"),

@@ -62,7 +62,7 @@ def down(options: argparse.Namespace) -> int:
 
 
 def things() -> list[Object]:
-    """What of the account costs money or is in somebody's way."""
+    """Things of the account that cost money or are in somebody's way."""
     return [thing for thing in world.ask("GET", "inventory") if thing["state"] not in GONE]
 
 

@@ -31,7 +31,7 @@ class ControlPlane:
         self.world = world
         self.parts: list[Part] = []
         self.problem = ""
-        """What went wrong last, in one line: the reason to show while it is not ready."""
+        """Last problem, in one line: the reason to show while the control plane is not ready."""
         self._pool = urllib3.PoolManager()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._supervise, daemon=True)
@@ -64,7 +64,7 @@ class ControlPlane:
                 part.rests, part.ends = seconds, True
 
     def ready(self) -> bool:
-        """Whether every part works now."""
+        """True where every part works now."""
         return bool(self.parts) and all(part.healthy and not part.ends for part in self.parts)
 
     def stop(self, wipe: bool = True) -> None:

@@ -1,4 +1,4 @@
-"""What the control plane consists of: four programs, their flags and configuration files.
+"""Parts of the control plane: four programs, their flags and configuration files.
 
 EKS's choices are kept where they can be seen from outside: admission plugins, authorizers,
 anonymous access to health only, tokens checked by the account. Flags are the defaults of Kubernetes
@@ -33,7 +33,7 @@ class Part:
     process: subprocess.Popen[bytes] | None = None
     healthy: bool = False
     ends: bool = False
-    """Whether its process shall end, so that another program takes its place."""
+    """True where the part's process shall end, so that another program takes its place."""
     rests: float = 0.0
     """Seconds between that end and the next start."""
     not_before: float = 0.0

@@ -1,4 +1,4 @@
-"""Whose the directories of an EFS file system are, and what the user of an access point may do there.
+"""Owners of directories of an EFS file system, and rights of an access point's user in them.
 
 One user writes every file of this machine, so owners are remembered beside the file system.
 Source: EFS user guide, efs-access-points and accessing-fs-nfs-permissions.
@@ -28,8 +28,8 @@ def make(whole: Path, path: str, info: dict[str, Any]) -> None:
 
 
 def rights(whole: Path, path: str, user: dict[str, Any] | None) -> str:
-    """Which of r, w and x the user of an access point has in a directory. Without a user it is the
-    client's, which is root in a pod, and EFS does not squash root."""
+    """Letters of r, w and x that the user of an access point has in a directory. Without a user it
+    is the client's, which is root in a pod, and EFS does not squash root."""
     if user is None or user["Uid"] == ROOT:
         return "rwx"
     info = _owners(whole).get(path.strip("/"), {})

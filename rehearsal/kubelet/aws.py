@@ -1,5 +1,5 @@
-"""What nodes ask of the embedded account: descriptions, credentials, and the token an API server of
-EKS takes."""
+"""Questions of nodes to the embedded account: descriptions, credentials, and the token that an API
+server of EKS takes."""
 
 from __future__ import annotations
 
@@ -30,8 +30,7 @@ class AwsError(RuntimeError):
 
 
 TROUBLE = (ApiError, AwsError, OSError, urllib3.exceptions.HTTPError)
-"""What may happen when the control plane or the account is not there, or refuses: wait and try
-again."""
+"""Errors of a control plane or an account that is not there, or refuses: wait and try again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +44,7 @@ class Account:
     region: str = "us-east-1"
     """The account's own endpoints have none."""
     role: Credentials | None = None
-    """Whose keys calls are signed with, instead of the world's own."""
+    """Credentials that calls are signed with, instead of the world's own."""
     pool: urllib3.PoolManager = field(
         default_factory=lambda: urllib3.PoolManager(retries=False, timeout=10)
     )
@@ -60,15 +59,15 @@ class Account:
         return replace(self, role=role)
 
     def blocked(self, instance: str, to: str) -> str:
-        """What keeps an instance from the internet, its peers, an API of AWS (`aws:ec2`), a cluster's
-        API server or a file system; nothing where it gets there."""
+        """Obstacle between an instance and the internet, its peers, an API of AWS (`aws:ec2`), a
+        cluster's API server or a file system; empty where it gets there."""
         found = self.private(f"/instances/{instance}/reach?{urlencode({'to': to})}")
         if found is None:
             raise AwsError(f"{to} is not to be found from {instance}")
         return found["blocked"]
 
     def unreached(self, instance: str, cluster: str, port: int) -> str:
-        """What keeps a cluster's API server from a port of an instance; nothing where it gets there."""
+        """Obstacle between a cluster's API server and an instance's port; empty where none is."""
         query = urlencode({"from": cluster, "port": port})
         found = self.private(f"/instances/{instance}/reach?{query}")
         if found is None:
@@ -76,8 +75,8 @@ class Account:
         return found["blocked"]
 
     def assigns(self, instance: str, interface: str, keys: dict[str, str]) -> str:
-        """Why software on an instance may not assign private addresses: with a pod's keys, and with
-        the instance's where the pod has none. Nothing where it may."""
+        """Reason why software on an instance may not assign private addresses: with a pod's keys,
+        or with the instance's where the pod has none. Empty where it may."""
         wanted = {"NetworkInterfaceId": interface, "SecondaryPrivateIpAddressCount": "1"}
         try:
             who = replace(self, role=_credentials(keys)) if keys else self.as_instance(instance)
@@ -116,8 +115,8 @@ class Account:
     def mounts(
         self, system: str, *, tls: bool, keys: dict[str, str] | None = None, instance: str = ""
     ) -> list[str]:
-        """What EFS lets a client of a file system do: with a pod's keys, with those of its instance
-        where the pod has none, or as nobody."""
+        """Actions that EFS allows a client of a file system: with a pod's keys, with those of its
+        instance where the pod has none, or as nobody."""
         who = _credentials(keys) if keys else self.as_instance(instance).role if instance else None
         query = urlencode(
             {
@@ -228,8 +227,8 @@ def plain(element: ElementTree.Element) -> Any:
 
 
 class InstanceToken:
-    """What `aws eks get-token` prints for an instance's role (a presigned GetCallerIdentity that
-    names the cluster), signed anew before it expires."""
+    """Token that `aws eks get-token` prints for an instance's role (a presigned GetCallerIdentity
+    that names the cluster), signed anew before it expires."""
 
     def __init__(self, account: Account, instance: str, cluster: str) -> None:
         self._account, self._instance, self._cluster = account, instance, cluster

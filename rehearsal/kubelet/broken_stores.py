@@ -46,8 +46,8 @@ def state(folder: Path) -> str:
 
 
 def seen(folder: Path, place: str) -> str:
-    """What a container that starts now sees in place of a folder that stands for a file system: where
-    it is full, a copy in which nothing can be written."""
+    """Folder that a container that starts now sees in place of one that stands for a file system:
+    where it is full, a copy in which nothing can be written."""
     whole = Path(place)
     if state(folder) != FULL or not whole.is_relative_to(paths.FILE_SYSTEMS):
         return place

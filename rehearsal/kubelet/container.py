@@ -26,7 +26,7 @@ EVENT_OF_REASON = {
     "ErrImagePull": ("Failed", 'Failed to pull image "{}": {}'),
     "InvalidImageName": ("InspectFailed", "{1}"),
 }
-"""Why a container waits → reason and message of the event; anything else is its configuration."""
+"""Reason why a container waits → reason and message of the event; others: its configuration."""
 Event = tuple[str, str] | None
 Start = Callable[["Container"], Process]
 
@@ -54,7 +54,7 @@ class Container:
 
     @property
     def ready(self) -> bool:
-        """Whether it runs and its readiness probe passes."""
+        """True where the container runs and its readiness probe passes."""
         return self.process is not None and (
             "readinessProbe" not in self._probes or self._probes["readinessProbe"].good is True
         )
@@ -172,7 +172,7 @@ class Container:
 
 
 def refused(pod: Object) -> list[str]:
-    """What of a pod's specification the rehearsal's kubelet would pass over."""
+    """Parts of a pod's specification that the rehearsal's kubelet would pass over."""
     init = pod.get("initContainers", [])
     found = [
         field for part in (pod, *init, *pod["containers"]) for field in UNKNOWN if part.get(field)
@@ -217,7 +217,7 @@ class Probe:
         return self.good
 
     def _passes(self) -> bool:
-        """Whether HTTP answers with success, or TCP at all."""
+        """True where HTTP answers with success, or TCP at all."""
         connection = http.client.HTTPConnection(
             *self._where, timeout=min(SLOWEST_ANSWER, self._spec["timeoutSeconds"])
         )

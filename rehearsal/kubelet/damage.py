@@ -1,4 +1,4 @@
-"""What breaks on a machine, by command, and what the EKS node monitoring agent says of it.
+"""Damage to a machine, by command, and what the EKS node monitoring agent says of it.
 
 `python -m rehearsal fault break` appends to a file in the machine's folder, one JSON object a line,
 which its process reads. The agent's words: aws/eks-node-monitoring-agent 1.7.0, pkg/manager and
@@ -38,14 +38,14 @@ EFA_EVENT = (
     "EFAErrorMetric: unresponsive_remote_events increased from 0 to 4096 for device:port"
     " [rdmap79s0:1]"
 )
-"""Those of the agent's counters: monitors/networking/efa/efa.go."""
+"""Message of the agent about counters of EFA: monitors/networking/efa/efa.go."""
 EFA_SECONDS = 60.0
 """The agent reads those counters each minute."""
 NO_EFA = (
     "NET/OFI Request completed with error. RC: 4107. Error: 15 (Unresponsive receiver (reachable by"
     " EFA device but handshake failed)). Completed length: 0"
 )
-"""What aws-ofi-nccl and libfabric say in the ranks (aws/aws-ofi-nccl#663)."""
+"""Message of aws-ofi-nccl and libfabric in the ranks (aws/aws-ofi-nccl#663)."""
 NVME_EVENT = (
     "BlockDeviceIOError: I/O error detected on block device nvme1n1 at sector 2048, indicating a"
     " failed physical drive or EBS volume"
@@ -59,14 +59,14 @@ Latched = dict[str, tuple[str, str, str]]
 
 
 class Damage:
-    """What is broken on one machine."""
+    """Damage on one machine."""
 
     def __init__(self, kubelet: Kubelet) -> None:
         self._kubelet, self._read = kubelet, 0
         self._latched: Latched = {}
         self._agent, self._agent_since = "", 0.0
         self._lasting: dict[str, Callable[[Sandboxed], None]] = {}
-        """What goes on happening to each rank, until it is mended."""
+        """Kind of a damage that lasts → its effect on each rank, until it is mended."""
         self._looks = 0
         self._acts: dict[str, Callable[[Object], None]] = {
             "xid": lambda said: self._xid(int(said["xid"])),
@@ -100,7 +100,7 @@ class Damage:
             time.sleep(DAMAGE_LOOK_SECONDS)
 
     def conditions(self) -> list[Object]:
-        """Those of the agent, while its pod runs. False stays until there is another pod."""
+        """Conditions that the agent sets while its pod runs. False stays until the next pod."""
         agent = _daemon(self._kubelet, AGENT)
         if agent != self._agent:
             self._latched, self._agent, self._agent_since = {}, agent, time.monotonic()
@@ -169,7 +169,7 @@ class Damage:
             broken_stores.fill_under(process, pod.plan_file(container.name))
 
     def _mend(self) -> None:
-        """What can be mended from outside: stores, and a node that was slow."""
+        """Mend what can be mended from outside: stores, and a node that was slow."""
         full = broken_stores.state(self._kubelet.folder) == broken_stores.FULL
         broken_stores.mend(self._kubelet.folder)
         for name in ("away", "slow"):

@@ -1,5 +1,5 @@
-"""What the CSI drivers of stores mount: the folder of this machine that stands for a file system or a
-bucket, or for a directory of it. One function a driver (DRIVERS).
+"""Mounts of the CSI drivers of stores: the folder of this machine that stands for a file system or
+a bucket, or for a directory of it. One function a driver (DRIVERS).
 
 Sources: pkg/driver/node.go of aws-fsx-csi-driver 1.9.0 and of aws-efs-csi-driver 3.4;
 docs/CONFIGURATION.md of mountpoint-s3-csi-driver 2.7.0.
@@ -26,7 +26,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 EFS_NODE, S3_NODE = "aws-efs-csi-driver", "aws-mountpoint-s3-csi-driver"
 """Images of the drivers' pods on each node."""
 NO_CREDENTIALS = "No signing credentials available"
-"""What Mountpoint says where the pod has no identity."""
+"""Message of Mountpoint where the pod has no identity."""
 
 
 def _whole(name: str) -> Path:
@@ -113,7 +113,7 @@ def efs(kubelet: Host, pod: Object, spec: Object) -> Mount:
 
 
 def _allowed(kubelet: Host, name: str, spec: Object) -> list[str]:
-    """What the policy of the file system lets the driver do: with the option `iam` as the role of its
+    """Actions of the driver that its file system allows: with the option `iam` as the role of its
     own pod, or of the node where that has none (docs/parameters.md), else without a role."""
     said = spec["csi"].get("volumeAttributes") or {}
     tls = said.get("encryptInTransit", "true").lower() != "false"

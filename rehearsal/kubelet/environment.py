@@ -15,8 +15,7 @@ from trainyard.catalog.quantities import amount
 REFERENCE = re.compile(r"\$\$|\$\(([-._a-zA-Z][-._a-zA-Z0-9]*)\)")
 SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['(.+)'\]")
 Read = Callable[[str, Object], dict[str, bytes]]
-"""What a ConfigMap or Secret holds, from the kind ("configMap", "secret") and a reference by
-name."""
+"""Function from a kind ("configMap", "secret") and a reference by name to the object's content."""
 
 
 class NotReady(RuntimeError):

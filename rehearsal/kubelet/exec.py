@@ -27,7 +27,7 @@ from rehearsal.kubelet.spdy import Data, Event, Frames, Left, Opened, data
 PROTOCOL = "v4.channel.k8s.io"
 PIECE = 32 * 1024
 LINGER_SECONDS = 5.0
-"""How long the API server may take to leave after the end."""
+"""Seconds that the API server may take to leave after the end of the command."""
 QUIET_SECONDS = 0.2
 """A command has ended, and so long nobody has written: what it left behind may hold its output."""
 
@@ -38,7 +38,7 @@ class ExecRefused(RuntimeError):
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What is to run, and with which streams."""
+    """Command that shall run, and its streams."""
 
     argv: list[str]
     env: dict[str, str]
@@ -79,14 +79,14 @@ def _entering(pid: int) -> list[str]:
 
 
 def _streams(asked: set[str]) -> frozenset[str]:
-    """What the client opens. A terminal has one output, and a size."""
+    """Streams that the client opens. A terminal has one output, and a size."""
     names = {"input": "stdin", "output": "stdout", "error": "stderr", "tty": "resize"}
     streams = {stream for key, stream in names.items() if key in asked} | {"error"}
     return frozenset(streams - ({"stderr"} if "tty" in asked else set()))
 
 
 def status(code: int) -> bytes:
-    """What the error stream says at the end."""
+    """Status that the error stream carries at the end of a command."""
     if code == 0:
         return json.dumps({"metadata": {}, "status": "Success"}).encode()
     return json.dumps(
@@ -111,7 +111,7 @@ class Session:
         """Descriptor → name of the stream that its bytes go to."""
         self._terminal = -1
         self._early: list[Event] = []
-        """What came before all streams were open."""
+        """Events that came before all streams were open."""
 
     def run(self) -> None:
         """Until the command has ended and its client knows, or until the client leaves."""
@@ -182,7 +182,7 @@ class Session:
         return process
 
     def _feed(self, descriptor: int) -> None:
-        """What the client types, to the command, which may be slow to read it."""
+        """Hand what the client types to the command, which may be slow to read it."""
         while (typed := self._typed.get()) is not None:
             with suppress(OSError):
                 while typed:
@@ -246,7 +246,7 @@ class Session:
             fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, packed)
 
     def _tell(self, code: int) -> None:
-        """How it ended, and the end of each stream; then the client leaves."""
+        """Send how the command ended, and the end of each stream; then the client leaves."""
         self._send(data(self._ids["error"], status(code if code >= 0 else 128 - code)))
         for stream in self._ids.values():
             self._send(data(stream, b"", last=True))
@@ -257,7 +257,7 @@ class Session:
                 pass
 
     def _read(self) -> list[Event] | None:
-        """What has come; None where the client has left."""
+        """Events that have come; None where the client has left."""
         try:
             content = self._connection.recv(PIECE)
         except OSError:

@@ -126,7 +126,7 @@ def start(name: str, region: str) -> subprocess.Popen[bytes]:
 
 
 def clean_up(name: str) -> None:
-    """What a machine leaves behind on host and bridge; its log stays."""
+    """Remove what a machine leaves behind on host and bridge; its log stays."""
     folder = paths.NODES / name
     names.forget(f"{name} ")
     if (folder / "address").exists():

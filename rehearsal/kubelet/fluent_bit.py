@@ -1,4 +1,4 @@
-"""What Fluent Bit does on a node where its DaemonSet's pod runs: it sends the logs of containers to
+"""Work of Fluent Bit on a node where its DaemonSet's pod runs: it sends the logs of containers to
 CloudWatch Logs, as its configuration says and with the identity of its pod.
 
 It reads the ConfigMap of the graph. Its words: Fluent Bit 5.0, plugins in_tail and

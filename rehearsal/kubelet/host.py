@@ -1,5 +1,5 @@
-"""What pods and volumes ask of the node they are on. kubelet.py has the one class that answers; its
-pods do not import it."""
+"""Questions of pods and volumes to their node. kubelet.py has the one class that answers; its pods
+do not import it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Host(Protocol):
 
     @property
     def allocatable(self) -> dict[str, str]:
-        """What pods may use: resource name to quantity."""
+        """Resources that pods may use: name to quantity."""
         ...
 
     def pull(self, image: str) -> None:
@@ -45,11 +45,11 @@ class Host(Protocol):
         ...
 
     def unreached(self, port: int) -> str:
-        """What keeps the API server from a port of the node; nothing where it gets there."""
+        """Obstacle between the API server and a port of the node; empty where none is."""
         ...
 
     def names_pods(self, namespace: str, service: str) -> bool:
-        """Whether DNS works, and knows pods by this headless service."""
+        """True where DNS works, and knows pods by this headless service."""
         ...
 
     def services(self, namespace: str) -> list[Object]:
@@ -61,7 +61,7 @@ class Host(Protocol):
         ...
 
     def has_daemon(self, image: str) -> bool:
-        """Whether a DaemonSet's pod of this image runs on the node."""
+        """True where a DaemonSet's pod of this image runs on the node."""
         ...
 
     def daemon(self, image: str) -> Object | None:

@@ -1,4 +1,4 @@
-"""What a container image is in the rehearsal. A new controller is one line in PROGRAMS.
+"""Meaning of a container image in the rehearsal. A new controller is one line in PROGRAMS.
 
 There is no container runtime: an image is a program of the toolchain, the host's own programs
 (training), or simulated.
@@ -111,7 +111,7 @@ def entrypoint(image: str) -> list[str]:
 
 
 def interprets(image: str) -> bool:
-    """Whether the image is an interpreter that the host has too: its command runs as it is."""
+    """True where the image is an interpreter that the host has too: its command runs as it is."""
     return f"/{repository(image)}".endswith(INTERPRETERS)
 
 
@@ -123,9 +123,9 @@ def webhook_ports(pod: Object) -> list[int]:
 
 
 def belongs_to(pod: Object, kind: str) -> bool:
-    """Whether an object of this kind owns the pod. Pods of a Job run their own commands; only those
-    of a DaemonSet change their node, since a CSI driver's controller has the same image as its node
-    part."""
+    """True where an object of this kind owns the pod. Pods of a Job run their own commands; only
+    those of a DaemonSet change their node, since a CSI driver's controller has the same image as
+    its node part."""
     return any(owner["kind"] == kind for owner in pod["metadata"].get("ownerReferences", []))
 
 
@@ -160,8 +160,8 @@ def training_tools(image: str) -> dict[str, str]:
 
 
 def has_torch(image: str) -> bool:
-    """Whether an image gets the real torch: one that images.json lists, where torch is beside this
-    interpreter. What others contain nobody knows here, and mostly it is for GPUs."""
+    """True where an image gets the real torch: one that images.json lists, where torch is beside
+    this interpreter. What others contain nobody knows here, and mostly it is for GPUs."""
     return _listed(image) is not None and importlib.util.find_spec("torch") is not None
 
 
@@ -171,7 +171,7 @@ def files(image: str) -> dict[str, str]:
 
 
 def _listed(image: str) -> dict[str, str] | None:
-    """What images.json says of an image: files, or none where it is a Python with torch alone."""
+    """Entry of an image in images.json: files, or none where it is a Python with torch alone."""
     found = _told().get("images", {})
     name = f"/{repository(image)}"
     return next((found[end] for end in found if name.endswith(f"/{end}")), None)

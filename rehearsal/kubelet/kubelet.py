@@ -28,7 +28,7 @@ HEALTH_LOOK_SECONDS = 0.5
 """Between two looks at the network, the devices and the health of the node."""
 WATCH_SECONDS, RETRY_SECONDS = 60, 0.5
 DNS_SECONDS = 2.0
-"""How old an answer about CoreDNS may be."""
+"""Seconds after which an answer about CoreDNS is too old."""
 NO_NETWORK = "container runtime network not ready: cni plugin not initialized"
 PLUGINS = {GPU: images.NVIDIA_PLUGIN, EFA: images.EFA_PLUGIN}
 REFERENCE = re.compile(
@@ -60,14 +60,14 @@ class Kubelet:
     devices: dict[str, int]
     pods: dict[str, Pod] = field(default_factory=dict)
     unhealthy_gpus: int = 0
-    """Which their device plugin has seen fail."""
+    """Number of GPUs that the device plugin has seen fail."""
     health: Callable[[], list[Object]] = list
     """Conditions that somebody else on the node keeps."""
     _dead: bool = False
     _dns: tuple[bool, float] = (False, -math.inf)
-    """Whether CoreDNS has an endpoint, and when that was asked."""
+    """True where CoreDNS has an endpoint, and the time at which that was asked."""
     _assigns: bool = False
-    """Whether the VPC CNI may assign addresses, and why it may not."""
+    """True where the VPC CNI may assign addresses; the next field says why it may not."""
     _refused: str = ""
     _headless: set[str] = field(default_factory=set)
     """Services, as namespace/name, that were seen to be headless."""
@@ -139,18 +139,18 @@ class Kubelet:
         self._pulled.add(image)
 
     def _on_the_way(self, image: str) -> tuple[str, ...]:
-        """What a pull reaches: of ECR's registries in the region their two APIs, and S3 for layers."""
+        """Places a pull goes to: of ECR's registries in the region two APIs, and S3 for layers."""
         found = ECR.match(image)
         if found and found[1] == self.account.region:
             return ("aws:ecr.api", "aws:ecr.dkr", "aws:s3")
         return ("internet",)
 
     def unreached(self, port: int) -> str:
-        """What keeps the API server from a port of this node; nothing where it gets there."""
+        """Obstacle between the API server and a port of this node; empty where none is."""
         return self.account.unreached(self.id, self.config.cluster, port)
 
     def names_pods(self, namespace: str, service: str) -> bool:
-        """Whether DNS works, and knows pods by this headless service."""
+        """True where DNS works, and knows pods by this headless service."""
         works, service_of = self._dns_works(), f"{namespace}/{service}"
         if works and service_of not in self._headless:
             found = self._found(namespace, "services", service)
@@ -186,7 +186,7 @@ class Kubelet:
             print(time.strftime("%H:%M:%S"), line, file=sys.stderr, flush=True)
 
     def has_daemon(self, image: str) -> bool:
-        """Whether a DaemonSet's pod of this image runs here."""
+        """True where a DaemonSet's pod of this image runs here."""
         return self.daemon(image) is not None
 
     def daemon(self, image: str) -> Object | None:
@@ -319,7 +319,7 @@ class Kubelet:
             time.sleep(HEALTH_LOOK_SECONDS)
 
     def _shown_devices(self) -> dict[str, int]:
-        """What device plugins registered: 0 where the plugin's pod went away again."""
+        """Devices that plugins registered: 0 where the plugin's pod went away again."""
         running = {
             kind: self.devices[kind] for kind, image in PLUGINS.items() if self.has_daemon(image)
         }
@@ -327,8 +327,8 @@ class Kubelet:
         return self._shown
 
     def _no_network(self) -> str:
-        """Why pods get no addresses: the VPC CNI's pod does not run here, or its role may not assign
-        any. That is asked until it may, since the CNI then holds addresses."""
+        """Reason why pods get no addresses: the VPC CNI's pod does not run here, or its role may
+        not assign any. That is asked until it may, since the CNI then holds addresses."""
         if (cni := self.daemon(images.NETWORK)) is None:
             return NO_NETWORK
         if not self._assigns:

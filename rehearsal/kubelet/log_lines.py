@@ -39,7 +39,7 @@ def record(output: BinaryIO, path: Path) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """What of a log the client asks for."""
+    """Part of a log that the client asks for."""
 
     tail: int | None = None
     """So many lines from the end; None: all."""
@@ -64,8 +64,8 @@ def selection(options: dict[str, str]) -> Selection:
 
 
 def read(path: Path, wanted: Selection, running: Callable[[], bool] | None) -> Iterator[bytes]:
-    """What the client gets, piece by piece; with `running` also what is written until the container
-    has ended."""
+    """Pieces of the log for the client; with `running` also what is written until the container has
+    ended."""
     with path.open("rb") as log:
         lines = _new_lines(log)
         first = len(lines) if wanted.tail is None else min(wanted.tail, len(lines))

@@ -22,7 +22,7 @@ from rehearsal.kubelet.kubelet import Kubelet
 from trainyard.catalog.aws.latencies import TYPICAL
 
 NODEADM_SECONDS = 60
-"""How long a node that gets no answer waits before it asks again; divided by the world's speed."""
+"""Seconds that a node without an answer waits to ask again; divided by the world's speed."""
 T = TypeVar("T")
 
 
@@ -71,7 +71,7 @@ def boot(name: str, account: Account, world: paths.World) -> Kubelet:
 
 
 def _described(name: str, account: Account) -> Object:
-    """What nodeadm asks EC2 about its instance, with the instance's role."""
+    """Description of the instance that nodeadm gets from EC2 with the instance's role."""
     _reached(name, account, "aws:ec2")
     found = account.as_instance(name).ec2("DescribeInstances", **{"InstanceId.1": name})
     return found["reservationSet"][0]["instancesSet"][0]

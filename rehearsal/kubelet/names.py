@@ -1,4 +1,4 @@
-"""What each pod can resolve: kubelet's /etc/hosts and the answers of CoreDNS, in one file a pod.
+"""Names a pod can resolve: kubelet's /etc/hosts and the answers of CoreDNS, in one file a pod.
 
 A pod has a record while CoreDNS has an endpoint and the pod's headless service is there, or a
 service with an address of its own, for which kube-proxy is needed. Its namespace knows it by a short
@@ -22,7 +22,7 @@ from rehearsal.kubelet.network import locked
 REGISTER, VIEWS = paths.NODES / "names.json", paths.NODES / "hosts"
 """Every pod's names, and a folder with what each pod can resolve."""
 DOMAINS = ("", ".svc", ".svc.cluster.local")
-"""What may follow a namespace: the search list of a pod (kubelet, dns.go) ends each of them."""
+"""Endings of a name after its namespace: a pod's search list (kubelet, dns.go) completes each."""
 
 
 @dataclass(kw_only=True)
@@ -34,9 +34,9 @@ class Record:
     namespace: str
     address: str
     own: list[str]
-    """What its own /etc/hosts says of it."""
+    """Names of the pod in its own /etc/hosts."""
     told: list[str]
-    """What DNS says of it to its namespace: nothing without DNS, or without a service."""
+    """Names of the pod in its namespace, by DNS: none without DNS, or without a service."""
 
 
 class Names:
@@ -145,7 +145,7 @@ def services_of(pod: Object, services: list[Object]) -> list[str]:
 
 
 def own_names(pod: Object) -> list[str]:
-    """What kubelet writes into a pod's /etc/hosts."""
+    """Names that kubelet writes into a pod's /etc/hosts."""
     spec, name = pod["spec"], pod["metadata"]["name"]
     host, domain = spec.get("hostname") or name, spec.get("subdomain")
     whole = f"{host}.{domain}.{pod['metadata']['namespace']}{DOMAINS[-1]}"

@@ -17,12 +17,12 @@ from trainyard.catalog.fabric import LAYER, network_layers
 
 GPU, EFA = "nvidia.com/gpu", "vpc.amazonaws.com/efa"
 DEVICE_FILES = {GPU: "/dev/nvidia{}", EFA: "/dev/infiniband/uverbs{}"}
-"""What a container sees of its devices: plain files, since there is no driver behind them."""
+"""Files of devices that a container sees: plain files, since no driver is behind them."""
 NODE_CONFIG = "application/node.eks.aws"
 ARCHITECTURES = {"x86_64": "amd64", "arm64": "arm64"}
 MIB_FOR_KUBELET, MIB_FOR_EACH_POD, MIB_EVICTION = 255, 11, 100
 MILLICORES_FOR_KUBELET, MILLICORES_FOR_EACH_CORE = 70, 2.5
-"""What nodeadm keeps for system and kubelet, of four cores and more."""
+"""Millicores that nodeadm keeps for system and kubelet, of four cores and more."""
 VM_OVERHEAD = 0.98
 """Share of an instance's memory that its operating system sees."""
 
@@ -33,7 +33,7 @@ class NoNodeConfig(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class NodeConfig:
-    """What nodeadm reads at boot."""
+    """Configuration that nodeadm reads at boot."""
 
     cluster: str
     endpoint: str
@@ -41,7 +41,7 @@ class NodeConfig:
     kubelet: Object
     flags: tuple[str, ...]
     raid: bool
-    """Whether local disks are joined to the node's ephemeral storage."""
+    """True where local disks are joined to the node's ephemeral storage."""
 
 
 def node_config(user_data: str) -> NodeConfig:
@@ -194,7 +194,7 @@ def _healthy(given: dict[str, str], unhealthy_gpus: int) -> dict[str, str]:
 
 
 def ready_condition(value: bool, message: str, since: str) -> Object:
-    """Whether the node is ready, as of now."""
+    """Condition Ready of a node, as of now."""
     return {
         "type": "Ready",
         "status": str(value),

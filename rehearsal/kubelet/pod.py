@@ -75,14 +75,14 @@ class Pod:
         self._why: dict[str, str] = {}
         self._webhooks = images.webhook_ports(self.spec)
         self._unreached = ""
-        """Why the API server does not get to its webhook."""
+        """Reason why the API server does not get to the pod's webhook; empty where it does."""
         self._told: set[str] = set()
 
     # ---- what the kubelet sees
     # ----------------------------------------------------------------------------------------------
 
     def uses(self, image: str) -> bool:
-        """Whether it runs an image whose repository ends with this word."""
+        """True where the pod runs an image whose repository ends with this word."""
         return any(
             images.repository(c.spec["image"]).rpartition("/")[2] == image and c.process is not None
             for c in self.containers
@@ -101,7 +101,7 @@ class Pod:
         return self.folder / f"{container}.{run}.log"
 
     def plan_file(self, container: str) -> Path:
-        """What its sandbox was told of a container."""
+        """File that tells the pod's sandbox about a container."""
         return self.folder / container / process.PLAN
 
     # ---- its life
@@ -193,8 +193,8 @@ class Pod:
                 self._event(*trouble)
 
     def _knock(self) -> None:
-        """Whether the API server reaches the webhook that it serves: on AWS it would be Ready, and each
-        call of it would time out. Here it has no endpoint."""
+        """Ask whether the API server reaches the pod's webhook. On AWS the pod would be Ready, and
+        each call of it would time out. Here it has no endpoint."""
         walls = (self.kubelet.unreached(port) for port in self._webhooks)
         self._unreached = next(filter(None, walls), "")
         if self._unreached:
@@ -226,8 +226,8 @@ class Pod:
     # ----------------------------------------------------------------------------------------------
 
     def _has_program(self, spec: Object) -> bool:
-        """Whether something of a container runs here: the program of its image, or a command of its own
-        in a Job or an interpreter."""
+        """True where something of a container runs here: the program of its image, or a command of
+        its own in a Job or an interpreter."""
         own = self._of_job or images.interprets(spec["image"])
         return bool(images.entrypoint(spec["image"]) or (own and spec.get("command")))
 
@@ -287,7 +287,7 @@ class Pod:
         }
 
     def _base(self) -> dict[str, str]:
-        """What cluster and Pod Identity set."""
+        """Environment variables that the cluster and Pod Identity set."""
         world, port = self.kubelet.world, str(self.kubelet.world.api_port)
         return {
             "HOME": "/root",
@@ -350,8 +350,8 @@ class Pod:
         return self._reported == status
 
     def _overwritten(self, obj: Object) -> bool:
-        """Whether somebody else changed a condition that was reported: the node controller says that
-        pods of an unreachable node are not ready, and takes nothing back when the node returns."""
+        """True where somebody else changed a reported condition: the node controller says that pods
+        of an unreachable node are not ready, and takes nothing back when the node returns."""
         found = {each["type"]: each["status"] for each in obj["status"].get("conditions", [])}
         told = {each["type"]: each["status"] for each in self._reported.get("conditions", [])}
         return any(found.get(kind, value) != value for kind, value in told.items())
@@ -387,7 +387,7 @@ class Pod:
     def _ask(
         self, method: str, path: str, body: Object, content_type: str = "application/json"
     ) -> bool:
-        """Whether the API server did it, or the pod is gone anyway."""
+        """True where the API server carried the request out, or the pod is gone anyway."""
         try:
             self.kubelet.api.request(method, path, body, content_type=content_type)
             return True

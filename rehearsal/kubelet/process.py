@@ -42,12 +42,12 @@ HOST_FILES = tuple(
     )
 )
 MIRROR = "/opt/mirror"
-"""Where the git stand-in finds what it can clone."""
+"""Folder in which the git stand-in finds what it can clone."""
 PLAN = "plan.json"
 """Name of the file that tells a container's sandbox what to build."""
 SIMULATED_JOB_SECONDS = 2.0
 LAST_WORDS_SECONDS = 5.0
-"""How long the log of a container that has ended may take to be written."""
+"""Seconds that the log of a container that has ended may take to be written."""
 DIE_WITH_PARENT = ("setpriv", "--pdeathsig", "KILL")
 """The parent is the thread that starts the process, so only a thread that outlives it may."""
 
@@ -178,7 +178,7 @@ class Sandboxed:
         self._process, self._log = process, log
         self._code: int | None = None
         self.reason = ""
-        """Why it ended, where not its exit code says so."""
+        """Reason why the process ended, where its exit code does not say it."""
         log.touch()
         self._recorder = threading.Thread(
             target=log_lines.record, args=(process.stdout, log), daemon=True

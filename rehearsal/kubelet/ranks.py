@@ -1,4 +1,4 @@
-"""What happens to the ranks of training jobs on a machine that breaks: they die, stand still or become
+"""Fates of the ranks of training jobs on a machine that breaks: they die, stand still or become
 slow."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ KILLED, FAILED = 128 + signal.SIGKILL, 1
 
 
 def trains(pod: Pod) -> bool:
-    """Whether it is of a training job."""
+    """True where the pod is of a training job."""
     return any(images.belongs_to(pod.obj, kind) for kind in ("Job", "PyTorchJob"))
 
 

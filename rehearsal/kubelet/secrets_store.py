@@ -113,7 +113,7 @@ def _said(words: str) -> _Refused:
 
 
 def _objects(written: str, region: str) -> list[Any]:
-    """What the class lists, checked as the provider does before it fetches anything."""
+    """Objects that the class lists, checked as the provider does before it fetches any."""
     try:
         listed = yaml.safe_load(written) or []
     except yaml.YAMLError as error:

@@ -49,7 +49,7 @@ DICTIONARY = (
     )
     + _REST.encode()
 )
-"""What both sides begin to compress headers with."""
+"""Dictionary with which both sides begin to compress headers."""
 
 
 @dataclass(frozen=True)
@@ -124,11 +124,11 @@ class Frames:
         return dict(zip(words[::2], words[1::2], strict=True))
 
     def open(self, stream: int, headers: dict[str, str]) -> bytes:
-        """What opens a stream."""
+        """Frame that opens a stream."""
         return _control(SYN_STREAM, struct.pack(">IIH", stream, 0, 0) + self._packed(headers))
 
     def accept(self, stream: int) -> bytes:
-        """What answers an opened stream, without headers."""
+        """Frame that answers an opened stream, without headers."""
         return _control(SYN_REPLY, struct.pack(">I", stream) + self._packed({}))
 
     def _packed(self, headers: dict[str, str]) -> bytes:

@@ -94,7 +94,7 @@ class Volumes:
         return found or {}
 
     def data(self, kind: str, source: Object) -> dict[str, bytes]:
-        """What the ConfigMap or Secret holds that a source names; nothing where it is optional and
+        """Content of the ConfigMap or Secret that a source names; empty where it is optional and
         absent."""
         obj = self.get(
             f"{kind.lower()}s",

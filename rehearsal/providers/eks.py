@@ -35,7 +35,7 @@ WITHOUT = {
 }
 """Inputs with the only value they may have."""
 MAY_BE_SILENT = words("corednsAddonOptions createOidcProvider createInstanceRole")
-"""Those among them whose default is that value too, given the others."""
+"""Inputs in WITHOUT whose default is that value too, given the others."""
 IMPLEMENTED = words(
     "bootstrapSelfManagedAddons deletionProtection enabledClusterLogTypes encryptionConfigKeyArn"
     " endpointPrivateAccess endpointPublicAccess"
@@ -176,8 +176,8 @@ class _KubernetesProvider(pulumi.ProviderResource):
 
 
 def kubeconfig(name: str, endpoint: str, authority: Any, arn: str) -> dict[str, Any]:
-    """How a client reaches the cluster; the profile is left to whoever uses it, as the genuine
-    component does."""
+    """Kubeconfig by which a client reaches the cluster; the profile is left to whoever uses it, as
+    the genuine component does."""
     info = {
         "name": "KUBERNETES_EXEC_INFO",
         "value": '{"apiVersion": "client.authentication.k8s.io/v1beta1"}',
@@ -213,7 +213,7 @@ def kubeconfig(name: str, endpoint: str, authority: Any, arn: str) -> dict[str, 
 
 
 def faults(given: dict[str, Any]) -> list[str]:
-    """Which inputs ask for what this plugin does not build."""
+    """Messages about inputs that ask for what this plugin does not build."""
     wrong = [
         f"{key} must be {value!r}: this eks plugin builds nothing else"
         for key, value in WITHOUT.items()
@@ -225,7 +225,7 @@ def faults(given: dict[str, Any]) -> list[str]:
 
 
 def _is(given: Any, wanted: Any) -> bool:
-    """Whether the input is what it must be; of options, only what they must say counts, not the
+    """True where the input is what it must be; of options, only what they must say counts, not the
     SDK's defaults."""
     if isinstance(wanted, dict) and isinstance(given, dict):
         return all(given.get(key) == value for key, value in wanted.items())

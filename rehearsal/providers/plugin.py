@@ -1,4 +1,4 @@
-"""What every resource plugin of the rehearsal is: a subclass of Plugin, plain Python in and out. It
+"""Base of every resource plugin of the rehearsal: a subclass of Plugin, plain Python in and out. It
 calls protocol.serve()."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from rehearsal.providers.wire import Changes, Properties, changes
 
 @dataclass(frozen=True, kw_only=True)
 class Diff:
-    """What an update would change."""
+    """Changes that an update would make."""
 
     changes: Changes = field(default_factory=dict)
     replaces: frozenset[str] = frozenset()

@@ -1,4 +1,4 @@
-"""Why a plugin of the rehearsal cannot do what the engine asks."""
+"""Errors of a plugin of the rehearsal that cannot do what the engine asks."""
 
 from __future__ import annotations
 

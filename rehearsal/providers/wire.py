@@ -13,13 +13,13 @@ from typing import Any
 from google.protobuf import json_format, struct_pb2
 
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
-"""What the engine sends, and accepts, for a value that is only known after the update."""
+"""Text that the engine sends, and accepts, for a value that is only known after the update."""
 
 SIGNATURE = "4dabf18193072939515e22adb298388d"
 SECRET, OUTPUT = "1b47061264138c4ac30d75fd1eb44270", "d0e6a833031e9bbcd3f4e8bde6ca49a4"
 BRIDGE_DEFAULTS = "__defaults"
-"""Which inputs were defaults: written by the genuine plugins into their state, no property of
-anything."""
+"""Key under which the genuine plugins write into their state which inputs were defaults. It is no
+property of anything."""
 
 Properties = dict[str, Any]
 Changes = dict[str, str]
@@ -52,7 +52,7 @@ def struct(properties: Mapping[str, Any]) -> struct_pb2.Struct:
 
 
 def unknown(value: Any) -> bool:
-    """Whether anything in the value is not known yet."""
+    """True where anything in the value is not known yet."""
     if isinstance(value, dict):
         return any(map(unknown, value.values()))
     return any(map(unknown, value)) if isinstance(value, list) else value == UNKNOWN
@@ -61,8 +61,8 @@ def unknown(value: Any) -> bool:
 def changes(
     old: Any, new: Any, path: str = "", same: Callable[[Any, Any], bool] = lambda a, b: a == b
 ) -> Changes:
-    """Where two values differ; a property that is None is one that is absent. `same` says what
-    counts as equal."""
+    """Differences between two values; a property that is None is one that is absent. `same` says
+    what counts as equal."""
     if same(old, new):
         return {}
     if isinstance(old, dict) and isinstance(new, dict):

@@ -1,5 +1,5 @@
-"""Where nodes meet with --rdzv_backend=etcd-v2: the first writes into etcd where its hub is, the others
-read it. Version 2 of the API, as torch 2.7 (etcd_rendezvous_backend.py)."""
+"""Meeting of nodes with --rdzv_backend=etcd-v2: the first writes into etcd where its hub is, the
+others read it. Version 2 of the API, as torch 2.7 (etcd_rendezvous_backend.py)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _ask(method: str, url: str, value: str = "") -> str:
 
 
 def _or_nothing(method: str, url: str) -> str:
-    """Where another node was faster there is nothing to read or to delete any more."""
+    """Answer of etcd; empty where another node was faster and nothing is there any more."""
     try:
         return _ask(method, url)
     except urllib.error.HTTPError:

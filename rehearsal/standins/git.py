@@ -19,7 +19,7 @@ WITH_VALUE = (
 
 
 def host(url: str) -> str:
-    """Whose name a real clone would look up."""
+    """Host whose name a real clone would look up."""
     return url.split("://", 1)[-1].split("@", 1)[-1].replace(":", "/").split("/", 1)[0]
 
 

@@ -32,7 +32,7 @@ Object = dict[str, Any]
 
 
 class Refused(Exception):
-    """What Grafana says, and stops or shows nothing."""
+    """Error that Grafana tells before it stops or shows nothing."""
 
 
 class Settings:
@@ -52,7 +52,7 @@ class Settings:
 
 
 class Grafana:
-    """What it serves, from files that it reads once."""
+    """Content that Grafana serves, from files that it reads once."""
 
     def __init__(self, folder: Path, data: Path) -> None:
         if not os.access(data, os.W_OK):
@@ -76,7 +76,7 @@ class Grafana:
         return 200 if looks else 401
 
     def answers(self) -> bool:
-        """Whether every data source does."""
+        """True where every data source answers."""
         try:
             return all(self.ask(uid, "api/v1/query?query=1") for uid in self.sources)
         except OSError:

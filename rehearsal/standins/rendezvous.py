@@ -1,5 +1,5 @@
-"""Where the stand-in torchrun's nodes and ranks meet: a TCP server beside the agent of the
-rendezvous host.
+"""Meeting place of the nodes and ranks of the stand-in torchrun: a TCP server beside the agent of
+the rendezvous host.
 
 One JSON value a line. Nodes join until the world is complete; then all ranks meet at every step, so
 that the loss of one is noticed by all. A round that is lost is followed by another.
@@ -42,7 +42,7 @@ class Line:
             raise Lost(str(error)) from None
 
     def hear(self, seconds: float) -> Any:
-        """What the other side says; Lost where it is gone, TimeoutError where it is silent."""
+        """Word of the other side; Lost where it is gone, TimeoutError where it is silent."""
         self._socket.settimeout(max(seconds, 0.001))
         try:
             said = self._file.readline()

@@ -16,7 +16,7 @@ from pathlib import Path
 from rendezvous import Line, Lost
 
 KEYS = Path(os.environ.get("STAND_IN_SSH", "/home/mpiuser/.ssh"))
-"""Where the Trainer mounts a job's keys (sshAuthMountPath)."""
+"""Folder in which the Trainer mounts a job's keys (sshAuthMountPath)."""
 PORT = int(os.environ.get("STAND_IN_SSH_PORT", "2222"))
 """Port of sshd in upstream's images for MPI, which run as mpiuser."""
 HELLO_SECONDS = 30.0

@@ -46,14 +46,14 @@ FLAGS = {
 SWITCHES = ("standalone", "module", "no_python", "run_path")
 RDZV_PORT = 29400
 JOIN_SECONDS = {"c10d": 600.0, "etcd-v2": 600.0, "static": 900.0}
-"""How long torch waits for the other nodes."""
+"""Seconds that torch waits for the other nodes."""
 LAST_CALL_SECONDS = 30.0
-"""How long torch waits for more nodes than the fewest (c10d: last_call_timeout)."""
+"""Seconds that torch waits for more nodes than the fewest (c10d: last_call_timeout)."""
 CONNECT_SECONDS = {"c10d": 60.0, "etcd-v2": 60.0, "static": 900.0}
-"""How long torch tries to reach the store."""
+"""Seconds that torch tries to reach the store."""
 SPEED = float(os.environ.get("TRAINYARD_RENDEZVOUS_SPEED", "1"))
 NAMED_SECONDS = 5.0
-"""How long a pod may run before DNS knows its name."""
+"""Seconds that a pod may run before DNS knows its name."""
 NCCL_SHM = 64 * 2**20
 """With a container's default /dev/shm NCCL cannot set up its segments between GPUs of one node."""
 STEPS = int(os.environ.get("TRAINYARD_STEPS", "20"))
@@ -68,7 +68,7 @@ FORK = multiprocessing.get_context("fork")
 
 
 class Refused(SystemExit):
-    """What torch says, and exit code 1."""
+    """End of torch with a message and exit code 1."""
 
     def __init__(self, message: str) -> None:
         print(message, file=sys.stderr, flush=True)
@@ -120,7 +120,7 @@ def gpus() -> int:
 
 
 def ranks_here(nproc: str) -> int:
-    """What torchrun makes of --nproc_per_node."""
+    """Number of ranks that torchrun makes of --nproc_per_node."""
     if nproc.isdigit():
         return int(nproc)
     if nproc == "gpu" and not gpus():
@@ -131,7 +131,7 @@ def ranks_here(nproc: str) -> int:
 
 
 def check(script: str, ranks: int) -> None:
-    """What would fail in the ranks of a real run."""
+    """Refuse what would fail in the ranks of a real run."""
     if not os.path.exists(script):
         raise Refused(
             f"{sys.executable}: can't open file '{os.path.abspath(script)}': "
@@ -152,7 +152,7 @@ def check(script: str, ranks: int) -> None:
 
 
 def fabric() -> None:
-    """What NCCL says where EFA's packets to another node are dropped (aws-ofi-nccl#663)."""
+    """Refuse as NCCL does where EFA's packets to another node are dropped (aws-ofi-nccl#663)."""
     if FABRIC.exists() and (wall := FABRIC.read_text()):
         raise Refused(
             "NCCL WARN NET/OFI Request completed with error. RC: 4126. Error: Unresponsive receiver"
@@ -173,7 +173,7 @@ def endpoint(args: argparse.Namespace) -> tuple[str, int]:
 
 
 def is_this_machine(host: str) -> bool:
-    """Whether an address of the name belongs to this container: then it hosts the store."""
+    """True where an address of the name is this container's: then it hosts the store."""
     if host in ("localhost", "127.0.0.1", socket.gethostname()):
         return True
     end = time.monotonic() + NAMED_SECONDS
@@ -197,7 +197,7 @@ def sizes(nnodes: str) -> tuple[int, int]:
 
 
 def conf(text: str) -> dict[str, str]:
-    """What --rdzv_conf sets; ValueError as in torch (rendezvous/utils.py, _parse_rendezvous_config)."""
+    """Pairs of --rdzv_conf; torch's ValueError (rendezvous/utils.py, _parse_rendezvous_config)."""
     said = dict[str, str]()
     for pair in text.split(",") if text.strip() else ():
         key, _, value = (part.strip() for part in pair.partition("="))
@@ -339,8 +339,8 @@ def rank(number: int, size: int, local: int, address: tuple[str, int]) -> None:
 
 
 def checkpoint_folder() -> Path | None:
-    """Where checkpoints go: on a volume, since the container's own root ends with the pod. Only the
-    folder is made."""
+    """Folder of checkpoints: on a volume, since the container's own root ends with the pod. Only
+    the folder is made."""
     if not (name := os.environ.get("CHECKPOINT_DIR")):
         return None
     folder = Path(name)

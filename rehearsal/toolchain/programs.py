@@ -32,14 +32,14 @@ class Program:
 
     name: str
     folder: str
-    """Whose go.mod pins it."""
+    """Folder whose go.mod pins the program."""
     module: str
     command: str = ""
     """Folder of the main package within the module."""
     ldflags: str = "-s -w"
     tags: str = ""
     seconds: int
-    """What a cold build took on two cores."""
+    """Seconds that a cold build took on two cores."""
     lazy: bool = False
     """Built only where a world is to run it (`--also <name>`)."""
 
@@ -63,7 +63,7 @@ class Program:
 
     @property
     def built(self) -> Path:
-        """Where this very program lies once it is built; another pin or flag is another folder."""
+        """Path of this very program once it is built; another pin or flag is another folder."""
         parts = [(FOLDER / self.folder / name).read_bytes() for name in ("go.mod", "go.sum")]
         digest = hashlib.sha256(b"\0".join([*parts, " ".join(self.flags).encode()])).hexdigest()[
             :16
@@ -213,7 +213,7 @@ NEEDED = (
     "helm",
     "karpenter",
 )
-"""What every world runs."""
+"""Names of the programs that every world runs."""
 
 
 def pinned(folder: str, module: str) -> str:

@@ -67,7 +67,7 @@ def of(call: Call) -> Part | None:
 
 
 def things() -> Iterator[Row]:
-    """What costs money or is in somebody's way. A backup has the name of its vault."""
+    """Things that cost money or are in somebody's way. A backup has the name of its vault."""
     for arn, part in PARTS.items():
         _, kind, id_ = arn.rsplit(":", 2)
         if kind != JOB:
@@ -83,7 +83,7 @@ def _known(call: Call, arn: str = "") -> Part:
 
 
 def _listed(call: Call, kind: str) -> list[Fields]:
-    """What there is of a kind in the region, in the vault or plan that the call names."""
+    """Parts of a kind in the region, in the vault or plan that the call names."""
     start, within = _arn(call, kind, ""), ("BackupVaultName", "BackupPlanId")
     views = [part.view for arn, part in PARTS.items() if arn.startswith(start)]
     return [view for view in views if all(call[key] in (None, view.get(key)) for key in within)]

@@ -59,7 +59,7 @@ class Failed(Refused):
 
     @property
     def absent(self) -> bool:
-        """Whether the error says that the object does not exist."""
+        """True where the error says that the object does not exist."""
         return any(part in self.code for part in ABSENT)
 
     @property
@@ -179,8 +179,8 @@ def _done(service: str, operation: str, answer: dict[str, Any]) -> dict[str, Any
 
 
 def _attempts(fault: Exception, operation: str) -> int:
-    """How often a call that failed so is made in all. A broken connection is final: AWS may have
-    done the work."""
+    """Number of times that a call that failed so is made in all. A broken connection is final: AWS
+    may have done the work."""
     if isinstance(fault, EndpointConnectionError):
         return UNREACHABLE_ATTEMPTS
     if not isinstance(fault, ClientError):

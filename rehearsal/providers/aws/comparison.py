@@ -54,8 +54,8 @@ def filled(properties: Properties, defaults: Properties) -> Properties:
 
 
 def shaped(actual: Any, like: Any, *, whole: bool = False) -> Any:
-    """What of `actual` the program spoke of (or the whole of it), written as it wrote it where that
-    means the same."""
+    """Part of `actual` that the program spoke of, or the whole, written as the program wrote it
+    where that means the same."""
     if like is not None and same(actual, like):
         return like
     if isinstance(actual, dict) and isinstance(like, dict):

@@ -86,8 +86,7 @@ class EksCluster(Eks):
 def eks_resource(
     type_: str, noun: str, answer: str, *, arn: str = "arn", **more: Any
 ) -> dict[str, Any]:
-    """What most types have: create_x, describe_x, delete_x by the names that their id is made
-    of."""
+    """Row of most types: create_x, describe_x, delete_x by the names that their id is made of."""
     outputs = {arn: f"{answer}Arn", **more.pop("outputs", {})}
     tagging = Tagging(
         target="resourceArn", by=arn, tags="tags", keys="tagKeys", born="tags", paired=False

@@ -1,5 +1,5 @@
-"""What tells Karpenter of interruptions: SQS's queue and its policy, EventBridge's rules and their
-targets."""
+"""Resource types that tell Karpenter of interruptions: SQS's queue and its policy, EventBridge's
+rules and their targets."""
 
 from __future__ import annotations
 

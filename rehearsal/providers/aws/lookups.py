@@ -17,7 +17,7 @@ TARGETS = words(
     "CarrierGatewayId CoreNetworkArn EgressOnlyInternetGatewayId GatewayId InstanceId"
     " LocalGatewayId NatGatewayId NetworkInterfaceId TransitGatewayId VpcPeeringConnectionId"
 )
-"""What a route leads to, in EC2's words."""
+"""Targets of a route, in EC2's words."""
 Lookup = Callable[[Clients, str, Properties], Properties]
 
 

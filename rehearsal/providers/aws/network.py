@@ -19,7 +19,7 @@ def tagged(noun: str, by: str = "id") -> Tagging:
 
 
 def ec2_resource(word: str, noun: str, *, key: str = "", **more: Any) -> dict[str, Any]:
-    """What most types have: create_x with tags, describe_xs by ids, delete_x."""
+    """Row of most types: create_x with tags, describe_xs by ids, delete_x."""
     key, name = key or f"{word}Id", snake(word)
     return {
         "token": f"aws:ec2/{lower(word)}:{word}",

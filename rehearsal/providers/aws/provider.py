@@ -36,11 +36,11 @@ CONFIG = words(
 )
 """Provider settings: region and profile, and some that have no effect here."""
 AS_JSON = words("assumeRoles allowedAccountIds forbiddenAccountIds defaultTags")
-"""Those that the engine hands over as JSON text. Any other is refused by name."""
+"""Provider settings that the engine hands over as JSON text. Any other is refused by name."""
 PARTITION = "aws:index/getPartition:getPartition"
 
 Finish = Callable[[Properties], None]
-"""What is left to do once the object is ready, given its state."""
+"""Function that does what is left once the object is ready, given the object's state."""
 
 
 class Aws(Plugin):
@@ -195,8 +195,8 @@ class Aws(Plugin):
             raise NotReady(id_, kept, inputs, reason) from fault
 
     def _foreseen(self, kind: Kind, inputs: Properties, state: Properties) -> Properties:
-        """What is known before the update. The engine takes outputs that are missing here as
-        unknown."""
+        """Properties that are known before the update. The engine takes outputs that are missing
+        here as unknown."""
         known = filled(filled({"region": self.region, **inputs}, state), kind.unknown)
         tags = (
             {"tagsAll": self._tagged(kind, inputs).get("tags") or {}}
@@ -217,7 +217,7 @@ class Aws(Plugin):
         return {**untold, **shaped(seen.state, inputs, whole=True), "region": aws.region, **tags}
 
     def _default(self, inputs: Properties) -> Properties:
-        """Those of the default tags that an object gets: the ones it does not set itself."""
+        """Default tags that an object gets: the ones that it does not set itself."""
         own = inputs.get("tags") or {}
         return {key: value for key, value in self.default_tags.items() if key not in own}
 
@@ -235,8 +235,8 @@ def _kind(call: Call) -> Kind:
 
 
 def _differences(kind: Kind, old: Properties, new: Properties, state: Properties) -> Changes:
-    """What of the program's wishes is not so. Where it is silent, AWS's choice and the defaults are
-    no difference."""
+    """Wishes of the program that are not so. Where the program is silent, AWS's choice and the
+    defaults are no difference."""
     was, wanted = filled(old, kind.defaults), filled(new, kind.defaults)
     found = {
         key: "delete"
@@ -280,7 +280,7 @@ def _replacing(kind: Kind, path: str) -> bool:
 
 
 def _keeps_its_name(call: Call, kind: Kind, new: Properties) -> bool:
-    """Whether the program itself names the object: a second one of that name cannot stand beside
+    """True where the program itself names the object: a second one of that name cannot stand beside
     it."""
     name = str(new.get(kind.auto_name, ""))
     return bool(name) and not re.fullmatch(re.escape(call.name) + "-[0-9a-f]{7}", name)

@@ -1,5 +1,4 @@
-"""What the plugin knows of a resource type: a row of data. What no row can say is a method of a
-subclass.
+"""Knowledge of a resource type: a row of data. What no row can say is a method of a subclass.
 
 A row names AWS's operations, and where in their questions and answers a property stands: a path
 such as LustreConfiguration.DeploymentType or Attachments.0.VpcId. Another type is another row;
@@ -38,14 +37,14 @@ class Seen:
     tags: dict[str, str] = field(default_factory=dict)
     status: str = ""
     reason: str = ""
-    """Why it is in that status, where AWS says so."""
+    """Reason why the object is in that status, where AWS says so."""
     id: str = ""
     """Its lasting id, where it can be asked for by another one as well (on import)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tagging:
-    """How objects get and lose tags."""
+    """Calls and words by which objects get and lose tags."""
 
     target: str
     """The parameter that names the object."""
@@ -57,11 +56,11 @@ class Tagging:
     """Where tags stand, in calls and in answers."""
     keys: str = "TagKeys"
     born: str = "Tags"
-    """The same in the call that makes the object."""
+    """Place of the tags in the call that makes the object."""
     noun: str = ""
     """EC2's name of the type in the TagSpecifications of that call."""
     paired: bool = True
-    """Whether tags are a list of Key and Value, and not a map."""
+    """True where tags are a list of Key and Value, and not a map."""
     listed: str = ""
     """The operation that tells the tags, where the object's own does not."""
 
@@ -90,7 +89,7 @@ class Kind:
     delete: str
     """Empty: it goes with what it belongs to, and not before."""
     made: str = ""
-    """Where the new object stands in the answer of `create`."""
+    """Path of the new object in the answer of `create`."""
     found: str = ""
     """Where the object, or the list it is in, stands in the answer of `read`."""
     among: str = ""
@@ -98,9 +97,9 @@ class Kind:
     id: str
     """Its id, made of fields of the new object and of inputs."""
     lasting: str = ""
-    """The same from what `read` finds, where that calls it otherwise."""
+    """Id of the object from what `read` finds, where that calls it otherwise."""
     import_id: str = ""
-    """What `pulumi import` takes, where AWS is asked by more than an id."""
+    """Id that `pulumi import` takes, where AWS is asked by more than an id."""
     asks: Names
     """Parameter of `read` → property, or `id`. A parameter with an s at its end takes a list."""
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -124,7 +123,7 @@ class Kind:
     chosen: frozenset[str] = NONE
     """Inputs that AWS chooses where the program is silent; being silent again changes nothing."""
     defaults: Properties = field(default_factory=dict)
-    """What a silent program means."""
+    """Inputs that a program means where it does not give them."""
     unknown: Properties = field(default_factory=dict)
     """Fields of given objects that only AWS knows, as UNKNOWN for the preview; missing properties
     need no entry."""
@@ -136,9 +135,9 @@ class Kind:
     tagging: Tagging | None = None
     """None for a type that has no tags."""
     alone: bool = False
-    """Whether AWS refuses a second one beside it, so that a replacement must delete it first."""
+    """True where AWS refuses a second object beside it, so a replacement must delete it first."""
     minutes: float = 20
-    """How long to wait at most for an operation's end."""
+    """Minutes to wait at most for an operation's end."""
     status: str = ""
     reason: str = ""
     """Where an object tells its status, and why it is in it."""
@@ -153,7 +152,7 @@ class Kind:
 
     @property
     def inputs(self) -> frozenset[str]:
-        """What a program may give, besides region and tags."""
+        """Inputs that a program may give, besides region and tags."""
         whole = {path for path in self.replaces if "." not in path}
         return self.fixed | self.local | self.unread | self.updates.keys() | whole
 
@@ -225,7 +224,7 @@ class Kind:
         return {tag["Key"]: tag["Value"] for tag in tags} if way.paired else tags
 
     def finish(self, aws: Account, id_: str, new: Properties) -> None:
-        """What comes after the create call, once the object is ready."""
+        """Do what comes after the create call, once the object is ready."""
         self.change(aws, id_, self.later & new.keys(), new, {})
 
     def change(
@@ -323,7 +322,7 @@ def parameters(names: Names, values: Properties) -> dict[str, Any]:
 
 
 def dig(value: Any, path: str) -> Any:
-    """What stands at a path; None where there is nothing."""
+    """Value at a path; None where there is nothing."""
     for step in filter(None, path.split(".")):
         if isinstance(value, list):
             value = value[int(step)] if int(step) < len(value) else None

@@ -1,4 +1,4 @@
-"""What data lies in: FSx for Lustre and its links to S3, EFS and its mount targets, ECR."""
+"""Resource types of data: FSx for Lustre and its links to S3, EFS and its mount targets, ECR."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where alerts are published: SNS's topic and its subscriptions."""
+"""Resource types by which alerts are published: SNS's topic and its subscriptions."""
 
 from __future__ import annotations
 

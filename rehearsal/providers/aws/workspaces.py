@@ -1,4 +1,4 @@
-"""Where AWS keeps metrics: a workspace of managed Prometheus, and how long it keeps samples."""
+"""Resource types of metrics: a workspace of managed Prometheus, and how long it keeps samples."""
 
 from __future__ import annotations
 

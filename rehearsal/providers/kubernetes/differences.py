@@ -1,5 +1,5 @@
-"""What differs between a Kubernetes object and what the program wants of it, and what of that takes
-a new object."""
+"""Differences between a Kubernetes object and the program's wish, and those that take a new
+object."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ QUANTITIES = {"capacity", "hard", "limits", "requests"}
 
 
 def pruned(live: Any, own: Any) -> Any:
-    """What the live object says about the fields the program gave."""
+    """Part of the live object that is in the fields that the program gave."""
     if isinstance(live, dict) and isinstance(own, dict):
         return {key: pruned(value, own[key]) for key, value in live.items() if key in own}
     if isinstance(live, list) and isinstance(own, list):
@@ -54,7 +54,7 @@ def replacing(new: Object, found: Changes) -> frozenset[str]:
 
 
 def covers(outer: str, path: str) -> bool:
-    """Whether a property path is the other, or lies in it."""
+    """True where a property path is the other, or lies in it."""
     return path == outer or path.startswith((f"{outer}.", f"{outer}["))
 
 
@@ -84,7 +84,7 @@ def _without_empty(wanted: Any, live: Any) -> Any:
 
 
 def _comparable(value: Any) -> Any:
-    """The same object with its resource quantities as numbers, so that 1000m is 1."""
+    """Copy of the object with its resource quantities as numbers, so that 1000m is 1."""
     if isinstance(value, list):
         return [_comparable(inner) for inner in value]
     if not isinstance(value, dict):

@@ -70,7 +70,7 @@ class Releases:
         return inputs | {"version": chart["version"]}
 
     def diff(self, call: Call, old: Properties, new: Properties, state: Properties) -> Diff:
-        """What the program gives against what is live, and what it gives no more."""
+        """Differences between the program and what is live, and fields that it gives no more."""
         live = {key: _shaped(state.get(key), value) for key, value in new.items()}
         dropped = {path: kind for path, kind in changes(old, new).items() if kind == "delete"}
         found = changes(live, new) | dropped
@@ -200,7 +200,7 @@ class Releases:
 
 
 def _finished(call: Call, process: subprocess.Popen[str]) -> tuple[str, str]:
-    """What the program wrote, once it is over; interrupted, it may end by itself before it is
+    """Output of the program, once it is over; interrupted, it may end by itself before it is
     killed."""
     left = PATIENCE * 4
     while True:

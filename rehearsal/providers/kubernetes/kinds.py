@@ -16,12 +16,12 @@ from rehearsal.kube import Api, Object
 from rehearsal.providers.problems import Refused
 
 Unmet = Callable[[Object, Api], list[str]]
-"""What is missing for an object to be ready; nothing if it is."""
+"""Function that names what an object lacks to be ready; nothing where it is."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """What becomes of objects of a kind."""
+    """Rules for objects of a kind."""
 
     replaces: tuple[str, ...] = ()
     """Fields that never change in place."""
@@ -29,7 +29,7 @@ class Kind:
     limit: float | None = None
     """Seconds of a wait that no timeout of the program changes."""
     read: bool = False
-    """Whether a refresh, too, finds fault with an object that is not ready."""
+    """True where a refresh, too, finds fault with an object that is not ready."""
 
 
 def of(obj: Object) -> Kind:
@@ -42,7 +42,7 @@ def of(obj: Object) -> Kind:
 
 
 def builtin(group: str) -> bool:
-    """Whether it is a group of Kubernetes's own."""
+    """True where the group is one of Kubernetes's own."""
     return "." not in group or group.endswith(".k8s.io")
 
 
@@ -58,7 +58,7 @@ def status(obj: Object, key: str, default: Any = 0) -> Any:
 
 
 def stale(obj: Object, part: Object | None = None) -> bool:
-    """Whether the status, or a condition of it, was written for an older generation of the
+    """True where the status, or a condition of it, was written for an older generation of the
     object."""
     observed = (part or {}).get("observedGeneration", status(obj, "observedGeneration", None))
     return observed is not None and observed < obj["metadata"].get("generation", 0)
@@ -78,7 +78,7 @@ def _daemon_set(obj: Object, api: Api) -> list[str]:
 
 
 def _pods(owner: Object, api: Api) -> list[str]:
-    """What the pods of a workload wait for."""
+    """Causes for which the pods of a workload wait."""
     selector = ",".join(
         f"{key}={value}" for key, value in owner["spec"]["selector"]["matchLabels"].items()
     )

@@ -32,8 +32,8 @@ CLUSTER = {
 
 
 class Rejected(ApiError, Refused):
-    """What the API server answered, or with code 0 that it did not; the whole message where nobody
-    catches it."""
+    """Error: the API server refused, or with code 0 gave no answer. Its text is the whole message
+    where nobody catches it."""
 
 
 class Client(Api):
@@ -79,7 +79,7 @@ class Cluster:
 
     access: Access | None = None
     reason: str = "not configured"
-    """Why it cannot be reached, if it cannot."""
+    """Reason why the cluster cannot be reached, if it cannot."""
 
     @property
     def api(self) -> Client:

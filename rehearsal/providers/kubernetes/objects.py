@@ -130,7 +130,7 @@ class Objects:
                 raise
 
     def _served(self, obj: Object) -> bool:
-        """Whether the API server is there and knows the kind: else a preview shows the inputs
+        """True where the API server is there and knows the kind: else a preview shows the inputs
         only."""
         try:
             return bool(

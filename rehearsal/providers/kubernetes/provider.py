@@ -54,8 +54,7 @@ class Kubernetes(Plugin):
         return Diff(changes=found, replaces=frozenset({pointer} & found.keys()))
 
     def configure(self, config: Properties) -> None:
-        """Whether the cluster can be reached is found out here, once, as the genuine plugin
-        does."""
+        """Find out, once, whether the cluster can be reached, as the genuine plugin does."""
         try:
             access = kubeconfig.access(kubeconfig.load(config.get("kubeconfig")))
             access.api.resource("v1", "Namespace")

@@ -27,7 +27,7 @@ def annotated(obj: Object) -> Object:
 
 
 def skipped(obj: Object) -> bool:
-    """Whether its annotation pulumi.com/skipAwait asks to wait for nothing of it."""
+    """True where the object's annotation pulumi.com/skipAwait asks to wait for nothing of it."""
     return annotated(obj).get(SKIP) == "true"
 
 
@@ -65,7 +65,7 @@ def until_ready(call: Call, api: Api, live: Object) -> tuple[Object, list[str]]:
 
 
 def faults_on_read(api: Api, live: Object) -> list[str]:
-    """Why a refresh finds the object not ready."""
+    """Reasons why a refresh finds the object not ready."""
     kind = kinds.of(live)
     missing = _missing(kind.unmet, live, api) if kind.read and not skipped(live) else []
     said = f"Resource '{live['metadata']['name']}' was created but failed to initialize"
@@ -101,7 +101,7 @@ def _again(api: Api, live: Object) -> Object | None:
 
 
 def asked_for(obj: Object) -> Unmet | None:
-    """What the annotation pulumi.com/waitFor asks for: condition=TYPE or condition=TYPE=STATUS."""
+    """Condition that the annotation pulumi.com/waitFor names: condition=TYPE[=STATUS]."""
     value = annotated(obj).get(WAIT_FOR)
     if not value:
         return None
