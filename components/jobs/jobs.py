@@ -107,7 +107,8 @@ class Jobs(pulumi.ComponentResource):
         version = it.api_version
         opts = self._options(name, f"{version}:{plan.kind}", needs)
         # A job that changes its kind is replaced, too: as another resource it would run beside its end.
-        opts.aliases = [*(opts.aliases or ()), *map(_of_kind, JOB_KINDS.keys() - {plan.kind})]
+        others = [_of_kind(kind) for kind in JOB_KINDS if kind != plan.kind]
+        opts.aliases = [*(opts.aliases or ()), *others]
         # Controllers write to the spec (suspend, overrides); a paid run follows its identity only.
         opts.ignore_changes = ["spec"]
         opts.replace_on_changes = [f'metadata.annotations["{RUN}"]']
