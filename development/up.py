@@ -37,13 +37,13 @@ def up(options: argparse.Namespace) -> int:
     stages = Stages(display)
     if status := update(stack, stages, "up"):
         return failed(stack, stages, status)
+    engine.write_kubeconfig(stack)
     display.line("engine", f"{stages.changes()} changes")
     return _finish(stack, stages, options.wait)
 
 
 def _finish(stack: Stack, stages: Stages, patience: float) -> int:
     """Wait for the jobs, then print nodes, jobs and stages."""
-    engine.write_kubeconfig(stack)
     jobs = [
         Run(entry=entry, kind=job["kind"], namespace=job["namespace"], name=job["name"])
         for entry, job in (engine.outputs(stack).get("jobs") or {}).items()

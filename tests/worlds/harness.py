@@ -58,6 +58,8 @@ class Harness:
         default_factory=dict, repr=False, compare=False
     )
     """What `shell` works with, by what would make it another: one at most."""
+    started: list[subprocess.Popen[str]] = field(default_factory=list, repr=False, compare=False)
+    """Every command that start() began."""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -77,7 +79,7 @@ class Harness:
         with self.log.open("a") as log:
             log.write(f"\n$ {module} {' '.join(words)}\n")
             log.flush()
-            return subprocess.Popen(
+            command = subprocess.Popen(
                 [sys.executable, "-m", module, *words],
                 cwd=self.checkout,
                 env=self.environment,
@@ -86,6 +88,14 @@ class Harness:
                 text=True,
                 preexec_fn=_hears_interrupts,
             )
+        self.started.append(command)
+        return command
+
+    def stop(self) -> None:
+        """Kill each command that still runs, so that none of them is in the way of the next."""
+        for command in self.started:
+            command.kill()
+            command.wait()
 
     def do(self, *words: str) -> int:
         """The exit status of start()."""
@@ -243,6 +253,7 @@ def rehearsing(
     try:
         yield harness
     finally:
+        harness.stop()
         harness.do("down", "--force")
         shutil.rmtree(harness.checkout)
 
