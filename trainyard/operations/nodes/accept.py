@@ -25,7 +25,8 @@ from trainyard.operations.reach.chosen import Chosen, NoSuchJob, choose
 from trainyard.operations.reach.consent import ask
 from trainyard.operations.reach.kubectl import Kubectl, Object, kubectl_with
 from trainyard.operations.reach.place import reached
-from trainyard.operations.reach.snapshot import condition_of, container_statuses, last_condition
+from trainyard.operations.reach.pods import container_statuses
+from trainyard.operations.reach.snapshot import condition_of, last_condition
 from trainyard.operations.reach.stack import Stack, read_stack
 from trainyard.operations.reach.target import update_command
 from trainyard.problems import Refused

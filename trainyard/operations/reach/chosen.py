@@ -9,7 +9,8 @@ from typing import Any
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.operations.reach.kubectl import Kubectl, Object
 from trainyard.operations.reach.place import KINDS, Place, jobs_of, title
-from trainyard.operations.reach.snapshot import entry_of, full_name
+from trainyard.operations.reach.pods import full_name
+from trainyard.operations.reach.snapshot import entry_of
 
 
 class NoSuchJob(RuntimeError):

@@ -20,8 +20,8 @@ from trainyard.operations.reach.kubectl import (
     kubectl_with,
     logged_in_to,
 )
+from trainyard.operations.reach.pods import full_name
 from trainyard.operations.reach.pulumi import outputs
-from trainyard.operations.reach.snapshot import full_name
 
 KIND = "trainjobs.trainer.kubeflow.org"
 KINDS = (KIND, "pytorchjobs.kubeflow.org")

@@ -1,25 +1,31 @@
-"""The objects and logs of a cluster that a diagnosis needs, read with kubectl at one moment."""
+"""The objects and logs of a cluster that a diagnosis needs, read at one moment."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
-from collections.abc import Mapping
+import urllib.parse
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import Any
 
 from trainyard.catalog.job_kinds import ENDED, JOB_KINDS, SUCCEEDED, true_conditions
 from trainyard.objects.programs.history import DELETED
-from trainyard.operations.reach.kubectl import (
-    Kubectl,
-    Object,
-    kubectl_with,
-    logged_in,
-    logged_in_to,
+from trainyard.operations.reach.kubectl import Kubectl, Object, logged_in, logged_in_to
+from trainyard.operations.reach.pods import (
+    AT_ONCE,
+    JOB_LABELS,
+    Gang,
+    Log,
+    container_statuses,
+    full_name,
+    gangs,
+    read_logs,
 )
+from trainyard.operations.reach.proxy import proxied
 
 QUEUED = "workloads.kueue.x-k8s.io"
 KINDS = (
@@ -52,18 +58,19 @@ OF_TEAM = (
 trainyard/objects/teams/team_access.py. Where the environment has queues, QUEUED besides."""
 FORBIDDEN = "forbidden"
 """Part of kubectl's message where the API server does not permit a call."""
-JOB_LABELS = {name: kind.pod_label for name, kind in JOB_KINDS.items()}
-"""Kind of job → label of its pods with the job's name."""
 ROLE = "training.kubeflow.org/replica-type"
 """Label of the training-operator's pods: master or worker."""
-CONTROLLER_LABELS = {"app.kubernetes.io/name", "control-plane"}
-TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\dT\S+) ")
-"""Text that `kubectl logs --timestamps` writes before a line."""
 RESTARTING = "PyTorchJobRestarting"
 """Reason of an event of the training-operator v1.8.1 (its pod.go): it has deleted a failed pod and
 creates it again."""
-LOG_PREFIX = re.compile(r"\[pod/([^/\s]+)/[^]\s]+] ")
-"""Text that kubectl writes before a line when it prints the logs of many pods."""
+PAGE = 500
+"""Objects of one answer, as kubectl asks for them."""
+REQUEST_SECONDS = 30
+"""Longest time of one question."""
+NOT_SERVED = "(NotFound)"
+"""Part of kubectl's message where the API server does not serve a path."""
+RECENT = timedelta(minutes=1)
+"""The first rank of a run has written a line so lately: then its other ranks are not asked."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +123,7 @@ class Snapshot:
     unseen: frozenset[str] = frozenset()
     """Kinds that a team cannot read: nodes, pools and controllers."""
     logs: dict[str, str] = field(default_factory=dict)
-    """"namespace/pod" → the last lines of controllers and ranks."""
+    """"namespace/pod" → the last lines of controllers and ranks, as far as they were read (pods.py)."""
     last_lines_at: dict[str, datetime] = field(default_factory=dict)
     """"namespace/pod" → when a running rank wrote its last log line."""
     taken_at: datetime = field(default_factory=lambda: datetime.now(UTC))
@@ -131,7 +138,17 @@ class Snapshot:
 
     def jobs(self) -> list[Job]:
         """Every TrainJob of Trainer v2 and every PyTorchJob of the training operator."""
-        return [_job(self, obj) for kind in ("trainjobs", "pytorchjobs") for obj in self.of(kind)]
+        return self._jobs
+
+    @cached_property
+    def _jobs(self) -> list[Job]:
+        of_jobs = gangs(self.of("pods"))
+        restarts = _Restarts(self)
+        return [
+            _job(self, obj, of_jobs, restarts)
+            for kind in ("trainjobs", "pytorchjobs")
+            for obj in self.of(kind)
+        ]
 
     def runtimes(self) -> list[Object]:
         """Every runtime that a TrainJob may refer to."""
@@ -144,144 +161,123 @@ class Snapshot:
 
 
 def take(
-    kubeconfig: str | None = None, *, logs: bool = True, namespace: str | None = None
+    kubeconfig: str | None = None, *, namespace: str | None = None, recent: timedelta = RECENT
 ) -> Snapshot:
-    """Read the cluster of this kubeconfig, or of kubectl's current context. Raises RuntimeError with
-    kubectl's error."""
-    with logged_in_to(kubeconfig) if kubeconfig else logged_in(os.environ) as login:
-        kubectl = kubectl_with(login, "--request-timeout=30s")
-        return read(kubectl, logs=logs, namespace=namespace)
+    """Read the cluster of this kubeconfig, or of kubectl's current context, with logs. Raises RuntimeError
+    with kubectl's error."""
+    with (
+        logged_in_to(kubeconfig) if kubeconfig else logged_in(os.environ) as login,
+        proxied(login, REQUEST_SECONDS) as kubectl,
+    ):
+        return read(kubectl, namespace=namespace, recent=recent)
 
 
-def read(kubectl: Kubectl, *, logs: bool = True, namespace: str | None = None) -> Snapshot:
-    """Read the cluster; with `logs` those of jobs and controllers, too. The number of calls grows
-    with the jobs, not with their pods. `namespace`: of a team that can read no other."""
-    served = set(kubectl("api-resources", "--output=name").split())
-    scope = f"--namespace={namespace}" if namespace else "--all-namespaces"
-    kinds = _of_team(kubectl, served, scope) if namespace else KINDS
-    objects = _objects(kubectl, [kind for kind in kinds if kind in served], scope)
-    unserved = frozenset(kind.partition(".")[0] for kind in KINDS if kind not in served)
-    unseen = frozenset(kind.partition(".")[0] for kind in KINDS if kind not in kinds)
-    if not logs:
-        return Snapshot(objects=objects, unserved=unserved, unseen=unseen)
-    pods = objects["pods"]
-    jobs = _jobs_with_pods(pods)
-    running = {full_name(pod) for pod in pods if pod["status"].get("phase") == "Running"}
-    stamped = _logs_of_jobs(kubectl, jobs)
-    of_jobs = {pod: "\n".join(map(_without_time, lines)) for pod, lines in stamped.items()}
+def read(
+    kubectl: Kubectl,
+    *,
+    logs: bool = True,
+    namespace: str | None = None,
+    recent: timedelta = RECENT,
+) -> Snapshot:
+    """Read the cluster; with `logs` those of jobs and controllers, too. `namespace`: of a team that can
+    read no other. `recent`: of a run whose first rank has written a line so lately, the other ranks are
+    not asked. So the number of questions grows with the jobs, and with the ranks of those in trouble."""
+    groups = _groups(kubectl)
+    kinds = _of_team(kubectl, groups, namespace) if namespace else KINDS
+    lists = _lists(kubectl, {kind: groups.get(_group(kind)) for kind in kinds}, namespace)
+    objects = {_plural(kind): found for kind, found in lists.items() if found is not None}
+    heard = read_logs(kubectl, objects["pods"], recent) if logs else {}
     return Snapshot(
         objects=objects,
-        unserved=unserved,
-        unseen=unseen,
-        last_lines_at={
-            pod: max(times)
-            for pod, lines in stamped.items()
-            if pod in running and (times := _timestamps(lines))
-        },
-        logs=_logs_of_pods(kubectl, _controllers(pods)) | of_jobs,
+        unserved=_unserved(groups, lists),
+        unseen=frozenset(_plural(kind) for kind in KINDS if kind not in kinds),
+        logs={pod: log.text for pod, log in heard.items()},
+        last_lines_at=_last_lines_at(objects["pods"], heard),
     )
 
 
-def _of_team(kubectl: Kubectl, served: set[str], scope: str) -> tuple[str, ...]:
+def _unserved(groups: Collection[str], lists: Mapping[str, list[Object] | None]) -> frozenset[str]:
+    """Kinds whose group is not served, and those whose list is not."""
+    missing = {kind for kind in KINDS if _group(kind) not in groups}
+    missing |= {kind for kind, found in lists.items() if found is None}
+    return frozenset(map(_plural, missing))
+
+
+def _last_lines_at(pods: list[Object], heard: Mapping[str, Log]) -> dict[str, datetime]:
+    """ "namespace/pod" → when a running rank wrote its last log line."""
+    running = {full_name(pod) for pod in pods if pod["status"].get("phase") == "Running"}
+    ranks = {full_name(pod) for gang in gangs(pods).values() for pod in gang}
+    return {
+        pod: log.last
+        for pod, log in heard.items()
+        if log.last is not None and pod in running & ranks
+    }
+
+
+def _groups(kubectl: Kubectl) -> dict[str, str]:
+    """Each API group that is served → its preferred version, as group/version."""
+    found = json.loads(kubectl("get", "--raw", "/apis"))["groups"]
+    return {"": "v1"} | {each["name"]: each["preferredVersion"]["groupVersion"] for each in found}
+
+
+def _plural(kind: str) -> str:
+    return kind.partition(".")[0]
+
+
+def _group(kind: str) -> str:
+    """The API group of a kind; of "events" and its neighbours that of Pods."""
+    return kind.partition(".")[2]
+
+
+def _of_team(kubectl: Kubectl, groups: Collection[str], namespace: str) -> tuple[str, ...]:
     """The kinds that a listed team may read. A Kueue in the cluster is not always that of queues."""
-    if QUEUED not in served:
+    if _group(QUEUED) not in groups:
         return OF_TEAM
     try:
-        kubectl("auth", "can-i", "list", QUEUED, scope)
+        kubectl("auth", "can-i", "list", QUEUED, f"--namespace={namespace}")
     except RuntimeError:  # the answer is no
         return OF_TEAM
     return (*OF_TEAM, QUEUED)
 
 
-def _objects(kubectl: Kubectl, kinds: list[str], scope: str) -> dict[str, list[Object]]:
-    """The objects of these kinds, by the first word of the plural name. `scope`: kubectl's flag for
-    the namespaces."""
-    objects: dict[str, list[Object]] = {kind.partition(".")[0]: [] for kind in kinds}
-    shown = json.loads(kubectl("get", ",".join(kinds), scope, "--output=json"))
-    for obj in shown["items"]:
-        kind = obj["kind"].lower()
-        plural = next(name for name in objects if name in (f"{kind}s", f"{kind}es"))
-        objects[plural].append(obj)
-    return objects
+def _lists(
+    kubectl: Kubectl, versions: Mapping[str, str | None], namespace: str | None
+) -> dict[str, list[Object] | None]:
+    """Kind → its objects; None where the API server does not serve it. `versions`: of each kind, as
+    group/version; None where its group is not served."""
 
-
-def _controllers(pods: list[Object]) -> list[Object]:
-    """Pods of controllers. Pods of DaemonSets, such as device plugins, log nothing about a job."""
-    labelled = [pod for pod in pods if pod["metadata"].get("labels", {}).keys() & CONTROLLER_LABELS]
-    return [pod for pod in labelled if not _is_of_daemon_set(pod)]
-
-
-def _is_of_daemon_set(pod: Object) -> bool:
-    owners = pod["metadata"].get("ownerReferences", [])
-    return any(owner["kind"] == "DaemonSet" for owner in owners)
-
-
-def _jobs_with_pods(pods: list[Object]) -> list[tuple[str, str]]:
-    """(namespace, selector of its pods) of every job that has pods."""
-    labels = [(pod["metadata"]["namespace"], pod["metadata"].get("labels", {})) for pod in pods]
-    return sorted(
-        {
-            (namespace, f"{label}={values[label]}")
-            for namespace, values in labels
-            for label in JOB_LABELS.values()
-            if label in values
-        }
-    )
-
-
-def _logs_of_jobs(kubectl: Kubectl, jobs: list[tuple[str, str]]) -> dict[str, list[str]]:
-    """ "namespace/pod" → lines with their times. One call reads the logs of all pods of a job."""
-    calls = [
-        (
-            f"--namespace={namespace}",
-            f"--selector={selector}",
-            "--prefix",
-            "--ignore-errors",
-            "--timestamps",
-            "--tail=60",
-        )
-        for namespace, selector in jobs
-    ]
-    lines: dict[str, list[str]] = {}
-    for (namespace, _), text in zip(jobs, _logs(kubectl, calls), strict=True):
-        _, *parts = LOG_PREFIX.split(text)
-        for pod, line in zip(parts[::2], parts[1::2], strict=True):
-            lines.setdefault(f"{namespace}/{pod}", []).append(line.partition("\n")[0])
-    return lines
-
-
-def _logs_of_pods(kubectl: Kubectl, pods: list[Object]) -> dict[str, str]:
-    """ "namespace/pod" → the last lines of its log."""
-    calls = [
-        (pod["metadata"]["name"], f"--namespace={pod['metadata']['namespace']}", "--tail=60")
-        for pod in pods
-    ]
-    return dict(zip(map(full_name, pods), _logs(kubectl, calls), strict=True))
-
-
-def _logs(kubectl: Kubectl, calls: list[tuple[str, ...]]) -> list[str]:
-    """The output of `kubectl logs` with each of these arguments; empty where it fails, because a
-    container has not started or its pod is gone."""
-
-    def log(arguments: tuple[str, ...]) -> str:
+    def ask(kind: str) -> list[Object] | None:
+        version = versions[kind]
         try:
-            return kubectl("logs", *arguments, "--all-containers")
-        except RuntimeError:
-            return ""
+            return _objects(kubectl, _path(version, kind, namespace)) if version else None
+        except RuntimeError as error:
+            if NOT_SERVED not in str(error):
+                raise
+            return None
 
-    with ThreadPoolExecutor(8) as pool:
-        return list(pool.map(log, calls))
-
-
-def _timestamps(lines: list[str]) -> list[datetime]:
-    """The times of the lines. A line of the kubelet about a missing log has none."""
-    matches = [TIMESTAMP.match(line) for line in lines]
-    return [datetime.fromisoformat(match[1]) for match in matches if match]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return dict(zip(versions, pool.map(ask, versions), strict=True))
 
 
-def _without_time(line: str) -> str:
-    match = TIMESTAMP.match(line)
-    return line[match.end() :] if match else line
+def _path(version: str, kind: str, namespace: str | None) -> str:
+    root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+    return f"{root}{f'/namespaces/{namespace}' if namespace else ''}/{_plural(kind)}"
+
+
+def _objects(kubectl: Kubectl, path: str) -> list[Object]:
+    """The objects of a list, page by page, as `kubectl get` shows each."""
+    found: list[Object] = []
+    more = ""
+    while True:
+        asked = urllib.parse.urlencode({"limit": PAGE} | ({"continue": more} if more else {}))
+        page = json.loads(kubectl("get", "--raw", f"{path}?{asked}"))
+        own = {"apiVersion": page["apiVersion"], "kind": page["kind"].removesuffix("List")}
+        for each in page["items"]:
+            each["metadata"].pop("managedFields", None)
+            found.append(own | each)
+        more = page["metadata"].get("continue", "")
+        if not more:
+            return found
 
 
 def about(event: Object) -> str:
@@ -289,19 +285,14 @@ def about(event: Object) -> str:
     return event.get("involvedObject", {}).get("name", "")
 
 
-def full_name(obj: Object) -> str:
-    """namespace/name."""
-    return f"{obj['metadata']['namespace']}/{obj['metadata']['name']}"
-
-
-def _job(snapshot: Snapshot, obj: Object) -> Job:
+def _job(
+    snapshot: Snapshot,
+    obj: Object,
+    of_jobs: Mapping[tuple[str, str, str], Gang],
+    restarts: _Restarts,
+) -> Job:
     kind, namespace, name = obj["kind"], obj["metadata"]["namespace"], obj["metadata"]["name"]
-    pods = tuple(
-        pod
-        for pod in snapshot.of("pods")
-        if pod["metadata"]["namespace"] == namespace
-        and pod["metadata"].get("labels", {}).get(JOB_LABELS[kind]) == name
-    )
+    pods = tuple(of_jobs.get((kind, namespace, name), ()))
     replicas, condition = _replicas(obj), last_condition(obj)
     since = condition.get("lastTransitionTime")
     return Job(
@@ -314,7 +305,7 @@ def _job(snapshot: Snapshot, obj: Object) -> Job:
         state=condition["type"],
         message=f"{condition.get('reason')}: {condition.get('message', '')}",
         since=datetime.fromisoformat(since) if since else None,
-        restarts=_restarts(snapshot, obj, pods),
+        restarts=restarts.of(obj, pods),
         pods=pods,
         entry=entry_of(obj, snapshot.entries),
     )
@@ -339,24 +330,28 @@ def _replicas(obj: Object) -> list[Object]:
     ]
 
 
-def _restarts(snapshot: Snapshot, obj: Object, pods: tuple[Object, ...]) -> int:
-    """Number of restarts of the gang, else of a container, else of a deleted pod."""
-    namespace, name = obj["metadata"]["namespace"], obj["metadata"]["name"]
-    of_gang = sum(
-        job_set.get("status", {}).get("restarts") or 0
-        for job_set in snapshot.of("jobsets")
-        if JOB_KINDS[obj["kind"]].restarts_as_job_set
-        and full_name(job_set) == f"{namespace}/{name}"
-    )
-    of_containers = sum(
-        status.get("restartCount", 0) for pod in pods for status in container_statuses(pod)
-    )
-    of_deleted_pods = sum(
-        event.get("count") or 1
-        for event in snapshot.of("events")
-        if event.get("reason") == RESTARTING and about(event) == name
-    )
-    return of_gang or of_containers or of_deleted_pods
+class _Restarts:
+    """Counts of restarts of all jobs."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._job_sets = {
+            full_name(job_set): job_set.get("status", {}).get("restarts") or 0
+            for job_set in snapshot.of("jobsets")
+        }
+        self._deleted: dict[str, int] = {}
+        for event in snapshot.of("events"):
+            if event.get("reason") == RESTARTING:
+                name = about(event)
+                self._deleted[name] = self._deleted.get(name, 0) + (event.get("count") or 1)
+
+    def of(self, obj: Object, pods: tuple[Object, ...]) -> int:
+        """Number of restarts of the gang, else of a container, else of a deleted pod."""
+        own = JOB_KINDS[obj["kind"]].restarts_as_job_set
+        of_gang = self._job_sets.get(full_name(obj), 0) if own else 0
+        of_containers = sum(
+            status.get("restartCount", 0) for pod in pods for status in container_statuses(pod)
+        )
+        return of_gang or of_containers or self._deleted.get(obj["metadata"]["name"], 0)
 
 
 def last_condition(job: Object) -> Object:
@@ -369,12 +364,3 @@ def condition_of(obj: Object, name: str) -> Object:
     """A condition of an object by its type; an empty one where there is none."""
     conditions = obj.get("status", {}).get("conditions", [])
     return next((each for each in conditions if each["type"] == name), {})
-
-
-def container_statuses(pod: Object) -> list[Object]:
-    """Statuses of the pod's containers, init containers first."""
-    return [
-        status
-        for key in ("initContainerStatuses", "containerStatuses")
-        for status in pod.get("status", {}).get(key, [])
-    ]

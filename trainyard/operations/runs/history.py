@@ -13,7 +13,9 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from trainyard import command_line
-from trainyard.operations.reach.kubectl import kubectl_with, logged_in_to
+from trainyard.operations.reach.kubectl import logged_in_to
+from trainyard.operations.reach.proxy import proxied
+from trainyard.operations.reach.snapshot import REQUEST_SECONDS
 from trainyard.operations.reach.target import answer_of, kubeconfig
 from trainyard.operations.runs.printed import Printed, printed, recorded, together
 from trainyard.operations.runs.records import (
@@ -106,8 +108,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _read(stack: str) -> tuple[Known, Mapping[str, Printed]]:
-    with logged_in_to(kubeconfig(stack)) as login:
-        kubectl = kubectl_with(login, "--request-timeout=30s")
+    with logged_in_to(kubeconfig(stack)) as login, proxied(login, REQUEST_SECONDS) as kubectl:
         snapshot = snapshot_of(stack, kubectl)
         kept, history = records(kubectl)
         said = together(printed(kubectl, snapshot), recorded(kept))

@@ -14,7 +14,8 @@ from datetime import UTC, datetime
 
 from trainyard.catalog.log_words import resumed_from, saved
 from trainyard.operations.reach.kubectl import Kubectl, Object
-from trainyard.operations.reach.snapshot import TIMESTAMP, Job, Snapshot
+from trainyard.operations.reach.pods import TIMESTAMP
+from trainyard.operations.reach.snapshot import Job, Snapshot
 from trainyard.operations.runs.logs import node_number
 
 FIRST_BYTES, LAST_LINES = 256 * 1024, 2000

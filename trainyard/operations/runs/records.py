@@ -15,9 +15,16 @@ from typing import Any
 
 from trainyard.catalog.job_kinds import ENDED
 from trainyard.objects.programs.history import APP, DELETED, RECORD
-from trainyard.operations.reach.kubectl import Kubectl, Object, kubectl_with, logged_in_to
+from trainyard.operations.reach.kubectl import Kubectl, Object, logged_in_to
+from trainyard.operations.reach.proxy import proxied
 from trainyard.operations.reach.pulumi import outputs
-from trainyard.operations.reach.snapshot import FORBIDDEN, Snapshot, last_condition, read
+from trainyard.operations.reach.snapshot import (
+    FORBIDDEN,
+    REQUEST_SECONDS,
+    Snapshot,
+    last_condition,
+    read,
+)
 from trainyard.operations.reach.target import kubeconfig
 from trainyard.operations.runs.runs import Run, finished_runs, going_runs
 
@@ -39,8 +46,7 @@ class Known:
 
 def known_runs(stack: str) -> Known:
     """Known runs of a stack's cluster. RuntimeError where it does not answer."""
-    with logged_in_to(kubeconfig(stack)) as login:
-        kubectl = kubectl_with(login, "--request-timeout=30s")
+    with logged_in_to(kubeconfig(stack)) as login, proxied(login, REQUEST_SECONDS) as kubectl:
         return runs_of(snapshot_of(stack, kubectl), *records(kubectl))
 
 

@@ -20,7 +20,8 @@ from trainyard.derive.pools import TYPES
 from trainyard.manifests.context import live_view
 from trainyard.objects.jobs.pod_template import GPU, POOL
 from trainyard.objects.programs.history import LEFT
-from trainyard.operations.reach.snapshot import Job, Object, Snapshot, container_statuses
+from trainyard.operations.reach.pods import container_statuses
+from trainyard.operations.reach.snapshot import Job, Object, Snapshot
 from trainyard.plans.jobs import RUN
 
 EXACT, AT_LEAST, AT_MOST, ABOUT = "", "at least", "at most", "about"

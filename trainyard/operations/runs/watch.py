@@ -15,7 +15,8 @@ import time
 from pathlib import Path
 
 from trainyard.objects.metrics.metrics import PORT
-from trainyard.operations.reach.kubectl import Kubectl, kubectl_with, logged_in_to
+from trainyard.operations.reach.kubectl import Kubectl, logged_in_to
+from trainyard.operations.reach.proxy import proxied
 from trainyard.operations.reach.target import answer_of, kubeconfig
 from trainyard.operations.runs.frame import Line, coloured, frame, picture, plain
 from trainyard.operations.runs.records import snapshot_of
@@ -24,6 +25,8 @@ from trainyard.plans.push_gateway import NAMESPACE
 from trainyard.reports.plan import as_json
 
 ALERTS = f"/api/v1/namespaces/{NAMESPACE}/services/prometheus:{PORT}/proxy/api/v1/alerts"
+REQUEST_SECONDS = 20
+"""Longest time of one question: somebody waits for the next frame."""
 ENTER, LEAVE, HOME, CLEAR_LINE, CLEAR_BELOW = (
     "\x1b[?1049h\x1b[?25l",
     "\x1b[?25h\x1b[?1049l",
@@ -39,8 +42,10 @@ def main(options: argparse.Namespace) -> int:
     once = options.once or options.json or options.svg or not sys.stdout.isatty()
 
     def read() -> View | int:
-        with logged_in_to(kubeconfig(options.stack)) as login:
-            kubectl = kubectl_with(login, "--request-timeout=20s")
+        with (
+            logged_in_to(kubeconfig(options.stack)) as login,
+            proxied(login, REQUEST_SECONDS) as kubectl,
+        ):
             first = look(options.stack, kubectl)
             return first if once else _follow(options.stack, kubectl, first, options.every)
 

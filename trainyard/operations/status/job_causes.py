@@ -11,14 +11,8 @@ from decimal import Decimal
 from trainyard.catalog.aws.prices import price
 from trainyard.manifests.context import live_view
 from trainyard.objects.jobs.pod_template import GPU
-from trainyard.operations.reach.snapshot import (
-    Job,
-    Object,
-    Snapshot,
-    about,
-    container_statuses,
-    full_name,
-)
+from trainyard.operations.reach.pods import container_statuses, full_name
+from trainyard.operations.reach.snapshot import Job, Object, Snapshot, about
 from trainyard.operations.status.last_words import why_it_ended
 from trainyard.operations.status.symptoms import (
     GRACE_SECONDS,

@@ -3,7 +3,8 @@ logged last."""
 
 from __future__ import annotations
 
-from trainyard.operations.reach.snapshot import Job, Snapshot, about, container_statuses, full_name
+from trainyard.operations.reach.pods import container_statuses, full_name
+from trainyard.operations.reach.snapshot import Job, Snapshot, about
 from trainyard.operations.status.symptoms import CRASHES, EXITS, read
 
 OUT_OF_MEMORY = "OOMKilled"

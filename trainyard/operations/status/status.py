@@ -16,20 +16,24 @@ from typing import Any
 from trainyard import command_line
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.objects.jobs.pod_template import EFA, GPU
+from trainyard.operations.reach.pods import container_statuses
 from trainyard.operations.reach.pulumi import PulumiError, last_update_failed, outputs
 from trainyard.operations.reach.snapshot import (
     FORBIDDEN,
+    RECENT,
     ROLE,
     Object,
     Snapshot,
     condition_of,
-    container_statuses,
     take,
 )
 from trainyard.operations.reach.target import answer_of, kubeconfig, update_command
 from trainyard.operations.status import pools, upgrade
 from trainyard.operations.status.diagnosis import SILENCE, diagnose
+from trainyard.operations.status.symptoms import Finding
 
+NAMED = 5
+"""Findings with one cause that are named."""
 BEGINS = ("ContainerCreating", "PodInitializing")
 """Reasons for which containers wait in a pod that starts as it should."""
 
@@ -38,19 +42,14 @@ def main(options: argparse.Namespace) -> int:
     """Return 0 when nothing keeps a job from running, else 1."""
     silence = SILENCE if options.silence is None else timedelta(minutes=options.silence)
     snapshot = answer_of(
-        lambda: replace(_read(options.stack), entries=_entries(options.stack)),
+        lambda: replace(_read(options.stack, silence), entries=_entries(options.stack)),
         out=sys.stdout,
     )
     if snapshot is None:
         return 1
-    print(
-        "\n\n".join(
-            "\n".join(command_line.table(rows, indent=0))
-            for rows in (_nodes(snapshot), _jobs(snapshot), _pods(snapshot))
-        )
-    )
+    print(tables(snapshot))
     findings = diagnose(snapshot, silence)
-    for finding in findings:
+    for finding in together(findings):
         print(f"\n! {finding}")
     if options.live and last_update_failed(options.stack):
         command = update_command(options.stack, options.live)
@@ -62,16 +61,35 @@ def main(options: argparse.Namespace) -> int:
     return 1 if findings else 0
 
 
-def _read(stack: str) -> Snapshot:
+def tables(snapshot: Snapshot) -> str:
+    """Nodes, jobs and the pods of jobs."""
+    return "\n\n".join(
+        "\n".join(command_line.table(rows, indent=0))
+        for rows in (_nodes(snapshot), _jobs(snapshot), _pods(snapshot))
+    )
+
+
+def together(findings: list[Finding]) -> Iterator[Finding]:
+    """Findings with one cause and one way out as one, which names the first of them."""
+    same: dict[tuple[str, str], list[str]] = {}
+    for each in findings:
+        same.setdefault((each.why, each.do), []).append(each.what)
+    for (why, do), whats in same.items():
+        rest = len(whats) - NAMED
+        more = [f"and {rest} more, for the same reason:"] if rest > 0 else []
+        yield Finding(what="\n  ".join([*whats[:NAMED], *more]), why=why, do=do)
+
+
+def _read(stack: str, silence: timedelta) -> Snapshot:
     """The cluster of a stack; of a team that may read its namespace only, that namespace."""
-    text = kubeconfig(stack)
+    text, recent = kubeconfig(stack), min(silence, RECENT)
     try:
-        return take(text)
+        return take(text, recent=recent)
     except RuntimeError as error:
         namespace = outputs(stack).get("namespace") if FORBIDDEN in str(error) else None
         if namespace is None:
             raise
-        return take(text, namespace=namespace)
+        return take(text, namespace=namespace, recent=recent)
 
 
 def _entries(stack: str) -> dict[str, Any]:

@@ -66,7 +66,7 @@ def test_status_of_a_stack_reads_the_cluster_of_its_state(
 ) -> None:
     read: list[str | None] = []
 
-    def take(kubeconfig: str | None) -> None:
+    def take(kubeconfig: str | None, **_: object) -> None:
         read.append(kubeconfig)
         raise RuntimeError("timeout")
 

@@ -154,9 +154,13 @@ class Cluster:
         def login(text: str) -> Iterator[Any]:
             yield None
 
+        @contextmanager
+        def proxied(*_: object) -> Iterator[Any]:
+            yield self
+
         patch.setattr(watch, "kubeconfig", lambda stack: "")
         patch.setattr(watch, "logged_in_to", login)
-        patch.setattr(watch, "kubectl_with", lambda *_: self)
+        patch.setattr(watch, "proxied", proxied)
         patch.setattr(watch, "snapshot_of", self._snapshot)
         patch.setattr(watch.time, "sleep", self._sleep)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from tests.support.tool import run_word
 from trainyard.operations.reach.pulumi import PulumiError
 from trainyard.operations.reach.snapshot import Snapshot
 from trainyard.operations.status import status
+from trainyard.operations.status.symptoms import Finding
 
 JOB = {
     "kind": "TrainJob",
@@ -45,7 +47,7 @@ def test_a_listed_team_sees_its_jobs_and_one_line_in_the_place_of_nodes(
 ) -> None:
     read: list[str | None] = []
 
-    def take(kubeconfig: str, *, namespace: str | None = None) -> Snapshot:
+    def take(kubeconfig: str, *, namespace: str | None = None, recent: timedelta) -> Snapshot:
         read.append(namespace)
         if namespace is None:
             raise RuntimeError('nodes is forbidden: User "member" cannot list resource "nodes"')
@@ -70,7 +72,7 @@ def test_a_job_that_is_called_otherwise_than_its_entry_is_shown_with_its_entry(
     ended = JOB | {"status": {"conditions": [{"type": "Failed", "status": "True"}]}}
     snapshot = Snapshot(objects={"trainjobs": [ended]})
     jobs = {"mine-as-is": {"kind": "TrainJob", "namespace": "team-a", "name": "mine"}}
-    monkeypatch.setattr(status, "take", lambda *_: snapshot)
+    monkeypatch.setattr(status, "take", lambda *_, **__: snapshot)
     monkeypatch.setattr(status, "kubeconfig", lambda stack: "of the stack")
     monkeypatch.setattr(status, "outputs", lambda stack: {"jobs": jobs})
     assert run_word("status", ["--stack", "team-a"]) == 1
@@ -86,7 +88,7 @@ def test_without_outputs_of_a_stack_jobs_are_shown_by_their_names(
     def no_outputs(stack: str) -> dict[str, Any]:
         raise PulumiError(f"no stack named {stack}")
 
-    monkeypatch.setattr(status, "take", lambda *_: Snapshot(objects={"trainjobs": [JOB]}))
+    monkeypatch.setattr(status, "take", lambda *_, **__: Snapshot(objects={"trainjobs": [JOB]}))
     monkeypatch.setattr(status, "kubeconfig", lambda stack: "of the stack")
     monkeypatch.setattr(status, "outputs", no_outputs)
     run_word("status", ["--stack", "team-a"])
@@ -107,8 +109,22 @@ def test_a_failed_update_of_an_account_is_said_with_the_command_that_goes_on(
     failed: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     empty = Snapshot(objects={}, unseen=frozenset({"nodes", "deployments"}))
-    monkeypatch.setattr(status, "take", lambda _: empty)
+    monkeypatch.setattr(status, "take", lambda *_, **__: empty)
     monkeypatch.setattr(status, "kubeconfig", lambda stack: "of the stack")
     monkeypatch.setattr(status, "last_update_failed", lambda stack: failed)
     run_word("status", ["--live", "--stack", "dev"])
     assert ("`pulumi up --stack dev` goes on from there" in capsys.readouterr().out) is failed
+
+
+def test_five_hundred_jobs_that_wait_for_one_reason_are_one_finding() -> None:
+    waiting = [
+        Finding(what=f"job {n} waits", why="the queue is full", do="wait") for n in range(500)
+    ]
+    other = Finding(what="job 7 failed", why="it is broken", do="mend it")
+    shown = [*map(str, status.together([*waiting[:2], other, *waiting[2:]]))]
+    assert shown == [
+        "job 0 waits\n  job 1 waits\n  job 2 waits\n  job 3 waits\n  job 4 waits\n"
+        "  and 495 more, for the same reason:\n    the queue is full\n    → wait",
+        str(other),
+    ]
+    assert [*status.together(waiting[:5])][0].what.endswith("job 4 waits"), "nothing is left out"
