@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import time
+import urllib.parse
 from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
@@ -34,6 +35,8 @@ class Server:
         self.events: list[str] = []
         self.warnings: list[Object] = []
         self.logs: dict[str, str] = {}
+        self.ages: dict[str, float] = {}
+        """Of the last line of a log, in seconds."""
         self.asked: list[str] = []
         self.deaf = False
         self.away = False
@@ -58,11 +61,12 @@ class Server:
     def text(self, path: str, otherwise: str) -> str:
         """The log of a pod, as far as the path asks for it."""
         self.asked.append(path)
-        return (
-            otherwise
-            if self.deaf
-            else self.logs.get(path.partition("/log?")[0].rpartition("/")[2], "")
-        )
+        if self.deaf:
+            return otherwise
+        at = urllib.parse.urlsplit(path)
+        pod = at.path.removesuffix("/log").rpartition("/")[2]
+        since = int(urllib.parse.parse_qs(at.query)["sinceSeconds"][0])
+        return self.logs.get(pod, "") if self.ages.get(pod, 0) < since else ""
 
     def sicken(self, node: str, reason: str, kind: str = "AcceleratedHardwareReady") -> None:
         condition = {"type": kind, "status": "False", "reason": reason, "message": "it broke"}
@@ -95,8 +99,8 @@ class Server:
         if path == self.program.EVENTS:
             return self.warnings
         held = {"/api/v1/nodes": self.nodes, CLAIMS: self.claims, "/api/v1/pods": self.pods}[path]
-        wanted = query.get("fieldSelector", "").removeprefix("spec.nodeName=")
-        found = [one for one in held.values() if not wanted or one["spec"]["nodeName"] == wanted]
+        label = query.get("labelSelector") if path == "/api/v1/pods" else None
+        found = [one for one in held.values() if not label or label in one["metadata"]["labels"]]
         return copy.deepcopy(found)
 
     def ask(self, method: str, path: str, body: Any = None, kind: str = "json") -> Object:

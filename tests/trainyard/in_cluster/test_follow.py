@@ -31,6 +31,8 @@ class Talking(Server):
         super().__init__(program)
         self.said: dict[str, list[tuple[float, str]]] = {}
         self.asked: list[dict[str, list[str]]] = []
+        self.read: list[str] = []
+        """Pods whose logs were read."""
         said = json.loads(settings(HistoryPlan(image="", files={}, days=30, progress=True)))
         self.history = program.History(self, program.Settings(**said))
 
@@ -38,6 +40,7 @@ class Talking(Server):
         asked = urlsplit(path)
         query = parse_qs(asked.query)
         self.asked.append(query)
+        self.read.append(asked.path.split("/")[-2])
         since = query.get("sinceTime", ["1970-01-01T00:00:00Z"])[0]
         lines = [
             (datetime.fromtimestamp(minutes(at), UTC).strftime("%Y-%m-%dT%H:%M:%S.%f000Z"), line)
@@ -132,6 +135,32 @@ def test_a_new_pod_of_the_program_goes_on_where_the_record_was(
     again.history.step(minutes(9))
     [run] = again.history._followed._runs.values()
     assert (run.first, run.step, run.seconds) == (0, 20, [6, 6])
+
+
+def test_of_many_runs_a_few_are_read_at_each_look_and_all_in_turn(server: Talking) -> None:
+    names = [f"run-{number:02}" for number in range(12)]
+    jobs = [train_job(name, ended=None) for name in names]
+    pods = [pod(number, name) for name in names for number in range(2)]
+    server.there |= {JOBS: jobs, "/api/v1/pods": pods}
+    looks: list[set[str]] = []
+    for look in range(3):
+        server.read.clear()
+        server.history.step(minutes(7 + look))
+        looks.append({pod.partition("-node")[0] for pod in server.read})
+    assert [len(look) for look in looks] == [5, 5, 5]
+    assert set.union(*looks) == {*names}, "those first that were not read for longest"
+
+
+def test_the_end_of_a_run_is_read_at_once_however_many_there_are(server: Talking) -> None:
+    names = [f"run-{number:02}" for number in range(12)]
+    jobs = [train_job(name, ended=None) for name in names]
+    server.there |= {JOBS: jobs, "/api/v1/pods": [pod(0, name) for name in names]}
+    server.history.step(minutes(7))
+    ended = [train_job(name, ended=8) for name in names]
+    server.there |= {JOBS: ended}
+    server.read.clear()
+    server.history.step(minutes(9))
+    assert len(server.read) == 12
 
 
 def test_no_log_is_read_without_the_setting(program: ModuleType) -> None:

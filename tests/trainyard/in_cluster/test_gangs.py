@@ -6,7 +6,6 @@ from __future__ import annotations
 import calendar
 import json
 import time
-import urllib.parse
 from types import ModuleType
 from typing import Any
 
@@ -91,22 +90,15 @@ class Server:
     def notes(self) -> dict[str, str]:
         return self.workload["metadata"].get("annotations", {})
 
-    def listed(self, path: str) -> Object:
-        """A page of one object."""
+    def items(self, path: str, **query: str) -> list[Object]:
+        """A list."""
         if self.away:
             raise self.program.ApiError(0, "away")
-        at, _, asked = path.partition("?")
-        query = dict(urllib.parse.parse_qsl(asked))
-        if at == "/api/v1/pods":
+        if path == "/api/v1/pods":
             assert query["labelSelector"] == "training.kubeflow.org/job-name"
-        found = [*self.pods.values()] if at == "/api/v1/pods" else [self.workload]
-        place = int(query.get("continue", 0))
-        more = {"continue": str(place + 1)} if place + 1 < len(found) else {}
-        return {"items": found[place : place + 1], "metadata": more}
+        return [*self.pods.values()] if path == "/api/v1/pods" else [self.workload]
 
     def ask(self, method: str, path: str, body: Object | None = None, kind: str = "json") -> Object:
-        if method == "GET":
-            return self.listed(path)
         assert body is not None
         if method == "POST":
             assert path == "/api/v1/namespaces/t/events"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.programs import program_fixture
-from tests.trainyard.operations.finished import BEGAN, node, pod, train_job
+from tests.trainyard.operations.finished import BEGAN, at, node, pod, train_job
 from trainyard.objects.programs.history import APP, HistoryPlan, settings
 from trainyard.operations.reach.snapshot import Snapshot
 from trainyard.operations.runs.records import KEPT, records, runs_of
@@ -33,14 +33,15 @@ class Server:
         self.writes = 0
 
     def items(self, path: str, **query: str) -> list[Object]:
-        if path == PLACE:
-            return [*self.kept.values()]
         found = self.there.get(path, [])
         if path == "/api/v1/pods":
             found = [one for one in found if query["labelSelector"] in one["metadata"]["labels"]]
         return copy.deepcopy(found)
 
     def ask(self, method: str, path: str, body: Any = None, kind: str = "json") -> Object:
+        if method == "GET":
+            assert path.partition("?")[0] == PLACE
+            return {"items": [*self.kept.values()]}
         name = path.rpartition("/")[2]
         if method == "DELETE":
             return self.kept.pop(name)
@@ -136,6 +137,24 @@ def test_a_job_that_is_deleted_while_it_runs_ends_then(server: Server) -> None:
     program.step(minutes(35))
     [run] = server.known().finished
     assert run.job.state == "Deleted" and [float(time.hours) for time in run.times] == [0.5, 0.5]
+
+
+def test_a_run_costs_nothing_of_the_pods_of_an_earlier_job_of_its_name(server: Server) -> None:
+    program = history(server)
+    begin(server)
+    program.step(minutes(0.5))
+    second = train_job(ended=None)
+    second["metadata"] |= {"uid": "second", "creationTimestamp": at(30)}
+    server.there[JOBS] = [second]
+    program.step(minutes(31))
+    younger = [pod(number, created=31, scheduled=32, ended=42) for number in (0, 1)]
+    server.there["/api/v1/pods"] = younger
+    program.step(minutes(41))
+    server.there[JOBS] = [train_job(ended=43) | {"metadata": second["metadata"]}]
+    program.step(minutes(44))
+    [first, then] = server.known().finished
+    assert first.job.state == "Deleted" and then.job.state == "Complete"
+    assert [round(time.hours * 60) for time in then.times] == [10, 10]
 
 
 def test_a_list_that_lacked_the_job_for_a_moment_ends_no_run(server: Server) -> None:

@@ -12,18 +12,14 @@ from __future__ import annotations
 import json
 import sys
 import time
-import urllib.parse
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from api_server import Api, ApiError, Object, say, serve
+from watching import Watching
 
 PODS, WORKLOADS = "/api/v1/pods", "/apis/kueue.x-k8s.io/v1beta2/workloads"
-PAGE = 100
-"""Objects in memory at once. Each Workload has the templates of its pods, and both stay until their job
-is deleted."""
 JOB = "PyTorchJob"
 NODES = "PET_NNODES"
 """Variable of each container of a PyTorchJob: how many pods torchrun waits for, of an elastic job
@@ -110,10 +106,10 @@ class Gangs:
 
     def _step(self, now: float) -> None:
         gangs: dict[str, Gang] = {}
-        for pod in self._all(PODS, labelSelector=self._settings.pod_label):
+        for pod in self._api.items(PODS, labelSelector=self._settings.pod_label):
             gangs.setdefault(_owner(pod).get("uid", ""), Gang()).add(pod)
         before, self._lacking = self._lacking, {}
-        for workload in self._all(WORKLOADS):
+        for workload in self._api.items(WORKLOADS):
             job = _owner(workload)
             if job.get("kind") != JOB or _is(workload, "Finished"):
                 continue
@@ -169,15 +165,6 @@ class Gangs:
         say(f"{_name(workload)}: {said}")
         events = f"/api/v1/namespaces/{workload['metadata']['namespace']}/events"
         self._api.ask("POST", events, event(workload, said))
-
-    def _all(self, path: str, **query: str) -> Iterator[Object]:
-        """A list, page by page."""
-        more = ""
-        while more is not None:
-            asked = urllib.parse.urlencode({"limit": PAGE, "continue": more, **query})
-            page = self._api.ask("GET", f"{path}?{asked}")
-            yield from page["items"]
-            more = page["metadata"].get("continue") or None
 
     def _write(
         self, workload: Object, notes: dict[str, Any], *, active: bool | None = None
@@ -240,6 +227,6 @@ def _name(workload: Object) -> str:
 
 
 if __name__ == "__main__":
-    looking = Gangs(Api(), Settings.read(Path(sys.argv[1])))
+    looking = Gangs(Watching(), Settings.read(Path(sys.argv[1])))
     serve(int(sys.argv[2]), lambda: time.monotonic() - looking.looked < STUCK_SECONDS)
     looking.run()

@@ -19,6 +19,9 @@ LINES, BYTES = 2000, 1 << 20
 """Of a log at one look, at most. Steps have numbers: one that is passed over is not missed."""
 WRITE_SECONDS = 60.0
 """Between two times at which the record of a run gets how far it is."""
+RUNS = 5
+"""That go on, and whose logs are read at one look: each is two questions to kubelets. With more runs each is
+read less often; of 125 runs every six minutes."""
 KINDS = {
     "step": "newest step that the run has printed",
     "step_seconds": "seconds of a step, without saves",
@@ -69,6 +72,9 @@ class Followed:
         self._words = Words.read(settings.words or {})
         self._runs: dict[str, Progress] = {}
         self._written: dict[str, float] = {}
+        self._read: dict[str, int] = {}
+        """Uid → number of the look at which its logs were read last."""
+        self._looks = 0
         self._text = ""
 
     def look(
@@ -80,18 +86,35 @@ class Followed:
             for kind, what in KINDS.items()
         }
         for uid, record in records.items():
-            run = self._runs.setdefault(uid, Progress.restored(record.progress))
-            if run.final:
-                continue
+            self._runs.setdefault(uid, Progress.restored(record.progress))
+        for uid in self._due(records):
+            run = self._runs[uid]
             self._tick()
             self._hear(run, _rank_logs(pods.get(uid, []), self._settings.pool_label))
-            run.final = bool(record.ended)
-            self._keep(uid, record, run, now)
+            run.final = bool(records[uid].ended)
+            self._keep(uid, records[uid], run, now)
+        for uid, record in records.items():
+            run = self._runs[uid]
             for kind, value in self._values(record, run, now):
                 lines[kind].append(f"{name(kind)}{{{_labels(record)}}} {round(value, 6)}")
         self._runs = {uid: run for uid, run in self._runs.items() if uid in records}
         self._written = {uid: at for uid, at in self._written.items() if uid in records}
+        self._read = {uid: look for uid, look in self._read.items() if uid in records}
         self._text = "".join(f"{line}\n" for each in lines.values() for line in each)
+
+    def _due(self, records: Mapping[str, Record]) -> list[str]:
+        """The runs that are read at this look: all that have ended since the last one, and as many of the
+        others as RUNS says, those first that were not read for longest."""
+        going = [uid for uid in records if not self._runs[uid].final]
+        ended = [uid for uid in going if records[uid].ended]
+        others = sorted((uid for uid in going if uid not in ended), key=self._order)
+        self._looks += 1
+        due = [*ended, *others[:RUNS]]
+        self._read |= dict.fromkeys(due, self._looks)
+        return due
+
+    def _order(self, uid: str) -> int:
+        return self._read.get(uid, 0)
 
     def metrics(self) -> str:
         """As Prometheus reads it."""

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import sys
 import time
+import urllib.parse
 from pathlib import Path
 
 from api_server import NOT_FOUND, Api, ApiError, say, serve
 from follow import Followed, Settings
-from listing import full_name, listed
+from listing import full_name, listed, own_pods
 from record import Object, Record, look, of_gang, stamp
+from watching import Watching
 
 PRUNE_SECONDS, DAY = 3600.0, 86400.0
 STUCK_SECONDS = 180
@@ -59,7 +61,7 @@ class History:
             self._recall()
         assert self._records is not None
         seen = listed(self._api, self._settings.nodes_label)
-        jobs, pods = seen.jobs, seen.pods
+        jobs, pods = seen.jobs, own_pods(seen.jobs, seen.pods)
         look(self._records, jobs, pods, seen.nodes, seen.restarts, self._settings, now)
         there = {job["metadata"]["uid"] for job in jobs}
         if self._followed:
@@ -125,11 +127,13 @@ class History:
                 say(f"forgets {kept['data']['job']}, which ended {kept['data']['ended']}")
 
     def _list(self) -> list[Object]:
-        return self._api.items(self._place, labelSelector=f"{self._settings.record}=run")
+        """The runs that are kept. Each list is read once, so nothing watches it."""
+        wanted = urllib.parse.urlencode({"labelSelector": f"{self._settings.record}=run"})
+        return self._api.ask("GET", f"{self._place}?{wanted}")["items"]
 
 
 if __name__ == "__main__":
-    looking = History(Api(), Settings.read(Path(sys.argv[1])))
+    looking = History(Watching(), Settings.read(Path(sys.argv[1])))
     serve(
         int(sys.argv[2]),
         lambda: time.monotonic() - looking.looked < STUCK_SECONDS,

@@ -19,9 +19,10 @@ from pathlib import Path
 from api_server import NOT_FOUND, Api, ApiError, say, serve
 from hangs import HUNG, Hangs, words
 from instances import Instances, question
-from pods import Object, labels, trains
+from pods import Object, labels, training, trains
 from sickness import Settings, Sick, most, siblings, sickness
 from silence import Sight, Silence, silence
+from watching import Watching
 
 CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
 EVENTS = "/api/v1/namespaces/default/events"
@@ -47,6 +48,8 @@ class Repair:
         self._hangs = Hangs(api, settings)
         self._memory = f"/api/v1/namespaces/{settings.namespace}/configmaps"
         self._history: list[Object] = []
+        self._recalled = False
+        """The history is as its ConfigMap has it."""
         self._states: dict[str, tuple[str, str, str]] = {}
         """Sick node → its pool, the reason, and what becomes of it."""
         self.looked = time.monotonic()
@@ -74,7 +77,8 @@ class Repair:
         self._sight.look(
             {each["metadata"]["name"]: each["spec"].get("renewTime", "") for each in leases}, now
         )
-        self._recall()
+        if not self._recalled:
+            self._recall()
         self._states = {}
         silences = self._silences(nodes, claims, now)
         for node in nodes:
@@ -159,7 +163,7 @@ class Repair:
             return "draining"
         self._note(node, f"{sick.reason}: {sick.message}; replaced", "Replaced")
         if not leaving:
-            self._end(siblings(self._api.items("/api/v1/pods"), name), self._settings.grace_seconds)
+            self._end(siblings(training(self._api), name), self._settings.grace_seconds)
             self._terminate(claim)
         # By force where nobody is there to end them: Karpenter waits for its pods before it terminates
         # an instance, and until then ranks of a dead kubelet may compute.
@@ -172,7 +176,7 @@ class Repair:
         name = node["metadata"]["name"]
         pods = [pod for pod in self._pods(name) if trains(pod)]
         if self._note(node, f"{sick.reason}: {sick.message}; replaced", "Leaves"):
-            pods += siblings(self._api.items("/api/v1/pods"), name)
+            pods += siblings(training(self._api), name)
         self._end(pods, None)
         return "replacing"
 
@@ -232,7 +236,7 @@ class Repair:
         self._api.ask("PATCH", path, change, "merge-patch+json")
 
     def _pods(self, node: str) -> list[Object]:
-        return self._api.items("/api/v1/pods", fieldSelector=f"spec.nodeName={node}")
+        return [pod for pod in training(self._api) if pod["spec"].get("nodeName") == node]
 
     def _end(self, pods: list[Object], grace: int | None) -> None:
         """Pods that end already are not told again, unless by force. `grace`: seconds; None: the
@@ -274,6 +278,7 @@ class Repair:
             if error.code != NOT_FOUND:
                 raise
             self._history = []
+        self._recalled = True
 
     def _remember(self, pool: str, node: str, claim: Object, sick: Sick) -> Object:
         """Before it acts: a limit that forgets what was done would be none."""
@@ -284,7 +289,7 @@ class Repair:
             "claim": claim["metadata"]["name"],
             "reason": sick.reason,
         }
-        history = [*self._history, entry][-REMEMBERED:]
+        history, self._recalled = [*self._history, entry][-REMEMBERED:], False
         new: Object = {"metadata": {"name": "history"}, "data": {"history": json.dumps(history)}}
         try:
             self._api.ask("PATCH", f"{self._memory}/history", new, "merge-patch+json")
@@ -292,7 +297,7 @@ class Repair:
             if error.code != NOT_FOUND:
                 raise
             self._api.ask("POST", self._memory, new)
-        self._history = history
+        self._history, self._recalled = history, True
         return entry
 
     def metrics(self) -> str:
@@ -341,7 +346,7 @@ def event(obj: Object, words: str, reason: str, kind: str = "Node") -> Object:
 
 if __name__ == "__main__":
     told = Settings.read(Path(sys.argv[1]))
-    looking = Repair(Api(), told, Instances(question(told.region)))
+    looking = Repair(Watching(), told, Instances(question(told.region)))
     serve(
         int(sys.argv[2]),
         lambda: time.monotonic() - looking.looked < STUCK_SECONDS,

@@ -13,11 +13,17 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from api_server import Api
-from pods import Object, gangs, labels, trains
+from pods import Object, gangs, labels, training, trains
 
 HUNG = "Hung"
 LOOK_SECONDS = 15.0
 """Between two looks at logs: each asks the kubelets of the gangs that may hang."""
+UNKNOWN = "its node does not answer"
+"""In the place of a log."""
+
+
+Run = tuple[str, str]
+"""Namespace and name."""
 
 
 class Settings(Protocol):
@@ -40,26 +46,41 @@ class Hangs:
     def __init__(self, api: Api, settings: Settings) -> None:
         self._api, self._settings = api, settings
         self._looked = -math.inf
+        self._spoke: dict[Run, tuple[float, str]] = {}
+        """Run → until when it cannot stand still, and uid of the pod that has logged a line."""
 
-    def hung(self, now: float) -> dict[tuple[str, str], list[Object]]:
+    def hung(self, now: float) -> dict[Run, list[Object]]:
         """Namespace and name of each run that stands still → its pods. `now`: in seconds of a clock
         that only counts on."""
         minutes = self._settings.hung_minutes
         if not minutes or now - self._looked < LOOK_SECONDS:
             return {}
         self._looked = now
-        pods = [pod for pod in self._api.items("/api/v1/pods") if self._must_log(pod)]
-        return {run: gang for run, gang in gangs(pods).items() if self._silent(gang, minutes * 60)}
+        found = gangs(pod for pod in training(self._api) if self._must_log(pod))
+        self._spoke = {run: spoke for run, spoke in self._spoke.items() if run in found}
+        return {run: gang for run, gang in found.items() if self._silent(run, gang, minutes, now)}
 
     def _must_log(self, pod: Object) -> bool:
         return trains(pod) and self._settings.shell_label not in labels(pod)
 
-    def _silent(self, pods: Iterable[Object], seconds: int) -> bool:
+    def _silent(self, run: Run, pods: list[Object], minutes: int, now: float) -> bool:
         """Whether all of them run that long, and none has logged anything. The kubelets count: of
         their own logs they know best how old they are."""
-        pods = list(pods)
-        old = all(_runs_for(pod) > seconds for pod in pods)
-        return old and not any(self._log(pod, seconds) for pod in pods)
+        seconds = minutes * 60
+        if not all(_runs_for(pod) > seconds for pod in pods):
+            return False
+        until, last = self._spoke.get(run, (-math.inf, ""))
+        if now < until:
+            return False
+        # Whoever spoke last is asked first, and for the younger half: with a line in it the run cannot
+        # stand still before the other half has passed.
+        pods = sorted(pods, key=lambda pod: pod["metadata"]["uid"] != last)
+        for pod in pods:
+            if line := self._log(pod, seconds // 2):
+                if line != UNKNOWN:
+                    self._spoke[run] = (now + seconds // 2, pod["metadata"]["uid"])
+                return False
+        return not any(self._log(pod, seconds) for pod in pods)
 
     def _log(self, pod: Object, seconds: int) -> str:
         """The last line of so many seconds; empty where there is none, and not where nobody can tell."""
@@ -72,7 +93,7 @@ class Hangs:
         return self._api.text(
             f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/log"
             f"?{urllib.parse.urlencode(wanted)}",
-            otherwise="its node does not answer",
+            otherwise=UNKNOWN,
         )
 
 

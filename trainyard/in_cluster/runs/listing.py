@@ -3,11 +3,11 @@ this one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from api_server import NOT_FOUND, Api, ApiError
-from record import JOB_OF_POD, Gangs, Object, gangs
+from record import JOB_OF_POD, Gangs, Object, gangs, of_gang
 
 JOBS = {
     "TrainJob": "/apis/trainer.kubeflow.org/v1alpha1/trainjobs",
@@ -50,6 +50,18 @@ def listed(api: Api, nodes_label: str) -> Listed:
         {node["metadata"]["name"]: node for node in nodes},
         {full_name(each): (each.get("status") or {}).get("restarts") or 0 for each in sets},
     )
+
+
+def own_pods(jobs: Iterable[Object], pods: Gangs) -> Gangs:
+    """The pods of each job. Those of an earlier job of its name end while the new one begins."""
+    return {
+        of_gang(job): [
+            pod
+            for pod in pods.get(of_gang(job), [])
+            if pod["metadata"]["creationTimestamp"] >= job["metadata"]["creationTimestamp"]
+        ]
+        for job in jobs
+    }
 
 
 def full_name(obj: Object) -> str:

@@ -1,15 +1,30 @@
-"""The pods of runs: pure. For the programs that look at runs, in the folders beside this one."""
+"""The pods of runs. For the programs that look at runs, in the folders beside this one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 Object = dict[str, Any]
 
 PYTORCH_JOB, JOBSET = "training.kubeflow.org/job-name", "jobset.sigs.k8s.io/jobset-name"
 """Labels of pods that train."""
 ENDED = ("Succeeded", "Failed")
+
+
+class Lists(Protocol):
+    """The API server, as far as it lists."""
+
+    def items(self, path: str, **query: str) -> list[Object]: ...
+
+
+def training(api: Lists) -> list[Object]:
+    """The pods of all runs, as far as they are there. Raises ApiError."""
+    return [
+        pod
+        for label in (JOBSET, PYTORCH_JOB)
+        for pod in api.items("/api/v1/pods", labelSelector=label)
+    ]
 
 
 def labels(obj: Object) -> Mapping[str, str]:

@@ -6,12 +6,14 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import socket
 import ssl
 import sys
 import threading
 import time
 import urllib.parse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,13 @@ Object = dict[str, Any]
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 REQUEST_SECONDS = 10
 NOT_FOUND = 404
+KEPT_ALIVE = {
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE): 1,
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE): 10,
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL): 5,
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT): 3,
+}
+"""Of a connection: an API server that is gone without a word is noticed after 25 seconds."""
 
 
 class ApiError(Exception):
@@ -53,28 +62,41 @@ class Api:
         asked = urllib.parse.urlencode({"resourceVersion": "0", **query})
         return self.ask("GET", f"{path}?{asked}")["items"]
 
+    def lines(self, path: str, seconds: float) -> Iterator[bytes]:
+        """The lines of an answer that goes on. Raises ApiError where none comes for so many seconds."""
+        with self._answer("GET", path, None, "json", seconds) as answer:
+            while line := answer.readline():
+                yield line
+
     def _send(
         self, method: str, path: str, body: Object | None = None, kind: str = "json"
     ) -> bytes:
+        with self._answer(method, path, body, kind, REQUEST_SECONDS) as answer:
+            return answer.read()
+
+    @contextmanager
+    def _answer(
+        self, method: str, path: str, body: Object | None, kind: str, seconds: float
+    ) -> Iterator[http.client.HTTPResponse]:
         host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ["KUBERNETES_SERVICE_PORT"]
-        link = http.client.HTTPSConnection(
-            host, int(port), timeout=REQUEST_SECONDS, context=self._trust
-        )
+        link = http.client.HTTPSConnection(host, int(port), timeout=seconds, context=self._trust)
         headers = {
             "Authorization": f"Bearer {(ACCOUNT / 'token').read_text()}",
             "Content-Type": f"application/{kind}",
         }
         try:
+            link.connect()
+            for option, value in KEPT_ALIVE.items():
+                link.sock.setsockopt(*option, value)
             link.request(method, path, json.dumps(body) if body is not None else None, headers)
             answer = link.getresponse()
-            text = answer.read()
+            if answer.status >= 300:
+                raise ApiError(answer.status, answer.read().decode(errors="replace")[:300])
+            yield answer
         except (OSError, http.client.HTTPException) as error:
             raise ApiError(0, str(error)) from None
         finally:
             link.close()
-        if answer.status >= 300:
-            raise ApiError(answer.status, text.decode(errors="replace")[:300])
-        return text
 
 
 def say(line: str) -> None:

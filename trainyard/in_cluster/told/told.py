@@ -20,7 +20,7 @@ from pathlib import Path
 import query
 from api_server import NOT_FOUND, Api, ApiError, say, serve
 from hangs import Hangs
-from listing import JOBS, Listed, full_name, listed
+from listing import JOBS, Listed, full_name, listed, own_pods
 from message import (
     COMPLETE,
     DELETED,
@@ -40,6 +40,7 @@ from message import (
 )
 from messages import Key, Messages, Publish, place, serial
 from record import JOB_OF_POD, Gangs, Object, Record, look, of_gang, seconds, stamp
+from watching import Watching
 
 PRUNE_SECONDS, KEPT_SECONDS = 3600.0, 86400.0
 """Between two looks at runs that may be forgotten, and how long after its end a run stays whose job is
@@ -96,7 +97,7 @@ class Told:
             self._teams[space["metadata"]["name"]] = labels[self._settings.team_label]
         known = {*self._runs}
         jobs = self._there(seen)
-        pods = _own_pods(jobs, seen)
+        pods = own_pods(jobs, seen.pods)
         look(self._runs, jobs, pods, seen.nodes, seen.restarts, self._settings, now)
         for uid, run in [*self._runs.items()]:
             if uid not in known and self._is_old(run):
@@ -309,18 +310,6 @@ class Told:
         return self._api.ask("GET", f"{place(self._settings.namespace)}?{wanted}")["items"]
 
 
-def _own_pods(jobs: list[Object], seen: Listed) -> Gangs:
-    """The pods of each job. Those of an earlier job of its name end while the new one begins."""
-    return {
-        of_gang(job): [
-            pod
-            for pod in seen.pods.get(of_gang(job), [])
-            if pod["metadata"]["creationTimestamp"] >= job["metadata"]["creationTimestamp"]
-        ]
-        for job in jobs
-    }
-
-
 def _of_last_attempt(words: Words | None, run: Record) -> Words | None:
     """The words, where no pod of the run is younger than they are."""
     created = (pod["metadata"]["creationTimestamp"] for pod in run.pods.values())
@@ -348,7 +337,7 @@ def publisher(region: str) -> Publish:
 
 if __name__ == "__main__":
     said = Settings(**json.loads(Path(sys.argv[1]).read_text()))
-    looking = Told(Api(), said, publisher(said.region))
+    looking = Told(Watching(), said, publisher(said.region))
     # As the first process of a container it would not end before it is killed, and then anywhere.
     signal.signal(signal.SIGTERM, lambda *_: looking.messages.ends.set())
     serve(int(sys.argv[2]), lambda: time.monotonic() - looking.looked < STUCK_SECONDS)

@@ -21,8 +21,8 @@ TRIES = "trainyard.io/gang-tries"
 AGAIN = "trainyard.io/gang-again"
 """Annotation of a Workload that the program has deactivated: when it activates it."""
 MAY: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("kueue.x-k8s.io", "workloads", ("list", "patch")),
-    ("", "pods", ("list",)),
+    ("kueue.x-k8s.io", "workloads", ("list", "watch", "patch")),
+    ("", "pods", ("list", "watch")),
     ("", "events", ("create",)),
 )
 """API group, resource and verbs, in the whole cluster."""

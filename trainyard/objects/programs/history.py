@@ -26,11 +26,11 @@ DELETED = "Deleted"
 MOST_RUNS = 2000
 """Number of runs that are kept. A record of 16 nodes takes about 3 KB, and etcd of EKS 8 GB."""
 MAY: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("trainer.kubeflow.org", "trainjobs", ("list",)),
-    ("kubeflow.org", "pytorchjobs", ("list",)),
-    ("jobset.x-k8s.io", "jobsets", ("list",)),
-    ("", "pods", ("list",)),
-    ("", "nodes", ("list",)),
+    ("trainer.kubeflow.org", "trainjobs", ("list", "watch")),
+    ("kubeflow.org", "pytorchjobs", ("list", "watch")),
+    ("jobset.x-k8s.io", "jobsets", ("list", "watch")),
+    ("", "pods", ("list", "watch")),
+    ("", "nodes", ("list", "watch")),
 )
 """API group, resource and verbs, in the whole cluster."""
 MAY_READ_LOGS = ("", "pods/log", ("get",))

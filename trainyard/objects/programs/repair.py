@@ -43,11 +43,11 @@ NOTE = "trainyard.io/repair"
 """Annotation of a sick node: what becomes of it."""
 TAINT = "trainyard.io/sick"
 MAY: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("", "nodes", ("list", "patch")),
-    ("", "pods", ("list", "delete")),
-    ("", "events", ("create", "list")),
-    ("coordination.k8s.io", "leases", ("list",)),
-    ("karpenter.sh", "nodeclaims", ("list", "patch", "delete")),
+    ("", "nodes", ("list", "watch", "patch")),
+    ("", "pods", ("list", "watch", "delete")),
+    ("", "events", ("create", "list", "watch")),
+    ("coordination.k8s.io", "leases", ("list", "watch")),
+    ("karpenter.sh", "nodeclaims", ("list", "watch", "patch", "delete")),
 )
 """API group, resource and verbs, in the whole cluster."""
 MAY_READ_LOGS = ("", "pods/log", ("get",))

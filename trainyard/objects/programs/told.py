@@ -22,12 +22,12 @@ APP = "trainyard-told"
 RECORD = "trainyard.io/told"
 """Label of the ConfigMap of a run."""
 MAY: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("trainer.kubeflow.org", "trainjobs", ("get", "list")),
-    ("kubeflow.org", "pytorchjobs", ("get", "list")),
-    ("jobset.x-k8s.io", "jobsets", ("list",)),
-    ("", "pods", ("list",)),
-    ("", "nodes", ("list",)),
-    ("", "namespaces", ("list",)),
+    ("trainer.kubeflow.org", "trainjobs", ("get", "list", "watch")),
+    ("kubeflow.org", "pytorchjobs", ("get", "list", "watch")),
+    ("jobset.x-k8s.io", "jobsets", ("list", "watch")),
+    ("", "pods", ("list", "watch")),
+    ("", "nodes", ("list", "watch")),
+    ("", "namespaces", ("list", "watch")),
     MAY_READ_LOGS,
 )
 """API group, resource and verbs, in the whole cluster."""

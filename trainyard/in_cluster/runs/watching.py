@@ -1,0 +1,149 @@
+"""Lists that a watch keeps up to date. For the programs in the folders beside this one.
+
+A program looks every few seconds, and a cluster can have a thousand nodes: asked for as often, their list
+would be most of what the API server does, and more than the pod's memory holds.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import urllib.parse
+from typing import Any
+
+from api_server import REQUEST_SECONDS, Api, ApiError, Object
+
+PAGE = 100
+"""Objects of one answer, which are in memory as a whole."""
+WATCH_SECONDS = 600
+"""After so long the API server ends a watch, and the next one goes on from there."""
+SILENT_SECONDS = 90
+"""The API server says something on each watch once a minute (BOOKMARK). Silent for longer it is gone."""
+RETRY_SECONDS = (1.0, 30.0)
+"""After an error: the first wait and the longest one. Each is twice the one before."""
+
+
+class Watching(Api):
+    """The API server. It asks for each list once, and then for its changes only."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lists: dict[str, _Watched] = {}
+
+    def items(self, path: str, **query: str) -> list[Object]:
+        """A list as it is now, without what no program reads. Its objects must not be changed. Raises
+        ApiError while it cannot be had, or its watch is interrupted."""
+        asked = urllib.parse.urlencode(query)
+        key = f"{path}?{asked}"
+        if key not in self._lists:
+            self._lists[key] = _Watched(self, key)
+        return self._lists[key].items()
+
+
+class _Watched:
+    """One list, in a thread."""
+
+    def __init__(self, api: Watching, path: str) -> None:
+        self._api, self._path = api, path
+        self._items: dict[str, Object] = {}
+        """By uid."""
+        self._version = ""
+        self._error: ApiError | None = None
+        self._lock = threading.Lock()
+        self._answered = threading.Event()
+        """The list is there, or an error."""
+        threading.Thread(target=self._follow, daemon=True).start()
+
+    def items(self) -> list[Object]:
+        if not self._answered.wait(REQUEST_SECONDS):
+            raise ApiError(0, f"{self._path} is not there after {REQUEST_SECONDS} seconds")
+        with self._lock:
+            if self._error:
+                raise self._error
+            return [*self._items.values()]
+
+    def _follow(self) -> None:
+        """For ever. Whatever goes wrong, the list is read again: an old one must not pass for a new one."""
+        first, longest = RETRY_SECONDS
+        wait = first
+        while True:
+            try:
+                self._list()
+                wait = first
+                while True:
+                    self._watch()
+                    time.sleep(first)
+            except Exception as error:
+                self._fail(error if isinstance(error, ApiError) else ApiError(0, repr(error)))
+            time.sleep(wait)
+            wait = min(wait * 2, longest)
+
+    def _fail(self, error: ApiError) -> None:
+        with self._lock:
+            self._error = error
+        self._answered.set()
+
+    def _list(self) -> None:
+        found: dict[str, Object] = {}
+        more, version = "", ""
+        while True:
+            page = self._api.ask(
+                "GET", self._with(limit=PAGE, **({"continue": more} if more else {}))
+            )
+            for each in page["items"]:
+                found[each["metadata"]["uid"]] = slimmed(each)
+            version, more = (
+                page["metadata"]["resourceVersion"],
+                page["metadata"].get("continue", ""),
+            )
+            if not more:
+                break
+        with self._lock:
+            self._items, self._version, self._error = found, version, None
+        self._answered.set()
+
+    def _watch(self) -> None:
+        """Until the API server ends the watch. Raises ApiError where it does not say that it ends, or has
+        forgotten the version from which to go on."""
+        asked = self._with(
+            watch="1",
+            resourceVersion=self._version,
+            allowWatchBookmarks="true",
+            timeoutSeconds=WATCH_SECONDS,
+        )
+        for line in self._api.lines(asked, SILENT_SECONDS):
+            event = json.loads(line)
+            kind, obj = event["type"], event["object"]
+            if kind == "ERROR":
+                raise ApiError(obj.get("code", 0), obj.get("message", ""))
+            with self._lock:
+                self._version = obj["metadata"]["resourceVersion"]
+                if kind == "DELETED":
+                    self._items.pop(obj["metadata"]["uid"], None)
+                elif kind != "BOOKMARK":
+                    self._items[obj["metadata"]["uid"]] = slimmed(obj)
+
+    def _with(self, **query: Any) -> str:
+        return (
+            f"{self._path}{'' if self._path.endswith('?') else '&'}{urllib.parse.urlencode(query)}"
+        )
+
+
+UNREAD: tuple[tuple[str, ...], ...] = (
+    ("metadata", "managedFields"),
+    ("spec", "volumes"),
+    ("spec", "replicatedJobs"),
+    ("status", "images"),
+    ("status", "volumesInUse"),
+)
+"""Large parts of pods, JobSets and nodes that no program reads."""
+
+
+def slimmed(obj: Object) -> Object:
+    """The object, without what no program reads."""
+    for outer, inner in UNREAD:
+        obj.get(outer, {}).pop(inner, None)
+    for pods in obj.get("spec", {}).get("podSets", ()):
+        pods.pop("template", None)
+    return obj
