@@ -1,7 +1,7 @@
 """`make bench`: every measurement, one after the other, each with its comparison from the same
 minutes."""
 
-from benchmarks import check, destroy, estate, manifests, program
+from benchmarks import check, crowd, destroy, estate, manifests, program
 from trainyard import command_line
 
 
@@ -10,7 +10,7 @@ def main(arguments: list[str]) -> int:
     command_line.parser(
         "benchmarks", "Run every measurement, each beside its comparison."
     ).parse_args(arguments)
-    for module in (check, manifests, estate, program, destroy):
+    for module in (check, manifests, estate, program, destroy, crowd):
         module.main([])
     return 0
 

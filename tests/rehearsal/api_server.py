@@ -76,7 +76,8 @@ def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
         yield start(stack, tmp_path_factory.mktemp("plane"))
 
 
-def start(stack: ExitStack, folder: Path) -> ApiServer:
+def start(stack: ExitStack, folder: Path, *, controllers: bool = True) -> ApiServer:
+    """Both end with the stack. `controllers`: with those of Kubernetes, which change what is there."""
     port, etcd, peers, manager = (paths.free_port() for _ in range(4))
     url, authority = f"https://127.0.0.1:{port}", str(folder / "ca.crt")
     pki.write(folder, url, SERVICES)
@@ -115,13 +116,19 @@ def start(stack: ExitStack, folder: Path) -> ApiServer:
     )
     admin = Api(url, ca_file=authority, token=lambda: TOKEN)
     _until_answering(admin)
+    if controllers:
+        _controllers(stack, folder, manager, authority)
+    return ApiServer(url=url, authority=authority, admin=admin)
+
+
+def _controllers(stack: ExitStack, folder: Path, port: int, authority: str) -> None:
     _run(
         stack,
         folder,
         MANAGER,
         kubeconfig=folder / "kube-controller-manager.kubeconfig",
         leader_elect="false",
-        secure_port=manager,
+        secure_port=port,
         use_service_account_credentials="true",
         root_ca_file=authority,
         service_account_private_key_file=folder / "sa.key",
@@ -129,7 +136,6 @@ def start(stack: ExitStack, folder: Path) -> ApiServer:
         kube_api_burst=1000,
         pvclaimbinder_sync_period="1s",
     )
-    return ApiServer(url=url, authority=authority, admin=admin)
 
 
 def _run(stack: ExitStack, folder: Path, program: str, **flags: object) -> None:
