@@ -13,6 +13,8 @@ from typing import Literal
 
 from trainyard.catalog.aws.prices import Price, price
 
+TRAINYARD = "0.2.0"
+"""The tool and the program; pyproject.toml and CHANGELOG.md say the same."""
 KARPENTER = "1.14.1"
 """oci://public.ecr.aws/karpenter/{karpenter-crd,karpenter}; the floor for EFA interfaces on the
 NodeClass is 1.11."""

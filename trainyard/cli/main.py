@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from trainyard import command_line
+from trainyard.catalog.versions import TRAINYARD
 from trainyard.cli.options import OPTIONS
 from trainyard.cli.place import Place, Unclear, place_of
 from trainyard.cli.words import PLACES, WORDS, Acts, Word
@@ -103,6 +104,7 @@ def parser() -> argparse.ArgumentParser:
         epilog="trainyard <word> --help prints the options of a word, an example, its exit codes.",
         allow_abbrev=False,
     )
+    root.add_argument("--version", action="version", version=f"trainyard {TRAINYARD}")
     words = root.add_subparsers(dest="word", required=True, metavar="word")
     for name, word in WORDS.items():
         each = words.add_parser(
