@@ -29,7 +29,9 @@ from trainyard.operations.status.status import tables, together
 NODES = (10, 100, 1000)
 PROGRAMS = ("repair", "history", "gangs", "told")
 SETTLE_SECONDS, SECONDS = 15, 60
-"""Until a program has read what is there, and for how long it is looked at then."""
+"""Until a program has read what is there, and for how long it is looked at then. At first history and told
+write a ConfigMap for each job, which takes longer the more jobs there are: NODES_A_SECOND."""
+NODES_A_SECOND = 10
 TICK = os.sysconf("SC_CLK_TCK")
 SETTINGS: dict[str, Any] = {
     "repair": {"hung_minutes": 10},
@@ -77,7 +79,7 @@ def _rows(there: Crowd, graph: Graph, folder: Path) -> Iterator[tuple[str, ...]]
     yield "", "REQUESTS A MINUTE", "MEMORY", "CPU"
     for name in PROGRAMS:
         with running(there.server, graph, name, folder / name) as process:
-            time.sleep(SETTLE_SECONDS)
+            time.sleep(SETTLE_SECONDS + there.nodes / NODES_A_SECOND)
             asked, used = there.requests(), _cpu_seconds(process)
             time.sleep(SECONDS)
             assert process.poll() is None, (folder / name / "log").read_text()
