@@ -15,19 +15,19 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import pulumi
 
 from trainyard.catalog.job_kinds import JOB_KINDS, SUCCEEDED, outcome, true_conditions
+from trainyard.catalog.logs.cause import TAIL, cause_of_end
+from trainyard.catalog.logs.first_end import first_to_fail
+from trainyard.catalog.logs.known_failures import NO_LOG
 
 POLL_SECONDS = 3.0
 """A failed run must be known within ten seconds."""
 LINES = 20
-"""Lines shown of the log of the pod that failed first. Of every other pod the last line is
-shown."""
-KILLED = (137, 143)
-"""Exit codes of a rank that was ended because another one had failed: SIGKILL, SIGTERM."""
+"""Lines shown of the logs of a run of which no rank has ended with an error."""
 MESSAGE_SHOWN = 32
 """Exit code of a Python program whose error is said already (pulumi-language-python-exec)."""
 Kubectl = tuple[str, ...]
@@ -37,18 +37,6 @@ Kubectl = tuple[str, ...]
 class RunFailed(RuntimeError):
     """The run failed, or was not where it should be in time; the message says which, with the
     log."""
-
-
-class Failure(NamedTuple):
-    """The end of a container that failed; in the order in which ends are shown."""
-
-    killed: bool
-    at: str
-    pod: str
-    container: str
-    exit_code: int
-    restarted: bool
-    """The container runs again, and kubectl calls this end the previous one."""
 
 
 def wait_or_report(
@@ -98,12 +86,9 @@ def wait(
             if where == "Failed":
                 break
             time.sleep(POLL_SECONDS)
-        said = said or _last_lines(kubectl, selector, LINES)
+        said = said or _without_failures(kubectl, selector)
     over = "" if where == "Failed" else f" after {minutes:g} minutes (wait_minutes)"
-    raise RunFailed(
-        f"{kind} {namespace}/{name} is {where}{over}; its ranks said last:\n"
-        f"{said or 'nothing: it has no pods'}"
-    )
+    raise RunFailed(f"{kind} {namespace}/{name} is {where}{over}{said}")
 
 
 @contextmanager
@@ -139,37 +124,32 @@ def _state(job: Mapping[str, Any]) -> str:
 
 
 def _words_of_failures(kubectl: Kubectl, selector: str) -> str:
-    """The last lines of the pod that failed first, then the last line of every pod. Empty where no
+    """Say why the run failed, show the lines of the log that say it, then the last line of every pod. Empty where no
     container has failed."""
     shown = answer(*kubectl, "get", "pods", f"--selector={selector}", "--output=json")
-    failures = sorted(_failures(json.loads(shown)["items"] if shown else []))
-    if not failures:
+    end = first_to_fail(json.loads(shown)["items"] if shown else [])
+    if end is None:
         return ""
-    first = failures[0]
     log = answer(
-        *(*kubectl, "logs", first.pod, f"--container={first.container}", f"--tail={LINES}"),
-        *(["--previous"] if first.restarted else []),
+        *(*kubectl, "logs", end.pod, f"--container={end.container}", f"--tail={TAIL}"),
+        *(["--previous"] if end.previous else []),
     )
-    return (
-        f"pod {first.pod} failed first, with exit code {first.exit_code}:\n{log or 'no log'}\n"
-        f"the last line of every pod:\n{_last_lines(kubectl, selector, 1) or 'none'}"
-    )
+    cause = cause_of_end(end, log)
+    lines = [
+        f": {cause.sentence}",
+        *([f"Fix: {cause.do}"] if cause.do else []),
+        f"the log of pod {end.pod}, up to the line that says why:",
+        *(cause.shown or ["no log"]),
+        "the last line of every pod:",
+        _last_lines(kubectl, selector, 1).strip() or "none",
+    ]
+    return "\n".join(lines)
 
 
-def _failures(pods: list[Mapping[str, Any]]) -> Iterator[Failure]:
-    for pod in pods:
-        for status in pod.get("status", {}).get("containerStatuses", []):
-            for field in ("state", "lastState"):
-                end = status.get(field, {}).get("terminated") or {}
-                if end.get("exitCode"):
-                    yield Failure(
-                        killed=end["exitCode"] in KILLED,
-                        at=end.get("finishedAt") or "",
-                        pod=pod["metadata"]["name"],
-                        container=status["name"],
-                        exit_code=end["exitCode"],
-                        restarted=field == "lastState",
-                    )
+def _without_failures(kubectl: Kubectl, selector: str) -> str:
+    """The last lines of the ranks, of which none has ended with an error."""
+    said = _last_lines(kubectl, selector, LINES)
+    return f"; its ranks said last:\n{said or f'nothing: it has no pods, and {NO_LOG}'}"
 
 
 def _last_lines(kubectl: Kubectl, selector: str, lines: int) -> str:

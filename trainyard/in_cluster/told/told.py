@@ -19,6 +19,7 @@ from pathlib import Path
 
 import query
 from api_server import NOT_FOUND, Api, ApiError, say, serve
+from first_end import end_of, first_to_fail, ranks
 from hangs import Hangs
 from listing import JOBS, Listed, full_name, listed
 from message import (
@@ -27,16 +28,15 @@ from message import (
     FAILED,
     LINES,
     STILL,
+    TAIL,
     Settings,
     Story,
     Words,
     body,
-    first_to_fail,
+    explain,
     last_words,
     newer,
-    ranks,
     subject,
-    words_of,
 )
 from messages import Key, Messages, Publish, place, serial
 from record import JOB_OF_POD, Gangs, Object, Record, look, of_gang, seconds, stamp
@@ -196,15 +196,16 @@ class Told:
         found, known = first_to_fail(pods), self._words.get(uid)
         there = {pod["metadata"]["uid"]: pod for pod in pods}
         if found and (known is None or newer(found, known, there)):
-            found.text = self._log(there[found.uid], found)
-            if found.text or known is None or known.uid != found.uid:
-                self._words[uid] = found
+            words = Words(**asdict(found))
+            log = self._log(there[found.uid], words, TAIL)
+            explain(words, log, self._settings.secrets)
+            if words.text or known is None or known.uid != words.uid:
+                self._words[uid] = words
 
-    def _log(self, pod: Object, words: Words) -> str:
-        text = self._text(
-            pod, container=words.container, tailLines=LINES, previous=str(words.previous).lower()
+    def _log(self, pod: Object, words: Words, lines: int) -> str:
+        return self._text(
+            pod, container=words.container, tailLines=lines, previous=str(words.previous).lower()
         )
-        return last_words(text, self._settings.secrets)
 
     def _text(self, pod: Object, **wanted: object) -> str:
         meta = pod["metadata"]
@@ -230,12 +231,12 @@ class Told:
         found = list[tuple[str, int, Words, Object]]()
         for pod, number in ranks(pods):
             self.tick()
-            words = words_of(pod, pod["metadata"]["creationTimestamp"], number)
+            words = Words(**asdict(end_of(pod, pod["metadata"]["creationTimestamp"], number)))
             line = self._text(pod, container=words.container, tailLines=1, timestamps="true")
             words.at = line.partition(" ")[0] or words.at
             found.append((words.at, number, words, pod))
         _, _, words, pod = min(found, key=lambda each: each[:2])
-        words.text = self._log(pod, words)
+        words.text = last_words(self._log(pod, words, LINES), self._settings.secrets)
         return words
 
     def _write(self, uid: str, run: Record) -> None:

@@ -20,6 +20,7 @@ from trainyard.operations.reach.kubectl import (
     logged_in,
     logged_in_to,
 )
+from trainyard.operations.reach.rank_logs import logs_of_ends
 
 QUEUED = "workloads.kueue.x-k8s.io"
 KINDS = (
@@ -117,6 +118,8 @@ class Snapshot:
     """Kinds that a team cannot read: nodes, pools and controllers."""
     logs: dict[str, str] = field(default_factory=dict)
     """"namespace/pod" → the last lines of controllers and ranks."""
+    ends: Mapping[str, str] = field(default_factory=dict)
+    """"namespace/pod" of the rank of a job that failed first → the end of its log."""
     last_lines_at: dict[str, datetime] = field(default_factory=dict)
     """"namespace/pod" → when a running rank wrote its last log line."""
     taken_at: datetime = field(default_factory=lambda: datetime.now(UTC))
@@ -179,6 +182,7 @@ def read(kubectl: Kubectl, *, logs: bool = True, namespace: str | None = None) -
             if pod in running and (times := _timestamps(lines))
         },
         logs=_logs_of_pods(kubectl, _controllers(pods)) | of_jobs,
+        ends=logs_of_ends(kubectl, pods, jobs),
     )
 
 

@@ -1,7 +1,7 @@
 """Lines that the ranks of a run have printed about its checkpoints and its steps.
 
 Checkpoints lie on Lustre and EFS, which only pods can read. So what is known from outside is what the
-script says: trainyard/catalog/log_words.py has the sentences. Of runs whose pods are gone, and of steps, the
+script says: trainyard/catalog/logs/log_words.py has the sentences. Of runs whose pods are gone, and of steps, the
 history knows it that follows what runs print (trainyard/in_cluster/history/follow.py).
 """
 
@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 
-from trainyard.catalog.log_words import resumed_from, saved
+from trainyard.catalog.logs.log_words import resumed_from, saved
 from trainyard.operations.reach.kubectl import Kubectl, Object
 from trainyard.operations.reach.snapshot import TIMESTAMP, Job, Snapshot
 from trainyard.operations.runs.logs import node_number

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainyard.catalog.log_words import resumed_from, saved
+from trainyard.catalog.logs.log_words import resumed_from, saved
 
 
 @pytest.mark.parametrize(
