@@ -20,8 +20,8 @@ from typing import Any
 import pulumi
 
 from trainyard.catalog.job_kinds import JOB_KINDS, SUCCEEDED, outcome, true_conditions
-from trainyard.catalog.logs.cause import TAIL, cause_of_end
-from trainyard.catalog.logs.first_end import first_to_fail
+from trainyard.catalog.logs.cause import TAIL, Watched
+from trainyard.catalog.logs.first_end import End
 from trainyard.catalog.logs.known_failures import NO_LOG
 
 POLL_SECONDS = 3.0
@@ -70,7 +70,7 @@ def wait(
     """
     deadline, selector = time.monotonic() + minutes * 60, f"{JOB_KINDS[kind].pod_label}={name}"
     with kubectl_of(kubeconfig, namespace) as kubectl:
-        where, said = "not seen yet", ""
+        where, said, watched = "not seen yet", "", Watched()
         while time.monotonic() < deadline:
             found = _jobs(kubectl, kind, name)
             if found == []:
@@ -82,7 +82,8 @@ def wait(
             if where in SUCCEEDED or (until == "running" and where == "Running"):
                 return where
             # Some runtimes delete the pods of a failed job, so their logs are read before it fails.
-            said = _words_of_failures(kubectl, selector) or said
+            new = _words_of_failures(kubectl, selector, watched)
+            said = new or (said if watched.cause else "")
             if where == "Failed":
                 break
             time.sleep(POLL_SECONDS)
@@ -123,18 +124,21 @@ def _state(job: Mapping[str, Any]) -> str:
     return "Running" if running or (ready and all(ready)) else "Waiting"
 
 
-def _words_of_failures(kubectl: Kubectl, selector: str) -> str:
-    """Say why the run failed, show the lines of the log that say it, then the last line of every pod. Empty where no
-    container has failed."""
+def _words_of_failures(kubectl: Kubectl, selector: str, watched: Watched) -> str:
+    """Say why the run failed, show the lines of the log that say it, then the last line of every pod. Empty
+    where nothing new is known."""
     shown = answer(*kubectl, "get", "pods", f"--selector={selector}", "--output=json")
-    end = first_to_fail(json.loads(shown)["items"] if shown else [])
-    if end is None:
+
+    def log_of(end: End) -> str:
+        return answer(
+            *(*kubectl, "logs", end.pod, f"--container={end.container}", f"--tail={TAIL}"),
+            *(["--previous"] if end.previous else []),
+        )
+
+    if not watched.look(json.loads(shown)["items"] if shown else [], log_of):
         return ""
-    log = answer(
-        *(*kubectl, "logs", end.pod, f"--container={end.container}", f"--tail={TAIL}"),
-        *(["--previous"] if end.previous else []),
-    )
-    cause = cause_of_end(end, log)
+    end, cause = watched.end, watched.cause
+    assert end and cause
     lines = [
         f": {cause.sentence}",
         *([f"Fix: {cause.do}"] if cause.do else []),

@@ -59,6 +59,15 @@ def _order(end: End) -> tuple[bool, bool, bool, str, int]:
     )
 
 
+def newer(found: End, known: End, there: Iterable[str]) -> bool:
+    """True where an end counts in place of the one that is known. `there`: uids of the pods of which `found`
+    was the first to fail. Where the known pod is gone, a pod of its own attempt may have ended because of
+    it."""
+    if known.uid in there:
+        return (found.uid, found.at) != (known.uid, known.at)
+    return found.created > known.at or found.at < known.at
+
+
 def ranks(pods: Iterable[Object]) -> list[tuple[Object, int]]:
     """Each pod with the number of its node, as `trainyard logs --rank` counts: in a PyTorchJob the Master
     is node 0, and the first Worker is node 1 beside it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from first_end import End
@@ -68,15 +68,6 @@ class Words(End):
     """Why the run failed, in one sentence without secrets."""
     do: str = ""
     """What to do about it; empty where nothing is known."""
-
-
-def newer(found: End, known: Words, there: Iterable[str]) -> bool:
-    """Whether the words of a rank count in place of those that are known. `there`: uids of the pods of
-    which `found` was the first to fail. Where the known pod is gone, a pod of its own attempt may have
-    ended because of it."""
-    if known.uid in there:
-        return (found.uid, found.at) != (known.uid, known.at) or not known.text
-    return found.created > known.at or found.at < known.at
 
 
 def explain(words: Words, log: str, secrets: Mapping[str, str]) -> None:

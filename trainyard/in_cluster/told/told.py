@@ -19,7 +19,7 @@ from pathlib import Path
 
 import query
 from api_server import NOT_FOUND, Api, ApiError, say, serve
-from first_end import end_of, first_to_fail, ranks
+from first_end import end_of, first_to_fail, newer, ranks
 from hangs import Hangs
 from listing import JOBS, Listed, full_name, listed
 from message import (
@@ -35,7 +35,6 @@ from message import (
     body,
     explain,
     last_words,
-    newer,
     subject,
 )
 from messages import Key, Messages, Publish, place, serial
@@ -195,7 +194,8 @@ class Told:
         """Read the log of the rank that failed, while its pod is there."""
         found, known = first_to_fail(pods), self._words.get(uid)
         there = {pod["metadata"]["uid"]: pod for pod in pods}
-        if found and (known is None or newer(found, known, there)):
+        unread = known is None or (known.uid in there and not known.text)
+        if found and (unread or newer(found, known, there)):
             words = Words(**asdict(found))
             log = self._log(there[found.uid], words, TAIL)
             explain(words, log, self._settings.secrets)
