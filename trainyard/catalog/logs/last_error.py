@@ -20,6 +20,8 @@ PREFIXES = re.compile(
     r"|\[rank (?P<ours>\d+)/\d+\] )"
 )
 """Text that names the rank of a line: of torch or `torchrun --tee`, of `mpirun --tag-output`, of the samples."""
+GROUP = re.compile(r"^ +\| ?")
+"""Margin of an exception group."""
 HOST = re.compile(r"^([\w.-]+): (?=Traceback \(most recent|\[\d{4}-\d\d-\d\d )", re.MULTILINE)
 """Name of a host before its lines: pdsh, by which deepspeed starts the ranks of other hosts."""
 RESTARTS = re.compile(r"worker group FAILED\. .*will restart|Restarting worker group")
@@ -228,7 +230,7 @@ def _read(log: str) -> _Log:
         if match:
             rank = int(match["torch"] or match["mpi"] or match["ours"])
             line = line[match.end() :]
-        lines.append(line)
+        lines.append(GROUP.sub("", line))
         ranks.append(rank)
     read = _Log(lines, ranks, end=len(lines))
     _blame(read)
