@@ -32,8 +32,9 @@ def _resumes(job: JobPlan) -> str:
     if job.resumes_from is None:
         return ""
     return (
-        f". It resumes from the checkpoint in {job.resumes_from}, if a run before it left one; {{run}}"
-        " in checkpoints.directory begins afresh"
+        f". It resumes from the checkpoint in {job.resumes_from}, if a run before it left one, and ends at"
+        " once where that run has finished. To begin afresh, write another checkpoints.directory, such as"
+        f" {job.other_directory}"
     )
 
 

@@ -270,11 +270,33 @@ def test_a_run_is_counted_up_and_nothing_else_of_the_file_changes(
         "        runtime: torch", "        run: 2\n        runtime: torch"
     )
     shown = capsys.readouterr().out
-    assert "run 2 resumes from the checkpoint in scratch/mine; it begins afresh" in shown
+    assert (
+        "run 2 goes on from the checkpoint in scratch/mine, and ends at once where the run before it has"
+        " finished\nto begin afresh instead: write another checkpoints.directory, such as mine-2\n"
+    ) in shown
     assert shown.endswith("next: make up STACK=dev\n")
     assert run_word("again", ["--stack", "dev", "--job", "mine", "--yes", "--live"]) == 0
     assert "        run: 3\n        runtime: torch" in checkout.read_text()
     assert capsys.readouterr().out.endswith("next: pulumi up --stack dev\n")
+
+
+def test_of_a_job_whose_directory_has_its_number_both_words_say_where_each_beginning_is(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checkout.write_text(STACK_FILE.replace("directory: mine}", 'directory: "mine/{run}"}'))
+    Cluster(monkeypatch, answer="y")
+    assert run_word("stop", ["--stack", "dev", "--job", "mine"]) == 0
+    assert capsys.readouterr().out.splitlines()[-3:-1] == [
+        "to go on from its checkpoint in scratch/mine/1: write checkpoints.directory: mine/1 into jobs.mine,"
+        " then trainyard again mine --stack dev, then make up STACK=dev",
+        "to begin afresh in scratch/mine/2: trainyard again mine --stack dev, then make up STACK=dev",
+    ]
+    assert run_word("again", ["--stack", "dev", "--job", "mine"]) == 0
+    shown = capsys.readouterr().out
+    assert (
+        "run 2 begins afresh in scratch/mine/2\nto go on from the checkpoint in scratch/mine/1 instead:"
+        " write checkpoints.directory: mine/1\n"
+    ) in shown and "{run}" not in shown
 
 
 @pytest.mark.parametrize(
