@@ -19,8 +19,9 @@ from rehearsal.kube import Api, ApiError, Object
 from rehearsal.terminal import FAILED, REFUSED
 from trainyard.catalog.job_kinds import JOB_KINDS, SUCCEEDED, outcome
 from trainyard.catalog.logs.cause import TAIL, Cause, Watched
-from trainyard.catalog.logs.first_end import End
+from trainyard.catalog.logs.first_end import End, ranks
 from trainyard.catalog.logs.known_failures import NO_LOG
+from trainyard.catalog.logs.log_words import nothing_done, nothing_to_do
 from trainyard.operations.reach.kubectl import Environment, logged_in
 
 POLL_SECONDS = 1
@@ -59,6 +60,8 @@ def _finish(stack: Stack, stages: Stages, patience: float) -> int:
     ends = _follow_jobs(api, jobs, stages.display, patience, causes)
     _summary(stack, stages, jobs, stages.display.now() - began)
     for job, end in zip(jobs, ends, strict=True):
+        if end in SUCCEEDED and (idle := causes.nothing_done(job)):
+            print(f"\njob {job.namespace}/{job.name} is {end}, and {nothing_to_do(idle)}")
         if end not in SUCCEEDED:
             advice = _advice(stack, job, end, causes.of(job))
             print(f"\njob {job.namespace}/{job.name} is {advice}")
@@ -115,13 +118,21 @@ class Causes:
     def of(self, job: Run) -> Cause | None:
         return self._watched[job].cause if job in self._watched else None
 
+    def nothing_done(self, job: Run) -> str | None:
+        """The checkpoint from which a job resumed that was complete without a step; None for others."""
+        first = [pod for pod, number in ranks(_pods(self._api, job)) if number == 0]
+        logs = (self._text(job, pod["metadata"]["name"], "tailLines=5000") for pod in first)
+        return next(filter(None, (nothing_done(log.splitlines()) for log in logs)), None)
+
     def _log(self, job: Run, end: End) -> str:
-        """The end of a log; empty where its pod is gone."""
         wanted = {"container": end.container, "tailLines": TAIL}
         previous = {"previous": "true"} if end.previous else {}
-        query = urllib.parse.urlencode({**wanted, **previous})
+        return self._text(job, end.pod, urllib.parse.urlencode({**wanted, **previous}))
+
+    def _text(self, job: Run, pod: str, query: str) -> str:
+        """A log; empty where its pod is gone."""
         try:
-            return self._api.text(f"/api/v1/namespaces/{job.namespace}/pods/{end.pod}/log?{query}")
+            return self._api.text(f"/api/v1/namespaces/{job.namespace}/pods/{pod}/log?{query}")
         except ApiError:
             return ""
 

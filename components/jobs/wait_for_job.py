@@ -23,6 +23,7 @@ from trainyard.catalog.job_kinds import JOB_KINDS, SUCCEEDED, outcome, true_cond
 from trainyard.catalog.logs.cause import TAIL, Watched
 from trainyard.catalog.logs.first_end import End
 from trainyard.catalog.logs.known_failures import NO_LOG
+from trainyard.catalog.logs.log_words import nothing_done, nothing_to_do
 
 POLL_SECONDS = 3.0
 """A failed run must be known within ten seconds."""
@@ -48,7 +49,9 @@ def wait_or_report(
     where the program ends with an error.
     """
     try:
-        wait(kubeconfig, kind, namespace, name, until=until, minutes=minutes)
+        end = wait(kubeconfig, kind, namespace, name, until=until, minutes=minutes)
+        if end in SUCCEEDED and (idle := _nothing_done(kubeconfig, kind, namespace, name)):
+            pulumi.log.warn(f"{kind} {namespace}/{name} is {end}, and {nothing_to_do(idle)}")
     except RunFailed as failure:
         pulumi.log.error(str(failure))
         fail_at_the_end()
@@ -154,6 +157,14 @@ def _without_failures(kubectl: Kubectl, selector: str) -> str:
     """The last lines of the ranks, of which none has ended with an error."""
     said = _last_lines(kubectl, selector, LINES)
     return f"; its ranks said last:\n{said or f'nothing: it has no pods, and {NO_LOG}'}"
+
+
+def _nothing_done(kubeconfig: str, kind: str, namespace: str, name: str) -> str | None:
+    """The checkpoint from which a run resumed that was complete without a step; None for others."""
+    rank = f"{JOB_KINDS[kind].pod_label}={name},{JOB_KINDS[kind].rank_label}=0"
+    with kubectl_of(kubeconfig, namespace) as kubectl:
+        log = answer(*kubectl, "logs", f"--selector={rank}", "--tail=-1", "--ignore-errors")
+    return nothing_done(log.splitlines())
 
 
 def _last_lines(kubectl: Kubectl, selector: str, lines: int) -> str:

@@ -121,3 +121,12 @@ def test_a_job_of_which_up_has_read_nothing_names_the_ways_to_have_a_log_next_ti
     said = _said(lines, Failing(keeps=False))
     for way in ("own_runtimes", "wait: complete", "logs: {}", "`trainyard status`"):
         assert way in said
+
+
+def test_a_job_that_resumed_and_did_no_step_is_said_to_have_had_nothing_to_do(lines: list[str]):
+    server: Any = Failing(keeps=True)
+    server.text = lambda path: "resumed from step 81\nrank 0: final loss 0.2\n"
+    server.looks = 1
+    assert Causes(server).nothing_done(MINE) == "step 81"
+    server.text = lambda path: "resumed from step 81\nstep 82 loss 0.2\n"
+    assert Causes(server).nothing_done(MINE) is None

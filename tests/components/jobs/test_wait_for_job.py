@@ -182,3 +182,21 @@ def test_without_kubectl_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(RunFailed, match="needs kubectl on this machine"):
         wait("kubeconfig", "TrainJob", "training", "job", until="running", minutes=1)
+
+
+def test_a_complete_run_that_had_nothing_to_do_is_a_warning(
+    says: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    says(_condition("Complete"))
+    program = tmp_path / "kubectl"
+    line = "echo '[pod/job-node-0-0] loss is nan'"
+    program.write_text(program.read_text().replace(line, "echo resumed from step 81; echo done"))
+    said = list[str]()
+    monkeypatch.setattr(wait_for_job.pulumi.log, "warn", said.append)
+    wait_for_job.wait_or_report(
+        "kubeconfig", "TrainJob", "training", "job", until="complete", minutes=1
+    )
+    [warning] = said
+    assert warning.startswith(
+        "TrainJob training/job is Complete, and it had nothing to do: it resumed"
+    )

@@ -255,6 +255,23 @@ def test_a_run_that_failed_is_told_with_the_line_that_says_why_and_what_to_do(
     assert words.splitlines()[-1].startswith("    torch.OutOfMemoryError: CUDA out of memory.")
 
 
+def test_a_run_that_is_complete_without_a_step_is_told_to_have_had_nothing_to_do(
+    server: Server,
+) -> None:
+    program = told(server)
+    begin(server)
+    look(program, 1)
+    complete(server)
+    server.logs["t5-node-0-0-x7k2p"] = "resumed from step 81\nrank 0: final loss 0.2\n"
+    look(program, 71)
+    [said] = server.published
+    assert said["Subject"] == "dev: training/t5 had nothing to do"
+    assert "But it had nothing to do: it resumed from step 81, printed no step" in said["Message"]
+    assert [value for key, value in said.items() if key.endswith("1.Value.StringValue")] == [
+        "Complete"
+    ]
+
+
 def test_no_secret_of_a_log_or_of_a_condition_is_published_or_kept(server: Server) -> None:
     program = told(server)
     begin(server)

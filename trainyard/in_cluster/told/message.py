@@ -196,6 +196,8 @@ class Story:
     """Empty: it is a run of the environment itself."""
     words: Words | None
     id: str
+    nothing: str
+    """Why it had nothing to do; empty for a run that had."""
     again: bool
     """A program ended while it published this, so that nobody knows whether it did."""
 
@@ -203,7 +205,8 @@ class Story:
 def subject(story: Story, settings: Settings) -> str:
     """The subject of an e-mail."""
     meta = story.record.job["metadata"]
-    text = f"{settings.stack}: {meta['namespace']}/{meta['name']} {VERBS[story.what]}"
+    verb = "had nothing to do" if story.nothing else VERBS[story.what]
+    text = f"{settings.stack}: {meta['namespace']}/{meta['name']} {verb}"
     return text.encode("ascii", "replace").decode()[:SUBJECT]
 
 
@@ -241,6 +244,8 @@ def _about(story: Story, settings: Settings) -> Iterator[str]:
     if story.what == FAILED and story.words and story.words.why:
         yield f"Why: {story.words.why}"
         yield from (f"Fix: {story.words.do}",) if story.words.do else ()
+    if story.nothing:
+        yield f"But {hidden(story.nothing, settings.secrets)}."
     if story.what == STILL:
         anew = "; repair.hung_minutes starts the gang anew" if settings.starts_anew else ""
         yield (

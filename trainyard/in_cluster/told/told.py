@@ -22,6 +22,7 @@ from api_server import NOT_FOUND, Api, ApiError, say, serve
 from first_end import end_of, first_to_fail, newer, ranks
 from hangs import Hangs
 from listing import JOBS, Listed, full_name, listed
+from log_words import nothing_done, nothing_to_do
 from message import (
     COMPLETE,
     DELETED,
@@ -44,6 +45,8 @@ PRUNE_SECONDS, KEPT_SECONDS = 3600.0, 86400.0
 """Between two looks at runs that may be forgotten, and how long after its end a run stays whose job is
 gone."""
 STUCK_SECONDS = 180
+STEPS = 5000
+"""Lines of the log of a complete run in which a step is looked for."""
 BEGAN = "began"
 """ConfigMap with the moment at which the first program began: what ended before is not told."""
 
@@ -187,7 +190,8 @@ class Told:
         self._write(uid, run)
         what = _outcome(run)
         words = None if what == COMPLETE else _of_last_attempt(self._words.get(uid), run)
-        if what and self._tell((uid, what), what, words, now, clock):
+        idle = self._nothing_done(pods.get(of_gang(run.job), [])) if what == COMPLETE else ""
+        if what and self._tell((uid, what), what, words, now, clock, idle):
             self._forget(uid)
 
     def _hear(self, uid: str, pods: list[Object]) -> None:
@@ -211,6 +215,15 @@ class Told:
         meta = pod["metadata"]
         path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/log"
         return self._api.text(f"{path}?{urllib.parse.urlencode(wanted)}", otherwise="")
+
+    def _nothing_done(self, pods: list[Object]) -> str:
+        """Why a complete run had nothing to do, as the log of its first rank says it; empty where it had."""
+        for pod in (pod for pod, number in ranks(pods) if number == 0):
+            container = pod["spec"]["containers"][0]["name"]
+            log = self._text(pod, container=container, tailLines=STEPS)
+            if origin := nothing_done(log.splitlines()):
+                return nothing_to_do(origin)
+        return ""
 
     def _tell_hangs(self, now: float, clock: float) -> None:
         """Tell which runs stand still: once for the pods that they have."""
@@ -259,13 +272,23 @@ class Told:
             self._api.ask("POST", place(self._settings.namespace), body)
         self._written[uid] = text + said
 
-    def _tell(self, key: Key, what: str, words: Words | None, now: float, clock: float) -> bool:
+    def _tell(
+        self,
+        key: Key,
+        what: str,
+        words: Words | None,
+        now: float,
+        clock: float,
+        nothing: str = "",
+    ) -> bool:
         """Publish one message of a run, unless it is told. Returns whether it is told now."""
         run = self._runs[key[0]]
         team = self._teams.get(run.job["metadata"]["namespace"], "")
 
         def fields(again: bool) -> Mapping[str, str]:
-            return self._fields(key, Story(what, run, team, words, serial(key), again), now)
+            return self._fields(
+                key, Story(what, run, team, words, serial(key), nothing, again), now
+            )
 
         if done := self.messages.tell(key, fields, now, clock):
             say(f"told: {full_name(run.job)} {what}")

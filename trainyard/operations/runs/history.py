@@ -15,6 +15,7 @@ from types import MappingProxyType
 
 from trainyard import command_line
 from trainyard.catalog.logs.cause import Cause
+from trainyard.catalog.logs.log_words import nothing_to_do
 from trainyard.operations.reach.kubectl import Kubectl, kubectl_with, logged_in_to
 from trainyard.operations.reach.rank_logs import cause_on
 from trainyard.operations.reach.target import answer_of, kubeconfig
@@ -35,6 +36,8 @@ from trainyard.reports.plan import as_json
 
 HEAD = ("RUN", "CREATED", "WAITED", "RAN", "NODES", "", "USD", "", "OUTCOME")
 NOT_KNOWN = "not known"
+NOTHING = "NothingToDo"
+"""Outcome of a run that was complete at once, because a run before it had finished."""
 UNKNOWN = Cause("", "")
 """Cause of a run that has not failed, or of which nobody knows why."""
 HISTORY = {
@@ -78,6 +81,9 @@ class Told:
     usd: Decimal | None
     usd_known: str
     outcome: str
+    """State of its job; NOTHING where it was complete at once, because a run before it had finished."""
+    nothing_to_do: str
+    """Sentence about such a run; empty for others."""
     reason: str
     """Reason and message of its controller."""
     why: str
@@ -163,7 +169,8 @@ def told(
         gpu_hours=cost.gpu_hours,
         usd=cost.usd,
         usd_known=cost.usd_known,
-        outcome=run.job.state if not going or began else "Waiting",
+        outcome=_outcome(run, prints, going=going),
+        nothing_to_do=nothing_to_do(prints.nothing_done or "") if _idle(run, prints) else "",
         reason="" if run.job.complete or going else run.job.message,
         why=cause.sentence,
         fix=cause.do,
@@ -177,6 +184,17 @@ def told(
         goodput_planned=_planned(run),
         goodput_measured=prints.goodput,
     )
+
+
+def _outcome(run: Run, prints: Printed, *, going: bool) -> str:
+    if _idle(run, prints):
+        return NOTHING
+    return run.job.state if not going or run.began else "Waiting"
+
+
+def _idle(run: Run, prints: Printed) -> bool:
+    """True for a run that was complete at once, because a run before it had finished."""
+    return run.job.complete and prints.nothing_done is not None
 
 
 def _planned(run: Run) -> float | None:
@@ -235,7 +253,9 @@ def _below(run: Told) -> list[str]:
 
 
 def _why(run: Told) -> Iterator[str]:
-    """Lines about a run that has failed."""
+    """Lines about a run that has failed, or had nothing to do."""
+    if run.nothing_to_do:
+        yield run.nothing_to_do
     if run.reason:
         yield f"{'its controller says' if run.why else 'why'}: {run.reason}"
     if run.why:

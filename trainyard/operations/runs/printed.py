@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 
-from trainyard.catalog.logs.log_words import resumed_from, saved
+from trainyard.catalog.logs.log_words import nothing_done, resumed_from, saved
 from trainyard.operations.reach.kubectl import Kubectl, Object
 from trainyard.operations.reach.snapshot import TIMESTAMP, Job, Snapshot
 from trainyard.operations.runs.logs import node_number
@@ -27,6 +27,8 @@ class Printed:
     """Figures that a run prints about itself; None where it prints none."""
 
     resumed_from: str | None = None
+    nothing_done: str | None = None
+    """The checkpoint from which it resumed, if it has printed no step after that."""
     saved: str | None = None
     saved_at: datetime | None = None
     step: int | None = None
@@ -42,7 +44,8 @@ def recorded(kept: Iterable[Object]) -> Mapping[str, Printed]:
         if said := record.get("measured"):
             at = said["saved_at"]
             found[record["job"]["metadata"]["uid"]] = Printed(
-                **said | {"saved_at": datetime.fromtimestamp(at, UTC) if at else None}
+                **said | {"saved_at": datetime.fromtimestamp(at, UTC) if at else None},
+                nothing_done=said["resumed_from"] if said["step"] is None else None,
             )
     return found
 
@@ -74,7 +77,12 @@ def _of_job(kubectl: Kubectl, job: Job) -> Printed:
     began = [said for _, line in [*head, *tail] if (said := resumed_from(line))]
     written = [(at, said) for at, line in tail if (said := saved(line))]
     at, last = written[-1] if written else (None, None)
-    return Printed(resumed_from=began[0] if began else None, saved=last, saved_at=at)
+    return Printed(
+        resumed_from=began[0] if began else None,
+        nothing_done=nothing_done(line for _, line in [*head, *tail]),
+        saved=last,
+        saved_at=at,
+    )
 
 
 def _lines(kubectl: Kubectl, *arguments: str) -> list[tuple[datetime | None, str]]:

@@ -78,7 +78,7 @@ def _beginnings(entry: str, stack: str, up: str) -> Iterator[str]:
 
 
 def _steps(way: Way, entry: str, stack: str, up: str) -> str:
-    """What somebody types, one thing after the other."""
+    """The steps that somebody takes, one after the other."""
     written = f"write checkpoints.directory: {way.directory} into jobs.{entry}"
     steps = [
         *([written] if way.directory else []),

@@ -83,6 +83,15 @@ def test_a_failed_run_says_the_sentence_about_the_rank_that_ended_first_and_what
     assert "  why: rank 0 on node" in lines and "  fix: lower the batch of a rank" in lines
 
 
+def test_a_run_that_was_complete_at_once_has_an_outcome_of_its_own() -> None:
+    idle = Printed(resumed_from="step 81", nothing_done="step 81")
+    [run] = of(cluster(), idle)
+    assert run.outcome == "NothingToDo"
+    assert "  it had nothing to do: it resumed from step 81" in "\n".join(text([run], NOTES))
+    [going] = of(cluster(trainjobs=[train_job(ended=None)]), idle)
+    assert (going.outcome, going.nothing_to_do) == ("Running", "")
+
+
 def test_a_run_that_goes_on_tells_the_age_of_its_checkpoint_and_one_that_waits_that_it_waits() -> (
     None
 ):
