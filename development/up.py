@@ -80,7 +80,7 @@ def _advice(stack: Stack, job: Run, end: str | None, cause: Cause | None = None)
         lines += [*(f"    {line}" for line in cause.shown), f"{status} what else is wrong"]
         return f"{end or 'not finished'}: " + "\n".join(lines)
     if end:
-        return f"{end}, and {NO_LOG}. {status} what the cluster still knows"
+        return f"{end}, and no log tells why; {NO_LOG}. {status} what the cluster still knows"
     return f"not finished: {status} the cause"
 
 

@@ -90,7 +90,7 @@ def wait(
             if where == "Failed":
                 break
             time.sleep(POLL_SECONDS)
-        said = said or _without_failures(kubectl, selector)
+        said = said or _without_failures(kubectl, selector, failed=where == "Failed")
     over = "" if where == "Failed" else f" after {minutes:g} minutes (wait_minutes)"
     raise RunFailed(f"{kind} {namespace}/{name} is {where}{over}{said}")
 
@@ -153,10 +153,10 @@ def _words_of_failures(kubectl: Kubectl, selector: str, watched: Watched) -> str
     return "\n".join(lines)
 
 
-def _without_failures(kubectl: Kubectl, selector: str) -> str:
+def _without_failures(kubectl: Kubectl, selector: str, *, failed: bool) -> str:
     """The last lines of the ranks, of which none has ended with an error."""
-    said = _last_lines(kubectl, selector, LINES)
-    return f"; its ranks said last:\n{said or f'nothing: it has no pods, and {NO_LOG}'}"
+    nothing = f"nothing: it has no pods{f'; {NO_LOG}' if failed else ''}"
+    return f"; its ranks said last:\n{_last_lines(kubectl, selector, LINES) or nothing}"
 
 
 def _nothing_done(kubeconfig: str, kind: str, namespace: str, name: str) -> str | None:

@@ -136,7 +136,11 @@ def test_a_run_that_finds_an_older_checkpoint_says_where_and_how_to_begin_afresh
         " once where that run has finished. To begin afresh, write another checkpoints.directory, such as"
         " t5-large-2"
     )
-    assert "resumes" not in job_starts(environment_plan(directory))["t5-large"]
+    own = job_starts(environment_plan(directory))["t5-large"]
+    assert "resumes" not in own and own.endswith(
+        ". It keeps its checkpoints in scratch/t5-large/1: a changed job with the same `run` goes on from"
+        " there"
+    )
 
 
 def test_files_are_there_before_the_run_that_mounts_them() -> None:

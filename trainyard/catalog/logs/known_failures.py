@@ -20,7 +20,7 @@ class Failure:
 
 
 NO_LOG = (
-    "no log tells why. To have one next time: take a runtime of own_runtimes, whose pods stay; or write wait:"
+    "to have a log next time: take a runtime of own_runtimes, whose pods stay; or write wait:"
     " complete into the job, so that the update reads its log; or write logs: {} under environment, which keeps"
     " all logs"
 )

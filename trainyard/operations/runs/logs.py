@@ -78,7 +78,7 @@ def selected(job: Chosen, pods: list[Object], rank: int | None) -> str:
         raise RuntimeError(
             f"{job} has no pod, so there is no log: it has not started, or its runtime deleted the"
             " pods when it failed. `trainyard status` says what the cluster still knows; with"
-            f" environment.logs, --past prints the logs of pods that are gone. Here {NO_LOG}"
+            f" environment.logs, --past prints the logs of pods that are gone; {NO_LOG}"
         )
     if rank is None:
         return job.selector

@@ -372,6 +372,16 @@ def test_a_failed_job_says_the_line_before_the_summary_of_its_launcher():
     ) in text
 
 
+def test_a_failed_job_whose_pods_are_gone_names_the_ways_to_have_a_log_next_time():
+    failed = _job(conditions=[{"type": "Failed", "status": "True", "reason": "r", "message": "m"}])
+    text = _printed(trainjobs=[failed], pods=[])
+    assert "\n    no log tells why\n    → no log tells why. To have one next time" not in text
+    assert (
+        "\n    no log tells why\n    → to have a log next time: take a runtime of own_runtimes"
+        in text
+    )
+
+
 def test_a_full_file_system_is_named_from_the_log_of_whichever_rank_says_so():
     pods = [_pod(f"run-node-0-{n}-x", node="n1", phase="Running", restartCount=2) for n in range(2)]
     logs = {
