@@ -56,13 +56,13 @@ def saved(line: str) -> str | None:
 
 
 def nothing_done(lines: Iterable[str]) -> str | None:
-    """The checkpoint from which a run resumed whose script has printed no step after that: a run before it had
-    finished. None where it has printed one, or did not resume."""
+    """The checkpoint from which a run resumed whose script has printed no step and saved nothing after that: a
+    run before it had finished. None for other runs."""
     origin: str | None = None
     for line in lines:
         if said := resumed_from(line):
             origin = said
-        elif origin and any(word.search(line) for word in STEPS):
+        elif origin and (saved(line) or any(word.search(line) for word in STEPS)):
             return None
     return origin
 
@@ -70,8 +70,8 @@ def nothing_done(lines: Iterable[str]) -> str | None:
 def nothing_to_do(origin: str) -> str:
     """A sentence about such a run. `origin`: the checkpoint from which it resumed."""
     return (
-        f"it had nothing to do: it resumed from {origin}, printed no step, and ended, because a run before it had"
-        " finished. To train again, write another checkpoints.directory, or arguments with more steps"
+        f"it had nothing to do: it resumed from {origin}, printed no step, saved nothing, and ended, because a run"
+        " before it had finished. To train again, write another checkpoints.directory, or arguments with more steps"
     )
 
 

@@ -28,7 +28,7 @@ class Printed:
 
     resumed_from: str | None = None
     nothing_done: str | None = None
-    """The checkpoint from which it resumed, if it has printed no step after that."""
+    """The checkpoint from which it resumed, if it has printed no step and saved nothing after that."""
     saved: str | None = None
     saved_at: datetime | None = None
     step: int | None = None
@@ -45,7 +45,7 @@ def recorded(kept: Iterable[Object]) -> Mapping[str, Printed]:
             at = said["saved_at"]
             found[record["job"]["metadata"]["uid"]] = Printed(
                 **said | {"saved_at": datetime.fromtimestamp(at, UTC) if at else None},
-                nothing_done=said["resumed_from"] if said["step"] is None else None,
+                nothing_done=None if said["step"] or said["saved"] else said["resumed_from"],
             )
     return found
 

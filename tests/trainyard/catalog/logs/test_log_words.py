@@ -62,6 +62,7 @@ def test_a_run_that_resumes_and_prints_no_step_had_nothing_to_do() -> None:
     [
         ["resumed from step 81", "step 82 loss 0.3"],
         ["resumed from step 81", "{'step': 90, 'loss': 0.3}"],
+        ["resumed from step-00000295.pt", "saved step-00000299.pt", "rank 0 of 2: final loss 0.2"],
         ["step 1", "step 2", "saved step 2"],
         [],
     ],
