@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import subprocess
 import time
+import urllib.parse
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import NamedTuple
 
@@ -16,6 +18,10 @@ from rehearsal import control_plane, paths
 from rehearsal.kube import Api, ApiError, Object
 from rehearsal.terminal import FAILED, REFUSED
 from trainyard.catalog.job_kinds import JOB_KINDS, SUCCEEDED, outcome
+from trainyard.catalog.logs.cause import TAIL, Cause, Watched
+from trainyard.catalog.logs.first_end import End, ranks
+from trainyard.catalog.logs.known_failures import NO_LOG
+from trainyard.catalog.logs.log_words import nothing_done, nothing_to_do
 from trainyard.operations.reach.kubectl import Environment, logged_in
 
 POLL_SECONDS = 1
@@ -49,23 +55,33 @@ def _finish(stack: Stack, stages: Stages, patience: float) -> int:
         for entry, job in (engine.outputs(stack).get("jobs") or {}).items()
     ]
     began = stages.display.now()
-    ends = _follow_jobs(
-        control_plane.admin(paths.world(), outside=True), jobs, stages.display, patience
-    )
+    api = control_plane.admin(paths.world(), outside=True)
+    causes = Causes(api)
+    ends = _follow_jobs(api, jobs, stages.display, patience, causes)
     _summary(stack, stages, jobs, stages.display.now() - began)
     for job, end in zip(jobs, ends, strict=True):
+        if end in SUCCEEDED and (idle := causes.nothing_done(job)):
+            print(f"\njob {job.namespace}/{job.name} is {end}, and {nothing_to_do(idle)}")
         if end not in SUCCEEDED:
-            print(f"\njob {job.namespace}/{job.name} is {_advice(stack, job, end)}")
+            advice = _advice(stack, job, end, causes.of(job))
+            print(f"\njob {job.namespace}/{job.name} is {advice}")
     return 0 if set(ends) <= set(SUCCEEDED) else FAILED
 
 
-def _advice(stack: Stack, job: Run, end: str | None) -> str:
+def _advice(stack: Stack, job: Run, end: str | None, cause: Cause | None = None) -> str:
     """Lines about a job that ended without success, and the command to type next."""
     if end == STOPPED:
         return (
             f"{end}: `trainyard again {job.entry}{option_of(stack)}`, then `make up{stack.chosen}`"
         )
-    return f"{end or 'not finished'}: `trainyard status{option_of(stack)}` prints the cause"
+    status = f"`trainyard status{option_of(stack)}` prints"
+    if cause:
+        lines = [cause.sentence, *([f"Fix: {cause.do}"] if cause.do else [])]
+        lines += [*(f"    {line}" for line in cause.shown), f"{status} what else is wrong"]
+        return f"{end or 'not finished'}: " + "\n".join(lines)
+    if end:
+        return f"{end}, and no log tells why; {NO_LOG}. {status} what the cluster still knows"
+    return f"not finished: {status} the cause"
 
 
 class Run(NamedTuple):
@@ -83,14 +99,56 @@ class Run(NamedTuple):
         return f"{JOB_KINDS[self.kind].pod_label}={self.name}"
 
 
-def _follow_jobs(api: Api, jobs: list[Run], display: Display, patience: float) -> list[str | None]:
+class Causes:
+    """Reasons why jobs failed, read while their pods are there: some runtimes delete them."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._watched: dict[Run, Watched] = {}
+        self._ended: set[Run] = set()
+
+    def look(self, pods: Mapping[Run, list[Object]], ended: Iterable[Run]) -> None:
+        """Look at the pods of jobs that go on, and once more at those of jobs that have ended."""
+        last = {job: _pods(self._api, job) for job in ended if job not in self._ended}
+        self._ended |= {*last}
+        for job, of_job in {**pods, **last}.items():
+            watched = self._watched.setdefault(job, Watched())
+            watched.look(of_job, lambda end, job=job: self._log(job, end))
+
+    def of(self, job: Run) -> Cause | None:
+        return self._watched[job].cause if job in self._watched else None
+
+    def nothing_done(self, job: Run) -> str | None:
+        """The checkpoint from which a job resumed that was complete without a step; None for others."""
+        first = [pod for pod, number in ranks(_pods(self._api, job)) if number == 0]
+        logs = (self._text(job, pod["metadata"]["name"], "tailLines=5000") for pod in first)
+        return next(filter(None, (nothing_done(log.splitlines()) for log in logs)), None)
+
+    def _log(self, job: Run, end: End) -> str:
+        wanted = {"container": end.container, "tailLines": TAIL}
+        previous = {"previous": "true"} if end.previous else {}
+        return self._text(job, end.pod, urllib.parse.urlencode({**wanted, **previous}))
+
+    def _text(self, job: Run, pod: str, query: str) -> str:
+        """A log; empty where its pod is gone."""
+        try:
+            return self._api.text(f"/api/v1/namespaces/{job.namespace}/pods/{pod}/log?{query}")
+        except ApiError:
+            return ""
+
+
+def _follow_jobs(
+    api: Api, jobs: list[Run], display: Display, patience: float, causes: Causes
+) -> list[str | None]:
     """Ends of the jobs, once all have ended, only crash loops are left, or no pod has changed for
-    `patience` seconds. None: the job has not ended."""
+    `patience` seconds. None: the job has not ended. `causes`: told what there is."""
     printed, changed = "", display.now()
     while True:
         ends = [_end(api, job) for job in jobs]
         going = [job for job, end in zip(jobs, ends, strict=True) if not end]
         pods = [_pods(api, job) for job in going]
+        failed = [job for job, end in zip(jobs, ends, strict=True) if end == "Failed"]
+        causes.look(dict(zip(going, pods, strict=True)), failed)
         state = "; ".join(
             f"{job.namespace}/{job.name}: {progress.phases(of_job)}"
             for job, of_job in zip(going, pods, strict=True)

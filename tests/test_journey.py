@@ -16,8 +16,8 @@ from tests.support.tool import run_word
 from tests.trainyard.operations.test_words import STACK_FILE, Cluster
 
 FAILURE = """\
-TrainJob training/mine is Failed; its ranks said last:
-pod mine-node-0-1 failed first, with exit code 1:
+TrainJob training/mine is Failed: rank 1 on node n1 ended first, with exit code 1: RuntimeError: loss is NaN at step 10
+the log of pod mine-node-0-1, up to the line that says why:
 Traceback (most recent call last):
 RuntimeError: loss is NaN at step 10
 the last line of every pod:
@@ -60,9 +60,13 @@ def test_from_a_failed_run_to_a_fresh_one_every_word_names_the_next(
     assert run_word("logs", ["--stack", "dev", "--job", "mine"]) == 0 and cluster.followed
     said()
     assert run_word("stop", ["--stack", "dev", "--job", "mine"]) == 0
-    assert "to begin again: trainyard again mine --stack dev, then make up STACK=dev" in said()
+    assert (
+        "to go on from its checkpoint in scratch/mine: trainyard again mine --stack dev, then make up"
+        " STACK=dev\nto begin afresh in scratch/mine-2: write checkpoints.directory: mine-2 into jobs.mine,"
+        " then make up STACK=dev\n"
+    ) in said()
     assert run_word("again", ["--stack", "dev", "--job", "mine"]) == 0
-    assert "begins afresh where checkpoints.directory contains {run}" in said()
+    assert "to begin afresh instead: write another checkpoints.directory, such as mine-2" in said()
 
     assert run_word("check", ["dev"]) == 0
     assert "run 2 resumes from the checkpoint that the run before it left in scratch/mine" in said()

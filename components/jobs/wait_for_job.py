@@ -15,19 +15,20 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import pulumi
 
 from trainyard.catalog.job_kinds import JOB_KINDS, SUCCEEDED, outcome, true_conditions
+from trainyard.catalog.logs.cause import TAIL, Watched
+from trainyard.catalog.logs.first_end import End
+from trainyard.catalog.logs.known_failures import NO_LOG
+from trainyard.catalog.logs.log_words import nothing_done, nothing_to_do
 
 POLL_SECONDS = 3.0
 """A failed run must be known within ten seconds."""
 LINES = 20
-"""Lines shown of the log of the pod that failed first. Of every other pod the last line is
-shown."""
-KILLED = (137, 143)
-"""Exit codes of a rank that was ended because another one had failed: SIGKILL, SIGTERM."""
+"""Lines shown of the logs of a run of which no rank has ended with an error."""
 MESSAGE_SHOWN = 32
 """Exit code of a Python program whose error is said already (pulumi-language-python-exec)."""
 Kubectl = tuple[str, ...]
@@ -39,18 +40,6 @@ class RunFailed(RuntimeError):
     log."""
 
 
-class Failure(NamedTuple):
-    """The end of a container that failed; in the order in which ends are shown."""
-
-    killed: bool
-    at: str
-    pod: str
-    container: str
-    exit_code: int
-    restarted: bool
-    """The container runs again, and kubectl calls this end the previous one."""
-
-
 def wait_or_report(
     kubeconfig: str, kind: str, namespace: str, name: str, *, until: str, minutes: float
 ) -> None:
@@ -60,7 +49,9 @@ def wait_or_report(
     where the program ends with an error.
     """
     try:
-        wait(kubeconfig, kind, namespace, name, until=until, minutes=minutes)
+        end = wait(kubeconfig, kind, namespace, name, until=until, minutes=minutes)
+        if end in SUCCEEDED and (idle := _nothing_done(kubeconfig, kind, namespace, name)):
+            pulumi.log.warn(f"{kind} {namespace}/{name} is {end}, and {nothing_to_do(idle)}")
     except RunFailed as failure:
         pulumi.log.error(str(failure))
         fail_at_the_end()
@@ -82,7 +73,7 @@ def wait(
     """
     deadline, selector = time.monotonic() + minutes * 60, f"{JOB_KINDS[kind].pod_label}={name}"
     with kubectl_of(kubeconfig, namespace) as kubectl:
-        where, said = "not seen yet", ""
+        where, said, watched = "not seen yet", "", Watched()
         while time.monotonic() < deadline:
             found = _jobs(kubectl, kind, name)
             if found == []:
@@ -94,16 +85,14 @@ def wait(
             if where in SUCCEEDED or (until == "running" and where == "Running"):
                 return where
             # Some runtimes delete the pods of a failed job, so their logs are read before it fails.
-            said = _words_of_failures(kubectl, selector) or said
+            new = _words_of_failures(kubectl, selector, watched)
+            said = new or (said if watched.cause else "")
             if where == "Failed":
                 break
             time.sleep(POLL_SECONDS)
-        said = said or _last_lines(kubectl, selector, LINES)
+        said = said or _without_failures(kubectl, selector, failed=where == "Failed")
     over = "" if where == "Failed" else f" after {minutes:g} minutes (wait_minutes)"
-    raise RunFailed(
-        f"{kind} {namespace}/{name} is {where}{over}; its ranks said last:\n"
-        f"{said or 'nothing: it has no pods'}"
-    )
+    raise RunFailed(f"{kind} {namespace}/{name} is {where}{over}{said}")
 
 
 @contextmanager
@@ -138,38 +127,44 @@ def _state(job: Mapping[str, Any]) -> str:
     return "Running" if running or (ready and all(ready)) else "Waiting"
 
 
-def _words_of_failures(kubectl: Kubectl, selector: str) -> str:
-    """The last lines of the pod that failed first, then the last line of every pod. Empty where no
-    container has failed."""
+def _words_of_failures(kubectl: Kubectl, selector: str, watched: Watched) -> str:
+    """Say why the run failed, show the lines of the log that say it, then the last line of every pod. Empty
+    where nothing new is known."""
     shown = answer(*kubectl, "get", "pods", f"--selector={selector}", "--output=json")
-    failures = sorted(_failures(json.loads(shown)["items"] if shown else []))
-    if not failures:
+
+    def log_of(end: End) -> str:
+        return answer(
+            *(*kubectl, "logs", end.pod, f"--container={end.container}", f"--tail={TAIL}"),
+            *(["--previous"] if end.previous else []),
+        )
+
+    if not watched.look(json.loads(shown)["items"] if shown else [], log_of):
         return ""
-    first = failures[0]
-    log = answer(
-        *(*kubectl, "logs", first.pod, f"--container={first.container}", f"--tail={LINES}"),
-        *(["--previous"] if first.restarted else []),
-    )
-    return (
-        f"pod {first.pod} failed first, with exit code {first.exit_code}:\n{log or 'no log'}\n"
-        f"the last line of every pod:\n{_last_lines(kubectl, selector, 1) or 'none'}"
-    )
+    end, cause = watched.end, watched.cause
+    assert end and cause
+    lines = [
+        f": {cause.sentence}",
+        *([f"Fix: {cause.do}"] if cause.do else []),
+        f"the log of pod {end.pod}, up to the line that says why:",
+        *(cause.shown or ["no log"]),
+        "the last line of every pod:",
+        _last_lines(kubectl, selector, 1).strip() or "none",
+    ]
+    return "\n".join(lines)
 
 
-def _failures(pods: list[Mapping[str, Any]]) -> Iterator[Failure]:
-    for pod in pods:
-        for status in pod.get("status", {}).get("containerStatuses", []):
-            for field in ("state", "lastState"):
-                end = status.get(field, {}).get("terminated") or {}
-                if end.get("exitCode"):
-                    yield Failure(
-                        killed=end["exitCode"] in KILLED,
-                        at=end.get("finishedAt") or "",
-                        pod=pod["metadata"]["name"],
-                        container=status["name"],
-                        exit_code=end["exitCode"],
-                        restarted=field == "lastState",
-                    )
+def _without_failures(kubectl: Kubectl, selector: str, *, failed: bool) -> str:
+    """The last lines of the ranks, of which none has ended with an error."""
+    nothing = f"nothing: it has no pods{f'; {NO_LOG}' if failed else ''}"
+    return f"; its ranks said last:\n{_last_lines(kubectl, selector, LINES) or nothing}"
+
+
+def _nothing_done(kubeconfig: str, kind: str, namespace: str, name: str) -> str | None:
+    """The checkpoint from which a run resumed that was complete without a step; None for others."""
+    rank = f"{JOB_KINDS[kind].pod_label}={name},{JOB_KINDS[kind].rank_label}=0"
+    with kubectl_of(kubeconfig, namespace) as kubectl:
+        log = answer(*kubectl, "logs", f"--selector={rank}", "--tail=-1", "--ignore-errors")
+    return nothing_done(log.splitlines())
 
 
 def _last_lines(kubectl: Kubectl, selector: str, lines: int) -> str:

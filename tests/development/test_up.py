@@ -9,15 +9,23 @@ import pytest
 from development import up
 from development.engine import Stack
 from development.progress import Display
-from development.up import Run, _advice, _follow_jobs
+from development.up import Causes, Run, _advice, _follow_jobs
 from rehearsal.kube import ApiError
+from tests.support.launchers import torchrun
 
 MINE = Run(entry="mine", kind="TrainJob", namespace="training", name="mine")
 LOOP = Run(entry="mnist", kind="PyTorchJob", namespace="training", name="pytorch-mnist")
 
 
 def _pod(restarts: int) -> dict[str, Any]:
-    return {"status": {"phase": "Running", "containerStatuses": [{"restartCount": restarts}]}}
+    return {
+        "metadata": {"name": "p", "uid": "p", "creationTimestamp": "2026-11-26T13:00:00Z"},
+        "spec": {"nodeName": "n1", "containers": [{"name": "node"}]},
+        "status": {
+            "phase": "Running",
+            "containerStatuses": [{"name": "node", "restartCount": restarts, "state": {}}],
+        },
+    }
 
 
 class Server:
@@ -45,7 +53,8 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_a_job_that_somebody_stopped_has_ended_and_the_way_back_is_named(lines: list[str]):
     server: Any = Server({})
-    assert _follow_jobs(server, [MINE], Display(lines.append), 300) == [up.STOPPED]
+    ends = _follow_jobs(server, [MINE], Display(lines.append), 300, Causes(server))
+    assert ends == [up.STOPPED]
     assert _advice(Stack(name="team"), MINE, up.STOPPED) == (
         "stopped: `trainyard again mine --stack team`, then `make up STACK=team`"
     )
@@ -53,7 +62,71 @@ def test_a_job_that_somebody_stopped_has_ended_and_the_way_back_is_named(lines: 
 
 def test_a_crash_loop_is_counted_and_not_waited_for_for_ever(lines: list[str]):
     server: Any = Server({"pytorch-mnist": {}})
-    assert _follow_jobs(server, [LOOP], Display(lines.append, lambda: 0.0), 300) == [None]
+    display = Display(lines.append, lambda: 0.0)
+    assert _follow_jobs(server, [LOOP], display, 300, Causes(server)) == [None]
     assert lines[0].endswith("training/pytorch-mnist: 2 Running, 1 restart")
     assert lines[-1].endswith(f"{up.RESTARTS - 1} restarts")
     assert "trainyard status" in _advice(Stack(name="dev"), LOOP, None)
+
+
+class Failing:
+    """A job whose rank 1 fails at the second look. Its pods are gone at the third."""
+
+    def __init__(self, *, keeps: bool) -> None:
+        """`keeps`: the pods are there for one look after the rank has failed."""
+        self.keeps, self.looks = keeps, 0
+
+    def request(self, method: str, path: str) -> dict[str, Any]:
+        if "/pods" in path:
+            return {"items": self._pods()}
+        self.looks += 1
+        ended = {"type": "Failed", "status": "True"}
+        return {"status": {"conditions": [ended] if self.looks > 2 else []}}
+
+    def _pods(self) -> list[dict[str, Any]]:
+        if self.looks > 2 or (self.looks == 2 and not self.keeps):
+            return []
+        pods = [_pod(0), _pod(0)]
+        for number, pod in enumerate(pods):
+            pod["metadata"]["labels"] = {"batch.kubernetes.io/job-completion-index": str(number)}
+        if self.looks == 2:
+            end = {"exitCode": 1, "reason": "Error", "finishedAt": "2026-11-26T13:00:41Z"}
+            pods[1]["status"]["containerStatuses"][0]["state"] = {"terminated": end}
+        return pods
+
+    def text(self, path: str) -> str:
+        assert "container=node" in path and "previous" not in path
+        return f"step 3\nOSError: [Errno 28] No space left on device\n{torchrun('1', '0')}\n"
+
+
+def _said(lines: list[str], server: Any) -> str:
+    causes = Causes(server)
+    assert _follow_jobs(server, [MINE], Display(lines.append), 300, causes) == ["Failed"]
+    return _advice(Stack(name="dev"), MINE, "Failed", causes.of(MINE))
+
+
+def test_a_job_whose_pods_are_gone_with_its_failure_says_what_up_has_read_before(lines: list[str]):
+    said = _said(lines, Failing(keeps=True)).splitlines()
+    assert said[0] == (
+        "Failed: rank 1 on node n1 ended first, with exit code 1: OSError: [Errno 28] No space left on"
+        " device (a file system is full)"
+    )
+    assert said[1].startswith("Fix: delete old checkpoints")
+    assert said[2:4] == ["    step 3", "    OSError: [Errno 28] No space left on device"]
+
+
+def test_a_job_of_which_up_has_read_nothing_names_the_ways_to_have_a_log_next_time(
+    lines: list[str],
+):
+    said = _said(lines, Failing(keeps=False))
+    for way in ("own_runtimes", "wait: complete", "logs: {}", "`trainyard status`"):
+        assert way in said
+
+
+def test_a_job_that_resumed_and_did_no_step_is_said_to_have_had_nothing_to_do(lines: list[str]):
+    server: Any = Failing(keeps=True)
+    server.text = lambda path: "resumed from step 81\nrank 0: final loss 0.2\n"
+    server.looks = 1
+    assert Causes(server).nothing_done(MINE) == "step 81"
+    server.text = lambda path: "resumed from step 81\nstep 82 loss 0.2\n"
+    assert Causes(server).nothing_done(MINE) is None

@@ -173,7 +173,7 @@ def test_a_job_whose_ranks_fail_fails_and_keeps_what_they_said(harness: Harness)
     harness.apply(broken)
     assert until(lambda: _state(harness, "broken")) == "Failed"
     assert "no data" in harness.shell("kubectl logs -n training broken-master-0")
-    assert "last log line: no data" in harness.shell(
+    assert "ended first, with exit code 3: no data\n" in harness.shell(
         f"{sys.executable} -m trainyard status --stack {harness.stack}", check=False
     )
     # Its worker, if not begun, still looks for the master, 100 times 2 s, with a node's GPUs in
@@ -196,7 +196,8 @@ def test_jobs_come_change_fail_and_go_while_another_runs_on(harness: Harness):
     assert harness.condition("twin") == "Complete"
     assert _train_job_ranks(harness, "twin") == set(range(16)), "the PyTorchJob as a TrainJob"
     with pytest.raises(
-        RuntimeError, match=r"TrainJob training/fails is Failed; (?s:.*)loss is nan"
+        RuntimeError,
+        match=r"TrainJob training/fails is Failed: rank \d on node \S+ ended first, [^\n]*loss is nan",
     ):
         _up(harness, long=LONG, fails=beside("echo loss is nan; exit 1", "complete"))
     assert _train_jobs(harness) == ["fails", "long"], "short is gone although another run failed"

@@ -14,6 +14,7 @@ from trainyard.catalog import fabric
 from trainyard.derive import pod_resources
 from trainyard.derive.gang_waits import waits
 from trainyard.derive.job_site import JobSite
+from trainyard.derive.next_run import next_run
 from trainyard.derive.pools import TYPES
 from trainyard.objects.iam.secrets import secret_files
 from trainyard.objects.jobs import rendezvous
@@ -67,6 +68,7 @@ def job_plan(
         nodes=job.nodes,
         checkpoints=_saved(job) or training.env.get("CHECKPOINT_DIR"),
         resumes_from=job.resumes_from,
+        other_directory=after.afresh.directory if (after := next_run(job)) else None,
         labels=training.labels,
         annotations=notes,
         spec=rendered.spec,

@@ -13,14 +13,16 @@ from trainyard.plans.program import PORT
 _PROGRAMS = Path(__file__).resolve().parents[1] / "in_cluster"
 SHARED = _PROGRAMS / "shared"
 """Folder whose files every program has beside its own."""
+LOGS = _PROGRAMS.parent / "catalog" / "logs"
+"""Folder of the brain with files that import nothing of ours: what programs and words both say of a log."""
 _IMPORT = re.compile(r"^(?:from|import) (\w+)", re.MULTILINE)
 
 
 @cache
 def program_paths(name: str) -> tuple[Path, ...]:
-    """The files of a program: those of shared/, those of its own folder, and those of other folders that
-    one of its files imports. In a pod they lie side by side, so no two folders have a file of one name."""
-    every = {file.stem: file for file in _PROGRAMS.glob("*/*.py")}
+    """The files of a program: those of shared/, those of its own folder, and those of other folders, or of
+    LOGS, that one of its files imports. In a pod they lie side by side, so no two folders have a file of one name."""
+    every = {file.stem: file for file in (*_PROGRAMS.glob("*/*.py"), *LOGS.glob("*.py"))}
     found = {file.stem: file for folder in (SHARED, _PROGRAMS / name) for file in _files(folder)}
     unread = [*found.values()]
     while unread:

@@ -95,6 +95,9 @@ class JobPlan:
     resumes_from: str | None = None
     """Where a run finds the checkpoint of the run before it, as store/directory; None where it
     begins afresh, or where nobody knows."""
+    other_directory: str | None = None
+    """Directory with which the next run would begin afresh; None where it does so anyway, or where nobody
+    knows."""
     labels: Mapping[str, str]
     annotations: Mapping[str, str] = field(default_factory=dict)
     """Annotations of the job, in addition to its identity: INTERVAL and GOODPUT."""

@@ -132,10 +132,15 @@ def test_it_says_of_a_job_on_a_capacity_block_that_its_nodes_are_paid_already() 
 def test_a_run_that_finds_an_older_checkpoint_says_where_and_how_to_begin_afresh() -> None:
     directory = at(f"{JOB}.checkpoints.directory", "t5-large/{run}")
     assert job_starts(environment_plan())["t5-large"].endswith(
-        ". It resumes from the checkpoint in scratch/t5-large, if a run before it left one; {run} in"
-        " checkpoints.directory begins afresh"
+        ". It resumes from the checkpoint in scratch/t5-large, if a run before it left one, and ends at"
+        " once where that run has finished. To begin afresh, write another checkpoints.directory, such as"
+        " t5-large-2"
     )
-    assert "resumes" not in job_starts(environment_plan(directory))["t5-large"]
+    own = job_starts(environment_plan(directory))["t5-large"]
+    assert "resumes" not in own and own.endswith(
+        ". It keeps its checkpoints in scratch/t5-large/1: a changed job with the same `run` goes on from"
+        " there"
+    )
 
 
 def test_files_are_there_before_the_run_that_mounts_them() -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from components.jobs import wait_for_job
 from components.jobs.wait_for_job import RunFailed, wait
+from tests.support.launchers import torchrun
 
 
 @pytest.fixture
@@ -95,6 +96,7 @@ def _pod(name: str, code: int, at: str, field: str = "state") -> dict[str, Any]:
     end = {"terminated": {"exitCode": code, "finishedAt": f"2026-11-22T05:00:{at}Z"}}
     return {
         "metadata": {"name": name},
+        "spec": {"nodeName": f"of-{name}", "containers": [{"name": "node"}]},
         "status": {"containerStatuses": [{"name": "node", field: end}]},
     }
 
@@ -105,9 +107,27 @@ def test_the_pod_that_failed_first_is_shown_before_those_that_were_ended_for_it(
     with pytest.raises(RunFailed) as failure:
         wait("kubeconfig", "TrainJob", "training", "job", until="complete", minutes=1)
     assert str(failure.value) == (
-        "TrainJob training/job is Failed; its ranks said last:\npod c failed first, with exit code"
-        " 1:\nthe log of c \n\nthe last line of every pod:\n[pod/job-node-0-0] loss is nan\n"
+        "TrainJob training/job is Failed: rank 0 on node of-c ended first, with exit code 1: the log of"
+        " c\nthe log of pod c, up to the line that says why:\nthe log of c\nthe last line of every"
+        " pod:\n[pod/job-node-0-0] loss is nan"
     )
+
+
+def test_a_failed_run_says_the_line_before_the_summary_of_its_launcher_and_what_to_do(
+    says: Any, tmp_path: Path
+) -> None:
+    says(_condition("Failed"), pods=(_pod("c", 1, "02"),))
+    (tmp_path / "log").write_text(f"OSError: [Errno 28] No space left\n{torchrun('1', '0')}\n")
+    program = tmp_path / "kubectl"
+    program.write_text(
+        program.read_text().replace('echo "the log of $5 $8"', f"cat {tmp_path}/log")
+    )
+    with pytest.raises(RunFailed) as failure:
+        wait("kubeconfig", "TrainJob", "training", "job", until="complete", minutes=1)
+    said = str(failure.value).splitlines()
+    assert said[0].endswith("code 1: OSError: [Errno 28] No space left (a file system is full)")
+    assert said[1].startswith("Fix: delete old checkpoints, or raise capacity_gib of the store")
+    assert said[3:5] == ["OSError: [Errno 28] No space left", "the last line of every pod:"]
 
 
 def test_the_log_of_a_pod_is_known_after_its_runtime_has_deleted_it(
@@ -162,3 +182,21 @@ def test_without_kubectl_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(RunFailed, match="needs kubectl on this machine"):
         wait("kubeconfig", "TrainJob", "training", "job", until="running", minutes=1)
+
+
+def test_a_complete_run_that_had_nothing_to_do_is_a_warning(
+    says: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    says(_condition("Complete"))
+    program = tmp_path / "kubectl"
+    line = "echo '[pod/job-node-0-0] loss is nan'"
+    program.write_text(program.read_text().replace(line, "echo resumed from step 81; echo done"))
+    said = list[str]()
+    monkeypatch.setattr(wait_for_job.pulumi.log, "warn", said.append)
+    wait_for_job.wait_or_report(
+        "kubeconfig", "TrainJob", "training", "job", until="complete", minutes=1
+    )
+    [warning] = said
+    assert warning.startswith(
+        "TrainJob training/job is Complete, and it had nothing to do: it resumed"
+    )

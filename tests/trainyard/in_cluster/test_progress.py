@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.programs import imported
-from trainyard.catalog import log_words
+from trainyard.catalog.logs import log_words
 
 
 @pytest.fixture(scope="module")

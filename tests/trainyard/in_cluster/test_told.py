@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from tests.support.launchers import torchrun
 from tests.support.programs import program_fixture
 from tests.support.stackfile import Edit, at, environment_plan
 from tests.trainyard.operations.finished import BEGAN, node, pod, train_job
@@ -232,6 +233,45 @@ def test_a_run_that_failed_is_told_with_the_last_words_of_the_rank_that_failed_f
     assert "Reason: JobSetFailed: jobset failed" in text
 
 
+def test_a_run_that_failed_is_told_with_the_line_that_says_why_and_what_to_do(
+    server: Server,
+) -> None:
+    program = told(server)
+    begin(server)
+    look(program, 1)
+    fail(server)
+    server.logs["t5-node-0-1-x7k2p"] = (
+        "step 7\nTraceback (most recent call last):\n  File 'train.py', line 3\n"
+        f"torch.OutOfMemoryError: CUDA out of memory. {TOKEN}\n{torchrun('1', '0')}"
+    )
+    look(program, 62)
+    text = server.published[0]["Message"]
+    assert (
+        "Why: rank 1 on node node-1 ended first, with exit code 1: torch.OutOfMemoryError: CUDA out of memory."
+        " hidden-secret (a GPU has too little memory for the model and its batch)\n"
+        "Fix: lower the batch of a rank, or shard the model over more GPUs\n"
+    ) in text
+    words = text.partition("Its last words:\n")[2].partition("\n\n")[0]
+    assert words.splitlines()[-1].startswith("    torch.OutOfMemoryError: CUDA out of memory.")
+
+
+def test_a_run_that_is_complete_without_a_step_is_told_to_have_had_nothing_to_do(
+    server: Server,
+) -> None:
+    program = told(server)
+    begin(server)
+    look(program, 1)
+    complete(server)
+    server.logs["t5-node-0-0-x7k2p"] = "resumed from step 81\nrank 0: final loss 0.2\n"
+    look(program, 71)
+    [said] = server.published
+    assert said["Subject"] == "dev: training/t5 had nothing to do"
+    assert "But it had nothing to do: it resumed from step 81, printed no step" in said["Message"]
+    assert [value for key, value in said.items() if key.endswith("1.Value.StringValue")] == [
+        "Complete"
+    ]
+
+
 def test_no_secret_of_a_log_or_of_a_condition_is_published_or_kept(server: Server) -> None:
     program = told(server)
     begin(server)
@@ -385,14 +425,15 @@ def test_a_pytorch_job_is_told_with_the_rank_of_its_worker(server: Server) -> No
 
 
 def test_a_container_that_runs_again_did_not_end_the_run(program: ModuleType) -> None:
-    message = sys.modules["message"]
+    first_end = sys.modules["first_end"]
     again = running(0)
     [status] = again["status"]["containerStatuses"]
     end = {"exitCode": 1, "finishedAt": moment(6), "reason": "Error"}
     status["lastState"] = {"terminated": end}
-    found = message.first_to_fail([again, failed(1, 1, 60)])
+    found = first_end.first_to_fail([again, failed(1, 1, 60)])
     assert found.rank == 1
-    assert message.first_to_fail([again]).previous and message.first_to_fail([running(1)]) is None
+    assert first_end.first_to_fail([again]).previous
+    assert first_end.first_to_fail([running(1)]) is None
 
 
 def test_a_shell_is_no_run(server: Server) -> None:

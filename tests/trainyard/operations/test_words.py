@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.launchers import torchrun
 from tests.support.recording import CHECKOUT
 from tests.support.tool import run_word
 from tests.trainyard.operations.recovery.test_drain import ENVIRONMENT, OURS
@@ -59,7 +60,10 @@ def _pod(job: str, number: int, role: str = "") -> Object:
             "training.kubeflow.org/replica-type": role,
             "training.kubeflow.org/replica-index": str(number),
         }
-    return {"metadata": {"name": f"{job}-{role}{number}", "labels": labels}}
+    return {
+        "metadata": {"name": f"{job}-{role}{number}", "labels": labels},
+        "spec": {"nodeName": "n1", "containers": [{"name": "node"}]},
+    }
 
 
 PODS = {
@@ -80,6 +84,8 @@ class Cluster:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, answer: str | None = None) -> None:
         self.jobs = [_job("mine"), _job("pytorch-mnist", "PyTorchJob"), _job("gone")]
         self.followed: list[str] = []
+        self.log = ""
+        """Log of the one pod that has failed."""
         self.terminal = Terminal(monkeypatch, answer)
         monkeypatch.setattr(subprocess, "run", self.run)
 
@@ -103,6 +109,8 @@ class Cluster:
                 return json.dumps({"items": PODS[job] if there else []})
             case ["get", kind, *_]:
                 return json.dumps({"items": [one for one in self.jobs if self._is(one, kind)]})
+            case ["logs", "mine-1", *_] if self.log:
+                return self.log
             case ["logs", *rest]:
                 self.followed = rest
                 return ""
@@ -130,6 +138,21 @@ def test_all_ranks_are_printed_whole_behind_their_names(monkeypatch: pytest.Monk
     ]
 
 
+def test_behind_the_log_of_a_job_that_failed_comes_the_sentence_about_its_reason(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster = Cluster(monkeypatch)
+    cluster.log = f"ModuleNotFoundError: No module named 'einops'\n{torchrun('1', '0')}\n"
+    end = {"name": "node", "state": {"terminated": {"exitCode": 1, "finishedAt": "2026"}}}
+    monkeypatch.setitem(PODS["mine"][1], "status", {"containerStatuses": [end]})
+    assert run_word("logs", ["--stack", "dev", "--job", "mine"]) == 0
+    assert capsys.readouterr().err.splitlines()[-2:] == [
+        "why: rank 1 on node n1 ended first, with exit code 1: ModuleNotFoundError: No module named 'einops'"
+        " (the image has no Python module einops)",
+        "fix: install einops in the image (`trainyard image`), or add its file to files.sources",
+    ]
+
+
 @pytest.mark.parametrize(
     ("job", "rank", "selects"),
     [
@@ -151,6 +174,7 @@ def test_a_rank_is_a_node_of_either_kind_of_job(
     [
         (["--job", "mine", "--rank", "2"], "has no node 2. Fix: --rank one of 0, 1"),
         (["--job", "gone"], "TrainJob training/gone has no pod, so there is no log"),
+        (["--job", "gone"], "to have a log next time: take a runtime of own_runtimes"),
         (["--job", "mien"], "no job mien in all namespaces"),
         (
             ["--job", "planned"],
@@ -246,11 +270,33 @@ def test_a_run_is_counted_up_and_nothing_else_of_the_file_changes(
         "        runtime: torch", "        run: 2\n        runtime: torch"
     )
     shown = capsys.readouterr().out
-    assert "run 2 resumes from the checkpoint in scratch/mine; it begins afresh" in shown
+    assert (
+        "run 2 goes on from the checkpoint in scratch/mine, and ends at once where the run before it has"
+        " finished\nto begin afresh instead: write another checkpoints.directory, such as mine-2\n"
+    ) in shown
     assert shown.endswith("next: make up STACK=dev\n")
     assert run_word("again", ["--stack", "dev", "--job", "mine", "--yes", "--live"]) == 0
     assert "        run: 3\n        runtime: torch" in checkout.read_text()
     assert capsys.readouterr().out.endswith("next: pulumi up --stack dev\n")
+
+
+def test_of_a_job_whose_directory_has_its_number_both_words_say_where_each_beginning_is(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checkout.write_text(STACK_FILE.replace("directory: mine}", 'directory: "mine/{run}"}'))
+    Cluster(monkeypatch, answer="y")
+    assert run_word("stop", ["--stack", "dev", "--job", "mine"]) == 0
+    assert capsys.readouterr().out.splitlines()[-3:-1] == [
+        "to go on from its checkpoint in scratch/mine/1: write checkpoints.directory: mine/1 into jobs.mine,"
+        " then trainyard again mine --stack dev, then make up STACK=dev",
+        "to begin afresh in scratch/mine/2: trainyard again mine --stack dev, then make up STACK=dev",
+    ]
+    assert run_word("again", ["--stack", "dev", "--job", "mine"]) == 0
+    shown = capsys.readouterr().out
+    assert (
+        "run 2 begins afresh in scratch/mine/2\nto go on from the checkpoint in scratch/mine/1 instead:"
+        " write checkpoints.directory: mine/1\n"
+    ) in shown and "{run}" not in shown
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ STEP_OF_NAME = re.compile(r"(?:step|checkpoint|iter)\D{0,3}(\d+)|^(\d+)$", re.I)
 
 @dataclass(frozen=True)
 class Words:
-    """How scripts say it: trainyard/catalog/log_words.py."""
+    """How scripts say it: trainyard/catalog/logs/log_words.py."""
 
     resumed: tuple[re.Pattern[str], ...]
     saved: tuple[re.Pattern[str], ...]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from first_end import End
+from known_failures import KNOWN
+from last_error import reason_of, sentence
 from record import Object, Record, seconds
 
 COMPLETE, FAILED, DELETED, STILL = "Complete", "Failed", "Deleted", "StandsStill"
@@ -18,16 +20,14 @@ VERBS = {
     STILL: "stands still",
 }
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
-ROLE, MASTER = "training.kubeflow.org/replica-type", "master"
-RANKS = ("batch.kubernetes.io/job-completion-index", "training.kubeflow.org/replica-index")
-LINES, WIDTH, READ = 20, 400, 1 << 16
+LINES, WIDTH, READ = 20, 400, 1 << 17
 """Lines of the last words, characters of a line, and characters of the log in which they are."""
+TAIL = 600
+"""Lines of the log of a rank that failed: the summary of torchrun has 7 lines for each rank of a node."""
 SUBJECT = 100
 """Characters of ASCII that SNS takes as a subject (API reference, Publish)."""
 NODES = 4
 """Names of nodes in a message."""
-KILLED = (137, 143)
-"""Exit codes of a container that somebody else ended."""
 COLOURS = re.compile(r"\x1b\[[\d;]*[A-Za-z]")
 KEY_LINE = re.compile(r"^[ \t]*[A-Za-z0-9+/]{40,}={0,2}[ \t]*$", re.MULTILINE)
 """A line of a private key whose first line is not in the text."""
@@ -59,107 +59,38 @@ class Settings:
 
 
 @dataclass
-class Words:
-    """The last words of a rank."""
+class Words(End):
+    """How a rank ended, or is silent, and its last words."""
 
-    pod: str
-    uid: str
-    container: str
-    node: str
-    rank: int
-    at: str
-    """When its container ended, or when it logged its last line."""
-    created: str
-    """When its pod was created."""
-    code: int | None = None
-    """Its exit code; None where it has none."""
-    reason: str = ""
-    previous: bool = False
-    """Its log is that of the container before the present one."""
-    runs: bool = False
-    """The container runs again."""
     text: str = ""
     """What it logged last, without secrets."""
+    why: str = ""
+    """Why the run failed, in one sentence without secrets."""
+    do: str = ""
+    """What to do about it; empty where nothing is known."""
 
 
-def first_to_fail(pods: Iterable[Object]) -> Words | None:
-    """The rank that ended first with an error: the others of a gang end because of it. A container that
-    runs again counts only where no other has ended so. None where no rank has."""
-    every = [*pods]
-    found = [words for pod, number in ranks(every) for words in _ends(pod, number)]
-    return min(
-        found, key=lambda each: (each.runs, each.at, each.code in KILLED, each.rank), default=None
-    )
-
-
-def newer(found: Words, known: Words, there: Iterable[str]) -> bool:
-    """Whether the words of a rank count in place of those that are known. `there`: uids of the pods of
-    which `found` was the first to fail. Where the known pod is gone, a pod of its own attempt may have
-    ended because of it."""
-    if known.uid in there:
-        return (found.uid, found.at) != (known.uid, known.at) or not known.text
-    return found.created > known.at or found.at < known.at
-
-
-def ranks(pods: Iterable[Object]) -> list[tuple[Object, int]]:
-    """Each pod with the number of its node, as `trainyard logs --rank` counts: in a PyTorchJob the Master
-    is node 0, and the first Worker is node 1 beside it."""
-    every = [*pods]
-    masters = any(_labels(pod).get(ROLE) == MASTER for pod in every)
-    return [(pod, _rank(pod, masters=masters)) for pod in every]
-
-
-def _rank(pod: Object, *, masters: bool) -> int:
-    own = _labels(pod)
-    number = next((int(own[key]) for key in RANKS if key in own), 0)
-    return number + (masters and own.get(ROLE, MASTER) != MASTER)
-
-
-def words_of(pod: Object, at: str, number: int, **more: Any) -> Words:
-    """The words of a pod, before its log is read."""
-    meta = pod["metadata"]
-    more = {"container": pod["spec"]["containers"][0]["name"], **more}
-    return Words(
-        pod=meta["name"],
-        uid=meta["uid"],
-        node=pod["spec"].get("nodeName", ""),
-        rank=number,
-        at=at,
-        created=meta["creationTimestamp"],
-        **more,
-    )
-
-
-def _ends(pod: Object, number: int) -> Iterator[Words]:
-    """The last end of each container of the pod, where it was an error."""
-    status = pod.get("status") or {}
-    kinds = ("initContainerStatuses", "containerStatuses")
-    for each in (one for kind in kinds for one in status.get(kind) or ()):
-        state, last = each.get("state") or {}, each.get("lastState") or {}
-        end = state.get("terminated") or last.get("terminated") or {}
-        if end.get("exitCode"):
-            yield words_of(
-                pod,
-                end.get("finishedAt") or "",
-                number,
-                container=each["name"],
-                code=end["exitCode"],
-                reason=end.get("reason") or "",
-                previous="terminated" not in state,
-                runs="running" in state,
-            )
+def explain(words: Words, log: str, secrets: Mapping[str, str]) -> None:
+    """Say why the rank ended, and its last words: the lines that end with the one that says why."""
+    reason = reason_of(_without_secrets(log, secrets), KNOWN, words.code, words.reason)
+    words.why, words.do = sentence(words, reason), reason.do
+    words.text = "\n".join(reason.shown)
 
 
 def last_words(log: str, secrets: Mapping[str, str]) -> str:
     """The end of a log without its secrets."""
-    if (
-        len(log) > READ
-    ):  # what is cut in its middle is no line, and can hide the beginning of a secret
-        log = log[-READ:].partition("\n")[2]
-    log = hidden(COLOURS.sub("", log), secrets)
     # A bar of progress is one line that was drawn often.
-    lines = [line.rstrip().rpartition("\r")[2].rstrip() for line in log.split("\n")]
+    every = _without_secrets(log, secrets).split("\n")
+    lines = [line.rstrip().rpartition("\r")[2].rstrip() for line in every]
     return "\n".join(line[-WIDTH:] for line in [line for line in lines if line][-LINES:])
+
+
+def _without_secrets(log: str, secrets: Mapping[str, str]) -> str:
+    """The part of a log that is read. What is cut in its middle is no line, and can hide the beginning of a
+    secret."""
+    if len(log) > READ:
+        log = log[-READ:].partition("\n")[2]
+    return hidden(COLOURS.sub("", log), secrets)
 
 
 def hidden(text: str, secrets: Mapping[str, str]) -> str:
@@ -265,6 +196,8 @@ class Story:
     """Empty: it is a run of the environment itself."""
     words: Words | None
     id: str
+    nothing: str
+    """Why it had nothing to do; empty for a run that had."""
     again: bool
     """A program ended while it published this, so that nobody knows whether it did."""
 
@@ -272,7 +205,8 @@ class Story:
 def subject(story: Story, settings: Settings) -> str:
     """The subject of an e-mail."""
     meta = story.record.job["metadata"]
-    text = f"{settings.stack}: {meta['namespace']}/{meta['name']} {VERBS[story.what]}"
+    verb = "had nothing to do" if story.nothing else VERBS[story.what]
+    text = f"{settings.stack}: {meta['namespace']}/{meta['name']} {verb}"
     return text.encode("ascii", "replace").decode()[:SUBJECT]
 
 
@@ -307,6 +241,11 @@ def _about(story: Story, settings: Settings) -> Iterator[str]:
     )
     if story.what == FAILED and (reason := _reason(story.record)):
         yield f"Reason: {hidden(reason, settings.secrets)[:WIDTH]}"
+    if story.what == FAILED and story.words and story.words.why:
+        yield f"Why: {story.words.why}"
+        yield from (f"Fix: {story.words.do}",) if story.words.do else ()
+    if story.nothing:
+        yield f"But {hidden(story.nothing, settings.secrets)}."
     if story.what == STILL:
         anew = "; repair.hung_minutes starts the gang anew" if settings.starts_anew else ""
         yield (
@@ -386,7 +325,3 @@ def _next(story: Story, settings: Settings) -> Iterator[str]:
         f"To run it again, from its last checkpoint: trainyard again {meta['name']} --stack {own}, then"
         f" pulumi up --stack {own}"
     )
-
-
-def _labels(obj: Object) -> Mapping[str, str]:
-    return obj["metadata"].get("labels") or {}

@@ -19,24 +19,24 @@ from pathlib import Path
 
 import query
 from api_server import NOT_FOUND, Api, ApiError, say, serve
+from first_end import end_of, first_to_fail, newer, ranks
 from hangs import Hangs
 from listing import JOBS, Listed, full_name, listed, own_pods
+from log_words import nothing_done, nothing_to_do
 from message import (
     COMPLETE,
     DELETED,
     FAILED,
     LINES,
     STILL,
+    TAIL,
     Settings,
     Story,
     Words,
     body,
-    first_to_fail,
+    explain,
     last_words,
-    newer,
-    ranks,
     subject,
-    words_of,
 )
 from messages import Key, Messages, Publish, place, serial
 from record import JOB_OF_POD, Gangs, Object, Record, look, of_gang, seconds, stamp
@@ -46,6 +46,8 @@ PRUNE_SECONDS, KEPT_SECONDS = 3600.0, 86400.0
 """Between two looks at runs that may be forgotten, and how long after its end a run stays whose job is
 gone."""
 STUCK_SECONDS = 180
+STEPS = 5000
+"""Lines of the log of a complete run in which a step is looked for."""
 BEGAN = "began"
 """ConfigMap with the moment at which the first program began: what ended before is not told."""
 
@@ -189,28 +191,40 @@ class Told:
         self._write(uid, run)
         what = _outcome(run)
         words = None if what == COMPLETE else _of_last_attempt(self._words.get(uid), run)
-        if what and self._tell((uid, what), what, words, now, clock):
+        idle = self._nothing_done(pods.get(of_gang(run.job), [])) if what == COMPLETE else ""
+        if what and self._tell((uid, what), what, words, now, clock, idle):
             self._forget(uid)
 
     def _hear(self, uid: str, pods: list[Object]) -> None:
         """Read the log of the rank that failed, while its pod is there."""
         found, known = first_to_fail(pods), self._words.get(uid)
         there = {pod["metadata"]["uid"]: pod for pod in pods}
-        if found and (known is None or newer(found, known, there)):
-            found.text = self._log(there[found.uid], found)
-            if found.text or known is None or known.uid != found.uid:
-                self._words[uid] = found
+        unread = known is None or (known.uid in there and not known.text)
+        if found and (unread or newer(found, known, there)):
+            words = Words(**asdict(found))
+            log = self._log(there[found.uid], words, TAIL)
+            explain(words, log, self._settings.secrets)
+            if words.text or known is None or known.uid != words.uid:
+                self._words[uid] = words
 
-    def _log(self, pod: Object, words: Words) -> str:
-        text = self._text(
-            pod, container=words.container, tailLines=LINES, previous=str(words.previous).lower()
+    def _log(self, pod: Object, words: Words, lines: int) -> str:
+        return self._text(
+            pod, container=words.container, tailLines=lines, previous=str(words.previous).lower()
         )
-        return last_words(text, self._settings.secrets)
 
     def _text(self, pod: Object, **wanted: object) -> str:
         meta = pod["metadata"]
         path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/log"
         return self._api.text(f"{path}?{urllib.parse.urlencode(wanted)}", otherwise="")
+
+    def _nothing_done(self, pods: list[Object]) -> str:
+        """Why a complete run had nothing to do, as the log of its first rank says it; empty where it had."""
+        for pod in (pod for pod, number in ranks(pods) if number == 0):
+            container = pod["spec"]["containers"][0]["name"]
+            log = self._text(pod, container=container, tailLines=STEPS)
+            if origin := nothing_done(log.splitlines()):
+                return nothing_to_do(origin)
+        return ""
 
     def _tell_hangs(self, now: float, clock: float) -> None:
         """Tell which runs stand still: once for the pods that they have."""
@@ -231,12 +245,12 @@ class Told:
         found = list[tuple[str, int, Words, Object]]()
         for pod, number in ranks(pods):
             self.tick()
-            words = words_of(pod, pod["metadata"]["creationTimestamp"], number)
+            words = Words(**asdict(end_of(pod, pod["metadata"]["creationTimestamp"], number)))
             line = self._text(pod, container=words.container, tailLines=1, timestamps="true")
             words.at = line.partition(" ")[0] or words.at
             found.append((words.at, number, words, pod))
         _, _, words, pod = min(found, key=lambda each: each[:2])
-        words.text = self._log(pod, words)
+        words.text = last_words(self._log(pod, words, LINES), self._settings.secrets)
         return words
 
     def _write(self, uid: str, run: Record) -> None:
@@ -259,13 +273,23 @@ class Told:
             self._api.ask("POST", place(self._settings.namespace), body)
         self._written[uid] = text + said
 
-    def _tell(self, key: Key, what: str, words: Words | None, now: float, clock: float) -> bool:
+    def _tell(
+        self,
+        key: Key,
+        what: str,
+        words: Words | None,
+        now: float,
+        clock: float,
+        nothing: str = "",
+    ) -> bool:
         """Publish one message of a run, unless it is told. Returns whether it is told now."""
         run = self._runs[key[0]]
         team = self._teams.get(run.job["metadata"]["namespace"], "")
 
         def fields(again: bool) -> Mapping[str, str]:
-            return self._fields(key, Story(what, run, team, words, serial(key), again), now)
+            return self._fields(
+                key, Story(what, run, team, words, serial(key), nothing, again), now
+            )
 
         if done := self.messages.tell(key, fields, now, clock):
             say(f"told: {full_name(run.job)} {what}")

@@ -69,7 +69,7 @@ def program(plan: HistoryPlan) -> ProgramPlan:
 def settings(plan: HistoryPlan) -> str:
     """Settings that the program reads at its start."""
     # Only here: `trainyard check` needs no expression of it.
-    from trainyard.catalog import log_words
+    from trainyard.catalog.logs import log_words
 
     return json.dumps(
         {

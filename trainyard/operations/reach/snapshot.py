@@ -26,6 +26,7 @@ from trainyard.operations.reach.pods import (
     read_logs,
 )
 from trainyard.operations.reach.proxy import proxied
+from trainyard.operations.reach.rank_logs import logs_of_ends
 
 QUEUED = "workloads.kueue.x-k8s.io"
 KINDS = (
@@ -124,6 +125,8 @@ class Snapshot:
     """Kinds that a team cannot read: nodes, pools and controllers."""
     logs: dict[str, str] = field(default_factory=dict)
     """"namespace/pod" → the last lines of controllers and ranks, as far as they were read (pods.py)."""
+    ends: Mapping[str, str] = field(default_factory=dict)
+    """"namespace/pod" of the rank of a job that failed first → the end of its log."""
     last_lines_at: dict[str, datetime] = field(default_factory=dict)
     """"namespace/pod" → when a running rank wrote its last log line."""
     taken_at: datetime = field(default_factory=lambda: datetime.now(UTC))
@@ -193,6 +196,7 @@ def read(
         unseen=frozenset(_plural(kind) for kind in KINDS if kind not in kinds),
         logs={pod: log.text for pod, log in heard.items()},
         last_lines_at=_last_lines_at(objects["pods"], heard),
+        ends=logs_of_ends(kubectl, gangs(objects["pods"])) if logs else {},
     )
 
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+from trainyard.derive.next_run import next_run
 from trainyard.operations.reach.consent import ask
 from trainyard.operations.reach.stack_lines import Change, job_entry, scalar_of_job, values_of_jobs
 from trainyard.operations.reach.target import update_command
-from trainyard.settings.job import JobConfig
+from trainyard.settings.job import JobConfig, ManifestConfig
 from trainyard.settings.reading.reader import read_file
 
 NOTHING = "Nothing was changed."
@@ -29,7 +31,8 @@ def main(options: argparse.Namespace) -> int:
     ask."""
     file = Path(f"Pulumi.{options.stack}.yaml")
     try:
-        number, resumes = _run_of(options.stack, options.job)
+        job = job_of(options.stack, options.job)
+        number = job.run
         text = file.read_text()
         change = counted_up(text, options.job, number + 1)
         changed = change.applied(text)
@@ -44,11 +47,8 @@ def main(options: argparse.Namespace) -> int:
         print(f"{error}\n{NOTHING}", file=sys.stderr)
         return 1
     print(f"{file}:{change.line}: {change.text.strip()}, it is {number} now")
-    if resumes:
-        print(
-            f"run {number + 1} resumes from the checkpoint in {resumes}; it begins afresh where"
-            " checkpoints.directory contains {run}"
-        )
+    for line in _beginnings(job):
+        print(line)
     if code := ask("Change the file?", yes=options.yes, otherwise=NOTHING):
         return code
     file.write_text(changed)
@@ -56,8 +56,31 @@ def main(options: argparse.Namespace) -> int:
     return 0
 
 
-def _run_of(stack: str, name: str) -> tuple[int, str | None]:
-    """The number of the job's run, and where its next run resumes from."""
+def _beginnings(job: JobConfig | ManifestConfig) -> Iterator[str]:
+    """Lines about the checkpoint with which the next run begins, and how it begins otherwise."""
+    after = next_run(job) if isinstance(job, JobConfig) else None
+    if after is None:
+        return
+    number = job.run + 1
+    if after.goes_on.directory is None:
+        yield (
+            f"run {number} goes on from the checkpoint in {after.goes_on.at}, and ends at once where the"
+            " run before it has finished"
+        )
+        yield (
+            "to begin afresh instead: write another checkpoints.directory, such as"
+            f" {after.afresh.directory}"
+        )
+        return
+    yield f"run {number} begins afresh in {after.afresh.at}"
+    yield (
+        f"to go on from the checkpoint in {after.goes_on.at} instead: write checkpoints.directory:"
+        f" {after.goes_on.directory}"
+    )
+
+
+def job_of(stack: str, name: str) -> JobConfig | ManifestConfig:
+    """The entry of a job. Raises CannotCount where the stack file has none of this name."""
     config = read_file(stack).config
     jobs = (config.environment or config.team) if config else None
     found = jobs.jobs if jobs else {}
@@ -66,8 +89,7 @@ def _run_of(stack: str, name: str) -> tuple[int, str | None]:
         raise CannotCount(
             f"Pulumi.{stack}.yaml has no job {name}. Fix: --job one of its jobs: {names}"
         )
-    job = found[name]
-    return job.run, job.resumes_from if isinstance(job, JobConfig) else None
+    return found[name]
 
 
 def counted_up(text: str, name: str, number: int) -> Change:

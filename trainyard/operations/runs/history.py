@@ -7,14 +7,18 @@ Who knows what: records.py; dollars: spent.py; what scripts say: printed.py.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
+from types import MappingProxyType
 
 from trainyard import command_line
-from trainyard.operations.reach.kubectl import logged_in_to
+from trainyard.catalog.logs.cause import Cause
+from trainyard.catalog.logs.log_words import nothing_to_do
+from trainyard.operations.reach.kubectl import Kubectl, logged_in_to
 from trainyard.operations.reach.proxy import proxied
+from trainyard.operations.reach.rank_logs import cause_on
 from trainyard.operations.reach.snapshot import REQUEST_SECONDS
 from trainyard.operations.reach.target import answer_of, kubeconfig
 from trainyard.operations.runs.printed import Printed, printed, recorded, together
@@ -34,6 +38,10 @@ from trainyard.reports.plan import as_json
 
 HEAD = ("RUN", "CREATED", "WAITED", "RAN", "NODES", "", "USD", "", "OUTCOME")
 NOT_KNOWN = "not known"
+NOTHING = "NothingToDo"
+"""Outcome of a run that was complete at once, because a run before it had finished."""
+UNKNOWN = Cause("", "")
+"""Cause of a run that has not failed, or of which nobody knows why."""
 HISTORY = {
     KEPT: "Runs whose job is deleted are those of the history (environment.history).",
     MISSING: (
@@ -75,7 +83,15 @@ class Told:
     usd: Decimal | None
     usd_known: str
     outcome: str
+    """State of its job; NOTHING where it was complete at once, because a run before it had finished."""
+    nothing_to_do: str
+    """Sentence about such a run; empty for others."""
     reason: str
+    """Reason and message of its controller."""
+    why: str
+    """Sentence about why it failed; empty where no rank is known to have ended with an error."""
+    fix: str
+    """Advice about that; empty where none is known."""
     resumed_from: str | None
     checkpoint: str | None
     """The newest one that the script says it has written."""
@@ -94,9 +110,9 @@ def main(options: argparse.Namespace) -> int:
     answer = answer_of(lambda: _read(options.stack))
     if answer is None:
         return 1
-    known, said = answer
+    known, said, causes = answer
     runs = [
-        *(told(run, said, going=False) for run in known.finished),
+        *(told(run, said, causes, going=False) for run in known.finished),
         *(told(run, said, going=True) for run in known.going),
     ]
     notes = (HISTORY[known.history], *NOTES)
@@ -107,18 +123,36 @@ def main(options: argparse.Namespace) -> int:
     return 0
 
 
-def _read(stack: str) -> tuple[Known, Mapping[str, Printed]]:
+def _read(stack: str) -> tuple[Known, Mapping[str, Printed], Mapping[str, Cause]]:
     with logged_in_to(kubeconfig(stack)) as login, proxied(login, REQUEST_SECONDS) as kubectl:
         snapshot = snapshot_of(stack, kubectl)
         kept, history = records(kubectl)
         said = together(printed(kubectl, snapshot), recorded(kept))
-        return runs_of(snapshot, kept, history), said
+        known = runs_of(snapshot, kept, history)
+        return known, said, _causes(kubectl, known.finished)
 
 
-def told(run: Run, said: Mapping[str, Printed], *, going: bool) -> Told:
-    """Facts about a run. `said`: by uid of the job."""
-    cost, meta = spent(run, {}), run.job.body["metadata"]
-    prints = said.get(meta.get("uid", ""), Printed())
+def _causes(kubectl: Kubectl, finished: Iterable[Run]) -> Mapping[str, Cause]:
+    """Reasons why runs failed, by uid of the job; one call for each whose pods are known."""
+    failed = [run for run in finished if run.job.state == "Failed"]
+    causes = {_uid(run): cause_on(kubectl, run.job.namespace, run.job.pods) for run in failed}
+    return {uid: cause for uid, cause in causes.items() if cause}
+
+
+def _uid(run: Run) -> str:
+    return run.job.body["metadata"].get("uid", "")
+
+
+def told(
+    run: Run,
+    said: Mapping[str, Printed],
+    causes: Mapping[str, Cause] = MappingProxyType({}),
+    *,
+    going: bool,
+) -> Told:
+    """Facts about a run. `said`, `causes`: by uid of the job."""
+    cost = spent(run, {})
+    prints, cause = said.get(_uid(run), Printed()), causes.get(_uid(run), UNKNOWN)
     began = run.began
     return Told(
         namespace=run.job.namespace,
@@ -136,8 +170,11 @@ def told(run: Run, said: Mapping[str, Printed], *, going: bool) -> Told:
         gpu_hours=cost.gpu_hours,
         usd=cost.usd,
         usd_known=cost.usd_known,
-        outcome=run.job.state if not going or began else "Waiting",
+        outcome=_outcome(run, prints, going=going),
+        nothing_to_do=nothing_to_do(prints.nothing_done or "") if _idle(run, prints) else "",
         reason="" if run.job.complete or going else run.job.message,
+        why=cause.sentence,
+        fix=cause.do,
         resumed_from=prints.resumed_from,
         checkpoint=prints.saved,
         checkpoint_age_seconds=(
@@ -148,6 +185,17 @@ def told(run: Run, said: Mapping[str, Printed], *, going: bool) -> Told:
         goodput_planned=_planned(run),
         goodput_measured=prints.goodput,
     )
+
+
+def _outcome(run: Run, prints: Printed, *, going: bool) -> str:
+    if _idle(run, prints):
+        return NOTHING
+    return run.job.state if not going or run.began else "Waiting"
+
+
+def _idle(run: Run, prints: Printed) -> bool:
+    """True for a run that was complete at once, because a run before it had finished."""
+    return run.job.complete and prints.nothing_done is not None
 
 
 def _planned(run: Run) -> float | None:
@@ -200,9 +248,21 @@ def _below(run: Told) -> list[str]:
         f"resumed from: {run.resumed_from or NOT_KNOWN}; newest checkpoint:"
         f" {run.checkpoint or NOT_KNOWN}{old}",
         *_measured(run),
-        *([f"why: {run.reason}"] if run.reason else []),
+        *_why(run),
     ]
     return [each for line in lines for each in command_line.wrapped(line)]
+
+
+def _why(run: Told) -> Iterator[str]:
+    """Lines about a run that has failed, or had nothing to do."""
+    if run.nothing_to_do:
+        yield run.nothing_to_do
+    if run.reason:
+        yield f"{'its controller says' if run.why else 'why'}: {run.reason}"
+    if run.why:
+        yield f"why: {run.why}"
+    if run.fix:
+        yield f"fix: {run.fix}"
 
 
 def _measured(run: Told) -> list[str]:

@@ -12,14 +12,16 @@ import json
 import subprocess
 import sys
 
-from trainyard.catalog.job_kinds import JOB_KINDS
+from trainyard.catalog.job_kinds import JOB_KINDS, SUCCEEDED, outcome
+from trainyard.catalog.logs.first_end import ranks
+from trainyard.catalog.logs.known_failures import NO_LOG
 from trainyard.operations.reach.chosen import Chosen, choose
 from trainyard.operations.reach.kubectl import Kubectl, Object, kubectl_with
 from trainyard.operations.reach.place import reached
+from trainyard.operations.reach.rank_logs import cause_on
 from trainyard.operations.reach.snapshot import ROLE
 
 RANK_LABELS = tuple(kind.rank_label for kind in JOB_KINDS.values())
-MASTER = "master"
 MOST_PODS = 1000
 """Number of pods that can be followed at once; kubectl's own limit is 5."""
 
@@ -35,10 +37,22 @@ def main(options: argparse.Namespace) -> int:
             selector = selected(job, _pods(kubectl, job), options.rank)
             command = _command(job, selector, follow=options.follow)
             sys.stdout.flush()
-            return min(subprocess.run(command, env=cluster.login()).returncode, 1)
+            code = subprocess.run(command, env=cluster.login()).returncode
+            _say_why(kubectl, job)
+            return min(code, 1)
     except RuntimeError as error:
         print(error, file=sys.stderr)
         return 1
+
+
+def _say_why(kubectl: Kubectl, job: Chosen) -> None:
+    """Print the sentence about a job whose ranks have ended with an error, beside the log."""
+    if outcome(job.body) in SUCCEEDED:
+        return
+    if cause := cause_on(kubectl, job.namespace, _pods(kubectl, job)):
+        print(f"\nwhy: {cause.sentence}", file=sys.stderr)
+        if cause.do:
+            print(f"fix: {cause.do}", file=sys.stderr)
 
 
 def _print_kept(options: argparse.Namespace) -> int:
@@ -64,7 +78,7 @@ def selected(job: Chosen, pods: list[Object], rank: int | None) -> str:
         raise RuntimeError(
             f"{job} has no pod, so there is no log: it has not started, or its runtime deleted the"
             " pods when it failed. `trainyard status` says what the cluster still knows; with"
-            " environment.logs, --past prints the logs of pods that are gone"
+            f" environment.logs, --past prints the logs of pods that are gone; {NO_LOG}"
         )
     if rank is None:
         return job.selector
@@ -77,12 +91,9 @@ def selected(job: Chosen, pods: list[Object], rank: int | None) -> str:
 
 
 def node_number(pod: Object, pods: list[Object]) -> int:
-    """The number of the pod's node. In a PyTorchJob the Master is node 0, and the first Worker is
-    node 1 beside it."""
-    labels = pod["metadata"]["labels"]
-    masters = any(other["metadata"]["labels"].get(ROLE) == MASTER for other in pods)
-    number = next((int(labels[key]) for key in RANK_LABELS if key in labels), 0)
-    return number + (masters and labels.get(ROLE, MASTER) != MASTER)
+    """The number of the pod's node, as trainyard/catalog/logs/first_end.py counts. `pods`: those of its
+    job."""
+    return next(number for each, number in ranks(pods) if each is pod)
 
 
 def _selector_of_node(job: Chosen, pod: Object) -> str:

@@ -1,7 +1,7 @@
 """Lines that the ranks of a run have printed about its checkpoints and its steps.
 
 Checkpoints lie on Lustre and EFS, which only pods can read. So what is known from outside is what the
-script says: trainyard/catalog/log_words.py has the sentences. Of runs whose pods are gone, and of steps, the
+script says: trainyard/catalog/logs/log_words.py has the sentences. Of runs whose pods are gone, and of steps, the
 history knows it that follows what runs print (trainyard/in_cluster/history/follow.py).
 """
 
@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 
-from trainyard.catalog.log_words import resumed_from, saved
+from trainyard.catalog.logs.log_words import nothing_done, resumed_from, saved
 from trainyard.operations.reach.kubectl import Kubectl, Object
 from trainyard.operations.reach.pods import TIMESTAMP
 from trainyard.operations.reach.snapshot import Job, Snapshot
@@ -28,6 +28,8 @@ class Printed:
     """Figures that a run prints about itself; None where it prints none."""
 
     resumed_from: str | None = None
+    nothing_done: str | None = None
+    """The checkpoint from which it resumed, if it has printed no step and saved nothing after that."""
     saved: str | None = None
     saved_at: datetime | None = None
     step: int | None = None
@@ -43,7 +45,8 @@ def recorded(kept: Iterable[Object]) -> Mapping[str, Printed]:
         if said := record.get("measured"):
             at = said["saved_at"]
             found[record["job"]["metadata"]["uid"]] = Printed(
-                **said | {"saved_at": datetime.fromtimestamp(at, UTC) if at else None}
+                **said | {"saved_at": datetime.fromtimestamp(at, UTC) if at else None},
+                nothing_done=None if said["step"] or said["saved"] else said["resumed_from"],
             )
     return found
 
@@ -75,7 +78,12 @@ def _of_job(kubectl: Kubectl, job: Job) -> Printed:
     began = [said for _, line in [*head, *tail] if (said := resumed_from(line))]
     written = [(at, said) for at, line in tail if (said := saved(line))]
     at, last = written[-1] if written else (None, None)
-    return Printed(resumed_from=began[0] if began else None, saved=last, saved_at=at)
+    return Printed(
+        resumed_from=began[0] if began else None,
+        nothing_done=nothing_done(line for _, line in [*head, *tail]),
+        saved=last,
+        saved_at=at,
+    )
 
 
 def _lines(kubectl: Kubectl, *arguments: str) -> list[tuple[datetime | None, str]]:

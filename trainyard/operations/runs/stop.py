@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
 
+from trainyard.derive.next_run import Way, next_run
 from trainyard.operations.reach.chosen import Chosen, choose
 from trainyard.operations.reach.consent import ask
 from trainyard.operations.reach.kubectl import Object, kubectl_with
@@ -19,6 +21,8 @@ from trainyard.operations.reach.place import jobs_of, reached
 from trainyard.operations.reach.snapshot import last_condition
 from trainyard.operations.reach.target import update_command
 from trainyard.operations.recovery.drain import delete, ended
+from trainyard.operations.runs.again import CannotCount, job_of
+from trainyard.settings.job import JobConfig
 
 NOTHING = "No job was stopped."
 
@@ -58,6 +62,32 @@ def _asked(job: Chosen, *, yes: bool) -> int:
     )
 
 
+def _beginnings(entry: str, stack: str, up: str) -> Iterator[str]:
+    """Lines about the two ways in which the next run can begin."""
+    try:
+        described = job_of(stack, entry)
+    except (CannotCount, FileNotFoundError):  # it is a job of another checkout
+        described = None
+    after = next_run(described) if isinstance(described, JobConfig) else None
+    if after is None:
+        yield f"to begin again: trainyard again {entry} --stack {stack}, then {up}"
+        return
+    place = f"to go on from its checkpoint in {after.goes_on.at}"
+    yield f"{place}: {_steps(after.goes_on, entry, stack, up)}"
+    yield f"to begin afresh in {after.afresh.at}: {_steps(after.afresh, entry, stack, up)}"
+
+
+def _steps(way: Way, entry: str, stack: str, up: str) -> str:
+    """The steps that somebody takes, one after the other."""
+    written = f"write checkpoints.directory: {way.directory} into jobs.{entry}"
+    steps = [
+        *([written] if way.directory else []),
+        *([f"trainyard again {entry} --stack {stack}"] if way.counts else []),
+        up,
+    ]
+    return ", then ".join(steps)
+
+
 def _uid(body: Object) -> str:
     return body["metadata"]["uid"]
 
@@ -69,6 +99,6 @@ def _afterwards(job: Chosen, stack: str, up: str) -> list[str]:
         return ["stopped; no stack file describes it: send it again to begin again"]
     return [
         f"stopped; Pulumi.{stack}.yaml still describes it, and {up} starts no run of the same number",
-        f"to begin again: trainyard again {job.entry} --stack {stack}, then {up}",
+        *_beginnings(job.entry, stack, up),
         f"to be without it: delete jobs.{job.entry} from Pulumi.{stack}.yaml, then {up}",
     ]

@@ -1,67 +1,60 @@
-"""Ends of the ranks of a job that failed or that keeps crashing: their exit codes, and what they
-logged last."""
+"""Reasons why jobs fail or keep crashing: the sentence of trainyard/catalog/logs/cause.py, from a snapshot."""
 
 from __future__ import annotations
 
-from trainyard.operations.reach.pods import container_statuses, full_name
-from trainyard.operations.reach.snapshot import Job, Snapshot, about
-from trainyard.operations.status.symptoms import CRASHES, EXITS, read
+import re
 
-OUT_OF_MEMORY = "OOMKilled"
-"""Reason of a container that the kernel killed because its pod had no more memory."""
+from trainyard.catalog.logs.cause import Cause, cause_of_end
+from trainyard.catalog.logs.first_end import End, first_to_fail
+from trainyard.operations.reach.pods import full_name
+from trainyard.operations.reach.snapshot import Job, Snapshot, about
+
+DELETED_POD = re.compile(r"-(master|worker)-(\d+) exited with code (\d+)$")
+"""End of the message of an ExitedWithCode event: training-operator v1.8.1, its pod.go."""
 
 
 def why_it_ended(snapshot: Snapshot, job: Job, otherwise: str) -> tuple[str, str]:
     """The cause, and what to do: `otherwise` where nothing tells more."""
-    if OUT_OF_MEMORY in _reasons(job):
-        return (
-            f"its pods have too little memory: the kernel killed a rank ({OUT_OF_MEMORY})",
-            "raise memory_gib of the job, or lower the number of its data loaders",
-        )
-    for pod in job.pods:
-        log = snapshot.logs.get(full_name(pod), "")
-        why, do = read(CRASHES, log, "", namespace=job.namespace, job=job.selector)
-        if do:
-            return why, do
-    return _last_output(snapshot, job), otherwise
+    cause = cause_of_job(snapshot, job)
+    return cause.sentence, cause.do or otherwise
 
 
-def _reasons(job: Job) -> set[str]:
-    """Reasons why its containers ended, those before the last restart included."""
-    return {
-        state["terminated"].get("reason", "")
-        for pod in job.pods
-        for status in container_statuses(pod)
-        for state in (status.get("state", {}), status.get("lastState", {}))
-        if "terminated" in state
-    }
+def cause_of_job(snapshot: Snapshot, job: Job) -> Cause:
+    """Find out why a job failed, as far as the snapshot knows it."""
+    end = first_to_fail(job.pods) or _deleted(snapshot, job)
+    cause = cause_of_end(end, _log(snapshot, f"{job.namespace}/{end.pod}") if end else "")
+    if cause.shown and cause.do:
+        return cause
+    logs = [_log(snapshot, full_name(pod)) for pod in job.pods]
+    others = [cause_of_end(end, log) for log in logs if log]
+    told = [each for each in others if each.do]
+    return next(iter(told or ([cause] if end else others)), cause)
 
 
-def _last_output(snapshot: Snapshot, job: Job) -> str:
-    """The exit code of its pods and the last line of their logs, as far as they are known."""
-    code = next((code for code in _exit_codes(snapshot, job) if code), None)
-    logs = [snapshot.logs.get(full_name(pod), "").strip() for pod in job.pods]
-    line = next((log.splitlines()[-1] for log in logs if log), None)
-    parts = [f"exit code {code}: {EXITS.get(code, 'an error of the program')}"] if code else []
-    parts += [f"last log line: {line}"] if line else []
-    return "; ".join(parts) or "no log and no exit code tells the reason"
+def _log(snapshot: Snapshot, pod: str) -> str:
+    """The end of the log of the rank that failed first; of other pods, their last lines."""
+    return snapshot.ends.get(pod) or snapshot.logs.get(pod, "")
 
 
-def _exit_codes(snapshot: Snapshot, job: Job) -> list[int]:
-    """Exit codes of the containers that exist; then those of the last pod that the controller has
-    deleted."""
-    states = [
-        state
-        for pod in job.pods
-        for status in container_statuses(pod)
-        for state in (status["state"], status.get("lastState", {}))
-    ]
-    deleted = [
-        event["message"]
+def _deleted(snapshot: Snapshot, job: Job) -> End | None:
+    """The end of the last pod of a PyTorchJob that its controller has deleted; None where no event is left."""
+    said = [
+        match
         for event in snapshot.of("events")
         if event.get("reason") == "ExitedWithCode" and about(event) == job.name
+        if (match := DELETED_POD.search(event["message"]))
     ]
-    return [
-        *(state["terminated"]["exitCode"] for state in states if "terminated" in state),
-        *(int(message.rpartition(" ")[2]) for message in deleted[-1:]),
-    ]
+    if not said:
+        return None
+    role, number, code = said[-1].groups()
+    behind = role == "worker" and "Master" in job.body["spec"].get("pytorchReplicaSpecs", {})
+    return End(
+        pod=f"{job.name}-{role}-{number}",
+        uid="",
+        container="",
+        node="",
+        rank=int(number) + behind,
+        at="",
+        created="",
+        code=int(code),
+    )

@@ -292,49 +292,6 @@ RENDEZVOUS = (
 )
 """Causes why ranks cannot connect to each other, read in their logs. Of the endpoint:
 pytorch/pytorch#107021, #79388, gensyn-ai/rl-swarm#197."""
-CRASHES = (
-    Symptom(
-        pattern=r"No space left on device|Errno 28\b|Disk quota exceeded",
-        why="a file system is full",
-        do=(
-            "delete old checkpoints, or raise capacity_gib of the store: kubectl -n {namespace} exec"
-            " <pod> -- df -h. While restarts are left, the run goes on by itself"
-        ),
-    ),
-    Symptom(
-        pattern=r"CUDA out of memory|torch\.OutOfMemoryError",
-        why="a GPU has too little memory for the model and its batch",
-        do="lower the batch of a rank, or shard the model over more GPUs",
-    ),
-    Symptom(
-        # pytorch/pytorch#31620; of a stream that was cut, of pickle, of JSON, of safetensors
-        pattern=(
-            r"PytorchStreamReader failed|UnpicklingError|invalid load key|EOFError: Ran out of input"
-            r"|JSONDecodeError|SafetensorError"
-        ),
-        why="a checkpoint cannot be read",
-        do=(
-            "move the newest checkpoint out of CHECKPOINT_DIR, and the run resumes from the one before;"
-            " workloads/checkpoints.py does so by itself, and workloads/whole.py for other scripts"
-        ),
-    ),
-    Symptom(
-        pattern=r"Errno 5\b|Errno 116\b|Input/output error|Stale file handle",
-        why="a file system or a disk of the node cannot be read or written",
-        do=(
-            "kubectl get events --namespace default names a node with a broken disk; kubectl -n"
-            " {namespace} describe pods -l {job} shows the volumes"
-        ),
-    ),
-)
-"""Causes why ranks end, read in their logs."""
-EXITS = {
-    126: "not executable",
-    127: "command not found",
-    137: "killed, often because memory ran out",
-    139: "segmentation fault",
-}
-"""Exit code → its usual cause."""
 
 
 def read(symptoms: tuple[Symptom, ...], text: str, otherwise: str, **names: str) -> tuple[str, str]:

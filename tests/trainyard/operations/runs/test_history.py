@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.launchers import torchrun
 from tests.support.tool import run_word
 from tests.trainyard.operations.finished import cluster, pod, train_job
 from trainyard.operations.reach.snapshot import Snapshot
@@ -56,6 +57,39 @@ def test_a_failed_run_says_why() -> None:
     [run] = of(cluster(trainjobs=[job]))
     assert (run.outcome, run.reason) == ("Failed", "BackoffLimitExceeded: rank 3 left")
     assert "  why: BackoffLimitExceeded: rank 3 left" in text([run], NOTES)
+
+
+def test_a_failed_run_says_the_sentence_about_the_rank_that_ended_first_and_what_to_do() -> None:
+    ended = {"type": "Failed", "status": "True", "reason": "r", "message": "m"}
+    job = train_job(status={"conditions": [ended | {"lastTransitionTime": "2026-11-21T13:00:00Z"}]})
+    pods = [pod(0), pod(1)]
+    end = {"exitCode": 1, "finishedAt": "2026-11-21T12:59:00Z"}
+    pods[1]["status"]["containerStatuses"] = [{"name": "node", "state": {"terminated": end}}]
+    pods[1]["spec"]["containers"][0]["name"] = "node"
+    known = runs_of(cluster(trainjobs=[job], pods=pods), [], MISSING)
+    asked: list[tuple[str, ...]] = []
+
+    def kubectl(*words: str) -> str:
+        asked.append(words)
+        return f"RuntimeError: CUDA out of memory\n{torchrun('1', '0')}\n"
+
+    causes = history._causes(kubectl, known.finished)
+    [run] = [told(run, {}, causes, going=False) for run in known.finished]
+    assert run.why.endswith("(a GPU has too little memory for the model and its batch)")
+    assert "ended first, with exit code 1: RuntimeError: CUDA out of memory" in run.why
+    assert run.fix == "lower the batch of a rank, or shard the model over more GPUs"
+    assert run.reason == "r: m" and [words[0] for words in asked] == ["logs"]
+    lines = "\n".join(text([run], NOTES))
+    assert "  why: rank 0 on node" in lines and "  fix: lower the batch of a rank" in lines
+
+
+def test_a_run_that_was_complete_at_once_has_an_outcome_of_its_own() -> None:
+    idle = Printed(resumed_from="step 81", nothing_done="step 81")
+    [run] = of(cluster(), idle)
+    assert run.outcome == "NothingToDo"
+    assert "  it had nothing to do: it resumed from step 81" in "\n".join(text([run], NOTES))
+    [going] = of(cluster(trainjobs=[train_job(ended=None)]), idle)
+    assert (going.outcome, going.nothing_to_do) == ("Running", "")
 
 
 def test_a_run_that_goes_on_tells_the_age_of_its_checkpoint_and_one_that_waits_that_it_waits() -> (
@@ -108,7 +142,7 @@ def test_a_cluster_without_a_run_says_what_the_list_would_lack() -> None:
 
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "_read", lambda stack: (runs_of(cluster(), [], KEPT), {}))
+    monkeypatch.setattr(history, "_read", lambda stack: (runs_of(cluster(), [], KEPT), {}, {}))
 
 
 @pytest.mark.usefixtures("read")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.launchers import torchrun
 from trainyard.operations.reach.snapshot import Snapshot
 from trainyard.operations.status import status
 from trainyard.operations.status.diagnosis import SILENCE, diagnose
@@ -68,6 +69,7 @@ PYTORCH_JOB = _object(
 
 def _printed(
     logs: dict[str, str] | None = None,
+    ends: dict[str, str] | None = None,
     last_lines_at: dict[str, datetime] | None = None,
     **objects: list[Object],
 ) -> str:
@@ -79,6 +81,7 @@ def _printed(
                 Snapshot(
                     objects=all_objects,
                     logs=logs or {},
+                    ends=ends or {},
                     last_lines_at=last_lines_at or {},
                     taken_at=NOW,
                 )
@@ -224,7 +227,7 @@ def test_a_failed_job_says_the_reason_and_its_last_words():
         logs={"training/run-node-0-0-x": "a\nboom"},
     )
     assert "ReachedMaxRestarts" in text
-    assert "last log line: boom" in text
+    assert "\n    boom\n" in text
 
 
 def test_an_event_about_nothing_that_has_a_name_is_no_obstacle():
@@ -239,8 +242,11 @@ def _pod(
         name,
         age,
         metadata={"labels": {"jobset.sigs.k8s.io/jobset-name": "run"}},
-        spec={"nodeName": node} if node else {},
-        status={"phase": phase, "containerStatuses": [{"state": {}} | container]},
+        spec={"containers": [{"name": "node"}], **({"nodeName": node} if node else {})},
+        status={
+            "phase": phase,
+            "containerStatuses": [{"name": "node", "state": {}} | container],
+        },
     )
 
 
@@ -342,7 +348,38 @@ def test_what_crashes_says_how_often_with_which_code_and_its_last_words():
         pods=[looping], logs={"training/run-node-0-0-x": "bash: torchrunn: command not found"}
     )
     assert "TrainJob run keeps crashing: 4 restarts" in text
-    assert "exit code 127: command not found; last log line: bash: torchrunn" in text
+    assert (
+        "\n    rank 0 on node n1 ended first, with exit code 127: bash: torchrunn: command not found (the"
+        " image has no program torchrunn)\n"
+    ) in text
+
+
+def test_a_failed_job_says_the_line_before_the_summary_of_its_launcher():
+    failed = _job(conditions=[{"type": "Failed", "status": "True", "reason": "r", "message": "m"}])
+    end = {"terminated": {"exitCode": 1, "reason": "Error", "finishedAt": "2026-11-21T11:59:00Z"}}
+    late = {"terminated": {"exitCode": 1, "reason": "Error", "finishedAt": "2026-11-21T11:59:09Z"}}
+    pods = [
+        _pod("run-node-0-0-x", node="n1", phase="Failed", state=late),
+        _pod("run-node-0-1-x", node="n2", phase="Failed", state=end),
+    ]
+    pods[1]["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"] = "1"
+    argument = "train.py: error: unrecognized arguments: --learning-rate 0.02"
+    ends = {"training/run-node-0-1-x": f"usage: train.py\n{argument}\n{torchrun('2', '0')}"}
+    text = _printed(trainjobs=[failed], pods=pods, ends=ends)
+    assert (
+        f"\n    rank 1 on node n2 ended first, with exit code 1: {argument} (the script does not take an"
+        " argument as it is written)\n    → correct torchrun.arguments or arguments of the job; to start"
+    ) in text
+
+
+def test_a_failed_job_whose_pods_are_gone_names_the_ways_to_have_a_log_next_time():
+    failed = _job(conditions=[{"type": "Failed", "status": "True", "reason": "r", "message": "m"}])
+    text = _printed(trainjobs=[failed], pods=[])
+    assert "\n    no log tells why\n    → no log tells why. To have one next time" not in text
+    assert (
+        "\n    no log tells why\n    → to have a log next time: take a runtime of own_runtimes"
+        in text
+    )
 
 
 def test_a_full_file_system_is_named_from_the_log_of_whichever_rank_says_so():
@@ -352,7 +389,7 @@ def test_a_full_file_system_is_named_from_the_log_of_whichever_rank_says_so():
         "training/run-node-0-1-x": "[rank 0/4] OSError: [Errno 28] No space left on device\nbye",
     }
     text = _printed(pods=pods, logs=logs)
-    assert "a file system is full\n    [rank 0/4] OSError: [Errno 28]" in text
+    assert "OSError: [Errno 28] No space left on device (a file system is full)" in text
     assert "→ delete old checkpoints, or raise capacity_gib of the store" in text
 
 
@@ -514,8 +551,10 @@ def test_a_pytorch_job_whose_failed_pods_are_deleted_crashes_too():
     )
     text = _printed(trainjobs=[], pytorchjobs=[PYTORCH_JOB], events=[*restarts, last])
     assert (
-        "PyTorchJob old keeps crashing: 4 restarts\n    exit code 139: segmentation fault" in text
-    )
+        "PyTorchJob old keeps crashing: 4 restarts\n    rank 1 ended first, with exit code 139: a"
+        " library in C crashed\n"
+    ) in text
+    assert "write logs: {} under environment" in text, "the log went with its pod"
 
 
 def test_a_pytorch_job_whose_pods_are_refused_says_by_what():

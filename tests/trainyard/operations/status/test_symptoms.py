@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from trainyard.operations.status.symptoms import (
-    CRASHES,
     PENDING,
     RENDEZVOUS,
     STARTING,
@@ -131,23 +130,10 @@ RENDEZVOUS_MESSAGES = {
         "NCCL cannot reach"
     ),
 }
-CRASH_MESSAGES = {
-    "[rank 0/4] OSError: [Errno 28] No space left on device": "a file system is full",
-    "RuntimeError: [enforce fail at inline_container.cc:626] . PytorchStreamWriter failed writing"
-    " file data/0: file write failed: No space left on device": "a file system is full",
-    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB": "a GPU has too little",
-    "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central"
-    " directory": "a checkpoint cannot be read",
-    "_pickle.UnpicklingError: pickle data was truncated": "a checkpoint cannot be read",
-    "json.decoder.JSONDecodeError: Expecting value: line 1 column 1": "a checkpoint cannot be read",
-    "OSError: [Errno 5] Input/output error": "cannot be read or written",
-    "OSError: [Errno 116] Stale file handle": "cannot be read or written",
-}
 CASES = (
     (PENDING, PENDING_MESSAGES),
     (STARTING, STARTING_MESSAGES),
     (RENDEZVOUS, RENDEZVOUS_MESSAGES),
-    (CRASHES, CRASH_MESSAGES),
 )
 
 
@@ -158,17 +144,6 @@ CASES = (
 def test_the_cause_of_a_message_is_found(symptoms: tuple[Symptom, ...], text: str, why: str):
     cause, do = read(symptoms, f"before\n{text}\n", "", namespace="t", job="a=b")
     assert why in cause and text.splitlines()[0] in cause and do and "{" not in do
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "step-00000200.pt cannot be used: it is cut\nresumed from step-00000100.pt",
-        "step 28: loss 5",
-    ],
-)
-def test_a_run_that_goes_on_has_no_symptom(text: str):
-    assert read(CRASHES, text, "") == (text, "")
 
 
 @pytest.mark.parametrize(

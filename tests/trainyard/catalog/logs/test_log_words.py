@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainyard.catalog.log_words import resumed_from, saved
+from trainyard.catalog.logs.log_words import nothing_done, nothing_to_do, resumed_from, saved
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,24 @@ def test_a_script_says_what_it_saved(line: str, what: str) -> None:
 @pytest.mark.parametrize("line", ["step 12 loss 0.31 ranks 16", "no checkpoint was saved", ""])
 def test_other_lines_say_nothing(line: str) -> None:
     assert resumed_from(line) is None and saved(line) is None
+
+
+def test_a_run_that_resumes_and_prints_no_step_had_nothing_to_do() -> None:
+    assert (
+        nothing_done(["ranks met", "resumed from step 81", "rank 0: final loss 0.1"]) == "step 81"
+    )
+    assert "resumed from step 81, printed no step" in nothing_to_do("step 81")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["resumed from step 81", "step 82 loss 0.3"],
+        ["resumed from step 81", "{'step': 90, 'loss': 0.3}"],
+        ["resumed from step-00000295.pt", "saved step-00000299.pt", "rank 0 of 2: final loss 0.2"],
+        ["step 1", "step 2", "saved step 2"],
+        [],
+    ],
+)
+def test_a_run_that_prints_a_step_or_does_not_resume_had_something_to_do(lines: list[str]) -> None:
+    assert nothing_done(lines) is None

@@ -11,6 +11,7 @@ or stands behind the prefix of a logger.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 RESUMED = (
     re.compile(r"\bresumed from (step \d+|\S+)", re.I),
@@ -52,6 +53,26 @@ def saved(line: str) -> str | None:
     """The checkpoint that the run has written, as a line of a log says; None where it says
     nothing."""
     return _first(SAVED, line)
+
+
+def nothing_done(lines: Iterable[str]) -> str | None:
+    """The checkpoint from which a run resumed whose script has printed no step and saved nothing after that: a
+    run before it had finished. None for other runs."""
+    origin: str | None = None
+    for line in lines:
+        if said := resumed_from(line):
+            origin = said
+        elif origin and (saved(line) or any(word.search(line) for word in STEPS)):
+            return None
+    return origin
+
+
+def nothing_to_do(origin: str) -> str:
+    """A sentence about such a run. `origin`: the checkpoint from which it resumed."""
+    return (
+        f"it had nothing to do: it resumed from {origin}, printed no step, saved nothing, and ended, because a run"
+        " before it had finished. To train again, write another checkpoints.directory, or arguments with more steps"
+    )
 
 
 def as_text() -> dict[str, list[tuple[str, bool]]]:

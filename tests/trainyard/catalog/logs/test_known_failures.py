@@ -1,0 +1,48 @@
+"""What lines with which runs fail mean, as ranks really print them."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from trainyard.catalog.logs.known_failures import KNOWN
+from trainyard.catalog.logs.last_error import meaning
+
+MESSAGES = {
+    "[rank 0/4] OSError: [Errno 28] No space left on device": "a file system is full",
+    "RuntimeError: [enforce fail at inline_container.cc:626] . PytorchStreamWriter failed writing"
+    " file data/0: file write failed: No space left on device": "a file system is full",
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB": "a GPU has too little",
+    "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central"
+    " directory": "a checkpoint cannot be read",
+    "_pickle.UnpicklingError: pickle data was truncated": "a checkpoint cannot be read",
+    "json.decoder.JSONDecodeError: Expecting value: line 1 column 1": "a checkpoint cannot be read",
+    "OSError: [Errno 5] Input/output error": "cannot be read or written",
+    "OSError: [Errno 116] Stale file handle": "cannot be read or written",
+}
+
+
+@pytest.mark.parametrize(("text", "why"), MESSAGES.items())
+def test_a_line_means_what_the_first_row_says_that_matches_it(text: str, why: str) -> None:
+    means, do = meaning(text, KNOWN)
+    assert why in means and do
+
+
+def test_no_row_is_hidden_behind_another_one_and_none_leaves_a_gap_in_its_text() -> None:
+    assert len(KNOWN) >= 30
+    for row in KNOWN:
+        groups = re.compile(row.pattern).groups
+        assert groups == ("{0}" in row.why + row.do), row.pattern
+    assert len({row.why for row in KNOWN}) == len(KNOWN)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "step-00000200.pt cannot be used: it is cut\nresumed from step-00000100.pt",
+        "step 28: loss 5",
+    ],
+)
+def test_nothing_is_known_of_a_line_of_a_run_that_goes_on(text: str) -> None:
+    assert meaning(text, KNOWN) == ("", "")

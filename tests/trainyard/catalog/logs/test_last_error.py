@@ -1,0 +1,60 @@
+"""Of logs in the shape of public failures: the line that says why, and what to do."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.launchers import ENDS
+from tests.support.recording import CHECKOUT
+from trainyard.catalog.logs.known_failures import KNOWN
+from trainyard.catalog.logs.last_error import reason_of
+
+FAILURES = CHECKOUT / "tests/corpus/failures.txt"
+RIGHT = 0.95
+"""Share of the logs of which the right line must be found: 38 of 40."""
+
+
+def _expanded(line: str) -> str:
+    name, *given = line.split(" ")
+    return ENDS[name](*given) if name in ENDS else line
+
+
+def _cases(file: Path = FAILURES) -> list[tuple[str, str, str]]:
+    """Name, right line and log of each."""
+    cases = []
+    for part in re.split(r"^== ", file.read_text(), flags=re.MULTILINE)[1:]:
+        name, right, log = part.strip("\n").split("\n", 2)
+        lines = "\n".join(map(_expanded, log.split("\n")))
+        cases.append((name, right.removeprefix("=> "), f"{lines}\n"))
+    return cases
+
+
+def _found(log: str) -> str:
+    return reason_of(log, KNOWN).line
+
+
+def test_of_at_least_95_percent_of_the_logs_the_right_line_is_found() -> None:
+    cases = _cases()
+    wrong = {name: (right, _found(log)) for name, right, log in cases if _found(log) != right}
+    assert len(cases) >= 40
+    assert len(cases) - len(wrong) >= RIGHT * len(cases), wrong
+
+
+@pytest.mark.parametrize(("name", "right", "log"), _cases(), ids=[name for name, *_ in _cases()])
+def test_no_log_is_said_by_a_line_of_its_launcher(name: str, right: str, log: str) -> None:
+    line = _found(log)
+    assert line and not re.search(
+        r"^[=-]+$|ChildFailedError|Command '\['python|elastic/errors", line
+    )
+
+
+@pytest.mark.parametrize(("name", "right", "log"), _cases(), ids=[name for name, *_ in _cases()])
+def test_the_lines_that_are_shown_end_with_the_one_that_says_why(
+    name: str, right: str, log: str
+) -> None:
+    found = reason_of(log, KNOWN)
+    if found.line == right:
+        assert right in "\n".join(found.shown[-12:]) and len(found.shown) <= 20

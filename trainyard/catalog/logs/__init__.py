@@ -1,0 +1,1 @@
+"""Logs of training scripts: what their lines mean."""

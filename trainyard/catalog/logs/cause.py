@@ -1,0 +1,68 @@
+"""One sentence about why a run failed: the same in `up`, `status`, `logs`, `runs` and in messages of `told`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+
+from trainyard.catalog.logs.first_end import End, Object, first_to_fail, newer
+from trainyard.catalog.logs.known_failures import KNOWN, NO_LOG
+from trainyard.catalog.logs.last_error import reason_of, sentence
+
+TAIL = 600
+"""Lines of a log that are read: the summary of torchrun has 7 lines for each rank of a node."""
+
+
+@dataclass(frozen=True)
+class Cause:
+    """The reason why a run failed."""
+
+    sentence: str
+    do: str
+    """Advice; empty where none is known."""
+    shown: tuple[str, ...] = ()
+    """Lines of the log that end with the one that says why."""
+
+
+class Watched:
+    """The rank of a run that failed first, from look to look: at the next one its pod may be gone."""
+
+    def __init__(self) -> None:
+        self.end: End | None = None
+        """None: in the last attempt no container has ended with an error yet."""
+        self.cause: Cause | None = None
+
+    def look(self, pods: Iterable[Object], log_of: Callable[[End], str]) -> bool:
+        """Look at the pods that are there. Returns whether something new is known."""
+        every = [*pods]
+        created = {pod["metadata"].get("creationTimestamp", "") for pod in every}
+        if self.end and max(created, default="") > self.end.at:
+            self.end = self.cause = None  # the gang has started anew
+        found, there = first_to_fail(every), {pod["metadata"].get("uid", "") for pod in every}
+        if not found or not self._counts(found, there):
+            return False
+        cause = cause_of_end(found, log_of(found))
+        if self.end and self.end.uid == found.uid and not cause.shown:
+            return False  # its log went before
+        self.end, self.cause = found, cause
+        return True
+
+    def _counts(self, found: End, there: Collection[str]) -> bool:
+        """True where `found` is the first end, a better one than the known one, or one without a log."""
+        if self.end is None or self.cause is None:
+            return True
+        return newer(found, self.end, there) or (self.end.uid in there and not self.cause.shown)
+
+
+def cause_of(pods: Iterable[Object], log_of: Callable[[End], str]) -> Cause | None:
+    """Find out why the pods of a run failed; None where no container of theirs has ended with an error."""
+    end = first_to_fail(pods)
+    return cause_of_end(end, log_of(end)) if end else None
+
+
+def cause_of_end(end: End | None, log: str) -> Cause:
+    """Find out why a rank ended. None: its pod is gone. `log`: empty where there is none."""
+    code, ended = (end.code, end.reason) if end else (None, "")
+    reason = reason_of(log, KNOWN, code, ended)
+    do = "; ".join(filter(None, (reason.do, "" if reason.line else NO_LOG)))
+    return Cause(sentence(end, reason), do, tuple(reason.shown))

@@ -1,0 +1,121 @@
+"""The rank of a run that ended first with an error.
+
+It imports nothing of ours, so that a program in a pod can have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Object = dict[str, Any]
+
+ROLE, MASTER = "training.kubeflow.org/replica-type", "master"
+RANKS = ("batch.kubernetes.io/job-completion-index", "training.kubeflow.org/replica-index")
+KILLED = (137, 143)
+"""Exit codes of a container that somebody else ended."""
+OUT_OF_MEMORY = "OOMKilled"
+"""Reason of a container that the kernel killed because its pod had no more memory."""
+
+
+@dataclass
+class End:
+    """The end of a rank, or the rank that is looked at."""
+
+    pod: str
+    uid: str
+    container: str
+    node: str
+    rank: int
+    at: str
+    """Time at which its container ended, or at which it logged its last line."""
+    created: str
+    """Time at which its pod was created."""
+    code: int | None = None
+    """Its exit code; None where it has none."""
+    reason: str = ""
+    previous: bool = False
+    """Its log is that of the container before the present one."""
+    runs: bool = False
+    """The container runs again."""
+
+
+def first_to_fail(pods: Iterable[Object]) -> End | None:
+    """The rank that ended first with an error: the others of a gang end because of it. A container that
+    runs again counts only where no other has ended so. None where no rank has."""
+    found = [end for pod, number in ranks(pods) for end in _ends(pod, number)]
+    return min(found, key=_order, default=None)
+
+
+def _order(end: End) -> tuple[bool, bool, bool, str, int]:
+    """First a rank that was killed for its memory: it cannot have ended because of another one."""
+    return (
+        end.runs,
+        end.reason != OUT_OF_MEMORY,
+        end.code in KILLED,
+        end.at,
+        end.rank,
+    )
+
+
+def newer(found: End, known: End, there: Iterable[str]) -> bool:
+    """True where an end counts in place of the one that is known. `there`: uids of the pods of which `found`
+    was the first to fail. Where the known pod is gone, a pod of its own attempt may have ended because of
+    it."""
+    if known.uid in there:
+        return (found.uid, found.at) != (known.uid, known.at)
+    return found.created > known.at or found.at < known.at
+
+
+def ranks(pods: Iterable[Object]) -> list[tuple[Object, int]]:
+    """Each pod with the number of its node, as `trainyard logs --rank` counts: in a PyTorchJob the Master
+    is node 0, and the first Worker is node 1 beside it."""
+    every = [*pods]
+    masters = any(_labels(pod).get(ROLE) == MASTER for pod in every)
+    return [(pod, _rank(pod, masters=masters)) for pod in every]
+
+
+def _rank(pod: Object, *, masters: bool) -> int:
+    own = _labels(pod)
+    number = next((int(own[key]) for key in RANKS if key in own), 0)
+    return number + (masters and own.get(ROLE, MASTER) != MASTER)
+
+
+def end_of(pod: Object, at: str, number: int, **more: Any) -> End:
+    """A rank at a moment."""
+    meta = pod["metadata"]
+    more = {"container": pod["spec"]["containers"][0]["name"], **more}
+    return End(
+        pod=meta["name"],
+        uid=meta.get("uid", ""),
+        node=pod["spec"].get("nodeName", ""),
+        rank=number,
+        at=at,
+        created=meta.get("creationTimestamp", ""),
+        **more,
+    )
+
+
+def _ends(pod: Object, number: int) -> Iterator[End]:
+    """The last end of each container of the pod, where it was an error."""
+    status = pod.get("status") or {}
+    kinds = ("initContainerStatuses", "containerStatuses")
+    for each in (one for kind in kinds for one in status.get(kind) or ()):
+        state, last = each.get("state") or {}, each.get("lastState") or {}
+        end = state.get("terminated") or last.get("terminated") or {}
+        if end.get("exitCode"):
+            yield end_of(
+                pod,
+                end.get("finishedAt") or "",
+                number,
+                container=each["name"],
+                code=end["exitCode"],
+                reason=end.get("reason") or "",
+                previous="terminated" not in state,
+                runs="running" in state,
+            )
+
+
+def _labels(obj: Object) -> Mapping[str, str]:
+    return obj["metadata"].get("labels") or {}
