@@ -14,9 +14,11 @@ DELETED_POD = re.compile(r"-(master|worker)-(\d+) exited with code (\d+)$")
 
 
 def why_it_ended(snapshot: Snapshot, job: Job, otherwise: str) -> tuple[str, str]:
-    """The cause, and what to do: `otherwise` where nothing tells more."""
+    """The cause, and what to do: `otherwise` where nothing is known of the cause, or no log is there."""
     cause = cause_of_job(snapshot, job)
-    return cause.sentence, cause.do or otherwise
+    if cause.shown:
+        return cause.sentence, cause.do or otherwise
+    return cause.sentence, "; ".join(filter(None, (cause.do, otherwise)))
 
 
 def cause_of_job(snapshot: Snapshot, job: Job) -> Cause:

@@ -555,6 +555,7 @@ def test_a_pytorch_job_whose_failed_pods_are_deleted_crashes_too():
         " library in C crashed\n"
     ) in text
     assert "write logs: {} under environment" in text, "the log went with its pod"
+    assert "with --previous for the run before" in text
 
 
 def test_a_pytorch_job_whose_pods_are_refused_says_by_what():
