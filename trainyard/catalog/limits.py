@@ -57,6 +57,9 @@ to the longest. A new pod begins anew."""
 STEADY_SECONDS = 2 * LONGEST_CRASH_BACKOFF_SECONDS
 """Run after which the pause begins anew with the shortest."""
 
+NO_CAPACITY_SECONDS = 3 * MINUTE
+"""For which Karpenter asks EC2 for no node of a type in a zone where EC2 had none."""
+
 RELEASE_MINUTES = 10
 """For a Helm release whose nodes are there."""
 RELEASE_BEFORE_NODES_MINUTES = 35
@@ -236,6 +239,16 @@ LIMITS: tuple[Limit, ...] = (
         over=("ec2.instance-boot",),
         then="deletes the instance and launches another one",
         source="karpenter, pkg/controllers/nodeclaim/lifecycle/liveness.go, registrationTimeout",
+    ),
+    Limit(
+        part="Karpenter",
+        limit="pause after EC2 had no capacity",
+        seconds=NO_CAPACITY_SECONDS,
+        default=3 * MINUTE,
+        set_in="nobody",
+        over=RENEWED,
+        then="asks EC2 again for the type in that zone",
+        source="karpenter-provider-aws, pkg/cache/cache.go, UnavailableOfferingsTTL",
     ),
     Limit(
         part="Karpenter",
