@@ -299,15 +299,19 @@ def _said(harness: Harness, name: str, fault: Fault) -> None:
 
 
 def _by_hand(harness: Harness, nodes: set[str]) -> None:
-    """What `trainyard status` proposes."""
-    proposed = re.findall(
-        r"kubectl cordon \S+; kubectl delete nodeclaim \S+ --wait=false"
-        r"(?:; kubectl -n training delete pod \S+)*"
-        r"|kubectl -n training delete pod \S+",
-        _status(harness),
-    )
-    assert len(proposed) == len(nodes), proposed
-    for line in proposed:
+    """What `trainyard status` proposes, as soon as it names each of the nodes: not all gangs have started
+    anew at the same moment."""
+
+    def proposed() -> list[str]:
+        lines = re.findall(
+            r"kubectl cordon \S+; kubectl delete nodeclaim \S+ --wait=false"
+            r"(?:; kubectl -n training delete pod \S+)*"
+            r"|kubectl -n training delete pod \S+",
+            _status(harness),
+        )
+        return lines if len(lines) == len(nodes) else []
+
+    for line in until(proposed, lambda: _seen(harness), every=2):
         harness.shell(f"{line} --wait=false" if " pod " in line else line)
 
 
