@@ -57,6 +57,8 @@ to the longest. A new pod begins anew."""
 STEADY_SECONDS = 2 * LONGEST_CRASH_BACKOFF_SECONDS
 """Run after which the pause begins anew with the shortest."""
 
+LONGEST_IMAGE_BACKOFF_SECONDS = 5 * MINUTE
+"""Longest pause of kubelet before it pulls an image again that it could not pull."""
 NO_CAPACITY_SECONDS = 3 * MINUTE
 """For which Karpenter asks EC2 for no node of a type in a zone where EC2 had none."""
 
@@ -263,7 +265,7 @@ LIMITS: tuple[Limit, ...] = (
     Limit(
         part="kubelet",
         limit="pause before a failed image is pulled again",
-        seconds=5 * MINUTE,
+        seconds=LONGEST_IMAGE_BACKOFF_SECONDS,
         default=5 * MINUTE,
         set_in="nobody",
         over=RENEWED,

@@ -114,6 +114,10 @@ class Part(ABC, Generic[Settings, Plan]):
         """EKS add-ons that it needs. `published`: name → build for the Kubernetes version."""
         return ()
 
+    def node_images(self, settings: Settings) -> tuple[str, ...]:
+        """Images of its pods that each node of a pool pulls."""
+        return ()
+
     def targets(self, settings: Settings) -> tuple[Target, ...]:
         """Its programs that have metrics."""
         return ()
