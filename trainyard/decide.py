@@ -66,6 +66,7 @@ from trainyard.rules.teams import (
 from trainyard.rules.together import (
     beside,
     docker_hub_warnings,
+    ecr_public_warnings,
     gang_warnings,
     saved,
     shared_directory_errors,
@@ -141,6 +142,7 @@ def _plan_environment(config: StackConfig, folder: Path, now: datetime, *, build
         *entries.warnings,
         *gang_warnings("environment.jobs", jobs.described(), wanted),
         *docker_hub_warnings("environment.jobs", jobs.described(), wanted),
+        *ecr_public_warnings("environment.jobs", jobs.described(), wanted),
         *offline_warnings("environment.jobs", jobs.described(), wanted),
         *jobs.warnings,
     )

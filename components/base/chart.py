@@ -9,12 +9,9 @@ from typing import Any
 import pulumi
 import pulumi_kubernetes as k8s
 
+from trainyard.catalog.limits import RELEASE_MINUTES
 from trainyard.plans.controllers import ChartPlan
 from trainyard.plans.images import chart_values, merged
-
-WITH_THE_NODES = 35
-"""Minutes for a release that may begin before there are nodes: its pods stay Pending until then. One
-node group of 16 took 33 minutes (trainyard/catalog/aws/latencies.py)."""
 
 
 def release(
@@ -28,7 +25,7 @@ def release(
     skip_crds: bool = False,
     create_namespace: bool = False,
     take_ownership: bool = False,
-    minutes: int = 10,
+    minutes: int = RELEASE_MINUTES,
 ) -> k8s.helm.v3.Release:
     """Install, and wait for `minutes` at most until its workloads are ready. A release is named
     like its resource, so a lost one is found."""

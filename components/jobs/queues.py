@@ -12,7 +12,8 @@ from collections.abc import Sequence
 import pulumi
 import pulumi_kubernetes as k8s
 
-from components.base.chart import WITH_THE_NODES, release
+from components.base.chart import release
+from trainyard.catalog.limits import RELEASE_BEFORE_NODES_MINUTES
 from trainyard.objects.queues.queues import (
     API,
     COHORT,
@@ -58,7 +59,7 @@ class Queues(pulumi.ComponentResource):
             values=_values(plan),
             # Kueue looks for the kinds of jobs when it starts.
             needs=controllers,
-            minutes=WITH_THE_NODES,
+            minutes=RELEASE_BEFORE_NODES_MINUTES,
         )
         # Controller and webhooks: a deletion waits for a finalizer that Kueue takes off.
         opts = self._opts = pulumi.ResourceOptions(parent=self, depends_on=[chart])

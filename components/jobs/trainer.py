@@ -12,7 +12,8 @@ import pulumi
 import pulumi_kubernetes as k8s
 
 from components.base.admission_policy import admission_policy
-from components.base.chart import WITH_THE_NODES, release
+from components.base.chart import release
+from trainyard.catalog.limits import RELEASE_BEFORE_NODES_MINUTES
 from trainyard.objects.jobs import one_run
 from trainyard.plans.controllers import TrainerPlan
 from trainyard.plans.jobs import RuntimePlan
@@ -56,7 +57,7 @@ class Trainer(pulumi.ComponentResource):
             # Controllers of a newer release need its CRDs; an older CRD drops their fields. Nodes
             # are no need: the pods wait for them, and the release for the pods.
             needs=[crds],
-            minutes=WITH_THE_NODES,
+            minutes=RELEASE_BEFORE_NODES_MINUTES,
         )
         # Also of jobs of the training-operator.
         admission_policy(

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 import pulumi
 
-from components.base.chart import WITH_THE_NODES, release
+from components.base.chart import release
+from trainyard.catalog.limits import RELEASE_BEFORE_NODES_MINUTES
 from trainyard.plans.controllers import TrainingOperatorPlan
 
 NAMESPACE = "kubeflow"
@@ -40,7 +41,7 @@ class TrainingOperator(pulumi.ComponentResource):
             namespace=NAMESPACE,
             create_namespace=True,
             values={"initTries": plan.init_tries},
-            minutes=WITH_THE_NODES,
+            minutes=RELEASE_BEFORE_NODES_MINUTES,
         )
         self.ready = [controller, *nodes]
         self.register_outputs({})

@@ -14,6 +14,7 @@ import pulumi
 import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
+from trainyard.catalog.limits import EMPTY_NODE_MINUTES, POOL_DELETE_MINUTES, POOL_MINUTES
 from trainyard.objects.jobs.lnet import with_lnet_over_efa
 from trainyard.objects.jobs.pod_template import GPU, NODES_FOR, POOL, TAINT_VALUE
 from trainyard.plans.pools import GpuPoolPlan, NodeTypePlan
@@ -23,10 +24,9 @@ READY = {"pulumi.com/waitFor": "condition=Ready"}
 it: before Karpenter knows a class's NodePool it tries the class with a type of the region chosen at
 random, and EC2 refuses a type that the zone does not sell. It tries again, and then with the NodePool's
 type (karpenter-provider-aws 1.14, pkg/controllers/nodeclass/validation.go)."""
-TIMEOUTS = pulumi.CustomTimeouts(create="15m", update="15m", delete="30m")
-"""Karpenter looks again at a class that was not Ready after 10 minutes at the latest (unless EC2
-refused it a permission: after 30). Deleting a NodePool ends when its last node is gone; a p5 takes
-more than a quarter of an hour."""
+TIMEOUTS = pulumi.CustomTimeouts(
+    create=f"{POOL_MINUTES}m", update=f"{POOL_MINUTES}m", delete=f"{POOL_DELETE_MINUTES}m"
+)
 
 
 FAST_PULL = """apiVersion: node.eks.aws/v1alpha1
@@ -206,7 +206,7 @@ def node_pool_spec(plan: GpuPoolPlan, kind: NodeTypePlan) -> dict[str, Any]:
         },
         "disruption": {
             "consolidationPolicy": "WhenEmpty",
-            "consolidateAfter": "15m",  # longer than a gang takes to assemble or to restart
+            "consolidateAfter": f"{EMPTY_NODE_MINUTES}m",
             "budgets": [
                 {"nodes": "0", "reasons": ["Drifted", "Underutilized"]},
                 {"nodes": "100%", "reasons": ["Empty"]},

@@ -12,8 +12,9 @@ import pulumi
 import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
-from components.base.chart import WITH_THE_NODES, release
+from components.base.chart import release
 from components.cluster.cluster_access import ClusterAccess
+from trainyard.catalog.limits import RELEASE_BEFORE_NODES_MINUTES
 from trainyard.objects.iam import policies
 from trainyard.objects.iam.encryption import node_volumes
 from trainyard.plans.controllers import KarpenterPlan
@@ -168,5 +169,5 @@ class Karpenter(pulumi.ComponentResource):
             # instances it has launched. Nodes are no need: the pods wait for them, and the release
             # for the pods.
             needs=needs,
-            minutes=WITH_THE_NODES,
+            minutes=RELEASE_BEFORE_NODES_MINUTES,
         )

@@ -14,14 +14,15 @@ from components.jobs.namespace import Volume
 from components.network.network import StorePlace
 from components.stores.lustre_directory import directory_of
 from components.stores.store import Roots
+from trainyard.catalog.limits import LINK_MINUTES
 from trainyard.existing.store_faults import LUSTRE_PORTS
 from trainyard.plans.directories import DirectoryPlan
 from trainyard.plans.repository import Repository
 from trainyard.plans.stores import LustrePlan
 
-LINKED = pulumi.CustomTimeouts(create="30m", update="30m", delete="30m")
-"""The provider waits ten minutes by itself; FSx took longer (aws-samples
-amazon-eks-machine-learning…#112)."""
+LINKED = pulumi.CustomTimeouts(
+    create=f"{LINK_MINUTES}m", update=f"{LINK_MINUTES}m", delete=f"{LINK_MINUTES}m"
+)
 
 
 class Lustre(pulumi.ComponentResource):

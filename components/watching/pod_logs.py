@@ -19,6 +19,7 @@ from trainyard.objects.programs.pod_logs import (
     APP,
     FILE,
     FOLDER,
+    MEMORY_MIB,
     NAMESPACE,
     PROGRAM,
     STATE,
@@ -98,7 +99,7 @@ def _container(plan: PodLogsPlan) -> k8s.core.v1.ContainerArgs:
         image=plan.image,
         command=[PROGRAM, "-c", f"{FOLDER}/{FILE}"],
         resources=k8s.core.v1.ResourceRequirementsArgs(
-            requests={"cpu": "20m", "memory": "64Mi"}, limits={"memory": "256Mi"}
+            requests={"cpu": "20m", "memory": "64Mi"}, limits={"memory": f"{MEMORY_MIB}Mi"}
         ),
         security_context=container_security(user=0),
         volume_mounts=[

@@ -10,11 +10,16 @@ from rehearsal.kube import Object
 from rehearsal.kubelet.environment import NotReady
 from rehearsal.kubelet.node import now
 from rehearsal.kubelet.process import Process, Simulated
+from trainyard.catalog.limits import CRASH_BACKOFF_SECONDS, LONGEST_CRASH_BACKOFF_SECONDS
+from trainyard.catalog.limits import STEADY_SECONDS as STEADY
 
-BACK_OFF, LONGEST_BACK_OFF = 0.5, 15.0
-"""Doubled at each restart. Kubernetes' are 10 s and 5 min: a twentieth here."""
-STEADY_SECONDS = 30.0
-"""After this long a run, the back-off starts anew: a twentieth of 10 min."""
+FASTER = 20
+"""So many times faster than Kubernetes the pauses between restarts go by."""
+BACK_OFF = CRASH_BACKOFF_SECONDS / FASTER
+LONGEST_BACK_OFF = LONGEST_CRASH_BACKOFF_SECONDS / FASTER
+"""Seconds, doubled at each restart."""
+STEADY_SECONDS = STEADY / FASTER
+"""After this long a run, the back-off starts anew."""
 FASTEST, SLOWEST_ANSWER = 0.5, 2.0
 """Readiness is asked this often and without its initial delay, which is for images that start
 slower than ours; and a probe holds its pod up no longer than this."""

@@ -1,4 +1,4 @@
-"""Every AWS resource but buckets, and every IAM document of the recorded stacks, judged by cfn-lint: by AWS's
+"""Every AWS resource and every IAM document of the recorded stacks, judged by cfn-lint: by AWS's
 resource schemas, and by the calls and resources that IAM knows."""
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ import pytest
 from cfnlint import api
 from cfnlint.config import ManualArgs
 
-from tests.graph.test_recorded_stacks import EVERYTHING, graph_of, plan_of
+from tests.graph.test_recorded_stacks import EVERYTHING, MORE, graph_of, plan_of
 from tests.support.cloudformation import CLUSTER, REGION, template
 from tests.support.recording import Node
 from tests.support.stacks import STACKS
 from trainyard.reports.policy import policies
-from trainyard.stores.s3 import BUCKET_TYPES, VERSIONING
 
 IAM_RULES = ("W2511", "W3037", "I3510")
 """What cfn-lint calls a warning or information and is an error here: an old language of policies, a
@@ -25,9 +24,6 @@ call that IAM does not know, and a resource that the call does not take."""
 SEVERAL_STACKS = ("E3019", "E3022")
 """The stacks have the same names, so in one template two clusters have one name, and a subnet has the
 route tables of two stacks."""
-
-BUCKETS = {*BUCKET_TYPES, VERSIONING}
-"""CloudFormation has most of them as properties of one."""
 Template = dict[str, Any]
 
 
@@ -45,8 +41,7 @@ def _template(stacks: Iterable[str]) -> Template:
     """All resources of the stacks, and all policies of their deployers."""
     nodes: list[Node] = []
     for stack in stacks:
-        found_in = [*graph_of(stack).starting("aws:"), *graph_of(stack).of(CLUSTER)]
-        nodes += [node for node in found_in if node.kind not in BUCKETS]
+        nodes += [*graph_of(stack).starting("aws:"), *graph_of(stack).of(CLUSTER)]
     found = template(nodes)
     documents = {
         json.dumps(document): f"{name}{number}"
@@ -67,11 +62,21 @@ def everything() -> Template:
     return _template(STACKS)
 
 
-def test_cfn_lint_finds_no_error_in_the_stack_with_every_setting() -> None:
+@pytest.fixture(scope="module")
+def every_setting() -> Template:
+    return _template([EVERYTHING])
+
+
+def test_cfn_lint_finds_no_error_in_the_stack_with_every_setting(every_setting: Template) -> None:
     """Apart from the others: two stacks in one template give one VPC two private names of an API."""
-    found = _template([EVERYTHING])
-    assert len({each["Type"] for each in found["Resources"].values()}) > 30
-    assert _judged(found) == []
+    kinds = [each["Type"] for each in every_setting["Resources"].values()]
+    assert len(set(kinds)) > 30 and kinds.count("AWS::S3::Bucket") == 5
+    assert _judged(every_setting) == []
+
+
+@pytest.mark.parametrize("stack", MORE)
+def test_cfn_lint_finds_no_error_in_a_stack_that_is_recorded_by_its_changes(stack: str) -> None:
+    assert _judged(_template([stack])) == []
 
 
 def test_cfn_lint_finds_no_error_in_any_resource_or_iam_document(everything: Template) -> None:
@@ -128,3 +133,37 @@ def test_cfn_lint_finds_a_planted_fault(
     everything: Template, fault: Callable[[Template], Template], rule: str
 ) -> None:
     assert rule in {line.split()[0] for line in _judged(fault(everything))}
+
+
+@pytest.mark.parametrize(
+    ("having", "path", "value", "rule"),
+    [
+        ("BucketName", "BucketName", "Our_Data", "E3031"),
+        ("LifecycleConfiguration", "LifecycleConfiguration.Rules.0.Status", "On", "E3030"),
+        ("LifecycleConfiguration", "LifecycleConfiguration.Rules.0.Filter", {}, "E3002"),
+        (
+            "BucketEncryption",
+            "BucketEncryption.ServerSideEncryptionConfiguration.0.ServerSideEncryptionByDefault"
+            ".SSEAlgorithm",
+            "rot13",
+            "E3030",
+        ),
+        ("VersioningConfiguration", "VersioningConfiguration.Status", "Yes", "E3030"),
+        (
+            "PublicAccessBlockConfiguration",
+            "PublicAccessBlockConfiguration.BlockAll",
+            True,
+            "E3002",
+        ),
+    ],
+)
+def test_cfn_lint_finds_a_planted_fault_of_a_bucket(
+    every_setting: Template, having: str, path: str, value: Any, rule: str
+) -> None:
+    buckets = {
+        name: each
+        for name, each in every_setting["Resources"].items()
+        if each["Type"] == "AWS::S3::Bucket" and having in each["Properties"]
+    }
+    planted = _changed("AWS::S3::Bucket", path, value)({**every_setting, "Resources": buckets})
+    assert rule in {line.split()[0] for line in _judged(planted)}, _judged(planted)

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tests.support.cloudformation_s3 import BUCKETS
 from tests.support.recording import Node
 from trainyard.catalog.aws_types.table import AWS_TYPES
 
@@ -106,7 +107,7 @@ def template(nodes: list[Node]) -> Properties:
 def resource(node: Node) -> tuple[str, Properties]:
     """CloudFormation's type and properties of one recorded resource."""
     kind = "AWS::EKS::Cluster" if node.kind == CLUSTER else AWS_TYPES[node.kind].cloudformation
-    inputs = _filled(node.inputs)
+    inputs = filled(node.inputs)
     special = SPECIAL.get(node.kind)
     return kind, special(inputs) if special else _properties(kind, inputs)
 
@@ -332,6 +333,7 @@ SPECIAL: Mapping[str, Callable[[Properties], Properties]] = {
     "aws:fsx/lustreFileSystem:LustreFileSystem": _lustre,
     "aws:iam/rolePolicyAttachment:RolePolicyAttachment": _attachment,
     CLUSTER: _cluster,
+    **BUCKETS,
 }
 """Types that CloudFormation shapes otherwise."""
 
@@ -355,7 +357,7 @@ IDS = {
 """Input → what the id that AWS gives begins with. The recording engine gives ids without a form."""
 
 
-def _filled(inputs: Properties) -> Properties:
+def filled(inputs: Properties) -> Properties:
     """The inputs with ids and ARNs as AWS gives them."""
     text = json.dumps({key: _identified(IDS.get(key), value) for key, value in inputs.items()})
     text = re.sub(r"arn:aws:iam:::(?!instance-profile)", f"arn:aws:iam::{ACCOUNT}:role/", text)

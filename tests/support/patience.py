@@ -12,11 +12,18 @@ PATIENCE = 300
 """Seconds. A sound test never waits as long, however slow its machine is."""
 
 
-def until(seen: Callable[[], T], told: Callable[[], str] = str, *, every: float = 0.1) -> T:
-    """Wait until `seen` returns something true, and return it.
+def until(
+    seen: Callable[[], T],
+    told: Callable[[], str] = str,
+    *,
+    every: float = 0.1,
+    seconds: float = PATIENCE,
+) -> T:
+    """Wait until `seen` returns something true, and return it. `seconds`: other than PATIENCE, where a
+    part below may take longer.
 
     Raises AssertionError with what `told` says where the time is up.
     """
-    word = processes.wait(seen, PATIENCE, every)
-    assert word, f"{PATIENCE} s have passed. {told()}"
+    word = processes.wait(seen, seconds, every)
+    assert word, f"{seconds:.0f} s have passed. {told()}"
     return word

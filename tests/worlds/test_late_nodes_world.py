@@ -18,7 +18,7 @@ from tests.support.patience import until
 from tests.worlds import late_gangs
 from tests.worlds.harness import rehearsing, with_l4
 from tests.worlds.late_gangs import GANGS, SPEED, Gangs
-from trainyard.catalog.waiting import INIT_TRIES, NODES_SECONDS
+from trainyard.catalog.limits import INIT_TRIES, NODES_SECONDS
 
 pytestmark = [
     pytest.mark.world,

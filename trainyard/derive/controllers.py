@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Literal
 
 from trainyard.catalog import versions
-from trainyard.catalog.waiting import INIT_TRIES
+from trainyard.catalog.limits import INIT_TRIES
 from trainyard.plans.controllers import (
     ChartPlan,
     DevicePluginsPlan,

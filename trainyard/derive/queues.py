@@ -10,6 +10,7 @@ from dataclasses import replace
 from trainyard.catalog.aws.latencies import LATENCIES
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.catalog.kueue_types import as_written_back
+from trainyard.catalog.limits import GANG
 from trainyard.catalog.versions import TRAINER_RELEASES
 from trainyard.derive.controllers import job_kinds, kueue_chart
 from trainyard.derive.pools import first_type, largest_gang
@@ -29,8 +30,6 @@ from trainyard.settings.job import AnyJob
 from trainyard.settings.pools import PoolConfig
 from trainyard.settings.team_entry import TeamEntryConfig
 
-NODE_START = ("job.batching", "ec2.instance-boot", "job.image-pull")
-"""From the admission of a job to its containers on a new node: rows of trainyard/catalog/aws/latencies.py."""
 MARGIN = 5
 """A gang may take this many times as long as a slow node: types with EFA boot slower than those that
 were measured, images of 13 GB took 230 s without the parallel pull, and Karpenter gets the nodes of a
@@ -136,7 +135,7 @@ def _ready_minutes(wanted: EnvironmentConfig) -> int:
     """Minutes that the pods of a gang may take on the slowest pool. Where all pools keep their
     nodes, only the image must be pulled."""
     stand = all(pool.replicas for pool in queued_pools(wanted).values())
-    rows = NODE_START[-1:] if stand else NODE_START
+    rows = GANG[-1:] if stand else GANG
     minutes = math.ceil(MARGIN * sum(LATENCIES[row].slow for row in rows) / 60)
     fetches = any(own.torchtune for own in wanted.trainer.own_runtimes.values()) or any(
         name.startswith("torchtune-") for name in wanted.trainer.runtimes

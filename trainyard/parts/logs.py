@@ -30,6 +30,9 @@ class Logs(Part[LogsConfig, PodLogsPlan]):
     def log_days(self, settings: LogsConfig) -> Mapping[str, int]:
         return {"logs.days": settings.days}
 
+    def node_images(self, settings: LogsConfig) -> tuple[str, ...]:
+        return (versions.FLUENT_BIT_IMAGE,)
+
     def apis(self, settings: LogsConfig) -> tuple[str, ...]:
         return (LOGS,)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from trainyard.objects.iam.policies import OptionalService
 from trainyard.objects.metrics.metrics import Target
@@ -45,6 +45,14 @@ class Around:
     queues: QueuesPlan | None
     targets: tuple[Target, ...]
     """Programs of parts that have metrics."""
+
+
+class Silence(NamedTuple):
+    """Time without a log line of any rank, and what follows."""
+
+    minutes: int
+    then: str
+    """Fate of the run, from a verb on."""
 
 
 class Part(ABC, Generic[Settings, Plan]):
@@ -106,6 +114,10 @@ class Part(ABC, Generic[Settings, Plan]):
         """EKS add-ons that it needs. `published`: name → build for the Kubernetes version."""
         return ()
 
+    def node_images(self, settings: Settings) -> tuple[str, ...]:
+        """Images of its pods that each node of a pool pulls."""
+        return ()
+
     def targets(self, settings: Settings) -> tuple[Target, ...]:
         """Its programs that have metrics."""
         return ()
@@ -141,6 +153,10 @@ class Part(ABC, Generic[Settings, Plan]):
     def usage_costs(self, plan: Plan) -> tuple[UsageCost, ...]:
         """Costs of the part that grow with use."""
         return ()
+
+    def silence(self, plan: Plan) -> Silence | None:
+        """Silence after which it takes a run for hung; None: it does not look."""
+        return None
 
     def stages(self, plan: Plan, nodes: tuple[str, ...]) -> tuple[Stage, ...]:
         """Stages that take noticeable time. `nodes`: the stages that whatever needs nodes waits

@@ -11,7 +11,7 @@ from trainyard.catalog import versions
 from trainyard.catalog.repair import FOUND_SECONDS, PATIENCE_SECONDS, SHARE
 from trainyard.objects.metrics.metrics import Target
 from trainyard.objects.programs.repair import AGENT, AGENT_CONFIGURATION, APP, RepairPlan
-from trainyard.parts.part import Around, Part
+from trainyard.parts.part import Around, Part, Silence
 from trainyard.parts.programs import program_files, program_target
 from trainyard.plans.clusters import AddOnPlan
 from trainyard.plans.identity import Identity
@@ -65,6 +65,9 @@ class Repair(Part[RepairConfig, RepairPlan]):
 
     def targets(self, settings: RepairConfig) -> tuple[Target, ...]:
         return (program_target(APP),)
+
+    def silence(self, plan: RepairPlan) -> Silence | None:
+        return Silence(plan.hung_minutes, "starts anew") if plan.hung_minutes else None
 
     def report(self, plan: RepairPlan, most_nodes: Mapping[str, int]) -> list[str]:
         """Report: the time until nodes that break are replaced, and their most in each pool. It is

@@ -11,7 +11,7 @@ from trainyard.catalog.aws.prices import CAPACITY_SERVICES, Price, price
 from trainyard.command_line import wrapped
 from trainyard.objects.programs.told import APP, ToldPlan
 from trainyard.parts.emails import EXAMPLE
-from trainyard.parts.part import Around, Part
+from trainyard.parts.part import Around, Part, Silence
 from trainyard.parts.programs import program_files
 from trainyard.parts.topics import topic_errors, topic_types
 from trainyard.plans.identity import Identity
@@ -85,6 +85,9 @@ class Told(Part[ToldConfig, ToldPlan]):
 
     def encrypts(self, plan: ToldPlan) -> tuple[str, ...]:
         return ("the topic of messages about runs",) if plan.topic.own else ()
+
+    def silence(self, plan: ToldPlan) -> Silence | None:
+        return Silence(plan.hung_minutes, "is told as hung")
 
     def report(self, plan: ToldPlan, most_nodes: Mapping[str, int]) -> list[str]:
         """Report about the receivers of messages. SNS sends the first 1,000 e-mails of a month free of

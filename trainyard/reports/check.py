@@ -11,6 +11,7 @@ import argparse
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.problems import InputError, InputWarning, counted, listed
 from trainyard.reports.charts import chart_errors
+from trainyard.reports.limits import below
 from trainyard.reports.stack_file import HAS_ERRORS, NO_FILE, planned_file
 from trainyard.settings.environment import EnvironmentConfig
 
@@ -33,8 +34,9 @@ def _check(stack: str, deadline: float | None) -> int:
         return NO_FILE
     reading, planned = found
     problems: list[InputError | InputWarning] = [*planned.warnings, *planned.errors]
-    if planned.plan and reading.config and (wanted := reading.config.environment):
-        problems += map(reading.lines.locate, chart_errors(wanted, stack))
+    if planned.plan and reading.config:
+        own = _of_plan(planned.plan, reading.config.environment, stack)
+        problems += map(reading.lines.locate, own)
     if deadline is not None and planned.plan and reading.config:
         answers = _answers(planned.plan, reading.config.environment, deadline)
         asked = {answer.path for answer in answers}
@@ -47,6 +49,13 @@ def _check(stack: str, deadline: float | None) -> int:
     summary = f"{counted(problems)}; {_summary(planned.plan)}"
     print(f"{stack}: {summary}")
     return 0
+
+
+def _of_plan(
+    plan: EnvironmentPlan | TeamPlan, wanted: EnvironmentConfig | None, stack: str
+) -> list[InputError | InputWarning]:
+    """Every error and warning that needs the whole plan."""
+    return [*below(plan), *(chart_errors(wanted, stack) if wanted else ())]
 
 
 def _answers(

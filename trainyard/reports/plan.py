@@ -25,9 +25,10 @@ from trainyard.plans.directories import PARENT
 from trainyard.plans.jobs import Spec
 from trainyard.problems import InputError
 from trainyard.reports.cost import estimate
+from trainyard.reports.limits import below, pauses
 from trainyard.reports.money import at_least, money, once
 from trainyard.reports.stack_file import errors_of, report_on
-from trainyard.reports.timeline import Timeline, other_jobs, schedule
+from trainyard.reports.timeline import Timeline, in_words, other_jobs, schedule
 from trainyard.reports.upgrade import versions_section
 from trainyard.settings.reading.reader import Reading
 from trainyard.stores.figures import Stage
@@ -67,6 +68,7 @@ def text(plan: Plan) -> str:
         *parts(plan),
         jobs(plan),
         time(schedule(plan), _block_starts(plan)),
+        limits(plan),
         money(estimate(plan), date.today()),
     )
     return "\n\n".join("\n".join(lines) for lines in sections if lines)
@@ -139,7 +141,7 @@ def picture(plan: Plan) -> str:
         [
             "# From nothing to the first training step",
             "",
-            f"`Pulumi.{stack}.yaml` on AWS: {_minutes(timeline)}.",
+            f"`Pulumi.{stack}.yaml` on AWS: {in_words(timeline)}.",
             "What is red is on the longest way: only a change there brings the first step forward.",
             "",
             "```mermaid",
@@ -347,19 +349,20 @@ def time(timeline: Timeline, notes: Iterable[str] = ()) -> list[str]:
         bar = " " * round(start * each) + mark * max(1, round(stage.seconds * each))
         rows.append((stage.name, _moment(start)[3:], _moment(stage.seconds)[3:], bar))
     others = command_line.wrapped(other_jobs(timeline))
-    return [f"time: {_minutes(timeline)}", *others, *notes, *command_line.table(rows)]
+    return [f"time: {in_words(timeline)}", *others, *notes, *command_line.table(rows)]
+
+
+def limits(plan: Plan) -> list[str]:
+    """Time limits that a slow start meets, and pauses that a run meets."""
+    found = [f"{each.path}: {each.text}" for each in below(plan)] + pauses(plan)
+    lines = [line for each in found for line in command_line.wrapped(each)]
+    return ["limits", *lines] if lines else []
 
 
 def _in_time(timeline: Timeline) -> list[Stage]:
     return sorted(
         timeline.stages, key=lambda stage: (timeline.start[stage.name], timeline.end[stage.name])
     )
-
-
-def _minutes(timeline: Timeline) -> str:
-    end = f"the first step of {timeline.job}" if timeline.job else "all of it"
-    typical, slow = timeline.seconds / 60, timeline.slow_seconds / 60
-    return f"{typical:.1f} min to {end}, one in ten {slow:.0f} (medians and slowest tenths)"
 
 
 def _moment(seconds: float) -> str:

@@ -67,6 +67,22 @@ def other_jobs(timeline: Timeline) -> str:
     return f"first steps of other jobs, if they get their nodes at once: {each}" if later else ""
 
 
+def in_words(timeline: Timeline) -> str:
+    """Sentence of `trainyard plan` about the time to the first step."""
+    end = f"the first step of {timeline.job}" if timeline.job else "all of it"
+    typical, slow = timeline.seconds / 60, timeline.slow_seconds / 60
+    return f"{typical:.1f} min to {end}, one in ten {slow:.0f} (medians and slowest tenths)"
+
+
+def slow_start(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> float:
+    """Seconds from the creation of a job to its first step, where every stage is as slow as its slowest
+    tenth."""
+    stages = [_slowed(stage) for stage in _job(plan, job)]
+    own = {stage.name for stage in stages}
+    alone = [replace(s, after=tuple(name for name in s.after if name in own)) for s in stages]
+    return _ends(alone)["first step"]
+
+
 def cold_start(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> float:
     """Seconds for which a job's nodes are paid before its first step."""
     pull, step = TYPICAL["job.image-pull"], TYPICAL["job.first-step"]

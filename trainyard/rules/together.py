@@ -7,9 +7,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from trainyard.catalog.docker_hub import HOURS, PULLS, is_on_docker_hub
+from trainyard.catalog.limits import LONGEST_IMAGE_BACKOFF_SECONDS
+from trainyard.catalog.public_registries import (
+    ECR_PUBLIC,
+    HOURS,
+    PATIENT_SECONDS,
+    PULLS,
+    PULLS_A_SECOND,
+    is_on_docker_hub,
+    is_on_ecr_public,
+)
 from trainyard.derive.pools import TYPES, gpus_of, largest_gang
 from trainyard.derive.teams import Share
+from trainyard.parts.parts import wanted_parts
 from trainyard.plans.directories import path_of
 from trainyard.problems import At, InputError, InputWarning, few
 from trainyard.rules.teams import listing_errors
@@ -161,6 +171,7 @@ def team_warnings_together(
     both."""
     yield from gang_warnings("team.jobs", together, environment)
     yield from docker_hub_warnings("team.jobs", together, environment)
+    yield from ecr_public_warnings("team.jobs", together, environment)
     gpus = {name: gpus_of(job, environment) for name, job in own.items()}
     needed, most = sum(gpus.values()), share.max_gpus
     if most and needed > most and max(gpus.values()) <= most:
@@ -193,8 +204,34 @@ def docker_hub_warnings(
             f" the address of the NAT gateway. Docker Hub gives an address {PULLS} pulls in"
             f" {HOURS} hours without an account; the other nodes of a gang then wait in"
             " ImagePullBackOff. Push the image to a registry of the environment (registries),"
-            " name its copy on public.ecr.aws or in a pull-through cache of ECR, or set"
-            " pull_secrets of a paid account"
+            " name its copy in a pull-through cache of ECR, or set pull_secrets of a paid account"
+        )
+
+
+def ecr_public_warnings(
+    path: str, jobs: Mapping[str, JobConfig], environment: EnvironmentConfig
+) -> Iterator[InputWarning]:
+    """Jobs whose new nodes pull more images from ECR Public than it gives them in a minute: their own,
+    and those of parts that have a pod on each node. `path`: that holds the jobs."""
+    if environment.artifacts and environment.artifacts.images:
+        return
+    pools = _known_pools(environment)
+    found = [image for part, its in wanted_parts(environment) for image in part.node_images(its)]
+    pulls: dict[str, int] = {}
+    for name, job in jobs.items():
+        if job.pool in pools:
+            images = found if job.pull_secrets else [*found, job.image]
+            each = sum(map(is_on_ecr_public, images))
+            pulls[name] = _nodes(job, pools[job.pool]) * each
+    if sum(pulls.values()) > PULLS_A_SECOND * PATIENT_SECONDS:
+        listed = few([f"{name} {images}" for name, images in pulls.items() if images])
+        yield At(path).warning(
+            f"new nodes pull {sum(pulls.values())} images from {ECR_PUBLIC} ({listed}), all through the"
+            f" address of the NAT gateway. Without a login it gives {PULLS_A_SECOND} image a second; the"
+            " others fail with toomanyrequests, and kubelet pulls them again after up to"
+            f" {LONGEST_IMAGE_BACKOFF_SECONDS // 60} minutes, while their gangs wait. Push the image to"
+            " a registry of the environment (registries), name its copy in a pull-through cache of ECR,"
+            " or copy all images (artifacts.images)"
         )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from trainyard.catalog.waiting import FIRST_NODE_SECONDS, TORCH_SECONDS
+from trainyard.catalog.limits import FIRST_NODE_SECONDS, TORCH_SECONDS
 from trainyard.derive.job_view import ContainerView, JobView
 from trainyard.derive.launchers import other_launches
 from trainyard.derive.scripts import Launch, launches

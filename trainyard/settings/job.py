@@ -11,6 +11,7 @@ from typing import Annotated, Literal, get_args
 import pydantic
 
 from trainyard.catalog.aws.storage import CHECKPOINT_BYTES_PER_PARAMETER
+from trainyard.catalog.limits import WAIT_MINUTES
 from trainyard.objects.iam.secrets import ManagedSecret
 from trainyard.objects.jobs.pod_template import SecretKey
 from trainyard.objects.queues.queues import Urgency
@@ -219,7 +220,7 @@ class ManifestConfig:
     """State of the run that `pulumi up` waits for. `none`, the recommended value: until the job is
     accepted. `running`: until all its pods run. `complete`: until the run ends; `pulumi up` fails
     when the run fails."""
-    wait_minutes: Annotated[int, pydantic.Field(ge=1, strict=True)] = 60
+    wait_minutes: Annotated[int, pydantic.Field(ge=1, strict=True)] = WAIT_MINUTES
     """Minutes that `pulumi up` waits at most, including the time to launch nodes."""
 
 
@@ -320,7 +321,7 @@ class JobConfig:
     """State of the run that `pulumi up` waits for. `none`, the recommended value: until the job is
     accepted. `running`: until all its pods run. `complete`: until the run ends; `pulumi up` fails
     when the run fails."""
-    wait_minutes: Annotated[int, pydantic.Field(ge=1, strict=True)] = 60
+    wait_minutes: Annotated[int, pydantic.Field(ge=1, strict=True)] = WAIT_MINUTES
     """Minutes that `pulumi up` waits at most, including the time to launch nodes."""
     run: Positive = 1
     """Increase it to run the same job again. It resumes from the checkpoint of the run before,

@@ -18,13 +18,19 @@ class Stage:
     """Names of the stages it waits for."""
     slow_seconds: float = 0
     """Seconds that one creation in ten takes at least; no less than `seconds`."""
+    row: str = ""
+    """Row of LATENCIES that says how long it takes."""
 
 
 def took(name: str, latency: str, after: tuple[str, ...] = (), times: int = 1) -> Stage:
     """A stage that takes as long as a row of LATENCIES, so many times one after the other."""
     took = LATENCIES[latency]
     return Stage(
-        name=name, seconds=times * took.typical, slow_seconds=times * took.slow, after=after
+        name=name,
+        seconds=times * took.typical,
+        slow_seconds=times * took.slow,
+        after=after,
+        row=latency,
     )
 
 

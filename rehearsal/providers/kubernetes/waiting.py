@@ -10,10 +10,9 @@ from rehearsal.providers.call import Call
 from rehearsal.providers.kubernetes import kinds
 from rehearsal.providers.kubernetes.kinds import Unmet, condition, stale, unless
 from rehearsal.providers.problems import Cancelled, Refused
+from trainyard.catalog.limits import AWAIT_SECONDS
 
 POLL = 0.5
-DEFAULT = 600.0
-"""Seconds, where the program gives no customTimeouts."""
 INTERRUPTED = "timed out waiting for the condition"
 WAIT_FOR, SKIP = "pulumi.com/waitFor", "pulumi.com/skipAwait"
 DELETION = "pulumi.com/deletionPropagationPolicy"
@@ -48,7 +47,7 @@ def until_ready(call: Call, api: Api, live: Object) -> tuple[Object, list[str]]:
         if kind.limit
         else f"'{name}' timed out waiting to be Ready"
     )
-    end, shown = time.monotonic() + (kind.limit or call.timeout or DEFAULT), ""
+    end, shown = time.monotonic() + (kind.limit or call.timeout or AWAIT_SECONDS), ""
     try:
         while missing := _missing(goal or kind.unmet, live, api):
             if missing[0] != shown:
@@ -74,7 +73,7 @@ def faults_on_read(api: Api, live: Object) -> list[str]:
 
 def until_gone(call: Call, api: Api, obj: Object) -> None:
     """Return when the object does not exist any more."""
-    end, first = time.monotonic() + (call.timeout or DEFAULT), api.get(obj)
+    end, first = time.monotonic() + (call.timeout or AWAIT_SECONDS), api.get(obj)
     left = first
     while first and left and left["metadata"]["uid"] == first["metadata"]["uid"]:
         if time.monotonic() > end:

@@ -16,7 +16,7 @@ from rehearsal.kubelet import images
 from rehearsal.toolchain.programs import pinned
 from tests.support import crds
 from tests.support.recording import CHECKOUT, record
-from trainyard.catalog.waiting import INIT_TRIES
+from trainyard.catalog.limits import INIT_TRIES
 from trainyard.plans.controllers import ChartPlan, TrainingOperatorPlan
 from trainyard.plans.jobs import Spec
 

@@ -21,7 +21,7 @@ from rehearsal.paths import free_port
 from rehearsal.standins import git
 from tests.support import etcd_server
 from tests.support.patience import PATIENCE
-from trainyard.catalog.waiting import FIRST_NODE_SECONDS, NODES_SECONDS
+from trainyard.catalog.limits import FIRST_NODE_SECONDS, NODES_SECONDS
 from trainyard.objects.jobs.rendezvous import VARIABLE, conf
 from trainyard.operations.status.symptoms import RENDEZVOUS, read
 

@@ -14,7 +14,7 @@ from tests.support.stackfile import Edit, at, environment_plan, without
 from tests.support.stacks import STACKS
 from tests.trainyard.manifests.test_admission import JOB as FILE
 from tests.trainyard.manifests.test_admission import environment, made
-from trainyard.catalog.waiting import (
+from trainyard.catalog.limits import (
     FIRST_NODE_SECONDS,
     INIT_POLL_SECONDS,
     INIT_TRIES,

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from tests.support.programs import program_fixture
+from trainyard.catalog.limits import BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS
 from trainyard.catalog.program_intervals import LOOK_SECONDS
 from trainyard.objects.programs.gangs import AGAIN, TRIES, GangsPlan, settings
-from trainyard.objects.queues.queues import BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS
 
 Object = dict[str, Any]
 MINUTES = 19

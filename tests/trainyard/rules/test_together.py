@@ -118,6 +118,35 @@ def test_more_new_nodes_than_docker_hub_gives_images_to_one_address_are_a_warnin
     assert hub_text_of(*many, second(nodes=40)) == []
 
 
+def ecr_text_of(*edits: Edit) -> list[str]:
+    large = at("pools.g6e.max_nodes", 200)
+    found = planned(large, *edits).warnings
+    return [str(warning) for warning in found if "toomanyrequests" in warning.text]
+
+
+def test_more_images_than_ecr_public_gives_without_a_login_in_a_minute_are_a_warning() -> None:
+    [text] = ecr_text_of(at(f"{JOB}.nodes", 61))
+    assert text.startswith(
+        "environment.jobs: new nodes pull 61 images from public.ecr.aws (t5-large 61), all through"
+        " the address of the NAT gateway. Without a login it gives 1 image a second"
+    )
+    assert "up to 5 minutes" in text
+    assert ecr_text_of(at(f"{JOB}.nodes", 60)) == []
+    assert ecr_text_of(at(f"{JOB}.nodes", 61), at(f"{JOB}.image", HUB)) == []
+    copies = "123456789012.dkr.ecr.ap-northeast-2.amazonaws.com/mirror"
+    assert ecr_text_of(at(f"{JOB}.nodes", 61), at("artifacts", {"images": copies})) == []
+
+
+def test_fluent_bit_comes_from_ecr_public_to_every_node_too() -> None:
+    own = at(f"{JOB}.image", "123456789012.dkr.ecr.ap-northeast-2.amazonaws.com/t:1")
+    logs = at("logs", {})
+    assert ecr_text_of(at(f"{JOB}.nodes", 30), logs) == []
+    [text] = ecr_text_of(at(f"{JOB}.nodes", 31), logs)
+    assert "62 images" in text
+    assert ecr_text_of(at(f"{JOB}.nodes", 60), logs, own) == []
+    assert len(ecr_text_of(at(f"{JOB}.nodes", 61), logs, own)) == 1
+
+
 def test_images_of_other_registries_and_pulls_with_an_account_are_not_counted() -> None:
     many = at(f"{JOB}.nodes", 101)
     assert hub_text_of(many) == [], "from public.ecr.aws"

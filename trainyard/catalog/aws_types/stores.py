@@ -186,14 +186,16 @@ STORES: dict[str, AwsType] = {
         cloudformation="AWS::S3::Bucket",
         replaces=("bucket",),
         # What Terraform's provider reads of every bucket (internal/service/s3/bucket.go); with
-        # force_destroy it lists and deletes the objects.
+        # force_destroy it lists and deletes the objects. From 6.23 on it reads and writes tags by S3
+        # Control, and by the older calls where that is refused, which an account with ABAC does not take.
         calls={
-            "create": "s3:CreateBucket s3:PutBucketTagging",
+            "create": "s3:CreateBucket s3:PutBucketTagging s3:TagResource",
             "read": "s3:GetAccelerateConfiguration s3:GetBucketAcl s3:GetBucketCORS"
             " s3:GetBucketLocation s3:GetBucketLogging s3:GetBucketObjectLockConfiguration"
             " s3:GetBucketRequestPayment s3:GetBucketTagging s3:GetBucketVersioning"
-            " s3:GetBucketWebsite s3:GetReplicationConfiguration s3:ListBucket",
-            "update": "s3:PutBucketTagging",
+            " s3:GetBucketWebsite s3:GetReplicationConfiguration s3:ListBucket"
+            " s3:ListTagsForResource",
+            "update": "s3:PutBucketTagging s3:TagResource s3:UntagResource",
             "delete": "s3:DeleteBucket s3:DeleteObject s3:DeleteObjectVersion"
             " s3:ListBucketVersions",
         },

@@ -9,7 +9,7 @@ pkg/constants). training-operator v1.8.1 sets it only where elasticPolicy.rdzvCo
 
 from __future__ import annotations
 
-from trainyard.catalog.waiting import FIRST_NODE_SECONDS, NODES_SECONDS
+from trainyard.catalog.limits import FIRST_NODE_SECONDS, NODES_SECONDS
 
 MASTER_PORT = 23456
 """Port at which training-operator v1.8.1 has the pods of a PyTorchJob meet

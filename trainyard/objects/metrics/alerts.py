@@ -39,9 +39,10 @@ restarted by then."""
 ENDING_HOURS = 6
 """Before the end of a reservation: enough to save, and to find other nodes."""
 BY_HAND = (
-    "find the NodeClaim of {{ $labels.node }} with kubectl get nodeclaims, run kubectl delete nodeclaim"
-    " <name> --wait=false, then delete the rank's pod: Karpenter waits for it. The gang restarts from its"
-    " last checkpoint"
+    "find the NodeClaim of {{ $labels.node }} with kubectl get nodeclaims, run kubectl cordon"
+    " {{ $labels.node }} and kubectl delete nodeclaim <name> --wait=false, then delete the rank's pod:"
+    " Karpenter waits for it, and without cordon the new pod can start on the same node. The gang restarts"
+    " from its last checkpoint"
 )
 """Advice: how to replace a node of a run."""
 FULL = 0.9

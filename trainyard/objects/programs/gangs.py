@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from trainyard.catalog.job_kinds import JOB_KINDS
+from trainyard.catalog.limits import BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS
 from trainyard.catalog.program_intervals import LOOK_SECONDS
-from trainyard.objects.queues.queues import BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS
 from trainyard.plans.program import ProgramPlan
 
 APP = "trainyard-gangs"

@@ -24,6 +24,15 @@ PREFIX = "pod."
 """Prefix of each stream. Fluent Bit appends <namespace>.<pod>.<container>."""
 NOT_OF_RUNS = (NAMESPACE, "trainyard-*", "amazon-*")
 """Namespaces whose pods are on the nodes of pools, too, and have logs of their own."""
+MEMORY_MIB = 256
+"""Limit of its memory. Beyond it the kernel ends Fluent Bit, which then reads again what it had not sent."""
+CHUNK_MIB = 2
+"""Size of a chunk of log lines (Fluent Bit's manual, buffering and storage)."""
+MOST_CHUNKS = 48
+"""Chunks in memory at most; more of them stay on disk. Fluent Bit by itself keeps 128, which is all of its
+memory as soon as CloudWatch takes no lines."""
+BACKLOG_MIB = 16
+"""Memory for chunks of a process before this one, which are read from disk at its start."""
 _FILE_NAME = (
     r"(?<pod_name>[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?)_(?<namespace_name>[^_]+)"
     r"_(?<container_name>.+)-(?<docker_id>[a-z0-9]{64})\.log$"
@@ -63,6 +72,8 @@ def fluent_bit_config(plan: PodLogsPlan) -> str:
             "grace": 20,
             "log_level": "warn",
             "storage.path": f"{STATE}/waiting",
+            "storage.max_chunks_up": MOST_CHUNKS,
+            "storage.backlog.mem_limit": f"{BACKLOG_MIB}M",
         },
         "INPUT": {
             "name": "tail",

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from trainyard.catalog.fabric import LAYER
+from trainyard.catalog.limits import BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS
 from trainyard.objects.jobs.pod_template import EFA, GPU, POOL, TAINT_VALUE, TOLERATIONS
 from trainyard.plans.controllers import ChartPlan
 from trainyard.plans.jobs import TEAM, Spec
@@ -56,9 +57,6 @@ priority below 0. `Never` would forbid that too (Kueue 0.16.2, flavorassigner.go
 canPreemptWhileBorrowing). Kueue takes no such policy with fair sharing, which does not need it."""
 _FAIR = ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
 """Kueue's default preemption strategies for fair sharing."""
-BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS = 60, 3600
-"""Between two attempts of a gang that did not get its nodes. There is no last attempt: Kueue would
-deactivate the job for good."""
 
 
 @dataclass(frozen=True, kw_only=True)

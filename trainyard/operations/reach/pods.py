@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from trainyard.catalog.job_kinds import JOB_KINDS
-from trainyard.catalog.waiting import TORCH_SECONDS
+from trainyard.catalog.limits import TORCH_SECONDS
 from trainyard.operations.reach.kubectl import Kubectl, Object
 
 JOB_LABELS = {name: kind.pod_label for name, kind in JOB_KINDS.items()}

@@ -203,7 +203,7 @@ def leaked_pods(snapshot: Snapshot) -> Iterator[Finding]:
     """Pods that have not ended although their job has: their GPUs are paid for, and other jobs wait
     for them.
 
-    A worker that has not started looks up its master for NODES_SECONDS (trainyard/catalog/waiting.py), and
+    A worker that has not started looks up its master for NODES_SECONDS (trainyard/catalog/limits.py), and
     where nothing sets PET_RDZV_CONF a worker that has started waits as long as torch does.
     """
     for job in snapshot.jobs():

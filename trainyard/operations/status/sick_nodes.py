@@ -101,7 +101,9 @@ NOTHING = "wait: Karpenter replaces the node, and its gangs start anew from thei
 
 def _by_hand(snapshot: Snapshot, node: str) -> str:
     """Commands that replace a node. Karpenter ends no pod of a run by itself, and waits for it: a
-    container that keeps crashing stays."""
+    container that keeps crashing stays. The node is cordoned first: training-operator makes a pod anew
+    within a second, and Karpenter taints the node later, so that the new pod would start on the same
+    node and hold it."""
     claims = (
         claim["metadata"]["name"]
         for claim in snapshot.of("nodeclaims")
@@ -109,7 +111,8 @@ def _by_hand(snapshot: Snapshot, node: str) -> str:
     )
     claim = next(claims, f"the one of {node}")
     ends = _ends(snapshot, node)
-    return "; ".join([f"kubectl delete nodeclaim {claim} --wait=false", *([ends] if ends else [])])
+    leaves = f"kubectl cordon {node}; kubectl delete nodeclaim {claim} --wait=false"
+    return f"{leaves}; {ends}" if ends else leaves
 
 
 def _ends(snapshot: Snapshot, node: str) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from trainyard.catalog.waiting import NODES_SECONDS, TORCH_SECONDS
+from trainyard.catalog.limits import NODES_SECONDS, TORCH_SECONDS
 
 GRACE_SECONDS = 20
 """Shorter delays are normal and are not reported."""

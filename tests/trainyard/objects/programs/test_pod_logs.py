@@ -7,6 +7,8 @@ import re
 import pytest
 
 from trainyard.objects.programs.pod_logs import (
+    CHUNK_MIB,
+    MEMORY_MIB,
     PREFIX,
     PodLogsPlan,
     fluent_bit_config,
@@ -51,3 +53,10 @@ def test_it_makes_no_log_group_which_would_have_no_retention_and_no_key() -> Non
 def test_what_it_keeps_on_the_node_is_limited() -> None:
     assert option("storage.type") == "filesystem"
     assert option("storage.total_limit_size") == "512M"
+
+
+def test_what_it_keeps_in_memory_while_cloudwatch_is_away_is_below_half_of_its_memory() -> None:
+    """The other half is for its own work."""
+    waiting = int(option("storage.max_chunks_up")) * CHUNK_MIB
+    read_again = int(option("storage.backlog.mem_limit").removesuffix("M"))
+    assert 0 < waiting + read_again <= MEMORY_MIB / 2

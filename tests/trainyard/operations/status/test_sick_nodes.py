@@ -125,8 +125,12 @@ def test_a_node_that_nothing_replaces_is_named_where_a_job_on_it_started_anew() 
         "node n0 has warned, and a job on it has started anew\n    EFAErrorMetric"
     )
     assert said.endswith(
-        ": kubectl delete nodeclaim h100-x --wait=false; kubectl -n t delete pod run-0"
+        ": kubectl cordon n0; kubectl delete nodeclaim h100-x --wait=false; kubectl -n t delete pod run-0"
     ), "Karpenter would wait for a container that keeps crashing"
+    words = ("cordon", "delete nodeclaim", "delete pod")
+    assert [*words] == sorted(words, key=said.index), (
+        "training-operator makes a pod anew within a second, before Karpenter has tainted the node"
+    )
 
 
 def test_warnings_about_nodes_whose_jobs_go_on_or_that_are_replaced_are_not_told() -> None:

@@ -1,10 +1,10 @@
-"""Which images come from Docker Hub."""
+"""Which images come from Docker Hub, and which from ECR Public."""
 
 from __future__ import annotations
 
 import pytest
 
-from trainyard.catalog.docker_hub import is_on_docker_hub
+from trainyard.catalog.public_registries import is_on_docker_hub, is_on_ecr_public
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,9 @@ def test_an_image_without_a_registry_or_of_docker_hubs_own_hosts_comes_from_ther
 )
 def test_an_image_of_another_registry_does_not(image: str) -> None:
     assert not is_on_docker_hub(image)
+
+
+def test_an_image_of_ecr_public_is_known_by_its_host() -> None:
+    assert is_on_ecr_public("public.ecr.aws/docker/library/busybox:1.37.0")
+    assert not is_on_ecr_public("public.ecr.aws.example.com/a/b:1")
+    assert not is_on_ecr_public("123456789012.dkr.ecr.us-east-2.amazonaws.com/a:1")
