@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 STARTS = re.compile(r"\b(?:torchrun|torch\.distributed\.(?:run|launch))(?=[ \t])([^\n;|&]*)")
 SAVES = re.compile(r"--(?:output|checkpoint|ckpt|save)[-_](?:dir|path)[= ](/[^\s$]+)")
 """Options that say where a script saves."""
+SAVES_BESIDE = re.compile(SAVES.pattern.replace("(/[^", r"(\.{1,2}/[^"))
+"""Options that say where a script saves, with a relative path that can be nothing else: ./checkpoints."""
 NOT_KEPT = re.compile(
     r"(?i)/dev/null$|cache|--(?:checkpoint|ckpt)\S+ \S+\.(?:pt|pth|ckpt|bin|safetensors)$"
 )
@@ -101,9 +103,18 @@ def script_of(command: Sequence[str]) -> str:
 
 def saved_in(script: str) -> list[str]:
     """Folders and files in which a script saves what is needed after it."""
+    return _saved(SAVES, script)
+
+
+def saved_in_the_container(script: str) -> list[str]:
+    """Relative paths in which a script saves: they begin where the container's program starts."""
+    return _saved(SAVES_BESIDE, script)
+
+
+def _saved(options: re.Pattern[str], script: str) -> list[str]:
     return [
         found[1]
-        for found in SAVES.finditer(script)
+        for found in options.finditer(script)
         if not NOT_KEPT.search(found[0].replace("=", " "))
     ]
 

@@ -31,7 +31,7 @@ LABELS = (
         "node.kubernetes.io/instance-type: p5.48xlarge, which Karpenter knows before a node runs",
     ),
 )
-"""Label that nodes do not have → what to select by."""
+"""Label that nodes do not have → what to select by, an instance type being an example."""
 NO_RESOURCES = {
     "nvidia.com": GPU,
     "nvidia.com/gpus": GPU,
@@ -141,7 +141,7 @@ def _volume_names(context: ManifestContext) -> Problems:
 def _topology_keys(context: ManifestContext) -> Problems:
     for path in context.workload.find("** topologyKey"):
         key = str(context.get(*path))
-        if (label := _label_of_nodes(key)) and not _preferred(context, path):
+        if (label := _label_of_nodes(context, key)) and not _preferred(context, path):
             yield context.error(path, "be a label that nodes have", key, f"write {label}")
 
 
@@ -150,10 +150,11 @@ def _preferred(context: ManifestContext, path: Path) -> bool:
     return anyway or any(str(step).startswith("preferred") for step in path)
 
 
-def _label_of_nodes(key: str) -> str | None:
+def _label_of_nodes(context: ManifestContext, key: str) -> str | None:
     """Fix: the label to write instead of one that no node has."""
     matches = (re.sub(wrong, right, key) for wrong, right in LABELS if re.fullmatch(wrong, key))
-    return next(matches, None)
+    kind, label = context.instance_type, next(matches, None)
+    return re.sub(r"(?<=-type: )[\w.-]+", kind.name, label) if kind and label else label
 
 
 def _selectors(context: ManifestContext) -> Problems:
@@ -169,10 +170,9 @@ def _fits_no_node(context: ManifestContext, term: Sequence[Requirement]) -> Iter
     another can hold."""
     for requirement in (r for r in term if r.operator in ("In", "Exists")):
         label = requirement.label
-        if right := _label_of_nodes(label):
-            yield context.error(
-                requirement.path, "be a label that nodes have", label, f"write {right}"
-            )
+        if right := _label_of_nodes(context, label):
+            fix = f"delete it, or write {right}" if "-type: " in right else f"write {right}"
+            yield context.error(requirement.path, "be a label that nodes have", label, fix)
         for value in requirement.values:
             if label.endswith("instance-type") and value.startswith(HYPERPOD):
                 must = "be an instance type of EC2: names with ml. are of SageMaker HyperPod"

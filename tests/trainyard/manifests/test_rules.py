@@ -299,6 +299,13 @@ COUNTED = (
 
 MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
     # case: (file, (what stands there, what stands there by mistake), path, rule, way out)
+    "GPUs of other pods": (
+        ON_P5,
+        ("{name: pytorch,", "{name: pytorch, env: [{name: NVIDIA_VISIBLE_DEVICES, value: all}],"),
+        "env[0].name",
+        "the device plugin sets it to the 4 GPUs",
+        "delete it",
+    ),
     "T1": (
         RUNTIME,
         ("    spec:\n      repl", "    spec:\n      ttlSecondsAfterFinished: 60\n      repl"),
@@ -1048,6 +1055,11 @@ def test_a_mistake_is_refused_alone_with_its_rule_and_a_way_out(case: str) -> No
 
 NOTED: dict[str, tuple[str, tuple[str, str], str]] = {
     # case: (file, (what stands there, what stands there instead), what is said)
+    "a relative path for checkpoints": (
+        JOB,
+        script("torchrun train.py --output_dir ./out"),
+        "what is saved in ./out is lost when the container starts again",
+    ),
     "restarts that nothing ends": (
         ONE,
         ("{replicas: 1,", "{replicas: 1, restartPolicy: OnFailure,"),
