@@ -186,6 +186,22 @@ KINDS: dict[str, Kind] = {
         right=((f"{ENTRY}.script", "torchrun --nproc_per_node=8 t.py --data=/results/run"),),
         is_error=False,
     ),
+    "a variable that nobody sets": Kind(
+        wrong=((f"{ENTRY}.script", "torchrun t.py --data=${DATA_DIRS} --lr=${LR}"),),
+        says="the script uses DATA_DIRS, LR, which neither the job nor Trainer 2.1.0 sets",
+        where="script",
+        right=tuple(
+            (f"{ENTRY}.script", script)
+            for script in (
+                "torchrun t.py --data=${DATA_DIRS:-/data}",
+                "DATA_DIRS=/data\ntorchrun t.py --data=$DATA_DIRS",
+                "read -r LR < /lr\ntorchrun t.py --lr=$LR $HOME $CUDA_HOME",
+                "source /opt/env.sh\ntorchrun t.py --data=$DATA_DIRS",
+                "torchrun t.py '$DATA_DIRS' \\$LR",
+            )
+        ),
+        is_error=False,
+    ),
     "settings of other tools": Kind(
         wrong=(
             ("vpc_id", "vpc-0123456789abcdef0"),

@@ -26,30 +26,10 @@ LAUNCHERS = re.compile(
     r"|\b(?:RANK|WORLD_SIZE)="
 )
 """Words that start ranks on every node, or show that somebody thinks of them."""
-PLACEHOLDER = re.compile(
-    r"(?<!<)<(?:(?i:your[-_ ][\w -]+)|[A-Z][A-Z0-9_]+)>|\b(?:CHANGE|REPLACE)_?ME\b"
+LAUNCHER_ENV = re.compile(
+    r"((NODE_|LOCAL_)?RANK|WORLD_SIZE|MASTER_(ADDR|PORT)|NNODES|NPROC_PER_NODE)$|PET_(?!RDZV_)"
 )
-"""Text that a template left for a person to fill in; <<EOF>file is a here-document."""
-SPECIAL_TOKENS = frozenset(
-    f"<{name}>"
-    for name in (
-        *("PAD", "EOS", "BOS", "SOS", "UNK", "MASK", "SEP", "CLS", "EOT", "EOD", "EOM", "NULL"),
-        *(
-            "IMG",
-            "IMAGE",
-            "IMG_CONTEXT",
-            "VIDEO",
-            "AUDIO",
-            "FIM_PREFIX",
-            "FIM_MIDDLE",
-            "FIM_SUFFIX",
-        ),
-    )
-)
-"""Words of a tokenizer, which are written as placeholders are."""
-FILLS_IN = re.compile(r"(?i)^\s*#|\b(?:sed|grep|envsubst|usage)\b|\.(?:replace|sub)\(|\[ ")
-"""A line of a script that may name a placeholder: a comment, a usage, a command that looks for it or
-fills it in."""
+"""Variables that only a controller or a launcher knows; others may come from the image."""
 HANDED_ON = 'exec "$@"'
 FLAGS = {"standalone", "m", "module", "no-python", "run-path"}
 """Options without a value."""
@@ -125,13 +105,6 @@ def single_program(script: str) -> str:
     text = re.sub(r"(?m)^\s*#.*", "", script)
     found = PROGRAM.search(text.strip())
     return " ".join(found[1].split()) if found and not LAUNCHERS.search(text) else ""
-
-
-def placeholders(script: str) -> list[str]:
-    """Every placeholder that nobody filled in, once."""
-    lines = [line for line in script.splitlines() if not FILLS_IN.search(line)]
-    found = dict.fromkeys(each[0] for line in lines for each in PLACEHOLDER.finditer(line))
-    return [each for each in found if each not in SPECIAL_TOKENS]
 
 
 @functools.lru_cache(maxsize=64)

@@ -11,6 +11,7 @@ from typing import Any
 from trainyard.catalog import versions
 from trainyard.catalog.job_kinds import BESIDE, JOB_KINDS, OTHER_JOBS
 from trainyard.derive.pools import TYPES
+from trainyard.manifests.blanks import agreed
 from trainyard.manifests.context import ManifestContext, contexts_of
 from trainyard.manifests.document import REPLICAS, Workload, look, read_manifest
 from trainyard.manifests.on_stores import store_warnings
@@ -187,31 +188,34 @@ def judged(
     releases in the environment; `claims`: what the file calls a claim → what ours is called;
     `privileged_pods`: what the namespace admits."""
     workloads, errors = read_manifest(file_text, file_name)
-    accepted = [workload for workload in workloads if _kind(workload) in KINDS]
-    accepted.sort(key=lambda workload: KINDS.index(_kind(workload)))
     release = trainer or next(iter(versions.TRAINERS))
-    contexts = contexts_of(
-        accepted,
-        release=release,
+    controllers = {"TrainJob": trainer, "PyTorchJob": operator}
+
+    site = _Site(
         environment=environment,
-        pool_type=TYPES[environment.pools[pool].instance_types[0]],
-        production=production,
+        pool=pool,
+        claims=claims,
+        namespace=namespace,
+        privileged_pods=privileged_pods,
+        release=release,
     )
-    problems: list[InputError | InputWarning] = [
-        *errors,
-        *_one_job(workloads, file_name, {"TrainJob": trainer, "PyTorchJob": operator}),
-        *manifest_problems(contexts),
-    ]
-    places = {problem.where for problem in problems}
-    for context in contexts:
-        problems += _metadata(context, namespace)
-        problems += [] if privileged_pods else pod_security_errors(context, namespace)
-        problems += _claims(context, claims, environment)
-        problems += _secrets(context)
-        problems += _new(queue_field_errors(context, environment, release), places)
-        problems += _runtime(context, accepted, environment)
-        problems += _on_pool(context, pool, environment, places)
-        problems += store_warnings(context, claims, environment, namespace)
+
+    def in_order(workloads: Sequence[Workload]) -> list[ManifestContext]:
+        accepted = [workload for workload in workloads if _kind(workload) in KINDS]
+        return contexts_of(
+            sorted(accepted, key=lambda workload: KINDS.index(_kind(workload))),
+            release=release,
+            environment=environment,
+            pool_type=TYPES[environment.pools[pool].instance_types[0]],
+            production=production,
+        )
+
+    def judge(workloads: Sequence[Workload]) -> list[InputError | InputWarning]:
+        found = [*_one_job(workloads, file_name, controllers)]
+        return [*found, *site.problems(in_order(workloads), [*errors, *found])]
+
+    problems = [*errors, *agreed(workloads, judge)]
+    contexts = in_order(workloads)
     job = next((context for context in contexts if context.workload.kind in JOB_KINDS), None)
     return Manifest(
         objects=tuple(
@@ -225,6 +229,36 @@ def judged(
         errors=tuple(problem for problem in problems if isinstance(problem, InputError)),
         warnings=tuple(problem for problem in problems if isinstance(problem, InputWarning)),
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Site:
+    """Where the objects of a file are to be."""
+
+    environment: EnvironmentConfig
+    pool: str
+    claims: Mapping[str, str]
+    namespace: str
+    privileged_pods: bool
+    release: str
+
+    def problems(
+        self, contexts: Sequence[ManifestContext], before: Sequence[InputError]
+    ) -> list[InputError | InputWarning]:
+        """Errors and warnings about objects that a file may hold. `before`: what is said already."""
+        problems = [*manifest_problems(contexts)]
+        places = {problem.where for problem in (*before, *problems)}
+        for context in contexts:
+            problems += _metadata(context, self.namespace)
+            if not self.privileged_pods:
+                problems += pod_security_errors(context, self.namespace)
+            problems += _claims(context, self.claims, self.environment)
+            problems += _secrets(context)
+            problems += _new(queue_field_errors(context, self.environment, self.release), places)
+            problems += _runtime(context, [each.workload for each in contexts], self.environment)
+            problems += _on_pool(context, self.pool, self.environment, places)
+            problems += store_warnings(context, self.claims, self.environment, self.namespace)
+        return problems
 
 
 def _image(job: ManifestContext | None) -> str:

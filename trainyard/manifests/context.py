@@ -32,6 +32,7 @@ from trainyard.manifests.document import (
     Workload,
     items,
     look,
+    of_body,
     pods_of,
 )
 from trainyard.manifests.pod_amounts import pod_requests, shared_memory
@@ -310,29 +311,16 @@ def contexts_of(
 
 def live_view(job: Mapping[str, Any], runtimes: Sequence[Mapping[str, Any]] = ()) -> JobView:
     """The view of a TrainJob or PyTorchJob of a cluster. `runtimes`: those of the cluster."""
-    live = _live_workload(job)
+    live = of_body(job)
     release = next(iter(versions.TRAINERS))
     return ManifestContext(
         workload=live,
         trainer_minor=versions.minor(release),
-        runtime=runtime_of(live, [_live_workload(runtime) for runtime in runtimes], release, None),
+        runtime=runtime_of(live, [of_body(runtime) for runtime in runtimes], release, None),
         pool_type=None,
         controller=f"the {job_kind(live.kind).controller}",
         production=False,
     ).view
-
-
-def _live_workload(body: Mapping[str, Any]) -> Workload:
-    """An object of a cluster: it has no file, and its values no lines."""
-    kind = str(body["kind"]).removeprefix("Cluster")
-    return Workload(
-        file="",
-        kind=kind,
-        name=str(look(body, "metadata", "name") or ""),
-        body=body,
-        pods=tuple(pods_of(kind, body)),
-        lines={},
-    )
 
 
 def _release(kind: str, trainer: str) -> str:

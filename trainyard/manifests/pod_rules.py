@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from trainyard.catalog import fabric
 from trainyard.catalog.aws.zones import ZONE_LETTERS, zone_names
 from trainyard.catalog.quantities import amount
-from trainyard.derive.scripts import PLACEHOLDER
+from trainyard.manifests.blanks import blank_errors
 from trainyard.manifests.context import HYPERPOD, ManifestContext
 from trainyard.manifests.document import Container, Path, Requirement, items, look, mapping
 from trainyard.manifests.pod_shape import shape_errors
@@ -63,7 +63,7 @@ def pod_problems(context: ManifestContext) -> Problems:
     yield from _topology_keys(context)
     yield from _selectors(context)
     yield from _one_host(context)
-    yield from _placeholders(context)
+    yield from blank_errors(context.workload, scripts=False)
     yield from _volume_names(context)
     yield from _images_of_init_containers(context)
     yield from shape_errors(context)
@@ -106,21 +106,6 @@ def _mounts(context: ManifestContext, container: Container) -> Problems:
             at = container.at("volumeMounts", number, "subPath")
             must = "stay in its volume: the API server refuses `..` and a leading /"
             yield context.error(at, must, below, "name it from the volume's root")
-
-
-TO_FILL_IN = re.compile(rf"{PLACEHOLDER.pattern}|\{{\{{.*\}}\}}|^\$\{{?\w+\}}?$")
-"""Text that a template or a person was to fill in. In a script the last two may be meant."""
-FREE_TEXT = {"command", "args", "env", "image", "data", "annotations"}
-"""Fields in which such text may be meant, or which a rule of jobs judges."""
-
-
-def _placeholders(context: ManifestContext) -> Problems:
-    for path in context.workload.lines:
-        value = context.get(*path)
-        found = TO_FILL_IN.search(value) if isinstance(value, str) else None
-        if found and not FREE_TEXT & {*path}:
-            must = "not contain a placeholder"
-            yield context.error(path, must, found[0], "write what belongs there")
 
 
 def _volume_names(context: ManifestContext) -> Problems:

@@ -14,6 +14,7 @@ from pathlib import Path
 from trainyard.catalog import versions
 from trainyard.catalog.job_kinds import JOB_KINDS, OTHER_JOBS
 from trainyard.catalog.scalars import as_file
+from trainyard.manifests.blanks import agreed
 from trainyard.manifests.context import contexts_of
 from trainyard.manifests.document import Workload, read_manifest
 from trainyard.manifests.rules import manifest_problems
@@ -47,7 +48,12 @@ def main(given: argparse.Namespace) -> int:
         return 2
     workloads = [workload for objects, _ in manifests for workload in objects]
     problems: list[Problem] = [error for _, errors in manifests for error in errors]
-    problems += manifest_problems(contexts_of(workloads, release=release, environment=environment))
+    problems += agreed(
+        workloads,
+        lambda filled: manifest_problems(
+            contexts_of(filled, release=release, environment=environment)
+        ),
+    )
     migrations, not_migrated = migrate_all(
         workloads, Path(files[0]).name, release=release, environment=environment
     )

@@ -14,18 +14,15 @@ from trainyard.catalog import fabric, versions
 from trainyard.catalog.aws.instances import GPU_TYPES
 from trainyard.catalog.job_kinds import JOB_KINDS, job_kind
 from trainyard.derive.job_view import RESERVED_ENV, ContainerView, JobView
-from trainyard.derive.scripts import Launch, launches, placeholders, saved_in, single_program
+from trainyard.derive.scripts import LAUNCHER_ENV, Launch, launches, saved_in, single_program
 from trainyard.problems import InputError, InputWarning
-from trainyard.rules import clones, devices, launchers, one_node, saves, scripts, waiting
+from trainyard.rules import clones, devices, launchers, one_node, saves, scripts, unset, waiting
 from trainyard.rules.images import image_errors, is_untagged, tag_errors
 from trainyard.rules.pinning import unpinned
+from trainyard.settings.reading.placeholders import placeholders
 
 Problems = Iterator[InputError | InputWarning]
 
-LAUNCHER_ENV = re.compile(
-    r"((NODE_|LOCAL_)?RANK|WORLD_SIZE|MASTER_(ADDR|PORT)|NNODES|NPROC_PER_NODE)$|PET_(?!RDZV_)"
-)
-"""Variables that only a controller or a launcher knows; others may come from the image."""
 ENDPOINT = "--rdzv_backend=c10d --rdzv_endpoint=${PET_MASTER_ADDR}:${PET_MASTER_PORT}"
 IN_FILES = ENDPOINT.replace("{", "(").replace("}", ")")
 """Endpoint in the command of a YAML file, where Kubernetes puts in the values."""
@@ -304,6 +301,7 @@ OF_CONTAINERS: tuple[Callable[[JobView, ContainerView], Problems], ...] = (
     _harmful_variable,
     _reserved_variable,
     _unknown_variable,
+    unset.unset_variable,
     one_node.alone_by_default,
     one_node.alone_in_python,
     one_node.asked_by_default,
