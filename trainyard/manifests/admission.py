@@ -233,7 +233,7 @@ def judged(
 
 @dataclass(frozen=True, kw_only=True)
 class _Site:
-    """Where the objects of a file are to be."""
+    """Pool, namespace and claims that the objects of a file are judged against."""
 
     environment: EnvironmentConfig
     pool: str
