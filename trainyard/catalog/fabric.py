@@ -9,6 +9,7 @@ contradict each other, and whose samples set NCCL_P2P_LEVEL=NVL on GPUs without 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -75,6 +76,27 @@ def _has_efa(kind: InstanceType) -> bool:
     return kind.efa > 0
 
 
+INTERFACES = ("eth0", "lo")
+"""Network interfaces of a pod, as the VPC CNI names them. An EFA device is none."""
+
+
+def _finds_an_interface(value: str) -> bool:
+    """True where a list of interfaces leads NCCL to the one of a pod: names are beginnings, = stands
+    before whole names, ^ before those that are left out (NCCL user guide, NCCL_SOCKET_IFNAME)."""
+    names = [each.strip() for each in value.lstrip("^=").split(",")]
+    whole = value.lstrip("^").startswith("=")
+    left = [
+        each
+        for each in INTERFACES
+        if any(each == name if whole else each.startswith(name) for name in names if name)
+    ]
+    return INTERFACES[0] not in left if value.startswith("^") else bool(left or not any(names))
+
+
+def _is_an_interface(value: str) -> bool:
+    return not value or bool({*INTERFACES} & {*re.split(r"[,: ]", value)})
+
+
 @dataclass(frozen=True, kw_only=True)
 class Harm:
     """A variable that does harm or nothing."""
@@ -87,14 +109,22 @@ class Harm:
     """Values that the rule applies to. Empty: all values."""
     but: tuple[str, ...] = ()
     """Values that are fine."""
+    fits: Callable[[str], bool] | None = None
+    """True for values that are fine, where no list can name them."""
     on: Callable[[InstanceType], bool] = field(default=_always)
+    of_node: bool = False
+    """The values that harm are right in a pod with the network of its node (hostNetwork)."""
 
     @property
     def has_no_effect(self) -> bool:
         """It does nothing; the others slow the job down."""
-        return not self.values and not self.but
+        return not self.values and not self.but and self.fits is None
 
 
+_NO_INTERFACE = (
+    f"name an interface that pods have, which is {INTERFACES[0]}: others are of the node, and the ranks end"
+    " at their start"
+)
 HARMS: tuple[Harm, ...] = (
     Harm(
         variable="NCCL_P2P_LEVEL",
@@ -151,6 +181,13 @@ HARMS: tuple[Harm, ...] = (
         variable="RDMAV_*",
         reason="is of rdma-core, not of libfabric: with new kernels it can break forks",
     ),
+    Harm(
+        variable="NCCL_SOCKET_IFNAME", fits=_finds_an_interface, reason=_NO_INTERFACE, of_node=True
+    ),
+    *(
+        Harm(variable=name, fits=_is_an_interface, reason=_NO_INTERFACE, of_node=True)
+        for name in ("GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
+    ),
 )
 """Variables that jobs set in vain or to their harm."""
 
@@ -165,6 +202,7 @@ def harm(variable: str, value: str, kind: InstanceType, *, has_devices: bool = T
             meant
             and (not each.values or value in each.values)
             and value not in each.but
+            and not (each.fits and each.fits(value))
             and each.on(kind)
             and (has_devices or each.on is not _has_efa)
         ):

@@ -93,6 +93,42 @@ JOB_KINDS: dict[str, JobKind] = {
 }
 
 
+_AS_PYTORCH = "write it as a PyTorchJob or as an entry of jobs"
+_BY_TORCHRUN = "write what it runs as an entry of jobs, with nodes and torchrun or script"
+_INSIDE = "take the job out of it, into a file of its own"
+OTHER_JOBS: dict[str, str] = {
+    "MPIJob": (
+        "write an own runtime of kind mpi (environment.trainer.own_runtimes), and an entry of jobs with"
+        " nodes and the mpirun line as script"
+    ),
+    "HyperPodPyTorchJob": f"{_AS_PYTORCH}: only SageMaker HyperPod serves this kind",
+    **dict.fromkeys(("TFJob", "XGBoostJob", "PaddleJob", "JAXJob", "MXJob"), _BY_TORCHRUN),
+    **dict.fromkeys(
+        ("RayJob", "RayCluster", "RayService"), f"{_BY_TORCHRUN}: no stack has KubeRay"
+    ),
+    **dict.fromkeys(
+        ("Job", "CronJob", "JobSet", "Pod", "Deployment", "StatefulSet", "LeaderWorkerSet"),
+        _BY_TORCHRUN,
+    ),
+    "AppWrapper": f"{_INSIDE}: queues hand out whole gangs",
+    "Workflow": _INSIDE,
+    "SparkApplication": "run it with a controller of yours, and kubectl",
+}
+"""Kind of an object that runs pods and that no stack runs → what serves instead."""
+BESIDE: dict[str, str] = {
+    "Secret": "create a Secret with kubectl, and name it here",
+    "PersistentVolumeClaim": "`claims` gives a PersistentVolumeClaim a store",
+    "PersistentVolume": "`claims` gives a PersistentVolumeClaim a store",
+    "StorageClass": "`claims` gives a PersistentVolumeClaim a store",
+    "Namespace": "the stack makes the namespace of the job",
+    "PriorityClass": "write priorities: {high: 1000} in environment, and name it",
+    **dict.fromkeys(
+        ("LocalQueue", "ClusterQueue", "ResourceFlavor"), "environment.queues makes the queues"
+    ),
+}
+"""Kind of an object beside a job → what serves instead, or how it is made."""
+
+
 def job_kind(kind: str) -> JobKind:
     """The kind of a job, or that of the jobs which refer to an object of `kind`: runtimes."""
     return JOB_KINDS.get(kind, JOB_KINDS["TrainJob"])

@@ -57,6 +57,8 @@ class ContainerView:
     """Variable → value; None where the value comes from a Secret or a field."""
     more_env: frozenset[str] | None
     """Further variables, by controller and runtime; None where they are not all known."""
+    in_directory: bool
+    """The container has a working directory of its own, beside that of its image."""
     node_rank: int | None
     """The rank of the only node that runs this container; None where several do."""
     where: Where
@@ -110,8 +112,12 @@ class JobView:
     torch: bool
     """The Trainer injects PET_* and starts nothing: each pod must start its own ranks."""
     elastic: bool
+    host_network: bool
+    """Its pods have the network of their node."""
     restarts: int
     """Number of times that the whole gang may start again."""
+    pods_restart: bool
+    """The containers of a pod start again after a failure."""
     resumes: bool
     """A gang that starts again goes on where its last checkpoint was."""
     instance_type: InstanceType | None
@@ -158,7 +164,9 @@ def entry_view(path: str, job: JobConfig, environment: EnvironmentConfig) -> Job
         ranks=ranks if isinstance(ranks, int) else None,
         torch=policy == "torch",
         elastic=job.elastic is not None,
+        host_network=False,
         restarts=restarts,
+        pods_restart=False,
         resumes=job.checkpoints is not None and restarts > 0,
         instance_type=kind,
         runtime_known=True,
@@ -214,6 +222,7 @@ def _container(
         own_entrypoint=job.arguments is not None and not (own and own.command),
         env={**job.env, **dict.fromkeys(job.secrets)},
         more_env=None if policy == "mpi" else _known_variables(job, own, by_us),
+        in_directory=False,
         node_rank=0 if job.nodes == 1 else None,
         where=where,
     )

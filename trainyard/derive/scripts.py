@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 STARTS = re.compile(r"\b(?:torchrun|torch\.distributed\.(?:run|launch))(?=[ \t])([^\n;|&]*)")
 SAVES = re.compile(r"--(?:output|checkpoint|ckpt|save)[-_](?:dir|path)[= ](/[^\s$]+)")
 """Options that say where a script saves."""
+SAVES_BESIDE = re.compile(SAVES.pattern.replace("(/[^", r"(\.{1,2}/[^"))
+"""Options that say where a script saves, with a relative path that can be nothing else: ./checkpoints."""
 NOT_KEPT = re.compile(
     r"(?i)/dev/null$|cache|--(?:checkpoint|ckpt)\S+ \S+\.(?:pt|pth|ckpt|bin|safetensors)$"
 )
@@ -24,30 +26,10 @@ LAUNCHERS = re.compile(
     r"|\b(?:RANK|WORLD_SIZE)="
 )
 """Words that start ranks on every node, or show that somebody thinks of them."""
-PLACEHOLDER = re.compile(
-    r"(?<!<)<(?:(?i:your[-_ ][\w -]+)|[A-Z][A-Z0-9_]+)>|\b(?:CHANGE|REPLACE)_?ME\b"
+LAUNCHER_ENV = re.compile(
+    r"((NODE_|LOCAL_)?RANK|WORLD_SIZE|MASTER_(ADDR|PORT)|NNODES|NPROC_PER_NODE)$|PET_(?!RDZV_)"
 )
-"""Text that a template left for a person to fill in; <<EOF>file is a here-document."""
-SPECIAL_TOKENS = frozenset(
-    f"<{name}>"
-    for name in (
-        *("PAD", "EOS", "BOS", "SOS", "UNK", "MASK", "SEP", "CLS", "EOT", "EOD", "EOM", "NULL"),
-        *(
-            "IMG",
-            "IMAGE",
-            "IMG_CONTEXT",
-            "VIDEO",
-            "AUDIO",
-            "FIM_PREFIX",
-            "FIM_MIDDLE",
-            "FIM_SUFFIX",
-        ),
-    )
-)
-"""Words of a tokenizer, which are written as placeholders are."""
-FILLS_IN = re.compile(r"(?i)^\s*#|\b(?:sed|grep|envsubst|usage)\b|\.(?:replace|sub)\(|\[ ")
-"""A line of a script that may name a placeholder: a comment, a usage, a command that looks for it or
-fills it in."""
+"""Variables that only a controller or a launcher knows; others may come from the image."""
 HANDED_ON = 'exec "$@"'
 FLAGS = {"standalone", "m", "module", "no-python", "run-path"}
 """Options without a value."""
@@ -101,9 +83,18 @@ def script_of(command: Sequence[str]) -> str:
 
 def saved_in(script: str) -> list[str]:
     """Folders and files in which a script saves what is needed after it."""
+    return _saved(SAVES, script)
+
+
+def saved_in_the_container(script: str) -> list[str]:
+    """Relative paths in which a script saves: they begin where the container's program starts."""
+    return _saved(SAVES_BESIDE, script)
+
+
+def _saved(options: re.Pattern[str], script: str) -> list[str]:
     return [
         found[1]
-        for found in SAVES.finditer(script)
+        for found in options.finditer(script)
         if not NOT_KEPT.search(found[0].replace("=", " "))
     ]
 
@@ -114,13 +105,6 @@ def single_program(script: str) -> str:
     text = re.sub(r"(?m)^\s*#.*", "", script)
     found = PROGRAM.search(text.strip())
     return " ".join(found[1].split()) if found and not LAUNCHERS.search(text) else ""
-
-
-def placeholders(script: str) -> list[str]:
-    """Every placeholder that nobody filled in, once."""
-    lines = [line for line in script.splitlines() if not FILLS_IN.search(line)]
-    found = dict.fromkeys(each[0] for line in lines for each in PLACEHOLDER.finditer(line))
-    return [each for each in found if each not in SPECIAL_TOKENS]
 
 
 @functools.lru_cache(maxsize=64)

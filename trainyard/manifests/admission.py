@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from trainyard.catalog import versions
-from trainyard.catalog.job_kinds import JOB_KINDS
+from trainyard.catalog.job_kinds import BESIDE, JOB_KINDS, OTHER_JOBS
 from trainyard.derive.pools import TYPES
+from trainyard.manifests.blanks import agreed
 from trainyard.manifests.context import ManifestContext, contexts_of
-from trainyard.manifests.document import Workload, look, read_manifest
+from trainyard.manifests.document import REPLICAS, Workload, look, read_manifest
+from trainyard.manifests.on_stores import store_warnings
 from trainyard.manifests.pod_security import pod_security_errors
 from trainyard.manifests.pool_fit import pool_problems
 from trainyard.manifests.queue_fields import queue_field_errors
@@ -26,10 +28,11 @@ from trainyard.problems import At, InputError, InputWarning, one_of, write_one_o
 from trainyard.rules.jobs import controller_fix
 from trainyard.rules.pools import unknown_pool
 from trainyard.settings.environment import EnvironmentConfig
-from trainyard.settings.job import JobConfig, ManifestConfig
+from trainyard.settings.job import JobConfig, ManifestConfig, PyTorchJobConfig
 from trainyard.settings.reading.files import is_inside, text_of
 from trainyard.stores.kinds import claim_name
 
+KUBECTL = "it is no part of the job; create it with kubectl where the job needs it"
 RUNTIMES = ("TrainingRuntime", "ClusterTrainingRuntime")
 KINDS = ("ConfigMap", *RUNTIMES, *JOB_KINDS)
 """Kinds of objects that a file may hold, in the order of creation."""
@@ -81,6 +84,12 @@ class Manifest:
             run=f"{digest([job['spec'], beside])[:12]}-{wanted.run}",
         )
 
+    @property
+    def _has_master(self) -> bool:
+        """True for a PyTorchJob whose Workers wait for a Master."""
+        job = self.objects[-1] if self.objects else {}
+        return look(job, *REPLICAS, "Master") is not None
+
     def stand_in(self, wanted: ManifestConfig) -> JobConfig:
         """Entry that takes the same of the pool as the job of the file."""
         return JobConfig(
@@ -88,6 +97,7 @@ class Manifest:
             pool=wanted.pool,
             image=self.image,
             gpus_per_node=self.gpus or None,
+            pytorch_job=PyTorchJobConfig() if self._has_master else None,
         )
 
 
@@ -178,30 +188,34 @@ def judged(
     releases in the environment; `claims`: what the file calls a claim → what ours is called;
     `privileged_pods`: what the namespace admits."""
     workloads, errors = read_manifest(file_text, file_name)
-    accepted = [workload for workload in workloads if _kind(workload) in KINDS]
-    accepted.sort(key=lambda workload: KINDS.index(_kind(workload)))
     release = trainer or next(iter(versions.TRAINERS))
-    contexts = contexts_of(
-        accepted,
-        release=release,
+    controllers = {"TrainJob": trainer, "PyTorchJob": operator}
+
+    site = _Site(
         environment=environment,
-        pool_type=TYPES[environment.pools[pool].instance_types[0]],
-        production=production,
+        pool=pool,
+        claims=claims,
+        namespace=namespace,
+        privileged_pods=privileged_pods,
+        release=release,
     )
-    problems: list[InputError | InputWarning] = [
-        *errors,
-        *_one_job(workloads, file_name, {"TrainJob": trainer, "PyTorchJob": operator}),
-        *manifest_problems(contexts),
-    ]
-    places = {problem.where for problem in problems}
-    for context in contexts:
-        problems += _metadata(context, namespace)
-        problems += [] if privileged_pods else pod_security_errors(context, namespace)
-        problems += _claims(context, claims, environment)
-        problems += _secrets(context)
-        problems += _new(queue_field_errors(context, environment, release), places)
-        problems += _runtime(context, accepted, environment)
-        problems += _on_pool(context, pool, environment, places)
+
+    def in_order(workloads: Sequence[Workload]) -> list[ManifestContext]:
+        accepted = [workload for workload in workloads if _kind(workload) in KINDS]
+        return contexts_of(
+            sorted(accepted, key=lambda workload: KINDS.index(_kind(workload))),
+            release=release,
+            environment=environment,
+            pool_type=TYPES[environment.pools[pool].instance_types[0]],
+            production=production,
+        )
+
+    def judge(workloads: Sequence[Workload]) -> list[InputError | InputWarning]:
+        found = [*_one_job(workloads, file_name, controllers)]
+        return [*found, *site.problems(in_order(workloads), [*errors, *found])]
+
+    problems = [*errors, *agreed(workloads, judge)]
+    contexts = in_order(workloads)
     job = next((context for context in contexts if context.workload.kind in JOB_KINDS), None)
     return Manifest(
         objects=tuple(
@@ -215,6 +229,36 @@ def judged(
         errors=tuple(problem for problem in problems if isinstance(problem, InputError)),
         warnings=tuple(problem for problem in problems if isinstance(problem, InputWarning)),
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Site:
+    """Pool, namespace and claims that the objects of a file are judged against."""
+
+    environment: EnvironmentConfig
+    pool: str
+    claims: Mapping[str, str]
+    namespace: str
+    privileged_pods: bool
+    release: str
+
+    def problems(
+        self, contexts: Sequence[ManifestContext], before: Sequence[InputError]
+    ) -> list[InputError | InputWarning]:
+        """Errors and warnings about objects that a file may hold. `before`: what is said already."""
+        problems = [*manifest_problems(contexts)]
+        places = {problem.where for problem in (*before, *problems)}
+        for context in contexts:
+            problems += _metadata(context, self.namespace)
+            if not self.privileged_pods:
+                problems += pod_security_errors(context, self.namespace)
+            problems += _claims(context, self.claims, self.environment)
+            problems += _secrets(context)
+            problems += _new(queue_field_errors(context, self.environment, self.release), places)
+            problems += _runtime(context, [each.workload for each in contexts], self.environment)
+            problems += _on_pool(context, self.pool, self.environment, places)
+            problems += store_warnings(context, self.claims, self.environment, self.namespace)
+        return problems
 
 
 def _image(job: ManifestContext | None) -> str:
@@ -241,12 +285,24 @@ def _kind(workload: Workload) -> str:
     return str(workload.get("kind"))
 
 
+def _not_ours(workload: Workload) -> InputError:
+    """The error of an object that the stack does not create. One that pods find by its name may be made
+    beside the stack."""
+    kind = _kind(workload)
+    return workload.at("kind").must(
+        f"be one of {', '.join(KINDS)}",
+        got=kind,
+        fix=OTHER_JOBS.get(kind) or f"take it out: {BESIDE.get(kind, KUBECTL)}",
+    )
+
+
 def _one_job(
     workloads: Sequence[Workload], file: str, controllers: Mapping[str, str | None]
 ) -> Iterator[InputError]:
     """One job with what belongs to it, and a controller in the environment that runs it."""
     jobs = [workload for workload in workloads if workload.kind in JOB_KINDS]
-    if not jobs:
+    others = [workload for workload in workloads if _kind(workload) not in KINDS]
+    if not jobs and not any(_kind(workload) in OTHER_JOBS for workload in others):
         yield At("", file=file).must(
             "contain a TrainJob or a PyTorchJob", got="none", fix="write one, or name another file"
         )
@@ -261,14 +317,7 @@ def _one_job(
             yield job.at("kind").must(
                 "have its controller in the environment", got=job.kind, fix=controller_fix(job.kind)
             )
-    for workload in workloads:
-        if _kind(workload) not in KINDS:
-            yield workload.at("kind").must(
-                f"be one of {', '.join(KINDS)}",
-                got=_kind(workload),
-                fix="take it out: create a Secret with kubectl, and name it here; `claims` gives a"
-                " PersistentVolumeClaim a store",
-            )
+    yield from map(_not_ours, others)
 
 
 def _metadata(context: ManifestContext, namespace: str) -> Iterator[InputError]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -20,8 +19,6 @@ from trainyard.derive.job_view import (
     V1_ENV,
     ContainerView,
     JobView,
-    PodRequest,
-    SharedMemory,
     Where,
 )
 from trainyard.derive.jobs import own_spec
@@ -35,8 +32,10 @@ from trainyard.manifests.document import (
     Workload,
     items,
     look,
+    of_body,
     pods_of,
 )
+from trainyard.manifests.pod_amounts import pod_requests, shared_memory
 from trainyard.objects.jobs.pod_template import EFA, GPU
 from trainyard.objects.jobs.pytorch import CONTAINER as TRAINS
 from trainyard.objects.jobs.upstream_runtimes import upstream_runtimes
@@ -45,8 +44,6 @@ from trainyard.settings.environment import EnvironmentConfig
 
 HYPERPOD = "ml."
 """Before the name of an instance type of SageMaker HyperPod."""
-MOST_OF_A_LIMIT = 0.99
-"""Share of a container's memory limit that /dev/shm may be allowed to take."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +65,11 @@ class ManifestContext:
     def runtime_pods(self) -> tuple[Pod, ...]:
         """Pods of the runtime; the role of each is its replicated job."""
         return tuple(pods_of("TrainingRuntime", self.runtime or {}))
+
+    @property
+    def all_pods(self) -> tuple[Pod, ...]:
+        """Pods that the object describes, and those of its runtime."""
+        return (*self.workload.pods, *self.runtime_pods)
 
     @cached_property
     def nodes(self) -> int:
@@ -158,15 +160,17 @@ class ManifestContext:
             ranks=self._ranks(),
             torch=self.policy("torch") is not None and self.policy("mpi") is None,
             elastic=bool(self.get("spec", "elasticPolicy")),
+            host_network=any(pod.spec.get("hostNetwork") for pod in self.all_pods),
             restarts=self.restarts,
+            pods_restart=self.pods_restart,
             resumes=self.restarts > 0 and self.mounts_claim,
             instance_type=self.instance_type,
             runtime_known=self.runtime is not None,
             production=self.production,
             containers=tuple(map(self._container, self.workload.containers)),
             mounts=self.mounts,
-            shared_memory=tuple(self._shared_memory()),
-            requests=tuple(self._requests()),
+            shared_memory=tuple(shared_memory(self.workload)),
+            requests=tuple(pod_requests(self.workload)),
             where=self._where,
         )
 
@@ -177,10 +181,19 @@ class ManifestContext:
         count = look(self.runtime, "spec", "template", "spec", *policy)
         return count if isinstance(count, int) else 0
 
+    @property
+    def pods_restart(self) -> bool:
+        """True where the containers of a PyTorchJob start again after a failure."""
+        replicas = self.get(*REPLICAS)
+        policies = items([*replicas.values()]) if isinstance(replicas, Mapping) else []
+        return any(
+            each.get("restartPolicy") in ("OnFailure", "Always", "ExitCode") for each in policies
+        )
+
     @cached_property
     def mounts(self) -> dict[str, frozenset[str]]:
         """Path, with a slash at its end → kinds of the volume that is mounted there."""
-        specs = [pod.spec for pod in (*self.workload.pods, *self.runtime_pods)]
+        specs = [pod.spec for pod in self.all_pods]
         kinds = {
             str(volume.get("name")): frozenset({*volume} - {"name"})
             for spec in specs
@@ -229,6 +242,7 @@ class ManifestContext:
             own_entrypoint=self._starts_own_entrypoint(container),
             env=container.env,
             more_env=self._more_env(container),
+            in_directory=bool(container.body.get("workingDir")),
             node_rank=self._node_rank(container),
             where=self._where_in(container),
         )
@@ -272,50 +286,6 @@ class ManifestContext:
             return 0
         return 1 if "Worker" in container.path and self.nodes == 2 else None
 
-    def _requests(self) -> Iterable[PodRequest]:
-        for pod in self.workload.pods:
-            wanted: dict[str, list[tuple[Fraction, str, Path]]] = {}
-            for container in pod.containers:
-                for resource, (text, path) in container.requests().items():
-                    if number := amount(text):
-                        wanted.setdefault(resource, []).append((number, text, path))
-            for resource, parts in wanted.items():
-                if resource in ("cpu", "memory", EFA) or resource.startswith("hugepages-"):
-                    yield self._request(resource, parts)
-
-    def _request(self, resource: str, parts: Sequence[tuple[Fraction, str, Path]]) -> PodRequest:
-        """Largest request of a resource by the containers of a pod together."""
-        unit, suffix = (2**30, "Gi") if resource == "memory" else (1, "")
-        total = sum(number for number, *_ in parts) / Fraction(unit)
-        _, text, path = max(parts)
-        return PodRequest(
-            resource=resource,
-            amount=total,
-            text=text
-            if len(parts) == 1
-            else f"{float(total):g}{suffix} in {len(parts)} containers",
-            suffix=suffix,
-            place=self.workload.at(*path),
-        )
-
-    def _shared_memory(self) -> Iterable[SharedMemory]:
-        limits = [
-            amount(look(container.body, "resources", "limits", "memory")) or 0
-            for container in self.workload.containers
-        ]
-        limit = max(limits, default=0)
-        for pod in self.workload.pods:
-            for number, volume in enumerate(items(pod.spec.get("volumes"))):
-                size = amount(look(volume, "emptyDir", "sizeLimit"))
-                if size and limit and look(volume, "emptyDir", "medium") == "Memory":
-                    path = (*pod.path, "volumes", number, "emptyDir", "sizeLimit")
-                    yield SharedMemory(
-                        gib=float(size / 2**30),
-                        at_most_gib=float(limit) * MOST_OF_A_LIMIT / 2**30,
-                        fix="write half of the container's memory limit",
-                        place=self.workload.at(*path),
-                    )
-
 
 def contexts_of(
     workloads: Sequence[Workload],
@@ -341,29 +311,16 @@ def contexts_of(
 
 def live_view(job: Mapping[str, Any], runtimes: Sequence[Mapping[str, Any]] = ()) -> JobView:
     """The view of a TrainJob or PyTorchJob of a cluster. `runtimes`: those of the cluster."""
-    live = _live_workload(job)
+    live = of_body(job)
     release = next(iter(versions.TRAINERS))
     return ManifestContext(
         workload=live,
         trainer_minor=versions.minor(release),
-        runtime=runtime_of(live, [_live_workload(runtime) for runtime in runtimes], release, None),
+        runtime=runtime_of(live, [of_body(runtime) for runtime in runtimes], release, None),
         pool_type=None,
         controller=f"the {job_kind(live.kind).controller}",
         production=False,
     ).view
-
-
-def _live_workload(body: Mapping[str, Any]) -> Workload:
-    """An object of a cluster: it has no file, and its values no lines."""
-    kind = str(body["kind"]).removeprefix("Cluster")
-    return Workload(
-        file="",
-        kind=kind,
-        name=str(look(body, "metadata", "name") or ""),
-        body=body,
-        pods=tuple(pods_of(kind, body)),
-        lines={},
-    )
 
 
 def _release(kind: str, trainer: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any
 
@@ -233,19 +233,25 @@ def items(value: Any) -> list[Mapping[str, Any]]:
 
 
 def _workload(document: Document) -> Workload:
-    body = mapping(document.value)
+    made = of_body(mapping(document.value))
+    lines = {
+        path: line for path, line in document.lines.items() if look(made.body, *path) is not None
+    }
+    return replace(made, file=document.file, lines=lines)
+
+
+def of_body(body: Mapping[str, Any]) -> Workload:
+    """An object that no file has yet."""
     kind = str(body.get("kind", "TrainingRuntime" if "spec" in body else "")).removeprefix(
         "Cluster"
     )
     return Workload(
-        file=document.file,
+        file="",
         kind=kind,
         name=str(look(body, "metadata", "name") or ""),
         body=body,
         pods=tuple(pods_of(kind, body)),
-        lines={
-            path: line for path, line in document.lines.items() if look(body, *path) is not None
-        },
+        lines={},
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from trainyard.catalog import fabric
 from trainyard.catalog.aws.zones import ZONE_LETTERS, zone_names
 from trainyard.catalog.quantities import amount
-from trainyard.derive.scripts import PLACEHOLDER
+from trainyard.manifests.blanks import blank_errors
 from trainyard.manifests.context import HYPERPOD, ManifestContext
 from trainyard.manifests.document import Container, Path, Requirement, items, look, mapping
 from trainyard.manifests.pod_shape import shape_errors
@@ -31,7 +31,7 @@ LABELS = (
         "node.kubernetes.io/instance-type: p5.48xlarge, which Karpenter knows before a node runs",
     ),
 )
-"""Label that nodes do not have → what to select by."""
+"""Label that nodes do not have → what to select by, an instance type being an example."""
 NO_RESOURCES = {
     "nvidia.com": GPU,
     "nvidia.com/gpus": GPU,
@@ -63,7 +63,7 @@ def pod_problems(context: ManifestContext) -> Problems:
     yield from _topology_keys(context)
     yield from _selectors(context)
     yield from _one_host(context)
-    yield from _placeholders(context)
+    yield from blank_errors(context.workload, scripts=False)
     yield from _volume_names(context)
     yield from _images_of_init_containers(context)
     yield from shape_errors(context)
@@ -108,21 +108,6 @@ def _mounts(context: ManifestContext, container: Container) -> Problems:
             yield context.error(at, must, below, "name it from the volume's root")
 
 
-TO_FILL_IN = re.compile(rf"{PLACEHOLDER.pattern}|\{{\{{.*\}}\}}|^\$\{{?\w+\}}?$")
-"""Text that a template or a person was to fill in. In a script the last two may be meant."""
-FREE_TEXT = {"command", "args", "env", "image", "data", "annotations"}
-"""Fields in which such text may be meant, or which a rule of jobs judges."""
-
-
-def _placeholders(context: ManifestContext) -> Problems:
-    for path in context.workload.lines:
-        value = context.get(*path)
-        found = TO_FILL_IN.search(value) if isinstance(value, str) else None
-        if found and not FREE_TEXT & {*path}:
-            must = "not contain a placeholder"
-            yield context.error(path, must, found[0], "write what belongs there")
-
-
 def _volume_names(context: ManifestContext) -> Problems:
     for pod in context.workload.pods:
         names: set[str] = set()
@@ -141,7 +126,7 @@ def _volume_names(context: ManifestContext) -> Problems:
 def _topology_keys(context: ManifestContext) -> Problems:
     for path in context.workload.find("** topologyKey"):
         key = str(context.get(*path))
-        if (label := _label_of_nodes(key)) and not _preferred(context, path):
+        if (label := _label_of_nodes(context, key)) and not _preferred(context, path):
             yield context.error(path, "be a label that nodes have", key, f"write {label}")
 
 
@@ -150,10 +135,11 @@ def _preferred(context: ManifestContext, path: Path) -> bool:
     return anyway or any(str(step).startswith("preferred") for step in path)
 
 
-def _label_of_nodes(key: str) -> str | None:
+def _label_of_nodes(context: ManifestContext, key: str) -> str | None:
     """Fix: the label to write instead of one that no node has."""
     matches = (re.sub(wrong, right, key) for wrong, right in LABELS if re.fullmatch(wrong, key))
-    return next(matches, None)
+    kind, label = context.instance_type, next(matches, None)
+    return re.sub(r"(?<=-type: )[\w.-]+", kind.name, label) if kind and label else label
 
 
 def _selectors(context: ManifestContext) -> Problems:
@@ -169,10 +155,9 @@ def _fits_no_node(context: ManifestContext, term: Sequence[Requirement]) -> Iter
     another can hold."""
     for requirement in (r for r in term if r.operator in ("In", "Exists")):
         label = requirement.label
-        if right := _label_of_nodes(label):
-            yield context.error(
-                requirement.path, "be a label that nodes have", label, f"write {right}"
-            )
+        if right := _label_of_nodes(context, label):
+            fix = f"delete it, or write {right}" if "-type: " in right else f"write {right}"
+            yield context.error(requirement.path, "be a label that nodes have", label, fix)
         for value in requirement.values:
             if label.endswith("instance-type") and value.startswith(HYPERPOD):
                 must = "be an instance type of EC2: names with ml. are of SageMaker HyperPod"

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from trainyard.catalog import versions
-from trainyard.catalog.job_kinds import JOB_KINDS
+from trainyard.catalog.job_kinds import JOB_KINDS, OTHER_JOBS
 from trainyard.catalog.scalars import as_file
+from trainyard.manifests.blanks import agreed
 from trainyard.manifests.context import contexts_of
 from trainyard.manifests.document import Workload, read_manifest
 from trainyard.manifests.rules import manifest_problems
@@ -47,7 +48,12 @@ def main(given: argparse.Namespace) -> int:
         return 2
     workloads = [workload for objects, _ in manifests for workload in objects]
     problems: list[Problem] = [error for _, errors in manifests for error in errors]
-    problems += manifest_problems(contexts_of(workloads, release=release, environment=environment))
+    problems += agreed(
+        workloads,
+        lambda filled: manifest_problems(
+            contexts_of(filled, release=release, environment=environment)
+        ),
+    )
     migrations, not_migrated = migrate_all(
         workloads, Path(files[0]).name, release=release, environment=environment
     )
@@ -111,11 +117,14 @@ def migrate_all(
     """The entries of all jobs, and why others cannot be migrated. `file` is the first file."""
     jobs = [workload for workload in workloads if workload.kind in JOB_KINDS]
     if not jobs:
+        kinds = [workload.kind for workload in workloads]
+        instead = next((OTHER_JOBS[kind] for kind in kinds if kind in OTHER_JOBS), "")
         return [], [
             At("", file=file).must(
                 "contain a PyTorchJob or a TrainJob",
-                got=", ".join(workload.kind for workload in workloads) or "no object",
-                fix="name the file of the job too: trainyard migrate job.yaml runtime.yaml",
+                got=", ".join(kinds) or "no object",
+                fix=instead
+                or "name the file of the job too: trainyard migrate job.yaml runtime.yaml",
             )
         ]
     migrations, errors = list[Migration](), list[InputError]()

@@ -141,20 +141,25 @@ class Volumes:
         name = look(volume, "configMap", "name")
         if not name or "files" in self.entry:
             return False
-        self.entry["files"] = {
-            "sources": self._keys(str(name), volume),
-            "path": path.rpartition("/")[0] if mount.get("subPath") else path,
-        }
+        folder = path.rpartition("/")[0] if mount.get("subPath") else path
+        if keys := self._keys(str(name), volume, folder):
+            self.entry["files"] = {"sources": keys, "path": folder}
+        else:
+            self.migration.no_counterpart.append(
+                f"{path}: no file names the keys of ConfigMap {name}; write them to files of the"
+                f" checkout, and name these in files: {{sources: [file], path: {folder}}}"
+            )
         return True
 
-    def _keys(self, name: str, volume: Mapping[str, Any]) -> list[str]:
+    def _keys(self, name: str, volume: Mapping[str, Any], folder: str) -> list[str]:
         """The keys of a ConfigMap: those that the volume lists, else those of the ConfigMap in the
-        files, else the names of the Python files that the script runs."""
+        files, else the names of the files that the script runs from the folder of the mount."""
         config_map = self.config_maps.get(name)
         keys = [str(item.get("key")) for item in items(look(volume, "configMap", "items"))]
         keys = keys or [*mapping(config_map.get("data") if config_map else None)]
         is_known = bool(keys)
-        keys = keys or re.findall(r"/([\w.-]+\.py)", self.container.script) or [f"{name}.py"]
+        below = rf"(?<![\w.-]){re.escape(folder)}/([\w.-]+\.\w+)"
+        keys = keys or [*dict.fromkeys(re.findall(below, self.container.script))]
         for key in keys:
             source = (
                 config_map.where("data", key)

@@ -10,13 +10,14 @@ from trainyard.catalog import fabric
 from trainyard.catalog.job_kinds import JOB_KINDS, job_kind
 from trainyard.derive.job_view import ContainerView, JobView
 from trainyard.derive.scripts import launches, single_program
-from trainyard.problems import InputWarning
+from trainyard.problems import InputError, InputWarning
 
 STARTS_MORE = re.compile(
     r"--?(?:trainer\.)?(?:devices|gpus|num[-_]gpus|strategy|nproc\S*|tensor[-_]parallel\S*|tp)\b"
     r"|spawn|parallel|device_map|ray\b|CUDA_VISIBLE_DEVICES"
 )
 """Words that show that a program uses several GPUs by itself."""
+VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 EFA_VARIABLE = re.compile(r"\b(FI_EFA_(?!SET_DEFAULT_GDR)\w+|FI_PROVIDER(?==[\"']?efa))=")
 """All but one that is no variable at all: trainyard/catalog/fabric.py."""
 
@@ -66,6 +67,21 @@ def efa_variable(view: JobView, container: ContainerView) -> Iterator[InputWarni
                 f"{found[1]} is for EFA, and the pods ask for no vpc.amazonaws.com/efa: NCCL sends"
                 " over TCP; delete it, or take whole nodes of a type with EFA"
             )
+
+
+def visible_devices(view: JobView, container: ContainerView) -> Iterator[InputError]:
+    """A variable of NVIDIA's container runtime that the device plugin sets to the GPUs of the pod, and
+    that a job's own value overrides: then the pods of a node see each other's."""
+    value = container.env.get(VISIBLE)
+    kind = view.instance_type
+    whole = kind is None or view.gpus >= kind.gpus
+    if value and not whole and view.runtime_known and value not in ("none", "void"):
+        yield container.where(f"env.{VISIBLE}").must(
+            f"not be set: the device plugin sets it to the {view.gpus} GPUs that a pod requests, and"
+            " with another value the pods of a node take each other's",
+            got=value,
+            fix="delete it",
+        )
 
 
 def _one_a_gpu(view: JobView) -> bool:

@@ -23,6 +23,7 @@ from trainyard.rules.model_memory import model_memory_warnings
 from trainyard.rules.pod_resources import request_problems
 from trainyard.rules.pods import pod_errors, pod_warnings, store_directory_errors
 from trainyard.rules.pools import unknown_pool
+from trainyard.rules.saves import cannot_rename
 from trainyard.rules.secrets import secret_errors
 from trainyard.rules.stores import checkpoint_errors, checkpoint_warnings
 from trainyard.settings.environment import EnvironmentConfig, OwnRuntimeConfig
@@ -56,6 +57,8 @@ def judged(
         errors += _errors(view, at, job, environment, region)
         errors += [problem for problem in problems if isinstance(problem, InputError)]
         warnings += _entry_warnings(at, job, environment)
+        mounts = {f"{mount.path.rstrip('/')}/": store for store, mount in job.storage.items()}
+        warnings += cannot_rename(view, mounts, environment)
         warnings += [problem for problem in problems if isinstance(problem, InputWarning)]
         warnings += pod_warnings(at, job, environment)
         warnings += model_memory_warnings(at, job, environment)

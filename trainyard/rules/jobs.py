@@ -14,18 +14,15 @@ from trainyard.catalog import fabric, versions
 from trainyard.catalog.aws.instances import GPU_TYPES
 from trainyard.catalog.job_kinds import JOB_KINDS, job_kind
 from trainyard.derive.job_view import RESERVED_ENV, ContainerView, JobView
-from trainyard.derive.scripts import Launch, launches, placeholders, saved_in, single_program
+from trainyard.derive.scripts import LAUNCHER_ENV, Launch, launches, saved_in, single_program
 from trainyard.problems import InputError, InputWarning
-from trainyard.rules import clones, devices, launchers, one_node, scripts, waiting
+from trainyard.rules import clones, devices, launchers, one_node, saves, scripts, unset, waiting
 from trainyard.rules.images import image_errors, is_untagged, tag_errors
 from trainyard.rules.pinning import unpinned
+from trainyard.settings.reading.placeholders import placeholders
 
 Problems = Iterator[InputError | InputWarning]
 
-LAUNCHER_ENV = re.compile(
-    r"((NODE_|LOCAL_)?RANK|WORLD_SIZE|MASTER_(ADDR|PORT)|NNODES|NPROC_PER_NODE)$|PET_(?!RDZV_)"
-)
-"""Variables that only a controller or a launcher knows; others may come from the image."""
 ENDPOINT = "--rdzv_backend=c10d --rdzv_endpoint=${PET_MASTER_ADDR}:${PET_MASTER_PORT}"
 IN_FILES = ENDPOINT.replace("{", "(").replace("}", ")")
 """Endpoint in the command of a YAML file, where Kubernetes puts in the values."""
@@ -152,16 +149,23 @@ def _placeholder(view: JobView, container: ContainerView) -> Problems:
 
 def _harmful_variable(view: JobView, container: ContainerView) -> Problems:
     kinds = [view.instance_type] if view.instance_type else list(GPU_TYPES.values())
-    set_in_script = re.findall(r"\b((?:NCCL|FI|RDMAV)_\w+)=[\"']?([^\s;&|)\"']*)", container.script)
+    set_in_script = re.findall(
+        r"\b((?:NCCL|FI|RDMAV|GLOO|TP)_\w+)=[\"']?([^\s;&|)\"']*)", container.script
+    )
     in_env = [(name, value or "", f"env.{name}") for name, value in container.env.items()]
     for name, value, at in [*in_env, *((n, v, "script") for n, v in set_in_script)]:
         harms = [fabric.harm(name, value, kind, has_devices=view.efa) for kind in kinds]
-        if not harms or not (harm := harms[0]) or not all(harms):
+        if not harms or not (harm := harms[0]) or not all(harms) or _may_fit(view, harm, value):
             continue
         if harm.has_no_effect:
             yield container.where(at).warning(f"{name} {harm.reason}")
         else:
             yield container.where(at).must(harm.reason, got=f"{name}={value}", fix="delete it")
+
+
+def _may_fit(view: JobView, harm: fabric.Harm, value: str) -> bool:
+    """True where a name of an interface is that of the node, or one that the script makes."""
+    return harm.of_node and (view.host_network or "$" in value)
 
 
 def _reserved_variable(view: JobView, container: ContainerView) -> Problems:
@@ -189,8 +193,21 @@ def _unknown_variable(view: JobView, container: ContainerView) -> Problems:
             yield container.where("script").must(
                 f"use variables that {view.controller} provides",
                 got=name,
-                fix=f"use {job_kind(view.kind).rank_variables}",
+                fix=_given_ranks(view, container),
             )
+
+
+def _given_ranks(view: JobView, container: ContainerView) -> str:
+    """Fix: how ranks find each other by what the controller gives, and by nothing that it does not."""
+    proposed = job_kind(view.kind).rank_variables
+    if {*re.findall(r"[A-Z_]{4,}", proposed)} <= {*container.env, *(container.more_env or ())}:
+        return f"use {proposed}"
+    if view.elastic:
+        return (
+            "leave --rdzv_endpoint, --master_addr and --node_rank out: with elasticPolicy the operator"
+            " sets PET_RDZV_ENDPOINT"
+        )
+    return "add a Master, with which the operator sets RANK, WORLD_SIZE and MASTER_ADDR"
 
 
 def rendezvous(view: JobView, container: ContainerView) -> Problems:
@@ -276,6 +293,7 @@ OF_CONTAINERS: tuple[Callable[[JobView, ContainerView], Problems], ...] = (
     launchers.idle_variable,
     devices.idle_gpus,
     devices.efa_variable,
+    devices.visible_devices,
     _placeholder,
     clones.without_scheme,
     clones.without_key,
@@ -283,11 +301,13 @@ OF_CONTAINERS: tuple[Callable[[JobView, ContainerView], Problems], ...] = (
     _harmful_variable,
     _reserved_variable,
     _unknown_variable,
+    unset.unset_variable,
     one_node.alone_by_default,
     one_node.alone_in_python,
     one_node.asked_by_default,
     rendezvous,
     waiting.short_wait,
+    saves.lost_with_the_container,
     _ranks_of_a_launch,
     no_launcher,
 )

@@ -46,7 +46,7 @@ _SHOWN = re.compile(
     r"(?m)(?:^|[;&|]|\b(?:then|do|else)\b)[ \t]*(?:echo|printf)\b[^\n;&|>]*+(?:>&2)?(?!>)"
 )
 _TESTS = re.compile(r"\[\[?\s[^\n]*?\s\]|\(\([^\n]*?\)\)|\bcase\s[^\n]*?\sin\b|\btest\s[^\n;&|]*")
-_READS_MORE = re.compile(
+READS_MORE = re.compile(
     r"(?m)(?:^|[;&|(])[ \t]*(?:source|\.)[ \t]+(?!\S*(?:activate|conda|profile|bashrc))|\beval\b"
 )
 """A script that may take variables from elsewhere."""
@@ -108,7 +108,7 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(dict.fromkeys(names))
 
 
-def _expanded(script: str) -> str:
+def expanded(script: str) -> str:
     """Parts of a script that its shell expands, without those that it only shows; a continued line
     is one."""
     text = _NOT_EXPANDED.sub(lambda found: found["kept"] or " ", script)
@@ -118,8 +118,8 @@ def _expanded(script: str) -> str:
 def _unset(view: JobView, container: ContainerView) -> tuple[str, list[str]]:
     """Text that the shell expands, and the variables that nobody sets; none where somebody may, or
     where there is one node."""
-    text = _expanded(container.script)
-    open_end = not has_shell(container) or _READS_MORE.search(text)
+    text = expanded(container.script)
+    open_end = not has_shell(container) or READS_MORE.search(text)
     if view.nodes < 2 or not view.runtime_known or open_end:
         return text, []
     return text, [name for name in _unknown(view, container) if not _is_set(name, text)]

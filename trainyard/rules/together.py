@@ -17,6 +17,7 @@ from trainyard.catalog.public_registries import (
     is_on_docker_hub,
     is_on_ecr_public,
 )
+from trainyard.catalog.versions import TRAINING_OPERATOR_IMAGES
 from trainyard.derive.pools import TYPES, gpus_of, largest_gang
 from trainyard.derive.teams import Share
 from trainyard.parts.parts import wanted_parts
@@ -206,6 +207,7 @@ def docker_hub_warnings(
             " ImagePullBackOff. Push the image to a registry of the environment (registries),"
             " name its copy in a pull-through cache of ECR, or set pull_secrets of a paid account"
         )
+    yield from _waiting_image_warnings(path, jobs, environment)
 
 
 def ecr_public_warnings(
@@ -233,6 +235,34 @@ def ecr_public_warnings(
             " a registry of the environment (registries), name its copy in a pull-through cache of ECR,"
             " or copy all images (artifacts.images)"
         )
+
+
+def _waiting_image_warnings(
+    path: str, jobs: Mapping[str, JobConfig], environment: EnvironmentConfig
+) -> Iterator[InputWarning]:
+    """PyTorchJobs whose Workers pull the operator's image from Docker Hub, in front of their own."""
+    pools = _known_pools(environment)
+    workers = {
+        name: _nodes(replace(job, nodes=job.nodes - 1), pools[job.pool])
+        for name, job in jobs.items()
+        if job.pool in pools and job.pytorch_job and not job.elastic and job.nodes > 1
+    }
+    waits = _waiting_image(environment)
+    if is_on_docker_hub(waits) and sum(workers.values()) > PULLS:
+        listed = few([f"{name} {nodes}" for name, nodes in workers.items()])
+        yield At(path).warning(
+            f"{sum(workers.values())} new nodes pull {waits} from Docker Hub ({listed}): the"
+            " training-operator puts it in front of every Worker, whatever the image of the job. Docker"
+            f" Hub gives the address of the NAT gateway {PULLS} pulls in {HOURS} hours without an"
+            " account. Set artifacts.images, and the copy in ECR is pulled; or write a TrainJob"
+        )
+
+
+def _waiting_image(environment: EnvironmentConfig) -> str:
+    """Image of the container that waits for a Master; empty where there is no operator."""
+    operator = environment.training_operator
+    _, waits = TRAINING_OPERATOR_IMAGES.get(operator.version if operator else "", ("", ""))
+    return waits
 
 
 def _known_pools(environment: EnvironmentConfig) -> dict[str, PoolConfig]:

@@ -26,6 +26,7 @@ from trainyard.settings.job import (
 from trainyard.settings.logs import LogsConfig
 from trainyard.settings.metrics import MetricsConfig
 from trainyard.settings.network import NETWORK_HINTS, AnyNetwork, NetworkConfig
+from trainyard.settings.other_tools import OTHER_TOOLS
 from trainyard.settings.pools import PoolConfig
 from trainyard.settings.queues import QueuesConfig
 from trainyard.settings.repair import RepairConfig
@@ -258,6 +259,7 @@ _OF_JOBS = (
     " read secrets of their own namespace and with its identity"
 )
 SETTING_HINTS = {
+    **OTHER_TOOLS,
     **{("network", key): hint for key, hint in NETWORK_HINTS.items()},
     ("reservation", "instancetype"): _FROM_POOL,
     ("reservation", "instancetypes"): _FROM_POOL,

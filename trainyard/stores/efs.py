@@ -75,6 +75,7 @@ class Efs(StoreKind[EfsConfig, EfsPlan]):
     name = "efs"
     plans = EfsPlan
     example = {}
+    root_is_roots = True
     driver = Driver(name="efs.csi.aws.com", add_on="aws-efs-csi-driver", apis=(EFS_API,))
     """Source: static provisioning in the driver's README."""
     services = (BACKUP, BACKUP_STORAGE)

@@ -65,6 +65,8 @@ class StoreKind(ABC, Generic[Settings, Plan]):
     zonal: ClassVar[bool] = False
     """The store is in `environment.zone` only, so that nodes of other zones pay for its data. Its
     resource with the data then has `subnetIds`."""
+    root_is_roots: ClassVar[bool] = False
+    """The root of a new store belongs to root, and no setting of a pod changes that."""
     keeps_its_key: ClassVar[bool] = False
     """AWS makes another store for another KMS key."""
     holds_data: ClassVar[str]

@@ -47,6 +47,7 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
     name = "lustre"
     plans = LustrePlan
     example = {"capacity_gib": 4800, "throughput_mbps_per_tib": 500}
+    root_is_roots = True
     driver = Driver(
         name="fsx.csi.aws.com",
         add_on="aws-fsx-csi-driver",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from trainyard.derive.scripts import Launch, launches, placeholders, script_of
+from trainyard.derive.scripts import Launch, launches, script_of
+from trainyard.settings.reading.placeholders import placeholders
 
 
 def one(script: str) -> Launch:

@@ -18,6 +18,7 @@ from tests.support.stackfile import reading
 from trainyard.catalog import versions
 from trainyard.derive.pools import TYPES
 from trainyard.manifests import rules
+from trainyard.manifests.blanks import agreed
 from trainyard.manifests.context import contexts_of
 from trainyard.manifests.document import read_manifest
 from trainyard.manifests.rules import manifest_problems
@@ -34,8 +35,9 @@ def judged(*texts: str, **given: Any) -> list[str]:
     read = [read_manifest(text, "x.yaml") for text in texts]
     found = [
         *(error for _, errors in read for error in errors),
-        *manifest_problems(
-            contexts_of([workload for found, _ in read for workload in found], **given)
+        *agreed(
+            [workload for found, _ in read for workload in found],
+            lambda filled: manifest_problems(contexts_of(filled, **given)),
         ),
     ]
     return [f"{'warning: ' if isinstance(each, InputWarning) else ''}{each}" for each in found]
@@ -160,8 +162,8 @@ FLAWED: dict[str, list[tuple[int, str, str, str]]] = {
                 (
                     36 + line,
                     f"{_MAIN.format(role)}.image",
-                    "be the name of an image",
-                    "registry/name",
+                    "not contain a placeholder",
+                    "write what belongs there",
                 ),
                 (
                     39 + line,
@@ -299,6 +301,13 @@ COUNTED = (
 
 MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
     # case: (file, (what stands there, what stands there by mistake), path, rule, way out)
+    "GPUs of other pods": (
+        ON_P5,
+        ("{name: pytorch,", "{name: pytorch, env: [{name: NVIDIA_VISIBLE_DEVICES, value: all}],"),
+        "env[0].name",
+        "the device plugin sets it to the 4 GPUs",
+        "delete it",
+    ),
     "T1": (
         RUNTIME,
         ("    spec:\n      repl", "    spec:\n      ttlSecondsAfterFinished: 60\n      repl"),
@@ -800,8 +809,8 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
         JOB,
         ("a/b:1", "${REGISTRY}/b:1"),
         "image",
-        "be the name of an image",
-        "registry/name",
+        "not contain a placeholder",
+        "write what belongs there",
     ),
     "capital letters in the name of an image": (
         JOB,
@@ -1048,6 +1057,16 @@ def test_a_mistake_is_refused_alone_with_its_rule_and_a_way_out(case: str) -> No
 
 NOTED: dict[str, tuple[str, tuple[str, str], str]] = {
     # case: (file, (what stands there, what stands there instead), what is said)
+    "a variable that nobody sets": (
+        JOB,
+        script("set -eu; torchrun train.py --data $DATA_DIR --lr ${LR:-1}"),
+        "the script uses DATA_DIR, which neither the job nor Trainer 2.1.0 sets",
+    ),
+    "a relative path for checkpoints": (
+        JOB,
+        script("torchrun train.py --output_dir ./out"),
+        "what is saved in ./out is lost when the container starts again",
+    ),
     "restarts that nothing ends": (
         ONE,
         ("{replicas: 1,", "{replicas: 1, restartPolicy: OnFailure,"),

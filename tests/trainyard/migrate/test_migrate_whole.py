@@ -209,6 +209,16 @@ def test_the_key_of_a_config_map_that_no_file_has_is_called_a_guess(
     assert "so this one is a guess" not in migrated(tmp_path, capsys, job, known)[1]
 
 
+def test_no_file_name_is_invented_for_a_config_map_that_the_script_does_not_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    volumes = [{"name": "conf", "configMap": {"name": "sft-conf"}}]
+    job = pytorch_job(volumes=volumes, volumeMounts=[{"name": "conf", "mountPath": "/conf"}])
+    entry, said = migrated(tmp_path, capsys, job)
+    assert "files" not in entry
+    assert "/conf: no file names the keys of ConfigMap sft-conf; write them to files" in said
+
+
 def test_the_limits_of_restarts_of_a_pytorch_job_are_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.recording import CHECKOUT
-from tests.support.stackfile import Edit, at, planned
+from tests.support.stackfile import Edit, at, planned, without
 from trainyard.decide import plan_stack
 from trainyard.plan import Planned
 from trainyard.rules.together import Saved, shared_directory_errors
@@ -153,6 +153,15 @@ def test_images_of_other_registries_and_pulls_with_an_account_are_not_counted() 
     assert len(hub_text_of(many, at(f"{JOB}.image", f"docker.io/{HUB}"))) == 1
     account = at(f"{JOB}.pull_secrets", ["hub"])
     assert hub_text_of(many, at(f"{JOB}.image", HUB), account) == []
+
+
+def test_the_image_that_waits_for_a_master_is_counted_too() -> None:
+    job = at(f"{JOB}.pytorch_job", {}), without(f"{JOB}.runtime")
+    operator = at("training_operator", {"version": "1.8.1"})
+    [text] = hub_text_of(operator, *job, at(f"{JOB}.nodes", 102))
+    assert "101 new nodes pull docker.io/library/alpine:3.10 from Docker Hub (t5-large 101)" in text
+    assert hub_text_of(operator, *job, at(f"{JOB}.nodes", 101)) == []
+    assert hub_text_of(at(f"{JOB}.nodes", 102)) == []
 
 
 def test_pods_that_share_a_node_pull_their_image_once() -> None:

@@ -91,9 +91,11 @@ def explained(
         in_manifest=in_manifest,
         written=written,
     )
-    if isinstance(mistake.value, dict) and "secure" in mistake.value:
+    explanation = EXPLANATIONS.get(mistake.type, _anything)
+    is_encrypted = isinstance(mistake.value, dict) and "secure" in mistake.value
+    if is_encrypted and explanation is not _unknown_setting:
         return _encrypted(mistake)
-    return EXPLANATIONS.get(mistake.type, _anything)(mistake)
+    return explanation(mistake)
 
 
 def shown(value: Any) -> str:
@@ -137,7 +139,8 @@ def _unknown_setting(mistake: Mistake) -> InputError:
     if other := _setting_of_other_jobs(mistake):
         return other
     plain = re.sub("[-_]", "", mistake.key).lower()
-    hints = (SETTING_HINTS.get((holder, plain)) for holder in mistake.steps[-3:-1])
+    above = mistake.steps[-2:-1] if "environment" in mistake.steps[-3:-2] else mistake.steps[-3:-1]
+    hints = (SETTING_HINTS.get((holder, plain)) for holder in reversed(above))
     hint = NO_SETTINGS.get(plain) if "jobs" in mistake.steps else next(filter(None, hints), None)
     fix = hint or _known_settings(mistake)
     return InputError(

@@ -249,6 +249,17 @@ def _misplaced(
                 got=key,
                 fix=f"did you mean {project}:{key}?",
             )
+    for key in map(str, values):
+        namespace, _, name = key.partition(":")
+        if namespace in OTHER_PROVIDERS and namespace != project:
+            variable = re.sub("(?=[A-Z])", "_", name).upper()
+            reads = f"; its provider reads PULUMI_K8S_{variable} of the environment"
+            yield At(key).must(
+                "not be set: the program makes its own providers, which read no such setting",
+                got=key,
+                fix=f"delete it{reads if namespace == 'kubernetes' else ''}",
+                write=REMOVE,
+            )
     for key in ENGINE_KEYS:
         if key in own:
             yield InputError(
@@ -353,6 +364,10 @@ NO_REGION = "unknown"
 """Region of a stack whose stack file sets none: the rules say nothing of it."""
 ENGINE_KEYS = ("stack", "project", "region", "aws")
 """Keys of the engine or of another namespace, which the project's own settings cannot have."""
+
+
+OTHER_PROVIDERS = ("kubernetes", "eks", "aws-native", "awsx", "docker", "random", "tls", "command")
+"""Providers of Pulumi whose settings only a default provider would read."""
 
 
 def _handed_over(value: Any) -> Any:

@@ -12,13 +12,16 @@ from typing import Any
 import pydantic
 
 from trainyard.catalog.scalars import engine_value
-from trainyard.problems import REMOVE, InputError
+from trainyard.problems import REMOVE, At, InputError
 from trainyard.settings.environment import StackConfig
 from trainyard.settings.reading.examples import as_name
 from trainyard.settings.reading.mistakes import explained, path_of
+from trainyard.settings.reading.placeholders import is_placeholder, placeholders_of_value
 from trainyard.settings.reading.stand_ins import StandIns, stand_ins
 from trainyard.settings.reading.yaml_file import Lines
 
+FREE_TEXT = frozenset(("script", "command", "arguments", "env"))
+"""Settings of free text, in which a part that looks like a placeholder may be meant."""
 Steps = tuple[Any, ...]
 """The way to a value: keys of maps, and numbers in lists. Behind a wrong name stands "[key]"."""
 ROUNDS = 6
@@ -70,6 +73,8 @@ class _Attempt:
 
     def config(self) -> StackConfig | None:
         """The types; None where too much is wrong."""
+        for section in ("aws", "environment", "team"):
+            self._fill(self.raw.get(section), (section,))
         for _ in range(ROUNDS):
             try:
                 return _ADAPTER.validate_python(self.raw)
@@ -77,6 +82,44 @@ class _Attempt:
                 wrong = error.errors(include_url=False)
             self._correct(_by_setting(self.raw, wrong))
         return None
+
+    def _fill(self, value: Any, steps: Steps) -> None:
+        """Report each placeholder at and below a place, and put stand-ins there. A script, a variable and
+        a directory of runs may mean what looks like a part of one: rules of jobs judge these."""
+        if isinstance(value, dict):
+            for key in [*value]:
+                if isinstance(key, str) and (found := placeholders_of_value(key)):
+                    self._blank((*steps, key), found[0])
+                    self._rename((*steps, key), path_of((*steps, key)))
+                else:
+                    self._fill(value[key], (*steps, key))
+        elif isinstance(value, list):
+            items = [
+                (*steps, number) for number, item in enumerate(value) if _blank_in(item, steps)
+            ]
+            for place in items:
+                self._blank(place, _blank_in(_at(self.raw, place), steps))
+            if items:
+                self._stand_in(steps, items, None)
+            else:
+                for number, item in enumerate(value):
+                    self._fill(item, (*steps, number))
+        elif found := _blank_in(value, steps):
+            self._blank(steps, found)
+            self._stand_in(steps, [steps], self._own_runtime() if steps[-1] == "runtime" else None)
+
+    def _own_runtime(self) -> str | None:
+        """A runtime of the file: jobs may need what it has, and upstream's lack."""
+        trainer = (self.raw.get("environment") or {}).get("trainer")
+        own = trainer.get("own_runtimes") if isinstance(trainer, dict) else None
+        return next(iter(own), None) if isinstance(own, dict) else None
+
+    def _blank(self, steps: Steps, text: str) -> None:
+        self.errors.append(
+            At(path_of(steps)).must(
+                "not contain a placeholder", got=text, fix="write what belongs there"
+            )
+        )
 
     def _correct(self, wrong: Mapping[Steps, Mapping[Steps, Sequence[Any]]]) -> None:
         """Report what is wrong and put stand-ins there. `wrong`: setting → place in it → pydantic's
@@ -117,6 +160,15 @@ class _Attempt:
             name = f"{name[:30]}-x"
         holder[name] = holder.pop(wrong)
         self.renamed[path_of([*above, name])] = path
+
+
+def _blank_in(value: Any, steps: Steps) -> str:
+    """The placeholder in a value; empty where there is none."""
+    if not isinstance(value, str) or not (found := placeholders_of_value(value)):
+        return ""
+    if not FREE_TEXT & {*map(str, steps)}:
+        return found[0]
+    return value.strip() if is_placeholder(value) and not value.startswith("$") else ""
 
 
 def _by_setting(raw: Any, wrong: Iterable[Any]) -> dict[Steps, dict[Steps, list[Any]]]:

@@ -15,6 +15,7 @@ import yaml
 from trainyard.catalog.scalars import EngineLoader, is_text, key_of, value_of
 from trainyard.problems import At, InputError, Problem
 from trainyard.settings.reading.files import MOST_BYTES, NO_TEXT
+from trainyard.settings.reading.placeholders import is_only_a_placeholder, masked, unmasked
 from trainyard.settings.reading.secrets import Secret, hidden, secrets_of_text, withheld
 
 Path = tuple[str | int, ...]
@@ -52,6 +53,8 @@ class Document:
     """The whole file, without its secrets."""
     by_engine: bool = False
     """The values are those that Pulumi's engine reads."""
+    placeholders: Sequence[str] = ()
+    """Placeholders that YAML would read as something else: words stand in their places in the nodes."""
     secrets: list[Secret] = field(default_factory=list)
     """Places of secrets. They are in neither `value` nor `written` nor `text`."""
     errors: list[InputError] = field(default_factory=list)
@@ -94,24 +97,53 @@ def read_documents(
         return [], (replace(reason, file=file),)
     errors: list[InputError] = []
     whole = text
+    text, found = masked(text) if "{{" in text else (text, ())
     for _ in range(REPAIRS):
         try:
             _measure(text)
-            documents = _documents(file, text, by_engine)
+            documents = _documents(file, text, by_engine, found)
             beside = _secrets_beside(whole, file, documents)
             of_documents = (e for document in documents for e in document.errors)
             return documents, (*beside, *errors, *of_documents)
         except _TooLarge:
             return [], (*errors, replace(TOO_LARGE, file=file))
         except yaml.YAMLError as error:
-            text, _ = hidden(text)  # with as many lines
-            lines, at = text.splitlines(), _line_of(text, error)
-            wrong = _no_yaml(file, lines, at, error)
+            if not found and (again := masked(text))[1]:
+                text, found = again
+                continue
+            wrong, text = _without_the_line(hidden(text)[0], file, error, found, drop)
             errors += [wrong] if wrong not in errors else []
-            aligned = _aligned(lines, at)
-            lines[at] = "" if drop or aligned == lines[at] else aligned
-            text = "\n".join(lines)
     return [], (*_secrets_beside(whole, file, []), *errors)
+
+
+def _without_the_line(
+    text: str, file: str, error: yaml.YAMLError, found: Sequence[str], drop: bool
+) -> tuple[InputError, str]:
+    """The error of a line that cannot be YAML, and the text with the line mended, or without it. `text`: of
+    as many lines as the file. `found`: the placeholders that are masked in it."""
+    lines, at = text.splitlines(), _line_of(text, error)
+    if (only := _only_a_placeholder(lines, at)) is not None:
+        wrong = _placeholder(file, unmasked(lines[only], found), only)
+        lines[only] = ""
+        return wrong, "\n".join(lines)
+    wrong = _no_yaml(file, [unmasked(line, found) for line in lines], at, error)
+    aligned = _aligned(lines, at)
+    lines[at] = "" if drop or aligned == lines[at] else aligned
+    return wrong, "\n".join(lines)
+
+
+def _only_a_placeholder(lines: Sequence[str], at: int) -> int | None:
+    """Number of the line at which a file stops to be YAML because a placeholder is all there is in it: that
+    of the error, or the one before."""
+    before = (number for number in range(at - 1, -1, -1) if lines[number].strip())
+    near = (at, next(before, at))
+    return next((number for number in near if is_only_a_placeholder(lines[number])), None)
+
+
+def _placeholder(file: str, line: str, at: int) -> InputError:
+    return At("", file, at + 1).must(
+        "not contain a placeholder", got=line.strip()[:60], fix="write what belongs there"
+    )
 
 
 class _TooLarge(Exception):
@@ -214,14 +246,19 @@ def _is_plain(text: str) -> bool:
     return isinstance(node, yaml.ScalarNode) and not node.style and node.value == text
 
 
-def _documents(file: str, text: str, by_engine: bool) -> list[Document]:
+def _documents(file: str, text: str, by_engine: bool, found: Sequence[str]) -> list[Document]:
     loader = EngineLoader if by_engine else yaml.CSafeLoader
     roots = [node for node in yaml.compose_all(text, loader) if node]
-    return [_document(file, hidden(text)[0], root, by_engine) for root in roots]
+    text = hidden(text)[0]
+    return [_document(file, text, root, by_engine, found) for root in roots]
 
 
-def _document(file: str, text: str, root: yaml.Node, by_engine: bool) -> Document:
-    document = Document(file=file, text=text, by_engine=by_engine)
+def _document(
+    file: str, text: str, root: yaml.Node, by_engine: bool, found: Sequence[str]
+) -> Document:
+    document = Document(
+        file=file, text=unmasked(text, found), by_engine=by_engine, placeholders=found
+    )
     value = _value(document, root, ())
     document.value, document.secrets = withheld(value)
     for secret in document.secrets:
@@ -236,7 +273,9 @@ def _value(document: Document, node: yaml.Node, path: Path) -> Any:
     if isinstance(node, yaml.SequenceNode):
         return [_value(document, item, (*path, index)) for index, item in enumerate(node.value)]
     value = value_of(node) if document.by_engine else _by_yaml_1_1(node)
-    if node.value and not isinstance(value, str):
+    if isinstance(value, str):
+        return unmasked(value, document.placeholders)
+    if node.value:
         document.written[path] = node.value
     return value
 
@@ -285,7 +324,8 @@ def _mapping(document: Document, node: yaml.MappingNode, path: Path) -> dict[str
 def _name(document: Document, key: yaml.ScalarNode, path: Path) -> str:
     """A key as text. An error where the engine makes another text of it."""
     name = key_of(key) if document.by_engine else key.value
-    if name not in (key.value, key.value.lower()):
+    name = unmasked(name, document.placeholders)
+    if not document.placeholders and name not in (key.value, key.value.lower()):
         document.errors.append(
             InputError(
                 path=".".join(map(str, (*path, key.value))),

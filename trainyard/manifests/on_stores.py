@@ -1,0 +1,75 @@
+"""Warnings about the stores that the pods of a YAML file mount: what cannot be done there, and who may
+write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from trainyard.manifests.context import ManifestContext
+from trainyard.manifests.document import Container, Path, Pod, items, look
+from trainyard.problems import InputWarning
+from trainyard.rules.saves import cannot_rename
+from trainyard.settings.environment import EnvironmentConfig
+from trainyard.stores.kinds import claim_name, kinds_of
+
+
+def store_warnings(
+    context: ManifestContext,
+    claims: Mapping[str, str],
+    environment: EnvironmentConfig,
+    namespace: str,
+) -> Iterator[InputWarning]:
+    """Every warning. `claims`: what the file calls a claim → what ours is called; `namespace`: of the
+    job."""
+    named = {
+        claim_name(name, store, environment.zone, environment.kms_key_arn): name
+        for name, store in environment.storage.items()
+    }
+    stores = {theirs: named[ours] for theirs, ours in claims.items() if ours in named}
+    pods = [(pod, container) for pod in context.all_pods for container in pod.containers]
+    found = {path: name for each in pods for path, name in _mounted(*each, stores).items()}
+    yield from cannot_rename(context.view, found, environment)
+    if namespace != environment.namespace:
+        return  # directories of a team are open to every user
+    for pod in context.workload.pods:
+        for container in pod.containers:
+            mounted = _mounted(pod, container, stores)
+            yield from _not_root(context, pod, container, mounted, environment)
+
+
+def _mounted(pod: Pod, container: Container, stores: Mapping[str, str]) -> dict[str, str]:
+    """Path, with a slash at its end → the store that is mounted there."""
+    claims = {
+        str(volume.get("name")): str(look(volume, "persistentVolumeClaim", "claimName"))
+        for volume in items(pod.spec.get("volumes"))
+    }
+    found = {
+        f"{mount.get('mountPath')}/".replace("//", "/"): claims.get(str(mount.get("name")), "")
+        for mount in items(container.body.get("volumeMounts"))
+        if not mount.get("readOnly")
+    }
+    return {path: stores[claim] for path, claim in found.items() if claim in stores}
+
+
+def _not_root(
+    context: ManifestContext,
+    pod: Pod,
+    container: Container,
+    mounted: Mapping[str, str],
+    environment: EnvironmentConfig,
+) -> Iterator[InputWarning]:
+    """A user who cannot write to the root of a new store, which belongs to root."""
+    field = ("securityContext", "runAsUser")
+    places: list[Path] = [container.at(*field), (*pod.path, *field)]
+    place = next((each for each in places if context.get(*each) is not None), None)
+    user = context.get(*place) if place else 0
+    for path, store in mounted.items():
+        is_roots = any(kind.root_is_roots for kind, _ in kinds_of(environment.storage[store]))
+        if place and user and is_roots:
+            folder = path.rstrip("/")
+            yield context.warning(
+                place,
+                f"user {user} cannot write to {folder}: the root of store {store} belongs to root, and"
+                f" fsGroup changes nothing there; let one run as root make a directory (install -d -o"
+                f" {user} {folder}/{context.workload.name or 'train'}), and write below it",
+            )

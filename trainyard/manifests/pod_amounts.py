@@ -1,0 +1,63 @@
+"""Amounts that the pods of an object of a YAML file request of their nodes, and their shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+from trainyard.catalog.quantities import amount
+from trainyard.derive.job_view import PodRequest, SharedMemory
+from trainyard.manifests.document import Path, Workload, items, look
+from trainyard.objects.jobs.pod_template import EFA
+
+MOST_OF_A_LIMIT = 0.99
+"""Share of a container's memory limit that /dev/shm may be allowed to take."""
+
+
+def pod_requests(workload: Workload) -> Iterator[PodRequest]:
+    """The request of each pod for each resource, GPUs apart."""
+    for pod in workload.pods:
+        wanted: dict[str, list[tuple[Fraction, str, Path]]] = {}
+        for container in pod.containers:
+            for resource, (text, path) in container.requests().items():
+                if number := amount(text):
+                    wanted.setdefault(resource, []).append((number, text, path))
+        for resource, parts in wanted.items():
+            if resource in ("cpu", "memory", EFA) or resource.startswith("hugepages-"):
+                yield _request(workload, resource, parts)
+
+
+def _request(
+    workload: Workload, resource: str, parts: Sequence[tuple[Fraction, str, Path]]
+) -> PodRequest:
+    """Largest request of a resource by the containers of a pod together."""
+    unit, suffix = (2**30, "Gi") if resource == "memory" else (1, "")
+    total = sum(number for number, *_ in parts) / Fraction(unit)
+    _, text, path = max(parts)
+    return PodRequest(
+        resource=resource,
+        amount=total,
+        text=text if len(parts) == 1 else f"{float(total):g}{suffix} in {len(parts)} containers",
+        suffix=suffix,
+        place=workload.at(*path),
+    )
+
+
+def shared_memory(workload: Workload) -> Iterator[SharedMemory]:
+    """The volumes in memory with a size."""
+    limits = [
+        amount(look(container.body, "resources", "limits", "memory")) or 0
+        for container in workload.containers
+    ]
+    limit = max(limits, default=0)
+    for pod in workload.pods:
+        for number, volume in enumerate(items(pod.spec.get("volumes"))):
+            size = amount(look(volume, "emptyDir", "sizeLimit"))
+            if size and limit and look(volume, "emptyDir", "medium") == "Memory":
+                path = (*pod.path, "volumes", number, "emptyDir", "sizeLimit")
+                yield SharedMemory(
+                    gib=float(size / 2**30),
+                    at_most_gib=float(limit) * MOST_OF_A_LIMIT / 2**30,
+                    fix="write half of the container's memory limit",
+                    place=workload.at(*path),
+                )

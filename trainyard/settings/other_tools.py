@@ -1,0 +1,99 @@
+"""Settings of other tools that make EKS clusters and GPU nodes, as people write them into a stack file:
+terraform-aws-eks, eksctl, pulumi-eks, Karpenter. Each has what serves instead."""
+
+from __future__ import annotations
+
+_VPC = "write network: {vpc_id: …, private_subnets: {…}} (docs/network.md)"
+_SUBNETS = f"delete it; {_VPC}"
+_NODES = "delete it; write system_nodes: {nodes: 2}: nodes of jobs are launched as jobs need them"
+_POOLS = "delete it; write pools: {g6e: {instance_types: [g6e.48xlarge], max_nodes: 4}}"
+_VERSION = 'delete it; write cluster: {version: "1.35"}'
+_ENDPOINT = "delete it; write endpoint: public-and-private, or endpoint: private"
+_FOLLOWS = "delete it; it follows from instance_types"
+_EFA = "delete it; nodes have all the EFA devices of their type"
+_RESERVED = "delete it; write capacity: reservation, and reservation: {id: cr-0123456789abcdef0, instances: 1}"
+_CAPACITY = "delete it; write capacity: {}"
+_NO_LABELS = (
+    "delete it; a pool has no labels and taints of its own: a job names its pool (docs/limits.md)"
+)
+_NEVER = "delete it; nodes never expire, and no node is replaced while a job runs on it"
+_DISK = "delete it; write root_volume_gib: 200"
+_MOST = "did you mean max_nodes?"
+_TYPES = "did you mean instance_types?"
+
+
+def _rows(holder: str, hints: dict[str, str]) -> dict[tuple[str, str], str]:
+    return {(holder, name): hint for names, hint in hints.items() for name in names.split()}
+
+
+OTHER_TOOLS: dict[tuple[str, str], str] = {
+    **_rows(
+        "environment",
+        {
+            "vpcid vpc subnets subnetids privatesubnets privatesubnetids publicsubnetids": _SUBNETS,
+            "vpccidr cidr": "delete it; write network: {cidr: 10.0.0.0/16}",
+            "version eksversion kubernetesversion k8sversion clusterversion": _VERSION,
+            "nodegroups managednodegroups eksmanagednodegroups nodepools nodegroup gpupools": _POOLS,
+            "desiredcapacity desiredsize minsize nodecount": _NODES,
+            "region awsregion": "delete it; write aws:region beside trainyard:environment",
+            "name clustername": "delete it; the stack's name begins the name of each resource",
+            "clusteradmins": "delete it; write cluster: {admins: {me: {role_arn: …}}}",
+            "addons clusteraddons": "delete it; the add-ons that an environment needs follow from it",
+            "fsx fsxlustre efs lustre s3": "delete it; write storage: {scratch: {lustre: {…}}}",
+            "kueue": "did you mean queues?",
+        },
+    ),
+    **_rows(
+        "cluster",
+        {
+            "vpcid subnets subnetids vpcconfig": f"delete it; {_VPC}",
+            "endpointprivateaccess endpointpublicaccess privateaccess publicaccess": _ENDPOINT,
+            "clusterendpointpublicaccess clusterendpointprivateaccess": _ENDPOINT,
+            "publicaccesscidr endpointpublicaccesscidrs clusterendpointpublicaccesscidrs": (
+                "did you mean public_access_cidrs?"
+            ),
+            "authenticationmode accessconfig": "delete it; it is always API",
+            "desiredcapacity desiredsize minsize maxsize nodecount instancetype": _NODES,
+            "nodegroups managednodegroups": _POOLS,
+            "kubernetesversion eksversion k8sversion": "did you mean version?",
+            "enabledclusterlogtypes loggingtypes clusterlogtypes": "did you mean logs?",
+            "kmskeyarn encryptionconfig": "delete it; write kms_key_arn in environment",
+            "roles mastersroles accessentries": "did you mean admins?",
+        },
+    ),
+    **_rows(
+        "pools",
+        {
+            "spot": _CAPACITY.format("spot"),
+            "capacitytype purchaseoption": "did you mean capacity?",
+            "ondemand": _CAPACITY.format("on_demand"),
+            "efa efaenabled enableefa efasupport": _EFA,
+            "capacityreservation capacityreservationid reservationid odcr": _RESERVED,
+            "capacityblock": _RESERVED.replace("capacity: reservation", "capacity: block"),
+            "taints labels nodelabels": _NO_LABELS,
+            "expireafter ttlsecondsuntilexpired ttlsecondsafterempty consolidation": _NEVER,
+            "disruption consolidateafter consolidationpolicy": _NEVER,
+            "instancetype type instance": _TYPES,
+            "maxsize max maxcount limits nodes": _MOST,
+            "minsize min desiredsize desiredcapacity desired count size": (
+                "delete it, or write replicas for nodes that run all the time"
+            ),
+            "gpus gpucount gputype": _FOLLOWS,
+            "ami amiid amitype amifamily": "delete it; GPU nodes have the AMI of EKS (docs/limits.md)",
+            "volumesize disksize rootvolumesize diskgib": _DISK,
+            "placementgroup": "delete it; write placement: cluster",
+            "zone zones availabilityzone availabilityzones subnets subnetids": (
+                "delete it; nodes are in environment.zone, or write fallback_zones for jobs of one node"
+            ),
+        },
+    ),
+    **_rows(
+        "system_nodes",
+        {
+            "desiredsize desiredcapacity minsize maxsize count size replicas": "did you mean nodes?",
+            "instancetypes type": "did you mean instance_type?",
+        },
+    ),
+}
+"""(The map, or the map of entries, that it stands in; its name in small letters without dashes) → what to
+do instead."""
