@@ -976,8 +976,8 @@ REFUSED |= {
     ),
     "an image to fetch that is still a placeholder": (
         [_h100(prefetch=["<account>.dkr.ecr.us-east-1.amazonaws.com/train:1"])],
-        f"{POOL}.prefetch",
-        "must be the name of an image",
+        f"{POOL}.prefetch.0",
+        "must not contain a placeholder; got <account>",
     ),
     "a fallback to the same zone": (
         [_h100(fallback_zones=["ap-northeast-2a"])],
@@ -1103,10 +1103,10 @@ REFUSED |= {
         'got #. Fix: write ""',
     ),
     "a tag key with signs that IAM refuses": (
-        [at("tags", {"a#b&c<d>": "1"})],
-        "tags.a#b&c<d>",
+        [at("tags", {"a#b&c(d)": "1"})],
+        "tags.a#b&c(d)",
         "must have a key of letters, digits, spaces and _.:/=+-@: IAM, FSx and EFS take nothing else;"
-        " got a#b&c<d>. Fix: delete it, or name it a-b-c-d",
+        " got a#b&c(d). Fix: delete it, or name it a-b-c-d",
     ),
     "a tag key of nothing that IAM takes": (
         [at("tags", {"#": "1"})],

@@ -141,7 +141,7 @@ def test_the_30b_job_comes_out_repaired(capsys: pytest.CaptureFixture[str]) -> N
         and "--rdzv_endpoint=${MASTER_ADDR}:29400" in entry["script"]
     )
     [error] = refused(entries, stores=["llm-datasets", "llm-checkpoints"])
-    assert "must be the name of an image" in error and "got <your-registry>" in error
+    assert "must not contain a placeholder; got <your-registry>" in error
     told = "\n".join(said)
     for words in (
         "affinity [e-qwen3-30b-fullft.flawed.pytorchjob.yaml:26]: the pool decides",

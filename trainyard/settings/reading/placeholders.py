@@ -43,6 +43,8 @@ SPECIAL_TOKENS = frozenset(
     )
 )
 """Words of a tokenizer, which are written as placeholders are."""
+COMMENT = re.compile(r"(?:^|\s)#\s.*$")
+"""The end of a line that a script does not run."""
 FILLS_IN = re.compile(r"(?i)^\s*#|\b(?:sed|grep|envsubst|usage)\b|\.(?:replace|sub)\(|\[ ")
 """A line of a script that may name a placeholder: a comment, a usage, a command that looks for it or
 fills it in."""
@@ -53,7 +55,7 @@ _MARKED = re.compile(r"placeholder(\d+)q")
 
 def placeholders(script: str) -> list[str]:
     """Every placeholder of a script or a free text that nobody filled in, once."""
-    lines = [line for line in script.splitlines() if not FILLS_IN.search(line)]
+    lines = [COMMENT.sub("", line) for line in script.splitlines() if not FILLS_IN.search(line)]
     return _once(each for line in lines for each in _IN_TEXT.findall(line))
 
 
