@@ -17,7 +17,10 @@ class PricedQuantity:
     usd_per_hour: Decimal | None
     """To the millionth; None where no price of the region is known."""
     as_of: str | None
-    """Date of its price."""
+    """Date of its price, or of its ceiling."""
+    most_usd_per_hour: Decimal | None
+    """The same where the price is known; of spot without a price what on demand costs; None where
+    neither is known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,11 +40,14 @@ class Line:
     parts: tuple[PricedQuantity, ...] = ()
     usd_once: Decimal | None = None
     """Price of a Capacity Block, which is paid in advance for all of its hours."""
+    most_usd_per_hour: Decimal | None = None
+    """The same as usd_per_hour where that is known; of spot without a price what on demand costs;
+    None where neither is known."""
 
     @property
     def missing(self) -> bool:
-        """True where a price in the sum is not known."""
-        return any(part.usd_each is None for part in self.parts)
+        """True where neither a price nor the most that it can be is known of something in the sum."""
+        return any(part.usd_each is None and part.most_usd_per_hour is None for part in self.parts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +55,10 @@ class Total:
     """A sum of lines: a lower bound unless all are priced."""
 
     usd_per_hour: Decimal
+    """What is known of it: the lower bound where it has spot without a price, or misses a price."""
+    most_usd_per_hour: Decimal | None
+    """The same where every price is known, and the upper bound where one has a ceiling only; None
+    where a price is missing."""
     usd_per_month: Decimal | None
     """None where a line of it has no month."""
     priced: int
@@ -56,7 +66,8 @@ class Total:
     as_of: str | None
     """Date of the oldest price."""
     missing: tuple[str, ...]
-    """The lines that have no price, or not all of them. What is known of them is in the sum."""
+    """The lines that have no price and no ceiling, or not all of them. What is known of them is in the
+    sum."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,14 +85,18 @@ class PaidOnce:
 @dataclass(frozen=True, kw_only=True)
 class JobCost:
     """The nodes of one job. Each amount is what is known of it; None where nothing is, or where the
-    stack file does not say enough."""
+    stack file does not say enough. On spot without a price a start, a failure and an idle minute are
+    what they cost at most."""
 
     job: str
     nodes: int
     usd_per_hour: Decimal | None
-    """None where a price is missing."""
+    """None where a price is not known."""
     at_least_usd_per_hour: Decimal | None
     """Known part of the price, such as the nodes without their disks."""
+    most_usd_per_hour: Decimal | None
+    """The same as usd_per_hour where that is known; of spot what on demand costs; None where a price
+    is missing."""
     usd_per_idle_minute: Decimal | None
     """Price of a minute in which its nodes run and do not train."""
     cold_start_seconds: float
@@ -95,10 +110,17 @@ class JobCost:
     not known."""
     usd: Decimal | None
     """A run of its expected hours, to the cent, with its start."""
+    most_usd: Decimal | None
+    """The most that such a run costs, to the cent; None where usd is None or a price is missing."""
     prepaid: bool
     """Its nodes are those of a Capacity Block, which is paid already: the amounts are its share."""
     missing: tuple[str, ...]
     """Names of what has no price."""
+
+    @property
+    def at_most(self) -> bool:
+        """True on spot without a price, where the price on demand is the most that an hour costs."""
+        return self.usd_per_hour is None and self.most_usd_per_hour is not None
 
 
 @dataclass(frozen=True, kw_only=True)

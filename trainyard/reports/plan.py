@@ -25,7 +25,7 @@ from trainyard.plans.directories import PARENT
 from trainyard.plans.jobs import Spec
 from trainyard.problems import InputError
 from trainyard.reports.cost import estimate
-from trainyard.reports.money import at_least, money, once
+from trainyard.reports.money import hourly, money, once
 from trainyard.reports.stack_file import errors_of, report_on
 from trainyard.reports.timeline import Timeline, other_jobs, schedule
 from trainyard.reports.upgrade import versions_section
@@ -105,13 +105,13 @@ def _usd(plan: Plan) -> dict[str, Any]:
     """Sums and quotas of an environment, what is paid once first. A team has its jobs alone: the rest is
     the environment's."""
     if isinstance(plan, TeamPlan):
-        return {"usd_per_hour_at_work": at_least(estimate(plan).at_work)}
+        return {"usd_per_hour_at_work": hourly(estimate(plan).at_work)}
     costs = estimate(plan)
     return {
         **({"usd_once": once(costs.paid_once)} if costs.paid_once else {}),
-        "usd_per_hour_idle": at_least(costs.idle),
-        "usd_per_hour_at_work": at_least(costs.at_work),
-        "usd_per_hour_all_pools_full": at_least(costs.all_full),
+        "usd_per_hour_idle": hourly(costs.idle),
+        "usd_per_hour_at_work": hourly(costs.at_work),
+        "usd_per_hour_all_pools_full": hourly(costs.all_full),
         "quota_vcpus": quota_needed(plan.capacity, plan.system_nodes),
     }
 

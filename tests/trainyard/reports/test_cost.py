@@ -12,7 +12,7 @@ from tests.support.recording import Graph
 from tests.support.stackfile import Edit, at, environment_plan, sound_stacks, team_plan
 from trainyard.catalog.aws.prices import Price
 from trainyard.decide import plan_stack
-from trainyard.reports import cost
+from trainyard.reports import cost, job_cost
 from trainyard.reports.amounts import Estimate, Line
 from trainyard.reports.cost import estimate
 from trainyard.settings.reading.reader import read
@@ -57,6 +57,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> set[str]:
         return Price(usd=Decimal(usd), unit=unit, kind="", as_of=as_of, source="") if usd else None
 
     monkeypatch.setattr(cost, "price", price)
+    monkeypatch.setattr(job_cost, "price", price)
     return regions
 
 
@@ -208,6 +209,46 @@ def test_a_reservation_costs_all_of_its_instances_however_few_nodes_the_pool_tak
 # What is not known.
 
 
+SPOT = at("pools.g6e.capacity", "spot")
+
+
+@pytest.fixture
+def no_spot_price(asked: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(PRICES, ("ec2-spot", "g6e.48xlarge"))
+
+
+def test_spot_without_a_price_costs_at_most_what_on_demand_costs(no_spot_price: None) -> None:
+    """2 x 30.13118 = 60.26236 an hour on demand, and 0.153425 for the disks of two nodes."""
+    found = estimate(environment_plan(SPOT))
+    [nodes] = [line for line in found.work if "g6e.48xlarge" in line.what]
+    assert (nodes.usd_per_hour, nodes.most_usd_per_hour) == (None, Decimal("60.262360"))
+    assert nodes.as_of == "2026-07-20" and not nodes.missing
+    low, high = found.at_work.usd_per_hour, found.at_work.most_usd_per_hour
+    assert low == found.idle.usd_per_hour + Decimal("0.153425")
+    assert high == found.idle.usd_per_hour + Decimal("0.153425") + Decimal("60.262360")
+    assert not found.at_work.missing and found.idle.most_usd_per_hour == found.idle.usd_per_hour
+
+
+def test_a_job_on_spot_has_the_amounts_of_on_demand_as_its_ceilings(no_spot_price: None) -> None:
+    """60.415785 an hour: an idle minute 1.01, 10 h and 181 s 607.20, two images 0.84."""
+    (job,) = estimate(environment_plan(SPOT, at("jobs.t5-large.expected_hours", 10))).jobs
+    assert job.at_most and (job.usd_per_hour, job.missing) == (None, ())
+    assert job.most_usd_per_hour == Decimal("60.415785")
+    assert job.usd_per_idle_minute == Decimal("1.01")
+    assert job.most_usd == Decimal("607.20") + Decimal("0.84")
+    assert job.usd == Decimal("1.54") + Decimal("0.84"), "0.153425 x 10 h 181 s: its disks"
+
+
+def test_a_ceiling_needs_the_price_of_everything_else(
+    no_spot_price: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(PRICES, ("ebs", "gp3-mbps"))
+    found = estimate(environment_plan(SPOT))
+    assert found.at_work.most_usd_per_hour is None
+    assert found.at_work.missing == ("disks of 2 nodes in g6e",)
+    assert not found.jobs[0].at_most
+
+
 def test_only_the_regions_own_prices_are_asked_for(asked: set[str]) -> None:
     assert estimate(environment_plan()).at_work.priced == 8 and asked == {"ap-northeast-2"}
 
@@ -287,7 +328,7 @@ def test_a_line_is_the_sum_of_its_quantities_times_their_unit_prices(
     lines = (*found.fixed, *found.storage, *found.work, *found.full)
     assert lines
     for line in lines:
-        assert line.missing == (line.usd_per_hour is None)
+        assert line.missing == (line.most_usd_per_hour is None)
         for part in line.parts:
             hours = 730 if "month" in part.unit else 1
             by_hand = (part.usd_each or Decimal()) * part.quantity / hours

@@ -1,0 +1,89 @@
+"""Costs of a job, and of the nodes of a pool: a start, a failure, an idle minute, a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import Decimal
+
+from trainyard.catalog.aws.latencies import IMAGE_GB
+from trainyard.catalog.aws.prices import CAPACITY_SERVICES, CEILINGS, price
+from trainyard.catalog.aws.storage import GP3_INCLUDED_IOPS, GP3_INCLUDED_MBPS
+from trainyard.derive.pools import PoolUse
+from trainyard.plan import EnvironmentPlan, TeamPlan
+from trainyard.plans.jobs import JobPlan
+from trainyard.reports.amounts import JobCost, Line
+from trainyard.reports.lines import CENT, line_of, total_of
+from trainyard.reports.timeline import cold_start
+
+TEAM_DISKS = "disks of its nodes, which the environment pays"
+"""Part that the price of every job of a team lacks."""
+
+
+def job_cost(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> JobCost:
+    """Costs of one job of a plan."""
+    nodes, seconds = job.nodes, cold_start(plan, job)
+    cost = total_of(nodes_of(plan, job.pool, nodes, nodes))
+    missing = cost.missing
+    if isinstance(plan, TeamPlan):
+        missing = (*missing, TEAM_DISKS)
+    known, most = cost.usd_per_hour or None, None if missing else cost.most_usd_per_hour
+    pulled = price("nat", "gb", plan.identity.region)
+    image = None if pulled is None else (pulled.usd * IMAGE_GB * nodes).quantize(CENT)
+    image = image if plan.leads_out else Decimal()
+    rate = known if missing else most
+    saved = plan.checkpoints.get(job.name)
+    hours = None if job.expected_hours is None else Decimal(str(job.expected_hours))
+    paid_hours = None if hours is None else hours + Decimal(seconds) / 3600
+    run, run_most = (None if paid_hours is None else _of(usd, paid_hours) for usd in (known, most))
+    return JobCost(
+        job=job.name,
+        nodes=nodes,
+        usd_per_hour=known if most == known else None,
+        at_least_usd_per_hour=known,
+        most_usd_per_hour=most,
+        usd_per_idle_minute=_of(rate, Decimal(1) / 60),
+        cold_start_seconds=seconds,
+        cold_start_usd=_of(rate, Decimal(seconds) / 3600),
+        image_usd=image,
+        failure_usd=_of(rate, Decimal(saved.lost_seconds_per_failure) / 3600) if saved else None,
+        usd=None if run is None else run + (image or 0),
+        most_usd=None if run_most is None or image is None else run_most + image,
+        prepaid=plan.contract["pools"][job.pool]["capacity"] == "block",
+        missing=missing if image is not None else (*missing, "NAT gateway data"),
+    )
+
+
+def _of(usd_per_hour: Decimal | None, hours: Decimal) -> Decimal | None:
+    return None if usd_per_hour is None else (usd_per_hour * hours).quantize(CENT)
+
+
+def nodes_of(
+    plan: EnvironmentPlan | TeamPlan,
+    pool: str,
+    nodes: int,
+    disks: int,
+    why: str = "",
+    kind: str = "",
+) -> Iterable[Line]:
+    """Nodes of a pool, of its first choice unless `kind` names another, and their root volumes."""
+    region, promised = plan.identity.region, plan.contract["pools"][pool]
+    capacity = promised["capacity"] if isinstance(plan, TeamPlan) else plan.capacity[pool].capacity
+    kind, service = kind or promised["instance_types"][0], CAPACITY_SERVICES.get(capacity, capacity)
+    if nodes > 0:
+        found, limit = price(service, kind, region), CEILINGS.get(service)
+        most = price(limit, kind, region) if limit else None
+        yield line_of(f"{nodes} x {kind} in {pool}", [(found, nodes)], why, most)
+    if disks > 0 and isinstance(plan, EnvironmentPlan):
+        nodes_of_pool = plan.pools[pool]
+        sizes = {
+            "gp3": nodes_of_pool.root_volume_gib,
+            "gp3-iops": nodes_of_pool.root_volume_iops - GP3_INCLUDED_IOPS,
+            "gp3-mbps": nodes_of_pool.root_volume_mbps - GP3_INCLUDED_MBPS,
+        }
+        parts = [(price("ebs", sku, region), size * disks) for sku, size in sizes.items()]
+        yield line_of(f"disks of {disks} nodes in {pool}", parts)
+
+
+def paid(use: PoolUse) -> int:
+    """Nodes that are paid while no job runs."""
+    return max(use.reserved_nodes, use.kept_nodes)
