@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
 
 from trainyard.objects.iam.policies import OptionalService
@@ -141,6 +142,10 @@ class Part(ABC, Generic[Settings, Plan]):
     def usage_costs(self, plan: Plan) -> tuple[UsageCost, ...]:
         """Costs of the part that grow with use."""
         return ()
+
+    def monthly_limit(self, plan: Plan) -> Decimal | None:
+        """USD that the environment is meant to cost in a calendar month, at most; None without a limit."""
+        return None
 
     def stages(self, plan: Plan, nodes: tuple[str, ...]) -> tuple[Stage, ...]:
         """Stages that take noticeable time. `nodes`: the stages that whatever needs nodes waits

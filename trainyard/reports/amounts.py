@@ -19,7 +19,7 @@ class PricedQuantity:
     as_of: str | None
     """Date of its price, or of its ceiling."""
     most_usd_per_hour: Decimal | None
-    """The same where the price is known; of spot without a price what on demand costs; None where
+    """Equal to usd_per_hour where the price is known; of spot without a price what on demand costs; None where
     neither is known."""
 
 
@@ -41,7 +41,7 @@ class Line:
     usd_once: Decimal | None = None
     """Price of a Capacity Block, which is paid in advance for all of its hours."""
     most_usd_per_hour: Decimal | None = None
-    """The same as usd_per_hour where that is known; of spot without a price what on demand costs;
+    """Equal to usd_per_hour where that is known; of spot without a price what on demand costs;
     None where neither is known."""
 
     @property
@@ -55,9 +55,9 @@ class Total:
     """A sum of lines: a lower bound unless all are priced."""
 
     usd_per_hour: Decimal
-    """What is known of it: the lower bound where it has spot without a price, or misses a price."""
+    """Known part of the sum: the lower bound where it has spot without a price, or misses a price."""
     most_usd_per_hour: Decimal | None
-    """The same where every price is known, and the upper bound where one has a ceiling only; None
+    """Equal to usd_per_hour where every price is known, and the upper bound where one has a ceiling only; None
     where a price is missing."""
     usd_per_month: Decimal | None
     """None where a line of it has no month."""
@@ -68,6 +68,38 @@ class Total:
     missing: tuple[str, ...]
     """The lines that have no price and no ceiling, or not all of them. What is known of them is in the
     sum."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Amount:
+    """Dollars that somebody signs: a whole sum, a lower bound, or a lower and an upper bound."""
+
+    usd: Decimal | None
+    """Known part of the amount; None where no price is known."""
+    most_usd: Decimal | None
+    """Equal to usd where it is whole; None where a price is missing."""
+    as_of: str | None
+    """Date of the oldest price."""
+    said: str
+    """The amount in words."""
+
+
+def amount(
+    usd: Decimal | None, most_usd: Decimal | None, as_of: str | None, places: int = 2
+) -> Amount:
+    """An amount with its words: whole, "at least", or "between … and …", with the date of its oldest
+    price."""
+    if usd is None:
+        said = "no price"
+    elif most_usd is None:
+        said = f"at least {usd:,.{places}f}" if usd else "no price"
+    elif most_usd > usd:
+        said = f"between {usd:,.{places}f} and {most_usd:,.{places}f}"
+    else:
+        said = f"{usd:,.{places}f}"
+    if as_of and said != "no price":
+        said += f", oldest price {as_of}"
+    return Amount(usd=usd, most_usd=most_usd, as_of=as_of, said=said)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +127,7 @@ class JobCost:
     at_least_usd_per_hour: Decimal | None
     """Known part of the price, such as the nodes without their disks."""
     most_usd_per_hour: Decimal | None
-    """The same as usd_per_hour where that is known; of spot what on demand costs; None where a price
+    """Equal to usd_per_hour where that is known; of spot what on demand costs; None where a price
     is missing."""
     usd_per_idle_minute: Decimal | None
     """Price of a minute in which its nodes run and do not train."""
@@ -112,6 +144,10 @@ class JobCost:
     """A run of its expected hours, to the cent, with its start."""
     most_usd: Decimal | None
     """The most that such a run costs, to the cent; None where usd is None or a price is missing."""
+    all_in: Amount | None
+    """A run of its expected hours with all that the environment costs meanwhile, nodes that are paid
+    anyway counted once; of a Capacity Block its share. Of a team's job: the same as usd. None without
+    expected_hours."""
     prepaid: bool
     """Its nodes are those of a Capacity Block, which is paid already: the amounts are its share."""
     missing: tuple[str, ...]
@@ -142,7 +178,8 @@ class Estimate:
     paid_once: PaidOnce | None
     """The sum of `once`, which no sum by the hour contains; None where there is nothing of it."""
     idle: Total
-    at_work: Total
+    at_work: Total | None
+    """While all its jobs run; None where the stack has no jobs of its own."""
     all_full: Total
 
 

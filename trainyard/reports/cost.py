@@ -44,10 +44,10 @@ def estimate(plan: EnvironmentPlan | TeamPlan) -> Estimate | TeamEstimate:
         full=full,
         once=once,
         usage=usage,
-        jobs=tuple(job_cost(plan, job) for job in plan.jobs.values()),
+        jobs=tuple(job_cost(plan, job, (*fixed, *storage)) for job in plan.jobs.values()),
         paid_once=_paid_once(once) if once else None,
         idle=total_of((*fixed, *storage)),
-        at_work=total_of((*fixed, *storage, *work)),
+        at_work=total_of((*fixed, *storage, *work)) if plan.jobs else None,
         all_full=total_of((*fixed, *storage, *full)),
     )
 
@@ -56,7 +56,9 @@ def _all_jobs(plan: TeamPlan) -> Total:
     """The nodes of all jobs of a team. Their disks have no line here."""
     nodes = [nodes_of(plan, job.pool, job.nodes, job.nodes) for job in plan.jobs.values()]
     total = total_of(line for lines in nodes for line in lines)
-    return replace(total, missing=(*total.missing, TEAM_DISKS)) if total.lines else total
+    if not total.lines:
+        return total
+    return replace(total, most_usd_per_hour=None, missing=(*total.missing, TEAM_DISKS))
 
 
 def _fixed(plan: EnvironmentPlan) -> Iterable[Line]:

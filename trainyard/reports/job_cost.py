@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
 from trainyard.catalog.aws.latencies import IMAGE_GB
@@ -11,7 +11,7 @@ from trainyard.catalog.aws.storage import GP3_INCLUDED_IOPS, GP3_INCLUDED_MBPS
 from trainyard.derive.pools import PoolUse
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.jobs import JobPlan
-from trainyard.reports.amounts import JobCost, Line
+from trainyard.reports.amounts import Amount, JobCost, Line, amount
 from trainyard.reports.lines import CENT, line_of, total_of
 from trainyard.reports.timeline import cold_start
 
@@ -19,22 +19,17 @@ TEAM_DISKS = "disks of its nodes, which the environment pays"
 """Part that the price of every job of a team lacks."""
 
 
-def job_cost(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> JobCost:
-    """Costs of one job of a plan."""
+def job_cost(plan: EnvironmentPlan | TeamPlan, job: JobPlan, idle: Sequence[Line] = ()) -> JobCost:
+    """Costs of one job of a plan. `idle`: the lines that are paid while nothing runs."""
     nodes, seconds = job.nodes, cold_start(plan, job)
     cost = total_of(nodes_of(plan, job.pool, nodes, nodes))
     missing = cost.missing
     if isinstance(plan, TeamPlan):
         missing = (*missing, TEAM_DISKS)
     known, most = cost.usd_per_hour or None, None if missing else cost.most_usd_per_hour
-    pulled = price("nat", "gb", plan.identity.region)
-    image = None if pulled is None else (pulled.usd * IMAGE_GB * nodes).quantize(CENT)
-    image = image if plan.leads_out else Decimal()
     rate = known if missing else most
-    saved = plan.checkpoints.get(job.name)
-    hours = None if job.expected_hours is None else Decimal(str(job.expected_hours))
-    paid_hours = None if hours is None else hours + Decimal(seconds) / 3600
-    run, run_most = (None if paid_hours is None else _of(usd, paid_hours) for usd in (known, most))
+    image = _images(plan, nodes)
+    saved, hours = plan.checkpoints.get(job.name), _paid_hours(job, seconds)
     return JobCost(
         job=job.name,
         nodes=nodes,
@@ -46,15 +41,64 @@ def job_cost(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> JobCost:
         cold_start_usd=_of(rate, Decimal(seconds) / 3600),
         image_usd=image,
         failure_usd=_of(rate, Decimal(saved.lost_seconds_per_failure) / 3600) if saved else None,
-        usd=None if run is None else run + (image or 0),
-        most_usd=None if run_most is None or image is None else run_most + image,
+        usd=_plus(_of(known, hours), image or Decimal()),
+        most_usd=_plus(_of(most, hours), image),
+        all_in=_all_in(plan, job, idle, image, hours),
         prepaid=plan.contract["pools"][job.pool]["capacity"] == "block",
         missing=missing if image is not None else (*missing, "NAT gateway data"),
     )
 
 
-def _of(usd_per_hour: Decimal | None, hours: Decimal) -> Decimal | None:
-    return None if usd_per_hour is None else (usd_per_hour * hours).quantize(CENT)
+def _images(plan: EnvironmentPlan | TeamPlan, nodes: int) -> Decimal | None:
+    """Data of the images that new nodes pull through the NAT gateway; None where it has no price."""
+    pulled = price("nat", "gb", plan.identity.region)
+    if not plan.leads_out:
+        return Decimal()
+    return None if pulled is None else (pulled.usd * IMAGE_GB * nodes).quantize(CENT)
+
+
+def _paid_hours(job: JobPlan, start_seconds: float) -> Decimal | None:
+    """Hours of a run with the start of its nodes; None where the job does not say its hours."""
+    if job.expected_hours is None:
+        return None
+    return Decimal(str(job.expected_hours)) + Decimal(start_seconds) / 3600
+
+
+def _plus(usd: Decimal | None, more: Decimal | None) -> Decimal | None:
+    return None if usd is None or more is None else usd + more
+
+
+def _all_in(
+    plan: EnvironmentPlan | TeamPlan,
+    job: JobPlan,
+    idle: Sequence[Line],
+    image: Decimal | None,
+    hours: Decimal | None,
+) -> Amount | None:
+    """A run with the environment beside it. Nodes that are paid while nothing runs are in `idle`."""
+    if hours is None:
+        return None
+    rate = total_of((*idle, *_beside_idle(plan, job)))
+    most = None if isinstance(plan, TeamPlan) else _plus(_of(rate.most_usd_per_hour, hours), image)
+    least = (rate.usd_per_hour * hours).quantize(CENT) + (image or 0)
+    return amount(least, most, rate.as_of)
+
+
+def _beside_idle(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> Iterable[Line]:
+    """Nodes of a job that are paid because it runs, and their disks. Those of a Capacity Block are paid
+    already, and their share is the job's."""
+    if isinstance(plan, TeamPlan):
+        yield from nodes_of(plan, job.pool, job.nodes, job.nodes)
+        return
+    use = plan.capacity[job.pool]
+    launched = job.nodes if use.capacity == "block" else job.nodes - paid(use)
+    yield from nodes_of(plan, job.pool, launched, job.nodes - use.kept_nodes)
+
+
+def _of(usd_per_hour: Decimal | None, hours: Decimal | None) -> Decimal | None:
+    if usd_per_hour is None or hours is None:
+        return None
+    return (usd_per_hour * hours).quantize(CENT)
 
 
 def nodes_of(

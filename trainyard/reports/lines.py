@@ -55,8 +55,7 @@ def line_of(
     hour = sum((per_hour(found, count) for found, count in known), Decimal())
     whole = len(known) == len(parts)
     priced = tuple(part_of(found, count, ceiling) for found, count in parts)
-    most = [part.most_usd_per_hour for part in priced]
-    bounded = None if None in most else sum((usd for usd in most if usd), Decimal())
+    bounded = _sum([part.most_usd_per_hour for part in priced])
     return Line(
         what=what,
         usd_per_hour=hour.quantize(MILLIONTH) if whole else None,
@@ -71,21 +70,28 @@ def line_of(
 def total_of(lines: Iterable[Line]) -> Total:
     """Sum of the known prices of the lines. Their months add up only where all of them have one."""
     every = tuple(lines)
-    months = [line.usd_per_month for line in every if line.usd_per_hour is not None]
-    opened = [line for line in every if line.usd_per_hour is None]
-    most = [line.most_usd_per_hour for line in every]
     return Total(
-        usd_per_hour=sum((known(line) for line in every), Decimal()),
-        most_usd_per_hour=None if None in most else sum((usd for usd in most if usd), Decimal()),
-        usd_per_month=None
-        if None in months
-        else sum((month for month in months if month), Decimal())
-        + sum((known(line) * HOURS for line in opened), Decimal()).quantize(CENT),
+        usd_per_hour=sum(map(known, every), Decimal()),
+        most_usd_per_hour=_sum([line.most_usd_per_hour for line in every]),
+        usd_per_month=_months(every),
         priced=sum(not line.missing for line in every),
         lines=len(every),
         as_of=min((line.as_of for line in every if line.as_of), default=None),
         missing=tuple(line.what for line in every if line.missing),
     )
+
+
+def _months(every: Sequence[Line]) -> Decimal | None:
+    """Months of the lines, and 730 hours of what is known of a line that is open."""
+    whole = _sum([line.usd_per_month for line in every if line.usd_per_hour is not None])
+    opened = sum((known(line) for line in every if line.usd_per_hour is None), Decimal())
+    return None if whole is None else whole + (opened * HOURS).quantize(CENT)
+
+
+def _sum(amounts: Sequence[Decimal | None]) -> Decimal | None:
+    """Sum of the amounts; None where one of them is not known."""
+    known_ones = [usd for usd in amounts if usd is not None]
+    return sum(known_ones, Decimal()) if len(known_ones) == len(amounts) else None
 
 
 def known(line: Line) -> Decimal:

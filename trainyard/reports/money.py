@@ -1,12 +1,11 @@
 """The dollars of a plan as a budget owner reads them: quantity times unit price line by line, the sums,
 and what a job's start, its failure, its idle minute and its run cost.
 
-Amounts are USD without tax. A sum that lacks a price says "at least", and names what it lacks.
+Amounts are USD without tax. A sum that lacks a price says "at least"; what it lacks, and what somebody signs: box.py.
 """
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Iterable
 from datetime import date
@@ -18,7 +17,6 @@ from trainyard.reports.amounts import (
     Estimate,
     JobCost,
     Line,
-    PaidOnce,
     PricedQuantity,
     TeamEstimate,
     Total,
@@ -31,19 +29,6 @@ UNITS = {"hour": "", "GB-month": " GB", "IOPS-month": " IOPS", "MB/s-month": " M
 """Unit of a price → what is behind its quantity."""
 
 
-def hourly(total: Total, places: int = 4) -> str:
-    """An hour of a sum, in words: the whole sum, at least what is known of it, or between two bounds."""
-    least, most = total.usd_per_hour, total.most_usd_per_hour
-    if most is not None and most > least:
-        return f"between {least:,.{places}f} and {most:,.{places}f}"
-    return f"{'at least ' if total.missing else ''}{least:,.{places}f}"
-
-
-def once(paid: PaidOnce) -> str:
-    """Advance payment, in words."""
-    return f"{'at least ' if paid.missing and paid.usd_once else ''}{_usd(paid.usd_once)}"
-
-
 def money(costs: Estimate | TeamEstimate, today: date) -> list[str]:
     """Costs while nothing runs, at work, and with full pools; then each job."""
     old = stale(_dates(costs), today)
@@ -51,7 +36,6 @@ def money(costs: Estimate | TeamEstimate, today: date) -> list[str]:
     lines += wrapped(old) if old else []
     if isinstance(costs, Estimate):
         lines += _table(costs)
-        lines += _lacking(costs)
         lines += _by_use(costs.usage)
     return [*lines, *_jobs(costs.jobs)]
 
@@ -59,14 +43,7 @@ def money(costs: Estimate | TeamEstimate, today: date) -> list[str]:
 def _headline(costs: Estimate | TeamEstimate) -> str:
     if isinstance(costs, TeamEstimate):
         return "money: jobs only, in USD without tax; the environment pays for the rest"
-    paid = ""
-    if costs.paid_once:
-        known_once = costs.paid_once.usd_once is not None
-        paid = f"{once(costs.paid_once) if known_once else 'an unknown sum'} once, and "
-    return (
-        f"money: {paid}{hourly(costs.idle, 2)} USD an hour idle, {hourly(costs.at_work, 2)} at work,"
-        f" {hourly(costs.all_full, 2)} with all pools full; without tax"
-    )
+    return "money: in USD without tax; the sums by the month and by the run stand on top"
 
 
 def _table(costs: Estimate) -> list[str]:
@@ -86,7 +63,7 @@ def _table(costs: Estimate) -> list[str]:
         ("while its jobs run", costs.at_work),
         ("while all pools are full", costs.all_full),
     ):
-        rows += _sum(name, total)
+        rows += _sum(name, total) if total else []
     return table(_right(rows))
 
 
@@ -128,22 +105,6 @@ def _quantity(part: PricedQuantity) -> tuple[str, str]:
     else:
         each = "no price" if part.usd_each is None else f"{part.usd_each.normalize():f}"
     return f"{part.quantity:,}{UNITS.get(part.unit, '')}", each
-
-
-def _lacking(costs: Estimate) -> list[str]:
-    """Notes about what the sums lack. What is paid once comes first."""
-    blocks = costs.paid_once.missing if costs.paid_once else ()
-    every = (*costs.idle.missing, *costs.at_work.missing, *costs.all_full.missing)
-    missing = dict.fromkeys([*blocks, *map(_without_count, every)])
-    if not missing:
-        return []
-    return wrapped(f"prices missing for this region: {'; '.join(missing)}")
-
-
-def _without_count(what: str) -> str:
-    """The name of a line without its number of nodes: "disks of 2 nodes in g6e" and "disks of 4
-    nodes in g6e" lack the same price."""
-    return re.sub(r"\b\d+ (x |nodes |system nodes )", r"\1", what).removeprefix("x ")
 
 
 def _by_use(usage: Iterable[Line]) -> list[str]:

@@ -13,7 +13,7 @@ from tests.support.stackfile import Edit, at, environment_plan, sound_stacks, te
 from trainyard.catalog.aws.prices import Price
 from trainyard.decide import plan_stack
 from trainyard.reports import cost, job_cost
-from trainyard.reports.amounts import Estimate, Line
+from trainyard.reports.amounts import Estimate, Line, Total
 from trainyard.reports.cost import estimate
 from trainyard.settings.reading.reader import read
 
@@ -59,6 +59,11 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     monkeypatch.setattr(cost, "price", price)
     monkeypatch.setattr(job_cost, "price", price)
     return regions
+
+
+def _at_work(found: Estimate) -> Total:
+    assert found.at_work is not None
+    return found.at_work
 
 
 def _hours(lines: tuple[Line, ...]) -> dict[str, str]:
@@ -121,7 +126,7 @@ def test_work_costs_the_nodes_of_all_jobs_and_their_disks(asked: set[str]) -> No
         "2 x g6e.48xlarge in g6e": "60.262360",
         "disks of 2 nodes in g6e": disks,
     }
-    assert found.at_work.usd_per_hour == found.idle.usd_per_hour + sum(
+    assert _at_work(found).usd_per_hour == found.idle.usd_per_hour + sum(
         line.usd_per_hour or 0 for line in found.work
     )
 
@@ -223,10 +228,10 @@ def test_spot_without_a_price_costs_at_most_what_on_demand_costs(no_spot_price: 
     [nodes] = [line for line in found.work if "g6e.48xlarge" in line.what]
     assert (nodes.usd_per_hour, nodes.most_usd_per_hour) == (None, Decimal("60.262360"))
     assert nodes.as_of == "2026-07-20" and not nodes.missing
-    low, high = found.at_work.usd_per_hour, found.at_work.most_usd_per_hour
+    low, high = _at_work(found).usd_per_hour, _at_work(found).most_usd_per_hour
     assert low == found.idle.usd_per_hour + Decimal("0.153425")
     assert high == found.idle.usd_per_hour + Decimal("0.153425") + Decimal("60.262360")
-    assert not found.at_work.missing and found.idle.most_usd_per_hour == found.idle.usd_per_hour
+    assert not _at_work(found).missing and found.idle.most_usd_per_hour == found.idle.usd_per_hour
 
 
 def test_a_job_on_spot_has_the_amounts_of_on_demand_as_its_ceilings(no_spot_price: None) -> None:
@@ -244,13 +249,13 @@ def test_a_ceiling_needs_the_price_of_everything_else(
 ) -> None:
     monkeypatch.delitem(PRICES, ("ebs", "gp3-mbps"))
     found = estimate(environment_plan(SPOT))
-    assert found.at_work.most_usd_per_hour is None
-    assert found.at_work.missing == ("disks of 2 nodes in g6e",)
+    assert _at_work(found).most_usd_per_hour is None
+    assert _at_work(found).missing == ("disks of 2 nodes in g6e",)
     assert not found.jobs[0].at_most
 
 
 def test_only_the_regions_own_prices_are_asked_for(asked: set[str]) -> None:
-    assert estimate(environment_plan()).at_work.priced == 8 and asked == {"ap-northeast-2"}
+    assert _at_work(estimate(environment_plan())).priced == 8 and asked == {"ap-northeast-2"}
 
 
 def test_one_unknown_price_leaves_its_line_open_and_the_sum_a_lower_bound(
@@ -259,13 +264,13 @@ def test_one_unknown_price_leaves_its_line_open_and_the_sum_a_lower_bound(
     monkeypatch.delitem(PRICES, ("ebs", "gp3-iops"))
     found = estimate(environment_plan())
     assert _hours(found.work)["disks of 2 nodes in g6e"] == "None"
-    assert (found.at_work.priced, found.at_work.lines) == (7, 8)
-    assert found.at_work.missing == ("disks of 2 nodes in g6e",) and not found.idle.missing
+    assert (_at_work(found).priced, _at_work(found).lines) == (7, 8)
+    assert _at_work(found).missing == ("disks of 2 nodes in g6e",) and not found.idle.missing
     job = found.jobs[0]
     assert job.usd_per_hour is None and job.missing == ("disks of 2 nodes in g6e",)
     rest = Decimal("60.262360") + 2 * (200 * Decimal("0.08") + 875 * Decimal("0.04")) / 730
     assert job.at_least_usd_per_hour == pytest.approx(rest)
-    assert found.at_work.usd_per_hour == pytest.approx(found.idle.usd_per_hour + rest)
+    assert _at_work(found).usd_per_hour == pytest.approx(found.idle.usd_per_hour + rest)
 
 
 def test_what_grows_with_use_has_a_rate_and_is_in_no_sum(asked: set[str]) -> None:
@@ -314,7 +319,9 @@ def test_months_add_up_and_work_is_never_cheaper_than_idle(stack: dict[str, Any]
     whole = [line for line in idle if not line.missing]
     if not found.idle.missing:
         assert found.idle.usd_per_month == sum(line.usd_per_month or 0 for line in whole)
-    assert found.at_work.usd_per_hour >= found.idle.usd_per_hour
+    assert (found.at_work is None) == (not found.jobs)
+    if found.at_work:
+        assert found.at_work.usd_per_hour >= found.idle.usd_per_hour
     assert found.all_full.usd_per_hour >= found.idle.usd_per_hour
     assert all(line.usd_per_month is not None for line in whole)
     assert all(line.usd_per_month is None for line in (*found.work, *found.full, *found.once))
@@ -354,7 +361,7 @@ def test_a_capacity_block_is_paid_once_and_is_in_no_hour(asked: set[str]) -> Non
 def test_full_pools_cost_every_node_that_they_may_have(asked: set[str]) -> None:
     found = estimate(environment_plan(at("pools", {"g6e": {**G6E, "max_nodes": 9}})))
     assert _hours(found.full)["9 x g6e.48xlarge in g6e"] == "271.180620"
-    assert found.all_full.usd_per_hour > found.at_work.usd_per_hour
+    assert found.all_full.usd_per_hour > _at_work(found).usd_per_hour
 
 
 def test_a_full_pool_of_two_types_has_its_limit_of_each(
