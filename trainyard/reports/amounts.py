@@ -144,6 +144,9 @@ class JobCost:
     """A run of its expected hours, to the cent, with its start."""
     most_usd: Decimal | None
     """The most that such a run costs, to the cent; None where usd is None or a price is missing."""
+    added: Amount | None
+    """A run of its expected hours, as far as nobody would pay it without the run; of a Capacity Block its
+    share. None without expected_hours."""
     all_in: Amount | None
     """A run of its expected hours with all that the environment costs meanwhile, nodes that are paid
     anyway counted once; of a Capacity Block its share. Of a team's job: the same as usd. None without

@@ -7,14 +7,18 @@ price is the first of them. Amounts are USD without tax, and what is paid by use
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-from trainyard.parts.parts import planned_parts
+from trainyard.parts.parts import monthly_limit
 from trainyard.plan import EnvironmentPlan, TeamPlan
+from trainyard.plans.budget import plain
+from trainyard.problems import At, InputError, InputWarning
 from trainyard.reports.amounts import Amount, Estimate, JobCost, TeamEstimate, Total, amount
+from trainyard.reports.cost import estimate
 from trainyard.reports.job_cost import nodes_of
 from trainyard.reports.lines import CENT, HOURS, total_of
 from trainyard.reports.timeline import Timeline
@@ -179,8 +183,7 @@ def _hour(total: Total) -> Amount:
 def _budget(plan: EnvironmentPlan | TeamPlan, costs: Estimate | TeamEstimate) -> BudgetUse | None:
     if isinstance(plan, TeamPlan) or isinstance(costs, TeamEstimate):
         return None
-    limits = [part.monthly_limit(its) for part, its in planned_parts(plan)]
-    limit = min((usd for usd in limits if usd), default=None)
+    limit = monthly_limit(plan)
     return budget_use(limit, costs.idle, costs.at_work) if limit else None
 
 
@@ -206,6 +209,35 @@ def budget_use(dollars: Decimal, idle: Total, at_work: Total | None) -> BudgetUs
     return BudgetUse(
         usd_a_month=dollars, idle_percent=percent, left_usd=left, hours_at_work=hours, said=said
     )
+
+
+def budget_problems(plan: EnvironmentPlan | TeamPlan) -> Iterator[InputError | InputWarning]:
+    """An error where an idle month costs more than `budget.dollars_a_month`, and a warning where one
+    with a run of each job does. Spot counts with its ceiling."""
+    costs = estimate(plan)
+    use = _budget(plan, costs)
+    if use is None or isinstance(costs, TeamEstimate):
+        return
+    at, idle = At("environment.budget.dollars_a_month"), _month(costs.idle)
+    runs = [job.added for job in costs.jobs if job.added]
+    month = sum((_bound(each) for each in (idle, *runs)), Decimal())
+    least = "at least " if any(each.most_usd is None for each in (idle, *runs)) else ""
+    if use.left_usd < 0:
+        yield at.must(
+            f"be no less than an idle month costs, {idle.said}",
+            got=plain(float(use.usd_a_month)),
+            write=math.ceil(month),
+        )
+    elif month > use.usd_a_month:
+        yield at.warning(
+            f"an idle month and one run of each job that has expected_hours cost {least}{month:,.2f}"
+            f" USD, and the budget is {use.usd_a_month:,.2f}"
+        )
+
+
+def _bound(each: Amount) -> Decimal:
+    """Upper bound of an amount, or what is known of it."""
+    return each.most_usd if each.most_usd is not None else each.usd or Decimal()
 
 
 def _hours_left(left: Decimal, idle: Total, at_work: Total | None) -> int | None:

@@ -43,7 +43,8 @@ def job_cost(plan: EnvironmentPlan | TeamPlan, job: JobPlan, idle: Sequence[Line
         failure_usd=_of(rate, Decimal(saved.lost_seconds_per_failure) / 3600) if saved else None,
         usd=_plus(_of(known, hours), image or Decimal()),
         most_usd=_plus(_of(most, hours), image),
-        all_in=_all_in(plan, job, idle, image, hours),
+        added=_run(plan, job, (), image, hours),
+        all_in=_run(plan, job, idle, image, hours),
         prepaid=plan.contract["pools"][job.pool]["capacity"] == "block",
         missing=missing if image is not None else (*missing, "NAT gateway data"),
     )
@@ -68,14 +69,14 @@ def _plus(usd: Decimal | None, more: Decimal | None) -> Decimal | None:
     return None if usd is None or more is None else usd + more
 
 
-def _all_in(
+def _run(
     plan: EnvironmentPlan | TeamPlan,
     job: JobPlan,
     idle: Sequence[Line],
     image: Decimal | None,
     hours: Decimal | None,
 ) -> Amount | None:
-    """A run with the environment beside it. Nodes that are paid while nothing runs are in `idle`."""
+    """A run with the lines of `idle` beside it. Nodes that are paid while nothing runs are among those."""
     if hours is None:
         return None
     rate = total_of((*idle, *_beside_idle(plan, job)))

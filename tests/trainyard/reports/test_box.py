@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from tests.support.stackfile import Edit, at, environment_plan, team_plan, values
+from tests.support.tool import run_word
 from trainyard.decide import plan_stack
-from trainyard.reports import plan, pull_request
-from trainyard.reports.box import Box, box_of, rows
+from trainyard.problems import InputError, InputWarning
+from trainyard.reports import plan, pull_request, stack_file
+from trainyard.reports.box import Box, box_of, budget_problems, rows
 from trainyard.reports.cost import estimate
 from trainyard.reports.timeline import schedule
 from trainyard.settings.reading.reader import read
@@ -145,6 +148,45 @@ def test_what_a_budget_leaves_is_at_most_where_a_price_is_missing() -> None:
     assert str(said).startswith(
         "5,000.00 a month: idle takes at least 9 %, at most 4,509.37 are left: at most "
     )
+
+
+def _problems(*edits: Edit) -> list[InputError | InputWarning]:
+    return list(budget_problems(_virginia(*edits)))
+
+
+def test_a_budget_below_an_idle_month_is_an_error_with_the_sum_that_ends_it() -> None:
+    [error] = _problems(at("budget", {**LIMIT, "dollars_a_month": 100}))
+    month = _idle(_virginia())[1]
+    assert isinstance(error, InputError) and error.write is not None
+    assert str(error).startswith(
+        "environment.budget.dollars_a_month: must be no less than an idle month costs,"
+        f" {month:,.2f}, oldest price "
+    )
+    assert "; got 100. Fix: write " in str(error)
+    assert _problems(at("budget", {**LIMIT, "dollars_a_month": error.write})) == []
+
+
+def test_a_budget_below_idle_and_a_run_of_each_job_is_a_warning() -> None:
+    """Idle and 10 h 181 s of two nodes with disks, and 2 images: the nodes alone are 1,106 USD."""
+    run = (2 * P5 + 2 * DISK / 730) * (10 + START / 3600) + 2 * Decimal("9.35") * Decimal("0.045")
+    month = _idle(_virginia())[1] + run
+    [warning] = _problems(at("budget", {**LIMIT, "dollars_a_month": int(month)}))
+    assert isinstance(warning, InputWarning)
+    said = re.search(r"expected_hours cost ([\d,.]+) USD, and the budget is ", warning.text)
+    assert said and float(said[1].replace(",", "")) == pytest.approx(float(month), abs=0.02)
+    assert _problems(at("budget", {**LIMIT, "dollars_a_month": int(month) + 1})) == []
+    assert _problems() == []
+
+
+def test_check_prints_what_a_budget_lacks(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = read(
+        values(at("budget", {**LIMIT, "dollars_a_month": 100})), stack="dev", project="trainyard"
+    )
+    monkeypatch.setattr(stack_file, "read_file", lambda stack: small)
+    assert run_word("check", ["dev"]) == 1
+    assert "dollars_a_month" in capsys.readouterr().out
 
 
 TEAMS = {
