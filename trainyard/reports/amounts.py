@@ -137,6 +137,10 @@ class JobCost:
     image_usd: Decimal | None
     """Data of the images that its new nodes pull through the NAT gateway, to the cent; nothing where
     the stack has none."""
+    saves_usd: Decimal | None
+    """Writes of the checkpoints of a run of its expected hours, to the cent: EFS with elastic throughput
+    is paid by the GB. 0 where a store takes no money for them or no interval is known; None where the
+    write has no price. A team's job has 0: the environment pays for its stores."""
     failure_usd: Decimal | None
     """The work that a failure undoes and the restart, to the cent; None where its checkpoints are
     not known."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import overload
 
-from trainyard.catalog.aws.prices import price
+from trainyard.catalog.aws.prices import Price, price
 from trainyard.catalog.versions import control_plane_prices
 from trainyard.derive.pools import PoolUse
 from trainyard.parts.parts import planned_parts
@@ -20,9 +20,13 @@ from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.clusters import OwnClusterPlan
 from trainyard.reports.amounts import Estimate, Line, PaidOnce, TeamEstimate, Total
 from trainyard.reports.job_cost import TEAM_DISKS, job_cost, nodes_of, paid
-from trainyard.reports.lines import CENT, line_of, part_of, total_of
+from trainyard.reports.lines import CENT, HOURS, line_of, part_of, total_of
 from trainyard.reports.network_cost import by_hour, by_use
+from trainyard.stores.figures import UsageCost
 from trainyard.stores.kinds import plan_kind
+
+CONTROL_PLANE_LOG_GB_A_DAY = 3
+"""An estimate of ours: audit and authenticator logs of a busy cluster are several GB a day."""
 
 
 @overload
@@ -148,7 +152,11 @@ def _added(
 
 
 def _usage(plan: EnvironmentPlan) -> Iterable[Line]:
-    rates = [*by_use(plan.network)]
+    most = sum(
+        max(use.max_nodes, use.kept_nodes) * len(use.instance_types)
+        for use in plan.capacity.values()
+    )
+    rates = [*by_use(plan.network, most), *_control_plane_logs(plan)]
     for part, its in planned_parts(plan):
         rates += part.usage_costs(its)
     if not plan.own_cluster:
@@ -160,14 +168,34 @@ def _usage(plan: EnvironmentPlan) -> Iterable[Line]:
             yield _not_ours(f"{kind.row(store).kind} {name}")
     for used in rates:
         found = price(used.service, used.sku, plan.identity.region)
-        rate = f"{found.usd} USD a {found.unit}" if found else "no price"
         yield Line(
             what=used.what,
             usd_per_hour=None,
             usd_per_month=None,
-            assumption=f"{rate}, by use",
+            assumption=f"{_rate(used, found)}, by use",
             as_of=found.as_of if found else None,
         )
+
+
+def _control_plane_logs(plan: EnvironmentPlan) -> Iterable[UsageCost]:
+    if isinstance(plan.cluster, OwnClusterPlan) and plan.cluster.logs:
+        yield UsageCost(
+            what="logs of the control plane",
+            service="logs",
+            sku="ingested",
+            quantity=round(CONTROL_PLANE_LOG_GB_A_DAY * HOURS / 24),
+            over="a month of a busy cluster",
+        )
+
+
+def _rate(used: UsageCost, found: Price | None) -> str:
+    """Price of a unit, and of the quantity where one is expected."""
+    rate = f"{found.usd} USD a {found.unit}" if found else "no price"
+    if not used.quantity:
+        return rate
+    unit = found.unit if found else "units"
+    usd = f", {(found.usd * used.quantity).quantize(CENT):,} USD" if found else ""
+    return f"{rate}; {used.quantity:,} {unit}{usd} {used.over}"
 
 
 def _not_ours(what: str) -> Line:

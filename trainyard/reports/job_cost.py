@@ -14,6 +14,7 @@ from trainyard.plans.jobs import JobPlan
 from trainyard.reports.amounts import Amount, JobCost, Line, amount
 from trainyard.reports.lines import CENT, line_of, total_of
 from trainyard.reports.timeline import cold_start
+from trainyard.stores.kinds import plan_kind
 
 TEAM_DISKS = "disks of its nodes, which the environment pays"
 """Part that the price of every job of a team lacks."""
@@ -28,8 +29,10 @@ def job_cost(plan: EnvironmentPlan | TeamPlan, job: JobPlan, idle: Sequence[Line
         missing = (*missing, TEAM_DISKS)
     known, most = cost.usd_per_hour or None, None if missing else cost.most_usd_per_hour
     rate = known if missing else most
-    image = _images(plan, nodes)
+    image, (saves, unpriced) = _images(plan, nodes), _saves(plan, job)
     saved, hours = plan.checkpoints.get(job.name), _paid_hours(job, seconds)
+    least, whole = (image or Decimal()) + (saves or Decimal()), _plus(image, saves)
+    unpriced += () if image is not None else ("NAT gateway data",)
     return JobCost(
         job=job.name,
         nodes=nodes,
@@ -41,12 +44,13 @@ def job_cost(plan: EnvironmentPlan | TeamPlan, job: JobPlan, idle: Sequence[Line
         cold_start_usd=_of(rate, Decimal(seconds) / 3600),
         image_usd=image,
         failure_usd=_of(rate, Decimal(saved.lost_seconds_per_failure) / 3600) if saved else None,
-        usd=_plus(_of(known, hours), image or Decimal()),
-        most_usd=_plus(_of(most, hours), image),
-        added=_run(plan, job, (), image, hours),
-        all_in=_run(plan, job, idle, image, hours),
+        saves_usd=saves,
+        usd=_plus(_of(known, hours), least),
+        most_usd=_plus(_of(most, hours), whole),
+        added=_run(plan, job, (), (least, whole), hours),
+        all_in=_run(plan, job, idle, (least, whole), hours),
         prepaid=plan.contract["pools"][job.pool]["capacity"] == "block",
-        missing=missing if image is not None else (*missing, "NAT gateway data"),
+        missing=(*missing, *unpriced),
     )
 
 
@@ -56,6 +60,27 @@ def _images(plan: EnvironmentPlan | TeamPlan, nodes: int) -> Decimal | None:
     if not plan.leads_out:
         return Decimal()
     return None if pulled is None else (pulled.usd * IMAGE_GB * nodes).quantize(CENT)
+
+
+def _saves(
+    plan: EnvironmentPlan | TeamPlan, job: JobPlan
+) -> tuple[Decimal | None, tuple[str, ...]]:
+    """Writes of all checkpoints of a run, and the names of those without a price. Each interval of the
+    expected hours ends with one save."""
+    saved, store = plan.checkpoints.get(job.name), (job.checkpoints or "").partition("/")[0]
+    if isinstance(plan, TeamPlan) or saved is None or store not in plan.stores:
+        return Decimal(), ()
+    if job.expected_hours is None:
+        return Decimal(), ()
+    saves = int(job.expected_hours * 3600 / saved.interval_seconds)
+    gigabytes = Decimal(str(saved.bytes)) / 10**9 * saves
+    costs = [*plan_kind(plan.stores[store]).save_costs(store, plan.stores[store])]
+    found = [price(cost.service, cost.sku, plan.identity.region) for cost in costs]
+    unpriced = tuple(cost.what for cost, each in zip(costs, found, strict=True) if each is None)
+    if unpriced:
+        return None, unpriced
+    usd = sum((each.usd * gigabytes for each in found if each), Decimal())
+    return usd.quantize(CENT), ()
 
 
 def _paid_hours(job: JobPlan, start_seconds: float) -> Decimal | None:
@@ -73,15 +98,18 @@ def _run(
     plan: EnvironmentPlan | TeamPlan,
     job: JobPlan,
     idle: Sequence[Line],
-    image: Decimal | None,
+    data: tuple[Decimal, Decimal | None],
     hours: Decimal | None,
 ) -> Amount | None:
-    """A run with the lines of `idle` beside it. Nodes that are paid while nothing runs are among those."""
+    """A run with the lines of `idle` beside it. Nodes that are paid while nothing runs are among those.
+    `data`: the known price of images and checkpoints, and the whole one."""
     if hours is None:
         return None
     rate = total_of((*idle, *_beside_idle(plan, job)))
-    most = None if isinstance(plan, TeamPlan) else _plus(_of(rate.most_usd_per_hour, hours), image)
-    least = (rate.usd_per_hour * hours).quantize(CENT) + (image or 0)
+    most = (
+        None if isinstance(plan, TeamPlan) else _plus(_of(rate.most_usd_per_hour, hours), data[1])
+    )
+    least = (rate.usd_per_hour * hours).quantize(CENT) + data[0]
     return amount(least, most, rate.as_of)
 
 

@@ -108,12 +108,14 @@ def _quantity(part: PricedQuantity) -> tuple[str, str]:
 
 
 def _by_use(usage: Iterable[Line]) -> list[str]:
+    """A row for each rate, and below it what an expected quantity comes to."""
+    said = [(line, *line.assumption.removesuffix(", by use").partition("; ")) for line in usage]
     rows = [("by use, in no sum", "each", "price of")]
-    rows += [
-        (f"  {line.what}", line.assumption.removesuffix(", by use"), line.as_of or "")
-        for line in usage
-    ]
-    return table(rows)
+    rows += [(f"  {line.what}", rate, line.as_of or "") for line, rate, _, _ in said]
+    head, *lines = table(rows)
+    expected = [[f"      {words}"] if words else [] for _, _, _, words in said]
+    below = ([text, *more] for text, more in zip(lines, expected, strict=True))
+    return [head, *(text for both in below for text in both)]
 
 
 def _jobs(jobs: Iterable[JobCost]) -> list[str]:

@@ -276,13 +276,56 @@ def test_one_unknown_price_leaves_its_line_open_and_the_sum_a_lower_bound(
 def test_what_grows_with_use_has_a_rate_and_is_in_no_sum(asked: set[str]) -> None:
     found = estimate(environment_plan())
     assert {line.what: line.assumption for line in found.usage} == {
-        "NAT gateway data": "0.045 USD a GB, by use",
+        "NAT gateway data": (
+            "0.045 USD a GB; 56 GB, 2.52 USD whenever all 6 nodes pull an image, by use"
+        ),
+        "logs of the control plane": "no price; 91 units a month of a busy cluster, by use",
         "data between zones, each way": "0.01 USD a GB, by use",
         "EFS home": "0.30 USD a GB-month, by use",
         "EFS home, read": "0.03 USD a GB, by use",
         "EFS home, written": "0.06 USD a GB, by use",
     }
     assert all(line.usd_per_hour is None and line.usd_per_month is None for line in found.usage)
+
+
+def test_a_quantity_that_is_known_has_its_dollars(
+    asked: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """3 GB a day are 91 GB in 730 hours, at 0.5 45.50 USD; without logs there is no line."""
+    monkeypatch.setitem(PRICES, ("logs", "ingested"), ("0.5", "GB"))
+    said = {line.what: line.assumption for line in estimate(environment_plan()).usage}
+    assert said["logs of the control plane"] == (
+        "0.5 USD a GB; 91 GB, 45.50 USD a month of a busy cluster, by use"
+    )
+    off = estimate(environment_plan(at("cluster.logs", []), at("cluster.log_retention_days", None)))
+    assert "logs of the control plane" not in {line.what for line in off.usage}
+
+
+ON_EFS = (
+    at("jobs.t5-large.checkpoints", {"store": "home", "directory": "t5", "interval_minutes": 60}),
+    at("jobs.t5-large.parameters_billion", 7),
+    at("jobs.t5-large.expected_hours", 10),
+)
+
+
+def test_checkpoints_on_efs_cost_their_writes_in_the_run(
+    asked: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """7 billion parameters at 12 bytes are 84 GB: 10 hourly saves at 0.06 are 50.40 USD. 607.20 of nodes
+    and 0.84 of images beside them."""
+    (job,) = estimate(environment_plan(*ON_EFS)).jobs
+    assert job.saves_usd == Decimal("50.40") and not job.missing
+    assert job.usd == Decimal("607.20") + Decimal("0.84") + Decimal("50.40") == job.most_usd
+    monkeypatch.delitem(PRICES, ("efs", "write"))
+    (job,) = estimate(environment_plan(*ON_EFS)).jobs
+    assert (job.saves_usd, job.missing) == (None, ("EFS home, written",))
+    assert job.usd == Decimal("608.04") and job.most_usd is None
+
+
+def test_checkpoints_on_lustre_cost_nothing_a_save(asked: set[str]) -> None:
+    edits = at("jobs.t5-large.parameters_billion", 7), at("jobs.t5-large.expected_hours", 10)
+    (job,) = estimate(environment_plan(*edits)).jobs
+    assert job.saves_usd == 0 and job.usd == Decimal("608.04")
 
 
 def test_a_team_pays_for_its_jobs_only(asked: set[str]) -> None:
