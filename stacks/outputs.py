@@ -46,6 +46,8 @@ def _hourly(cost: JobCost) -> str:
     """Price of an hour of the job's nodes, in words."""
     if cost.prepaid:
         return "paid already with a Capacity Block,"
+    if cost.at_most:
+        return f"at most ${cost.most_usd_per_hour:,.2f} an hour while it runs"
     known = cost.at_least_usd_per_hour
     more = "" if cost.usd_per_hour == known else ", and what has no price"
     return "no price known" if known is None else f"${known:,.2f} an hour while it runs{more}"

@@ -184,6 +184,7 @@ def test_the_budget_of_a_day_counts_nodes_by_the_prices_of_the_plan() -> None:
 
     known = price("ec2", "p5.48xlarge", "ap-northeast-2")
     assert known and prices()["h100"] == str(known.usd)
+    assert prices(at("pools.h100.capacity", "spot"))["h100"] == str(known.usd), "at most"
     block = at("pools.h100", H100 | {"capacity": "block", "reservation": BLOCK})
     assert "h100" not in prices(block), "it is paid in advance"
 

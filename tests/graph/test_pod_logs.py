@@ -96,7 +96,9 @@ def test_whoever_deploys_it_may_make_its_group_and_nobody_elses() -> None:
 
 
 def test_the_plan_says_what_a_gigabyte_of_logs_costs() -> None:
-    [line] = [each for each in estimate(environment_plan(KEPT)).usage if "logs" in each.what]
+    [line] = [
+        each for each in estimate(environment_plan(KEPT)).usage if each.what == "logs of pods"
+    ]
     assert line.what == "logs of pods"
 
 

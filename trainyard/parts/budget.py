@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Decimal
 
 from trainyard.objects.iam.policies import OptionalService
 from trainyard.parts.emails import email_errors
@@ -37,3 +38,6 @@ class Budget(Part[BudgetConfig, BudgetPlan]):
 
     def resource_types(self, plan: BudgetPlan) -> tuple[str, ...]:
         return ("aws:budgets/budget:Budget",)
+
+    def monthly_limit(self, plan: BudgetPlan) -> Decimal:
+        return Decimal(plan.dollars)

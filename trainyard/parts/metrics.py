@@ -136,7 +136,13 @@ class Metrics(Part[MetricsConfig, MetricsPlan]):
         return [*table(rows), *wrapped(note), *_kept_by_aws(plan), *_told(plan)]
 
     def usage_costs(self, plan: MetricsPlan) -> tuple[UsageCost, ...]:
-        cost = UsageCost(what="managed Prometheus", service="prometheus", sku="samples")
+        cost = UsageCost(
+            what="managed Prometheus",
+            service="prometheus",
+            sku="samples",
+            quantity=samples_a_month(plan.series) // 10**6,
+            over="a month, at most",
+        )
         return (cost,) if plan.managed else ()
 
     def stages(self, plan: MetricsPlan, nodes: tuple[str, ...]) -> tuple[Stage, ...]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from trainyard.objects.iam.policies import OptionalService
@@ -156,6 +157,10 @@ class Part(ABC, Generic[Settings, Plan]):
 
     def silence(self, plan: Plan) -> Silence | None:
         """Silence after which it takes a run for hung; None: it does not look."""
+        return None
+
+    def monthly_limit(self, plan: Plan) -> Decimal | None:
+        """USD that the environment is meant to cost in a calendar month, at most; None without a limit."""
         return None
 
     def stages(self, plan: Plan, nodes: tuple[str, ...]) -> tuple[Stage, ...]:

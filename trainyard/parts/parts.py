@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from typing import Any
 
 from trainyard.objects.queues.queues import QueuesPlan
@@ -62,6 +63,12 @@ def planned_parts(environment: HasParts) -> Iterator[tuple[AnyPart, Any]]:
     for part in PARTS:
         if (plan := part.of(environment)) is not None:
             yield part, plan
+
+
+def monthly_limit(environment: HasParts) -> Decimal | None:
+    """USD that the environment is meant to cost in a calendar month, at most; None without a limit."""
+    limits = [part.monthly_limit(its) for part, its in planned_parts(environment)]
+    return min((usd for usd in limits if usd), default=None)
 
 
 def part_types(environment: HasParts) -> set[str]:

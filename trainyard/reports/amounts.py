@@ -17,7 +17,10 @@ class PricedQuantity:
     usd_per_hour: Decimal | None
     """To the millionth; None where no price of the region is known."""
     as_of: str | None
-    """Date of its price."""
+    """Date of its price, or of its ceiling."""
+    most_usd_per_hour: Decimal | None
+    """Equal to usd_per_hour where the price is known; of spot without a price what on demand costs; None where
+    neither is known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,11 +40,14 @@ class Line:
     parts: tuple[PricedQuantity, ...] = ()
     usd_once: Decimal | None = None
     """Price of a Capacity Block, which is paid in advance for all of its hours."""
+    most_usd_per_hour: Decimal | None = None
+    """Equal to usd_per_hour where that is known; of spot without a price what on demand costs;
+    None where neither is known."""
 
     @property
     def missing(self) -> bool:
-        """True where a price in the sum is not known."""
-        return any(part.usd_each is None for part in self.parts)
+        """True where neither a price nor the most that it can be is known of something in the sum."""
+        return any(part.usd_each is None and part.most_usd_per_hour is None for part in self.parts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +55,10 @@ class Total:
     """A sum of lines: a lower bound unless all are priced."""
 
     usd_per_hour: Decimal
+    """Known part of the sum: the lower bound where it has spot without a price, or misses a price."""
+    most_usd_per_hour: Decimal | None
+    """Equal to usd_per_hour where every price is known, and the upper bound where one has a ceiling only; None
+    where a price is missing."""
     usd_per_month: Decimal | None
     """None where a line of it has no month."""
     priced: int
@@ -56,7 +66,40 @@ class Total:
     as_of: str | None
     """Date of the oldest price."""
     missing: tuple[str, ...]
-    """The lines that have no price, or not all of them. What is known of them is in the sum."""
+    """The lines that have no price and no ceiling, or not all of them. What is known of them is in the
+    sum."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Amount:
+    """Dollars that somebody signs: a whole sum, a lower bound, or a lower and an upper bound."""
+
+    usd: Decimal | None
+    """Known part of the amount; None where no price is known."""
+    most_usd: Decimal | None
+    """Equal to usd where it is whole; None where a price is missing."""
+    as_of: str | None
+    """Date of the oldest price."""
+    said: str
+    """The amount in words."""
+
+
+def amount(
+    usd: Decimal | None, most_usd: Decimal | None, as_of: str | None, places: int = 2
+) -> Amount:
+    """An amount with its words: whole, "at least", or "between … and …", with the date of its oldest
+    price."""
+    if usd is None:
+        said = "no price"
+    elif most_usd is None:
+        said = f"at least {usd:,.{places}f}" if usd else "no price"
+    elif most_usd > usd:
+        said = f"between {usd:,.{places}f} and {most_usd:,.{places}f}"
+    else:
+        said = f"{usd:,.{places}f}"
+    if as_of and said != "no price":
+        said += f", oldest price {as_of}"
+    return Amount(usd=usd, most_usd=most_usd, as_of=as_of, said=said)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,14 +117,18 @@ class PaidOnce:
 @dataclass(frozen=True, kw_only=True)
 class JobCost:
     """The nodes of one job. Each amount is what is known of it; None where nothing is, or where the
-    stack file does not say enough."""
+    stack file does not say enough. On spot without a price a start, a failure and an idle minute are
+    what they cost at most."""
 
     job: str
     nodes: int
     usd_per_hour: Decimal | None
-    """None where a price is missing."""
+    """None where a price is not known."""
     at_least_usd_per_hour: Decimal | None
     """Known part of the price, such as the nodes without their disks."""
+    most_usd_per_hour: Decimal | None
+    """Equal to usd_per_hour where that is known; of spot what on demand costs; None where a price
+    is missing."""
     usd_per_idle_minute: Decimal | None
     """Price of a minute in which its nodes run and do not train."""
     cold_start_seconds: float
@@ -90,15 +137,33 @@ class JobCost:
     image_usd: Decimal | None
     """Data of the images that its new nodes pull through the NAT gateway, to the cent; nothing where
     the stack has none."""
+    saves_usd: Decimal | None
+    """Writes of the checkpoints of a run of its expected hours, to the cent: EFS with elastic throughput
+    is paid by the GB. 0 where a store takes no money for them or no interval is known; None where the
+    write has no price. A team's job has 0: the environment pays for its stores."""
     failure_usd: Decimal | None
     """The work that a failure undoes and the restart, to the cent; None where its checkpoints are
     not known."""
     usd: Decimal | None
     """A run of its expected hours, to the cent, with its start."""
+    most_usd: Decimal | None
+    """The most that such a run costs, to the cent; None where usd is None or a price is missing."""
+    added: Amount | None
+    """A run of its expected hours, as far as nobody would pay it without the run; of a Capacity Block its
+    share. None without expected_hours."""
+    all_in: Amount | None
+    """A run of its expected hours with all that the environment costs meanwhile, nodes that are paid
+    anyway counted once; of a Capacity Block its share. Of a team's job: the same as usd. None without
+    expected_hours."""
     prepaid: bool
     """Its nodes are those of a Capacity Block, which is paid already: the amounts are its share."""
     missing: tuple[str, ...]
     """Names of what has no price."""
+
+    @property
+    def at_most(self) -> bool:
+        """True on spot without a price, where the price on demand is the most that an hour costs."""
+        return self.usd_per_hour is None and self.most_usd_per_hour is not None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +185,8 @@ class Estimate:
     paid_once: PaidOnce | None
     """The sum of `once`, which no sum by the hour contains; None where there is nothing of it."""
     idle: Total
-    at_work: Total
+    at_work: Total | None
+    """While all its jobs run; None where the stack has no jobs of its own."""
     all_full: Total
 
 

@@ -7,13 +7,16 @@ seconds: preflight.py.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 
-from trainyard.plan import EnvironmentPlan, TeamPlan
+from trainyard.parts.parts import monthly_limit
+from trainyard.plan import EnvironmentPlan, Planned, TeamPlan
 from trainyard.problems import InputError, InputWarning, counted, listed
 from trainyard.reports.charts import chart_errors
 from trainyard.reports.limits import below
 from trainyard.reports.stack_file import HAS_ERRORS, NO_FILE, planned_file
 from trainyard.settings.environment import EnvironmentConfig
+from trainyard.settings.reading.reader import Reading
 
 DEADLINE = 60.0
 """Seconds after which the questions without an answer are given up: several slow pages would take
@@ -34,9 +37,7 @@ def _check(stack: str, deadline: float | None) -> int:
         return NO_FILE
     reading, planned = found
     problems: list[InputError | InputWarning] = [*planned.warnings, *planned.errors]
-    if planned.plan and reading.config:
-        own = _of_plan(planned.plan, reading.config.environment, stack)
-        problems += map(reading.lines.locate, own)
+    problems += map(reading.lines.locate, _beyond_rules(stack, reading, planned))
     if deadline is not None and planned.plan and reading.config:
         answers = _answers(planned.plan, reading.config.environment, deadline)
         asked = {answer.path for answer in answers}
@@ -51,11 +52,20 @@ def _check(stack: str, deadline: float | None) -> int:
     return 0
 
 
-def _of_plan(
-    plan: EnvironmentPlan | TeamPlan, wanted: EnvironmentConfig | None, stack: str
-) -> list[InputError | InputWarning]:
-    """Every error and warning that needs the whole plan."""
-    return [*below(plan), *(chart_errors(wanted, stack) if wanted else ())]
+def _beyond_rules(
+    stack: str, reading: Reading, planned: Planned
+) -> Iterator[InputError | InputWarning]:
+    """Every problem that needs the whole plan of a sound stack file."""
+    if planned.plan is None:
+        return
+    yield from below(planned.plan)
+    if reading.config and (wanted := reading.config.environment):
+        yield from chart_errors(wanted, stack)
+    if isinstance(planned.plan, EnvironmentPlan) and monthly_limit(planned.plan):
+        # Only here: a check without a budget needs no prices.
+        from trainyard.reports.box import budget_problems
+
+        yield from budget_problems(planned.plan)
 
 
 def _answers(

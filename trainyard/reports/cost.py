@@ -1,5 +1,5 @@
 """Costs of a plan: quantity times unit price where a dated price of its region is known, and at
-least that much where one is missing.
+least that much where one is missing. Arithmetic of lines: lines.py; nodes and jobs: job_cost.py.
 
 Never a neighbouring region's price. A sum with a missing price names it, and says "at least". What
 grows with use is in no sum: it is named beside it, with its rate.
@@ -12,33 +12,21 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import overload
 
-from trainyard.catalog.aws.latencies import IMAGE_GB
-from trainyard.catalog.aws.prices import CAPACITY_SERVICES, Price, price
-from trainyard.catalog.aws.storage import GP3_INCLUDED_IOPS, GP3_INCLUDED_MBPS
+from trainyard.catalog.aws.prices import Price, price
 from trainyard.catalog.versions import control_plane_prices
 from trainyard.derive.pools import PoolUse
 from trainyard.parts.parts import planned_parts
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.clusters import OwnClusterPlan
-from trainyard.plans.jobs import JobPlan
-from trainyard.reports.amounts import (
-    Estimate,
-    JobCost,
-    Line,
-    PaidOnce,
-    PricedQuantity,
-    TeamEstimate,
-    Total,
-)
+from trainyard.reports.amounts import Estimate, Line, PaidOnce, TeamEstimate, Total
+from trainyard.reports.job_cost import TEAM_DISKS, job_cost, nodes_of, paid
+from trainyard.reports.lines import CENT, HOURS, line_of, part_of, total_of
 from trainyard.reports.network_cost import by_hour, by_use
-from trainyard.reports.timeline import cold_start
+from trainyard.stores.figures import UsageCost
 from trainyard.stores.kinds import plan_kind
 
-HOURS = 730
-"""Hours of a month, as AWS's price pages count."""
-CENT, MILLIONTH = Decimal("1e-2"), Decimal("1e-6")
-TEAM_DISKS = "disks of its nodes, which the environment pays"
-"""Part that the price of every job of a team lacks."""
+CONTROL_PLANE_LOG_GB_A_DAY = 3
+"""An estimate of ours: audit and authenticator logs of a busy cluster are several GB a day."""
 
 
 @overload
@@ -48,7 +36,7 @@ def estimate(plan: TeamPlan) -> TeamEstimate: ...
 def estimate(plan: EnvironmentPlan | TeamPlan) -> Estimate | TeamEstimate:
     """Every line of a plan."""
     if isinstance(plan, TeamPlan):
-        jobs = tuple(_job(plan, job) for job in plan.jobs.values())
+        jobs = tuple(job_cost(plan, job) for job in plan.jobs.values())
         return TeamEstimate(jobs=jobs, at_work=_all_jobs(plan))
     fixed, storage, work, full, once, usage = (
         tuple(lines(plan)) for lines in (_fixed, _storage, _work, _full, _once, _usage)
@@ -60,19 +48,21 @@ def estimate(plan: EnvironmentPlan | TeamPlan) -> Estimate | TeamEstimate:
         full=full,
         once=once,
         usage=usage,
-        jobs=tuple(_job(plan, job) for job in plan.jobs.values()),
+        jobs=tuple(job_cost(plan, job, (*fixed, *storage)) for job in plan.jobs.values()),
         paid_once=_paid_once(once) if once else None,
-        idle=_total((*fixed, *storage)),
-        at_work=_total((*fixed, *storage, *work)),
-        all_full=_total((*fixed, *storage, *full)),
+        idle=total_of((*fixed, *storage)),
+        at_work=total_of((*fixed, *storage, *work)) if plan.jobs else None,
+        all_full=total_of((*fixed, *storage, *full)),
     )
 
 
 def _all_jobs(plan: TeamPlan) -> Total:
     """The nodes of all jobs of a team. Their disks have no line here."""
-    nodes = [_nodes(plan, job.pool, job.nodes, job.nodes) for job in plan.jobs.values()]
-    total = _total(line for lines in nodes for line in lines)
-    return replace(total, missing=(*total.missing, TEAM_DISKS)) if total.lines else total
+    nodes = [nodes_of(plan, job.pool, job.nodes, job.nodes) for job in plan.jobs.values()]
+    total = total_of(line for lines in nodes for line in lines)
+    if not total.lines:
+        return total
+    return replace(total, most_usd_per_hour=None, missing=(*total.missing, TEAM_DISKS))
 
 
 def _fixed(plan: EnvironmentPlan) -> Iterable[Line]:
@@ -81,24 +71,24 @@ def _fixed(plan: EnvironmentPlan) -> Iterable[Line]:
         tier = plan.cluster.scaling_tier or "standard"
         prices = [(each, 1) for each in control_plane_prices(region, support, tier)]
         scaled = "" if tier == "standard" else f", {tier}"
-        yield _line("control plane", prices, f"in {support} support{scaled}")
+        yield line_of("control plane", prices, f"in {support} support{scaled}")
     for cost in by_hour(plan.network):
-        yield _line(cost.what, [(price(cost.service, cost.sku, region), cost.units)])
-    yield _line(
+        yield line_of(cost.what, [(price(cost.service, cost.sku, region), cost.units)])
+    yield line_of(
         f"{system.nodes} system nodes {system.instance_type}",
         [(price("ec2", system.instance_type, region), system.nodes)],
     )
-    yield _line(
+    yield line_of(
         "disks of system nodes",
         [(price("ebs", "gp3", region), system.nodes * system.disk_gib)],
         "gp3",
     )
     for name, use in plan.capacity.items():
         if use.capacity == "block":
-            yield from _nodes(plan, name, 0, use.kept_nodes, "kept running")
+            yield from nodes_of(plan, name, 0, use.kept_nodes, "kept running")
         else:
             why = "all of it, used or not" if use.reserved_nodes else "kept running"
-            yield from _nodes(plan, name, _paid(use), use.kept_nodes, why)
+            yield from nodes_of(plan, name, paid(use), use.kept_nodes, why)
 
 
 def _once(plan: EnvironmentPlan) -> Iterable[Line]:
@@ -108,7 +98,7 @@ def _once(plan: EnvironmentPlan) -> Iterable[Line]:
             continue
         kind, hours = use.instance_types[0], round(use.reserved_hours or 0)
         found = price("ec2-block", kind, plan.identity.region)
-        part = _part(found, use.reserved_nodes * hours)
+        part = part_of(found, use.reserved_nodes * hours)
         yield Line(
             what=f"block of {name}, {use.reserved_nodes} x {kind}",
             usd_per_hour=None,
@@ -134,7 +124,7 @@ def _storage(plan: EnvironmentPlan) -> Iterable[Line]:
     for name, store in plan.stores.items():
         for cost in plan_kind(store).costs(name, store):
             found = price(cost.service, cost.sku, plan.identity.region)
-            yield _line(cost.what, [(found, cost.units)])
+            yield line_of(cost.what, [(found, cost.units)])
 
 
 def _work(plan: EnvironmentPlan) -> Iterable[Line]:
@@ -157,12 +147,16 @@ def _added(
     plan: EnvironmentPlan, name: str, use: PoolUse, most: int, kind: str = ""
 ) -> Iterable[Line]:
     """Nodes of a pool beyond those that are paid while no job runs, and their disks."""
-    for line in _nodes(plan, name, most - _paid(use), most - use.kept_nodes, kind=kind):
+    for line in nodes_of(plan, name, most - paid(use), most - use.kept_nodes, kind=kind):
         yield replace(line, usd_per_month=None)
 
 
 def _usage(plan: EnvironmentPlan) -> Iterable[Line]:
-    rates = [*by_use(plan.network)]
+    most = sum(
+        max(use.max_nodes, use.kept_nodes) * len(use.instance_types)
+        for use in plan.capacity.values()
+    )
+    rates = [*by_use(plan.network, most), *_control_plane_logs(plan)]
     for part, its in planned_parts(plan):
         rates += part.usage_costs(its)
     if not plan.own_cluster:
@@ -174,14 +168,34 @@ def _usage(plan: EnvironmentPlan) -> Iterable[Line]:
             yield _not_ours(f"{kind.row(store).kind} {name}")
     for used in rates:
         found = price(used.service, used.sku, plan.identity.region)
-        rate = f"{found.usd} USD a {found.unit}" if found else "no price"
         yield Line(
             what=used.what,
             usd_per_hour=None,
             usd_per_month=None,
-            assumption=f"{rate}, by use",
+            assumption=f"{_rate(used, found)}, by use",
             as_of=found.as_of if found else None,
         )
+
+
+def _control_plane_logs(plan: EnvironmentPlan) -> Iterable[UsageCost]:
+    if isinstance(plan.cluster, OwnClusterPlan) and plan.cluster.logs:
+        yield UsageCost(
+            what="logs of the control plane",
+            service="logs",
+            sku="ingested",
+            quantity=round(CONTROL_PLANE_LOG_GB_A_DAY * HOURS / 24),
+            over="a month of a busy cluster",
+        )
+
+
+def _rate(used: UsageCost, found: Price | None) -> str:
+    """Price of a unit, and of the quantity where one is expected."""
+    rate = f"{found.usd} USD a {found.unit}" if found else "no price"
+    if not used.quantity:
+        return rate
+    unit = found.unit if found else "units"
+    usd = f", {(found.usd * used.quantity).quantize(CENT):,} USD" if found else ""
+    return f"{rate}; {used.quantity:,} {unit}{usd} {used.over}"
 
 
 def _not_ours(what: str) -> Line:
@@ -193,125 +207,3 @@ def _not_ours(what: str) -> Line:
         assumption="existing: not in this sum",
         as_of=None,
     )
-
-
-def _job(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> JobCost:
-    nodes, seconds = job.nodes, cold_start(plan, job)
-    cost = _total(_nodes(plan, job.pool, nodes, nodes))
-    missing = cost.missing
-    if isinstance(plan, TeamPlan):
-        missing = (*missing, TEAM_DISKS)
-    known = cost.usd_per_hour if cost.usd_per_hour else None
-    pulled = price("nat", "gb", plan.identity.region)
-    image = None if pulled is None else (pulled.usd * IMAGE_GB * nodes).quantize(CENT)
-    image = image if plan.leads_out else Decimal()
-    saved = plan.checkpoints.get(job.name)
-    hours = None if job.expected_hours is None else Decimal(str(job.expected_hours))
-    run = None if hours is None else _of(known, hours + Decimal(seconds) / 3600)
-    return JobCost(
-        job=job.name,
-        nodes=nodes,
-        usd_per_hour=None if missing else known,
-        at_least_usd_per_hour=known,
-        usd_per_idle_minute=_of(known, Decimal(1) / 60),
-        cold_start_seconds=seconds,
-        cold_start_usd=_of(known, Decimal(seconds) / 3600),
-        image_usd=image,
-        failure_usd=_of(known, Decimal(saved.lost_seconds_per_failure) / 3600) if saved else None,
-        usd=None if run is None else run + (image or 0),
-        prepaid=plan.contract["pools"][job.pool]["capacity"] == "block",
-        missing=missing if image is not None else (*missing, "NAT gateway data"),
-    )
-
-
-def _of(usd_per_hour: Decimal | None, hours: Decimal) -> Decimal | None:
-    return None if usd_per_hour is None else (usd_per_hour * hours).quantize(CENT)
-
-
-def _nodes(
-    plan: EnvironmentPlan | TeamPlan,
-    pool: str,
-    nodes: int,
-    disks: int,
-    why: str = "",
-    kind: str = "",
-) -> Iterable[Line]:
-    """Nodes of a pool, of its first choice unless `kind` names another, and their root volumes."""
-    region, promised = plan.identity.region, plan.contract["pools"][pool]
-    capacity = promised["capacity"] if isinstance(plan, TeamPlan) else plan.capacity[pool].capacity
-    kind, service = kind or promised["instance_types"][0], CAPACITY_SERVICES.get(capacity, capacity)
-    if nodes > 0:
-        yield _line(f"{nodes} x {kind} in {pool}", [(price(service, kind, region), nodes)], why)
-    if disks > 0 and isinstance(plan, EnvironmentPlan):
-        nodes_of_pool = plan.pools[pool]
-        sizes = {
-            "gp3": nodes_of_pool.root_volume_gib,
-            "gp3-iops": nodes_of_pool.root_volume_iops - GP3_INCLUDED_IOPS,
-            "gp3-mbps": nodes_of_pool.root_volume_mbps - GP3_INCLUDED_MBPS,
-        }
-        parts = [(price("ebs", sku, region), size * disks) for sku, size in sizes.items()]
-        yield _line(f"disks of {disks} nodes in {pool}", parts)
-
-
-def _paid(use: PoolUse) -> int:
-    """Nodes that are paid while no job runs."""
-    return max(use.reserved_nodes, use.kept_nodes)
-
-
-def _hour(found: Price, quantity: int) -> Decimal:
-    """USD an hour of a quantity, whose price is by the hour or by the month."""
-    return found.usd * quantity / (HOURS if "month" in found.unit else 1)
-
-
-def _part(found: Price | None, quantity: int) -> PricedQuantity:
-    if found is None:
-        return PricedQuantity(
-            quantity=quantity, unit="", usd_each=None, usd_per_hour=None, as_of=None
-        )
-    return PricedQuantity(
-        quantity=quantity,
-        unit=found.unit,
-        usd_each=found.usd,
-        usd_per_hour=_hour(found, quantity).quantize(MILLIONTH),
-        as_of=found.as_of,
-    )
-
-
-def _line(what: str, parts: Sequence[tuple[Price | None, int]], assumption: str = "") -> Line:
-    """A line from prices and how many of their units, by the hour or by the month; an unknown one
-    leaves it open."""
-    known = [(found, count) for found, count in parts if found]
-    hour = sum((_hour(found, count) for found, count in known), Decimal())
-    whole = len(known) == len(parts)
-    return Line(
-        what=what,
-        usd_per_hour=hour.quantize(MILLIONTH) if whole else None,
-        assumption=assumption,
-        usd_per_month=(hour * HOURS).quantize(CENT) if whole else None,
-        as_of=min((found.as_of for found, _ in known), default=None),
-        parts=tuple(_part(found, count) for found, count in parts),
-    )
-
-
-def _total(lines: Iterable[Line]) -> Total:
-    """Sum of the known prices of the lines. Their months add up only where all of them have one."""
-    every = tuple(lines)
-    months = [line.usd_per_month for line in every if not line.missing]
-    return Total(
-        usd_per_hour=sum((_known(line) for line in every), Decimal()),
-        usd_per_month=None
-        if None in months
-        else sum((month for month in months if month), Decimal())
-        + sum((_known(line) * HOURS for line in every if line.missing), Decimal()).quantize(CENT),
-        priced=sum(not line.missing for line in every),
-        lines=len(every),
-        as_of=min((line.as_of for line in every if line.as_of), default=None),
-        missing=tuple(line.what for line in every if line.missing),
-    )
-
-
-def _known(line: Line) -> Decimal:
-    """Known part of an hour's price."""
-    if line.usd_per_hour is not None:
-        return line.usd_per_hour
-    return sum((part.usd_per_hour or Decimal() for part in line.parts), Decimal())

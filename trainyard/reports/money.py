@@ -1,12 +1,11 @@
 """The dollars of a plan as a budget owner reads them: quantity times unit price line by line, the sums,
 and what a job's start, its failure, its idle minute and its run cost.
 
-Amounts are USD without tax. A sum that lacks a price says "at least", and names what it lacks.
+Amounts are USD without tax. A sum that lacks a price says "at least"; what it lacks, and what somebody signs: box.py.
 """
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Iterable
 from datetime import date
@@ -18,27 +17,16 @@ from trainyard.reports.amounts import (
     Estimate,
     JobCost,
     Line,
-    PaidOnce,
     PricedQuantity,
     TeamEstimate,
     Total,
 )
-from trainyard.reports.cost import HOURS
+from trainyard.reports.lines import HOURS
 
 WHAT = 38
 """Columns for the name of a line."""
 UNITS = {"hour": "", "GB-month": " GB", "IOPS-month": " IOPS", "MB/s-month": " MB/s"}
 """Unit of a price → what is behind its quantity."""
-
-
-def at_least(total: Total) -> str:
-    """An hour of a sum, in words."""
-    return f"{'at least ' if total.missing else ''}{total.usd_per_hour:,.4f}"
-
-
-def once(paid: PaidOnce) -> str:
-    """Advance payment, in words."""
-    return f"{'at least ' if paid.missing and paid.usd_once else ''}{_usd(paid.usd_once)}"
 
 
 def money(costs: Estimate | TeamEstimate, today: date) -> list[str]:
@@ -48,7 +36,6 @@ def money(costs: Estimate | TeamEstimate, today: date) -> list[str]:
     lines += wrapped(old) if old else []
     if isinstance(costs, Estimate):
         lines += _table(costs)
-        lines += _lacking(costs)
         lines += _by_use(costs.usage)
     return [*lines, *_jobs(costs.jobs)]
 
@@ -56,16 +43,7 @@ def money(costs: Estimate | TeamEstimate, today: date) -> list[str]:
 def _headline(costs: Estimate | TeamEstimate) -> str:
     if isinstance(costs, TeamEstimate):
         return "money: jobs only, in USD without tax; the environment pays for the rest"
-    known = "at least " if costs.all_full.missing or costs.at_work.missing else ""
-    paid = ""
-    if costs.paid_once:
-        known_once = costs.paid_once.usd_once is not None
-        paid = f"{once(costs.paid_once) if known_once else 'an unknown sum'} once, and "
-    return (
-        f"money: {paid}{known}{costs.idle.usd_per_hour:,.2f} USD an hour idle,"
-        f" {costs.at_work.usd_per_hour:,.2f} at work,"
-        f" {costs.all_full.usd_per_hour:,.2f} with all pools full; without tax"
-    )
+    return "money: in USD without tax; the sums by the month and by the run stand on top"
 
 
 def _table(costs: Estimate) -> list[str]:
@@ -85,10 +63,19 @@ def _table(costs: Estimate) -> list[str]:
         ("while its jobs run", costs.at_work),
         ("while all pools are full", costs.all_full),
     ):
-        said = "at least" if total.missing else ""
-        month = "" if total.usd_per_month is None else f"{total.usd_per_month:,.2f}"
-        rows.append((f"  {name}", "", said, f"{total.usd_per_hour:,.4f}", month, total.as_of or ""))
+        rows += _sum(name, total) if total else []
     return table(_right(rows))
+
+
+def _sum(name: str, total: Total) -> Iterable[tuple[str, ...]]:
+    """One row of a sum, or two where it lies between two bounds."""
+    least, most = total.usd_per_hour, total.most_usd_per_hour
+    between = most is not None and most > least
+    said = "between" if between else "at least" if total.missing else ""
+    month = "" if total.usd_per_month is None or between else f"{total.usd_per_month:,.2f}"
+    yield (f"  {name}", "", said, f"{least:,.4f}", month, total.as_of or "")
+    if between:
+        yield ("", "", "and", f"{most:,.4f}", "", "")
 
 
 def _rows(line: Line, monthly: bool) -> Iterable[tuple[str, ...]]:
@@ -100,7 +87,7 @@ def _rows(line: Line, monthly: bool) -> Iterable[tuple[str, ...]]:
         name = "" if number else (line.what if apart else named)
         shown = textwrap.shorten(name, WHAT - 2, placeholder="...")
         month = _month(part) if monthly else ""
-        hour = "" if line.usd_once is not None else _usd(part.usd_per_hour, 4)
+        hour = "" if line.usd_once is not None else _usd(part.most_usd_per_hour, 4)
         once = f"{line.usd_once:,.2f}" if line.usd_once is not None else ""
         yield (f"  {shown}", *_quantity(part), hour or once, month, part.as_of or "")
     if apart and line.assumption:
@@ -113,33 +100,22 @@ def _month(part: PricedQuantity) -> str:
 
 
 def _quantity(part: PricedQuantity) -> tuple[str, str]:
-    each = "no price" if part.usd_each is None else f"{part.usd_each.normalize():f}"
+    if part.usd_each is None and part.most_usd_per_hour is not None:
+        each = f"at most {part.most_usd_per_hour / part.quantity:f}"
+    else:
+        each = "no price" if part.usd_each is None else f"{part.usd_each.normalize():f}"
     return f"{part.quantity:,}{UNITS.get(part.unit, '')}", each
 
 
-def _lacking(costs: Estimate) -> list[str]:
-    """Notes about what the sums lack. What is paid once comes first."""
-    blocks = costs.paid_once.missing if costs.paid_once else ()
-    every = (*costs.idle.missing, *costs.at_work.missing, *costs.all_full.missing)
-    missing = dict.fromkeys([*blocks, *map(_without_count, every)])
-    if not missing:
-        return []
-    return wrapped(f"prices missing for this region: {'; '.join(missing)}")
-
-
-def _without_count(what: str) -> str:
-    """The name of a line without its number of nodes: "disks of 2 nodes in g6e" and "disks of 4
-    nodes in g6e" lack the same price."""
-    return re.sub(r"\b\d+ (x |nodes |system nodes )", r"\1", what).removeprefix("x ")
-
-
 def _by_use(usage: Iterable[Line]) -> list[str]:
+    """A row for each rate, and below it what an expected quantity comes to."""
+    said = [(line, *line.assumption.removesuffix(", by use").partition("; ")) for line in usage]
     rows = [("by use, in no sum", "each", "price of")]
-    rows += [
-        (f"  {line.what}", line.assumption.removesuffix(", by use"), line.as_of or "")
-        for line in usage
-    ]
-    return table(rows)
+    rows += [(f"  {line.what}", rate, line.as_of or "") for line, rate, _, _ in said]
+    head, *lines = table(rows)
+    expected = [[f"      {words}"] if words else [] for _, _, _, words in said]
+    below = ([text, *more] for text, more in zip(lines, expected, strict=True))
+    return [head, *(text for both in below for text in both)]
 
 
 def _jobs(jobs: Iterable[JobCost]) -> list[str]:
@@ -148,16 +124,21 @@ def _jobs(jobs: Iterable[JobCost]) -> list[str]:
     rows = [("job", "nodes", "an hour", "a start", "a failure", "an idle minute", "a run", "")]
     for job in jobs:
         start = (job.cold_start_usd, job.image_usd)
+        hour, run = (
+            (job.most_usd_per_hour, job.most_usd)
+            if job.at_most
+            else (job.at_least_usd_per_hour, job.usd)
+        )
         rows.append(
             (
                 job.job,
                 str(job.nodes),
-                _usd(job.at_least_usd_per_hour, 4),
+                _usd(hour, 4),
                 _usd(None if start[0] is None else start[0] + (start[1] or 0)),
                 "-" if job.failure_usd is None else _usd(job.failure_usd),
                 _usd(job.usd_per_idle_minute),
-                "-" if job.usd is None else _usd(job.usd),
-                "at least" if job.missing and job.at_least_usd_per_hour is not None else "",
+                "-" if run is None else _usd(run),
+                _bound(job),
             )
         )
     prepaid = [job.job for job in jobs if job.prepaid]
@@ -165,6 +146,12 @@ def _jobs(jobs: Iterable[JobCost]) -> list[str]:
         *(table(_right(rows, first=1)) if len(rows) > 1 else []),
         *([f"  paid in advance with a Capacity Block: {', '.join(prepaid)}"] if prepaid else []),
     ]
+
+
+def _bound(job: JobCost) -> str:
+    if job.at_most:
+        return "at most: spot"
+    return "at least" if job.missing and job.at_least_usd_per_hour is not None else ""
 
 
 def _dates(costs: Estimate | TeamEstimate) -> set[str | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from trainyard.catalog.aws.latencies import IMAGE_GB
 from trainyard.plans.networks import AnyNetworkPlan, OwnNetworkPlan, has_flow_logs
 from trainyard.stores.figures import FixedCost, UsageCost
 
@@ -37,10 +38,16 @@ def by_hour(network: AnyNetworkPlan) -> Iterator[FixedCost]:
         )
 
 
-def by_use(network: AnyNetworkPlan) -> Iterator[UsageCost]:
-    """Data that is paid by the GB."""
+def by_use(network: AnyNetworkPlan, nodes: int) -> Iterator[UsageCost]:
+    """Data that is paid by the GB. `nodes`: of all pools at most; each pulls an image as it starts."""
     if isinstance(network, OwnNetworkPlan) and network.ways_out:
-        yield UsageCost(what="NAT gateway data", service="nat", sku="gb")
+        yield UsageCost(
+            what="NAT gateway data",
+            service="nat",
+            sku="gb",
+            quantity=round(nodes * IMAGE_GB),
+            over=f"whenever all {nodes} nodes pull an image",
+        )
     yield UsageCost(what="data between zones, each way", service="transfer", sku="between-zones")
     if network.endpoints:
         yield UsageCost(what="data of interface endpoints", service="vpc", sku="endpoint-gb")

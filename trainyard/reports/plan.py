@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from typing import Any
@@ -24,9 +25,10 @@ from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.directories import PARENT
 from trainyard.plans.jobs import Spec
 from trainyard.problems import InputError
+from trainyard.reports.box import Box, box_of, rows
 from trainyard.reports.cost import estimate
 from trainyard.reports.limits import below, pauses
-from trainyard.reports.money import at_least, money, once
+from trainyard.reports.money import money
 from trainyard.reports.stack_file import errors_of, report_on
 from trainyard.reports.timeline import Timeline, in_words, other_jobs, schedule
 from trainyard.reports.upgrade import versions_section
@@ -58,8 +60,10 @@ def main(options: argparse.Namespace) -> int:
 
 def text(plan: Plan) -> str:
     """Every section, for a person."""
+    costs, timeline = estimate(plan), schedule(plan)
     sections = (
         title(plan),
+        top(box_of(plan, costs, timeline)),
         capacity(plan),
         storage(plan),
         encryption(plan),
@@ -67,20 +71,22 @@ def text(plan: Plan) -> str:
         queues(plan),
         *parts(plan),
         jobs(plan),
-        time(schedule(plan), _block_starts(plan)),
+        time(timeline, _block_starts(plan)),
         limits(plan),
-        money(estimate(plan), date.today()),
+        money(costs, date.today()),
     )
     return "\n\n".join("\n".join(lines) for lines in sections if lines)
 
 
 def data(plan: Plan) -> dict[str, Any]:
     """Everything the text says and what it follows from."""
+    costs, timeline = estimate(plan), schedule(plan)
     return {
         "stack": plan.identity.stack,
         "plan": _with_parts(plan) if isinstance(plan, EnvironmentPlan) else plan,
-        "time": schedule(plan),
-        "money": estimate(plan),
+        "box": box_of(plan, costs, timeline),
+        "time": timeline,
+        "money": costs,
     }
 
 
@@ -92,29 +98,15 @@ def _with_parts(plan: EnvironmentPlan) -> dict[str, Any]:
 
 
 def summary(plan: Plan) -> dict[str, Any]:
-    """The few figures that `pulumi preview` shows as an output."""
-    timeline = schedule(plan)
+    """The box, and the few figures beside it that `pulumi preview` shows as an output."""
+    quotas = {}
+    if isinstance(plan, EnvironmentPlan):
+        quotas = {"quota_vcpus": quota_needed(plan.capacity, plan.system_nodes)}
     return {
-        "minutes_to_first_step": round(timeline.seconds / 60, 1),
-        "minutes_to_first_step_one_in_ten": round(timeline.slow_seconds / 60, 1),
-        **_usd(plan),
+        **rows(box_of(plan, estimate(plan), schedule(plan))),
+        **quotas,
         "goodput": {name: round(verdict.goodput, 3) for name, verdict in plan.checkpoints.items()},
         "see": f"trainyard plan {plan.identity.stack}",
-    }
-
-
-def _usd(plan: Plan) -> dict[str, Any]:
-    """Sums and quotas of an environment, what is paid once first. A team has its jobs alone: the rest is
-    the environment's."""
-    if isinstance(plan, TeamPlan):
-        return {"usd_per_hour_at_work": at_least(estimate(plan).at_work)}
-    costs = estimate(plan)
-    return {
-        **({"usd_once": once(costs.paid_once)} if costs.paid_once else {}),
-        "usd_per_hour_idle": at_least(costs.idle),
-        "usd_per_hour_at_work": at_least(costs.at_work),
-        "usd_per_hour_all_pools_full": at_least(costs.all_full),
-        "quota_vcpus": quota_needed(plan.capacity, plan.system_nodes),
     }
 
 
@@ -158,6 +150,19 @@ def picture(plan: Plan) -> str:
             ),
         ]
     )
+
+
+def top(box: Box) -> list[str]:
+    """The box, a row a line; a long one goes on below."""
+    shown = {name.replace("_", " "): str(words) for name, words in rows(box).items()}
+    width = max(map(len, shown))
+    lines = ["summary: in USD without tax; what is paid by use is in no sum"]
+    for name, words in shown.items():
+        begin, *more = textwrap.wrap(
+            words, 96 - width, break_on_hyphens=False, break_long_words=False
+        )
+        lines += [f"  {name:{width}}  {begin}", *(" " * (width + 4) + each for each in more)]
+    return lines
 
 
 def title(plan: Plan) -> list[str]:

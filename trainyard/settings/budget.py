@@ -14,7 +14,8 @@ class BudgetConfig:
     e-mails at 80 % and 100 % of the budget, and where it expects more than 100 %."""
 
     dollars_a_month: Annotated[float, pydantic.Field(ge=1)]
-    """USD for a calendar month."""
+    """USD for a calendar month. `trainyard check` refuses less than an idle month costs, and warns where an
+    idle month and one run of each job that has `expected_hours` cost more."""
     emails: Annotated[tuple[str, ...], pydantic.Field(min_length=1, max_length=10)]
     """E-mail addresses that AWS writes to."""
 

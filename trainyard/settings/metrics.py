@@ -66,7 +66,7 @@ class MetricsConfig:
     cluster can look, and nobody can change anything."""
     dollars_a_day: Annotated[float, pydantic.Field(gt=0)] | None = None
     """USD that nodes of pools can cost within 24 hours before an alert says so: nodes that ran, by the
-    prices of `trainyard plan`. Capacity Blocks, which are paid in advance, do not count. By default there is
-    no such alert."""
+    prices of `trainyard plan`, spot by the price on demand. Capacity Blocks, which are paid in advance, do
+    not count. By default there is no such alert."""
     alerts: Section[AlertsConfig] = None
     """By default alerts stand in Prometheus, and nobody is told."""

@@ -205,6 +205,10 @@ class Efs(StoreKind[EfsConfig, EfsPlan]):
         if plan.backups:
             yield UsageCost(what=f"backups of {name}", service="efs", sku="backup")
 
+    def save_costs(self, name: str, plan: EfsPlan) -> Iterator[UsageCost]:
+        if plan.throughput == "elastic":
+            yield UsageCost(what=f"EFS {name}, written", service="efs", sku="write")
+
     def stages(self, name: str, plan: EfsPlan) -> Iterator[Stage]:
         yield took(f"file system {name}", "efs.file-system")
         yield took(

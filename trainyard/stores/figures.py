@@ -54,6 +54,10 @@ class UsageCost:
     service: str
     """With `sku`, a price of trainyard/catalog/aws/prices.py."""
     sku: str
+    quantity: int | None = None
+    """Number of the price's units that the plan expects; None where nobody knows."""
+    over: str = ""
+    """Words for what `quantity` is counted over, such as "a month"."""
 
 
 @dataclass(frozen=True, kw_only=True)

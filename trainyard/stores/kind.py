@@ -234,6 +234,10 @@ class StoreKind(ABC, Generic[Settings, Plan]):
         """Costs of the store that grow with use."""
         yield from ()
 
+    def save_costs(self, name: str, plan: Plan) -> Iterator[UsageCost]:
+        """Costs of each GB of a checkpoint that is written to the store."""
+        yield from ()
+
     def stages(self, name: str, plan: Plan) -> Iterator[Stage]:
         """Stages for which AWS takes noticeable time."""
         yield from ()

@@ -134,11 +134,12 @@ def test_nodes_whose_price_is_not_known_are_a_warning() -> None:
         found = planned(at("metrics", {"dollars_a_day": 500}), *edits).warnings
         return [each.text for each in found if each.path == "environment.metrics.dollars_a_day"]
 
-    [said] = warned(at("pools.h100.capacity", "spot"))
+    [said] = warned(at("pools.h100.instance_types", ["p5e.48xlarge"]))
     assert said == (
         "no price of ap-northeast-2 is known for nodes of h100, which the alert does not count"
     )
     assert warned() == []
+    assert warned(at("pools.h100.capacity", "spot")) == [], "on demand is the most that spot costs"
 
 
 def test_every_rule_has_a_case() -> None:

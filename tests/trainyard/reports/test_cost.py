@@ -12,8 +12,8 @@ from tests.support.recording import Graph
 from tests.support.stackfile import Edit, at, environment_plan, sound_stacks, team_plan
 from trainyard.catalog.aws.prices import Price
 from trainyard.decide import plan_stack
-from trainyard.reports import cost
-from trainyard.reports.amounts import Estimate, Line
+from trainyard.reports import cost, job_cost
+from trainyard.reports.amounts import Estimate, Line, Total
 from trainyard.reports.cost import estimate
 from trainyard.settings.reading.reader import read
 
@@ -57,7 +57,13 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> set[str]:
         return Price(usd=Decimal(usd), unit=unit, kind="", as_of=as_of, source="") if usd else None
 
     monkeypatch.setattr(cost, "price", price)
+    monkeypatch.setattr(job_cost, "price", price)
     return regions
+
+
+def _at_work(found: Estimate) -> Total:
+    assert found.at_work is not None
+    return found.at_work
 
 
 def _hours(lines: tuple[Line, ...]) -> dict[str, str]:
@@ -120,7 +126,7 @@ def test_work_costs_the_nodes_of_all_jobs_and_their_disks(asked: set[str]) -> No
         "2 x g6e.48xlarge in g6e": "60.262360",
         "disks of 2 nodes in g6e": disks,
     }
-    assert found.at_work.usd_per_hour == found.idle.usd_per_hour + sum(
+    assert _at_work(found).usd_per_hour == found.idle.usd_per_hour + sum(
         line.usd_per_hour or 0 for line in found.work
     )
 
@@ -208,8 +214,48 @@ def test_a_reservation_costs_all_of_its_instances_however_few_nodes_the_pool_tak
 # What is not known.
 
 
+SPOT = at("pools.g6e.capacity", "spot")
+
+
+@pytest.fixture
+def no_spot_price(asked: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(PRICES, ("ec2-spot", "g6e.48xlarge"))
+
+
+def test_spot_without_a_price_costs_at_most_what_on_demand_costs(no_spot_price: None) -> None:
+    """2 x 30.13118 = 60.26236 an hour on demand, and 0.153425 for the disks of two nodes."""
+    found = estimate(environment_plan(SPOT))
+    [nodes] = [line for line in found.work if "g6e.48xlarge" in line.what]
+    assert (nodes.usd_per_hour, nodes.most_usd_per_hour) == (None, Decimal("60.262360"))
+    assert nodes.as_of == "2026-07-20" and not nodes.missing
+    low, high = _at_work(found).usd_per_hour, _at_work(found).most_usd_per_hour
+    assert low == found.idle.usd_per_hour + Decimal("0.153425")
+    assert high == found.idle.usd_per_hour + Decimal("0.153425") + Decimal("60.262360")
+    assert not _at_work(found).missing and found.idle.most_usd_per_hour == found.idle.usd_per_hour
+
+
+def test_a_job_on_spot_has_the_amounts_of_on_demand_as_its_ceilings(no_spot_price: None) -> None:
+    """60.415785 an hour: an idle minute 1.01, 10 h and 181 s 607.20, two images 0.84."""
+    (job,) = estimate(environment_plan(SPOT, at("jobs.t5-large.expected_hours", 10))).jobs
+    assert job.at_most and (job.usd_per_hour, job.missing) == (None, ())
+    assert job.most_usd_per_hour == Decimal("60.415785")
+    assert job.usd_per_idle_minute == Decimal("1.01")
+    assert job.most_usd == Decimal("607.20") + Decimal("0.84")
+    assert job.usd == Decimal("1.54") + Decimal("0.84"), "0.153425 x 10 h 181 s: its disks"
+
+
+def test_a_ceiling_needs_the_price_of_everything_else(
+    no_spot_price: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(PRICES, ("ebs", "gp3-mbps"))
+    found = estimate(environment_plan(SPOT))
+    assert _at_work(found).most_usd_per_hour is None
+    assert _at_work(found).missing == ("disks of 2 nodes in g6e",)
+    assert not found.jobs[0].at_most
+
+
 def test_only_the_regions_own_prices_are_asked_for(asked: set[str]) -> None:
-    assert estimate(environment_plan()).at_work.priced == 8 and asked == {"ap-northeast-2"}
+    assert _at_work(estimate(environment_plan())).priced == 8 and asked == {"ap-northeast-2"}
 
 
 def test_one_unknown_price_leaves_its_line_open_and_the_sum_a_lower_bound(
@@ -218,25 +264,68 @@ def test_one_unknown_price_leaves_its_line_open_and_the_sum_a_lower_bound(
     monkeypatch.delitem(PRICES, ("ebs", "gp3-iops"))
     found = estimate(environment_plan())
     assert _hours(found.work)["disks of 2 nodes in g6e"] == "None"
-    assert (found.at_work.priced, found.at_work.lines) == (7, 8)
-    assert found.at_work.missing == ("disks of 2 nodes in g6e",) and not found.idle.missing
+    assert (_at_work(found).priced, _at_work(found).lines) == (7, 8)
+    assert _at_work(found).missing == ("disks of 2 nodes in g6e",) and not found.idle.missing
     job = found.jobs[0]
     assert job.usd_per_hour is None and job.missing == ("disks of 2 nodes in g6e",)
     rest = Decimal("60.262360") + 2 * (200 * Decimal("0.08") + 875 * Decimal("0.04")) / 730
     assert job.at_least_usd_per_hour == pytest.approx(rest)
-    assert found.at_work.usd_per_hour == pytest.approx(found.idle.usd_per_hour + rest)
+    assert _at_work(found).usd_per_hour == pytest.approx(found.idle.usd_per_hour + rest)
 
 
 def test_what_grows_with_use_has_a_rate_and_is_in_no_sum(asked: set[str]) -> None:
     found = estimate(environment_plan())
     assert {line.what: line.assumption for line in found.usage} == {
-        "NAT gateway data": "0.045 USD a GB, by use",
+        "NAT gateway data": (
+            "0.045 USD a GB; 56 GB, 2.52 USD whenever all 6 nodes pull an image, by use"
+        ),
+        "logs of the control plane": "no price; 91 units a month of a busy cluster, by use",
         "data between zones, each way": "0.01 USD a GB, by use",
         "EFS home": "0.30 USD a GB-month, by use",
         "EFS home, read": "0.03 USD a GB, by use",
         "EFS home, written": "0.06 USD a GB, by use",
     }
     assert all(line.usd_per_hour is None and line.usd_per_month is None for line in found.usage)
+
+
+def test_a_quantity_that_is_known_has_its_dollars(
+    asked: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """3 GB a day are 91 GB in 730 hours, at 0.5 45.50 USD; without logs there is no line."""
+    monkeypatch.setitem(PRICES, ("logs", "ingested"), ("0.5", "GB"))
+    said = {line.what: line.assumption for line in estimate(environment_plan()).usage}
+    assert said["logs of the control plane"] == (
+        "0.5 USD a GB; 91 GB, 45.50 USD a month of a busy cluster, by use"
+    )
+    off = estimate(environment_plan(at("cluster.logs", []), at("cluster.log_retention_days", None)))
+    assert "logs of the control plane" not in {line.what for line in off.usage}
+
+
+ON_EFS = (
+    at("jobs.t5-large.checkpoints", {"store": "home", "directory": "t5", "interval_minutes": 60}),
+    at("jobs.t5-large.parameters_billion", 7),
+    at("jobs.t5-large.expected_hours", 10),
+)
+
+
+def test_checkpoints_on_efs_cost_their_writes_in_the_run(
+    asked: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """7 billion parameters at 12 bytes are 84 GB: 10 hourly saves at 0.06 are 50.40 USD. 607.20 of nodes
+    and 0.84 of images beside them."""
+    (job,) = estimate(environment_plan(*ON_EFS)).jobs
+    assert job.saves_usd == Decimal("50.40") and not job.missing
+    assert job.usd == Decimal("607.20") + Decimal("0.84") + Decimal("50.40") == job.most_usd
+    monkeypatch.delitem(PRICES, ("efs", "write"))
+    (job,) = estimate(environment_plan(*ON_EFS)).jobs
+    assert (job.saves_usd, job.missing) == (None, ("EFS home, written",))
+    assert job.usd == Decimal("608.04") and job.most_usd is None
+
+
+def test_checkpoints_on_lustre_cost_nothing_a_save(asked: set[str]) -> None:
+    edits = at("jobs.t5-large.parameters_billion", 7), at("jobs.t5-large.expected_hours", 10)
+    (job,) = estimate(environment_plan(*edits)).jobs
+    assert job.saves_usd == 0 and job.usd == Decimal("608.04")
 
 
 def test_a_team_pays_for_its_jobs_only(asked: set[str]) -> None:
@@ -273,7 +362,9 @@ def test_months_add_up_and_work_is_never_cheaper_than_idle(stack: dict[str, Any]
     whole = [line for line in idle if not line.missing]
     if not found.idle.missing:
         assert found.idle.usd_per_month == sum(line.usd_per_month or 0 for line in whole)
-    assert found.at_work.usd_per_hour >= found.idle.usd_per_hour
+    assert (found.at_work is None) == (not found.jobs)
+    if found.at_work:
+        assert found.at_work.usd_per_hour >= found.idle.usd_per_hour
     assert found.all_full.usd_per_hour >= found.idle.usd_per_hour
     assert all(line.usd_per_month is not None for line in whole)
     assert all(line.usd_per_month is None for line in (*found.work, *found.full, *found.once))
@@ -287,7 +378,7 @@ def test_a_line_is_the_sum_of_its_quantities_times_their_unit_prices(
     lines = (*found.fixed, *found.storage, *found.work, *found.full)
     assert lines
     for line in lines:
-        assert line.missing == (line.usd_per_hour is None)
+        assert line.missing == (line.most_usd_per_hour is None)
         for part in line.parts:
             hours = 730 if "month" in part.unit else 1
             by_hand = (part.usd_each or Decimal()) * part.quantity / hours
@@ -313,7 +404,7 @@ def test_a_capacity_block_is_paid_once_and_is_in_no_hour(asked: set[str]) -> Non
 def test_full_pools_cost_every_node_that_they_may_have(asked: set[str]) -> None:
     found = estimate(environment_plan(at("pools", {"g6e": {**G6E, "max_nodes": 9}})))
     assert _hours(found.full)["9 x g6e.48xlarge in g6e"] == "271.180620"
-    assert found.all_full.usd_per_hour > found.at_work.usd_per_hour
+    assert found.all_full.usd_per_hour > _at_work(found).usd_per_hour
 
 
 def test_a_full_pool_of_two_types_has_its_limit_of_each(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from datetime import date
+import re
 from typing import Any
 
 import pytest
@@ -36,6 +36,7 @@ def test_a_person_reads_capacity_jobs_minutes_and_money(
     text = capsys.readouterr().out
     assert [part.split()[0].rstrip(":") for part in text.split("\n\n")] == [
         "dev",
+        "summary",
         "capacity",
         "storage",
         "versions",
@@ -48,9 +49,9 @@ def test_a_person_reads_capacity_jobs_minutes_and_money(
         "g6e.48xlarge  on demand  0 to 4",
         "L-DB2E81BA Running On-Demand G and VT instances  768    g6e",
         "L-1216C47A Running On-Demand Standard instances  8      system nodes",
-        "money: at least ",
+        "usd a month idle                  at least 490.63, oldest price 2026-01-22",
         "older than 180 days",
-        "prices missing for this region: Lustre scratch, PERSISTENT_2-500; disks of",
+        "prices missing                    Lustre scratch, PERSISTENT_2-500; disks of",
         "74.0894",
         "time: 15.5 min to the first step of t5-large, one in ten 23",
         "no price",
@@ -87,10 +88,10 @@ def test_a_team_sees_its_jobs_only() -> None:
 
 def test_a_team_reads_what_its_jobs_cost_and_no_zeros_for_what_the_environment_pays() -> None:
     figures = plan.summary(team_plan())
-    assert figures["usd_per_hour_at_work"] == "at least 37.0447"
+    assert figures["usd_per_hour_at_work"] == "at least 37.0447, oldest price 2026-01-22"
     assert not figures.keys() & {
-        "usd_per_hour_idle",
-        "usd_per_hour_all_pools_full",
+        "usd_a_month_idle",
+        "usd_a_month_at_most",
         "quota_vcpus",
     }
     money = json.loads(plan.as_json(plan.data(team_plan())))["money"]
@@ -170,17 +171,18 @@ def test_the_picture_in_the_documents_is_of_the_checkouts_stack() -> None:
 
 def test_a_sum_with_a_missing_price_never_looks_final() -> None:
     plan_of_seoul = environment_plan()
-    assert plan.summary(plan_of_seoul)["usd_per_hour_idle"].startswith("at least ")
+    assert plan.summary(plan_of_seoul)["usd_a_month_idle"].startswith("at least ")
     sums = [line for line in plan.text(plan_of_seoul).splitlines() if line.startswith("    while ")]
     assert len(sums) == 3 and all("at least" in line for line in sums)
     whole = plan.text(_large(1, 1))
-    assert "at least" not in whole and "money: 2.80 USD an hour idle" in whole
-    assert not plan.summary(_large(1, 1))["usd_per_hour_idle"].startswith("at least")
+    assert "at least" not in whole and re.search(r"while nothing runs +2\.7998", whole)
+    assert not plan.summary(_large(1, 1))["usd_a_month_idle"].startswith("at least")
 
 
 def test_us_east_1_has_a_price_for_every_dollar_of_idle_and_work() -> None:
     costs = plan.estimate(_large(2, 2))
-    assert not costs.idle.missing and not costs.at_work.missing and not costs.all_full.missing
+    assert costs.at_work and not costs.at_work.missing
+    assert not costs.idle.missing and not costs.all_full.missing
     assert all(part.as_of for line in (*costs.fixed, *costs.work) for part in line.parts)
 
 
@@ -221,33 +223,32 @@ def _blocks(zone: str, *instances: int) -> Any:
     return plan_stack(read(found, stack="dev", project="trainyard"), CHECKOUT).accepted()
 
 
-def _money(found: Any) -> str:
-    """The section of money, its lines joined."""
-    return " ".join(" ".join(plan.money(plan.estimate(found), date(2026, 11, 26))).split())
+def _summary(found: Any) -> str:
+    """The section on top, its lines joined."""
+    return " ".join(" ".join(plan.text(found).split("\n\n")[1].splitlines()).split())
 
 
-def test_the_first_line_of_money_begins_with_what_is_paid_once() -> None:
+def test_the_summary_begins_with_what_is_paid_once() -> None:
     """64 p5 for 14 days: 64 x 336 hours at 34.608."""
     paid = _blocks("us-east-1a", 64)
-    text = _money(paid)
-    assert text.startswith("money: 744,210.43 once, and "), text[:200]
-    assert "USD an hour idle, " in text and "prices missing" not in text
-    assert plan.summary(paid)["usd_once"] == "744,210.43"
-    assert [*plan.summary(paid)].index("usd_once") < [*plan.summary(paid)].index(
-        "usd_per_hour_idle"
-    )
+    text = _summary(paid)
+    assert text.partition("in no sum ")[2].startswith("usd once 744,210.43, oldest price 2026-")
+    assert "usd a month idle " in text and "prices missing" not in text
+    assert plan.summary(paid)["usd_once"].startswith("744,210.43, oldest price 2026-")
+    assert [*plan.summary(paid)].index("usd_once") < [*plan.summary(paid)].index("usd_a_month_idle")
     said = json.loads(plan.as_json(plan.data(paid)))["money"]["paid_once"]
     assert said["usd_once"] == "744210.43" and said["missing"] == [] and said["as_of"]
     two = _blocks("us-east-1a", 64, 32)
-    assert plan.summary(two)["usd_once"] == "1,116,315.65"
+    assert plan.summary(two)["usd_once"].startswith("1,116,315.65, ")
 
 
 def test_a_capacity_block_without_a_price_is_the_first_price_that_is_missing() -> None:
     unpriced = _blocks("ap-northeast-1a", 8)
-    text = _money(unpriced)
-    assert text.startswith("money: an unknown sum once, and at least "), text[:200]
-    assert "prices missing for this region: block of g6e, 8 x p5.48xlarge; " in text
-    assert plan.summary(unpriced)["usd_once"] == "no price"
+    said = plan.summary(unpriced)
+    assert next(iter(said)) == "prices_missing"
+    assert said["prices_missing"].startswith("block of g6e, 8 x p5.48xlarge; ")
+    assert said["usd_once"] == "no price"
+    assert _summary(unpriced).partition("in no sum ")[2].startswith("prices missing block of g6e, ")
 
 
 def test_a_sum_of_blocks_of_which_one_has_no_price_says_at_least(
@@ -257,22 +258,21 @@ def test_a_sum_of_blocks_of_which_one_has_no_price_says_at_least(
     costs = plan.estimate(found)
     half = dataclasses.replace(costs.once[1], usd_once=None)
     monkeypatch.setattr(cost, "_once", lambda _: (costs.once[0], half))
-    assert plan.summary(found)["usd_once"] == "at least 744,210.43"
-    text = _money(found)
-    assert text.startswith("money: at least 744,210.43 once, and ")
-    assert "prices missing for this region: block of second, 32 x p5.48xlarge" in text
+    said = plan.summary(found)
+    assert said["usd_once"].startswith("at least 744,210.43, oldest price ")
+    assert said["prices_missing"].startswith("block of second, 32 x p5.48xlarge")
 
 
 def test_a_stack_without_a_capacity_block_has_nothing_that_is_paid_once() -> None:
     assert "usd_once" not in plan.summary(environment_plan())
-    assert " once, and " not in _money(environment_plan())
+    assert "usd once" not in plan.text(environment_plan())
     assert plan.estimate(environment_plan()).paid_once is None
 
 
-def test_the_first_line_of_money_fits_a_terminal_with_the_largest_block() -> None:
+def test_the_summary_fits_a_terminal_with_the_largest_block() -> None:
     lines = plan.text(_blocks("us-east-1a", 64, 64, 64)).splitlines()
     assert max(map(len, lines)) <= 100
-    assert any(line.startswith("money: 2,232,631.29 once, and ") for line in lines)
+    assert any("2,232,631.29" in line for line in lines)
 
 
 def test_every_line_fits_a_terminal_of_100_columns() -> None:

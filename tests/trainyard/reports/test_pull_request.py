@@ -74,7 +74,8 @@ def test_dollars_and_minutes_are_in_the_comment(
 ) -> None:
     monkeypatch.chdir(CHECKOUT)
     said = _printed(capsys)
-    assert "| usd per hour" in said and "| minutes to first step" in said
+    assert "| usd a month idle | at least 490.63, oldest price 2026-01-22 |" in said
+    assert "| minutes to first step | 15.5 |" in said
 
 
 def test_the_comment_on_a_team_has_the_dollars_of_its_jobs_alone(
@@ -84,4 +85,4 @@ def test_the_comment_on_a_team_has_the_dollars_of_its_jobs_alone(
     assert pull_request.main(["team-vision"]) == 0
     said = capsys.readouterr().out
     assert said.count("usd per hour") == 1 and "quota" not in said
-    assert "| usd per hour at work | at least 37.0447 |" in said
+    assert "| usd per hour at work | at least 37.0447, oldest price 2026-01-22 |" in said

@@ -92,6 +92,9 @@ CAPACITY_SERVICES = {
     "block": "ec2-block",
 }
 """Capacity of a pool → the service whose prices its nodes have."""
+CEILINGS = {"ec2-spot": "ec2"}
+"""Service → the service whose price is the most that it costs. A spot request pays at most the price on
+demand unless it names another limit (EC2 user guide, spot requests), and Karpenter names none."""
 
 
 def read(text: str) -> tuple[PriceList, ...]:

@@ -152,6 +152,8 @@ def _price(name: str, cost: JobCost, instance_type: str, hours: float) -> str:
     start, measuring = cost.cold_start_seconds / 60, hours * 60
     if cost.prepaid:
         dollars = "paid already with a Capacity Block"
+    elif cost.at_most and cost.most_usd is not None:
+        dollars = f"at most {cost.most_usd:,.2f} USD"
     elif cost.usd is not None:
         dollars = f"about {cost.usd:,.2f} USD"
     else:

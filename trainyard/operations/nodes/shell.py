@@ -107,10 +107,11 @@ def _cost(price: JobCost) -> str:
     lacks = f", without {', '.join(price.missing)}" if price.missing else ""
     if price.prepaid:
         return "its node is paid already: a Capacity Block"
-    if price.at_least_usd_per_hour is None:
+    known = price.most_usd_per_hour if price.at_most else price.at_least_usd_per_hour
+    if known is None:
         return f"no price is known{lacks}"
     return (
-        f"{price.at_least_usd_per_hour:,.2f} USD an hour{lacks}, where a node is launched for it;"
+        f"{'at most ' if price.at_most else ''}{known:,.2f} USD an hour{lacks}, where a node is launched for it;"
         " nothing more on a node that runs anyway"
     )
 

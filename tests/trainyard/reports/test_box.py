@@ -1,0 +1,248 @@
+"""The box on top of a plan: each figure by hand, and the same rows wherever it is shown."""
+
+from __future__ import annotations
+
+import json
+import re
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from tests.support.stackfile import Edit, at, environment_plan, team_plan, values
+from tests.support.tool import run_word
+from trainyard.decide import plan_stack
+from trainyard.problems import InputError, InputWarning
+from trainyard.reports import plan, pull_request, stack_file
+from trainyard.reports.box import Box, box_of, budget_problems, rows
+from trainyard.reports.cost import estimate
+from trainyard.reports.timeline import schedule
+from trainyard.settings.reading.reader import read
+
+P5 = Decimal("55.04")
+"""USD an hour of a p5.48xlarge in us-east-1."""
+DISK = Decimal("200") * Decimal("0.08") + 1000 * Decimal("0.005") + 875 * Decimal("0.04")
+"""USD a month of a root disk there: 200 GiB, 1,000 IOPS and 875 MB/s beyond those that are free."""
+START = Decimal(181)
+"""Seconds from the launch of a node to the first step."""
+JOB = {"runtime": "torch-distributed", "nodes": 2, "image": "image:1", "command": ["true"]}
+LIMIT = {"dollars_a_month": 5000, "emails": ["a@example.com"]}
+
+
+def _virginia(*edits: Edit) -> Any:
+    """A stack in us-east-1, where every price is known: 4 p5 at most, a job of two of them."""
+    found = values(
+        at("zone", "us-east-1a"),
+        at("pools", {"p5": {"instance_types": ["p5.48xlarge"], "max_nodes": 4}}),
+        at("jobs", {"train": {**JOB, "pool": "p5", "expected_hours": 10}}),
+        *edits,
+    )
+    found["aws:region"] = "us-east-1"
+    return plan_stack(read(found, stack="dev", project="trainyard")).accepted()
+
+
+def _box(found: Any) -> Box:
+    return box_of(found, estimate(found), schedule(found))
+
+
+def _idle(found: Any) -> tuple[Decimal, Decimal]:
+    """USD of an idle hour and of an idle month, from the lines and not from the sum."""
+    costs = estimate(found)
+    lines = (*costs.fixed, *costs.storage)
+    hour = sum((line.usd_per_hour or Decimal() for line in lines), Decimal())
+    return hour, sum((line.usd_per_month or Decimal() for line in lines), Decimal())
+
+
+def test_idle_and_most_are_a_month_of_730_hours() -> None:
+    """At most: the idle month, 4 x 55.04 x 730 = 160,716.80, and 4 disks."""
+    box = _box(found := _virginia())
+    hour, month = _idle(found)
+    assert box.usd_a_month_idle and box.usd_a_month_idle.usd == month
+    assert box.usd_a_month_at_most and box.usd_a_month_at_most.usd
+    by_hand = hour * 730 + 4 * P5 * 730 + 4 * DISK
+    assert float(box.usd_a_month_at_most.usd) == pytest.approx(float(by_hand), abs=0.01)
+    assert box.usd_a_month_at_most.most_usd == box.usd_a_month_at_most.usd
+    assert not box.prices_missing and "at least" not in str(rows(box))
+
+
+def test_a_run_all_in_has_nodes_start_images_and_the_environment_beside_it() -> None:
+    """10 h and 181 s of 2 x 55.04, of two disks and of the idle environment; 2 images of 9.35 GB at
+    0.045."""
+    box = _box(found := _virginia())
+    hours = 10 + START / 3600
+    rate = 2 * P5 + 2 * DISK / 730 + _idle(found)[0]
+    by_hand = rate * hours + 2 * Decimal("9.35") * Decimal("0.045")
+    assert box.dearest_run == "train" and box.usd_a_run_all_in and box.usd_a_run_all_in.usd
+    assert float(box.usd_a_run_all_in.usd) == pytest.approx(float(by_hand), abs=0.02)
+    assert str(rows(box)["usd_a_run_all_in"]).endswith(", of train")
+
+
+def test_a_run_on_nodes_that_are_paid_anyway_pays_them_once() -> None:
+    """All nodes are kept running: the run costs its hours of the idle environment, and the images."""
+    kept = _virginia(at("pools.p5.replicas", 2))
+    box = _box(kept)
+    [job] = estimate(kept).jobs
+    hours = 10 + Decimal(job.cold_start_seconds) / 3600
+    by_hand = _idle(kept)[0] * hours + 2 * Decimal("9.35") * Decimal("0.045")
+    assert box.usd_a_run_all_in and box.usd_a_run_all_in.usd
+    assert float(box.usd_a_run_all_in.usd) == pytest.approx(float(by_hand), abs=0.02)
+
+
+def test_of_several_runs_the_dearest_is_named() -> None:
+    jobs = {
+        name: {**JOB, "pool": "p5", "expected_hours": hours}
+        for name, hours in {"short": 1, "long": 9}.items()
+    }
+    box = _box(_virginia(at("jobs", jobs)))
+    assert str(rows(box)["usd_a_run_all_in"]).endswith(", of long, the dearest of 2 jobs")
+
+
+def test_a_run_without_hours_says_which_setting_it_lacks() -> None:
+    assert rows(_box(environment_plan()))["usd_a_run_all_in"] == (
+        "not known: no job has expected_hours"
+    )
+    assert "usd_a_run_all_in" not in rows(_box(environment_plan(at("jobs", {}))))
+
+
+def test_spot_lies_between_its_disks_and_the_price_on_demand() -> None:
+    spot = _box(
+        found := _virginia(
+            at("pools.p5.capacity", "spot"),
+            at("jobs.train.runtime", "torch-distributed"),
+            at("jobs.train.nodes", 1),
+        )
+    )
+    hour, _ = _idle(found)
+    low, high = hour * 730 + 4 * DISK, hour * 730 + 4 * DISK + 4 * P5 * 730
+    most = spot.usd_a_month_at_most
+    assert most and most.usd and most.most_usd
+    assert float(most.usd) == pytest.approx(float(low), abs=0.01)
+    assert float(most.most_usd) == pytest.approx(float(high), abs=0.01)
+    assert most.said.startswith(f"between {most.usd:,.2f} and {most.most_usd:,.2f}, oldest price ")
+
+
+def test_a_budget_says_what_idle_takes_and_how_many_hours_are_left() -> None:
+    """5,000 less an idle month, over two nodes with their disks an hour."""
+    found = _virginia(at("budget", LIMIT))
+    box, (_, month) = _box(found), _idle(found)
+    work = 2 * P5 + 2 * DISK / 730
+    assert box.budget and box.budget.left_usd == 5000 - month
+    assert box.budget.hours_at_work == int((5000 - month) / work)
+    assert box.budget.idle_percent == int(month / 50)
+    assert box.budget.said == (
+        f"5,000.00 a month: idle takes {int(month / 50)} %, {5000 - month:,.2f} are left:"
+        f" {int((5000 - month) / work)} hours at work"
+    )
+    assert _box(_virginia()).budget is None
+
+
+def test_a_budget_below_idle_says_by_how_much() -> None:
+    found = _virginia(at("budget", {**LIMIT, "dollars_a_month": 100}))
+    over = _idle(found)[1] - 100
+    assert rows(_box(found))["budget"] == f"100.00 a month: idle is {over:,.2f} above it"
+
+
+def test_what_a_budget_leaves_is_at_most_where_a_price_is_missing() -> None:
+    """Seoul: 490.63 and what Lustre costs."""
+    said = rows(_box(environment_plan(at("budget", LIMIT))))["budget"]
+    assert str(said).startswith(
+        "5,000.00 a month: idle takes at least 9 %, at most 4,509.37 are left: at most "
+    )
+
+
+def _problems(*edits: Edit) -> list[InputError | InputWarning]:
+    return list(budget_problems(_virginia(*edits)))
+
+
+def test_a_budget_below_an_idle_month_is_an_error_with_the_sum_that_ends_it() -> None:
+    [error] = _problems(at("budget", {**LIMIT, "dollars_a_month": 100}))
+    month = _idle(_virginia())[1]
+    assert isinstance(error, InputError) and error.write is not None
+    assert str(error).startswith(
+        "environment.budget.dollars_a_month: must be no less than an idle month costs,"
+        f" {month:,.2f}, oldest price "
+    )
+    assert "; got 100. Fix: write " in str(error)
+    assert _problems(at("budget", {**LIMIT, "dollars_a_month": error.write})) == []
+
+
+def test_a_budget_below_idle_and_a_run_of_each_job_is_a_warning() -> None:
+    """Idle and 10 h 181 s of two nodes with disks, and 2 images: the nodes alone are 1,106 USD."""
+    run = (2 * P5 + 2 * DISK / 730) * (10 + START / 3600) + 2 * Decimal("9.35") * Decimal("0.045")
+    month = _idle(_virginia())[1] + run
+    [warning] = _problems(at("budget", {**LIMIT, "dollars_a_month": int(month)}))
+    assert isinstance(warning, InputWarning)
+    said = re.search(r"expected_hours cost ([\d,.]+) USD, and the budget is ", warning.text)
+    assert said and float(said[1].replace(",", "")) == pytest.approx(float(month), abs=0.02)
+    assert _problems(at("budget", {**LIMIT, "dollars_a_month": int(month) + 1})) == []
+    assert _problems() == []
+
+
+def test_check_prints_what_a_budget_lacks(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = read(
+        values(at("budget", {**LIMIT, "dollars_a_month": 100})), stack="dev", project="trainyard"
+    )
+    monkeypatch.setattr(stack_file, "read_file", lambda stack: small)
+    assert run_word("check", ["dev"]) == 1
+    assert "dollars_a_month" in capsys.readouterr().out
+
+
+TEAMS = {
+    "vision": {
+        "deployer": "arn:aws:iam::111122223333:role/vision",
+        "guaranteed_nodes": {"p5": 1},
+        "tags": {"CostCenter": "4711"},
+    },
+    "speech": {
+        "deployer": "arn:aws:iam::111122223333:role/speech",
+        "guaranteed_nodes": {"p5": 2},
+        "max_nodes": {"p5": 3},
+    },
+}
+
+
+def test_teams_have_guaranteed_and_possible_dollars_and_their_cost_centre() -> None:
+    """A node with its disk is 55.04 x 730 + 56 = 40,235.20 a month."""
+    node = P5 * 730 + DISK
+    assert node == Decimal("40235.20")
+    found = _virginia(at("jobs", {}), at("queues", {}), at("teams", TEAMS))
+    teams = _box(found).teams
+    assert {name: team.cost_centre for name, team in teams.items()} == {
+        "vision": "4711",
+        "speech": None,
+    }
+    for name, guaranteed, possible in (("vision", 1, 4), ("speech", 2, 3)):
+        team = teams[name]
+        for amount, nodes in (
+            (team.usd_a_month_guaranteed, guaranteed),
+            (team.usd_a_month_possible, possible),
+        ):
+            assert amount.usd is not None
+            assert float(amount.usd) == pytest.approx(float(node * nodes), abs=0.01)
+    assert str(rows(_box(found))["usd_a_month_of_team_vision"]).endswith("(cost centre 4711)")
+
+
+def test_an_environment_without_jobs_of_its_own_has_no_sum_at_work() -> None:
+    found = _virginia(at("jobs", {}), at("queues", {}), at("teams", TEAMS), at("budget", LIMIT))
+    assert estimate(found).at_work is None and "while its jobs run" not in plan.text(found)
+    budget = _box(found).budget
+    assert budget and budget.hours_at_work is None and "at work" not in budget.said
+
+
+@pytest.mark.parametrize("found", [environment_plan(), team_plan(), _virginia(at("budget", LIMIT))])
+def test_text_preview_comment_and_json_have_the_same_rows(found: Any) -> None:
+    shown = rows(_box(found))
+    preview = plan.summary(found)
+    comment = "\n".join(pull_request.figures(preview))
+    top = " ".join(plan.text(found).split("\n\n")[1].split())
+    said = json.loads(plan.as_json(plan.data(found)))["box"]
+    assert len(shown) >= 4 and preview.items() >= shown.items()
+    for name, words in shown.items():
+        assert f"| {name.replace('_', ' ')} | {words} |" in comment
+        assert f"{name.replace('_', ' ')} {words}" in top
+    for name in ("usd_once", "usd_a_month_idle", "usd_a_month_at_most", "usd_per_hour_at_work"):
+        assert (said[name] or {}).get("said") == shown.get(name)
+    assert (said["budget"] or {}).get("said") == shown.get("budget")
+    assert said["minutes_to_first_step"] == shown["minutes_to_first_step"]

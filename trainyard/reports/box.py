@@ -1,0 +1,276 @@
+"""The box on top of a plan, which a budget owner reads alone: once, idle a month, a run with everything,
+the most in a month, the budget and what is left of it, minutes to the first step.
+
+`trainyard plan`, its JSON, a preview and the comment on a pull request show the same rows. What has no
+price is the first of them. Amounts are USD without tax, and what is paid by use is in none of them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+
+from trainyard.parts.parts import monthly_limit
+from trainyard.plan import EnvironmentPlan, TeamPlan
+from trainyard.plans.budget import plain
+from trainyard.problems import At, InputError, InputWarning
+from trainyard.reports.amounts import Amount, Estimate, JobCost, TeamEstimate, Total, amount
+from trainyard.reports.cost import estimate
+from trainyard.reports.job_cost import nodes_of
+from trainyard.reports.lines import CENT, HOURS, total_of
+from trainyard.reports.timeline import Timeline
+
+COST_CENTRE = re.compile(r"cost[-_ ]?cent(er|re)", re.IGNORECASE)
+"""Key of a tag that names who pays for a team."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BudgetUse:
+    """The limit of `environment.budget`, and what is left of it beside an idle environment."""
+
+    usd_a_month: Decimal
+    idle_percent: int
+    left_usd: Decimal
+    """Below 0 where an idle month costs more than the budget."""
+    hours_at_work: int | None
+    """Hours of a month in which all jobs can run with what is left; None without jobs."""
+    said: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class TeamDollars:
+    """Dollars of the nodes of one team."""
+
+    cost_centre: str | None
+    """Value of the team's tag for a cost centre; None without one."""
+    usd_a_month_guaranteed: Amount
+    """A month of all nodes that it is guaranteed."""
+    usd_a_month_possible: Amount
+    """A month of all nodes that it can get while the others want none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Box:
+    """Rows of the box. None: the row does not exist for this stack."""
+
+    prices_missing: tuple[str, ...]
+    """Names of what has no price, Capacity Blocks first."""
+    usd_once: Amount | None
+    usd_a_month_idle: Amount | None
+    usd_per_hour_at_work: Amount | None
+    """An hour of all jobs of a team; None for an environment."""
+    dearest_run: str | None
+    """Job whose run costs most, of those with `expected_hours`; None where none has them."""
+    usd_a_run_all_in: Amount | None
+    """That run: its nodes, their start and images, and the environment beside it. Of a team: its nodes."""
+    runs: int
+    """Number of jobs."""
+    usd_a_month_at_most: Amount | None
+    """A month in which all pools are full."""
+    budget: BudgetUse | None
+    minutes_to_first_step: float
+    minutes_to_first_step_one_in_ten: float
+    teams: Mapping[str, TeamDollars]
+
+
+def box_of(
+    plan: EnvironmentPlan | TeamPlan, costs: Estimate | TeamEstimate, timeline: Timeline
+) -> Box:
+    """The box of a plan, from its costs and its time line."""
+    named = _dearest(costs.jobs)
+    return Box(
+        prices_missing=_missing(costs),
+        usd_once=_once(costs),
+        usd_a_month_idle=None if isinstance(costs, TeamEstimate) else _month(costs.idle),
+        usd_per_hour_at_work=_hour(costs.at_work) if isinstance(costs, TeamEstimate) else None,
+        dearest_run=named.job if named else None,
+        usd_a_run_all_in=named.all_in if named else None,
+        runs=len(costs.jobs),
+        usd_a_month_at_most=None if isinstance(costs, TeamEstimate) else _month(costs.all_full),
+        budget=_budget(plan, costs),
+        minutes_to_first_step=round(timeline.seconds / 60, 1),
+        minutes_to_first_step_one_in_ten=round(timeline.slow_seconds / 60, 1),
+        teams=_teams(plan) if isinstance(plan, EnvironmentPlan) else {},
+    )
+
+
+def rows(box: Box) -> dict[str, str | float]:
+    """Name of each row → its words. A row that the stack does not have is left out."""
+    amounts = {
+        "usd_once": box.usd_once,
+        "usd_a_month_idle": box.usd_a_month_idle,
+        "usd_per_hour_at_work": box.usd_per_hour_at_work,
+    }
+    shown: dict[str, str | float] = {}
+    if box.prices_missing:
+        shown["prices_missing"] = "; ".join(box.prices_missing)
+    shown |= {name: each.said for name, each in amounts.items() if each}
+    if box.runs:
+        shown["usd_a_run_all_in" if box.usd_a_month_idle else "usd_a_run"] = _run(box)
+    if box.usd_a_month_at_most:
+        shown["usd_a_month_at_most"] = box.usd_a_month_at_most.said
+    if box.budget:
+        shown["budget"] = box.budget.said
+    shown["minutes_to_first_step"] = box.minutes_to_first_step
+    shown["minutes_to_first_step_one_in_ten"] = box.minutes_to_first_step_one_in_ten
+    for name, team in box.teams.items():
+        centre = f" (cost centre {team.cost_centre})" if team.cost_centre else ""
+        shown[f"usd_a_month_of_team_{name}"] = (
+            f"guaranteed {team.usd_a_month_guaranteed.said}; possible"
+            f" {team.usd_a_month_possible.said}{centre}"
+        )
+    return shown
+
+
+def _run(box: Box) -> str:
+    if box.usd_a_run_all_in is None:
+        return "not known: no job has expected_hours"
+    which = f"{box.dearest_run}, the dearest of {box.runs} jobs"
+    return f"{box.usd_a_run_all_in.said}, of {which if box.runs > 1 else box.dearest_run}"
+
+
+def _dearest(jobs: Iterable[JobCost]) -> JobCost | None:
+    """The job whose run can cost most, of those that say their hours."""
+    known = [(job, job.all_in) for job in jobs if job.all_in]
+    most = max(
+        known,
+        key=lambda pair: pair[1].most_usd or pair[1].usd or Decimal(),
+        default=None,
+    )
+    return most[0] if most else None
+
+
+def _missing(costs: Estimate | TeamEstimate) -> tuple[str, ...]:
+    """Names of what the sums lack, without the number of nodes. What is paid once comes first."""
+    if isinstance(costs, TeamEstimate):
+        lacks = (*costs.at_work.missing, *(what for job in costs.jobs for what in job.missing))
+        return tuple(dict.fromkeys(map(_without_count, lacks)))
+    blocks = costs.paid_once.missing if costs.paid_once else ()
+    sums = (costs.idle, costs.at_work, costs.all_full)
+    every = [what for each in (*sums, *costs.jobs) if each for what in each.missing]
+    return tuple(dict.fromkeys([*blocks, *map(_without_count, every)]))
+
+
+def _without_count(what: str) -> str:
+    """The name of a line without its number of nodes: "disks of 2 nodes in g6e" and "disks of 4
+    nodes in g6e" lack the same price."""
+    return re.sub(r"\b\d+ (x |nodes |system nodes )", r"\1", what).removeprefix("x ")
+
+
+def _once(costs: Estimate | TeamEstimate) -> Amount | None:
+    if isinstance(costs, TeamEstimate) or costs.paid_once is None:
+        return None
+    paid = costs.paid_once
+    return amount(paid.usd_once, None if paid.missing else paid.usd_once, paid.as_of)
+
+
+def _month(total: Total) -> Amount:
+    """A month of a sum. Its whole month stands in the table of money, and is the same here."""
+    least, most = total.usd_per_hour, total.most_usd_per_hour
+    month = total.usd_per_month
+    known = month if month is not None else (least * HOURS).quantize(CENT)
+    highest = None if most is None else (most * HOURS).quantize(CENT)
+    return amount(known, known if most == least else highest, total.as_of)
+
+
+def _hour(total: Total) -> Amount:
+    return amount(total.usd_per_hour, total.most_usd_per_hour, total.as_of, places=4)
+
+
+def _budget(plan: EnvironmentPlan | TeamPlan, costs: Estimate | TeamEstimate) -> BudgetUse | None:
+    if isinstance(plan, TeamPlan) or isinstance(costs, TeamEstimate):
+        return None
+    limit = monthly_limit(plan)
+    return budget_use(limit, costs.idle, costs.at_work) if limit else None
+
+
+def budget_use(dollars: Decimal, idle: Total, at_work: Total | None) -> BudgetUse:
+    """Use of a monthly limit. Where a price is missing, the rest is the most that can be left; spot
+    counts with its ceiling."""
+    month = _month(idle).usd or Decimal()
+    left, percent = dollars - month, int(100 * month / dollars)
+    hours = _hours_left(left, idle, at_work)
+    lacks = bool(idle.missing)
+    if left < 0:
+        return BudgetUse(
+            usd_a_month=dollars,
+            idle_percent=percent,
+            left_usd=left,
+            hours_at_work=None if at_work is None else 0,
+            said=f"{dollars:,.2f} a month: idle is {'at least ' if lacks else ''}{-left:,.2f} above it",
+        )
+    said = f"{dollars:,.2f} a month: idle takes {'at least ' if lacks else ''}{percent} %"
+    said += f", {'at most ' if lacks else ''}{left:,.2f} are left"
+    if hours is not None and at_work is not None:
+        said += f": {'at most ' if at_work.missing else ''}{hours} hours at work"
+    return BudgetUse(
+        usd_a_month=dollars, idle_percent=percent, left_usd=left, hours_at_work=hours, said=said
+    )
+
+
+def budget_problems(plan: EnvironmentPlan | TeamPlan) -> Iterator[InputError | InputWarning]:
+    """An error where an idle month costs more than `budget.dollars_a_month`, and a warning where one
+    with a run of each job does. Spot counts with its ceiling."""
+    costs = estimate(plan)
+    use = _budget(plan, costs)
+    if use is None or isinstance(costs, TeamEstimate):
+        return
+    at, idle = At("environment.budget.dollars_a_month"), _month(costs.idle)
+    runs = [job.added for job in costs.jobs if job.added]
+    month = sum((_bound(each) for each in (idle, *runs)), Decimal())
+    least = "at least " if any(each.most_usd is None for each in (idle, *runs)) else ""
+    if use.left_usd < 0:
+        yield at.must(
+            f"be no less than an idle month costs, {idle.said}",
+            got=plain(float(use.usd_a_month)),
+            write=math.ceil(month),
+        )
+    elif month > use.usd_a_month:
+        yield at.warning(
+            f"an idle month and one run of each job that has expected_hours cost {least}{month:,.2f}"
+            f" USD, and the budget is {use.usd_a_month:,.2f}"
+        )
+
+
+def _bound(each: Amount) -> Decimal:
+    """Upper bound of an amount, or what is known of it."""
+    return each.most_usd if each.most_usd is not None else each.usd or Decimal()
+
+
+def _hours_left(left: Decimal, idle: Total, at_work: Total | None) -> int | None:
+    """Hours of a month in which all jobs can run; all hours where work costs nothing more."""
+    if at_work is None:
+        return None
+    work = (at_work.most_usd_per_hour or at_work.usd_per_hour) - idle.usd_per_hour
+    return HOURS if work <= 0 else max(0, min(HOURS, int(left / work)))
+
+
+def _teams(plan: EnvironmentPlan) -> dict[str, TeamDollars]:
+    """Dollars of each team that has a share of the pools."""
+    return {
+        name: TeamDollars(
+            cost_centre=next(
+                (value for key, value in team.identity.extra_tags if COST_CENTRE.search(key)), None
+            ),
+            usd_a_month_guaranteed=_of_nodes(
+                plan, {share.pool: share.guaranteed for share in team.queue.shares}
+            ),
+            usd_a_month_possible=_of_nodes(
+                plan, {share.pool: share.possible for share in team.queue.shares}
+            ),
+        )
+        for name, team in plan.teams.items()
+        if team.queue
+    }
+
+
+def _of_nodes(plan: EnvironmentPlan, nodes: Mapping[str, int]) -> Amount:
+    """A month of nodes of several pools with their disks."""
+    return _month(
+        total_of(
+            line for pool, count in nodes.items() for line in nodes_of(plan, pool, count, count)
+        )
+    )

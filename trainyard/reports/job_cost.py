@@ -1,0 +1,162 @@
+"""Costs of a job, and of the nodes of a pool: a start, a failure, an idle minute, a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+
+from trainyard.catalog.aws.latencies import IMAGE_GB
+from trainyard.catalog.aws.prices import CAPACITY_SERVICES, CEILINGS, price
+from trainyard.catalog.aws.storage import GP3_INCLUDED_IOPS, GP3_INCLUDED_MBPS
+from trainyard.derive.pools import PoolUse
+from trainyard.plan import EnvironmentPlan, TeamPlan
+from trainyard.plans.jobs import JobPlan
+from trainyard.reports.amounts import Amount, JobCost, Line, amount
+from trainyard.reports.lines import CENT, line_of, total_of
+from trainyard.reports.timeline import cold_start
+from trainyard.stores.kinds import plan_kind
+
+TEAM_DISKS = "disks of its nodes, which the environment pays"
+"""Part that the price of every job of a team lacks."""
+
+
+def job_cost(plan: EnvironmentPlan | TeamPlan, job: JobPlan, idle: Sequence[Line] = ()) -> JobCost:
+    """Costs of one job of a plan. `idle`: the lines that are paid while nothing runs."""
+    nodes, seconds = job.nodes, cold_start(plan, job)
+    cost = total_of(nodes_of(plan, job.pool, nodes, nodes))
+    missing = cost.missing
+    if isinstance(plan, TeamPlan):
+        missing = (*missing, TEAM_DISKS)
+    known, most = cost.usd_per_hour or None, None if missing else cost.most_usd_per_hour
+    rate = known if missing else most
+    image, (saves, unpriced) = _images(plan, nodes), _saves(plan, job)
+    saved, hours = plan.checkpoints.get(job.name), _paid_hours(job, seconds)
+    least, whole = (image or Decimal()) + (saves or Decimal()), _plus(image, saves)
+    unpriced += () if image is not None else ("NAT gateway data",)
+    return JobCost(
+        job=job.name,
+        nodes=nodes,
+        usd_per_hour=known if most == known else None,
+        at_least_usd_per_hour=known,
+        most_usd_per_hour=most,
+        usd_per_idle_minute=_of(rate, Decimal(1) / 60),
+        cold_start_seconds=seconds,
+        cold_start_usd=_of(rate, Decimal(seconds) / 3600),
+        image_usd=image,
+        failure_usd=_of(rate, Decimal(saved.lost_seconds_per_failure) / 3600) if saved else None,
+        saves_usd=saves,
+        usd=_plus(_of(known, hours), least),
+        most_usd=_plus(_of(most, hours), whole),
+        added=_run(plan, job, (), (least, whole), hours),
+        all_in=_run(plan, job, idle, (least, whole), hours),
+        prepaid=plan.contract["pools"][job.pool]["capacity"] == "block",
+        missing=(*missing, *unpriced),
+    )
+
+
+def _images(plan: EnvironmentPlan | TeamPlan, nodes: int) -> Decimal | None:
+    """Data of the images that new nodes pull through the NAT gateway; None where it has no price."""
+    pulled = price("nat", "gb", plan.identity.region)
+    if not plan.leads_out:
+        return Decimal()
+    return None if pulled is None else (pulled.usd * IMAGE_GB * nodes).quantize(CENT)
+
+
+def _saves(
+    plan: EnvironmentPlan | TeamPlan, job: JobPlan
+) -> tuple[Decimal | None, tuple[str, ...]]:
+    """Writes of all checkpoints of a run, and the names of those without a price. Each interval of the
+    expected hours ends with one save."""
+    saved, store = plan.checkpoints.get(job.name), (job.checkpoints or "").partition("/")[0]
+    if isinstance(plan, TeamPlan) or saved is None or store not in plan.stores:
+        return Decimal(), ()
+    if job.expected_hours is None:
+        return Decimal(), ()
+    saves = int(job.expected_hours * 3600 / saved.interval_seconds)
+    gigabytes = Decimal(str(saved.bytes)) / 10**9 * saves
+    costs = [*plan_kind(plan.stores[store]).save_costs(store, plan.stores[store])]
+    found = [price(cost.service, cost.sku, plan.identity.region) for cost in costs]
+    unpriced = tuple(cost.what for cost, each in zip(costs, found, strict=True) if each is None)
+    if unpriced:
+        return None, unpriced
+    usd = sum((each.usd * gigabytes for each in found if each), Decimal())
+    return usd.quantize(CENT), ()
+
+
+def _paid_hours(job: JobPlan, start_seconds: float) -> Decimal | None:
+    """Hours of a run with the start of its nodes; None where the job does not say its hours."""
+    if job.expected_hours is None:
+        return None
+    return Decimal(str(job.expected_hours)) + Decimal(start_seconds) / 3600
+
+
+def _plus(usd: Decimal | None, more: Decimal | None) -> Decimal | None:
+    return None if usd is None or more is None else usd + more
+
+
+def _run(
+    plan: EnvironmentPlan | TeamPlan,
+    job: JobPlan,
+    idle: Sequence[Line],
+    data: tuple[Decimal, Decimal | None],
+    hours: Decimal | None,
+) -> Amount | None:
+    """A run with the lines of `idle` beside it. Nodes that are paid while nothing runs are among those.
+    `data`: the known price of images and checkpoints, and the whole one."""
+    if hours is None:
+        return None
+    rate = total_of((*idle, *_beside_idle(plan, job)))
+    most = (
+        None if isinstance(plan, TeamPlan) else _plus(_of(rate.most_usd_per_hour, hours), data[1])
+    )
+    least = (rate.usd_per_hour * hours).quantize(CENT) + data[0]
+    return amount(least, most, rate.as_of)
+
+
+def _beside_idle(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> Iterable[Line]:
+    """Nodes of a job that are paid because it runs, and their disks. Those of a Capacity Block are paid
+    already, and their share is the job's."""
+    if isinstance(plan, TeamPlan):
+        yield from nodes_of(plan, job.pool, job.nodes, job.nodes)
+        return
+    use = plan.capacity[job.pool]
+    launched = job.nodes if use.capacity == "block" else job.nodes - paid(use)
+    yield from nodes_of(plan, job.pool, launched, job.nodes - use.kept_nodes)
+
+
+def _of(usd_per_hour: Decimal | None, hours: Decimal | None) -> Decimal | None:
+    if usd_per_hour is None or hours is None:
+        return None
+    return (usd_per_hour * hours).quantize(CENT)
+
+
+def nodes_of(
+    plan: EnvironmentPlan | TeamPlan,
+    pool: str,
+    nodes: int,
+    disks: int,
+    why: str = "",
+    kind: str = "",
+) -> Iterable[Line]:
+    """Nodes of a pool, of its first choice unless `kind` names another, and their root volumes."""
+    region, promised = plan.identity.region, plan.contract["pools"][pool]
+    capacity = promised["capacity"] if isinstance(plan, TeamPlan) else plan.capacity[pool].capacity
+    kind, service = kind or promised["instance_types"][0], CAPACITY_SERVICES.get(capacity, capacity)
+    if nodes > 0:
+        found, limit = price(service, kind, region), CEILINGS.get(service)
+        most = price(limit, kind, region) if limit else None
+        yield line_of(f"{nodes} x {kind} in {pool}", [(found, nodes)], why, most)
+    if disks > 0 and isinstance(plan, EnvironmentPlan):
+        nodes_of_pool = plan.pools[pool]
+        sizes = {
+            "gp3": nodes_of_pool.root_volume_gib,
+            "gp3-iops": nodes_of_pool.root_volume_iops - GP3_INCLUDED_IOPS,
+            "gp3-mbps": nodes_of_pool.root_volume_mbps - GP3_INCLUDED_MBPS,
+        }
+        parts = [(price("ebs", sku, region), size * disks) for sku, size in sizes.items()]
+        yield line_of(f"disks of {disks} nodes in {pool}", parts)
+
+
+def paid(use: PoolUse) -> int:
+    """Nodes that are paid while no job runs."""
+    return max(use.reserved_nodes, use.kept_nodes)
