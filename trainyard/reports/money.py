@@ -101,7 +101,7 @@ def _month(part: PricedQuantity) -> str:
 
 def _quantity(part: PricedQuantity) -> tuple[str, str]:
     if part.usd_each is None and part.most_usd_per_hour is not None:
-        each = f"at most {part.most_usd_per_hour / part.quantity:f}"
+        each = f"at most {(part.most_usd_per_hour / part.quantity).normalize():f}"
     else:
         each = "no price" if part.usd_each is None else f"{part.usd_each.normalize():f}"
     return f"{part.quantity:,}{UNITS.get(part.unit, '')}", each

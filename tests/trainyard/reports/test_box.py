@@ -121,6 +121,16 @@ def test_spot_lies_between_its_disks_and_the_price_on_demand() -> None:
     assert most.said.startswith(f"between {most.usd:,.2f} and {most.most_usd:,.2f}, oldest price ")
 
 
+def test_the_table_of_money_has_both_bounds_of_spot() -> None:
+    """One node: 55.04 an hour at most, beside the idle environment and a disk of 56 USD a month."""
+    found = _virginia(at("pools.p5.capacity", "spot"), at("jobs.train.nodes", 1))
+    money = " ".join(plan.text(found).partition("money: ")[2].split())
+    low = _idle(found)[0] + DISK / 730
+    assert "1 x p5.48xlarge in p5 1 at most 55.04 55.0400 " in money
+    assert f"while its jobs run between {low:,.4f} 2026-03 and {low + P5:,.4f} while" in money
+    assert "at most: spot" in money
+
+
 def test_a_budget_says_what_idle_takes_and_how_many_hours_are_left() -> None:
     """5,000 less an idle month, over two nodes with their disks an hour."""
     found = _virginia(at("budget", LIMIT))
