@@ -52,8 +52,13 @@ SETTINGS: dict[str, Any] = {
 
 def main(arguments: list[str]) -> int:
     """Print the table; 0."""
-    parser = command_line.parser("benchmarks.crowd", __doc__ or "")
-    parser.add_argument("nodes", nargs="*", type=int, default=[*NODES], help="GPU nodes")
+    parser = command_line.parser(
+        "benchmarks.crowd",
+        "Measure status and the programs in the cluster as nodes grow in number.",
+    )
+    parser.add_argument(
+        "nodes", nargs="*", type=int, default=[*NODES], metavar="NODES", help="so many GPU nodes"
+    )
     options = parser.parse_args(arguments)
     os.environ["PATH"] = f"{paths.BIN}:{os.environ['PATH']}"
     with contextlib.redirect_stderr(io.StringIO()):

@@ -53,8 +53,8 @@ def test_its_pod_has_the_program_and_no_right_beyond_workloads_pods_and_events(
     assert container["command"][2].rpartition("/")[2] in files
     rules = graph["ClusterRole gangs-acts"].inputs["rules"]
     assert [(each["resources"], each["verbs"]) for each in rules] == [
-        (["workloads"], ["list", "patch"]),
-        (["pods"], ["list"]),
+        (["workloads"], ["list", "watch", "patch"]),
+        (["pods"], ["list", "watch"]),
         (["events"], ["create"]),
     ]
 

@@ -41,7 +41,7 @@ def test_its_pod_has_the_program_and_how_long_runs_stay(recorded: Graph) -> None
 
 def test_it_lists_and_writes_only_its_own_config_maps(recorded: Graph) -> None:
     rules = recorded["ClusterRole history-looks"].inputs["rules"]
-    assert {verb for rule in rules for verb in rule["verbs"]} == {"list"}
+    assert {verb for rule in rules for verb in rule["verbs"]} == {"list", "watch"}
     assert "secrets" not in {kind for rule in rules for kind in rule["resources"]}
     [own] = recorded["Role history-remembers"].inputs["rules"]
     assert own["resources"] == ["configmaps"]

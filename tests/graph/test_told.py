@@ -91,7 +91,7 @@ def test_only_its_own_service_account_gets_the_role_and_its_pod_waits_for_it(own
 
 def test_it_reads_no_secret_and_writes_only_its_own_config_maps(own: Graph) -> None:
     rules = own["ClusterRole told-looks"].inputs["rules"]
-    assert {verb for rule in rules for verb in rule["verbs"]} == {"get", "list"}
+    assert {verb for rule in rules for verb in rule["verbs"]} == {"get", "list", "watch"}
     assert "secrets" not in {kind for rule in rules for kind in rule["resources"]}
     assert len(rules) == len(MAY)
     [kept] = own["Role told-remembers"].inputs["rules"]
