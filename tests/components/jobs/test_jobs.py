@@ -24,7 +24,7 @@ from tests.support.stackfile import (
 from trainyard.catalog.aws.prices import Price
 from trainyard.decide import plan_stack
 from trainyard.plan import EnvironmentPlan, TeamPlan
-from trainyard.reports import cost
+from trainyard.reports import job_cost
 
 TRAIN_JOB = "kubernetes:trainer.kubeflow.org/v1alpha1:TrainJob t5-large"
 OTHERS = WORKLOADS / "valid"
@@ -95,7 +95,7 @@ def test_it_says_what_an_hour_costs_as_far_as_prices_are_known(
 ) -> None:
     def said(plan: EnvironmentPlan | TeamPlan, **usd: str) -> str:
         monkeypatch.setattr(
-            cost,
+            job_cost,
             "price",
             lambda service, sku, region: (
                 Price(
