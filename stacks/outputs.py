@@ -30,11 +30,12 @@ def job_starts(plan: EnvironmentPlan | TeamPlan) -> dict[str, str]:
 def _resumes(job: JobPlan) -> str:
     """Words about the checkpoint that a run resumes from; empty where the job names none."""
     if job.resumes_from is None:
-        own = job.checkpoints and not job.checkpoints.startswith(
-            "/"
-        )  # else a path in the container
-        said = f". It keeps its checkpoints in {job.checkpoints}: a changed job with the same `run` goes on"
-        return f"{said} from there" if own else ""
+        if not job.checkpoints or job.checkpoints.startswith("/"):  # a path in the container
+            return ""
+        return (
+            f". It keeps its checkpoints in {job.checkpoints}: a changed job with the same `run` goes on"
+            " from there"
+        )
     return (
         f". It resumes from the checkpoint in {job.resumes_from}, if a run before it left one, and ends at"
         " once where that run has finished. To begin afresh, write another checkpoints.directory, such as"

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator
 
 from trainyard.catalog.aws.latencies import LATENCIES
-from trainyard.catalog.job_kinds import JOB_KINDS
+from trainyard.catalog.job_kinds import time_limit
 from trainyard.catalog.limits import (
     COLLECTIVE_SECONDS,
     CRASH_BACKOFF_SECONDS,
@@ -82,7 +82,7 @@ def _of_settings(plan: Plan, timeline: Timeline) -> Iterator[InputWarning]:
             yield At(f"{at}.wait_minutes").warning(
                 f"`pulumi up` gives up after {_minutes(job.wait_minutes * 60)}, and {start}"
             )
-        limit = _time_limit(job)
+        limit = time_limit(job.kind, {"spec": job.spec})
         if limit is not None and limit < needed:
             yield At(f"{at}.time_limit_minutes").warning(
                 f"the run fails after {_minutes(limit)}, its wait for nodes included, and {start}"
@@ -136,14 +136,6 @@ def restarts_in_place(job: JobPlan) -> bool:
     """True where kubelet starts containers of the job again in the pods in which they failed."""
     replicas = job.spec.get("pytorchReplicaSpecs", {}).values()
     return any(each.get("restartPolicy") in ("OnFailure", "Always") for each in replicas)
-
-
-def _time_limit(job: JobPlan) -> float | None:
-    """Seconds after which the controller of a job fails it; None: never."""
-    found: object = {"spec": job.spec}
-    for key in JOB_KINDS[job.kind].time_limit:
-        found = found.get(key) if isinstance(found, dict) else None
-    return found if isinstance(found, int) else None
 
 
 def _section(plan: Plan) -> str:

@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.catalog.limits import TORCH_SECONDS
+from trainyard.catalog.logs.first_end import ranks
 from trainyard.operations.reach.kubectl import Kubectl, Object
 
 JOB_LABELS = {name: kind.pod_label for name, kind in JOB_KINDS.items()}
@@ -28,6 +29,8 @@ AT_ONCE = 8
 MEETING = timedelta(seconds=TORCH_SECONDS["timeout"])
 """For so long after its start a rank may be looking for the others."""
 Gang = list[Object]
+Gangs = Mapping[tuple[str, str, str], Gang]
+"""Kind, namespace and name of a job → its pods."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +57,8 @@ def container_statuses(pod: Object) -> list[Object]:
     ]
 
 
-def gangs(pods: Iterable[Object]) -> Mapping[tuple[str, str, str], Gang]:
-    """Kind, namespace and name of each job that has pods → its pods."""
+def gangs(pods: Iterable[Object]) -> Gangs:
+    """The pods of each job that has some."""
     found: dict[tuple[str, str, str], Gang] = {}
     for pod in pods:
         labels = pod["metadata"].get("labels", {})
@@ -66,11 +69,12 @@ def gangs(pods: Iterable[Object]) -> Mapping[tuple[str, str, str], Gang]:
     return found
 
 
-def read_logs(kubectl: Kubectl, pods: Sequence[Object], recent: timedelta) -> Mapping[str, Log]:
+def read_logs(
+    kubectl: Kubectl, pods: Sequence[Object], of_jobs: Gangs, recent: timedelta
+) -> Mapping[str, Log]:
     """ "namespace/pod" → the log of each controller, of the first rank of each gang, and of all other ranks
-    of a gang that may be in trouble."""
-    of_jobs = gangs(pods)
-    firsts = {key: min(gang, key=_number) for key, gang in of_jobs.items()}
+    of a gang that may be in trouble. `of_jobs`: the gangs of the pods."""
+    firsts = {key: _first(gang) for key, gang in of_jobs.items()}
     heard = _read(kubectl, [*_controllers(pods), *firsts.values()])
     now = datetime.now(UTC)
     rest = [
@@ -97,12 +101,10 @@ def _does_well(gang: Gang, first: Log, recent: timedelta, now: datetime) -> bool
     )
 
 
-def _number(pod: Object) -> tuple[int, str]:
-    """The number of its node in the gang; the Master of a PyTorchJob comes before its Workers."""
-    labels = pod["metadata"].get("labels", {})
-    numbers = [labels.get(kind.rank_label, "") for kind in JOB_KINDS.values()]
-    found = next((int(number) for number in numbers if number.isdigit()), 0)
-    return found, pod["metadata"]["name"]
+def _first(gang: Gang) -> Object:
+    """The pod of node 0."""
+    pod, _ = min(ranks(gang), key=lambda each: (each[1], each[0]["metadata"]["name"]))
+    return pod
 
 
 def _controllers(pods: Iterable[Object]) -> list[Object]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from trainyard.catalog.logs.cause import TAIL, Cause, cause_of
 from trainyard.catalog.logs.first_end import End, first_to_fail
 from trainyard.operations.reach.kubectl import Kubectl, Object
+from trainyard.operations.reach.pods import Gangs
 
 
 def cause_on(kubectl: Kubectl, namespace: str, pods: Iterable[Object]) -> Cause | None:
@@ -14,11 +15,8 @@ def cause_on(kubectl: Kubectl, namespace: str, pods: Iterable[Object]) -> Cause 
     return cause_of(pods, lambda end: log_of_end(kubectl, namespace, end))
 
 
-def logs_of_ends(
-    kubectl: Kubectl, gangs: Mapping[tuple[str, str, str], list[Object]]
-) -> dict[str, str]:
-    """ "namespace/pod" of the rank of each gang that failed first → the end of its log. `gangs`: by kind,
-    namespace and name of the job."""
+def logs_of_ends(kubectl: Kubectl, gangs: Gangs) -> dict[str, str]:
+    """ "namespace/pod" of the rank of each gang that failed first → the end of its log."""
     return {
         f"{namespace}/{end.pod}": log_of_end(kubectl, namespace, end)
         for (_, namespace, _), pods in gangs.items()

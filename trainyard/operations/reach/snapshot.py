@@ -18,7 +18,7 @@ from trainyard.operations.reach.kubectl import Kubectl, Object, logged_in, logge
 from trainyard.operations.reach.pods import (
     AT_ONCE,
     JOB_LABELS,
-    Gang,
+    Gangs,
     Log,
     container_statuses,
     full_name,
@@ -189,14 +189,15 @@ def read(
     kinds = _of_team(kubectl, groups, namespace) if namespace else KINDS
     lists = _lists(kubectl, {kind: groups.get(_group(kind)) for kind in kinds}, namespace)
     objects = {_plural(kind): found for kind, found in lists.items() if found is not None}
-    heard = read_logs(kubectl, objects["pods"], recent) if logs else {}
+    of_jobs = gangs(objects["pods"])
+    heard = read_logs(kubectl, objects["pods"], of_jobs, recent) if logs else {}
     return Snapshot(
         objects=objects,
         unserved=_unserved(groups, lists),
         unseen=frozenset(_plural(kind) for kind in KINDS if kind not in kinds),
         logs={pod: log.text for pod, log in heard.items()},
-        last_lines_at=_last_lines_at(objects["pods"], heard),
-        ends=logs_of_ends(kubectl, gangs(objects["pods"])) if logs else {},
+        last_lines_at=_last_lines_at(of_jobs, heard),
+        ends=logs_of_ends(kubectl, of_jobs) if logs else {},
     )
 
 
@@ -207,15 +208,11 @@ def _unserved(groups: Collection[str], lists: Mapping[str, list[Object] | None])
     return frozenset(map(_plural, missing))
 
 
-def _last_lines_at(pods: list[Object], heard: Mapping[str, Log]) -> dict[str, datetime]:
+def _last_lines_at(of_jobs: Gangs, heard: Mapping[str, Log]) -> dict[str, datetime]:
     """ "namespace/pod" → when a running rank wrote its last log line."""
-    running = {full_name(pod) for pod in pods if pod["status"].get("phase") == "Running"}
-    ranks = {full_name(pod) for gang in gangs(pods).values() for pod in gang}
-    return {
-        pod: log.last
-        for pod, log in heard.items()
-        if log.last is not None and pod in running & ranks
-    }
+    ranks = [pod for gang in of_jobs.values() for pod in gang]
+    running = [full_name(pod) for pod in ranks if pod["status"].get("phase") == "Running"]
+    return {name: log.last for name in running if (log := heard.get(name)) and log.last is not None}
 
 
 def _groups(kubectl: Kubectl) -> dict[str, str]:
@@ -292,7 +289,7 @@ def about(event: Object) -> str:
 def _job(
     snapshot: Snapshot,
     obj: Object,
-    of_jobs: Mapping[tuple[str, str, str], Gang],
+    of_jobs: Gangs,
     restarts: _Restarts,
 ) -> Job:
     kind, namespace, name = obj["kind"], obj["metadata"]["namespace"], obj["metadata"]["name"]
