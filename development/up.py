@@ -18,10 +18,10 @@ from rehearsal import control_plane, paths
 from rehearsal.kube import Api, ApiError, Object
 from rehearsal.terminal import FAILED, REFUSED
 from trainyard.catalog.job_kinds import JOB_KINDS, SUCCEEDED, outcome
-from trainyard.catalog.logs.cause import TAIL, Cause, Watched
-from trainyard.catalog.logs.first_end import End, ranks
+from trainyard.catalog.logs.cause import Cause, Watched
+from trainyard.catalog.logs.first_end import TAIL, End, ranks
 from trainyard.catalog.logs.known_failures import NO_LOG
-from trainyard.catalog.logs.log_words import nothing_done, nothing_to_do
+from trainyard.catalog.logs.log_words import STEP_LINES, nothing_done, nothing_to_do
 from trainyard.operations.reach.kubectl import Environment, logged_in
 
 POLL_SECONDS = 1
@@ -121,7 +121,9 @@ class Causes:
     def nothing_done(self, job: Run) -> str | None:
         """The checkpoint from which a job resumed that was complete without a step; None for others."""
         first = [pod for pod, number in ranks(_pods(self._api, job)) if number == 0]
-        logs = (self._text(job, pod["metadata"]["name"], "tailLines=5000") for pod in first)
+        logs = (
+            self._text(job, pod["metadata"]["name"], f"tailLines={STEP_LINES}") for pod in first
+        )
         return next(filter(None, (nothing_done(log.splitlines()) for log in logs)), None)
 
     def _log(self, job: Run, end: End) -> str:

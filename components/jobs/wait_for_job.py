@@ -20,8 +20,8 @@ from typing import Any
 import pulumi
 
 from trainyard.catalog.job_kinds import JOB_KINDS, SUCCEEDED, outcome, true_conditions
-from trainyard.catalog.logs.cause import TAIL, Watched
-from trainyard.catalog.logs.first_end import End
+from trainyard.catalog.logs.cause import Watched
+from trainyard.catalog.logs.first_end import TAIL, End
 from trainyard.catalog.logs.known_failures import NO_LOG
 from trainyard.catalog.logs.log_words import nothing_done, nothing_to_do
 

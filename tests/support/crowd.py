@@ -23,6 +23,7 @@ from tests.rehearsal.api_server import ApiServer, start
 from tests.support.crds import FILES, KARPENTER, upstream
 from tests.support.patience import until
 from tests.support.team_server import CRDS
+from trainyard.objects.jobs.pod_template import NODES_FOR, POOL
 
 GANG = 8
 """Nodes of each run."""
@@ -35,7 +36,6 @@ KARPENTERS = tuple(
         "karpenter.k8s.aws_ec2nodeclasses",
     )
 )
-POOL, NODES_FOR = "trainyard.io/pool", "trainyard.io/nodes"
 AT_ONCE = 8
 NODE_IMAGES = 50
 """Images that a kubelet lists (its nodeStatusMaxImages)."""

@@ -9,9 +9,6 @@ from trainyard.catalog.logs.first_end import End, Object, first_to_fail, newer
 from trainyard.catalog.logs.known_failures import KNOWN, NO_LOG
 from trainyard.catalog.logs.last_error import reason_of, sentence
 
-TAIL = 600
-"""Lines of a log that are read: the summary of torchrun has 7 lines for each rank of a node."""
-
 
 @dataclass(frozen=True)
 class Cause:

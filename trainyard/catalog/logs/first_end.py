@@ -12,7 +12,10 @@ from typing import Any
 Object = dict[str, Any]
 
 ROLE, MASTER = "training.kubeflow.org/replica-type", "master"
+"""Label of the training-operator's pods, and the value of a Master's; a Worker has worker."""
 RANKS = ("batch.kubernetes.io/job-completion-index", "training.kubeflow.org/replica-index")
+TAIL = 600
+"""Lines that are read of the log of that rank: the summary of torchrun has 7 lines for each rank of a node."""
 KILLED = (137, 143)
 """Exit codes of a container that somebody else ended."""
 OUT_OF_MEMORY = "OOMKilled"

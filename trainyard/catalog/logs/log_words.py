@@ -67,6 +67,10 @@ def nothing_done(lines: Iterable[str]) -> str | None:
     return origin
 
 
+STEP_LINES = 5000
+"""Lines of the log of a complete run in which a step is looked for."""
+
+
 def nothing_to_do(origin: str) -> str:
     """A sentence about such a run. `origin`: the checkpoint from which it resumed."""
     return (

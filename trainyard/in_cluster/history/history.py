@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import sys
 import time
-import urllib.parse
 from pathlib import Path
 
 from api_server import NOT_FOUND, Api, ApiError, say, serve
 from follow import Followed, Settings
-from listing import full_name, listed, own_pods
+from listing import full_name, kept_runs, listed, own_pods
 from record import Object, Record, look, of_gang, stamp
 from watching import Watching
 
@@ -127,9 +126,7 @@ class History:
                 say(f"forgets {kept['data']['job']}, which ended {kept['data']['ended']}")
 
     def _list(self) -> list[Object]:
-        """The runs that are kept. Each list is read once, so nothing watches it."""
-        wanted = urllib.parse.urlencode({"labelSelector": f"{self._settings.record}=run"})
-        return self._api.ask("GET", f"{self._place}?{wanted}")["items"]
+        return kept_runs(self._api, self._place, self._settings.record)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@ this one."""
 
 from __future__ import annotations
 
+import urllib.parse
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -62,6 +63,13 @@ def own_pods(jobs: Iterable[Object], pods: Gangs) -> Gangs:
         ]
         for job in jobs
     }
+
+
+def kept_runs(api: Api, place: str, record: str) -> list[Object]:
+    """The ConfigMaps with runs, as they are now: they are read seldom, so nothing watches them. `place`:
+    path of the ConfigMaps of the program. `record`: their label."""
+    wanted = urllib.parse.urlencode({"labelSelector": f"{record}=run"})
+    return api.ask("GET", f"{place}?{wanted}")["items"]
 
 
 def full_name(obj: Object) -> str:

@@ -34,18 +34,17 @@ class Watching(Api):
     def items(self, path: str, **query: str) -> list[Object]:
         """A list as it is now, without what no program reads. Its objects must not be changed. Raises
         ApiError while it cannot be had, or its watch is interrupted."""
-        asked = urllib.parse.urlencode(query)
-        key = f"{path}?{asked}"
+        key = f"{path}?{urllib.parse.urlencode(query)}"
         if key not in self._lists:
-            self._lists[key] = _Watched(self, key)
+            self._lists[key] = _Watched(self, path, query)
         return self._lists[key].items()
 
 
 class _Watched:
     """One list, in a thread."""
 
-    def __init__(self, api: Watching, path: str) -> None:
-        self._api, self._path = api, path
+    def __init__(self, api: Watching, path: str, query: dict[str, str]) -> None:
+        self._api, self._path, self._query = api, path, query
         self._items: dict[str, Object] = {}
         """By uid."""
         self._version = ""
@@ -125,9 +124,7 @@ class _Watched:
                     self._items[obj["metadata"]["uid"]] = slimmed(obj)
 
     def _with(self, **query: Any) -> str:
-        return (
-            f"{self._path}{'' if self._path.endswith('?') else '&'}{urllib.parse.urlencode(query)}"
-        )
+        return f"{self._path}?{urllib.parse.urlencode(self._query | query)}"
 
 
 UNREAD: tuple[tuple[str, ...], ...] = (

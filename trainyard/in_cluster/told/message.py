@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from first_end import End
 from known_failures import KNOWN
-from last_error import reason_of, sentence
+from last_error import COLOURS, reason_of, sentence
 from record import Object, Record, seconds
 
 COMPLETE, FAILED, DELETED, STILL = "Complete", "Failed", "Deleted", "StandsStill"
@@ -22,13 +22,10 @@ VERBS = {
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 LINES, WIDTH, READ = 20, 400, 1 << 17
 """Lines of the last words, characters of a line, and characters of the log in which they are."""
-TAIL = 600
-"""Lines of the log of a rank that failed: the summary of torchrun has 7 lines for each rank of a node."""
 SUBJECT = 100
 """Characters of ASCII that SNS takes as a subject (API reference, Publish)."""
 NODES = 4
 """Names of nodes in a message."""
-COLOURS = re.compile(r"\x1b\[[\d;]*[A-Za-z]")
 KEY_LINE = re.compile(r"^[ \t]*[A-Za-z0-9+/]{40,}={0,2}[ \t]*$", re.MULTILINE)
 """A line of a private key whose first line is not in the text."""
 

@@ -19,17 +19,16 @@ from pathlib import Path
 
 import query
 from api_server import NOT_FOUND, Api, ApiError, say, serve
-from first_end import end_of, first_to_fail, newer, ranks
+from first_end import TAIL, end_of, first_to_fail, newer, ranks
 from hangs import Hangs
-from listing import JOBS, Listed, full_name, listed, own_pods
-from log_words import nothing_done, nothing_to_do
+from listing import JOBS, Listed, full_name, kept_runs, listed, own_pods
+from log_words import STEP_LINES, nothing_done, nothing_to_do
 from message import (
     COMPLETE,
     DELETED,
     FAILED,
     LINES,
     STILL,
-    TAIL,
     Settings,
     Story,
     Words,
@@ -46,8 +45,6 @@ PRUNE_SECONDS, KEPT_SECONDS = 3600.0, 86400.0
 """Between two looks at runs that may be forgotten, and how long after its end a run stays whose job is
 gone."""
 STUCK_SECONDS = 180
-STEPS = 5000
-"""Lines of the log of a complete run in which a step is looked for."""
 BEGAN = "began"
 """ConfigMap with the moment at which the first program began: what ended before is not told."""
 
@@ -221,7 +218,7 @@ class Told:
         """Why a complete run had nothing to do, as the log of its first rank says it; empty where it had."""
         for pod in (pod for pod, number in ranks(pods) if number == 0):
             container = pod["spec"]["containers"][0]["name"]
-            log = self._text(pod, container=container, tailLines=STEPS)
+            log = self._text(pod, container=container, tailLines=STEP_LINES)
             if origin := nothing_done(log.splitlines()):
                 return nothing_to_do(origin)
         return ""
@@ -330,8 +327,7 @@ class Told:
 
     def _list(self) -> list[Object]:
         """The runs that are kept, and no cache of them: a run that a cache lacks would be told again."""
-        wanted = urllib.parse.urlencode({"labelSelector": f"{self._settings.record}=run"})
-        return self._api.ask("GET", f"{place(self._settings.namespace)}?{wanted}")["items"]
+        return kept_runs(self._api, place(self._settings.namespace), self._settings.record)
 
 
 def _of_last_attempt(words: Words | None, run: Record) -> Words | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from trainyard.catalog.logs.cause import TAIL, Cause, cause_of
-from trainyard.catalog.logs.first_end import End, first_to_fail
+from trainyard.catalog.logs.cause import Cause, cause_of
+from trainyard.catalog.logs.first_end import TAIL, End, first_to_fail
 from trainyard.operations.reach.kubectl import Kubectl, Object
 from trainyard.operations.reach.pods import Gangs
 

@@ -59,8 +59,6 @@ OF_TEAM = (
 trainyard/objects/teams/team_access.py. Where the environment has queues, QUEUED besides."""
 FORBIDDEN = "forbidden"
 """Part of kubectl's message where the API server does not permit a call."""
-ROLE = "training.kubeflow.org/replica-type"
-"""Label of the training-operator's pods: master or worker."""
 RESTARTING = "PyTorchJobRestarting"
 """Reason of an event of the training-operator v1.8.1 (its pod.go): it has deleted a failed pod and
 creates it again."""

@@ -13,13 +13,12 @@ import subprocess
 import sys
 
 from trainyard.catalog.job_kinds import JOB_KINDS, SUCCEEDED, outcome
-from trainyard.catalog.logs.first_end import ranks
+from trainyard.catalog.logs.first_end import ROLE, ranks
 from trainyard.catalog.logs.known_failures import NO_LOG
 from trainyard.operations.reach.chosen import Chosen, choose
 from trainyard.operations.reach.kubectl import Kubectl, Object, kubectl_with
 from trainyard.operations.reach.place import reached
 from trainyard.operations.reach.rank_logs import cause_on
-from trainyard.operations.reach.snapshot import ROLE
 
 RANK_LABELS = tuple(kind.rank_label for kind in JOB_KINDS.values())
 MOST_PODS = 1000

@@ -15,13 +15,13 @@ from typing import Any
 
 from trainyard import command_line
 from trainyard.catalog.job_kinds import JOB_KINDS
+from trainyard.catalog.logs.first_end import ROLE
 from trainyard.objects.jobs.pod_template import EFA, GPU
 from trainyard.operations.reach.pods import container_statuses
 from trainyard.operations.reach.pulumi import PulumiError, last_update_failed, outputs
 from trainyard.operations.reach.snapshot import (
     FORBIDDEN,
     RECENT,
-    ROLE,
     Object,
     Snapshot,
     condition_of,
