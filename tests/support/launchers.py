@@ -67,6 +67,50 @@ def torchrun(
     )
 
 
+def torchrun_2_11(code: str, rank: str, process: str) -> str:
+    """As torch 2.11 ended on a real GPU, with one process a node and no other failure."""
+    exits, conda = int(code), "/opt/conda/lib/python3.12/site-packages/torch/distributed"
+    said = NO_TRACEBACK
+    if exits < 0:
+        said = f"Signal {-exits} ({SIGNALS[-exits]}) received by PID {process}"
+    block = f"""[0]:
+  time      : 2026-11-27_02:27:22
+  host      : localhost
+  rank      : {rank} (local_rank: 0)
+  exitcode  : {code} (pid: {process})
+  error_file: <N/A>
+  traceback : {said}"""
+    width = min(60, max(map(len, block.split("\n"))))
+    return f"""E1127 02:27:22.000000 1803 {ELASTIC}:986] failed (exitcode: {code}) local_rank: 0 (pid: {process}) of binary: /opt/conda/bin/python3
+Traceback (most recent call last):
+  File "<frozen runpy>", line 198, in _run_module_as_main
+  File "<frozen runpy>", line 88, in _run_code
+  File "{conda}/run.py", line 994, in <module>
+    main()
+  File "{conda}/elastic/multiprocessing/errors/__init__.py", line 362, in wrapper
+    return f(*args, **kwargs)
+           ^^^^^^^^^^^^^^^^^^
+  File "{conda}/run.py", line 990, in main
+    run(args)
+  File "{conda}/run.py", line 981, in run
+    elastic_launch(
+  File "{conda}/launcher/api.py", line 170, in __call__
+    return launch_agent(self._config, self._entrypoint, list(args))
+           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+  File "{conda}/launcher/api.py", line 317, in launch_agent
+    raise ChildFailedError(
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError: 
+{"=" * width}
+/workspace/train.py FAILED
+{"-" * width}
+Failures:
+  <NO_OTHER_FAILURES>
+{"-" * width}
+Root Cause (first observed failure):
+{block}
+{"=" * width}"""  # noqa: E501 (as it was printed)
+
+
 def _accelerate(code: str) -> str:
     """As accelerate 1.2 ends on one GPU (accelerate/commands/launch.py, simple_launcher)."""
     return f"""Traceback (most recent call last):
@@ -114,6 +158,7 @@ ENDS = {
     "@torchrun": torchrun,
     "@torchrun-old": lambda *given: torchrun(*given, old=True),
     "@torchrun-recorded": torchrun,
+    "@torchrun-2.11": torchrun_2_11,
     "@accelerate-torchrun": lambda *given: torchrun(*given, program="accelerate"),
     "@accelerate": _accelerate,
     "@deepspeed": _deepspeed,

@@ -2,7 +2,8 @@
 
 A new one is a new row. The first row whose pattern matches counts. It imports nothing of ours, so that a program
 in a pod can have it. The messages were read in public issues on 2026-11-26, and in the sources of torch 2.9, NCCL
-2.27, deepspeed 0.16 and CPython 3.11; issues beside a row are those where its cause was found.
+2.27, deepspeed 0.16 and CPython 3.11; issues beside a row are those where its cause was found. Rows with a mark
+"(GPU)" were seen on a real one (tests/corpus/failures_on_a_gpu.txt).
 """
 
 from __future__ import annotations
@@ -44,6 +45,12 @@ KNOWN = (
         "lower the batch of a rank, or shard the model over more GPUs",
     ),
     Failure(
+        # (GPU)
+        r"DefaultCPUAllocator|\bMemoryError\b|Errno 12\b|Cannot allocate memory",
+        "the memory of the pod is full: that of its CPUs, not of a GPU",
+        _MEMORY,
+    ),
+    Failure(
         # pytorch/pytorch#31620; of a stream that was cut, of pickle, of JSON, of safetensors
         r"PytorchStreamReader failed|UnpicklingError|invalid load key|EOFError: Ran out of input"
         r"|JSONDecodeError|SafetensorError",
@@ -57,8 +64,8 @@ KNOWN = (
         "give the job another checkpoints.directory, or the arguments with which the checkpoint was written",
     ),
     Failure(
-        # hiyouga/LlamaFactory#1223, SWivid/F5-TTS#458
-        r"PytorchStreamWriter failed|write\(\): fd \d+ failed",
+        # hiyouga/LlamaFactory#1223, SWivid/F5-TTS#458; (GPU)
+        r"PytorchStreamWriter failed|write\(\): fd \d+ failed|unexpected pos \d+ vs|basic_ios::clear: iostream error",
         "a checkpoint cannot be written, most often because its file system is full",
         "delete old checkpoints, or raise capacity_gib of the store; `df -h` in a pod shows which one is full",
     ),
@@ -71,7 +78,7 @@ KNOWN = (
     Failure(
         # pytorch/pytorch#5040
         r"Bus error|SIGBUS|exit code 135\b|insufficient shared memory|out of shared memory"
-        r"|unable to open shared memory",
+        r"|unable to (?:open|allocate) shared memory",
         "/dev/shm is full",
         "raise shared_memory_gib of the job, or lower the number of its data loaders",
     ),
@@ -185,6 +192,12 @@ KNOWN = (
         "lower processes_per_node, or raise gpus_per_node of the job",
     ),
     Failure(
+        # (GPU)
+        r"no socket interface found",
+        "the pod has no network interface of the name that NCCL_SOCKET_IFNAME gives",
+        "leave NCCL_SOCKET_IFNAME out, or set it to eth0 under env: a pod has eth0 and lo",
+    ),
+    Failure(
         r"Duplicate GPU detected|ncclInvalidUsage",
         "two ranks use one GPU",
         "let each rank call torch.cuda.set_device with LOCAL_RANK before the first collective",
@@ -202,6 +215,11 @@ KNOWN = (
         " to itself",
         "pulumi refresh names rules that are gone; `kubectl get events --namespace default` shows a node whose"
         " device is broken",
+    ),
+    Failure(
+        r"ncclRemoteError|remote process exited|[Cc]onnection (?:was )?(?:reset|closed) by|Broken ?[Pp]ipe",
+        "another rank ended first, and this one lost its connection",
+        "read the logs of the other ranks: `trainyard logs --rank`",
     ),
     Failure(
         # NVIDIA/nccl#975, hkproj/pytorch-transformer-distributed#1
@@ -239,11 +257,6 @@ KNOWN = (
         "`trainyard status` and `kubectl get events` say which; with checkpoints the next run resumes",
     ),
     Failure(
-        r"ncclRemoteError|remote process exited|[Cc]onnection (?:was )?(?:reset|closed) by|Broken ?[Pp]ipe",
-        "another rank ended first, and this one lost its connection",
-        "read the logs of the other ranks: `trainyard logs --rank`",
-    ),
-    Failure(
         r"Segmentation fault|SIGSEGV|signal 11\b|return code = -11\b|free\(\)|malloc\(\)|double free|SIGABRT"
         r"|stack smashing|return code = -6\b|exit code 13[49]\b",
         "a library in C crashed",
@@ -261,9 +274,35 @@ KNOWN = (
         "take an image of the kind -devel, or build the extension into the image",
     ),
     Failure(
-        r"(?i)loss is nan|nan loss|nan or inf|Gradient overflow",
+        r"(?i)loss is nan|nan loss|nan or inf|Gradient overflow|returned nan values",
         "the loss is no number any more",
         "lower the learning rate, and let the run resume from a checkpoint before",
+    ),
+    Failure(
+        # (GPU), as the four below
+        r"Expected all tensors to be on the same device",
+        "a tensor is on another device than the model, most often a batch on the CPU",
+        'move it to the GPU of the rank: torch.device("cuda", int(os.environ["LOCAL_RANK"]))',
+    ),
+    Failure(
+        r"must have the same dtype|expected scalar type",
+        "two tensors have different types, such as float32 and bfloat16",
+        "let torch.autocast cover the call, or convert the batch to the type of the model",
+    ),
+    Failure(
+        r"Expected to have finished reduction in the prior iteration",
+        "a parameter of the model took no part in the loss, and DistributedDataParallel waits for its gradient",
+        "give DistributedDataParallel find_unused_parameters=True, or freeze the parameter",
+    ),
+    Failure(
+        r"stack expects each tensor to be equal size",
+        "the samples of a batch have different lengths",
+        "pad or cut them: a collate_fn of the DataLoader, or a data collator of transformers",
+    ),
+    Failure(
+        r"torch\._dynamo\.exc\.",
+        "torch.compile cannot trace a line of the script",
+        'leave fullgraph=True out, or set TORCH_COMPILE_DISABLE: "1" under env',
     ),
 )
 """More than the 30 commonest ways to fail. What is nearer to the cause stands first."""

@@ -2,7 +2,7 @@
 launcher's summary, of the rank that the summary blames.
 
 It imports nothing of ours, so that a program in a pod can have it. Launchers, read on 2026-11-26: torch 1.13 to
-2.9, torch.distributed.elastic; accelerate 1.2, commands/launch.py; deepspeed 0.16, launcher/launch.py; Open
+2.11, torch.distributed.elastic; accelerate 1.2, commands/launch.py; deepspeed 0.16, launcher/launch.py; Open
 MPI 4.1; Lightning 2.5, fabric/strategies/launchers.
 """
 
@@ -80,7 +80,10 @@ NATIVE = re.compile(
 )
 """An end that Python has not seen."""
 WHAT = re.compile(r"^\s*what\(\):\s+(.+)")
-WATCHDOG = re.compile(r"\[Rank \d+\] Watchdog caught collective operation timeout: .*")
+WATCHDOG = re.compile(
+    r"\[Rank \d+\] (?:Watchdog caught collective operation timeout: "
+    r"|Collective .* raised the following async exception: ).*"
+)
 IGNORED = re.compile(
     r"^(?:Exception ignored in|Error in atexit|Error in sys\.|--- Logging error|Exception in thread)"
 )
@@ -88,7 +91,8 @@ IGNORED = re.compile(
 CHAINED = re.compile(r"^(?:The above exception was the direct cause|During handling of the above)")
 LOST = re.compile(
     r"ncclRemoteError|remote process exited|Connection (?:was )?(?:reset|closed) by|Broken ?[Pp]ipe|KeyboardInterrupt"
-    r"|NCCL communicator was aborted|failed to recv, got 0 bytes|got signal: |ConnectionResetError|socketProgress"
+    r"|NCCL communicator was aborted|[Ff]ailed to recv, got 0 bytes|got signal: |ConnectionResetError|socketProgress"
+    r"|RendezvousConnectionError"
 )
 """A rank ends because another one, or its pod, has ended."""
 LOGGED = re.compile(r"\b(?:ERROR|FATAL|CRITICAL)\b|^[Ee]rror\b|\berror: ")
@@ -188,14 +192,9 @@ def reason_of(
     tail = [
         each[:WIDTH] for each in message.split("\n") if each[:WIDTH] not in shown and each.strip()
     ]
-    means = next(
-        filter(_tells, (outside, *(meaning(text, known) for text in (line, message)))), ("", "")
-    )
+    every = (outside, *(meaning(text, known) for text in (line, message)))
+    means = next((each for each in every if each[0]), ("", ""))
     return Reason(line[:WIDTH].strip(), *means, tuple([*shown, *tail[: SHOWN // 2]][-SHOWN:]))
-
-
-def _tells(means: tuple[str, str]) -> bool:
-    return bool(means[0])
 
 
 def sentence(end: End | None, reason: Reason) -> str:
@@ -356,8 +355,8 @@ def _of_rank(lines: Sequence[str], places: Sequence[int], rank: int | None) -> I
         traceback = _Traceback()
 
 
-def _grade(message: str) -> int:
-    return CONSEQUENCE if LOST.search(message) else EXCEPTION
+def _grade(message: str, best: int = EXCEPTION) -> int:
+    return CONSEQUENCE if LOST.search(message) else best
 
 
 def _message(lines: Sequence[str], places: Sequence[int]) -> str:
@@ -384,7 +383,7 @@ def _other(read: _Log) -> Iterator[_Found]:
     for at in range(read.begin, len(read.lines)):
         line, rank = read.lines[at], read.ranks[at]
         if watched := WATCHDOG.search(line):
-            yield _Found(at, watched[0], WATCHED, watched[0], rank)
+            yield _Found(at, watched[0], _grade(watched[0], WATCHED), watched[0], rank)
         elif (what := WHAT.match(line)) and not any(what[1][:60] in one.line for one in read.found):
             yield _Found(at, what[1], WATCHED, what[1], rank)
         elif REFUSED.match(line) and not LOGGED_ONLY.search(line):

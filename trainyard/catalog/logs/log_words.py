@@ -2,7 +2,7 @@
 from a checkpoint, or has written one.
 
 Sources, read on 2026-11-23: workloads/checkpoints.py; transformers `Trainer` and its
-`ProgressCallback`; Lightning `checkpoint_connector` and `TQDMProgressBar`; DeepSpeed
+`ProgressCallback`; Lightning `checkpoint_connector`, `TQDMProgressBar` and `RichProgressBar`; DeepSpeed
 `TorchCheckpointEngine` and `_report_progress`; Megatron-LM `checkpointing.py` and `training_log`;
 torchtitan `checkpoint.py` and `metrics.py`; torchtune's recipes and checkpointers. Each begins a line
 or stands behind the prefix of a logger.
@@ -37,10 +37,14 @@ STEPS = (
     re.compile(r"\b\d+\|(?P<step>\d+)\|Loss:"),
     re.compile(r"\bEpoch (?P<epoch>\d+): +\d+%\|[^|]*\| (?P<step>\d+)/(?P<of>\d+) \["),
     re.compile(r"(?:^|\r) *\d+%\|[^|]*\| (?P<step>\d+)/(?P<of>\d+) \["),
+    re.compile(r"\bEpoch (?P<epoch>\d+)/\d+ +[━╸╺ ]+(?P<step>\d+)/(?P<of>\d+) \d+:\d\d:\d\d"),
     re.compile(r"(?<!per )(?<!\w)(?:global_)?step[\"']?[:= ] *\[?(?P<step>\d+)(?![\d.]*\d)", re.I),
 )
 """Each has the group `step`. `of`: steps of the bar of progress, of which the longest is that of the
 training. `epoch`: the step counts from its beginning."""
+LEARNED = re.compile(r"['\"]loss['\"]: ['\"]?\d")
+"""transformers' Trainer without its bar says no step: {'loss': '6.13', 'epoch': '0.15'}, since its release 5 with
+numbers in quotes."""
 
 
 def resumed_from(line: str) -> str | None:
@@ -62,7 +66,7 @@ def nothing_done(lines: Iterable[str]) -> str | None:
     for line in lines:
         if said := resumed_from(line):
             origin = said
-        elif origin and (saved(line) or any(word.search(line) for word in STEPS)):
+        elif origin and (saved(line) or any(word.search(line) for word in (*STEPS, LEARNED))):
             return None
     return origin
 

@@ -12,7 +12,8 @@ from tests.support.recording import CHECKOUT
 from trainyard.catalog.logs.known_failures import KNOWN
 from trainyard.catalog.logs.last_error import reason_of
 
-FAILURES = CHECKOUT / "tests/corpus/failures.txt"
+CORPUS = CHECKOUT / "tests/corpus"
+FAILURES, ON_A_GPU = CORPUS / "failures.txt", CORPUS / "failures_on_a_gpu.txt"
 RIGHT = 0.95
 """Share of the logs of which the right line must be found: 38 of 40."""
 
@@ -34,6 +35,38 @@ def _cases(file: Path = FAILURES) -> list[tuple[str, str, str]]:
 
 def _found(log: str) -> str:
     return reason_of(log, KNOWN).line
+
+
+def test_of_each_log_of_a_real_gpu_the_right_line_is_found() -> None:
+    cases = _cases(ON_A_GPU)
+    assert len(cases) >= 30
+    assert {name: (right, _found(log)) for name, right, log in cases if _found(log) != right} == {}
+
+
+OF_THE_PROGRAM = {
+    "a data loader raises",
+    "the node that raises",
+    "Lightning, one process",
+}
+"""Logs with an exception of the program's own, of which nothing can be known."""
+MEANINGS = {
+    "a disk is full while torch saves": "a checkpoint cannot be written",
+    "/dev/shm is full": "/dev/shm is full",
+    "NCCL_SOCKET_IFNAME that the pod lacks": "the pod has no network interface",
+    "two ranks on one GPU": "two ranks use one GPU",
+    "the other node raises, as this one sees it": "another rank ended first",
+    "the host has no memory for a tensor": "the memory of the pod is full",
+    "ranks gather tensors of two sizes": "a collective timed out",
+    "a parameter that no loss depends on": "a parameter of the model took no part",
+}
+
+
+def test_of_each_log_of_a_real_gpu_there_is_a_meaning_and_advice() -> None:
+    found = {name: reason_of(log, KNOWN) for name, _, log in _cases(ON_A_GPU)}
+    assert {name for name, reason in found.items() if not reason.do} == OF_THE_PROGRAM
+    assert {
+        name: found[name].why for name, why in MEANINGS.items() if why not in found[name].why
+    } == {}
 
 
 def test_of_at_least_95_percent_of_the_logs_the_right_line_is_found() -> None:

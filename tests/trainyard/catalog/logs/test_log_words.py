@@ -57,11 +57,21 @@ def test_a_run_that_resumes_and_prints_no_step_had_nothing_to_do() -> None:
     assert "resumed from step 81, printed no step" in nothing_to_do("step 81")
 
 
+def test_a_trainer_of_transformers_that_had_finished_had_nothing_to_do() -> None:
+    end = (
+        "{'train_runtime': '0.01', 'train_steps_per_second': '0', 'train_loss': '0', 'epoch': '3'}"
+    )
+    assert nothing_done(["resumed from step 81", end]) == "step 81"
+
+
 @pytest.mark.parametrize(
     "lines",
     [
         ["resumed from step 81", "step 82 loss 0.3"],
         ["resumed from step 81", "{'step': 90, 'loss': 0.3}"],
+        ["resumed from step 81", "{'loss': 0.3, 'epoch': 0.15}"],
+        ["resumed from step 81", "{'loss': '6.13', 'grad_norm': '0.8', 'epoch': '0.1562'}"],
+        ["resumed from step 81", "Epoch 1/1  ━━━━━━╸━━━ 20/32 0:00:00 • 0:00:00 135.47it/s"],
         ["resumed from step-00000295.pt", "saved step-00000299.pt", "rank 0 of 2: final loss 0.2"],
         ["step 1", "step 2", "saved step 2"],
         [],
