@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.jobs import JobPlan
+from trainyard.replacing.new_runs import resumes
 from trainyard.reports.amounts import JobCost
 from trainyard.reports.cost import estimate
 
@@ -21,26 +22,10 @@ def job_starts(plan: EnvironmentPlan | TeamPlan) -> dict[str, str]:
     return {
         key: (
             f"{key} starts a run: {cost.nodes} x {types[plan.jobs[key].pool]}, {_hourly(cost)} in"
-            f" {plan.identity.region}{_resumes(plan.jobs[key])}"
+            f" {plan.identity.region}{resumes(plan.jobs[key])}"
         )
         for key, cost in zip(plan.jobs, estimate(plan).jobs, strict=True)
     }
-
-
-def _resumes(job: JobPlan) -> str:
-    """Words about the checkpoint that a run resumes from; empty where the job names none."""
-    if job.resumes_from is None:
-        if not job.checkpoints or job.checkpoints.startswith("/"):  # a path in the container
-            return ""
-        return (
-            f". It keeps its checkpoints in {job.checkpoints}: a changed job with the same `run` goes on"
-            " from there"
-        )
-    return (
-        f". It resumes from the checkpoint in {job.resumes_from}, if a run before it left one, and ends at"
-        " once where that run has finished. To begin afresh, write another checkpoints.directory, such as"
-        f" {job.other_directory}"
-    )
 
 
 def _hourly(cost: JobCost) -> str:

@@ -15,11 +15,11 @@ from typing import Any
 from trainyard.catalog.aws_types.table import AWS_TYPES
 from trainyard.objects.jobs.upstream_runtimes import upstream_runtimes
 from trainyard.parts.parts import METRICS
-from trainyard.plan import EnvironmentPlan, Planned
+from trainyard.plan import EnvironmentPlan, Planned, TeamPlan
 from trainyard.plans.networks import SERVICE_CIDRS, ExistingNetworkPlan, ExistingZonePlan
 from trainyard.plans.stores import StorePlan
 from trainyard.problems import InputError, InputWarning
-from trainyard.replacing import immutable, leaving
+from trainyard.replacing import immutable, leaving, new_runs
 from trainyard.replacing.deployed import Ask, Deployed
 from trainyard.replacing.guarded import Change, Guarded, Setting, shown
 from trainyard.settings.reading.yaml_file import Lines
@@ -62,10 +62,14 @@ def compared(planned: Planned, lines: Lines, ask: Ask) -> Planned:
     """The plan, refused where it would replace something by accident. `lines`: of the stack file.
     `ask`: tells what is deployed."""
     plan = planned.plan
-    if not isinstance(plan, EnvironmentPlan):
+    if isinstance(plan, TeamPlan):
+        runs = new_runs.run_warnings(plan, ask(new_runs.TYPES, None)) if plan.jobs else ()
+        return replace(planned, warnings=(*planned.warnings, *runs)).located(lines)
+    if plan is None:
         return planned
-    deployed = ask(TYPES | immutable.TYPES, None)
+    deployed = ask(TYPES | immutable.TYPES | new_runs.TYPES, None)
     warnings = (
+        *new_runs.run_warnings(plan, deployed),
         *replacing_warnings(plan, deployed),
         *growing_warnings(plan, deployed),
         *leaving.leaving_warnings(plan, deployed),

@@ -8,13 +8,16 @@ deployed, and the comment says so.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from trainyard import command_line
+from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.plan import EnvironmentPlan, TeamPlan
+from trainyard.plans.jobs import JobPlan
 from trainyard.problems import InputError, counted
+from trainyard.replacing.new_runs import ELSE, differences, resumes
 from trainyard.reports.plan import summary
 from trainyard.reports.stack_file import report_on
 from trainyard.settings.reading.reader import Reading
@@ -55,7 +58,9 @@ def main(arguments: list[str]) -> int:
 
     def report(_: Reading, plan: EnvironmentPlan | TeamPlan) -> int:
         preview = options.preview
-        lines = previewed(json.loads(preview.read_text())) if preview else [EMPTY, ""]
+        lines = [EMPTY, ""]
+        if preview:
+            lines = [*previewed(json.loads(preview.read_text()), plan.jobs)]
         print("\n".join([*lines, *figures(summary(plan))]))
         return 0
 
@@ -66,9 +71,9 @@ def _refused(stack: str, errors: Sequence[InputError]) -> str:
     return f"The stack file has {counted(errors)}: run `trainyard check {stack}`."
 
 
-def previewed(preview: dict[str, Any]) -> Iterator[str]:
-    """Changes that Pulumi would make: counts, then each replacement and deletion by name, and each
-    error."""
+def previewed(preview: dict[str, Any], jobs: Mapping[str, JobPlan] | None = None) -> Iterator[str]:
+    """Changes that Pulumi would make: counts, then each new run, replacement and deletion by name, and each
+    error. `jobs`: the jobs of the stack."""
     counts = preview.get("changeSummary") or {}
     problems = preview.get("diagnostics") or []
     errors = [each["message"].strip() for each in problems if each.get("severity") == "error"]
@@ -76,20 +81,38 @@ def previewed(preview: dict[str, Any]) -> Iterator[str]:
         said = [f"{counts[key]} {words}" for key, words in CHANGES.items() if counts.get(key)]
         yield f"Compared with what is deployed: {', '.join(said) or 'nothing changes'}."
         yield ""
-    yield from _lost(preview.get("steps") or [])
+    yield from _lost(preview.get("steps") or [], jobs or {})
     yield from (f"- **error**: {error}" for error in errors or ([] if counts else [NOTHING_SAID]))
     yield ""
 
 
-def _lost(steps: list[dict[str, Any]]) -> Iterator[str]:
-    """Resources that are replaced or deleted, each once."""
+def _lost(steps: list[dict[str, Any]], jobs: Mapping[str, JobPlan]) -> Iterator[str]:
+    """Resources that are replaced or deleted, each once. A job that is replaced is a new run."""
     replaced = {step["urn"]: step for step in steps if step["op"] in REPLACED}
     for urn, step in replaced.items():
+        kind, _, name = _name(urn).partition(" ")
+        if kind in JOB_KINDS:
+            yield f"- **new run** of `{name}`: {_changed(step)}{_goes_on(jobs.get(name))}"
+            continue
         why = ", ".join(step.get("replaceReasons") or []) or "not said"
         yield f"- **replaces** `{_name(urn)}`, because of {why}"
     for step in steps:
         if step["op"] == "delete" and step["urn"] not in replaced:
             yield f"- **deletes** `{_name(step['urn'])}`"
+
+
+def _changed(step: dict[str, Any]) -> str:
+    """The difference between the new run of a job and the one before it."""
+    old, new = (
+        ((step.get(state) or {}).get("inputs") or {}).get("spec")
+        for state in ("oldState", "newState")
+    )
+    known = isinstance(old, dict) and isinstance(new, dict)
+    return (differences(old, new) if known else "") or ELSE
+
+
+def _goes_on(job: JobPlan | None) -> str:
+    return resumes(job) if job else ""
 
 
 def figures(values: dict[str, Any]) -> Iterator[str]:

@@ -49,6 +49,27 @@ def test_replacements_and_deletions_are_named_once_with_their_reason(
     assert "- **error**: the cluster is unreachable\n" in said and "a tag" not in said
 
 
+JOB = "urn:pulumi:dev::trainyard::trainyard:jobs:Jobs$kubernetes:trainer.kubeflow.org/v1alpha1:TrainJob::{}"
+
+
+def _state(*words: str) -> dict[str, Any]:
+    return {"inputs": {"spec": {"trainer": {"numNodes": 2, "args": [*words]}}}}
+
+
+def test_a_job_that_starts_again_is_named_with_what_changed_and_where_it_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(CHECKOUT)
+    step = {"op": "replace", "replaceReasons": ['metadata.annotations["trainyard.io/run"]']}
+    states = {"oldState": _state("--lr", "1e-4"), "newState": _state("--lr", "2e-4")}
+    steps = [step | states | {"urn": JOB.format("t5-large")}, step | {"urn": JOB.format("other")}]
+    (tmp_path / "preview.json").write_text(json.dumps({"changeSummary": {}, "steps": steps}))
+    said = _printed(capsys, str(tmp_path / "preview.json"))
+    assert "- **new run** of `t5-large`: `1e-4` → `2e-4`. It resumes from the checkpoint in" in said
+    assert "- **new run** of `other`: its `run`, or something" in said
+    assert "annotations" not in said
+
+
 def test_a_preview_that_failed_before_it_began_is_an_error_and_not_no_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
