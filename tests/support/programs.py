@@ -21,6 +21,7 @@ from components.cluster.program import SETTINGS
 from rehearsal import paths
 from tests.rehearsal.api_server import PROGRAMS, ApiServer, start
 from tests.support.crds import KARPENTER, upstream
+from tests.support.patience import until
 from tests.support.recording import Graph, deploy
 from tests.support.stackfile import ENVIRONMENT
 from trainyard.parts.programs import program_files, program_paths
@@ -103,6 +104,13 @@ def repairing(folder: Path) -> Iterator[tuple[ApiServer, ModuleType]]:
         server = start(stack, folder)
         crd = yaml.safe_load(upstream(f"{KARPENTER}/karpenter.sh_nodeclaims.yaml").read_text())
         server.admin.apply(crd, manager="tests")
+        # The API server refuses pods of a namespace before a controller has made this account in it.
+        account = {"apiVersion": "v1", "kind": "ServiceAccount"}
+        until(
+            lambda: server.admin.get(
+                account | {"metadata": {"name": "default", "namespace": "default"}}
+            )
+        )
         yield server, stack.enter_context(entered(server, graph, "repair", folder))
 
 
