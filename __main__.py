@@ -11,6 +11,7 @@ from trainyard.decide import plan_stack
 from trainyard.plan import EnvironmentPlan
 from trainyard.problems import Refused, told
 from trainyard.replacing.replacing import compared
+from trainyard.reports.check import judged
 from trainyard.reports.plan import summary
 
 # Most garbage of the SDK dies young; what survives lives until exit. So the collector looks at young
@@ -18,7 +19,8 @@ from trainyard.reports.plan import summary
 gc.set_threshold(20_000, 1_000)
 try:
     reading = read_engine()
-    planned = compared(plan_stack(reading), reading.lines, read_deployed)
+    planned = judged(plan_stack(reading), reading.lines)
+    planned = compared(planned, reading.lines, read_deployed)
     plan = planned.accepted()
 except Refused as refused:
     raise pulumi.RunError(str(refused)) from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pulumi
 import pytest
 
 from tests.support.graphs import environment
@@ -35,10 +36,17 @@ def test_it_counts_what_has_the_tag_of_the_stack(told: Graph) -> None:
     assert told["Vpc network"].inputs["tags"]["trainyard:stack"] == "dev"
 
 
-@pytest.mark.parametrize(("dollars", "written"), [(12345678, "12345678"), (99.5, "99.5")])
+@pytest.mark.parametrize(("dollars", "written"), [(12345678, "12345678"), (4999.5, "4999.5")])
 def test_the_amount_has_all_its_digits(dollars: float, written: str) -> None:
     graph = environment(TOLD, at("budget.dollars_a_month", dollars))
     assert graph["Budget budget"].inputs["limitAmount"] == written
+
+
+def test_a_preview_refuses_a_budget_that_an_idle_month_exceeds() -> None:
+    with pytest.raises(pulumi.RunError) as refused:
+        environment(TOLD, at("budget.dollars_a_month", 20))
+    assert "environment.budget.dollars_a_month" in str(refused.value)
+    assert "an idle month" in str(refused.value)
 
 
 def test_everybody_is_told_before_and_when_it_is_spent_and_when_aws_expects_it(

@@ -287,7 +287,7 @@ def everything() -> dict[str, Any]:
             "repair": {"nodes_an_hour": 2, "hung_minutes": 30},
             "history": {"days": 30, "progress": True},
             "logs": {"days": 90},
-            "budget": {"dollars_a_month": 20000, "emails": ["gpu-budget@example.com"]},
+            "budget": {"dollars_a_month": 200000, "emails": ["gpu-budget@example.com"]},
             "told": {"emails": ["gpu-oncall@example.com"], "hung_minutes": 20},
             "teams": {"vision": copy.deepcopy(_TEAM)},
             "tags": {"team": "vision"},

@@ -7,7 +7,7 @@ seconds: preflight.py.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from dataclasses import replace
 
 from trainyard.parts.parts import monthly_limit
 from trainyard.plan import EnvironmentPlan, Planned, TeamPlan
@@ -16,7 +16,7 @@ from trainyard.reports.charts import chart_errors
 from trainyard.reports.limits import below
 from trainyard.reports.stack_file import HAS_ERRORS, NO_FILE, planned_file
 from trainyard.settings.environment import EnvironmentConfig
-from trainyard.settings.reading.reader import Reading
+from trainyard.settings.reading.yaml_file import Lines
 
 DEADLINE = 60.0
 """Seconds after which the questions without an answer are given up: several slow pages would take
@@ -35,9 +35,10 @@ def _check(stack: str, deadline: float | None) -> int:
     found = planned_file(stack)
     if found is None:
         return NO_FILE
-    reading, planned = found
+    reading, planned = found[0], judged(found[1], found[0].lines)
     problems: list[InputError | InputWarning] = [*planned.warnings, *planned.errors]
-    problems += map(reading.lines.locate, _beyond_rules(stack, reading, planned))
+    if planned.plan and reading.config and (wanted := reading.config.environment):
+        problems += map(reading.lines.locate, chart_errors(wanted, stack))
     if deadline is not None and planned.plan and reading.config:
         answers = _answers(planned.plan, reading.config.environment, deadline)
         asked = {answer.path for answer in answers}
@@ -52,20 +53,25 @@ def _check(stack: str, deadline: float | None) -> int:
     return 0
 
 
-def _beyond_rules(
-    stack: str, reading: Reading, planned: Planned
-) -> Iterator[InputError | InputWarning]:
-    """Every problem that needs the whole plan of a sound stack file."""
-    if planned.plan is None:
-        return
-    yield from below(planned.plan)
-    if reading.config and (wanted := reading.config.environment):
-        yield from chart_errors(wanted, stack)
-    if isinstance(planned.plan, EnvironmentPlan) and monthly_limit(planned.plan):
+def judged(planned: Planned, lines: Lines) -> Planned:
+    """The plan with the problems that only a whole plan shows: time limits of parts below, and a budget that is
+    too small. A preview and an update are refused for them as `check` is. `lines`: of the stack file."""
+    plan = planned.plan
+    if plan is None:
+        return planned
+    found: list[InputError | InputWarning] = [*below(plan)]
+    if isinstance(plan, EnvironmentPlan) and monthly_limit(plan):
         # Only here: a check without a budget needs no prices.
         from trainyard.reports.box import budget_problems
 
-        yield from budget_problems(planned.plan)
+        found += budget_problems(plan)
+    errors = [each for each in found if isinstance(each, InputError)]
+    warnings = [each for each in found if isinstance(each, InputWarning)]
+    return replace(
+        planned,
+        errors=(*planned.errors, *errors),
+        warnings=(*planned.warnings, *warnings),
+    ).located(lines)
 
 
 def _answers(
