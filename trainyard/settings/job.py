@@ -272,7 +272,7 @@ class JobConfig:
     """Number of parameters of the model, in billions. With it the plan computes how long a
     checkpoint takes and the goodput of the job."""
     model: Section[TrainedModelConfig] = None
-    """The model, and the way it is trained: does it fit the GPUs?"""
+    """The model and the way it is trained, from which the memory that it takes of a GPU follows."""
     bytes_per_parameter: Annotated[float, pydantic.Field(gt=0, le=32)] = (
         CHECKPOINT_BYTES_PER_PARAMETER
     )

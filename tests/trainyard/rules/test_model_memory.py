@@ -83,7 +83,7 @@ def test_the_30b_job_of_the_inputs_is_told_with_the_change_that_makes_it_fit(
     for words in (
         "30.5 billion parameters, mixed precision, adamw, ZeRO-2, 16 GPUs (ds_full.json)",
         "needs at least 87.8 GB of each GPU (weights 61.1, gradients 3.8, optimizer 22.9)",
-        "before activations, and a GPU has 85.9 GB: it does not fit. To make it fit, write",
+        "before activations, and a GPU has 85.9 GB: it does not fit. To make it fit, take",
         '"stage": 3 in ds_full.json and --gradient_checkpointing True, likely',
     ):
         assert words in warning
@@ -94,7 +94,7 @@ def test_the_30b_job_fits_once_its_file_says_what_is_advised(tmp_path: Path) -> 
     config["zero_optimization"]["stage"] = 3
     (tmp_path / "ds_full.json").write_text(json.dumps(config))
     [only] = of_the_file(tmp_path)
-    assert "may not fit. To be safe, write --gradient_checkpointing True, likely" in only
+    assert "may not fit. To be safe, take --gradient_checkpointing True, likely" in only
     script = f"{SCRIPT} --gradient_checkpointing True"
     files = {"sources": ["ds_full.json"], "path": "/code"}
     edits = [P5, at(f"{JOB}.script", script), at(f"{JOB}.files", files)]
@@ -175,3 +175,14 @@ def test_a_pool_without_gpus_has_no_verdict() -> None:
     cpu = at("pools.g6e.instance_types", ["m7i.48xlarge"])
     edits = [cpu, at(f"{JOB}.model", MODEL), at(f"{JOB}.processes_per_node", 1)]
     assert fit_warnings(*edits) == []
+
+
+def test_the_example_of_the_documents_is_what_check_says() -> None:
+    section = (CHECKOUT / "docs/jobs.md").read_text().split("## Does the model fit the GPUs")[1]
+    _, text, _, message, *_ = section.split("```")
+    model = yaml.safe_load(text.removeprefix("yaml"))["jobs"]["qwen"]["model"]
+    assert planned(at(f"{JOB}.model", model)).errors == ()
+    del model["checkpointing"]
+    model |= {"name": "Qwen/Qwen3-30B-A3B", "sharding": "zero2"}
+    [error] = planned(P5, at(f"{JOB}.model", model)).errors
+    assert " ".join(message.split()) == str(error).replace("t5-large", "qwen")

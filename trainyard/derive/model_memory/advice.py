@@ -15,8 +15,8 @@ MOST_NODES = 64
 WITH_DEEPSPEED = {
     "sharding": '"stage": 3 in {file}',
     "checkpointing": "--gradient_checkpointing True",
-    "batch": "--per_device_train_batch_size 1",
-    "optimizer": "--optim adamw_bnb_8bit",
+    "batch": "a batch of 1 a GPU",
+    "optimizer": "8-bit AdamW",
     "offload": '"offload_optimizer": {{"device": "cpu"}} in {file}',
     "nodes": "{nodes} nodes",
 }

@@ -133,7 +133,7 @@ def _advice(known: _Ways, room: float) -> str:
     if not found:
         return LESS
     before = "" if training.activations_known else ", before activations"
-    return f"write {'; or '.join(found)}{before}"
+    return f"{'write' if known.stated else 'take'} {'; or '.join(found)}{before}"
 
 
 def model_of(

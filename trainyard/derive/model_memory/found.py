@@ -150,7 +150,7 @@ def _by_fsdp(model: Model, named: str, said: Mapping[str, str]) -> Found | None:
     """Facts of a script with the options of FSDP."""
     option = next((name for name in ("fsdp", "fsdp_sharding_strategy") if said.get(name)), "")
     words = said.get(option, "").lower().split()
-    found = [STRATEGIES[word] for word in words if word in STRATEGIES]
+    found: list[Sharding] = [STRATEGIES[word] for word in words if word in STRATEGIES]
     if not found:
         return None
     return Found(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.recording import CHECKOUT
 from trainyard.derive.model_memory.models import MODELS, Model, public_model
 
 
@@ -16,6 +17,12 @@ def test_the_parameters_of_a_model_follow_from_its_shape(model: Model) -> None:
 def test_there_are_30_models_and_only_one_without_a_shape() -> None:
     assert len(MODELS) >= 30
     assert [model.name for model in MODELS.values() if model.shape is None] == ["DeepSeek-V3"]
+
+
+def test_the_documents_name_every_model() -> None:
+    listed = (CHECKOUT / "docs/jobs.md").read_text().split("Public names,")[1].split("## ")[0]
+    words = listed.replace("\n", " ").removesuffix(". ").strip(" .")
+    assert words.partition(": ")[2].split(", ") == [*MODELS]
 
 
 @pytest.mark.parametrize(
