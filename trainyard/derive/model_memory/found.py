@@ -40,6 +40,8 @@ OPTIMIZERS: dict[str, Optimizer] = {
 }
 """Name of an optimizer in small letters, in --optim or in a DeepSpeed file → what it keeps."""
 STAGES: dict[int, Sharding] = {0: "none", 1: "zero1", 2: "zero2", 3: "zero3"}
+KINDS = ("bf16", "fp16")
+"""Sections of a DeepSpeed file, and options of a script, that say 16 bits."""
 STRATEGIES: dict[str, Sharding] = {
     "full_shard": "full_shard",
     "shard_grad_op": "shard_grad_op",
@@ -104,7 +106,7 @@ def _by_deepspeed(
     """Facts of a script with a DeepSpeed file. `config`: what the file says; empty where it is not known."""
     zero = _section(config, "zero_optimization")
     stage = zero.get("stage", 0)
-    sharding = STAGES.get(stage) if isinstance(stage, int) else None
+    sharding = STAGES.get(stage) if type(stage) is int else None
     if not config or sharding is None:
         return None
     batch = config.get("train_micro_batch_size_per_gpu")
@@ -120,16 +122,18 @@ def _by_deepspeed(
         offload=_offload(zero),
         checkpointing=_checkpointing(said),
         sequence=_sequence(said),
-        batch=batch if isinstance(batch, int) else _batch(said),
+        batch=batch if type(batch) is int and batch > 0 else _batch(said),
         bucket=float(bucket) if isinstance(bucket, int | float) else BUCKET,
     )
 
 
 def _mixed(config: Mapping[str, Any], said: Mapping[str, str]) -> bool | None:
-    """True where DeepSpeed trains in 16 bits, False where in fp32."""
-    enabled = [_section(config, name).get("enabled") for name in ("bf16", "bfloat16", "fp16")]
+    """True where DeepSpeed trains in 16 bits with a copy in fp32, False where in fp32."""
+    if any(_section(config, name).get(f"{name}_master_weights_and_grads") for name in KINDS):
+        return None
+    enabled = [_section(config, name).get("enabled") for name in (*KINDS, "bfloat16")]
     if "auto" in enabled:
-        flags = [said.get(name, "false") for name in ("bf16", "fp16")]
+        flags = [said.get(name, "false") for name in KINDS]
         return True if any(flag.lower() in ("true", "") for flag in flags) else None
     return any(each is True for each in enabled)
 
@@ -198,7 +202,7 @@ def _number(said: Mapping[str, str], names: tuple[str, ...]) -> int | None:
 def _json(text: str) -> dict[str, Any]:
     try:
         read = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return read if isinstance(read, dict) else {}
 

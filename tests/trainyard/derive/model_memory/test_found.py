@@ -51,7 +51,9 @@ def test_nothing_is_said_of_a_script_that_does_not_say_it(script: str) -> None:
     assert found(script) is None
 
 
-@pytest.mark.parametrize("config", ["", "{", "[]", {"zero_optimization": {"stage": "auto"}}])
+@pytest.mark.parametrize(
+    "config", ["", "{", "[]", "[" * 100_000, {"zero_optimization": {"stage": "auto"}}]
+)
 def test_nothing_is_said_of_a_deepspeed_file_that_cannot_be_read(config: Any) -> None:
     assert found(f"torchrun train.py {QWEN}", config) is None
 
@@ -61,6 +63,7 @@ def test_nothing_is_said_of_a_deepspeed_file_that_cannot_be_read(config: Any) ->
     [
         ({"bf16": {"enabled": True}}, "", True),
         ({"fp16": {"enabled": True}}, "", True),
+        ({"bf16": {"enabled": True, "bf16_master_weights_and_grads": True}}, "", None),
         ({"bf16": {"enabled": "auto"}}, "--bf16 True", True),
         ({"bf16": {"enabled": "auto"}}, "--bf16", True),
         ({"bf16": {"enabled": "auto"}}, "", None),
