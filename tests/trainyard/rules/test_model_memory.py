@@ -142,8 +142,8 @@ def test_what_may_not_fit_is_a_warning_with_a_change_that_makes_it_fit() -> None
 def test_the_plan_has_a_line_with_the_parts_and_the_memory_of_a_gpu() -> None:
     assert line(checkpointing="full").startswith(
         "fits: at least 24.1, likely up to 50.9 of the 85.9 GB of a GPU (weights 16.4, gradients 1.0,"
-        " optimizer 6.1, activations 1.6); 8.19 billion parameters, mixed precision, adamw, ZeRO-2, 16"
-        " GPUs"
+        " optimizer 6.1, activations 12.3, buffers 9.0, CUDA and fragments 6.1); 8.19 billion parameters,"
+        " mixed precision, adamw, ZeRO-2, 16 GPUs"
     )
     assert line().startswith("may not fit: at least 24.1, likely up to 91.4 of the 85.9 GB")
 

@@ -55,15 +55,21 @@ class Fit:
     @property
     def in_words(self) -> str:
         """Memory for a line of the plan."""
-        low, high = self.least, self.likely
-        parts = [("weights", low.weights), ("gradients", low.gradients)]
-        parts += [("optimizer", low.optimizer), ("activations", low.activations or 0)]
-        listed = ", ".join(f"{name} {size / 1e9:.1f}" for name, size in parts if size)
-        up_to = f", likely up to {high.total / 1e9:.1f}" if high else ""
-        before = "" if high and high.activations is not None else " before activations"
+        shown = self.likely or self.least
+        parts = {
+            "weights": shown.weights,
+            "gradients": shown.gradients,
+            "optimizer": shown.optimizer,
+            "activations": shown.activations or 0,
+            "buffers": shown.buffers,
+        }
+        parts["CUDA and fragments"] = max(0, shown.total - sum(parts.values()))
+        listed = ", ".join(f"{name} {size / 1e9:.1f}" for name, size in parts.items() if size)
+        up_to = f", likely up to {shown.total / 1e9:.1f}" if self.likely else ""
+        before = "" if self.likely and shown.activations is not None else " before activations"
         return (
-            f"{self.verdict}: at least {low.total / 1e9:.1f}{up_to} of the {self.room / 1e9:.1f} GB of"
-            f" a GPU{before} ({listed}); {self.what}"
+            f"{self.verdict}: at least {self.least.total / 1e9:.1f}{up_to} of the"
+            f" {self.room / 1e9:.1f} GB of a GPU{before} ({listed}); {self.what}"
         )
 
 
