@@ -115,6 +115,29 @@ def test_an_entry_brings_its_deepspeed_file(tmp_path: Path) -> None:
     assert warning.startswith(f"environment.{JOB}: Qwen/Qwen3-30B") and "87.8 GB" in warning
 
 
+@pytest.mark.parametrize(
+    ("start", "advised"),
+    [
+        (
+            "accelerate launch --zero_stage 2 --mixed_precision bf16 t.py",
+            "(--zero_stage), needs at least 94.2 GB of each GPU (weights 65.5, gradients 4.1, optimizer"
+            " 24.6) before activations, and a GPU has 85.9 GB: it does not fit. To make it fit, take"
+            " --zero_stage 3",
+        ),
+        (
+            "torchrun t.py --fsdp no_shard",
+            "(--fsdp), needs at least 262.1 GB of each GPU (weights 65.5, gradients 65.5, optimizer"
+            " 131.0) before activations, and a GPU has 85.9 GB: it does not fit. To make it fit, take"
+            ' --fsdp "full_shard auto_wrap"',
+        ),
+    ],
+)
+def test_advice_is_in_the_words_of_the_launcher(start: str, advised: str) -> None:
+    options = "--model_name Qwen/Qwen3-32B --per_device_train_batch_size 1 --max_seq_length 2048"
+    [warning] = fit_warnings(P5, at(f"{JOB}.script", f"{start} {options}"))
+    assert advised in warning
+
+
 MODEL = {
     "name": "Qwen/Qwen3-8B",
     "precision": "mixed",

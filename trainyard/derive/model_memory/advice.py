@@ -12,7 +12,7 @@ from trainyard.derive.model_memory.memory import ZERO, Memory, Training, least, 
 Change = Literal["sharding", "checkpointing", "batch", "optimizer", "offload", "nodes"]
 MOST_NODES = 64
 """Nodes up to which a larger number is proposed."""
-WITH_DEEPSPEED = {
+WITH_DEEPSPEED: dict[Change, str] = {
     "sharding": '"stage": 3 in {file}',
     "checkpointing": "--gradient_checkpointing True",
     "batch": "a batch of 1 a GPU",
@@ -20,12 +20,17 @@ WITH_DEEPSPEED = {
     "offload": '"offload_optimizer": {{"device": "cpu"}} in {file}',
     "nodes": "{nodes} nodes",
 }
-WITH_FSDP = {
+WITH_ACCELERATE: dict[Change, str] = {
+    **WITH_DEEPSPEED,
+    "sharding": "--zero_stage 3",
+    "offload": "--offload_optimizer_device cpu",
+}
+WITH_FSDP: dict[Change, str] = {
     **WITH_DEEPSPEED,
     "sharding": '--fsdp "full_shard auto_wrap"',
     "offload": '--fsdp "full_shard offload auto_wrap"',
 }
-IN_SETTINGS = {
+IN_SETTINGS: dict[Change, str] = {
     "sharding": "sharding: {sharding}",
     "checkpointing": "checkpointing: full",
     "batch": "batch_per_gpu: 1",
@@ -121,7 +126,7 @@ CHANGES: dict[Change, Callable[[Training], Training]] = {
 comes first."""
 
 
-def in_words(way: Way, words: dict[str, str], file: str) -> str:
+def in_words(way: Way, words: dict[Change, str], file: str) -> str:
     """A way as somebody writes it. `file`: the DeepSpeed file."""
     training = way.training
     written = [

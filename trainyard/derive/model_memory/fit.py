@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from trainyard.derive.model_memory import advice
-from trainyard.derive.model_memory.found import Found, found_in
-from trainyard.derive.model_memory.memory import ZERO, Memory, Training, least, likely
+from trainyard.derive.model_memory.found import ZERO_STAGE, Found, found_in
+from trainyard.derive.model_memory.memory import Memory, Training, least, likely
 from trainyard.derive.model_memory.models import Shape, public_model
 from trainyard.derive.pools import job_type
 from trainyard.settings.environment import EnvironmentConfig
@@ -125,21 +125,23 @@ def _advice(known: _Ways, room: float) -> str:
     if training is None:
         nodes = advice.nodes_at_least(known.cheapest, room)
         return f"take {nodes} nodes or more" if nodes else LESS
-    words = (
-        advice.IN_SETTINGS
-        if known.stated
-        else advice.WITH_DEEPSPEED
-        if training.sharding in ZERO or known.file.endswith(".json")
-        else advice.WITH_FSDP
-    )
     found = [
-        f"{advice.in_words(way, words, known.file)}, likely {way.likely.total / 1e9:.1f} GB"
+        f"{advice.in_words(way, _words(known), known.file)}, likely {way.likely.total / 1e9:.1f} GB"
         for way in advice.ways(training, room)
     ]
     if not found:
         return LESS
     before = "" if training.activations_known else ", before activations"
     return f"{'write' if known.stated else 'take'} {'; or '.join(found)}{before}"
+
+
+def _words(known: _Ways) -> dict[advice.Change, str]:
+    """The way in which changes are written where the training is."""
+    if known.stated:
+        return advice.IN_SETTINGS
+    if known.file == ZERO_STAGE:
+        return advice.WITH_ACCELERATE
+    return advice.WITH_FSDP if known.file.startswith("--fsdp") else advice.WITH_DEEPSPEED
 
 
 def model_of(

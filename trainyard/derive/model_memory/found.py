@@ -47,7 +47,14 @@ STRATEGIES: dict[str, Sharding] = {
     "shard_grad_op": "shard_grad_op",
     "hybrid_shard": "hybrid_shard",
     "no_shard": "none",
+    "1": "full_shard",
+    "2": "shard_grad_op",
+    "3": "none",
+    "4": "hybrid_shard",
 }
+"""Strategy of FSDP, by its name or by its number in `accelerate launch` → the sharding."""
+ZERO_STAGE = "--zero_stage"
+"""Option of `accelerate launch` in the place of a DeepSpeed file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,12 +90,23 @@ def found_in(script: str, file: Callable[[str], str | None]) -> Found | None:
     if model is None:
         return None
     path = said.get("deepspeed") or said.get("deepspeed_config") or ""
+    if not path and "zero_stage" in said:
+        return _by_deepspeed(model, named, said, ZERO_STAGE, _of_accelerate(said))
     if not path:
         return _by_fsdp(model, named, said)
     name = path.rpartition("/")[2]
     return _by_deepspeed(
         model, named, said, name, _json(_written(script, name) or file(name) or "")
     )
+
+
+def _of_accelerate(said: Mapping[str, str]) -> dict[str, Any]:
+    """The DeepSpeed file that options of `accelerate launch` stand for."""
+    zero: dict[str, Any] = {"stage": _number(said, ("zero_stage",))}
+    for name in ("param", "optimizer"):
+        zero[f"offload_{name}"] = {"device": said.get(f"offload_{name}_device", "none")}
+    enabled: Any = said["mixed_precision"] in KINDS if "mixed_precision" in said else "auto"
+    return {"zero_optimization": zero, "bf16": {"enabled": enabled}}
 
 
 def _written(script: str, name: str) -> str | None:

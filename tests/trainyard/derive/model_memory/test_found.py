@@ -121,6 +121,7 @@ def test_a_script_may_write_its_deepspeed_file_itself() -> None:
         ("--fsdp 'shard_grad_op offload'", "shard_grad_op", "all"),
         ("--fsdp_sharding_strategy HYBRID_SHARD", "hybrid_shard", "none"),
         ("--fsdp no_shard", "none", "none"),
+        ("--fsdp_sharding_strategy 2", "shard_grad_op", "none"),
     ],
 )
 def test_options_of_fsdp_say_the_sharding(flags: str, sharding: str, offload: str) -> None:
@@ -128,3 +129,14 @@ def test_options_of_fsdp_say_the_sharding(flags: str, sharding: str, offload: st
     made = found(f"{script} --gradient_checkpointing False --micro_batch_size 3 --bf16 True")
     assert (made.sharding, made.offload, made.mixed) == (sharding, offload, None)
     assert (made.checkpointing, made.sequence, made.batch) == ("none", 2048, 3)
+
+
+def test_options_of_accelerate_stand_for_a_deepspeed_file() -> None:
+    launch = "accelerate launch --use_deepspeed --zero_stage {} t.py --model_name Qwen/Qwen3-8B"
+    made = found(launch.format("2 --mixed_precision bf16 --offload_optimizer_device cpu"))
+    assert (made.sharding, made.mixed, made.offload) == ("zero2", True, "optimizer")
+    assert made.by == "--zero_stage"
+    plain = found(launch.format(3))
+    assert (plain.sharding, plain.mixed, plain.offload) == ("zero3", None, "none")
+    assert found(launch.format("3 --mixed_precision no")).mixed is False
+    assert found(launch.format("auto")) is None
