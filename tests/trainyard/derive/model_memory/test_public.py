@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.recording import CHECKOUT
 from trainyard.derive.model_memory.memory import Training, least, likely
 from trainyard.derive.model_memory.models import MODELS, Shape
 
@@ -56,6 +57,9 @@ def test_at_least_20_verdicts_are_certain_and_right_and_of_both_kinds() -> None:
     certain = [run for run in RUNS if verdict(run) == (YES if run["fits"] else NO)]
     assert len(certain) >= 20 and {run["fits"] for run in certain} == {True, False}
     assert all(run["source"].startswith(("https://", "arXiv:")) for run in RUNS)
+    documents = " ".join((CHECKOUT / "docs/jobs.md").read_text().split())
+    said = f"of {len(RUNS)} public runs with a known end it calls {len(certain)} with certainty"
+    assert said in documents
 
 
 @pytest.mark.parametrize("run", [run for run in RUNS if "peak_gb" in run], ids=named)
