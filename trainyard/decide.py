@@ -294,6 +294,7 @@ def _environment(
         allow_replace=wanted.allow_replace,
         capacity=pool_uses(wanted, jobs.described()),
         checkpoints=verdicts,
+        fits=jobs.fits,
         contract=promised,
     )
     renamed, copies = mirrored(plan, config.region, wanted.artifacts)
@@ -342,6 +343,7 @@ def _team(
         jobs=plans,
         at_once=team_at_once(environment, jobs.described(), share.max_gpus),
         checkpoints=verdicts,
+        fits=jobs.fits,
     )
     renamed, copies = mirrored(plan, config.region, environment.artifacts)
     return replace(renamed, copies=copies) if copies else plan

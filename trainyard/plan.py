@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from trainyard.derive.model_memory.fit import Fit
 from trainyard.derive.pools import PoolUse
 from trainyard.objects.queues.queues import QueuesPlan
 from trainyard.objects.teams.team_identity import TeamIdentityPlan
@@ -78,6 +79,8 @@ class EnvironmentPlan:
     capacity: Mapping[str, PoolUse]
     checkpoints: Mapping[str, Verdict]
     """Effects of stores on checkpoints, for each job that states the size of its model."""
+    fits: Mapping[str, Fit]
+    """Memory of the model of each job, where settings or script say it."""
     contract: Mapping[str, Any]
     """Promises to teams: plain, versioned, without secrets and without ids that AWS gives."""
     copies: tuple[Copy, ...] = ()
@@ -138,6 +141,7 @@ class TeamPlan:
     at_once: Mapping[str, int]
     """job → how many of its size run at once within the team's quota, when nothing else runs."""
     checkpoints: Mapping[str, Verdict]
+    fits: Mapping[str, Fit]
     copies: tuple[Copy, ...] = ()
     """As of an environment."""
 

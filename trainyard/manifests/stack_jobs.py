@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from trainyard.derive.job_files import config_map, file_errors
 from trainyard.derive.job_site import JobSite
-from trainyard.derive.jobs import job_plan
+from trainyard.derive.jobs import command_of, job_plan
+from trainyard.derive.model_memory.fit import Fit, fit_of
+from trainyard.derive.scripts import script_of
 from trainyard.plans.jobs import JobPlan
 from trainyard.problems import InputError, InputWarning
+from trainyard.rules.model_memory import fit_problems, model_errors
 from trainyard.rules.stores import keep_warnings
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import AnyJob, JobConfig, manifests, typed
+from trainyard.settings.reading.files import is_inside, text_of
 
 if TYPE_CHECKING:
     from trainyard.manifests.admission import Manifest
@@ -30,7 +35,10 @@ class StackJobs:
     read: Mapping[str, Manifest]
     """The jobs that are files themselves."""
     errors: tuple[InputError, ...]
-    """Errors about the files."""
+    """Errors about the files and the models."""
+
+    fits: Mapping[str, Fit]
+    """Memory of the model that each job trains, where settings or script say it."""
 
     path: str
     """Path of the jobs in the stack file."""
@@ -41,6 +49,8 @@ class StackJobs:
         found = [warning for manifest in self.read.values() for warning in manifest.warnings]
         for name, job in typed(self.jobs).items():
             found += keep_warnings(f"{self.path}.{name}", job, self.folder)
+        problems = _fit_problems(self.path, self.fits)
+        found += [each for each in problems if isinstance(each, InputWarning)]
         return tuple(found)
 
     def planned(self, site: JobSite, notes: Mapping[str, Mapping[str, str]]) -> dict[str, JobPlan]:
@@ -74,15 +84,81 @@ def read_jobs(
     """Read the files of a stack's jobs. `path`: of the jobs in the stack file."""
     errors = tuple(_file_errors(path, jobs, folder))
     files = manifests(jobs)
+    fits = _fits(jobs, environment, folder)
     if not files:
-        return StackJobs(jobs=jobs, folder=folder, path=path, read={}, errors=errors)
+        return StackJobs(
+            jobs=jobs,
+            folder=folder,
+            path=path,
+            read={},
+            fits=fits,
+            errors=(*errors, *_too_large(path, fits)),
+        )
     # Only here: most stacks have no job that is a file, and are checked a tenth faster without it.
     from trainyard.manifests.admission import read_manifests
+    from trainyard.manifests.document import of_body
 
     read, wrong = read_manifests(path, files, environment, namespace, folder)
-    return StackJobs(jobs=jobs, folder=folder, path=path, read=read, errors=(*errors, *wrong))
+    for name, manifest in read.items():
+        scripts = [each.script for body in manifest.objects for each in of_body(body).containers]
+        text = partial(_beside, manifest.objects, (folder / files[name].manifest).parent)
+        fits |= _named(name, fit_of(manifest.stand_in(files[name]), environment, scripts, text))
+    return StackJobs(
+        jobs=jobs,
+        folder=folder,
+        path=path,
+        read=read,
+        fits=fits,
+        errors=(*errors, *_too_large(path, fits), *wrong),
+    )
+
+
+def _fits(
+    jobs: Mapping[str, AnyJob], environment: EnvironmentConfig, folder: Path
+) -> dict[str, Fit]:
+    """Memory of each job that is described in the stack file."""
+    fits: dict[str, Fit] = {}
+    for name, job in typed(jobs).items():
+        script = job.script or script_of((*command_of(job), *(job.arguments or ())))
+        fits |= _named(name, fit_of(job, environment, [script], partial(_source, job, folder)))
+    return fits
+
+
+def _named(name: str, fit: Fit | None) -> dict[str, Fit]:
+    return {name: fit} if fit else {}
+
+
+def _source(job: JobConfig, folder: Path, name: str) -> str | None:
+    """Text of a file that an entry brings; None where it brings none of this name."""
+    sources = job.files.sources if job.files else ()
+    found = next((source for source in sources if Path(source).name == name), "")
+    if not found or not is_inside(folder, found):
+        return None
+    return text_of(folder / found)
+
+
+def _beside(objects: Sequence[Mapping[str, Any]], folder: Path, name: str) -> str | None:
+    """Text of a file that a job file brings in a ConfigMap, or that stands beside it."""
+    for each in objects:
+        data = each.get("data") if each.get("kind") == "ConfigMap" else None
+        if isinstance(data, Mapping) and name in data:
+            return str(data[name])
+    if not is_inside(folder, name):
+        return None
+    return text_of(folder / name)
+
+
+def _fit_problems(path: str, fits: Mapping[str, Fit]) -> Iterator[InputError | InputWarning]:
+    for name, fit in fits.items():
+        yield from fit_problems(f"{path}.{name}", fit)
+
+
+def _too_large(path: str, fits: Mapping[str, Fit]) -> Iterator[InputError]:
+    problems = _fit_problems(path, fits)
+    yield from (each for each in problems if isinstance(each, InputError))
 
 
 def _file_errors(path: str, jobs: Mapping[str, AnyJob], folder: Path) -> Iterator[InputError]:
     for name, job in typed(jobs).items():
         yield from file_errors(f"{path}.{name}", job, folder)
+        yield from model_errors(f"{path}.{name}", job)

@@ -284,6 +284,11 @@ def jobs(plan: Plan) -> list[str]:
         for name, v in plan.checkpoints.items()
         for line in command_line.wrapped(_saves(name, v))
     ]
+    saves += [
+        line
+        for name, fit in plan.fits.items()
+        for line in command_line.wrapped(f"{name}: {fit.in_words}")
+    ]
     return ["jobs", *command_line.table(rows), *saves] if plan.jobs else []
 
 

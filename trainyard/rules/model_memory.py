@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from trainyard.derive.model_memory.fit import Fit, model_of
+from trainyard.derive.model_memory.models import MODELS, Model, public_model
 from trainyard.derive.pools import job_type
-from trainyard.problems import At, InputWarning
+from trainyard.problems import At, InputError, InputWarning
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import JobConfig
+from trainyard.settings.model import TrainedModelConfig
 
 BYTES_BESIDE_CHECKPOINT = 4
 """Bytes of a parameter in mixed precision that no checkpoint holds: its weight and its gradient in bf16,
@@ -20,7 +23,7 @@ def model_memory_warnings(
     """A model whose states alone are larger than all GPUs of the job. Less sharding than ZeRO-3 or
     full FSDP, and activations, take more."""
     kind = job_type(job, environment)
-    if kind is None or not kind.gpus or job.parameters_billion is None:
+    if kind is None or not kind.gpus or job.parameters_billion is None or job.model:
         return
     gpus = job.nodes * (job.gpus_per_node or kind.gpus)
     room_gb = gpus * kind.gpu_memory_mib * 2**20 / 1e9
@@ -33,4 +36,79 @@ def model_memory_warnings(
             f" need {needed_gb:,.0f} GB, and the {gpus} GPUs of the job have {room_gb:,.0f} GB:"
             " sharded over all of them (ZeRO-3, FSDP) they do not fit either, before any"
             " activation; take more nodes, or offload or freeze a part"
+        )
+
+
+NEARLY = 0.05
+"""Difference of two numbers of parameters that is one of rounding."""
+
+
+def model_errors(path: str, job: JobConfig) -> Iterator[InputError]:
+    """A model whose settings contradict each other, or say no size."""
+    wanted, billions = job.model, job.parameters_billion
+    if wanted is None:
+        return
+    known = public_model(wanted.name) if wanted.name else None
+    if model_of(wanted, billions) is None:
+        yield At(f"{path}.model").must(
+            "have a public name of docs/jobs.md, or parameters_billion beside it",
+            got=wanted.name or "neither",
+            fix=f"write parameters_billion, or a name such as {next(iter(MODELS.values())).name}",
+        )
+    if known and billions and abs(known.billions / billions - 1) > NEARLY:
+        yield At(f"{path}.parameters_billion").must(
+            f"be that of {wanted.name}", got=f"{billions:g}", write=known.billions
+        )
+    total = billions or (known.billions if known else None)
+    if total and (wanted.trainable_billion or 0) > total:
+        yield At(f"{path}.model.trainable_billion").must(
+            f"be at most the {total:g} billion parameters of the model",
+            got=wanted.trainable_billion,
+            fix="delete it where all of them are trained",
+        )
+    yield from _contradictions(f"{path}.model", wanted, known)
+
+
+def _contradictions(
+    path: str, wanted: TrainedModelConfig, known: Model | None
+) -> Iterator[InputError]:
+    """Settings of a model that exclude each other."""
+    sizes = [wanted.layers, wanted.hidden, wanted.vocabulary]
+    if any(sizes) and (known or not all(sizes)):
+        yield At(path).must(
+            "have layers, hidden and vocabulary together, and only without a public name",
+            got=wanted.name or "some of them",
+            fix="write all three, or a name alone",
+        )
+    if wanted.offload != "none" and wanted.sharding == "none":
+        yield At(f"{path}.offload").must(
+            "not be set with sharding: none: DDP keeps everything on the GPU",
+            got=wanted.offload,
+            fix="delete it, or write the stage of ZeRO or the strategy of FSDP",
+        )
+
+
+def fit_problems(path: str, fit: Fit) -> Iterator[InputError | InputWarning]:
+    """A model that does not fit the GPUs of its job, or may not. It is an error only where the settings say
+    the training and even its lower bound is too large: a script may do what nobody sees in it."""
+    room, low = f"{fit.room / 1e9:.1f} GB", fit.least
+    parts = f"weights {low.weights / 1e9:.1f}, gradients {low.gradients / 1e9:.1f},"
+    parts += f" optimizer {low.optimizer / 1e9:.1f}"
+    need = f"at least {low.total / 1e9:.1f} GB of each GPU ({parts}) before activations"
+    if low.activations:
+        need = f"at least {low.total / 1e9:.1f} GB of each GPU ({parts}, activations"
+        need += f" {low.activations / 1e9:.1f})"
+    if fit.verdict == "does not fit" and fit.stated:
+        yield At(f"{path}.model").must(
+            f"fit the {room} of a GPU", got=f"{fit.what}: {need}", fix=fit.advice
+        )
+    elif fit.verdict == "does not fit":
+        yield At(path).warning(
+            f"{fit.what}, needs {need}, and a GPU has {room}: it does not fit. To make it fit,"
+            f" {fit.advice}"
+        )
+    elif fit.verdict == "may not fit" and fit.likely:
+        yield At(f"{path}.model" if fit.stated else path).warning(
+            f"{fit.what}, needs {need}, and likely up to {fit.likely.total / 1e9:.1f} GB; a GPU has"
+            f" {room}: it may not fit. To be safe, {fit.advice}"
         )

@@ -15,11 +15,11 @@ from trainyard.catalog.limits import WAIT_MINUTES
 from trainyard.objects.iam.secrets import ManagedSecret
 from trainyard.objects.jobs.pod_template import SecretKey
 from trainyard.objects.queues.queues import Urgency
+from trainyard.settings.model import TrainedModelConfig
 from trainyard.settings.section import Section
 
 Name = Annotated[str, pydantic.Field(pattern=r"^[a-z]([-a-z0-9]{0,30}[a-z0-9])?$")]
-"""Lower-case letters, digits and dashes, at most 32: it becomes part of Kubernetes and AWS
-names."""
+"""Lower-case letters, digits and dashes, at most 32: it becomes part of Kubernetes and AWS names."""
 Reference = Annotated[
     str,
     pydantic.Field(min_length=1),
@@ -257,8 +257,7 @@ class JobConfig:
     """Number of GPUs of each pod. By default a pod gets all GPUs of its node, which NVLink and EFA
     are made for."""
     processes_per_node: Positive | Literal["auto"] = "auto"
-    """Number of ranks of each pod (`nproc_per_node` of torchrun). `auto` is one rank for each
-    GPU."""
+    """Number of ranks of each pod (`nproc_per_node` of torchrun). `auto` is one rank for each GPU."""
     cpus_per_node: Positive | None = None
     """Number of vCPUs that each pod requests. By default it is the pod's share of 90 % of the
     node's vCPUs, by its share of the GPUs. A pod can use more while its node has some to spare."""
@@ -272,6 +271,8 @@ class JobConfig:
     parameters_billion: Annotated[float, pydantic.Field(gt=0, le=10_000)] | None = None
     """Number of parameters of the model, in billions. With it the plan computes how long a
     checkpoint takes and the goodput of the job."""
+    model: Section[TrainedModelConfig] = None
+    """The model and the way it is trained, from which the memory that it takes of a GPU follows."""
     bytes_per_parameter: Annotated[float, pydantic.Field(gt=0, le=32)] = (
         CHECKPOINT_BYTES_PER_PARAMETER
     )
@@ -285,8 +286,7 @@ class JobConfig:
     allow_no_checkpoint: bool = False
     """Accepts that the job begins at step 0 after each restart of the gang."""
     allow_slow_fabric: bool = False
-    """Turns off the warning about jobs of several nodes on an instance type without GPUDirect
-    RDMA."""
+    """Turns off the warning about jobs of several nodes on an instance type without GPUDirect RDMA."""
     shared_memory_gib: Positive | None = None
     """Size of /dev/shm, in GiB. By default 64, or half of the pod's memory if that is less. With the
     container default of 64 MiB the DataLoader of PyTorch fails with a bus error."""

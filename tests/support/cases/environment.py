@@ -1802,3 +1802,58 @@ SOUND |= {
     "a Karpenter that makes no dry runs": [at("karpenter.dry_run", False)],
     "admins": [at("cluster.admins", {"ops": {"role_arn": "arn:aws:iam::000000000000:role/ops"}})],
 }
+
+TRAINED = {"precision": "mixed", "optimizer": "adamw", "sharding": "zero2"}
+P5_NODES = at("pools.g6e.instance_types", ["p5.48xlarge"])
+
+REFUSED |= {
+    "a model that does not fit its GPUs": (
+        [P5_NODES, at(f"{JOB}.model", {"name": "Qwen/Qwen3-30B-A3B", **TRAINED})],
+        f"{JOB}.model",
+        "must fit the 85.9 GB of a GPU; got 30.5 billion parameters, mixed precision, adamw, ZeRO-2, 16"
+        " GPUs: at least 87.8 GB of each GPU (weights 61.1, gradients 3.8, optimizer 22.9) before"
+        " activations. Fix: write sharding: zero3, likely 43.7 GB; or",
+    ),
+    "a model that fits no sharding": (
+        [P5_NODES, at(f"{JOB}.model", {"name": "meta-llama/Llama-3.1-405B"})],
+        f"{JOB}.model",
+        "before activations. Fix: take 3 nodes or more",
+    ),
+    "a model that nobody knows": (
+        [at(f"{JOB}.model", {"name": "mine"})],
+        f"{JOB}.model",
+        "must have a public name of docs/jobs.md, or parameters_billion beside it; got mine. Fix: write"
+        " parameters_billion, or a name such as Llama-2-7b",
+    ),
+    "a model without a size": (
+        [at(f"{JOB}.model", {"sharding": "zero3"})],
+        f"{JOB}.model",
+        "must have a public name of docs/jobs.md, or parameters_billion beside it; got neither",
+    ),
+    "two sizes of a model": (
+        [at(f"{JOB}.parameters_billion", 30), at(f"{JOB}.model", {"name": "Qwen/Qwen3-8B"})],
+        f"{JOB}.parameters_billion",
+        "must be that of Qwen/Qwen3-8B; got 30. Fix: write 8.191",
+    ),
+    "more parameters trained than there are": (
+        [at(f"{JOB}.model", {"name": "Qwen/Qwen3-8B", "trainable_billion": 9})],
+        f"{JOB}.model.trainable_billion",
+        "must be at most the 8.191 billion parameters of the model; got 9",
+    ),
+    "a part of a shape": (
+        [at(f"{JOB}.parameters_billion", 1), at(f"{JOB}.model", {"layers": 16, "hidden": 2048})],
+        f"{JOB}.model",
+        "must have layers, hidden and vocabulary together, and only without a public name; got some of"
+        " them",
+    ),
+    "the shape of a public model": (
+        [at(f"{JOB}.model", {"name": "gpt2", "layers": 1, "hidden": 8, "vocabulary": 8})],
+        f"{JOB}.model",
+        "and only without a public name; got gpt2. Fix: write all three, or a name alone",
+    ),
+    "offload without sharding": (
+        [at(f"{JOB}.model", {"name": "gpt2", "sharding": "none", "offload": "all"})],
+        f"{JOB}.model.offload",
+        "must not be set with sharding: none: DDP keeps everything on the GPU; got all",
+    ),
+}
