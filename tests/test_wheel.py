@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tarfile
+import time
 import tomllib
 import zipfile
 from pathlib import Path
@@ -74,6 +75,7 @@ def _run(installed: Path, project: Path, *words: str) -> str:
         [sys.executable, "-P", "-m", "trainyard", *words],
         cwd=project,
         env={"PATH": "", "PYTHONPATH": str(installed), "PYTHONDONTWRITEBYTECODE": "1"},
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
     )
@@ -103,6 +105,32 @@ def test_a_word_about_files_needs_no_checkout_and_no_pulumi(
 def test_a_job_is_migrated_without_a_checkout(installed: Path, project: Path) -> None:
     (project / "job.yaml").write_text(JOB)
     assert "jobs:" in _run(installed, project, "migrate", "job.yaml")
+
+
+MOST_SECONDS = 2
+"""Bar for a word from the wheel."""
+
+
+def test_an_environment_and_a_team_begin_in_an_empty_folder_within_seconds(
+    installed: Path, tmp_path: Path
+) -> None:
+    given = [
+        *("--region", "us-east-1", "--zone", "us-east-1a", "--public-cidrs", "203.0.113.7/32"),
+        *("--account", "123456789012", "--source", "git+https://example.com/trainyard@v0.2.0"),
+    ]
+    seconds = {}
+    for words, says in (
+        (["new", "environment", *given], "Pulumi.dev.yaml"),
+        (["check", "dev"], "dev: no errors"),
+        (["plan", "dev"], "g6e.48xlarge"),
+        (["new", "team", "--name", "vision"], "team-vision/train.py"),
+        (["check", "team-vision"], "team-vision: no errors"),
+        (["plan", "team-vision"], "on dev, us-east-1, at most 16 GPUs"),
+    ):
+        began = time.monotonic()
+        assert says in _run(installed, tmp_path, *words)
+        seconds[" ".join(words[:2])] = time.monotonic() - began
+    assert [word for word, taken in seconds.items() if taken > MOST_SECONDS] == [], seconds
 
 
 def test_its_version_is_that_of_the_wheel_and_of_the_changelog(
