@@ -11,7 +11,7 @@ from importlib import metadata
 from pathlib import Path
 
 from trainyard.cli.new.project import New
-from trainyard.cli.new.questions import QUESTIONS, SOURCE, Question
+from trainyard.cli.new.questions import MAX_GPUS, NEEDLESS, QUESTIONS, SOURCE, Question
 from trainyard.problems import At, InputError, listed
 from trainyard.settings.reading.reader import environments
 
@@ -66,32 +66,37 @@ class Interview:
     def hold(self) -> int:
         """Get every answer; 0, or the exit code where one is missing or refused."""
         missing, errors = list[str](), list[InputError]()
-        for question in self._questions():
+        for question in QUESTIONS[self._kind]:
             answer = self._given[question.field]
-            if answer is None and not sys.stdin.isatty():
-                answer = self._unasked(question)
-            if answer is None and sys.stdin.isatty():
-                self._ask(question)
-            elif answer is None:
-                missing.append(question.option)
+            if not self._is_needed(question):
+                why = At(question.option).not_set(NEEDLESS[question.field], got=answer)
+                errors += [why] if answer is not None else []
+            elif answer is not None or not sys.stdin.isatty():
+                errors += self._take(question, answer, missing)
             else:
-                self.answers[question.field] = answer
-                errors += [] if missing else self._against(question)
+                self._ask(question)
         if missing:
             told = " and ".join(filter(None, (", ".join(missing[:-1]), missing[-1])))
             many = "is" if len(missing) == 1 else "are"
             print(f"{told} {many} missing, and there is no terminal to ask", file=sys.stderr)
         return _refused(errors, WRONG if missing else REFUSED) if errors else WRONG * bool(missing)
 
-    def _questions(self) -> list[Question]:
-        """Questions of the kind; without that for the address where the folder has a project."""
-        project = New(kind=self._kind, answers=self.answers, folder=self._folder)
-        return [q for q in QUESTIONS[self._kind] if q.field != SOURCE or project.begins_a_project]
+    def _take(self, question: Question, answer: str | None, missing: list[str]) -> list[InputError]:
+        """Take the answer of an option, or the default, and return the errors about it; none behind a
+        `missing` answer, because it is judged beside those before it."""
+        answer = self._known.get(question.field, question.default) if answer is None else answer
+        if not answer and not question.optional:
+            missing.append(question.option)
+            return []
+        self.answers[question.field] = answer
+        return [] if missing else self._against(question)
 
-    def _unasked(self, question: Question) -> str | None:
-        """The answer where nobody can be asked; None where somebody must give one."""
-        default = self._known.get(question.field, question.default)
-        return default if default or question.optional else None
+    def _is_needed(self, question: Question) -> bool:
+        """True where something that is written has the answer."""
+        wanted = New(kind=self._kind, answers=self.answers, folder=self._folder)
+        if question.field == SOURCE:
+            return wanted.begins_a_project
+        return question.field != MAX_GPUS or not wanted.is_listed
 
     def _ask(self, question: Question) -> None:
         """Ask until the answer is accepted. Raises EOFError where nobody answers any more."""

@@ -60,6 +60,13 @@ class New:
         """True where the folder has no Pulumi project yet."""
         return not (self.folder / PROJECT_FILE).exists()
 
+    @property
+    def is_listed(self) -> bool:
+        """True where the environment of a team has an entry for it."""
+        base = self._base() if self.kind == "team" else None
+        listed = base.environment.teams if base and base.environment else ()
+        return self.answers["name"] in listed
+
     def files(self) -> dict[str, str]:
         """Path from the folder → text, of every file to write."""
         values = self._values()
@@ -110,7 +117,7 @@ class New:
     def _team_values(self) -> dict[str, str | None]:
         said, base = self.answers, self._base()
         environment = base.environment if base else None
-        listed = bool(environment and said["name"] in environment.teams)
+        listed = self.is_listed
         sources = [f"{self.stack}/{Path(each).name}" for each in SAMPLES]
         limit = said["max_gpus"]
         account = base.aws.allowedAccountIds if base else ()

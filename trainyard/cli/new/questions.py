@@ -8,8 +8,13 @@ from dataclasses import dataclass
 
 Answers = Mapping[str, str]
 """Field of a question → its answer. An answer may be empty where the question is optional."""
-SOURCE = "source"
-"""Field of the question for the address of Trainyard, which only a new project needs."""
+SOURCE, MAX_GPUS = "source", "max_gpus"
+"""Fields of the questions that only a new project needs, and only a team that no environment lists."""
+NEEDLESS = {
+    SOURCE: "beside Pulumi.yaml: requirements.txt names the release",
+    MAX_GPUS: "with a team that the environment lists: its entry has the limits",
+}
+"""Field of a question that is not always asked → why its option is refused then."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +115,7 @@ QUESTIONS: Mapping[str, tuple[Question, ...]] = {
             default="dev",
         ),
         Question(
-            field="max_gpus",
+            field=MAX_GPUS,
             asks="The most GPUs that pods of the team have at once",
             paths=("team.max_gpus",),
             sample="16",

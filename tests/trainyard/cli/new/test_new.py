@@ -49,8 +49,9 @@ def typed(answers: dict[str, str]) -> list[str]:
 
 
 def made(kind: str = "environment", /, *words: str, **answers: str) -> int:
-    """The exit code of `new` with ANSWERS, some of them replaced."""
+    """The exit code of `new` with ANSWERS, some of them replaced; without an empty one."""
     said = ANSWERS | {f"--{key.replace('_', '-')}": text for key, text in answers.items()}
+    said = {option: text for option, text in said.items() if text}
     return run_word("new", [kind, *words, *typed(said)])
 
 
@@ -281,9 +282,22 @@ def test_a_folder_is_made_and_a_file_is_none(
 def test_a_second_environment_joins_the_project(folder: Path) -> None:
     assert made() == 0
     before = {name: (folder / name).read_text() for name in names(folder)}
-    assert made(name="prod", region="us-west-2", zone="us-west-2b") == 0
+    assert made(name="prod", region="us-west-2", zone="us-west-2b", source="") == 0
     assert names(folder) == {*before, "Pulumi.prod.yaml"} and errors("prod") == []
     assert before == {name: (folder / name).read_text() for name in before}
+
+
+def test_an_option_that_nothing_would_read_is_refused(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert made(name="prod") == 1
+    assert "--source: must not be set beside Pulumi.yaml" in capsys.readouterr().out
+    file = project / "Pulumi.dev.yaml"
+    entry = "    teams: {vision: {deployer: 'arn:aws:iam::123456789012:role/vision'}}\n"
+    file.write_text(file.read_text() + entry)
+    assert team("--max-gpus", "8") == 1
+    assert "--max-gpus: must not be set with a team that the" in capsys.readouterr().out
+    assert not (project / "Pulumi.prod.yaml").exists() and not (project / "team-vision").exists()
 
 
 def test_a_stack_file_has_the_name_of_the_project_that_it_joins(folder: Path) -> None:
