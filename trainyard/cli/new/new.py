@@ -143,10 +143,9 @@ def write(folder: Path, files: Mapping[str, str]) -> None:
 
 def _defaults(kind: str, folder: Path) -> dict[str, str]:
     """Answers that the folder and this installation know."""
-    known = {SOURCE: installed_from()}
-    if kind == "team" and (folder / "Pulumi.yaml").exists():
-        here = environments(folder)
-        known |= {"environment": here[0]} if len(here) == 1 else {}
+    with New(kind=kind, answers={}, folder=folder).with_a_project() as project:
+        here = environments(project)
+    known = {SOURCE: installed_from(), "environment": here[0] if len(here) == 1 else ""}
     return {field: answer for field, answer in known.items() if answer}
 
 

@@ -85,7 +85,7 @@ class New:
         config = yaml.safe_load(stack_file)["config"]
         for job in config.get(f"{self._project}:team", {}).get("jobs", {}).values():
             job.pop("files")  # they are not there yet
-        with self._with_a_project() as folder:
+        with self.with_a_project() as folder:
             reading = read(config, stack=self.stack, project=self._project)
             planned = plan_stack(reading, folder)
         return [*planned.errors, *_address_errors(self.answers.get(SOURCE, ""))]
@@ -135,13 +135,13 @@ class New:
     def _base(self) -> StackConfig | None:
         """Settings of the team's environment; None where its stack file is missing or unreadable."""
         try:
-            with self._with_a_project() as folder:
+            with self.with_a_project() as folder:
                 return read_file(self.answers["environment"], folder).config
         except FileNotFoundError:
             return None
 
     @contextmanager
-    def _with_a_project(self) -> Iterator[Path]:
+    def with_a_project(self) -> Iterator[Path]:
         """The folder, or a copy of its stack files that has a project beside them."""
         if not self.begins_a_project:
             yield self.folder

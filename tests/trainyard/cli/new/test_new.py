@@ -443,9 +443,10 @@ def test_a_team_in_a_folder_of_its_own_needs_the_stack_file_of_its_environment(
         capsys.readouterr().out
     )
     own.mkdir()
-    (own / "Pulumi.dev.yaml").write_text((project / "Pulumi.dev.yaml").read_text())
+    (own / "Pulumi.prod.yaml").write_text((project / "Pulumi.dev.yaml").read_text())
     assert run_word(words[0], words[1:]) == 0
     assert errors("team-vision", own) == []
+    assert of_team(own).environment == "prod", "the only one there"
     assert {"Pulumi.yaml", "README.md", "requirements.txt", "team-vision/train.py"} <= names(own)
 
 
