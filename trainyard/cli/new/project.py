@@ -33,8 +33,12 @@ IMAGE = "public.ecr.aws/deep-learning-containers/pytorch:2.11.0-cu130-amzn2023"
 """Image of a first job."""
 MOST_NODES = 2
 """Nodes of a first job: the fewest that meet over the network."""
-ADDRESS = re.compile(r"(git\+)?(https|ssh|file)://[^\s;#@]+(@[^\s;#@]+){0,2}")
-"""Address from which pip installs, with a user and a tag: a space or a ; would end it."""
+ADDRESS = re.compile(
+    r"(git\+(https|ssh)|https|file)://[^\s;#@]+(@[^\s;#@]+){0,2}(#sha256=[0-9a-f]{64})?"
+)
+"""Address from which pip installs, with a user, a tag and the digest of a wheel: a space or a ; would end
+it. pip takes no git+file: without a host."""
+
 
 Values = Mapping[str, str | None]
 """Placeholder of a text → the text in its place. A line whose placeholder has None is left out."""

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 
 from tests.support.recording import CHECKOUT
 from tests.support.tool import run_word
@@ -216,20 +217,35 @@ def test_an_answer_is_text_and_never_yaml(folder: Path, capsys: pytest.CaptureFi
     assert names(folder) == set()
 
 
-def test_a_source_that_would_end_the_requirement_is_refused(folder: Path) -> None:
-    for source in (
+@pytest.mark.parametrize(
+    "source",
+    [
         "git+https://a/b ; python_version<'3'",
         "https://a/b\n-e .",
         "-r x",
         "trainyard",
-    ):
-        assert made(source=source) == 1
-    assert names(folder) == set()
-    for n, source in enumerate(
-        ("git+ssh://git@a.example/b@v1", "https://a.example/t-1-py3-none-any.whl")
-    ):
-        assert made("environment", str(n), source=source) == 0
-        assert f"\ntrainyard[pulumi] @ {source}\n" in (folder / f"{n}/requirements.txt").read_text()
+        "git+file:///a/b",
+        "https://a.example/t.whl#sha256=f00",
+    ],
+)
+def test_a_source_that_pip_does_not_take_is_refused(source: str, folder: Path) -> None:
+    assert made(source=source) == 1 and names(folder) == set()
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "git+ssh://git@a.example/b@v1",
+        "https://a.example/t-1-py3-none-any.whl",
+        f"https://a.example/t-1-py3-none-any.whl#sha256={'0' * 64}",
+        "file:///wheels/t-1-py3-none-any.whl",
+    ],
+)
+def test_a_source_is_a_requirement_that_pip_reads(source: str, folder: Path) -> None:
+    assert made(source=source) == 0
+    *_, line = (folder / "requirements.txt").read_text().splitlines()
+    assert line == f"trainyard[pulumi] @ {source}"
+    assert (Requirement(line).url, Requirement(line).extras) == (source, {"pulumi"})
 
 
 # Files.
