@@ -9,6 +9,8 @@ from trainyard.cli.words import WORDS
 
 STACKS = "printf '%s\\n' Pulumi.*.yaml | sed -n 's/^Pulumi\\.\\([^*]*\\)\\.yaml$/\\1/p'"
 """Prints the stacks of the folder that somebody is in."""
+KINDS = {"shell": ("bash", "zsh"), "kind": ("environment", "team")}
+"""First argument → the words that it can be."""
 BASH = """\
 # Completion of trainyard for bash.
 _trainyard() {{
@@ -59,7 +61,7 @@ def main(options: argparse.Namespace) -> int:
 def bash() -> str:
     """The completion of bash."""
     cases = [
-        f'            {name}) found="{" ".join((*word.takes, "--help"))}"'
+        f'            {name}) found="{" ".join((*KINDS.get(word.argument, ()), *word.takes, "--help"))}"'
         + (f'" "$({STACKS})' if word.argument == "stack" else "")
         + " ;;"
         for name, word in WORDS.items()
@@ -88,8 +90,10 @@ def _valued() -> list[str]:
 def _arguments(name: str) -> str:
     """Arguments of a word for zsh's _arguments."""
     word = WORDS[name]
-    first = {"stack": "_trainyard_stacks", "files": "_files", "shell": "(bash zsh)"}
+    first = {"stack": "_trainyard_stacks", "files": "_files"}
+    first |= {argument: f"({' '.join(kinds)})" for argument, kinds in KINDS.items()}
     told = [f"1:{word.argument}:{first.get(word.argument, '')}"] if word.argument else []
+    told += [f"2:{word.second}:_files"] if word.second else []
     for option in word.takes:
         how = OPTIONS[option]
         text = how["help"].replace("%(default)s", str(how.get("default")))

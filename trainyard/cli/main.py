@@ -29,8 +29,16 @@ ARGUMENTS: Mapping[str, Mapping[str, object]] = {
     "job": {"nargs": "?", "metavar": "JOB", "help": "short for --job JOB"},
     "files": {"nargs": "+", "metavar": "FILE", "help": "a YAML file, with all objects in it"},
     "shell": {"choices": ("bash", "zsh"), "metavar": "SHELL", "help": "bash or zsh"},
+    "kind": {"choices": ("environment", "team"), "metavar": "KIND", "help": "environment or team"},
+    "into": {
+        "nargs": "?",
+        "metavar": "FOLDER",
+        "type": Path,
+        "default": Path(),
+        "help": "write into this folder (this one by default)",
+    },
 }
-"""Meaning of a word's first argument → arguments for argparse."""
+"""Meaning of a word's first or second argument → arguments for argparse."""
 CODES = """\
 exit codes:
   0  done
@@ -117,9 +125,11 @@ def parser() -> argparse.ArgumentParser:
         )
         if word.argument:
             each.add_argument(
-                word.argument if word.argument in ("files", "shell") else "first",
+                "first" if word.of_a_stack else word.argument,
                 **ARGUMENTS[word.argument],  # type: ignore[arg-type]
             )
+        if word.second:
+            each.add_argument(word.second, **ARGUMENTS[word.second])  # type: ignore[arg-type]
         for option in word.options_alone:
             each.add_argument(option, **OPTIONS[option])
         if word.acts is not Acts.ON_FILES:

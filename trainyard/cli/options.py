@@ -65,6 +65,21 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "--trainer": _text(
         "RELEASE", "judge for this release of the Trainer, such as 2.1.0", type=_release
     ),
+    # Of `new`: the answers to its questions.
+    "--name": _text("NAME", "name of the environment (dev by default) or of the team"),
+    "--region": _text("REGION", "AWS region of an environment"),
+    "--zone": _text("ZONE", "zone of its GPU nodes, such as us-east-1a"),
+    "--instance-type": _text("TYPE", "their instance type (g6e.48xlarge by default)"),
+    "--public-cidrs": _text(
+        "CIDRS", "who may reach the API server: 203.0.113.7/32, with commas between several"
+    ),
+    "--account": _text("ID", "AWS account of an environment; every other one is refused"),
+    "--email": _text("ADDRESS", "who is told when a run ends (nobody by default)"),
+    "--environment": _text("STACK", "environment of a team (the only one there, or dev)"),
+    "--max-gpus": _text("GPUS", "the most GPUs that pods of a team have at once (16 by default)"),
+    "--source": _text(
+        "ADDRESS", "address from which pip installs Trainyard (as this tool was installed)"
+    ),
     "--reference": _flag("print the reference of stack files as Markdown instead"),
     # On a cluster.
     "--silence": _text(

@@ -29,7 +29,9 @@ class Word:
     options: tuple[str, ...] = ()
     """Names in OPTIONS, beside --stack and those of the place."""
     argument: str = "stack"
-    """Meaning of its first argument: stack, job, files or shell; empty where it takes none."""
+    """Meaning of its first argument: stack, job, files, shell or kind; empty where it takes none."""
+    second: str = ""
+    """Meaning of its second argument: into; empty where it takes none."""
     needs: tuple[str, ...] = ()
     """Fields of the options that must not be empty."""
     acts: Acts = Acts.THERE
@@ -125,6 +127,20 @@ WORDS: Mapping[str, Word] = {
         example="migrate job.yaml --stack dev",
         fails="a job cannot be migrated",
         then="trainyard check",
+    ),
+    "new": Word(
+        does="Ask for region, zone, addresses and account, and write a project that check accepts.",
+        module="trainyard.cli.new.new",
+        options=(
+            *("--name", "--region", "--zone", "--instance-type", "--public-cidrs"),
+            *("--account", "--email", "--environment", "--max-gpus", "--source"),
+        ),
+        argument="kind",
+        second="into",
+        needs=("kind",),
+        acts=Acts.ON_FILES,
+        example="new environment platform --region us-east-1 --zone us-east-1a",
+        fails="an answer is refused, or a file exists already",
     ),
     "schema": Word(
         does="Print the JSON schema of stack files.",

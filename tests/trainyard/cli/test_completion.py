@@ -41,6 +41,8 @@ def test_bash_completes_words_options_and_stacks(folder: Path) -> None:
     assert completed(folder, "logs", "t5", "--stack", "t") == ["team-vision"]
     assert completed(folder, "logs", "t5", "--r") == ["--rank", "--rehearsal"]
     assert completed(folder, "logs", "--rank", "") == [], "a number"
+    assert completed(folder, "new", "t") == ["team"]
+    assert completed(folder, "completion", "") == ["bash", "zsh", "--help"]
     assert completed(folder / "..", "plan", "d") == [], "no stack file, no stack"
 
 
@@ -50,6 +52,7 @@ def test_the_completion_of_zsh_has_every_word_and_option() -> None:
         [case] = [line for line in text.splitlines() if line.strip().startswith(f"{name}) ")]
         assert f"'{name}:{word.does}'" in text
         assert [option for option in word.takes if f"'{option}[" not in case] == []
+    assert "'1:kind:(environment team)' '2:into:_files'" in text
     assert "%(default)" not in text and len(OPTIONS) > 20
     if zsh_program := shutil.which("zsh"):
         done = subprocess.run([zsh_program, "-f", "-n"], input=text, capture_output=True, text=True)

@@ -64,6 +64,7 @@ def least(word: str) -> list[str]:
         "completion": ["bash"],
         "again": ["t5-large"],
         "image": ["t5-large", "--from", "."],
+        "new": ["environment"],
     }.get(word, [])
 
 
@@ -175,7 +176,9 @@ def test_the_next_command_is_printed_behind_the_output_and_can_be_typed(
             assert main.read(line.split()).word in WORDS
 
 
-PRINT_THEIR_OWN = {"stop", "again", "image", "accept", "dashboards", "schema", "completion"}
+PRINT_THEIR_OWN = {
+    *("stop", "again", "image", "accept", "dashboards", "schema", "completion", "new"),
+}
 """Their next command depends on what they found, or there is none."""
 
 

@@ -49,7 +49,7 @@ def read_file(stack: str, folder: Path = Path(".")) -> Reading:
     file."""
     file = f"Pulumi.{stack}.yaml"
     try:
-        text, project = text_of(folder / file), _project(folder)
+        text, project = text_of(folder / file), project_name(folder)
     except FileNotFoundError:
         raise
     except OSError as error:  # a name that is too long, a folder
@@ -100,7 +100,7 @@ def _secret_errors(secrets: Sequence[Secret], project: str) -> Iterator[InputErr
 
 def environments(folder: Path = Path(".")) -> list[str]:
     """The stacks of a checkout whose stack files describe an environment."""
-    key = re.compile(rf"^\s+{re.escape(_project(folder))}:environment:", re.MULTILINE)
+    key = re.compile(rf"^\s+{re.escape(project_name(folder))}:environment:", re.MULTILINE)
     return [stack for stack, file in stack_files(folder).items() if key.search(text_of(file))]
 
 
@@ -113,7 +113,7 @@ def stack_files(folder: Path) -> dict[str, Path]:
     }
 
 
-def _project(folder: Path) -> str:
+def project_name(folder: Path) -> str:
     """The name of the Pulumi project; empty where Pulumi.yaml has none."""
     text = text_of(folder / "Pulumi.yaml")
     documents, _ = read_documents(text, "Pulumi.yaml", by_engine=True)
