@@ -8,12 +8,17 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import combinations
 
 from tests.worlds.harness import Harness, Object
 from trainyard.catalog.job_kinds import JOB_KINDS
 
 EVERY = 0.3
 """Seconds between two looks. A ghost lived for three."""
+ASKED = ("jobs", "pods", "nodeclaims")
+"""Kinds of objects in the order in which kubectl lists them. Seconds can pass between two lists, so the Job of
+a later run beside a pod of an earlier one is a ghost, and a Job of an earlier run beside a pod of a later
+one is none: it can have gone meanwhile."""
 LABELS = [kind.pod_label for kind in JOB_KINDS.values()]
 
 
@@ -31,18 +36,40 @@ class Census:
     looks: int = 0
 
     def look(self, objects: list[Object]) -> None:
-        now: dict[str, set[str]] = defaultdict(set)
+        """Count objects in the order of ASKED."""
+        now: dict[str, dict[str, _Seen]] = defaultdict(dict)
         for each in objects:
             labels = each["metadata"].get("labels") or {}
             for label in LABELS:
                 if name := labels.get(label):
-                    now[name].add(_run(each))
+                    now[name].setdefault(_run(each), _Seen()).see(each)
         for name, runs in now.items():
-            self.runs[name] |= runs
-            if len(runs) > 1:
+            self.runs[name] |= {*runs}
+            if _overlap([*runs.values()]):
                 self.overlaps.append(f"{name}: {sorted(runs)}")
         self.nodes = max(self.nodes, sum(each["kind"] == "NodeClaim" for each in objects))
         self.looks += 1
+
+
+@dataclass
+class _Seen:
+    """Objects of a run in one look."""
+
+    born: str = "9"
+    first: int = len(ASKED)
+    last: int = -1
+    """The first and the last list that had one of them."""
+
+    def see(self, each: Object) -> None:
+        at = ASKED.index(f"{each['kind'].lower()}s")
+        self.first, self.last = min(self.first, at), max(self.last, at)
+        self.born = min(self.born, each["metadata"]["creationTimestamp"])
+
+
+def _overlap(runs: list[_Seen]) -> bool:
+    """True where a later run was there before, or when, an earlier one was still there."""
+    runs = sorted(runs, key=lambda run: run.born)
+    return any(late.first <= early.last for early, late in combinations(runs, 2))
 
 
 def _run(each: Object) -> str:
@@ -59,7 +86,7 @@ def counted(harness: Harness) -> Iterator[Census]:
     def watch() -> None:
         while not over.wait(EVERY):
             said = harness.shell(
-                "kubectl get pods,jobs,nodeclaims --all-namespaces --output json", check=False
+                f"kubectl get {','.join(ASKED)} --all-namespaces --output json", check=False
             )
             with suppress(ValueError):  # no answer, or one that ends early, as while `down` runs
                 found.look(json.loads(said)["items"])
