@@ -34,40 +34,40 @@ Path = tuple[str | int, ...]
 
 
 @cache
-def _texts() -> dict[str, str]:
+def texts() -> dict[str, str]:
     found = {path.name: path.read_text() for path in VALID} | JOBS
     return found | {name: yaml.safe_dump(made) for name, made in FILES.items()}
 
 
-def _release(name: str) -> str:
+def release_of(name: str) -> str:
     return "2.3.0" if "on-2.3" in name else "2.1.0"
 
 
 def _judged(text: str, name: str) -> list[Problem]:
     workloads, errors = read_manifest(text, "x.yaml")
-    release = _release(name)
+    release = release_of(name)
     said = agreed(workloads, lambda filled: manifest_problems(contexts_of(filled, release=release)))
     return [*errors, *said]
 
 
 @cache
-def _documents(name: str) -> list[Any]:
+def documents_of(name: str) -> list[Any]:
     """Its documents, in which no value is another one by an alias."""
-    found = [each.value for each in read_documents(_texts()[name], name)[0]]
+    found = [each.value for each in read_documents(texts()[name], name)[0]]
     return json.loads(json.dumps([each for each in found if isinstance(each, dict)]))
 
 
 @cache
 def _usual(name: str) -> tuple[str, ...]:
     """What is said of the file as it is, without lines."""
-    return tuple(_said(each) for each in _judged(_dumped(_documents(name)), name))
+    return tuple(without_line(each) for each in _judged(_dumped(documents_of(name)), name))
 
 
 def _dumped(documents: list[Any]) -> str:
     return yaml.safe_dump_all(documents, sort_keys=False)
 
 
-def _said(problem: Problem) -> str:
+def without_line(problem: Problem) -> str:
     return f"{problem.path}: {str(problem).partition(': ')[2]}"
 
 
@@ -83,8 +83,8 @@ def _leaves(value: Any, path: Path = ()) -> Iterator[Path]:
 def _cases() -> list[tuple[str, Path, str]]:
     return [
         (name, path, word)
-        for name in sorted(_texts())
-        for path in _leaves(_documents(name))
+        for name in sorted(texts())
+        for path in _leaves(documents_of(name))
         for word in WORDS
         if not (word.startswith("$") and {"command", "args"} & {*path})
     ]
@@ -92,13 +92,13 @@ def _cases() -> list[tuple[str, Path, str]]:
 
 def _fault(name: str, path: Path, word: str) -> list[str]:
     """What is said of the file with the word at the path, where it is not one error there alone."""
-    made = copy.deepcopy(_documents(name))
+    made = copy.deepcopy(documents_of(name))
     place: Any = made
     for step in path[:-1]:
         place = place[step]
     place[path[-1]] = word
     said = _judged(_dumped(made), name)
-    new = [each for each in said if _said(each) not in _usual(name)]
+    new = [each for each in said if without_line(each) not in _usual(name)]
     shown = Blank(path=path[1:], text=word).shown
     where = "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in shown)
     errors = [each for each in new if isinstance(each, InputError)]
@@ -107,7 +107,7 @@ def _fault(name: str, path: Path, word: str) -> list[str]:
 
 
 def test_there_are_files_of_many_people() -> None:
-    assert len(_texts()) >= 40 and len(_cases()) > 5000
+    assert len(texts()) >= 40 and len(_cases()) > 5000
 
 
 def test_a_placeholder_in_a_sound_file_is_one_error_at_its_place() -> None:

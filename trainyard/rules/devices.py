@@ -25,7 +25,9 @@ EFA_VARIABLE = re.compile(r"\b(FI_EFA_(?!SET_DEFAULT_GDR)\w+|FI_PROVIDER(?==[\"'
 def no_gpus(view: JobView) -> Iterator[InputWarning]:
     """A job without GPUs on nodes that have some."""
     kind = view.instance_type
-    if kind and kind.gpus and not view.gpus and view.runtime_known and view.kind in JOB_KINDS:
+    if not kind or not kind.gpus or view.gpus or view.asks_for_slices:
+        return
+    if view.runtime_known and view.kind in JOB_KINDS:
         yield view.where("gpus").warning(
             f"the pods ask for no GPU, and {kind.name} has {kind.gpus}: they see none, and the"
             " job trains on the CPU; ask for nvidia.com/gpu in limits, or take a pool of CPUs"
