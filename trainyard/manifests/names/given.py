@@ -55,7 +55,7 @@ def _runtime(context: ManifestContext, around: Around) -> Iterator[InputError]:
     ours = (*trainer.runtimes, *trainer.own_runtimes)
     named, name = look(reference, "kind") or CLUSTER_RUNTIME, look(reference, "name")
     if (named, name) not in {(CLUSTER_RUNTIME, each) for each in ours} and (
-        name not in around.in_file(named)
+        not around.has(named, str(name))
     ):
         must = "be a runtime of the file or of the environment"
         fix = write_one_of(ours, "add one under environment.trainer.runtimes")
