@@ -18,7 +18,7 @@ from tests.corpus.test_corpus import JOBS, VALID
 from tests.corpus.test_kinds import MASTER
 from tests.support.cases import environment, jobs
 from tests.support.recording import CHECKOUT
-from tests.support.stackfile import values
+from tests.support.stackfile import at, values
 from trainyard.decide import plan_stack
 from trainyard.manifests.blanks import Blank, agreed
 from trainyard.manifests.context import contexts_of
@@ -167,7 +167,16 @@ def test_a_variable_of_a_shell_and_text_of_a_script_are_no_placeholders() -> Non
     assert [each for each in _judged(text, "x.yaml") if "placeholder" in str(each)] == []
 
 
+OTHER_CHOICES: dict[str, Any] = {
+    "storage.scratch.lustre": {"capacity_gib": 2400, "deployment": "SCRATCH_2"},
+    "storage.scratch.lustre.efa": False,
+    "storage.home": {"efs": {"throughput": "provisioned", "throughput_mibps": 100}},
+    "cluster.upgrade_policy": "standard",
+    "pools.g6e.capacity": "spot",
+}
+"""Setting → its value where another setting must or must not be there beside it."""
 SOUND = {name: values(*edits) for name, edits in (environment.SOUND | jobs.SOUND).items()}
+SOUND |= {f"{path} otherwise": values(at(path, value)) for path, value in OTHER_CHOICES.items()}
 IN_TEXT = {"script", "command", "arguments", "env"}
 
 
@@ -208,6 +217,14 @@ def _fault_of_stack(name: str, path: Path, word: str) -> list[str]:
 
 def test_a_placeholder_in_a_sound_stack_file_is_one_error_at_its_place() -> None:
     cases = random.Random(SEED).sample(_of_stacks(), SAMPLE)
+    assert [fault for case in cases if (fault := _fault_of_stack(*case))] == []
+
+
+def test_a_placeholder_in_a_choice_asks_for_nothing_beside_it() -> None:
+    cases = [
+        case for case in _of_stacks() if case[0].endswith(" otherwise") and "storage" in case[1]
+    ]
+    assert len(cases) > 50
     assert [fault for case in cases if (fault := _fault_of_stack(*case))] == []
 
 
