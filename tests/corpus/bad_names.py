@@ -20,6 +20,7 @@ spec:
             - {name: shm, emptyDir: {medium: Memory, sizeLimit: 32Gi}}
             - {name: code, configMap: {name: code}}
             - {name: data, persistentVolumeClaim: {claimName: fsx}}
+            - {name: results, persistentVolumeClaim: {claimName: s3}}
           containers:
             - name: pytorch
               image: registry.example.com/team/train:1
@@ -30,7 +31,8 @@ spec:
                 - {name: shm, mountPath: /dev/shm}
                 - {name: code, mountPath: /code}
                 - {name: data, mountPath: /data}
-              resources: {limits: {nvidia.com/gpu: 8, memory: 512Gi}}
+                - {name: results, mountPath: /results}
+              resources: {limits: {nvidia.com/gpu: 8, vpc.amazonaws.com/efa: 4, memory: 512Gi}}
     Worker: *replica
 ---
 apiVersion: v1
@@ -83,11 +85,13 @@ spec:
             spec:
               template:
                 spec:
+                  tolerations: [{key: team, operator: Exists}]
                   volumes: [{name: shm, emptyDir: {medium: Memory, sizeLimit: 32Gi}}]
                   containers:
                     - name: node
                       image: registry.example.com/team/train:1
                       command: [torchrun, /app/train.py]
+                      args: [--epochs=3]
                       env: [{name: EPOCHS, value: "3"}]
                       volumeMounts: [{name: shm, mountPath: /dev/shm}]
                       resources: {limits: {nvidia.com/gpu: 8, memory: 512Gi}}
@@ -108,7 +112,7 @@ _ENV1, _ENV2, _ENV3 = (
     '      - {name: EPOCHS, value: "3"}\n',
     'env: [{name: EPOCHS, value: "3"}]',
 )
-_GPUS = "{nvidia.com/gpu: 8, memory: 512Gi}"
+_GPUS = "memory: 512Gi"
 _V1_META, _V2_META = (
     "metadata: {name: train}\nspec:\n  runPolicy",
     "metadata: {name: train}\nspec:\n  runtimeRef",
@@ -142,7 +146,7 @@ def _env2(entry: str) -> tuple[str, str, str]:
 
 
 def _limits(file: str, resource: str) -> tuple[str, str, str]:
-    return file, _GPUS, _GPUS.replace("memory", f"{resource}, memory")
+    return file, _GPUS, f"{resource}, {_GPUS}"
 
 
 def _label(file: str, label: str) -> tuple[str, str, str]:
@@ -513,3 +517,187 @@ NAMES: dict[str, Row] = {
         False,
     ),
 }
+
+
+def _value1(name: str, value: str) -> tuple[str, str, str]:
+    return "v1", _ENV1, f'{_ENV1}                - {{name: {name}, value: "{value}"}}\n'
+
+
+def _value2(name: str, value: str) -> tuple[str, str, str]:
+    return "v2", _ENV2, f'{_ENV2}      - {{name: {name}, value: "{value}"}}\n'
+
+
+_RUN1, _RUN2 = "[torchrun, /code/train.py]", "[torchrun, /app/train.py]"
+OWNED: dict[str, Row] = {
+    "a number of nodes that the operator sets": (
+        *_value1("PET_NNODES", "2"),
+        "containers[0].env[1].name",
+        "training-operator v1.8.1 writes PET_NNODES behind this one, which so has no effect",
+        False,
+    ),
+    "a rank that the operator sets": (
+        *_value1("PET_NODE_RANK", "0"),
+        "env[1].name",
+        "training-operator v1.8.1 writes PET_NODE_RANK behind this one",
+        False,
+    ),
+    "a rank that torchrun sets": (
+        *_value2("LOCAL_RANK", "0"),
+        "env[1].name",
+        "LOCAL_RANK reaches no process, because torchrun sets it for each of them",
+        False,
+    ),
+    "a number of processes that torchrun sets": (
+        *_value1("WORLD_SIZE", "16"),
+        "env[1].name",
+        "WORLD_SIZE reaches no process",
+        False,
+    ),
+    "a rank that the Trainer sets": (
+        *_value2("PET_NODE_RANK", "0"),
+        "env[1].name",
+        "must not be a variable that the Trainer sets: its webhook refuses the job",
+        True,
+    ),
+    "one number for all nodes": (
+        *_value2("NODE_RANK", "0"),
+        "env[1].name",
+        "must not be one number for 2 nodes",
+        True,
+    ),
+    "one index for all nodes": (
+        *_value2("JOB_COMPLETION_INDEX", "0"),
+        "env[1].name",
+        "must not be one number for 2 nodes",
+        True,
+    ),
+    "programs of an image": (
+        *_value1("PATH", "/opt/bin:$PATH"),
+        "env[1].name",
+        "must list every folder: it takes the place of the image's PATH",
+        True,
+    ),
+    "modules of an image": (
+        *_value2("PYTHONPATH", "/app:$PYTHONPATH"),
+        "env[1].name",
+        "PYTHONPATH takes the place of the image's value, which kubelet does not put in here",
+        False,
+    ),
+    "libraries of an image": (
+        "v1",
+        _RUN1,
+        "[bash, -c, 'export LD_LIBRARY_PATH=/usr/local/cuda/lib64; torchrun /code/train.py']",
+        "containers[0].command",
+        "LD_LIBRARY_PATH=/usr/local/cuda/lib64 takes the place of the image's value: where the image finds"
+        " aws-ofi-nccl by it, NCCL sends over TCP",
+        False,
+    ),
+    "an interface of the node": (
+        *_value2("NCCL_SOCKET_IFNAME", "ens5"),
+        "env[1].name",
+        "must name an interface that pods have, which is eth0",
+        True,
+    ),
+    "an interface of the node for MPI": (
+        *_value1("OMPI_MCA_btl_tcp_if_include", "ens5"),
+        "env[1].name",
+        "must name an interface that pods have",
+        True,
+    ),
+    "an interface that MPI is to leave out": (
+        *_value1("OMPI_MCA_oob_tcp_if_exclude", "lo,eth0"),
+        "env[1].name",
+        "must name an interface that pods have",
+        True,
+    ),
+    "an interface for Horovod": (
+        *_value2("HOROVOD_GLOO_IFACE", "enp5s0"),
+        "env[1].name",
+        "must name an interface that pods have",
+        True,
+    ),
+    "a device of InfiniBand for UCX": (
+        *_value2("UCX_NET_DEVICES", "mlx5_0:1"),
+        "env[1].name",
+        "UCX knows no EFA device",
+        True,
+    ),
+    "GPUs that a pod lacks": (
+        *_value1("CUDA_VISIBLE_DEVICES", "4,5,6,8"),
+        "env[1].name",
+        "must name GPUs of the pod, which counts its 8 from 0",
+        True,
+    ),
+    "GPUs that a pod lacks, in a script": (
+        "v2",
+        _RUN2,
+        "[bash, -c, 'CUDA_VISIBLE_DEVICES=8 torchrun /app/train.py']",
+        "trainer.command",
+        "must name GPUs of the pod",
+        True,
+    ),
+    "a restartPolicy of pods": (
+        *_pod1("restartPolicy: OnFailure"),
+        "Master.template.spec.restartPolicy",
+        "the training-operator writes Never over it",
+        False,
+    ),
+    "another number of pods in a runtime": (
+        "runtime",
+        "template:\n                spec:\n                  tolerations",
+        "parallelism: 4\n              template:\n                spec:\n                  tolerations",
+        "replicatedJobs[1].template.spec.parallelism",
+        "the Trainer writes numNodes over it: 2",
+        False,
+    ),
+    "two replicas of a job": (
+        "runtime",
+        "        - name: node\n",
+        "        - name: node\n          replicas: 2\n",
+        "replicatedJobs[1].replicas",
+        "must be 1: the Trainer's webhook refuses others",
+        True,
+    ),
+    "a domain of pods": (
+        "runtime",
+        "{publishNotReadyAddresses: true}",
+        "{publishNotReadyAddresses: true, subdomain: pods}",
+        "network.subdomain",
+        "must not be set: PET_MASTER_ADDR has the job's name in its place",
+        True,
+    ),
+    "arguments in the place of a runtime's": (
+        "runtime",
+        "  trainer: {numNodes: 2}",
+        "  trainer: {numNodes: 2, args: [--lr=1]}",
+        "spec.trainer.args",
+        "args takes the place of the runtime's args, so the program loses --epochs=3",
+        False,
+    ),
+    "tolerations in the place of a runtime's": (
+        "runtime",
+        "  trainer: {numNodes: 2}",
+        "  trainer: {numNodes: 2}\n  podTemplateOverrides:\n    - targetJobs: [{name: node}]\n"
+        "      spec: {tolerations: [{key: nvidia.com/gpu, operator: Exists}]}",
+        "spec.podTemplateOverrides[0].spec.tolerations",
+        "tolerations takes the place of the runtime's list, so pods lose {key: team, operator: Exists}",
+        False,
+    ),
+    "a cache on a store without renames": (
+        *_value1("HF_HOME", "/results/hf"),
+        "env[1].name",
+        "/results/hf is on store results, whose files cannot be renamed, appended to or locked, which the"
+        " Hugging Face libraries must do there",
+        False,
+    ),
+    "logs on a store without renames": (
+        "v1",
+        _RUN1,
+        "[torchrun, /code/train.py, --logging_dir=/results/logs]",
+        "containers[0].command",
+        "/results/logs is on store results",
+        False,
+    ),
+}
+"""Fields and variables that somebody else owns, and paths that a store cannot serve: as NAMES."""
+NAMES |= OWNED

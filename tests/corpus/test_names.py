@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from tests.corpus import bad_names
+from tests.corpus.test_corpus import cases_of
 from tests.corpus.test_placeholders import documents_of, release_of, texts, without_line
 from tests.support.stackfile import Edit, at, environment, planned
 from trainyard.manifests.admission import KINDS, judged
@@ -22,14 +23,15 @@ from trainyard.objects.queues.queues import QUEUE_LABEL
 from trainyard.problems import InputError, Problem
 from trainyard.settings.environment import EnvironmentConfig
 
-ENTRY = {"manifest": "job.yaml", "pool": "g6e", "claims": {"fsx": "scratch"}}
+ENTRY = {"manifest": "job.yaml", "pool": "g6e", "claims": {"fsx": "scratch", "s3": "results"}}
 
 
 def _said(text: str, folder: Path, *more: Edit, **entry: Any) -> list[Problem]:
     """What is said of a file, as a job of the development environment."""
     (folder / "job.yaml").write_text(text)
     operator = at("training_operator", {"version": "1.8.1"})
-    found = planned(at("jobs", {"x": ENTRY | entry}), operator, *more, folder=folder)
+    results = at("storage.results", {"s3": {"writable": True}})
+    found = planned(at("jobs", {"x": ENTRY | entry}), operator, results, *more, folder=folder)
     return [each for each in (*found.errors, *found.warnings) if each.file == "job.yaml"]
 
 
@@ -50,6 +52,20 @@ def test_a_name_of_what_is_not_there_is_one_problem_at_its_place(case: str, tmp_
     problem = said[0]
     assert problem.path.endswith(where) and says in str(problem), str(problem)
     assert isinstance(problem, InputError) is is_error
+
+
+SOUND = cases_of("sound_jobs_of_names.yaml")
+
+
+@pytest.mark.parametrize("case", SOUND)
+def test_a_file_in_anybody_s_style_that_names_what_is_there_passes_without_a_word(
+    case: str, tmp_path: Path
+) -> None:
+    assert [*map(str, _said(SOUND[case], tmp_path))] == []
+
+
+def test_the_corpus_of_names_is_large() -> None:
+    assert len(bad_names.NAMES) >= 75 and len(SOUND) >= 20
 
 
 OTHER, DEVICE = "zz-not-there", "example.com/zz"
