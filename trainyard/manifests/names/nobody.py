@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.manifests.context import ManifestContext
-from trainyard.manifests.document import mapping
+from trainyard.manifests.document import Path, mapping
 from trainyard.manifests.names.around import Around
 from trainyard.objects.queues.queues import DISPATCHER, QUEUE_LABEL, URGENCY_LABEL
 from trainyard.problems import InputError, InputWarning
@@ -58,9 +58,18 @@ def nobody_problems(contexts: Sequence[ManifestContext], around: Around) -> Prob
         yield from _pod_groups(context, around)
         yield from _scheduling_policy(context, around)
         yield from _queue(context, around)
-        yield from _volumes(context)
+        yield from _volumes(context, around)
         yield from _gates(context)
         yield from _metrics(context)
+
+
+def _unserved(
+    context: ManifestContext, around: Around, path: Path, must: str, got: str, fix: str
+) -> InputError | InputWarning:
+    """The error of what nobody serves; a warning in a cluster where somebody else may."""
+    if around.others_may_serve:
+        return context.warning(path, f"{got} must {must}, unless the cluster has it; if not, {fix}")
+    return context.error(path, must, got, fix)
 
 
 def _suspended(context: ManifestContext, around: Around) -> Problems:
@@ -90,7 +99,7 @@ def _managed(context: ManifestContext, around: Around) -> Problems:
             if manager in MANAGERS or (manager == DISPATCHER and around.queue):
                 continue
             must = f"be {context.controller.split(' ')[0]}'s own: nobody else in the environment runs the job"
-            yield context.error(path, must, manager, "delete it")
+            yield _unserved(context, around, path, must, manager, "delete it")
 
 
 def _pod_groups(context: ManifestContext, around: Around) -> Problems:
@@ -157,16 +166,13 @@ def _queue(context: ManifestContext, around: Around) -> Problems:
             )
 
 
-def _volumes(context: ManifestContext) -> Problems:
+def _volumes(context: ManifestContext, around: Around) -> Problems:
     """Kinds of volumes that nodes of the stack cannot mount."""
     for kind, reason in VOLUMES.items():
         for path in context.workload.find(f"** volumes * {kind}"):
-            yield context.error(
-                path,
-                f"be a volume that nodes can mount, not one {reason}",
-                kind,
-                "write persistentVolumeClaim: {claimName: …}, and `claims` beside `manifest`",
-            )
+            must = f"be a volume that nodes can mount, not one {reason}"
+            fix = "write persistentVolumeClaim: {claimName: …}, and `claims` beside `manifest`"
+            yield _unserved(context, around, path, must, kind, fix)
 
 
 def _gates(context: ManifestContext) -> Problems:
