@@ -31,6 +31,7 @@ from trainyard.settings.reading.yaml_file import read_documents
 WORDS = ("${X_1}", "$X_1", "<X_1>", "{{ x.one }}", "%X_1%", "__X_1__", "REPLACE_ME")
 SEED, SAMPLE = 38, 150
 Path = tuple[str | int, ...]
+MASTER_POD: Path = (0, "spec", "pytorchReplicaSpecs", "Master", "template", "spec")
 
 
 @cache
@@ -113,6 +114,17 @@ def test_there_are_files_of_many_people() -> None:
 def test_a_placeholder_in_a_sound_file_is_one_error_at_its_place() -> None:
     cases = random.Random(SEED).sample(_cases(), SAMPLE)
     assert [fault for case in cases if (fault := _fault(*case))] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("pytorchjob-simple.yaml", (*MASTER_POD, "containers", 0, "args", 1)),
+        ("trainjob-shell-defaults.yaml", (0, "spec", "trainer", "command", 0)),
+    ],
+)
+def test_a_placeholder_for_a_backend_or_a_shell_blames_nothing_else(name: str, path: Path) -> None:
+    assert _fault(name, path, "<X_1>") == []
 
 
 RAW: dict[str, tuple[str, str, tuple[str, ...]]] = {

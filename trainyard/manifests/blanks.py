@@ -44,7 +44,8 @@ GOOD: dict[str, tuple[Any, Any]] = {
     "storageUri": ("hf://blank/a", "s3://blank/b/"),
     "containers": ("pytorch", "node"),
     "replicatedJobs": ("node", "launcher"),
-    "args": ("rdzv", "blank"),
+    "args": ("rdzv-gloo", "blank"),
+    "command": ("bash", "blank"),
     "runtimeRef": ("torch-distributed", "deepspeed-distributed"),
 }
 """Field, or the list whose items have the name → two values that are sound there."""
