@@ -141,7 +141,7 @@ def test_the_corpora_are_large() -> None:
 HERE = Path(__file__).parent
 
 
-def _cases(pattern: str) -> dict[str, str]:
+def cases_of(pattern: str) -> dict[str, str]:
     """What stands behind each `#= name` of the files here → its text."""
     return {
         found[1]: found[2]
@@ -150,7 +150,7 @@ def _cases(pattern: str) -> dict[str, str]:
     }
 
 
-STACKS, JOBS = _cases("sound_stacks.yaml"), _cases("sound_jobs_of_*.yaml")
+STACKS, JOBS = cases_of("sound_stacks.yaml"), cases_of("sound_jobs_of_*.yaml")
 VALID = [*WORKLOADS.glob("valid/*.yaml")]
 """Judged in tests/trainyard/manifests/test_rules.py."""
 

@@ -18,7 +18,7 @@ from tests.corpus.test_corpus import JOBS, VALID
 from tests.corpus.test_kinds import MASTER
 from tests.support.cases import environment, jobs
 from tests.support.recording import CHECKOUT
-from tests.support.stackfile import values
+from tests.support.stackfile import at, values
 from trainyard.decide import plan_stack
 from trainyard.manifests.blanks import Blank, agreed
 from trainyard.manifests.context import contexts_of
@@ -31,43 +31,44 @@ from trainyard.settings.reading.yaml_file import read_documents
 WORDS = ("${X_1}", "$X_1", "<X_1>", "{{ x.one }}", "%X_1%", "__X_1__", "REPLACE_ME")
 SEED, SAMPLE = 38, 150
 Path = tuple[str | int, ...]
+MASTER_POD: Path = (0, "spec", "pytorchReplicaSpecs", "Master", "template", "spec")
 
 
 @cache
-def _texts() -> dict[str, str]:
+def texts() -> dict[str, str]:
     found = {path.name: path.read_text() for path in VALID} | JOBS
     return found | {name: yaml.safe_dump(made) for name, made in FILES.items()}
 
 
-def _release(name: str) -> str:
+def release_of(name: str) -> str:
     return "2.3.0" if "on-2.3" in name else "2.1.0"
 
 
 def _judged(text: str, name: str) -> list[Problem]:
     workloads, errors = read_manifest(text, "x.yaml")
-    release = _release(name)
+    release = release_of(name)
     said = agreed(workloads, lambda filled: manifest_problems(contexts_of(filled, release=release)))
     return [*errors, *said]
 
 
 @cache
-def _documents(name: str) -> list[Any]:
+def documents_of(name: str) -> list[Any]:
     """Its documents, in which no value is another one by an alias."""
-    found = [each.value for each in read_documents(_texts()[name], name)[0]]
+    found = [each.value for each in read_documents(texts()[name], name)[0]]
     return json.loads(json.dumps([each for each in found if isinstance(each, dict)]))
 
 
 @cache
 def _usual(name: str) -> tuple[str, ...]:
     """What is said of the file as it is, without lines."""
-    return tuple(_said(each) for each in _judged(_dumped(_documents(name)), name))
+    return tuple(without_line(each) for each in _judged(_dumped(documents_of(name)), name))
 
 
 def _dumped(documents: list[Any]) -> str:
     return yaml.safe_dump_all(documents, sort_keys=False)
 
 
-def _said(problem: Problem) -> str:
+def without_line(problem: Problem) -> str:
     return f"{problem.path}: {str(problem).partition(': ')[2]}"
 
 
@@ -83,8 +84,8 @@ def _leaves(value: Any, path: Path = ()) -> Iterator[Path]:
 def _cases() -> list[tuple[str, Path, str]]:
     return [
         (name, path, word)
-        for name in sorted(_texts())
-        for path in _leaves(_documents(name))
+        for name in sorted(texts())
+        for path in _leaves(documents_of(name))
         for word in WORDS
         if not (word.startswith("$") and {"command", "args"} & {*path})
     ]
@@ -92,13 +93,13 @@ def _cases() -> list[tuple[str, Path, str]]:
 
 def _fault(name: str, path: Path, word: str) -> list[str]:
     """What is said of the file with the word at the path, where it is not one error there alone."""
-    made = copy.deepcopy(_documents(name))
+    made = copy.deepcopy(documents_of(name))
     place: Any = made
     for step in path[:-1]:
         place = place[step]
     place[path[-1]] = word
     said = _judged(_dumped(made), name)
-    new = [each for each in said if _said(each) not in _usual(name)]
+    new = [each for each in said if without_line(each) not in _usual(name)]
     shown = Blank(path=path[1:], text=word).shown
     where = "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in shown)
     errors = [each for each in new if isinstance(each, InputError)]
@@ -107,12 +108,23 @@ def _fault(name: str, path: Path, word: str) -> list[str]:
 
 
 def test_there_are_files_of_many_people() -> None:
-    assert len(_texts()) >= 40 and len(_cases()) > 5000
+    assert len(texts()) >= 40 and len(_cases()) > 5000
 
 
 def test_a_placeholder_in_a_sound_file_is_one_error_at_its_place() -> None:
     cases = random.Random(SEED).sample(_cases(), SAMPLE)
     assert [fault for case in cases if (fault := _fault(*case))] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("pytorchjob-simple.yaml", (*MASTER_POD, "containers", 0, "args", 1)),
+        ("trainjob-shell-defaults.yaml", (0, "spec", "trainer", "command", 0)),
+    ],
+)
+def test_a_placeholder_for_a_backend_or_a_shell_blames_nothing_else(name: str, path: Path) -> None:
+    assert _fault(name, path, "<X_1>") == []
 
 
 RAW: dict[str, tuple[str, str, tuple[str, ...]]] = {
@@ -167,7 +179,16 @@ def test_a_variable_of_a_shell_and_text_of_a_script_are_no_placeholders() -> Non
     assert [each for each in _judged(text, "x.yaml") if "placeholder" in str(each)] == []
 
 
+OTHER_CHOICES: dict[str, Any] = {
+    "storage.scratch.lustre": {"capacity_gib": 2400, "deployment": "SCRATCH_2"},
+    "storage.scratch.lustre.efa": False,
+    "storage.home": {"efs": {"throughput": "provisioned", "throughput_mibps": 100}},
+    "cluster.upgrade_policy": "standard",
+    "pools.g6e.capacity": "spot",
+}
+"""Setting → its value where another setting must or must not be there beside it."""
 SOUND = {name: values(*edits) for name, edits in (environment.SOUND | jobs.SOUND).items()}
+SOUND |= {f"{path} otherwise": values(at(path, value)) for path, value in OTHER_CHOICES.items()}
 IN_TEXT = {"script", "command", "arguments", "env"}
 
 
@@ -208,6 +229,14 @@ def _fault_of_stack(name: str, path: Path, word: str) -> list[str]:
 
 def test_a_placeholder_in_a_sound_stack_file_is_one_error_at_its_place() -> None:
     cases = random.Random(SEED).sample(_of_stacks(), SAMPLE)
+    assert [fault for case in cases if (fault := _fault_of_stack(*case))] == []
+
+
+def test_a_placeholder_in_a_choice_asks_for_nothing_beside_it() -> None:
+    cases = [
+        case for case in _of_stacks() if case[0].endswith(" otherwise") and "storage" in case[1]
+    ]
+    assert len(cases) > 50
     assert [fault for case in cases if (fault := _fault_of_stack(*case))] == []
 
 

@@ -97,6 +97,16 @@ def _is_an_interface(value: str) -> bool:
     return not value or bool({*INTERFACES} & {*re.split(r"[,: ]", value)})
 
 
+def _is_left_in(value: str) -> bool:
+    """True where a list of interfaces to leave out leaves the one of a pod."""
+    return INTERFACES[0] not in value.split(",")
+
+
+def _is_a_network(value: str) -> bool:
+    """True where one of a list is an interface of a pod, or a range of addresses."""
+    return _is_an_interface(value) or "/" in value
+
+
 @dataclass(frozen=True, kw_only=True)
 class Harm:
     """A variable that does harm or nothing."""
@@ -186,7 +196,25 @@ HARMS: tuple[Harm, ...] = (
     ),
     *(
         Harm(variable=name, fits=_is_an_interface, reason=_NO_INTERFACE, of_node=True)
-        for name in ("GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
+        for name in ("GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "HOROVOD_GLOO_IFACE")
+    ),
+    *(
+        Harm(
+            variable=f"OMPI_MCA_{part}_tcp_if_{which}",
+            fits=fits,
+            reason=_NO_INTERFACE,
+            of_node=True,
+        )
+        for part in ("btl", "oob")
+        for which, fits in (("include", _is_a_network), ("exclude", _is_left_in))
+    ),
+    Harm(
+        variable="UCX_NET_DEVICES",
+        but=("all",),
+        fits=_is_an_interface,
+        reason="name an interface that pods have, which is eth0: UCX knows no EFA device, and mlx5 is of"
+        " InfiniBand",
+        of_node=True,
     ),
 )
 """Variables that jobs set in vain or to their harm."""

@@ -33,7 +33,8 @@ class JobKind:
     rank_variables: str
     """Variables with which ranks find each other, as a message proposes them."""
     keeps_variables: bool
-    """The controller leaves variables alone that the pod sets itself."""
+    """The controller takes a job whose pods set its own variables, which it writes behind them: of two of
+    a name the last one counts (training-operator v1.8.1, pytorch/envvar.go)."""
     time_limit: tuple[str, ...]
     """Path of the field with the seconds after which a job fails. They count from when its queue
     starts it (Trainer 2.3.0, trainjob_controller.go; training-operator, common/job.go)."""

@@ -131,6 +131,11 @@ class JobView:
     where: Where
     """Places of "job", "nodes", "gpus" and "ranks"."""
 
+    @property
+    def asks_for_slices(self) -> bool:
+        """True where its pods ask for a part of a GPU, which no node has."""
+        return any(request.resource.startswith("nvidia.com/") for request in self.requests)
+
 
 def entry_view(path: str, job: JobConfig, environment: EnvironmentConfig) -> JobView:
     """The view of an entry. `path`: the entry's, such as environment.jobs.t5-large."""

@@ -81,6 +81,14 @@ def node_amount(kind: InstanceType, resource: str) -> Fraction:
     return Fraction(kind.efa if resource == EFA else 0)
 
 
+def node_disk_gib(kind: InstanceType, pool: PoolConfig) -> Fraction:
+    """Most ephemeral storage that pods may request on a node, in all: of its NVMe disks, or else of its
+    root volume. kubelet keeps 1 GiB and a tenth (karpenter-provider-aws v1.14.1, instancetype/types.go:
+    ephemeralStorage, kubeReservedResources, evictionThreshold)."""
+    size = Fraction(kind.nvme_gb * 10**9, 2**30) if kind.nvme_gb else pool.root_volume_gib
+    return size * Fraction(9, 10) - 1
+
+
 def node_selector(name: str, pool: PoolConfig, zone: str, *, has_workers: bool) -> dict[str, str]:
     """Node selector of a pool's jobs: the pool, and of it one type in one zone where it has no
     more. A worker has a zone of its own, and its pool of that name launches nodes there."""

@@ -14,6 +14,8 @@ from trainyard.derive.pools import TYPES
 from trainyard.manifests.blanks import agreed
 from trainyard.manifests.context import ManifestContext, contexts_of
 from trainyard.manifests.document import REPLICAS, Workload, look, read_manifest
+from trainyard.manifests.names.around import Around
+from trainyard.manifests.names.names import name_problems
 from trainyard.manifests.on_stores import store_warnings
 from trainyard.manifests.pod_security import pod_security_errors
 from trainyard.manifests.pool_fit import pool_problems
@@ -21,10 +23,9 @@ from trainyard.manifests.queue_fields import queue_field_errors
 from trainyard.manifests.rules import manifest_problems
 from trainyard.manifests.tolerations import tolerating, toleration_warnings
 from trainyard.manifests.waiting import lacks_waiting, waiting
-from trainyard.objects.iam.secrets import DRIVER
 from trainyard.plans.identity import digest
 from trainyard.plans.jobs import JobPlan, RuntimePlan
-from trainyard.problems import At, InputError, InputWarning, one_of, write_one_of
+from trainyard.problems import At, InputError, InputWarning, write_one_of
 from trainyard.rules.jobs import controller_fix
 from trainyard.rules.pools import unknown_pool
 from trainyard.settings.environment import EnvironmentConfig
@@ -212,7 +213,7 @@ def judged(
 
     def judge(workloads: Sequence[Workload]) -> list[InputError | InputWarning]:
         found = [*_one_job(workloads, file_name, controllers)]
-        return [*found, *site.problems(in_order(workloads), [*errors, *found])]
+        return [*found, *site.problems(in_order(workloads), workloads, [*errors, *found])]
 
     problems = [*errors, *agreed(workloads, judge)]
     contexts = in_order(workloads)
@@ -243,22 +244,33 @@ class _Site:
     release: str
 
     def problems(
-        self, contexts: Sequence[ManifestContext], before: Sequence[InputError]
+        self,
+        contexts: Sequence[ManifestContext],
+        workloads: Sequence[Workload],
+        before: Sequence[InputError],
     ) -> list[InputError | InputWarning]:
-        """Errors and warnings about objects that a file may hold. `before`: what is said already."""
+        """Errors and warnings about objects that a file may hold. `workloads`: all that it holds;
+        `before`: what is said already."""
         problems = [*manifest_problems(contexts)]
         places = {problem.where for problem in (*before, *problems)}
+        problems += _new(name_problems(contexts, self._around(workloads)), places)
         for context in contexts:
             problems += _metadata(context, self.namespace)
             if not self.privileged_pods:
                 problems += pod_security_errors(context, self.namespace)
-            problems += _claims(context, self.claims, self.environment)
-            problems += _secrets(context)
             problems += _new(queue_field_errors(context, self.environment, self.release), places)
-            problems += _runtime(context, [each.workload for each in contexts], self.environment)
             problems += _on_pool(context, self.pool, self.environment, places)
             problems += store_warnings(context, self.claims, self.environment, self.namespace)
         return problems
+
+    def _around(self, workloads: Sequence[Workload]) -> Around:
+        return Around(
+            environment=self.environment,
+            pool=self.pool,
+            namespace=self.namespace,
+            claims=self.claims,
+            workloads=tuple(workloads),
+        )
 
 
 def _image(job: ManifestContext | None) -> str:
@@ -334,47 +346,6 @@ def _metadata(context: ManifestContext, namespace: str) -> Iterator[InputError]:
         yield context.error(
             ("metadata", "namespace"), must, given, f"write {namespace}, or delete it"
         )
-
-
-def _claims(
-    context: ManifestContext, claims: Mapping[str, str], environment: EnvironmentConfig
-) -> Iterator[InputError]:
-    for path in context.workload.find("** persistentVolumeClaim claimName"):
-        if (claim := str(context.get(*path))) not in claims:
-            stores = one_of(environment.storage, "a store that you add to environment.storage")
-            fix = f"write claims: {{{claim}: …}} into the job's entry, with {stores}"
-            yield context.error(path, "be a claim that has a store", claim, fix)
-
-
-def _secrets(context: ManifestContext) -> Iterator[InputError]:
-    """Volumes of the driver of secrets, which find no class: a file cannot bring one, and pods need a
-    role that an entry asks for."""
-    for path in context.workload.find("** volumes * csi driver"):
-        if context.get(*path) == DRIVER:
-            yield context.error(
-                path,
-                "not be the driver of secrets: a job of a file has no SecretProviderClass",
-                DRIVER,
-                "write the job as an entry with secrets: {HF_TOKEN: {secrets_manager:"
-                " vision/hf-token, key: token}}",
-            )
-
-
-def _runtime(
-    context: ManifestContext, beside: Sequence[Workload], environment: EnvironmentConfig
-) -> Iterator[InputError]:
-    kind = JOB_KINDS.get(context.workload.kind)
-    if kind is None or not kind.has_runtime:
-        return
-    reference = context.get("spec", "runtimeRef")
-    ours = (*environment.trainer.runtimes, *environment.trainer.own_runtimes)
-    known = {(RUNTIMES[1], name) for name in ours}
-    known |= {(_kind(workload), workload.name) for workload in beside}
-    name = look(reference, "name")
-    if (look(reference, "kind") or RUNTIMES[1], name) not in known:
-        must = "be a runtime of the file or of the environment"
-        fix = write_one_of(ours, "add one under environment.trainer.runtimes")
-        yield context.error(("spec", "runtimeRef", "name"), must, name, fix)
 
 
 def _ready(workload: Workload, claims: Mapping[str, str], namespace: str) -> dict[str, Any]:

@@ -44,7 +44,8 @@ GOOD: dict[str, tuple[Any, Any]] = {
     "storageUri": ("hf://blank/a", "s3://blank/b/"),
     "containers": ("pytorch", "node"),
     "replicatedJobs": ("node", "launcher"),
-    "args": ("rdzv", "blank"),
+    "args": ("rdzv-gloo", "blank"),
+    "command": ("bash", "blank"),
     "runtimeRef": ("torch-distributed", "deepspeed-distributed"),
 }
 """Field, or the list whose items have the name → two values that are sound there."""
@@ -59,6 +60,8 @@ SHAPES = {
 }
 """Field of a spec → the kind of its object."""
 VARIANTS = 3
+OWN_NAME = ("metadata", "name")
+"""Place of the name by which others of the file know the object."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,7 +214,7 @@ def _value(workload: Workload, form: Schema, blank: Blank, number: int) -> Any:
     path = blank.path
     if path in (("kind",), ("apiVersion",)):
         return _shape(workload) if path == ("kind",) else _served(workload)
-    if blank.is_part:
+    if blank.is_part and (path != OWN_NAME or number < VARIANTS - 1):
         text = str(look(workload.body, *path))
         return _part(text, ("8", "x", "1")[number], {*COMMANDS} & {*path})
     if number == VARIANTS - 1 and not isinstance(path[-1], int):

@@ -81,6 +81,12 @@ class Pod:
     spec: Mapping[str, Any]
     containers: tuple[Container, ...]
 
+    @property
+    def init_containers(self) -> tuple[Container, ...]:
+        """Containers that run before the others, by what they request and mount."""
+        bodies = enumerate(items(self.spec.get("initContainers")))
+        return tuple(_container(body, (*self.path, "initContainers", n)) for n, body in bodies)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Requirement:

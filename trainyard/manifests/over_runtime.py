@@ -129,6 +129,55 @@ def arguments_stay(context: ManifestContext) -> Iterator[InputWarning]:
             )
 
 
+_TERMS = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+REPLACED = (("tolerations",), (*_TERMS, "nodeSelectorTerms"))
+"""Lists of pods that an override puts in the place of the runtime's; others are merged by a name
+(k8s.io/api v0.34, core/v1 types.go: no patchMergeKey)."""
+
+
+def replaced_arguments(context: ManifestContext) -> Iterator[InputWarning]:
+    """Arguments in the place of the runtime's, which are not merged."""
+    own = words(context.get(*TRAINER, "args"))
+    for container in _trained(context) if own and not context.get(*TRAINER, "command") else ():
+        lost = [word for word in words(container.body.get("args")) if word not in own]
+        if lost:
+            yield context.warning(
+                (*TRAINER, "args"),
+                f"args takes the place of the runtime's args, so the program loses {' '.join(lost)[:160]};"
+                " write it here too, if it needs it",
+            )
+
+
+def lost_lists(context: ManifestContext) -> Iterator[InputWarning]:
+    """Entries of the runtime's lists that an override does not repeat."""
+    for pod in context.workload.pods:
+        if pod.role != "override":
+            continue
+        for field in REPLACED:
+            own = items(look(pod.spec, *field))
+            lost = [
+                each
+                for base in context.runtime_pods
+                if base.role in pod.jobs
+                for each in items(look(base.spec, *field))
+                if each not in own
+            ]
+            if own and lost:
+                listed = "; ".join(_shown(each) for each in lost)
+                yield context.warning(
+                    (*pod.path, *field),
+                    f"{field[-1]} takes the place of the runtime's list, so pods lose {listed[:160]}; write it"
+                    " here too, if they need it",
+                )
+
+
+def _shown(value: Any) -> str:
+    """A value as YAML writes it on one line."""
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{key}: {_shown(each)}' for key, each in value.items())}}}"
+    return f"[{', '.join(map(_shown, value))}]" if isinstance(value, list) else str(value)
+
+
 def _trained(context: ManifestContext, *more: str) -> list[Container]:
     """Containers of the runtime that get the values of the trainer. `more`: names of other jobs that
     do."""

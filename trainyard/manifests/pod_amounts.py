@@ -7,31 +7,37 @@ from fractions import Fraction
 
 from trainyard.catalog.quantities import amount
 from trainyard.derive.job_view import PodRequest, SharedMemory
-from trainyard.manifests.document import Path, Workload, items, look
-from trainyard.objects.jobs.pod_template import EFA
+from trainyard.manifests.document import Container, Path, Workload, items, look
+from trainyard.objects.jobs.pod_template import GPU
 
+IN_BYTES = ("memory", "ephemeral-storage")
 MOST_OF_A_LIMIT = 0.99
 """Share of a container's memory limit that /dev/shm may be allowed to take."""
 
 
 def pod_requests(workload: Workload) -> Iterator[PodRequest]:
-    """The request of each pod for each resource, GPUs apart."""
+    """The request of each pod for each resource, GPUs apart. An init container runs before the others, and
+    requests by itself."""
     for pod in workload.pods:
-        wanted: dict[str, list[tuple[Fraction, str, Path]]] = {}
-        for container in pod.containers:
-            for resource, (text, path) in container.requests().items():
-                if number := amount(text):
-                    wanted.setdefault(resource, []).append((number, text, path))
-        for resource, parts in wanted.items():
-            if resource in ("cpu", "memory", EFA) or resource.startswith("hugepages-"):
-                yield _request(workload, resource, parts)
+        for containers in (pod.containers, *([each] for each in pod.init_containers)):
+            yield from _requests(workload, containers)
+
+
+def _requests(workload: Workload, containers: Sequence[Container]) -> Iterator[PodRequest]:
+    wanted: dict[str, list[tuple[Fraction, str, Path]]] = {}
+    for container in containers:
+        for resource, (text, path) in container.requests().items():
+            if resource != GPU and (number := amount(text)):
+                wanted.setdefault(resource, []).append((number, text, path))
+    for resource, parts in wanted.items():
+        yield _request(workload, resource, parts)
 
 
 def _request(
     workload: Workload, resource: str, parts: Sequence[tuple[Fraction, str, Path]]
 ) -> PodRequest:
     """Largest request of a resource by the containers of a pod together."""
-    unit, suffix = (2**30, "Gi") if resource == "memory" else (1, "")
+    unit, suffix = (2**30, "Gi") if resource in IN_BYTES else (1, "")
     total = sum(number for number, *_ in parts) / Fraction(unit)
     _, text, path = max(parts)
     return PodRequest(

@@ -209,6 +209,11 @@ def _other_devices(context: ManifestContext, container: Container) -> Problems:
             yield context.error(container.at("resources", *place), must, name, fix)
 
 
+def has_its_own_error(resource: str) -> bool:
+    """True for a resource whose error above is the same on every pool."""
+    return resource in NO_RESOURCES or resource.startswith(tuple(OTHER_DEVICES))
+
+
 def _limits(context: ManifestContext, container: Container) -> Problems:
     """An extended resource is requested as it is limited; of another less may be requested."""
     requests, limits = (
@@ -216,8 +221,8 @@ def _limits(context: ManifestContext, container: Container) -> Problems:
     )
     for name in sorted(requests.keys() - NO_RESOURCES.keys()):
         requested, limit = amount(requests[name]), amount(limits.get(name))
-        at, is_extended = container.at("resources", "requests", name), "/" in name
-        if is_extended and requested != limit:
+        at, is_device = container.at("resources", "requests", name), name in (GPU, EFA)
+        if is_device and requested != limit:
             must = f"be equal to its limit ({limits.get(name)}): an extended resource must"
             fix = f"write {name}: {limits.get(name, requests[name])} in both"
             yield context.error(at, must, requests[name], fix)

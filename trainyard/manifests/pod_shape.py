@@ -77,7 +77,7 @@ def _missing(context: ManifestContext) -> Iterator[InputError]:
 def _mounts(context: ManifestContext, pod: Pod) -> Iterator[InputError]:
     """Mounts of a volume that the pod does not have."""
     names = _volumes(context, pod)
-    for container in pod.containers if names is not None else ():
+    for container in (*pod.containers, *pod.init_containers) if names is not None else ():
         for number, mount in enumerate(items(container.body.get("volumeMounts"))):
             name = str(mount.get("name") or "")
             if name and name not in (names or ()):

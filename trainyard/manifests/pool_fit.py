@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.derive.pools import CAPACITY_TYPES, TYPES, node_type_names
 from trainyard.manifests.context import ManifestContext
 from trainyard.manifests.document import Requirement
+from trainyard.manifests.pod_rules import has_its_own_error
 from trainyard.objects.jobs.pod_template import NODES_FOR, POOL
 from trainyard.problems import InputError, InputWarning
 from trainyard.rules.gangs import gang_errors, gpu_errors
@@ -35,7 +37,13 @@ def pool_problems(
         yield from gang_errors(context.view, name, pool)
     else:
         yield from gpu_errors(context.view, name, pool)
-    yield from request_problems(context.view, name, pool)
+    named = [each for each in context.view.requests if not has_its_own_error(each.resource)]
+    yield from request_problems(
+        replace(context.view, requests=tuple(named)),
+        name,
+        pool,
+        others_may_serve=environment.cluster.name is not None or pool.replicas is not None,
+    )
 
 
 def _selectors(

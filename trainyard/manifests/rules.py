@@ -18,6 +18,7 @@ from trainyard.manifests import over_runtime, webhook_rules
 from trainyard.manifests.context import ManifestContext
 from trainyard.manifests.document import POD, STEP, TRAINER, Path, items, look, mapping
 from trainyard.manifests.field_rules import ELASTIC_FIX, field_errors
+from trainyard.manifests.owned_fields import owned_fields
 from trainyard.manifests.pod_rules import pod_problems
 from trainyard.manifests.waiting import short_policy
 from trainyard.objects.jobs.pod_template import GPU
@@ -42,6 +43,7 @@ def manifest_problems(contexts: Sequence[ManifestContext]) -> list[InputError | 
 
 def _object_problems(context: ManifestContext) -> Problems:
     yield from field_errors(context)
+    yield from owned_fields(context)
     for rule in RULES.get(context.workload.kind, ()):
         yield from rule(context)
     yield from pod_problems(context)
@@ -369,6 +371,8 @@ RULES: dict[str, tuple[Rule, ...]] = {
         over_runtime.lost_resources,
         over_runtime.request_over_limit,
         over_runtime.arguments_stay,
+        over_runtime.replaced_arguments,
+        over_runtime.lost_lists,
     ),
     "TrainingRuntime": (
         _api_version(SERVED),

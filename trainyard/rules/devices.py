@@ -25,7 +25,9 @@ EFA_VARIABLE = re.compile(r"\b(FI_EFA_(?!SET_DEFAULT_GDR)\w+|FI_PROVIDER(?==[\"'
 def no_gpus(view: JobView) -> Iterator[InputWarning]:
     """A job without GPUs on nodes that have some."""
     kind = view.instance_type
-    if kind and kind.gpus and not view.gpus and view.runtime_known and view.kind in JOB_KINDS:
+    if not kind or not kind.gpus or view.gpus or view.asks_for_slices:
+        return
+    if view.runtime_known and view.kind in JOB_KINDS:
         yield view.where("gpus").warning(
             f"the pods ask for no GPU, and {kind.name} has {kind.gpus}: they see none, and the"
             " job trains on the CPU; ask for nvidia.com/gpu in limits, or take a pool of CPUs"
@@ -42,8 +44,7 @@ def idle_gpus(view: JobView, container: ContainerView) -> Iterator[InputWarning]
     """Processes of a pod, as its script starts them."""
     if not _one_a_gpu(view) or container.own_entrypoint:
         return
-    for launch in launches(container.script):
-        count = int(launch.ranks) if launch.ranks.isdecimal() else 0
+    for count in _started(view, container.script):
         if 0 < count < view.gpus and count != view.ranks:
             yield container.where("script").warning(
                 _idle(f"--nproc_per_node={count}", count, view.gpus)
@@ -52,6 +53,13 @@ def idle_gpus(view: JobView, container: ContainerView) -> Iterator[InputWarning]
     alone = view.torch and view.nodes > 1  # no_launcher in jobs.py speaks
     if program and view.gpus > 1 and not alone and not STARTS_MORE.search(container.script):
         yield container.where("script").warning(_idle(f"`{program}`", 1, view.gpus))
+
+
+def _started(view: JobView, script: str) -> list[int]:
+    """Processes of each launch; none where launches share all GPUs of a pod, each by the numbers of its
+    own."""
+    counts = [int(each.ranks) for each in launches(script) if each.ranks.isdecimal()]
+    return [] if "CUDA_VISIBLE_DEVICES" in script and sum(counts) == view.gpus else counts
 
 
 def efa_variable(view: JobView, container: ContainerView) -> Iterator[InputWarning]:

@@ -16,7 +16,17 @@ from trainyard.catalog.job_kinds import JOB_KINDS, job_kind
 from trainyard.derive.job_view import RESERVED_ENV, ContainerView, JobView
 from trainyard.derive.scripts import LAUNCHER_ENV, Launch, launches, saved_in, single_program
 from trainyard.problems import InputError, InputWarning
-from trainyard.rules import clones, devices, launchers, one_node, saves, scripts, unset, waiting
+from trainyard.rules import (
+    clones,
+    devices,
+    launchers,
+    one_node,
+    owners,
+    saves,
+    scripts,
+    unset,
+    waiting,
+)
 from trainyard.rules.images import image_errors, is_untagged, tag_errors
 from trainyard.rules.pinning import unpinned
 from trainyard.settings.reading.placeholders import placeholders
@@ -147,11 +157,17 @@ def _placeholder(view: JobView, container: ContainerView) -> Problems:
             )
 
 
+MCA = re.compile(r"--?g?mca\s+((?:btl|oob)_tcp_if_\w+)\s+([^\s;&|]+)")
+"""Interfaces as options of mpirun, each of which is a variable OMPI_MCA_<name>, too."""
+
+
 def _harmful_variable(view: JobView, container: ContainerView) -> Problems:
     kinds = [view.instance_type] if view.instance_type else list(GPU_TYPES.values())
     set_in_script = re.findall(
-        r"\b((?:NCCL|FI|RDMAV|GLOO|TP)_\w+)=[\"']?([^\s;&|)\"']*)", container.script
+        r"\b((?:NCCL|FI|RDMAV|GLOO|TP|OMPI_MCA|UCX|HOROVOD)_\w+)=[\"']?([^\s;&|)\"']*)",
+        container.script,
     )
+    set_in_script += [(f"OMPI_MCA_{name}", value) for name, value in MCA.findall(container.script)]
     in_env = [(name, value or "", f"env.{name}") for name, value in container.env.items()]
     for name, value, at in [*in_env, *((n, v, "script") for n, v in set_in_script)]:
         harms = [fabric.harm(name, value, kind, has_devices=view.efa) for kind in kinds]
@@ -290,7 +306,10 @@ OF_CONTAINERS: tuple[Callable[[JobView, ContainerView], Problems], ...] = (
     scripts.variable_without_shell,
     scripts.process_id,
     launchers.other_launchers,
-    launchers.idle_variable,
+    owners.owned_variable,
+    owners.own_value,
+    owners.hidden_plugin,
+    owners.absent_devices,
     devices.idle_gpus,
     devices.efa_variable,
     devices.visible_devices,

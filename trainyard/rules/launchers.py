@@ -1,5 +1,5 @@
 """Errors about accelerate, deepspeed, Lightning and mpirun whose nodes and processes differ from
-the pods of the job, and about variables that torchrun sets. torchrun itself: jobs.py."""
+the pods of the job. torchrun itself: jobs.py."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 from trainyard.derive.job_view import ContainerView, JobView
 from trainyard.derive.launchers import OtherLaunch, other_launches
-from trainyard.derive.scripts import launches
 from trainyard.problems import InputError, InputWarning
 
 Problems = Iterator[InputError | InputWarning]
@@ -78,18 +77,3 @@ def _total(view: JobView, container: ContainerView, launch: OtherLaunch) -> Prob
             f"{option} {count} is the number of all processes, and the {view.nodes} pods have"
             f" {room} GPUs: {room - count} stay idle"
         )
-
-
-BY_TORCHRUN = ("MASTER_ADDR", "MASTER_PORT")
-"""Variables that torchrun sets for its processes, whatever the container has (torch 2.9,
-distributed/elastic/agent/server/local_elastic_agent.py, _start_workers)."""
-
-
-def idle_variable(view: JobView, container: ContainerView) -> Problems:
-    """A variable in which torchrun puts another value, and which the script does not use itself."""
-    for name in BY_TORCHRUN if launches(container.script) else ():
-        if name in container.env and not re.search(rf"\b{name}\b", container.script):
-            yield container.where(f"env.{name}").warning(
-                f"{name} reaches no process, because torchrun sets it for them; delete it:"
-                " --rdzv_endpoint says where nodes meet"
-            )

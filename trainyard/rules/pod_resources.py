@@ -6,32 +6,51 @@ The same rule holds for an entry of a stack file and for a YAML file. GPUs: gang
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 
 from trainyard.catalog.aws.instances import InstanceType
 from trainyard.derive.job_view import JobView, PodRequest
-from trainyard.derive.pod_resources import node_amount
+from trainyard.derive.pod_resources import node_amount, node_disk_gib
 from trainyard.derive.pools import TYPES
+from trainyard.objects.jobs.pod_template import EFA, GPU
 from trainyard.problems import InputError, InputWarning
 from trainyard.settings.pools import PoolConfig
 
+DISK = "ephemeral-storage"
+HUGE_PAGES = "hugepages-"
+INSTEAD = {
+    HUGE_PAGES: "delete it: NCCL and EFA run without",
+    "nvidia.com/": f"write {GPU}: 1 in its place: nodes have whole GPUs only",
+    "rdma/": f"delete it: {EFA} takes its place",
+    "openshift.io/": f"delete it: {EFA} takes its place",
+}
+"""Beginning of a resource that no node has → what to write instead."""
+
 
 def request_problems(
-    view: JobView, name: str, pool: PoolConfig
+    view: JobView, name: str, pool: PoolConfig, *, others_may_serve: bool = False
 ) -> Iterator[InputError | InputWarning]:
-    """Every request that no node of the pool has room for. `name`: the pool's, whose types are
-    known."""
+    """Every request that no node of the pool has room for. `name`: the pool's, whose types are known;
+    `others_may_serve`: somebody else may install a device plugin on the nodes."""
     for request in view.requests:
-        smallest = min(
-            (TYPES[kind] for kind in pool.instance_types),
-            key=lambda kind: node_amount(kind, request.resource),
-        )
-        most = node_amount(smallest, request.resource)
+        room = {
+            TYPES[kind]: _most(TYPES[kind], request.resource, pool) for kind in pool.instance_types
+        }
+        smallest = min(room, key=lambda kind: room[kind])
+        most = room[smallest]
         if request.amount <= most:
             continue
         if view.origin == "file" and _is_in_the_type(request, smallest):
             yield _over_the_estimate(request, smallest.name, int(most))
+        elif not most and others_may_serve and not request.resource.startswith(HUGE_PAGES):
+            yield _by_others(request, name)
         else:
             yield _too_much(request, name, smallest.name, int(most))
+
+
+def _most(kind: InstanceType, resource: str, pool: PoolConfig) -> Fraction:
+    """Most of a resource that pods may request on a node of the pool."""
+    return node_disk_gib(kind, pool) if resource == DISK else node_amount(kind, resource)
 
 
 def _is_in_the_type(request: PodRequest, kind: InstanceType) -> bool:
@@ -48,13 +67,21 @@ def _over_the_estimate(request: PodRequest, kind: str, most: int) -> InputWarnin
     )
 
 
+def _by_others(request: PodRequest, pool: str) -> InputWarning:
+    return request.place.warning(
+        f"nothing of the stack gives nodes of pool {pool} the resource {request.resource}: pods stay Pending,"
+        " unless somebody else installs its device plugin before `pulumi up`"
+    )
+
+
 def _too_much(request: PodRequest, pool: str, smallest: str, most: int) -> InputError:
     if not most:
-        more = ": NCCL and EFA run without" if "hugepages" in request.resource else ""
+        resource = request.resource
+        ways = (way for start, way in INSTEAD.items() if resource.startswith(start))
         return request.place.must(
-            f"not be requested: no node of pool {pool} has {request.resource}",
+            f"not be requested: no node of pool {pool} has {resource}",
             got=request.text,
-            fix=f"delete it{more}",
+            fix=next(ways, "delete it"),
         )
     limit = f"{most}{request.suffix}"
     return request.place.must(

@@ -295,6 +295,19 @@ spec:
 OVER_LIMIT = OVER_GPUS.replace(
     OWN_RESOURCES, "{limits: {nvidia.com/gpu: 8}, requests: {memory: 900Gi}}"
 )
+LISTS = OVER_GPUS.replace(
+    'image: "a/b:1",\n', 'image: "a/b:1", command: [torchrun, t.py], args: [--old],\n'
+).replace(
+    "{template: {spec: {\n",
+    "{template: {spec: {tolerations: [{key: example.com/x, operator: Exists}],\n",
+)
+"""The same, whose runtime has a command, arguments and tolerations."""
+
+
+def _env(name: str, value: str) -> tuple[str, str]:
+    return TRAINER, f"{TRAINER}    env: [{{name: {name}, value: '{value}'}}]\n"
+
+
 COUNTED = (
     "must list the GPUs of its runtime too: Trainer 2.3.0 counts processes by this field alone"
 )
@@ -306,6 +319,58 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
         ("{name: pytorch,", "{name: pytorch, env: [{name: NVIDIA_VISIBLE_DEVICES, value: all}],"),
         "env[0].name",
         "the device plugin sets it to the 4 GPUs",
+        "delete it",
+    ),
+    "a path of programs that is to be added": (
+        JOB,
+        _env("PATH", "/opt/bin:$PATH"),
+        "env[0].name",
+        "list every folder: it takes the place of the image's PATH",
+        "delete it, and write export PATH=",
+    ),
+    "GPUs that the pod lacks": (
+        JOB,
+        _env("CUDA_VISIBLE_DEVICES", "4,5"),
+        "env[0].name",
+        "name GPUs of the pod, which counts its 4 from 0",
+        "delete it",
+    ),
+    "one rank for all": (
+        JOB,
+        _env("NODE_RANK", "0"),
+        "env[0].name",
+        "not be one number for 2 nodes",
+        "delete it, and read PET_NODE_RANK",
+    ),
+    "an interface of the node for MPI": (
+        JOB,
+        script("mpirun --mca btl_tcp_if_include ens5 -np 8 t"),
+        "command",
+        "name an interface that pods have, which is eth0",
+        "delete it",
+    ),
+    "two replicas of a job": (
+        RUNTIME,
+        ("replicas: 1\n", "replicas: 2\n"),
+        "replicatedJobs[0].replicas",
+        "be 1: the Trainer's webhook refuses others",
+        "delete it, and set mlPolicy.numNodes",
+    ),
+    "pods without names": (
+        RUNTIME,
+        (
+            "    spec:\n      repl",
+            "    spec:\n      network: {enableDNSHostnames: false}\n      repl",
+        ),
+        "network.enableDNSHostnames",
+        "not be false: PET_MASTER_ADDR is such a name",
+        "delete it",
+    ),
+    "names of pods in another domain": (
+        RUNTIME,
+        ("    spec:\n      repl", "    spec:\n      network: {subdomain: pods}\n      repl"),
+        "network.subdomain",
+        "not be set: PET_MASTER_ADDR has the job's name in its place",
         "delete it",
     ),
     "T1": (
@@ -1061,6 +1126,50 @@ NOTED: dict[str, tuple[str, tuple[str, str], str]] = {
         JOB,
         script("set -eu; torchrun train.py --data $DATA_DIR --lr ${LR:-1}"),
         "the script uses DATA_DIR, which neither the job nor Trainer 2.1.0 sets",
+    ),
+    "a variable that torchrun sets": (
+        JOB,
+        _env("LOCAL_RANK", "0"),
+        "LOCAL_RANK reaches no process, because torchrun sets it for each of them",
+    ),
+    "a variable that the operator sets": (
+        ONE,
+        ("{name: pytorch,", "{name: pytorch, env: [{name: PET_NNODES, value: '2'}],"),
+        "training-operator v1.8.1 writes PET_NNODES behind this one, which so has no effect",
+    ),
+    "libraries that are to be added": (
+        JOB,
+        _env("LD_LIBRARY_PATH", "/opt/lib:$LD_LIBRARY_PATH"),
+        "LD_LIBRARY_PATH takes the place of the image's value, which kubelet does not put in here",
+    ),
+    "libraries without those of EFA": (
+        OVER_GPUS,
+        _env("LD_LIBRARY_PATH", "/usr/local/cuda/lib64"),
+        "where the image finds aws-ofi-nccl by it, NCCL sends over TCP",
+    ),
+    "tolerations over those of a runtime": (
+        LISTS,
+        also(TO_NODE.format("tolerations: [{operator: Exists}]")),
+        "tolerations takes the place of the runtime's list, so pods lose {key: example.com/x, operator:"
+        " Exists}",
+    ),
+    "arguments over those of a runtime": (
+        LISTS,
+        (f"    command: {SCRIPT}\n", "    args: [--new]\n"),
+        "args takes the place of the runtime's args, so the program loses --old",
+    ),
+    "a restartPolicy of the pods": (
+        ONE,
+        (POD, POD.replace("con", "restartPolicy: Always, con")),
+        "the training-operator writes OnFailure over it, from restartPolicy of the replica",
+    ),
+    "another number of pods in a runtime": (
+        RUNTIME,
+        (
+            "          spec:\n            template",
+            "          spec:\n            parallelism: 4\n            template",
+        ),
+        "the Trainer writes numNodes over it",
     ),
     "a relative path for checkpoints": (
         JOB,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -13,9 +13,18 @@ from trainyard.settings.environment import StackConfig
 
 def is_required(steps: Sequence[str]) -> bool:
     """True where a setting has no default, or is an entry of a map or list."""
-    holders = [holder for holder in types_at(steps[:-1]) if is_dataclass(holder)]
-    found = [field for holder in holders for field in fields(holder) if field.name == steps[-1]]
+    found = _fields_at(steps)
     return not found or any(f.default is MISSING and f.default_factory is MISSING for f in found)
+
+
+def defaults_at(steps: Sequence[str]) -> list[Any]:
+    """The defaults of a setting, one for each type that holds it; MISSING where it has none."""
+    return [field.default for field in _fields_at(steps)]
+
+
+def _fields_at(steps: Sequence[str]) -> list[Field[Any]]:
+    holders = [holder for holder in types_at(steps[:-1]) if is_dataclass(holder)]
+    return [field for holder in holders for field in fields(holder) if field.name == steps[-1]]
 
 
 def keys_at(steps: Sequence[str]) -> list[str]:

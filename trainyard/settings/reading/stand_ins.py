@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 from trainyard.catalog import versions
 from trainyard.problems import REMOVE, InputWarning, Problem
 from trainyard.settings.reading.examples import EXAMPLES, keys_of, rows_of_sections
-from trainyard.settings.reading.lookup import is_required, settings_of, types_at
+from trainyard.settings.reading.lookup import defaults_at, is_required, settings_of, types_at
 
 P = TypeVar("P", bound=Problem)
 _KUBERNETES, _TRAINER = [*versions.KUBERNETES][0], [*versions.TRAINERS][-1]
@@ -114,13 +114,19 @@ def stand_ins(steps: Sequence[str], meant: Any) -> tuple[Any, Any]:
         *([] if meant is None else [meant]),
         *([] if is_required(steps) else [REMOVE]),
         *(table[key] for table in (EXAMPLES, OTHERS) for key in keys_of(steps) if key in table),
-        *(get_args(kind)[-1] for kind in kinds if get_origin(kind) is Literal),
+        *(_chosen(kind, steps) for kind in kinds if get_origin(kind) is Literal),
         *(_made(kind) for kind in kinds),
         *(_changed(_made(kind)) for kind in kinds),
         REMOVE,
     ]
     first = candidates[0]
     return first, next((value for value in candidates[1:] if value != first), first)
+
+
+def _chosen(kind: Any, steps: Sequence[str]) -> Any:
+    """The last of several words that is not the default, which is what no value at all means."""
+    words, defaults = get_args(kind), defaults_at(steps)
+    return next((word for word in reversed(words) if word not in defaults), words[-1])
 
 
 def _made(kind: Any, depth: int = 0) -> Any:
