@@ -340,6 +340,7 @@ def _team(
             team=team.name,
         ),
         jobs=plans,
+        capacity=pool_uses(environment, jobs.described()),
         at_once=team_at_once(environment, jobs.described(), share.max_gpus),
         checkpoints=verdicts,
     )
