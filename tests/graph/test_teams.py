@@ -15,8 +15,7 @@ from tests.support.stackfile import ENVIRONMENT, Edit, at
 from tests.support.teams import DEPLOYER, ROLE, both, by_name, checkout, listed
 from trainyard.catalog import versions
 from trainyard.objects.teams.team_network import Ranges, policy_spec
-from trainyard.objects.teams.teams import PARAMETER_BYTES
-from trainyard.rules.teams import REACHED_BYTES
+from trainyard.objects.teams.teams import PARAMETER_BYTES, REACHED_BYTES
 
 NAME = "/trainyard/dev/teams/vision"
 
@@ -271,7 +270,16 @@ def test_a_contract_has_only_the_part_of_its_team_and_fits_its_parameter(
     assert "nlp" not in published(with_teams)
     parameter = with_teams["Parameter team-vision"].inputs
     assert (parameter["name"], parameter["type"]) == (NAME, "String")
-    assert len(published(with_teams)) + REACHED_BYTES < PARAMETER_BYTES
+    assert len(published(with_teams)) + REACHED_BYTES < PARAMETER_BYTES and "tier" not in parameter
+
+
+def test_a_long_contract_is_in_a_parameter_of_the_advanced_tier() -> None:
+    """The standard one takes 4 KiB. A parameter that fits it stays there and costs nothing."""
+    pool = {"instance_types": ["g6e.48xlarge"], "max_nodes": 1}
+    more = {f"a-pool-with-a-long-name-{number}": pool for number in range(25)}
+    graph = environment(*(at(f"pools.{name}", it) for name, it in more.items()))
+    assert len(published(graph)) > PARAMETER_BYTES - REACHED_BYTES
+    assert graph["Parameter team-vision"].inputs["tier"] == "Advanced"
 
 
 def test_the_room_for_reaching_a_cluster_is_enough_for_one_of_eks() -> None:
