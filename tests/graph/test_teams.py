@@ -264,8 +264,9 @@ def test_a_contract_has_only_the_part_of_its_team_and_fits_its_parameter(
     with_teams: Graph,
 ) -> None:
     found = json.loads(published(with_teams))
-    assert found["storage"] == {"scratch": "lustre"}
-    assert found["team"] == {"name": "vision", "namespace": "team-vision", "max_gpus": 16}
+    assert set(found["environment"]["storage"]) == {"scratch"}
+    assert found["environment"]["teams"]["vision"]["max_gpus"] == 16
+    assert found["team"] == {"name": "vision", "namespace": "team-vision"}
     assert set(found["cluster"]) == {"name", "arn", "endpoint", "certificate_authority"}
     assert "nlp" not in published(with_teams)
     parameter = with_teams["Parameter team-vision"].inputs
