@@ -10,6 +10,7 @@ import pulumi
 import pytest
 
 from stacks import pace
+from tests.support.contracts import alone, contract_of
 from tests.support.recording import UNKNOWN, Graph, Node, deploy
 from tests.support.stackfile import ENVIRONMENT, Edit, at
 from tests.support.teams import DEPLOYER, ROLE, both, by_name, checkout, listed
@@ -340,9 +341,35 @@ def test_it_cannot_enter_as_somebody_else(tmp_path: Path, with_teams: Graph) -> 
 
 
 def test_a_contract_of_another_stack_file_is_refused(tmp_path: Path, with_teams: Graph) -> None:
-    other = environment(at("teams.vision.max_gpus", 8))
-    with pytest.raises(pulumi.RunError, match="deployed from another stack file"):
+    other = environment(at("teams.vision.max_gpus", 4))
+    says = r"from another stack file than .* environment\.teams\.vision\.max_gpus is 16 here and 4"
+    with pytest.raises(pulumi.RunError, match=says):
         stack(tmp_path, with_teams, parameters={NAME: published(other)})
+
+
+def test_a_team_deploys_by_its_contract_alone(tmp_path: Path, with_teams: Graph) -> None:
+    """What it reads of its environment is the file that it was handed, and its own parameter."""
+    contract = contract_of(listed)
+    graph = stack(tmp_path, with_teams)
+    folder = alone(tmp_path / "alone", contract)
+    parameters = {NAME: published(with_teams)}
+    found = deploy("team-vision", folder=folder, parameters=parameters)
+    assert sorted(file.name for file in folder.iterdir()) == [
+        "Pulumi.team-vision.yaml",
+        "Pulumi.yaml",
+        "contract.yaml",
+    ]
+    assert found.golden() == graph.golden()
+    preview = deploy("team-vision", folder=folder, parameters=parameters, preview=True)
+    assert preview["TrainJob vit-base"].inputs == graph["TrainJob vit-base"].inputs
+
+
+def test_a_pool_that_a_team_does_not_use_may_change_under_it(
+    tmp_path: Path, with_teams: Graph
+) -> None:
+    other = environment(at("pools.h100.max_nodes", 3))
+    graph = stack(tmp_path, with_teams, parameters={NAME: published(other)})
+    assert graph.golden() == stack(tmp_path, with_teams).golden()
 
 
 def test_a_contract_that_is_not_there_stops_an_update_and_no_preview(

@@ -201,7 +201,7 @@ NEWER: dict[str, Edit] = {
 
 @pytest.mark.parametrize("edit", NEWER.values(), ids=NEWER)
 def test_what_only_a_newer_release_knows_is_one_sentence(edit: Edit, tmp_path: Path) -> None:
-    contract = copy.deepcopy(contract_of(listed)) | {"release": "0.9.0"}
+    contract: dict[str, Any] = copy.deepcopy(contract_of(listed)) | {"release": "0.9.0"}
     edit(contract["environment"])
     [error] = _errors(alone(tmp_path, _signed(contract)))
     assert error.startswith(f"release [contract.yaml:2]: must be {TRAINYARD}, ")
