@@ -4,7 +4,7 @@ A contract holds the environment's stack file, reduced to what the plan of a tea
 and the same rules judge a team beside the whole stack file and beside the contract alone. What is published
 is a list of settings below, and never the rest of a section: a new setting is private until somebody adds
 it here. Reader: trainyard/settings/reading/contracts.py. Why so:
-docs/decisions/0024-a-contract-is-a-reduced-stack-file.md.
+docs/decisions/0025-a-contract-is-a-reduced-stack-file.md.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ differs, or something else.
 Nobody lists what a team uses. The team's stack file is planned again by the deployed contract, by the same
 reader and the same rules. The team is stopped where the rules refuse it now, where its jobs would be other
 objects, or where it would be elsewhere: in another zone, in another namespace, on other nodes. Each other
-difference is a note. Why so: docs/decisions/0024-a-contract-is-a-reduced-stack-file.md.
+difference is a note. Why so: docs/decisions/0025-a-contract-is-a-reduced-stack-file.md.
 """
 
 from __future__ import annotations

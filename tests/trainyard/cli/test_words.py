@@ -175,7 +175,16 @@ def test_the_next_command_is_printed_behind_the_output_and_can_be_typed(
             assert main.read(line.split()).word in WORDS
 
 
-PRINT_THEIR_OWN = {"stop", "again", "image", "accept", "dashboards", "schema", "completion"}
+PRINT_THEIR_OWN = {
+    "stop",
+    "again",
+    "image",
+    "accept",
+    "dashboards",
+    "schema",
+    "completion",
+    "contract",
+}
 """Their next command depends on what they found, or there is none."""
 
 
