@@ -151,12 +151,12 @@ def _stops(plan: TeamPlan, planned: Planned, contract: Mapping[str, Any]) -> lis
     if not isinstance(other, TeamPlan) or planned.errors:
         errors = [f"{each.path}: must {each.must}; got {each.got}" for each in planned.errors]
         return errors or ["it has no plan"]
-    before, after = _settled(plan, plan.contract), _settled(other, contract)
-    found = [f"{what} would differ" for what, value in before.items() if after[what] != value]
+    found: list[str] = []
     for name, job in plan.jobs.items():
         old, new = (set(each.capacity[job.pool].instance_types) for each in (plan, other))
         found += [f"{name} would run on {', '.join(sorted(new - old))}"] if new - old else []
-    return found
+    before, after = _settled(plan, plan.contract), _settled(other, contract)
+    return found + [f"{what} would differ" for what, it in before.items() if after[what] != it]
 
 
 def _settled(plan: TeamPlan, contract: Mapping[str, Any]) -> dict[str, Any]:

@@ -298,6 +298,13 @@ def test_a_gang_is_stopped_where_its_nodes_are_too_few(
     assert bool(found.refusal) == concerns, found
 
 
+def test_a_refusal_names_the_other_type_that_a_job_would_run_on(tmp_path: Path) -> None:
+    folder = alone(tmp_path, contract_of(listed), at("jobs.vit-base.pool", "h100"))
+    other = _deployed(listed, at("pools.h100.instance_types", ["p5en.48xlarge"]))
+    found = _compared(folder, team_of(folder), other)
+    assert "(vit-base would run on p5en.48xlarge)" in found.refusal
+
+
 _lent = both(with_queues, without("teams.nlp.max_nodes"))
 _nothing = without(f"{VISION}.guaranteed_nodes")
 
