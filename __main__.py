@@ -1,6 +1,7 @@
 """Trainyard: a training environment, or a team on one, from a stack file."""
 
 import gc
+from functools import partial
 from typing import Any
 
 import pulumi
@@ -10,6 +11,7 @@ from stacks.engine import read_deployed, read_engine
 from trainyard.decide import plan_stack
 from trainyard.plan import EnvironmentPlan
 from trainyard.problems import Refused, told
+from trainyard.replacing.contracts import compare
 from trainyard.replacing.replacing import compared
 from trainyard.reports.check import judged
 from trainyard.reports.plan import summary
@@ -30,7 +32,10 @@ for line in told(planned.warnings):
 
 async def program() -> dict[str, Any]:
     """Make everything; returns the stack's outputs."""
-    made = await environment.build(plan) if isinstance(plan, EnvironmentPlan) else team.build(plan)
+    if isinstance(plan, EnvironmentPlan):
+        made = await environment.build(plan)
+    else:
+        made = team.build(plan, partial(compare, reading, plan))
     return made | {"plan": summary(plan)}
 
 

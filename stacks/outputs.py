@@ -16,9 +16,7 @@ from trainyard.reports.cost import estimate
 def job_starts(plan: EnvironmentPlan | TeamPlan) -> dict[str, str]:
     """job → what is said whenever a run of it begins: the nodes it takes, what an hour of them
     costs or that it is paid already, and which checkpoint it resumes from."""
-    types = {
-        name: " or ".join(pool["instance_types"]) for name, pool in plan.contract["pools"].items()
-    }
+    types = {name: " or ".join(use.instance_types) for name, use in plan.capacity.items()}
     return {
         key: (
             f"{key} starts a run: {cost.nodes} x {types[plan.jobs[key].pool]}, {_hourly(cost)} in"

@@ -4,6 +4,7 @@ with claims. The environment does not change because of it."""
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pulumi
@@ -18,20 +19,25 @@ from stacks.outputs import job_outputs, job_starts
 from stacks.reference import contract_of
 from trainyard.plan import TeamPlan
 from trainyard.plans.jobs import JobNamespacePlan
+from trainyard.replacing.contracts import Comparison
 from trainyard.rules.access import account_of
 
 NOT_THERE = "couldn't find resource"
 """Message of the AWS provider about a parameter that does not exist."""
 
 
-def build(plan: TeamPlan) -> dict[str, Any]:
+Compare = Callable[[Mapping[str, Any]], Comparison]
+"""Compares the deployed contract of the environment with that of the plan."""
+
+
+def build(plan: TeamPlan, compare: Compare) -> dict[str, Any]:
     """Make the team's share; returns the stack's outputs."""
     published = (
         _published(plan.parameter, plan)
         if plan.parameter
         else contract_of(plan.environment, plan.identity)
     )
-    contract = published.apply(lambda deployed: _as_planned(deployed or {}, plan))
+    contract = published.apply(lambda deployed: _as_planned(deployed or {}, plan, compare))
     at = contract["cluster"]
     cluster = ClusterCoordinates(
         name=at["name"],
@@ -104,8 +110,8 @@ def _volumes(plan: JobNamespacePlan, contract: pulumi.Output[Any]) -> dict[str, 
     }
 
 
-def _as_planned(deployed: dict[str, Any], plan: TeamPlan) -> Any:
-    """The deployed contract, if it is the one this plan was made against; raises otherwise, in
+def _as_planned(deployed: dict[str, Any], plan: TeamPlan, compare: Compare) -> Any:
+    """The deployed contract, if it keeps what this plan was made against; raises otherwise, in
     preview too.
 
     A preview before the environment exists goes on without what only AWS can say: a pull request
@@ -113,12 +119,11 @@ def _as_planned(deployed: dict[str, Any], plan: TeamPlan) -> Any:
     """
     if not deployed and pulumi.runtime.is_dry_run():
         return UNKNOWN
-    if deployed.get("digest") != plan.contract["digest"]:
-        raise pulumi.RunError(
-            f"environment {plan.environment} is deployed from another stack file than the one in"
-            f" this checkout; run `pulumi up -s {plan.environment}` first, or check out the commit"
-            " it was made from"
-        )
+    found = compare(deployed)
+    if found.refusal:
+        raise pulumi.RunError(found.refusal)
+    if found.note:
+        pulumi.info(found.note)
     account = account_of(deployed["cluster"]["arn"])
     if setting := plan.access.refuses(account):
         raise pulumi.RunError(

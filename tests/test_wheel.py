@@ -138,6 +138,23 @@ def test_an_environment_and_a_team_begin_in_an_empty_folder_within_seconds(
     assert [word for word, taken in seconds.items() if taken > MOST_SECONDS] == [], seconds
 
 
+def test_a_team_checks_and_plans_in_a_folder_with_three_files(
+    installed: Path, project: Path, tmp_path: Path
+) -> None:
+    """Of its environment it has the contract alone."""
+    contract = _run(installed, project, "contract", "--stack", "dev")
+    (team := tmp_path / "team").mkdir()
+    (team / "contract.yaml").write_text(contract)
+    for name in ("Pulumi.yaml", "Pulumi.team-vision.yaml"):
+        (team / name).write_text((project / name).read_text())
+    file = team / "Pulumi.team-vision.yaml"
+    named = "environment: dev\n    contract: contract.yaml\n"
+    file.write_text(file.read_text().replace("environment: dev\n", named))
+    assert "team-vision: no errors" in _run(installed, team, "check", "--stack", "team-vision")
+    plans = [_run(installed, folder, "plan", "team-vision") for folder in (team, project)]
+    assert plans[0] == plans[1] and "g6e" in plans[0]
+
+
 def test_its_version_is_that_of_the_wheel_and_of_the_changelog(
     wheel: Path, installed: Path, project: Path
 ) -> None:

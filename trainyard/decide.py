@@ -6,10 +6,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Any
 
 from trainyard.derive.access import access_plan
 from trainyard.derive.cluster import (
@@ -19,7 +20,7 @@ from trainyard.derive.cluster import (
     gpu_nodes_plan,
     system_nodes_plan,
 )
-from trainyard.derive.contract import contract
+from trainyard.derive.contract import contract, explained
 from trainyard.derive.controllers import (
     device_plugins_plan,
     karpenter_plan,
@@ -38,18 +39,18 @@ from trainyard.derive.stores import job_verdicts, registry_plans
 from trainyard.derive.subnets import network_use
 from trainyard.derive.teams import Share, share_of, team_entry_plans
 from trainyard.manifests.stack_jobs import StackJobs, read_jobs
+from trainyard.objects.teams.teams import parameter_name
 from trainyard.parts.parts import job_notes, part_plans
 from trainyard.plan import EnvironmentPlan, Planned, TeamPlan
 from trainyard.plans.access import AccessPlan
 from trainyard.plans.identity import Identity
-from trainyard.problems import InputError
 from trainyard.rules.access import access_warnings, environment_access_errors, team_access_errors
+from trainyard.rules.contracts import Base, Promise, base_of_contract, sized_stores
 from trainyard.rules.encryption import encryption_errors
 from trainyard.rules.entries import judged
 from trainyard.rules.environment import (
     environment_errors,
     environment_warnings,
-    first_types,
     share_errors,
     team_errors,
 )
@@ -76,10 +77,16 @@ from trainyard.rules.together import (
 from trainyard.rules.workers import worker_errors, worker_warnings
 from trainyard.settings.environment import EnvironmentConfig, StackConfig, TeamConfig
 from trainyard.settings.job import typed
+from trainyard.settings.reading.contracts import (
+    core,
+    read_contract,
+    read_contract_file,
+    signature,
+)
 from trainyard.settings.reading.reader import Reading, any_environment
 from trainyard.settings.reading.teams import environment_of, other_teams, unsound
 from trainyard.stores.efs import mount_zones
-from trainyard.stores.kinds import sized, store_plans
+from trainyard.stores.kinds import store_plans
 from trainyard.stores.lustre_sharing import export_errors
 
 
@@ -95,6 +102,19 @@ def plan_stack(reading: Reading, folder: Path = Path("."), now: datetime | None 
             _plan_environment(config, folder, now, build=sound) for config in reading.configs
         ]
     return _agreed(reading, planned).located(reading.lines)
+
+
+def plan_by_contract(
+    reading: Reading, contract: Mapping[str, Any], folder: Path, now: datetime | None = None
+) -> Planned:
+    """Plan a team that is sound by another contract than its own, such as the one that is deployed. `folder`
+    holds the files of its jobs."""
+    config = reading.config
+    assert config and config.team
+    given = {**contract, "digest": signature(contract)}
+    found = read_contract(given, config.team.environment, config.team.name)
+    base = base_of_contract(found, config.region)
+    return _on_base(config, config.team, base, folder, now or datetime.now(UTC), build=True)
 
 
 def _agreed(reading: Reading, planned: Sequence[Planned]) -> Planned:
@@ -148,8 +168,9 @@ def _plan_environment(config: StackConfig, folder: Path, now: datetime, *, build
     )
     if errors or not build:
         return Planned(plan=None, errors=errors, warnings=warnings)
-    sized = _sized(config.region, wanted)
-    plan = _environment(config, sized, access, zones, jobs, now.date())
+    plan = _environment(
+        config, sized_stores(config.region, wanted), access, zones, jobs, now.date()
+    )
     errors = tuple(contract_errors(plan.teams))
     return Planned(plan=None if errors else plan, errors=errors, warnings=warnings)
 
@@ -165,25 +186,13 @@ def _plan_team(reading: Reading, folder: Path, now: datetime) -> list[Planned]:
         else:
             base = _base(config, config.team, folder, now, number)
             planned.append(_on_base(config, config.team, base, folder, now, build=sound))
-            if base.plan and sound:
+            if base.promise and sound:
                 break  # neither file has stand-ins
     return planned
 
 
-@dataclass(frozen=True)
-class _Base:
-    """The environment that a team runs on."""
-
-    config: StackConfig
-    environment: EnvironmentConfig
-    """With the size of every store decided, where nothing is wrong with it."""
-    plan: EnvironmentPlan | None
-    """None where something is wrong with it."""
-    errors: tuple[InputError, ...] = ()
-
-
 def _on_base(
-    config: StackConfig, team: TeamConfig, base: _Base, folder: Path, now: datetime, *, build: bool
+    config: StackConfig, team: TeamConfig, base: Base, folder: Path, now: datetime, *, build: bool
 ) -> Planned:
     """Plan a team on its environment; a plan is only made where nothing is refused, and `build` is
     true."""
@@ -213,16 +222,18 @@ def _on_base(
         *offline_warnings("team.jobs", jobs.described(), environment),
         *jobs.warnings,
     )
-    if errors or not build or base.plan is None:
+    if errors or not build or base.promise is None:
         return Planned(plan=None, errors=errors, warnings=warnings)
-    plan = _team(config, team, base.environment, base.plan, access, jobs, share)
+    plan = _team(config, team, base.environment, base.promise, access, jobs, share)
     errors = tuple(listed_plan_errors(share, plan.jobs, base.environment, folder))
     return Planned(plan=None if errors else plan, errors=errors, warnings=warnings)
 
 
-def _base(config: StackConfig, team: TeamConfig, folder: Path, now: datetime, number: int) -> _Base:
-    """The environment that a team refers to, from its stack file in `folder`. Where there is none,
-    anything stands in for it. `number`: of the stand-in for what is wrong with it."""
+def _base(config: StackConfig, team: TeamConfig, folder: Path, now: datetime, number: int) -> Base:
+    """The environment that a team refers to, from its contract or from its stack file in `folder`. Where
+    there is none, anything stands in for it. `number`: of the stand-in for what is wrong with it."""
+    if team.contract is not None:
+        return base_of_contract(read_contract_file(team, folder), config.region, number)
     reading, error = environment_of(team, folder)
     base = reading.config
     if base is None or base.environment is None:
@@ -232,17 +243,11 @@ def _base(config: StackConfig, team: TeamConfig, folder: Path, now: datetime, nu
     assert environment is not None  # an environment without settings has stand-ins for each of them
     planned = _plan_environment(base, folder, now, build=not reading.errors)
     if isinstance(planned.plan, EnvironmentPlan) and error is None:
-        return _Base(base, _sized(base.region, environment), planned.plan)
-    return _Base(base, environment, None, (error or unsound(team),))
-
-
-def _sized(region: str, wanted: EnvironmentConfig) -> EnvironmentConfig:
-    """The environment with every store's size decided."""
-    types = first_types(wanted)
-    return replace(
-        wanted,
-        storage={name: sized(store, region, types) for name, store in wanted.storage.items()},
-    )
+        listed = planned.plan.teams.get(team.name or "")
+        own = listed.contract if listed else core(planned.plan.contract)
+        promise = Promise(own, planned.plan.leads_out)
+        return Base(base, sized_stores(base.region, environment), promise)
+    return Base(base, environment, None, (error or unsound(team),))
 
 
 def _environment(
@@ -263,7 +268,6 @@ def _environment(
     queues, described = queues_plan(me, wanted), typed(wanted.jobs)
     verdicts = job_verdicts(described, wanted, config.region)
     site = job_site(wanted, runtimes, wanted.namespace, config.region)
-    promised = contract(config.region, wanted, pools, runtimes)
     plan = EnvironmentPlan(
         identity=me,
         access=access,
@@ -289,13 +293,13 @@ def _environment(
         directory_roots=directory_roots_plan(wanted),
         queues=queues,
         parts=part_plans(me, wanted, queues, plugins.efa_instance_types),
-        teams=team_entry_plans(me, wanted, promised),
+        teams=team_entry_plans(me, wanted),
         jobs=jobs.planned(site, job_notes(wanted, described, verdicts)),
         allow_replace=wanted.allow_replace,
         capacity=pool_uses(wanted, jobs.described()),
         checkpoints=verdicts,
         fits=jobs.fits,
-        contract=promised,
+        contract=explained(contract(config.stack, config.region, wanted), runtimes),
     )
     renamed, copies = mirrored(plan, config.region, wanted.artifacts)
     return replace(renamed, copies=copies) if copies else plan
@@ -305,13 +309,12 @@ def _team(
     config: StackConfig,
     team: TeamConfig,
     environment: EnvironmentConfig,
-    base: EnvironmentPlan,
+    promise: Promise,
     access: AccessPlan,
     jobs: StackJobs,
     share: Share,
 ) -> TeamPlan:
-    """Every part of a team. Its namespace has the claims of the stores that its jobs mount. `base`:
-    the plan of the environment."""
+    """Every part of a team. Its namespace has the claims of the stores that its jobs mount."""
     described = typed(team.jobs)
     verdicts = job_verdicts(described, environment, config.region)
     site = job_site(environment, runtime_plans(environment), share.namespace, config.region)
@@ -323,14 +326,15 @@ def _team(
     )
     mounted = {store for job in plans.values() for store in job.stores}
     stores = {name: store for name, store in environment.storage.items() if name in mounted}
-    listed = base.teams.get(team.name or "")
     plan = TeamPlan(
         identity=Identity(project=config.project, stack=config.stack, region=config.region),
         environment=team.environment,
-        contract=listed.contract if listed else base.contract,
-        parameter=listed.parameter if listed else None,
+        contract=promise.contract,
+        parameter=parameter_name(team.environment, team.name)
+        if share.entry and team.name
+        else None,
         access=access,
-        leads_out=base.leads_out,
+        leads_out=promise.leads_out,
         workspace=job_namespace_plan(
             share.namespace,
             stores,
@@ -341,6 +345,7 @@ def _team(
             team=team.name,
         ),
         jobs=plans,
+        capacity=pool_uses(environment, jobs.described()),
         at_once=team_at_once(environment, jobs.described(), share.max_gpus),
         checkpoints=verdicts,
         fits=jobs.fits,

@@ -138,6 +138,8 @@ class TeamPlan:
     """The environment makes NAT gateways, and pays their data."""
     workspace: JobNamespacePlan
     jobs: Mapping[str, JobPlan]
+    capacity: Mapping[str, PoolUse]
+    """Pools of the environment, each with the team's own jobs."""
     at_once: Mapping[str, int]
     """job → how many of its size run at once within the team's quota, when nothing else runs."""
     checkpoints: Mapping[str, Verdict]

@@ -93,6 +93,7 @@ class Team(pulumi.ComponentResource):
             name,
             name=plan.parameter,
             type="String",
+            tier=plan.tier,
             # Nothing in it is secret, and a preview shows what changes.
             insecure_value=reached.apply(
                 lambda cluster: json.dumps({**plan.contract, "cluster": cluster})

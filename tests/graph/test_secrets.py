@@ -126,7 +126,7 @@ def test_a_team_with_secrets_has_a_role_verbs_and_a_volume_more() -> None:
         "teams-viewer",
     }
     contract = json.loads(more["Parameter team-vision"].inputs["insecureValue"])
-    assert contract["team"]["secrets"] == ["vision/"]
+    assert contract["environment"]["teams"]["vision"]["secrets"] == ["vision/"]
 
 
 @pytest.mark.parametrize("secrets", [True, False])

@@ -9,7 +9,7 @@ import pulumi
 import pytest
 
 from tests.support.recording import DIY, UNKNOWN, Graph, deploy
-from tests.support.stackfile import SCRATCH, TEAM, Edit, at, without
+from tests.support.stackfile import SCRATCH, TEAM, Edit, at, environment_plan, without
 
 REFERENCE = "organization/trainyard/dev"
 JOB = "kubernetes:trainer.kubeflow.org/v1alpha1:TrainJob vit-base"
@@ -164,16 +164,29 @@ def test_one_node_needs_no_fabric(team: Graph) -> None:
 def test_a_team_is_refused_on_an_environment_of_another_stack_file(
     contract: dict[str, Any], preview: bool
 ) -> None:
-    with pytest.raises(
-        pulumi.RunError, match="environment dev is deployed from another stack file"
-    ):
-        on({**contract, "digest": "0" * 64}, preview=preview)
+    other = environment_plan(at("zone", "ap-northeast-2c")).contract
+    says = "dev is deployed from another stack file .*zone is .*2a. here and .*2c. there"
+    with pytest.raises(pulumi.RunError, match=says):
+        on({**contract, **other}, preview=preview)
+
+
+@pytest.mark.parametrize("preview", [False, True])
+def test_a_team_runs_on_an_environment_that_differs_in_what_it_does_not_use(
+    contract: dict[str, Any], team: Graph, preview: bool
+) -> None:
+    """A pool that none of its jobs names may grow."""
+    other = environment_plan(at("pools.h100.max_nodes", 3)).contract
+    graph = on({**contract, **other}, preview=preview)
+    assert graph[JOB].inputs == team[JOB].inputs
 
 
 def test_a_team_is_refused_on_an_environment_that_promises_nothing() -> None:
-    for outputs in ({}, {"contract": {}}, {"contract": {"version": 1}}):
-        with pytest.raises(pulumi.RunError, match="pulumi up -s dev"):
+    for outputs in ({}, {"contract": {}}):
+        with pytest.raises(pulumi.RunError, match="is not deployed.*`pulumi up -s dev`"):
             deploy("team-vision", references={REFERENCE: outputs})
+    for contract in ({"version": 1}, {"version": 2}, {"version": 3}, {"version": [2]}, {"zone": 7}):
+        with pytest.raises(pulumi.RunError, match=r"has a contract that cannot be read: .*Fix: "):
+            deploy("team-vision", references={REFERENCE: {"contract": contract}})
 
 
 def test_a_preview_of_a_team_knows_all_but_what_the_cluster_will_say(

@@ -10,13 +10,13 @@ import pulumi
 import pytest
 
 from stacks import pace
+from tests.support.contracts import alone, contract_of
 from tests.support.recording import UNKNOWN, Graph, Node, deploy
 from tests.support.stackfile import ENVIRONMENT, Edit, at
 from tests.support.teams import DEPLOYER, ROLE, both, by_name, checkout, listed
 from trainyard.catalog import versions
 from trainyard.objects.teams.team_network import Ranges, policy_spec
-from trainyard.objects.teams.teams import PARAMETER_BYTES
-from trainyard.rules.teams import REACHED_BYTES
+from trainyard.objects.teams.teams import PARAMETER_BYTES, REACHED_BYTES
 
 NAME = "/trainyard/dev/teams/vision"
 
@@ -265,13 +265,23 @@ def test_a_contract_has_only_the_part_of_its_team_and_fits_its_parameter(
     with_teams: Graph,
 ) -> None:
     found = json.loads(published(with_teams))
-    assert found["storage"] == {"scratch": "lustre"}
-    assert found["team"] == {"name": "vision", "namespace": "team-vision", "max_gpus": 16}
+    assert set(found["environment"]["storage"]) == {"scratch"}
+    assert found["environment"]["teams"]["vision"]["max_gpus"] == 16
+    assert found["team"] == {"name": "vision", "namespace": "team-vision"}
     assert set(found["cluster"]) == {"name", "arn", "endpoint", "certificate_authority"}
     assert "nlp" not in published(with_teams)
     parameter = with_teams["Parameter team-vision"].inputs
     assert (parameter["name"], parameter["type"]) == (NAME, "String")
-    assert len(published(with_teams)) + REACHED_BYTES < PARAMETER_BYTES
+    assert len(published(with_teams)) + REACHED_BYTES < PARAMETER_BYTES and "tier" not in parameter
+
+
+def test_a_long_contract_is_in_a_parameter_of_the_advanced_tier() -> None:
+    """The standard one takes 4 KiB. A parameter that fits it stays there and costs nothing."""
+    pool = {"instance_types": ["g6e.48xlarge"], "max_nodes": 1}
+    more = {f"a-pool-with-a-long-name-{number}": pool for number in range(25)}
+    graph = environment(*(at(f"pools.{name}", it) for name, it in more.items()))
+    assert len(published(graph)) > PARAMETER_BYTES - REACHED_BYTES
+    assert graph["Parameter team-vision"].inputs["tier"] == "Advanced"
 
 
 def test_the_room_for_reaching_a_cluster_is_enough_for_one_of_eks() -> None:
@@ -331,9 +341,35 @@ def test_it_cannot_enter_as_somebody_else(tmp_path: Path, with_teams: Graph) -> 
 
 
 def test_a_contract_of_another_stack_file_is_refused(tmp_path: Path, with_teams: Graph) -> None:
-    other = environment(at("teams.vision.max_gpus", 8))
-    with pytest.raises(pulumi.RunError, match="deployed from another stack file"):
+    other = environment(at("teams.vision.max_gpus", 4))
+    says = r"from another stack file than .* environment\.teams\.vision\.max_gpus is 16 here and 4"
+    with pytest.raises(pulumi.RunError, match=says):
         stack(tmp_path, with_teams, parameters={NAME: published(other)})
+
+
+def test_a_team_deploys_by_its_contract_alone(tmp_path: Path, with_teams: Graph) -> None:
+    """What it reads of its environment is the file that it was handed, and its own parameter."""
+    contract = contract_of(listed)
+    graph = stack(tmp_path, with_teams)
+    folder = alone(tmp_path / "alone", contract)
+    parameters = {NAME: published(with_teams)}
+    found = deploy("team-vision", folder=folder, parameters=parameters)
+    assert sorted(file.name for file in folder.iterdir()) == [
+        "Pulumi.team-vision.yaml",
+        "Pulumi.yaml",
+        "contract.yaml",
+    ]
+    assert found.golden() == graph.golden()
+    preview = deploy("team-vision", folder=folder, parameters=parameters, preview=True)
+    assert preview["TrainJob vit-base"].inputs == graph["TrainJob vit-base"].inputs
+
+
+def test_a_pool_that_a_team_does_not_use_may_change_under_it(
+    tmp_path: Path, with_teams: Graph
+) -> None:
+    other = environment(at("pools.h100.max_nodes", 3))
+    graph = stack(tmp_path, with_teams, parameters={NAME: published(other)})
+    assert graph.golden() == stack(tmp_path, with_teams).golden()
 
 
 def test_a_contract_that_is_not_there_stops_an_update_and_no_preview(

@@ -33,6 +33,7 @@ from trainyard.derive.pools import efa_interfaces
 from trainyard.objects.jobs.rendezvous import VARIABLE, conf
 from trainyard.plan import EnvironmentPlan
 from trainyard.plans.identity import Identity
+from trainyard.settings.reading.contracts import core
 from trainyard.settings.reading.reader import read
 
 JOB = "jobs.t5-large"
@@ -147,7 +148,7 @@ def test_gpu_nodes_file_systems_and_jobs_of_an_environment_are_in_one_zone(
     assert {
         plan.zone,
         plan.network.zones[0].name,
-        plan.contract["zone"],
+        plan.contract["environment"]["zone"],
         *(zone for pool in plan.pools.values() for zone in pool.zones),
         *(_selector(plan, job)["topology.kubernetes.io/zone"] for job in plan.jobs),
     } == {zone}
@@ -296,7 +297,7 @@ def test_a_script_stops_at_its_first_failure_and_a_command_runs_as_it_is() -> No
 
 def test_a_teams_plan_is_made_against_its_environments_promise() -> None:
     team, environment = team_plan(), environment_plan()
-    assert team.contract == environment.contract
+    assert team.contract == core(environment.contract)
     assert team.workspace.namespace == "team-vision" and team.workspace.max_gpus == 16
     assert [c.volume_name for c in team.workspace.claims] == [f"team-vision-{SCRATCH}"], (
         "only what its jobs use"

@@ -56,6 +56,7 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "--preview": _flag("print the policy of a role that only previews and refreshes: reads only"),
     "--key": _flag("print the statements that the policy of environment.kms_key_arn needs"),
     "--boundary": _flag("print the least that environment.permissions_boundary must allow"),
+    "--team": _text("NAME", "a team of environment.teams (by default those that it does not list)"),
     "--to": _text(
         "FOLDER",
         "write to this folder (%(default)s by default)",

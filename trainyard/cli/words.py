@@ -117,6 +117,15 @@ WORDS: Mapping[str, Word] = {
         fails=f"{ERRORS}, or the stack has no metrics",
         otherwise="trainyard check {stack}",
     ),
+    "contract": Word(
+        does="Print what an environment promises a team, as the file that its stack file names.",
+        module="trainyard.cli.contract",
+        options=("--team",),
+        acts=Acts.ON_FILES,
+        example="contract --stack dev --team vision > contract.yaml",
+        fails=f"{ERRORS}, or the environment has no such team",
+        otherwise="trainyard check {stack}",
+    ),
     "migrate": Word(
         does="Print each PyTorchJob and TrainJob of YAML files as an entry of a stack file.",
         module="trainyard.migrate.migrate",

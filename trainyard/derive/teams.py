@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.derive.contract import team_contract
@@ -69,13 +68,11 @@ def share_of(team: TeamConfig, environment: EnvironmentConfig, stack: str) -> Sh
     )
 
 
-def team_entry_plans(
-    me: Identity, wanted: EnvironmentConfig, promised: Mapping[str, Any]
-) -> dict[str, TeamEntryPlan]:
-    """Plans of what the environment makes for each team that it lists. `promised`: its contract."""
+def team_entry_plans(me: Identity, wanted: EnvironmentConfig) -> dict[str, TeamEntryPlan]:
+    """Plans of what the environment makes for each team that it lists."""
     kept = kept_nodes(wanted)
     return {
-        name: _entry_plan(me.of_team(name, entry.tags), name, entry, wanted, promised, kept)
+        name: _entry_plan(me.of_team(name, entry.tags), name, entry, wanted, kept)
         for name, entry in wanted.teams.items()
     }
 
@@ -85,7 +82,6 @@ def _entry_plan(
     name: str,
     entry: TeamEntryConfig,
     wanted: EnvironmentConfig,
-    promised: Mapping[str, Any],
     kept: Mapping[str, int],
 ) -> TeamEntryPlan:
     """`me`: whose resources those of the team are. `kept`: nodes that teams are guaranteed."""
@@ -100,7 +96,7 @@ def _entry_plan(
         max_pods=entry.max_pods,
         entrants=_entrants(name, entry),
         parameter=parameter_name(me.stack, name),
-        contract=team_contract(promised, name, entry, wanted),
+        contract=team_contract(me.stack, me.region, name, wanted, kept),
         queue=team_queue_plan(name, wanted, kept),
         pushes=push_gateway.VARIABLE in job_variables(wanted),
     )

@@ -31,6 +31,9 @@ class History(Part[HistoryConfig, HistoryPlan]):
     def targets(self, settings: HistoryConfig) -> tuple[Target, ...]:
         return (program_target(APP),) if settings.progress else ()
 
+    def for_teams(self, settings: HistoryConfig) -> HistoryConfig | None:
+        return HistoryConfig(progress=True) if settings.progress else None
+
     def job_notes(
         self, settings: HistoryConfig, job: JobConfig, verdict: Verdict | None
     ) -> dict[str, str]:

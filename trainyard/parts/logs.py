@@ -33,6 +33,9 @@ class Logs(Part[LogsConfig, PodLogsPlan]):
     def node_images(self, settings: LogsConfig) -> tuple[str, ...]:
         return (versions.FLUENT_BIT_IMAGE,)
 
+    def for_teams(self, settings: LogsConfig) -> LogsConfig | None:
+        return LogsConfig()
+
     def apis(self, settings: LogsConfig) -> tuple[str, ...]:
         return (LOGS,)
 

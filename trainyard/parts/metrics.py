@@ -98,6 +98,9 @@ class Metrics(Part[MetricsConfig, MetricsPlan]):
         sends = [(TOPICS, settings.alerts), (SAMPLES, settings.managed_prometheus)]
         return tuple(api for api, wanted in sends if wanted)
 
+    def for_teams(self, settings: MetricsConfig) -> MetricsConfig | None:
+        return MetricsConfig(push_gateway=True) if settings.push_gateway else None
+
     def job_variables(self, settings: MetricsConfig) -> dict[str, str]:
         """The address of the Pushgateway, where there is one."""
         return {push_gateway.VARIABLE: push_gateway.ADDRESS} if settings.push_gateway else {}

@@ -127,6 +127,10 @@ class Part(ABC, Generic[Settings, Plan]):
         """Environment variables by which pods of jobs find it."""
         return {}
 
+    def for_teams(self, settings: Settings) -> Settings | None:
+        """Settings of it that the plan of a team reads; None where it reads none."""
+        return None
+
     def job_notes(
         self, settings: Settings, job: JobConfig, verdict: Verdict | None
     ) -> dict[str, str]:

@@ -92,6 +92,13 @@ def job_notes(
     }
 
 
+def parts_for_teams(wanted: EnvironmentConfig) -> dict[str, Any]:
+    """Section of each part that the plan of a team reads → its settings, without what the plan does not
+    read."""
+    found = {part.section: part.for_teams(its) for part, its in wanted_parts(wanted)}
+    return {name: settings for name, settings in found.items() if settings is not None}
+
+
 def job_variables(wanted: EnvironmentConfig) -> dict[str, str]:
     """Environment variables by which pods of jobs find parts of their environment."""
     return {

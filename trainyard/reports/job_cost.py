@@ -49,7 +49,7 @@ def job_cost(plan: EnvironmentPlan | TeamPlan, job: JobPlan, idle: Sequence[Line
         most_usd=_plus(_of(most, hours), whole),
         added=_run(plan, job, (), (least, whole), hours),
         all_in=_run(plan, job, idle, (least, whole), hours),
-        prepaid=plan.contract["pools"][job.pool]["capacity"] == "block",
+        prepaid=plan.capacity[job.pool].capacity == "block",
         missing=(*missing, *unpriced),
     )
 
@@ -139,9 +139,8 @@ def nodes_of(
     kind: str = "",
 ) -> Iterable[Line]:
     """Nodes of a pool, of its first choice unless `kind` names another, and their root volumes."""
-    region, promised = plan.identity.region, plan.contract["pools"][pool]
-    capacity = promised["capacity"] if isinstance(plan, TeamPlan) else plan.capacity[pool].capacity
-    kind, service = kind or promised["instance_types"][0], CAPACITY_SERVICES.get(capacity, capacity)
+    region, use = plan.identity.region, plan.capacity[pool]
+    kind, service = kind or use.instance_types[0], CAPACITY_SERVICES.get(use.capacity, use.capacity)
     if nodes > 0:
         found, limit = price(service, kind, region), CEILINGS.get(service)
         most = price(limit, kind, region) if limit else None

@@ -79,6 +79,16 @@ def environment_errors(
         )
     yield from pool_errors(region, wanted, zones, now)
     yield from hours_errors(f"{at}.jobs", wanted.jobs, wanted.pools, now)
+    yield from errors_of_stores(region, wanted)
+    yield from stores_together_errors(wanted, zones)
+    yield from trainer_errors(wanted)
+    yield from training_operator_errors(wanted)
+    for part, settings in wanted_parts(wanted):
+        yield from part.errors(settings, region, wanted)
+
+
+def errors_of_stores(region: str, wanted: EnvironmentConfig) -> Iterator[InputError]:
+    """Every error of one store by itself."""
     around = Surroundings(
         region=region,
         pools=wanted.pools,
@@ -86,12 +96,7 @@ def environment_errors(
         key=wanted.kms_key_arn,
     )
     for name, store in wanted.storage.items():
-        yield from store_errors(f"{at}.storage.{name}", store, around)
-    yield from stores_together_errors(wanted, zones)
-    yield from trainer_errors(wanted)
-    yield from training_operator_errors(wanted)
-    for part, settings in wanted_parts(wanted):
-        yield from part.errors(settings, region, wanted)
+        yield from store_errors(f"environment.storage.{name}", store, around)
 
 
 def team_errors(

@@ -1,19 +1,18 @@
 """Errors about teams of an environment that cannot work, and about the stack of a listed team:
 settings that the environment's entry has already, or that its roles and policies refuse.
 
-Sources: EKS has one access entry for a role (EKS API, CreateAccessEntry); the standard tier of
-Parameter Store takes 4 KiB.
+Sources: EKS has one access entry for a role (EKS API, CreateAccessEntry); the advanced tier of
+Parameter Store takes 8 KiB.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from trainyard.derive.pools import TYPES
 from trainyard.derive.teams import Share, principals
-from trainyard.objects.teams.teams import PARAMETER_BYTES, TeamEntryPlan
+from trainyard.objects.teams.teams import ADVANCED_BYTES, REACHED_BYTES, TeamEntryPlan
 from trainyard.plans.access import AccessPlan
 from trainyard.plans.jobs import JobPlan
 from trainyard.problems import REMOVE, At, InputError, InputWarning, write_one_of
@@ -24,10 +23,6 @@ from trainyard.rules.workers import dispatched_job_errors, nodes_of_workers
 from trainyard.settings.environment import EnvironmentConfig, TeamConfig
 from trainyard.settings.job import AnyJob, JobConfig, manifests, typed
 from trainyard.settings.team_entry import TeamEntryConfig
-
-REACHED_BYTES = 2100
-"""Bytes of the contract that say how to reach the cluster: its certificate authority (1,500), ARN,
-endpoint and name."""
 
 
 def entry_errors(wanted: EnvironmentConfig, access: AccessPlan) -> Iterator[InputError]:
@@ -133,13 +128,12 @@ def _own_part(prefix: str, team: str) -> str:
 
 def contract_errors(plans: Mapping[str, TeamEntryPlan]) -> Iterator[InputError]:
     """Contracts that are too long for their SSM parameter."""
-    most = PARAMETER_BYTES - REACHED_BYTES
+    most = ADVANCED_BYTES - REACHED_BYTES
     for name, plan in plans.items():
-        size = len(json.dumps(plan.contract).encode())
-        if size > most:
+        if plan.contract_bytes > most:
             yield At(f"environment.teams.{name}").must(
                 f"have a contract of at most {most} bytes: pools, runtimes and stores",
-                got=f"{size} bytes",
+                got=f"{plan.contract_bytes} bytes",
                 fix="list fewer stores for the team, or have fewer pools or runtimes",
             )
 

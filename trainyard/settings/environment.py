@@ -224,7 +224,11 @@ class TeamConfig:
 
     environment: Name
     """Stack name of the environment. The team's plan is computed from the environment's stack file
-    in this checkout."""
+    in this checkout, or from `contract`."""
+    contract: str | None = None
+    """File with the contract of the environment, in the folder of this file, such as contract.yaml:
+    whoever runs the environment writes it with `trainyard contract`. By default the environment's stack
+    file must be in this checkout."""
     name: Name | None = None
     """Name of the team in `environment.teams`. Namespace, stores and limits then follow from that
     entry. Without it the stack creates the namespace itself."""

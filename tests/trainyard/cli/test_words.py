@@ -177,7 +177,7 @@ def test_the_next_command_is_printed_behind_the_output_and_can_be_typed(
 
 
 PRINT_THEIR_OWN = {
-    *("stop", "again", "image", "accept", "dashboards", "schema", "completion", "new"),
+    *("stop", "again", "image", "accept", "dashboards", "schema", "completion", "new", "contract"),
 }
 """Their next command depends on what they found, or there is none."""
 

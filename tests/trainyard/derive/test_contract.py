@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.support.stackfile import Edit, at, environment_plan, without
-from trainyard.plans.identity import digest
+from trainyard.settings.reading.contracts import signature
 
-OWN = "trainer.own_runtimes.torch-distributed-resilient"
 SAME_PROMISE: list[Edit] = [
     at("jobs", {}),
     at("artifacts.charts", "/charts"),
-    at(f"{OWN}.max_restarts", 1),
     at("tags.team", "a"),
     at("cluster.public_access_cidrs", ["203.0.113.7/32"]),
-    at("storage.scratch.lustre.capacity_gib", 9600),
+    at("storage.scratch.data", "keep"),
     at("system_nodes.nodes", 3),
 ]
 OTHER_PROMISE: list[Edit] = [
@@ -38,4 +38,5 @@ def test_a_change_of_what_was_promised_changes_the_digest(edit: Edit) -> None:
 
 def test_a_promise_is_plain_versioned_and_names_itself() -> None:
     contract = dict(environment_plan().contract)
-    assert contract["version"] == 1 and contract.pop("digest") == digest(contract)
+    assert contract["version"] == 2 and contract["digest"] == signature(contract)
+    assert json.loads(json.dumps(contract)) == contract

@@ -6,8 +6,17 @@ from stacks.watching import MAKERS
 from tests.support.everything import everything
 from tests.support.stackfile import ENVIRONMENT, Edit, at, environment, environment_plan
 from tests.support.teams import with_queues
-from trainyard.parts.parts import DISPATCH, GANGS, PARTS, planned_parts, wanted_parts
+from trainyard.parts.parts import (
+    DISPATCH,
+    GANGS,
+    PARTS,
+    parts_for_teams,
+    planned_parts,
+    wanted_parts,
+)
 from trainyard.settings.environment import EnvironmentConfig
+from trainyard.settings.logs import LogsConfig
+from trainyard.settings.metrics import MetricsConfig
 from trainyard.settings.reading.lookup import settings_of
 
 SECTIONS = everything()[ENVIRONMENT]
@@ -37,6 +46,19 @@ def test_a_plan_names_each_part_and_has_those_that_are_wanted() -> None:
 def test_the_wiring_makes_each_part() -> None:
     """What dispatch makes, queues of teams wait for: stacks/training.py."""
     assert {*MAKERS} == {*PARTS} - {DISPATCH}
+
+
+def test_teams_read_of_parts_what_changes_their_jobs_alone() -> None:
+    wanted = environment(
+        at("metrics", {"push_gateway": True, "grafana": True}),
+        at("history", {"days": 30}),
+        at("logs", {"days": 7}),
+        at("told", {"emails": ["gpu-oncall@example.com"]}),
+    )
+    assert parts_for_teams(wanted) == {
+        "metrics": MetricsConfig(push_gateway=True),
+        "logs": LogsConfig(),
+    }
 
 
 def test_no_two_parts_have_one_namespace() -> None:

@@ -195,7 +195,10 @@ def test_a_team_on_a_team_is_told_its_environment() -> None:
 def test_a_team_without_an_environment_in_the_checkout_is_told_to_write_one(tmp_path: Path) -> None:
     (tmp_path / "Pulumi.yaml").write_text((CHECKOUT / "Pulumi.yaml").read_text())
     [error] = planned(stack="team-vision", folder=tmp_path).errors
-    assert error.fix == "write the stack file of the environment first: Pulumi.dev.yaml"
+    assert error.fix == (
+        "write the stack file of the environment first: Pulumi.dev.yaml; or name the file of its contract,"
+        " which `trainyard contract` prints, in team.contract"
+    )
 
 
 def test_a_kubernetes_that_karpenter_does_not_run_on_is_refused() -> None:

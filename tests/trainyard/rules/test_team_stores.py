@@ -165,9 +165,9 @@ def test_the_plan_of_a_team_says_what_it_sees_of_its_stores(tmp_path: Path) -> N
     folder = checkout(tmp_path, kept_apart, by_name)
     assert storage(team_of(folder)) == [
         "storage",
-        "  scratch is the directory teams/vision",
         "  home is the directory teams/vision",
         "  results is the directory teams/vision",
+        "  scratch is the directory teams/vision",
         "  corpus is for reading only",
     ]
     assert "  scratch has a directory for each team: teams/<team>" in storage(

@@ -12,9 +12,8 @@ import yaml
 from tests.support.stackfile import Edit, at
 from tests.support.sweep import lines_not_reached
 from tests.support.teams import DEPLOYER, ROLE, both, by_name, checkout, listed, planned
-from trainyard.objects.teams.teams import PARAMETER_BYTES
+from trainyard.objects.teams.teams import ADVANCED_BYTES, REACHED_BYTES
 from trainyard.rules import teams
-from trainyard.rules.teams import REACHED_BYTES
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.reading.reader import read_file
 
@@ -29,7 +28,7 @@ def nothing(settings: dict[str, Any]) -> None:
 def many_pools(settings: dict[str, Any]) -> None:
     pool = {"instance_types": ["g6e.48xlarge"], "max_nodes": 1}
     settings["network"] = {"cidr": "10.0.0.0/16"}
-    settings["pools"] |= {f"a-pool-with-a-long-name-{n}": pool for n in range(14)}
+    settings["pools"] |= {f"a-pool-with-a-long-name-{n}": pool for n in range(70)}
 
 
 ENTRIES: dict[str, tuple[Edit, str, str]] = {
@@ -136,7 +135,7 @@ ENTRIES: dict[str, tuple[Edit, str, str]] = {
     "a contract that no parameter takes": (
         many_pools,
         "teams.vision",
-        f"must have a contract of at most {PARAMETER_BYTES - REACHED_BYTES} bytes",
+        f"must have a contract of at most {ADVANCED_BYTES - REACHED_BYTES} bytes",
     ),
     "a tag of a team that IAM refuses": (
         at("teams.vision.tags", {"owner": "R&D"}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,11 @@ ALLOWED_URGENCIES = "trainyard.io/urgencies"
 there and not in a ConfigMap, because a team can write ConfigMaps."""
 PARAMETER_BYTES = 4096
 """Size of a value in the standard tier of SSM Parameter Store (AWS quotas of Systems Manager)."""
+ADVANCED_BYTES = 8192
+"""Size of a value in its advanced tier, which costs $0.05 a month for each parameter."""
+REACHED_BYTES = 2100
+"""Bytes of the contract that say how to reach the cluster: its certificate authority (1,500), ARN,
+endpoint and name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +64,16 @@ class TeamEntryPlan:
     """None: the environment has no queues."""
     pushes: bool
     """Pods of the team reach a Pushgateway."""
+
+    @property
+    def contract_bytes(self) -> int:
+        """Size of the contract without the cluster, as the parameter holds it."""
+        return len(json.dumps(self.contract).encode())
+
+    @property
+    def tier(self) -> str | None:
+        """Tier of the parameter; None for the standard one, which costs nothing."""
+        return "Advanced" if self.contract_bytes + REACHED_BYTES > PARAMETER_BYTES else None
 
 
 def parameter_name(environment: str, team: str) -> str:

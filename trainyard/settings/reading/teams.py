@@ -78,5 +78,8 @@ def _other_environment(folder: Path, first: str = "") -> dict[str, Any]:
     known = environments(folder)
     known = [first, *known] if first in known else known
     if not known:
-        return {"fix": "write the stack file of the environment first: Pulumi.dev.yaml"}
+        return {
+            "fix": "write the stack file of the environment first: Pulumi.dev.yaml; or name the file of its"
+            " contract, which `trainyard contract` prints, in team.contract"
+        }
     return {"fix": f"write {' or '.join(dict.fromkeys(known))}", "write": known[0]}
