@@ -77,6 +77,9 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "--account": _text("ID", "AWS account of an environment; every other one is refused"),
     "--email": _text("ADDRESS", "who is told when a run ends (nobody by default)"),
     "--environment": _text("STACK", "environment of a team (the only one there, or dev)"),
+    "--contract": _text(
+        "FILE", "contract of a team's environment (contract.yaml, where it is there)"
+    ),
     "--max-gpus": _text("GPUS", "the most GPUs that pods of a team have at once (16 by default)"),
     "--source": _text(
         "ADDRESS", "address from which pip installs Trainyard (as this tool was installed)"

@@ -142,7 +142,7 @@ WORDS: Mapping[str, Word] = {
         module="trainyard.cli.new.new",
         options=(
             *("--name", "--region", "--zone", "--instance-type", "--public-cidrs"),
-            *("--account", "--email", "--environment", "--max-gpus", "--source"),
+            *("--account", "--email", "--environment", "--contract", "--max-gpus", "--source"),
         ),
         argument="kind",
         second="into",

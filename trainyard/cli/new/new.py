@@ -11,12 +11,22 @@ from importlib import metadata
 from pathlib import Path
 
 from trainyard.cli.new.project import New
-from trainyard.cli.new.questions import MAX_GPUS, NEEDLESS, QUESTIONS, SOURCE, Question
+from trainyard.cli.new.questions import (
+    CONTRACT,
+    ENVIRONMENT,
+    MAX_GPUS,
+    NEEDLESS,
+    QUESTIONS,
+    SOURCE,
+    Question,
+)
 from trainyard.problems import At, InputError, listed
 from trainyard.settings.reading.reader import environments
 
 REFUSED, WRONG = 1, 2
 """Exit codes."""
+PROMISED = "contract.yaml"
+"""The usual name of the file of a contract."""
 
 
 def main(options: argparse.Namespace) -> int:
@@ -96,6 +106,8 @@ class Interview:
         wanted = New(kind=self._kind, answers=self.answers, folder=self._folder)
         if question.field == SOURCE:
             return wanted.begins_a_project
+        if question.field == ENVIRONMENT:
+            return not self.answers.get(CONTRACT)
         return question.field != MAX_GPUS or not wanted.is_listed
 
     def _ask(self, question: Question) -> None:
@@ -145,7 +157,12 @@ def _defaults(kind: str, folder: Path) -> dict[str, str]:
     """Answers that the folder and this installation know."""
     with New(kind=kind, answers={}, folder=folder).with_a_project() as project:
         here = environments(project)
-    known = {SOURCE: installed_from(), "environment": here[0] if len(here) == 1 else ""}
+    promised = PROMISED if kind == "team" and (folder / PROMISED).is_file() else ""
+    known = {
+        SOURCE: installed_from(),
+        ENVIRONMENT: here[0] if len(here) == 1 else "",
+        CONTRACT: promised,
+    }
     return {field: answer for field, answer in known.items() if answer}
 
 

@@ -8,17 +8,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import yaml
 
 from trainyard.catalog.versions import DEFAULT_KUBERNETES, KNOWN_GOOD
-from trainyard.cli.new.questions import SOURCE, Answers
+from trainyard.cli.new.questions import CONTRACT, ENVIRONMENT, SOURCE, Answers
 from trainyard.cli.program import HOME
 from trainyard.decide import plan_stack
 from trainyard.problems import At, InputError
-from trainyard.settings.environment import EnvironmentConfig, StackConfig
+from trainyard.settings.environment import EnvironmentConfig, StackConfig, TeamConfig
+from trainyard.settings.reading.contracts import read_contract_file
+from trainyard.settings.reading.files import is_inside, text_of
 from trainyard.settings.reading.reader import project_name, read, read_file
-from trainyard.settings.reading.yaml_file import as_yaml
+from trainyard.settings.reading.yaml_file import as_yaml, read_documents
 
 TEXTS = Path(__file__).parent
 """Folder of project.txt, environment.txt and team.txt. Each has several files: `=== <path>`, then the
@@ -67,9 +70,26 @@ class New:
     @property
     def is_listed(self) -> bool:
         """True where the environment of a team has an entry for it."""
+        if self.answers.get(CONTRACT):
+            return "team" in self._promised
         base = self._base() if self.kind == "team" else None
         listed = base.environment.teams if base and base.environment else ()
         return self.answers["name"] in listed
+
+    @property
+    def environment(self) -> str:
+        """Stack name of a team's environment: what its contract says, or the answer."""
+        return str(self._promised.get("stack") or self.answers[ENVIRONMENT])
+
+    @property
+    def _promised(self) -> Mapping[str, Any]:
+        """The contract of a team's environment, as it is written; empty where there is none."""
+        name = self.answers.get(CONTRACT)
+        if not name or not is_inside(self.folder, name):
+            return {}
+        documents, _ = read_documents(text_of(self.folder / name), name)
+        promised = documents[0].value if documents else None
+        return promised if isinstance(promised, Mapping) else {}
 
     def files(self) -> dict[str, str]:
         """Path from the folder → text, of every file to write."""
@@ -125,8 +145,11 @@ class New:
         sources = [f"{self.stack}/{Path(each).name}" for each in SAMPLES]
         limit = said["max_gpus"]
         account = base.aws.allowedAccountIds if base else ()
+        contract = said.get(CONTRACT)
         return {
-            "environment": as_yaml(said["environment"]),
+            "environment": as_yaml(self.environment),
+            "contract": as_yaml(contract) if contract else None,
+            "beside": None if contract else "",
             "region": as_yaml(base.region if base else "us-east-1"),
             "account": as_yaml(account) if account else None,
             "listed": as_yaml(said["name"]) if listed else None,
@@ -137,16 +160,21 @@ class New:
         }
 
     def _base(self) -> StackConfig | None:
-        """Settings of the team's environment; None where its stack file is missing or unreadable."""
+        """Settings of the team's environment; None where its contract or its stack file is missing or
+        unreadable."""
+        if contract := self.answers.get(CONTRACT):
+            name = self.answers["name"] if self.is_listed else None
+            team = TeamConfig(environment=self.environment, contract=contract, name=name)
+            return read_contract_file(team, self.folder).reading.config
         try:
             with self.with_a_project() as folder:
-                return read_file(self.answers["environment"], folder).config
+                return read_file(self.environment, folder).config
         except FileNotFoundError:
             return None
 
     @contextmanager
     def with_a_project(self) -> Iterator[Path]:
-        """The folder, or a copy of its stack files that has a project beside them."""
+        """The folder, or a copy of its stack files and of a contract that has a project beside them."""
         if not self.begins_a_project:
             yield self.folder
             return
@@ -155,8 +183,12 @@ class New:
             (folder / PROJECT_FILE).write_text(
                 _filled("project", {"project": PROJECT})[PROJECT_FILE]
             )
-            for file in self.folder.glob("Pulumi.*.yaml"):
-                (folder / file.name).write_bytes(file.read_bytes())
+            contract = self.answers.get(CONTRACT) or ""
+            own = [self.folder / contract] if is_inside(self.folder, contract) else []
+            for file in [*self.folder.glob("Pulumi.*.yaml"), *own]:
+                copied = folder / file.relative_to(self.folder)
+                copied.parent.mkdir(parents=True, exist_ok=True)
+                copied.write_bytes(file.read_bytes())
             yield folder
 
 

@@ -10,9 +10,12 @@ Answers = Mapping[str, str]
 """Field of a question → its answer. An answer may be empty where the question is optional."""
 SOURCE, MAX_GPUS = "source", "max_gpus"
 """Fields of the questions that only a new project needs, and only a team that no environment lists."""
+CONTRACT, ENVIRONMENT = "contract", "environment"
+"""Fields of the questions about the environment of a team. The first one answers the second."""
 NEEDLESS = {
     SOURCE: "beside Pulumi.yaml: requirements.txt names the release",
     MAX_GPUS: "with a team that the environment lists: its entry has the limits",
+    ENVIRONMENT: "beside a contract: it names the environment",
 }
 """Field of a question that is not always asked → why its option is refused then."""
 
@@ -108,7 +111,14 @@ QUESTIONS: Mapping[str, tuple[Question, ...]] = {
             sample="vision",
         ),
         Question(
-            field="environment",
+            field=CONTRACT,
+            asks="File in the folder with the contract of the environment (empty: its stack file is there)",
+            paths=("team.contract",),
+            sample="",
+            optional=True,
+        ),
+        Question(
+            field=ENVIRONMENT,
             asks="Environment, whose stack file is in the folder",
             paths=("team.environment",),
             sample="dev",

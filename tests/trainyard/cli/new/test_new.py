@@ -466,6 +466,42 @@ def test_a_team_in_a_folder_of_its_own_needs_the_stack_file_of_its_environment(
     assert {"Pulumi.yaml", "README.md", "requirements.txt", "team-vision/train.py"} <= names(own)
 
 
+@pytest.mark.parametrize("listed", [False, True])
+def test_a_team_in_a_folder_of_its_own_begins_with_the_contract_alone(
+    listed: bool, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if listed:
+        file = project / "Pulumi.dev.yaml"
+        entry = "    teams: {vision: {deployer: 'arn:aws:iam::123456789012:role/vision'}}\n"
+        file.write_text(file.read_text() + entry)
+    assert run_word("contract", ["--stack", "dev", *(["--team", "vision"] if listed else [])]) == 0
+    (own := project.parent / f"vision-{listed}").mkdir()
+    (own / "contract.yaml").write_text(capsys.readouterr().out)
+    words = ["team", str(own), "--name", "vision", "--source", ANSWERS["--source"]]
+    assert run_word("new", words) == 0, capsys.readouterr().out
+    assert errors("team-vision", own) == []
+    wanted = of_team(own)
+    assert (wanted.environment, wanted.contract) == ("dev", "contract.yaml")
+    assert (wanted.name, wanted.namespace) == (
+        ("vision", None) if listed else (None, "team-vision")
+    )
+    text = (own / "Pulumi.team-vision.yaml").read_text()
+    assert "beside this one" not in text
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--contract", "none.yaml"], "team.contract [--contract]: must be a file in the folder"),
+        (["--contract", "../x.yaml"], "team.contract [--contract]: must be a file in the folder"),
+    ],
+)
+def test_a_contract_that_is_none_is_refused(
+    words: list[str], says: str, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert team(*words) == 1 and says in capsys.readouterr().out
+
+
 def test_an_option_of_another_kind_is_wrong_usage(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
