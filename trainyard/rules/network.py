@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import ipaddress
+import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from trainyard.catalog.aws.zones import OFFERS, SNAPSHOT, WITHOUT_EKS, ZONE_LETTERS, zone_names
@@ -155,12 +156,11 @@ def _zone_id(region: str, zone_id: str | None) -> Iterator[InputError]:
 
 def range_errors(cidr: str) -> Iterator[InputError]:
     path, usual = "environment.network.cidr", "10.0.0.0/16"
-    try:
-        vpc = ipaddress.IPv4Network(cidr)
-    except ValueError as error:
+    if wrong := _no_range(cidr):
         nearest = without_host_bits(cidr) or usual
-        yield At(path).must(f"be an IPv4 range ({error})", got=cidr, write=nearest)
+        yield At(path).must(f"be an IPv4 range ({wrong})", got=cidr, write=nearest)
         return
+    vpc = ipaddress.IPv4Network(cidr)
     private = within(cidr, RFC_1918)
     if not 16 <= vpc.prefixlen <= 20:
         bits = min(max(vpc.prefixlen, 16), 20)
@@ -180,12 +180,21 @@ def without_host_bits(cidr: str) -> str | None:
         return None
 
 
+RANGE = re.compile(r"\d+(\.\d+){3}/\d{1,2}")
+"""The only form that AWS takes. Python also takes an address alone, and a mask behind the /."""
+
+
 def is_range(text: str) -> bool:
+    return not _no_range(text)
+
+
+def _no_range(text: str) -> str:
+    """Reason why a text is no range of AWS; empty where it is one."""
     try:
         ipaddress.IPv4Network(text)
-    except ValueError:
-        return False
-    return True
+    except ValueError as error:
+        return str(error)
+    return "" if RANGE.fullmatch(text) else "behind the address belongs /16, or another number"
 
 
 def within(cidr: str, ranges: Iterable[ipaddress.IPv4Network]) -> bool:

@@ -235,6 +235,17 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         "must be an IPv4 range ('99' is not a valid netmask); got 10.0.0.0/99. Fix: "
         "write 10.0.0.0/16",
     ),
+    "a range with a mask": (
+        [at("network.cidr", "10.0.0.0/255.255.0.0")],
+        "network.cidr",
+        "must be an IPv4 range (behind the address belongs /16, or another number); got"
+        " 10.0.0.0/255.255.0.0. Fix: write 10.0.0.0/16",
+    ),
+    "a range of services with a mask": (
+        [at("cluster.service_cidr", "172.20.0.0/255.255.0.0")],
+        "cluster.service_cidr",
+        "must be an IPv4 range",
+    ),
     "host bits": (
         [at("network.cidr", "10.0.0.1/16")],
         "network.cidr",
@@ -301,6 +312,16 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         [at("cluster.public_access_cidrs", ["my-house"])],
         "cluster.public_access_cidrs",
         "must list IPv4 ranges; got my-house",
+    ),
+    "an address alone at the endpoint": (
+        [at("cluster.public_access_cidrs", ["81.2.69.160"])],
+        "cluster.public_access_cidrs",
+        "must list IPv4 ranges; got 81.2.69.160. Fix: write 81.2.69.160/32",
+    ),
+    "a mask at the endpoint": (
+        [at("cluster.public_access_cidrs", ["81.2.69.160/255.255.255.255"])],
+        "cluster.public_access_cidrs",
+        "must list IPv4 ranges; got 81.2.69.160/255.255.255.255. Fix: write 81.2.69.160/32",
     ),
     "more ranges at the endpoint than EKS takes": (
         [at("cluster.public_access_cidrs", [f"81.2.69.{last}/32" for last in range(41)])],
