@@ -74,7 +74,7 @@ STACK = with_l4(
         "managed_prometheus": {"data": "delete"},
     },
     repair={},
-    budget={"dollars_a_month": 100, "emails": ["gpu-budget@example.com"]},
+    budget={"dollars_a_month": 1000, "emails": ["gpu-budget@example.com"]},
     priorities={"high": 1000},
     teams={TEAM: {"deployer": f"{ROLE}/{TEAM}", "s3_reads": ["s3://sets/images/"]}},
     training_operator={"version": "1.8.1"},

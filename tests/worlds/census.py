@@ -46,7 +46,7 @@ class Census:
         for name, runs in now.items():
             self.runs[name] |= {*runs}
             if _overlap([*runs.values()]):
-                self.overlaps.append(f"{name}: {sorted(runs)}")
+                self.overlaps.append(f"{name}: {[runs[each].objects for each in sorted(runs)]}")
         self.nodes = max(self.nodes, sum(each["kind"] == "NodeClaim" for each in objects))
         self.looks += 1
 
@@ -55,12 +55,19 @@ class Census:
 class _Seen:
     """Objects of a run in one look."""
 
+    objects: list[str] = field(default_factory=list[str])
+    """The objects, in words."""
     born: str = "9"
     first: int = len(ASKED)
     last: int = -1
     """The first and the last list that had one of them."""
 
     def see(self, each: Object) -> None:
+        about = each["metadata"]
+        dying = f", deleted {about['deletionTimestamp']}" if "deletionTimestamp" in about else ""
+        self.objects.append(
+            f"{each['kind']} {about.get('name')} of {about['creationTimestamp']}{dying}"
+        )
         at = ASKED.index(f"{each['kind'].lower()}s")
         self.first, self.last = min(self.first, at), max(self.last, at)
         self.born = min(self.born, each["metadata"]["creationTimestamp"])

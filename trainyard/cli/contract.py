@@ -9,8 +9,7 @@ import contextlib
 import sys
 from typing import Any
 
-import yaml
-
+from trainyard.catalog.scalars import as_file
 from trainyard.derive.contract import explained
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.problems import At, write_one_of
@@ -55,5 +54,5 @@ def text(contract: dict[str, Any], team: str | None) -> str:
     return (
         f"# Environment {contract['stack']} as {whose} may use it: team.contract of a stack file names this"
         f" file.\n# Nobody edits it. Made by: {command(contract['stack'], team)}\n"
-        + yaml.safe_dump(contract, sort_keys=False, width=100, allow_unicode=True)
+        + as_file(contract, width=100)
     )

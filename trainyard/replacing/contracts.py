@@ -58,7 +58,7 @@ class Comparison:
     """The deployed contract beside that of the plan."""
 
     refusal: str = ""
-    """Reason why the team's stack cannot be deployed, with the way out; empty where it can."""
+    """Sentence about a stack that cannot be deployed, with the fix; empty where it can."""
     note: str = ""
     """Sentence about other differences; empty where there are none."""
 
@@ -127,7 +127,7 @@ ANEW = "Fix: ask for an update of the environment"
 
 
 def _unreadable(deployed: Mapping[str, Any]) -> str:
-    """Reason why the deployed contract cannot be compared, with the way out; empty where it can."""
+    """Sentence about a deployed contract that cannot be compared, with the fix; empty where it can."""
     if deployed.get("version") not in (BEFORE, VERSION):
         return _said(version_error(deployed))
     reached = deployed.get("cluster")
