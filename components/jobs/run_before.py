@@ -81,11 +81,15 @@ def _still(kind: str, namespace: str, name: str, left: str) -> str:
 
 def _left(kubectl: Kubectl, kind: str, name: str) -> list[str] | None:
     """Objects of a run that are left, as kubectl names them; None where the API server does not
-    answer. The run before can be of another kind: pods of all kinds count."""
-    calls = [("pods", f"--selector={it.pod_label}={name}") for it in JOB_KINDS.values()]
-    calls += [
+    answer. The run before can be of another kind: Jobs and pods of all kinds count.
+
+    Each object makes the next one of JobSet, Job and pod, and can be gone before that one is there. So
+    they are asked for in this order: in another one a run slips from what was asked to what was not.
+    """
+    calls = [
         (resource, f"--field-selector=metadata.name={name}") for resource in JOB_KINDS[kind].whole
     ]
+    calls += [("jobs.batch,pods", f"--selector={it.pod_label}={name}") for it in JOB_KINDS.values()]
     found: list[str] = []
     for words in calls:
         shown = answer(*kubectl, "get", *words, "--output=json")

@@ -108,13 +108,15 @@ def test_pods_of_a_run_of_the_other_kind_are_waited_for(
 def test_it_asks_for_this_job_only(shows: Any, tmp_path: Path) -> None:
     shows(NOTHING)
     begins()
-    calls = {*(tmp_path / "calls").read_text().splitlines()}
+    calls = (tmp_path / "calls").read_text().splitlines()
     assert all("--namespace=training" in call for call in calls)
-    assert {call.partition(" get ")[2] for call in calls} == {
-        "pods --selector=training.kubeflow.org/job-name=mine --output=json",
-        "pods --selector=jobset.sigs.k8s.io/jobset-name=mine --output=json",
+    of_a_look = [
         "jobsets.jobset.x-k8s.io --field-selector=metadata.name=mine --output=json",
-    }
+        "jobs.batch,pods --selector=jobset.sigs.k8s.io/jobset-name=mine --output=json",
+        "jobs.batch,pods --selector=training.kubeflow.org/job-name=mine --output=json",
+    ]
+    asked = [call.partition(" get ")[2] for call in calls]
+    assert asked == [*of_a_look, *of_a_look], "each makes the next one: none slips through"
 
 
 def test_without_kubectl_the_run_begins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
