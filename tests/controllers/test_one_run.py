@@ -193,7 +193,12 @@ def test_a_suspended_job_of_the_training_operator_waits_for_the_end_of_its_pods(
             return str(error)
         return ""
 
-    assert until(lambda: "pod half-master-0 of the PyTorchJob" in (said := change(False)) and said)
+    def resumed() -> str:
+        """The refusal to resume it. The policy can hear of the pod a little later than the test."""
+        assert change(True) == ""
+        return change(False)
+
+    assert until(lambda: "pod half-master-0 of the PyTorchJob" in (said := resumed()) and said)
     assert change(True, seen="1") == ""
     guarded.api.delete(left)
     assert until(lambda: change(False) == "")
