@@ -67,6 +67,14 @@ def _kill(harness: Harness, victim: str) -> int:
     return len([i for i in found if harness.do("fault", "vanish", "--instance", i) == 0])
 
 
+MANY = (
+    *("volume", "instance", "network-interface", "launch-template"),
+    *("recovery-point", "backup-job"),
+)
+"""Types of which there are several under one name: nodes with what they have, and the daily backups that AWS makes
+of a store."""
+
+
 def made_twice(things: list[Object]) -> str | None:
     """Objects of the stack that exist more than once under one logical name. `things`: all that
     the account has."""
@@ -75,7 +83,7 @@ def made_twice(things: list[Object]) -> str | None:
         for t in things
         if "trainyard:name" in t["tags"]
         and "karpenter.sh/nodepool" not in t["tags"]
-        and t["type"] not in ("volume", "instance", "network-interface", "launch-template")
+        and t["type"] not in MANY
     ]
     doubled = sorted({entry for entry in logical if logical.count(entry) > 1})
     return f"made twice: {doubled}" if doubled else None
