@@ -21,6 +21,8 @@ TYPES = frozenset(KINDS.values())
 """Types of resources that the rule looks at."""
 SHOWN, WIDTH = 6, 60
 """Differences that are shown of a run, and characters of a value."""
+ELSE = "its `run`, or something that its spec does not show, is another one"
+"""Said of a run that differs in nothing else."""
 _GIVEN = "__inputs"
 """Output in which pulumi-kubernetes keeps what the program gave. Others have what the API server has made of
 it, defaults among them."""
@@ -34,18 +36,13 @@ def run_warnings(plan: EnvironmentPlan | TeamPlan, deployed: Deployed) -> Iterat
             was = deployed.resources.get((of_the_engine, name))
             if was is None or _run_of(was) in (None, job.run):
                 continue
-            given = was.get(_GIVEN) or was
-            changed = differences(given.get("spec"), job.spec)
-            other = [] if kind == job.kind else [f"{kind} → {job.kind}"]
-            said = ", ".join([*other, *([changed] if changed and not other else [])])
+            said = f"{kind} → {job.kind}"
+            if kind == job.kind:
+                said = differences((was.get(_GIVEN) or was).get("spec"), job.spec) or ELSE
             yield InputWarning(
                 path=f"{where}.{name}",
-                text=f"this update ends its run and starts another one: {said or ELSE}",
+                text=f"this update ends its run and starts another one: {said}",
             )
-
-
-ELSE = "its `run`, or something that its spec does not show, is another one"
-"""Said of a run that differs in nothing else."""
 
 
 def _run_of(resource: Mapping[str, Any]) -> str | None:
@@ -80,17 +77,13 @@ def differences(old: Any, new: Any) -> str:
 def _differences(path: tuple[str, ...], old: Any, new: Any) -> Iterator[str]:
     """Each leaf that is not the same. A list of objects with names is compared by name, other lists and texts
     of several lines by their parts."""
-    named = _by_name(new)
-    keys = [*named] if named is not None else []
-    if named is not None and isinstance(new, list):
-        old = _by_name(old) or {}
-        keys = list(dict.fromkeys([*old, *keys]))
-    if named is not None:
-        given = old if isinstance(old, Mapping) else {}
-        for key in keys:
+    if (named := _by_name(new)) is not None:
+        given = _by_name(old) or {}
+        gone = given if isinstance(new, list) else ()
+        for key in dict.fromkeys([*gone, *named]):
             yield from _differences((*path, str(key)), given.get(key), named.get(key))
-    elif _texts(old) is not None and (texts := _texts(new)) is not None:
-        yield from _of_texts(_texts(old) or [], texts)
+    elif (words := _texts(new)) is not None and (before := _texts(old)) is not None:
+        yield from _of_texts(before, words)
     elif old != new:
         yield f"`{_name(path)}` {_said(old)} → {_said(new)}"
 

@@ -71,7 +71,7 @@ def _refused(stack: str, errors: Sequence[InputError]) -> str:
     return f"The stack file has {counted(errors)}: run `trainyard check {stack}`."
 
 
-def previewed(preview: dict[str, Any], jobs: Mapping[str, JobPlan] | None = None) -> Iterator[str]:
+def previewed(preview: dict[str, Any], jobs: Mapping[str, JobPlan]) -> Iterator[str]:
     """Changes that Pulumi would make: counts, then each new run, replacement and deletion by name, and each
     error. `jobs`: the jobs of the stack."""
     counts = preview.get("changeSummary") or {}
@@ -81,7 +81,7 @@ def previewed(preview: dict[str, Any], jobs: Mapping[str, JobPlan] | None = None
         said = [f"{counts[key]} {words}" for key, words in CHANGES.items() if counts.get(key)]
         yield f"Compared with what is deployed: {', '.join(said) or 'nothing changes'}."
         yield ""
-    yield from _lost(preview.get("steps") or [], jobs or {})
+    yield from _lost(preview.get("steps") or [], jobs)
     yield from (f"- **error**: {error}" for error in errors or ([] if counts else [NOTHING_SAID]))
     yield ""
 
@@ -92,7 +92,7 @@ def _lost(steps: list[dict[str, Any]], jobs: Mapping[str, JobPlan]) -> Iterator[
     for urn, step in replaced.items():
         kind, _, name = _name(urn).partition(" ")
         if kind in JOB_KINDS:
-            yield f"- **new run** of `{name}`: {_changed(step)}{_goes_on(jobs.get(name))}"
+            yield f"- **new run** of `{name}`: {_changed(step)}{resumes(jobs[name]) if name in jobs else ''}"
             continue
         why = ", ".join(step.get("replaceReasons") or []) or "not said"
         yield f"- **replaces** `{_name(urn)}`, because of {why}"
@@ -109,10 +109,6 @@ def _changed(step: dict[str, Any]) -> str:
     )
     known = isinstance(old, dict) and isinstance(new, dict)
     return (differences(old, new) if known else "") or ELSE
-
-
-def _goes_on(job: JobPlan | None) -> str:
-    return resumes(job) if job else ""
 
 
 def figures(values: dict[str, Any]) -> Iterator[str]:
