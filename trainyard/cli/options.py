@@ -91,6 +91,7 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
         "name running jobs that have logged nothing for so long (5 by default)",
         type=float,
     ),
+    "--restored": _flag("look also after an update that succeeded: the state is an older one"),
     "--rank": _text(
         "RANK", "print only the node of this number, from 0 (all by default)", type=int
     ),

@@ -171,6 +171,14 @@ WORDS: Mapping[str, Word] = {
         otherwise="trainyard logs --stack {stack}",
         by_rehearsal=True,
     ),
+    "drift": Word(
+        does="Let Pulumi read every object of a stack, and print those that somebody changed or deleted.",
+        module="trainyard.operations.status.drift",
+        options=("--json",),
+        example="drift dev --live",
+        fails="an object is not as the last update left it, or cannot be read",
+        then="{preview}",
+    ),
     "logs": Word(
         does="Print the whole logs of all ranks of a job.",
         module="trainyard.operations.runs.logs",
@@ -288,7 +296,7 @@ WORDS: Mapping[str, Word] = {
     "repair": Word(
         does="List what a killed or failed update leaves behind, ask, and mend it.",
         module="trainyard.operations.recovery.repair",
-        options=("--yes",),
+        options=("--restored", "--yes"),
         example="repair dev --live",
         fails="the state of the stack is not mended",
         then="{up}",

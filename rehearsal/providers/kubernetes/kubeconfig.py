@@ -80,6 +80,8 @@ class Cluster:
     access: Access | None = None
     reason: str = "not configured"
     """Reason why the cluster cannot be reached, if it cannot."""
+    force: bool = False
+    """Server-side apply takes fields that somebody else has changed."""
 
     @property
     def api(self) -> Client:

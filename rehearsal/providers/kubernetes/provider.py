@@ -19,11 +19,14 @@ from rehearsal.providers.problems import Invalid, Refused
 from rehearsal.providers.protocol import serve
 from rehearsal.providers.wire import Properties, changes
 
-CONFIG = {"kubeconfig", "clusterIdentifier", "version", "pluginDownloadURL"}
+PATCH_FORCE = "enablePatchForce"
+CONFIG = {"kubeconfig", "clusterIdentifier", "version", "pluginDownloadURL", PATCH_FORCE}
 """Provider settings; any other is refused by name."""
 IDENTIFIER = "clusterIdentifier"
 FORGET = "PULUMI_K8S_DELETE_UNREACHABLE"
 """Set to "true": what is in a cluster that cannot be reached leaves the state."""
+FORCE = "PULUMI_K8S_ENABLE_PATCH_FORCE"
+"""Set to "true": an update takes fields that somebody else has changed."""
 GONE = (
     "If the cluster was deleted, you can remove this resource from Pulumi state by rerunning the operation"
     f' with the {FORGET} environment variable set to "true"'
@@ -58,7 +61,7 @@ class Kubernetes(Plugin):
         try:
             access = kubeconfig.access(kubeconfig.load(config.get("kubeconfig")))
             access.api.resource("v1", "Namespace")
-            self._cluster = Cluster(access=access)
+            self._cluster = Cluster(access=access, force=_forces(config))
         except UNREADABLE as error:
             self._cluster = Cluster(
                 reason=f"unable to load schema information from the API server: {error}"
@@ -103,6 +106,12 @@ class Kubernetes(Plugin):
             if call.type == helm.TYPE
             else Objects(cluster=self._cluster)
         )
+
+
+def _forces(config: Properties) -> bool:
+    """A setting of the provider comes before the environment variable (pulumi-kubernetes#4242)."""
+    said = config.get(PATCH_FORCE)
+    return (os.environ.get(FORCE) if said is None else str(said).lower()) == "true"
 
 
 def _forgets() -> bool:

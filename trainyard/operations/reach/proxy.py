@@ -101,7 +101,7 @@ class _Proxy:
         except FileNotFoundError:
             raise RuntimeError("kubectl is not on PATH") from None
         until = time.monotonic() + START_SECONDS
-        while not self._socket.exists():
+        while not _listens(self._socket):
             if process.poll() is not None or time.monotonic() > until:
                 process.kill()
                 raise RuntimeError(process.communicate()[1].strip() or "kubectl proxy failed")
@@ -127,6 +127,12 @@ class _UnixConnection(http.client.HTTPConnection):
         self.sock = socket.socket(socket.AF_UNIX)
         self.sock.settimeout(self.timeout)
         self.sock.connect(self._path)
+
+
+def _listens(path: Path) -> bool:
+    """True where somebody answers at the socket: its file is there a moment before."""
+    with socket.socket(socket.AF_UNIX) as tried:
+        return tried.connect_ex(str(path)) == 0
 
 
 def _refusal(status: int, text: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import urllib.parse
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +13,7 @@ from typing import Any
 
 from trainyard.catalog.job_kinds import ENDED, JOB_KINDS, SUCCEEDED, true_conditions
 from trainyard.objects.programs.history import DELETED
-from trainyard.operations.reach.kubectl import Kubectl, Object, logged_in, logged_in_to
+from trainyard.operations.reach.kubectl import Kubectl, Object
 from trainyard.operations.reach.pods import (
     AT_ONCE,
     JOB_LABELS,
@@ -25,7 +24,7 @@ from trainyard.operations.reach.pods import (
     gangs,
     read_logs,
 )
-from trainyard.operations.reach.proxy import proxied
+from trainyard.operations.reach.pulumi import outputs
 from trainyard.operations.reach.rank_logs import logs_of_ends
 
 QUEUED = "workloads.kueue.x-k8s.io"
@@ -161,16 +160,18 @@ class Snapshot:
         return int((self.taken_at - created).total_seconds())
 
 
-def take(
-    kubeconfig: str | None = None, *, namespace: str | None = None, recent: timedelta = RECENT
+def snapshot_of(
+    stack: str, kubectl: Kubectl, *, logs: bool = False, recent: timedelta = RECENT
 ) -> Snapshot:
-    """Read the cluster of this kubeconfig, or of kubectl's current context, with logs. Raises RuntimeError
-    with kubectl's error."""
-    with (
-        logged_in_to(kubeconfig) if kubeconfig else logged_in(os.environ) as login,
-        proxied(login, REQUEST_SECONDS) as kubectl,
-    ):
-        return read(kubectl, namespace=namespace, recent=recent)
+    """The cluster of a stack; of a team that may read its namespace only, that namespace. Raises
+    RuntimeError with kubectl's error."""
+    try:
+        return read(kubectl, logs=logs, recent=recent)
+    except RuntimeError as error:
+        namespace = outputs(stack).get("namespace") if FORBIDDEN in str(error) else None
+        if namespace is None:
+            raise
+        return read(kubectl, logs=logs, namespace=namespace, recent=recent)
 
 
 def read(
@@ -248,7 +249,7 @@ def _lists(
     def ask(kind: str) -> list[Object] | None:
         version = versions[kind]
         try:
-            return _objects(kubectl, _path(version, kind, namespace)) if version else None
+            return objects_at(kubectl, _path(version, kind, namespace)) if version else None
         except RuntimeError as error:
             if NOT_SERVED not in str(error):
                 raise
@@ -259,12 +260,17 @@ def _lists(
 
 
 def _path(version: str, kind: str, namespace: str | None) -> str:
-    root = f"/apis/{version}" if "/" in version else f"/api/{version}"
-    return f"{root}{f'/namespaces/{namespace}' if namespace else ''}/{_plural(kind)}"
+    return f"{root_of(version)}{f'/namespaces/{namespace}' if namespace else ''}/{_plural(kind)}"
 
 
-def _objects(kubectl: Kubectl, path: str) -> list[Object]:
-    """The objects of a list, page by page, as `kubectl get` shows each."""
+def root_of(version: str) -> str:
+    """Path of an apiVersion at the API server."""
+    return f"/apis/{version}" if "/" in version else f"/api/{version}"
+
+
+def objects_at(kubectl: Kubectl, path: str) -> list[Object]:
+    """The objects of a list at a path of the API server, page by page, as `kubectl get` shows each. Raises
+    RuntimeError with kubectl's error."""
     found: list[Object] = []
     more = ""
     while True:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import TextIO, TypeVar
 
-from trainyard.operations.reach.cluster import current_cluster, kubeconfig_in
+from trainyard.operations.reach.cluster import Entry, current_cluster, kubeconfig_in
 from trainyard.operations.reach.pulumi import PulumiError, deployment
 
 Answer = TypeVar("Answer")
@@ -35,10 +35,10 @@ def update_command(stack: str, live: bool) -> str:
     return f"pulumi up --stack {stack}" if live else f"make up STACK={stack}"
 
 
-def kubeconfig(stack: str) -> str:
+def kubeconfig(stack: str, state: Entry | None = None) -> str:
     """The kubeconfig in the stack's state, after a line to stderr that names the cluster; TargetError
-    where the stack has none."""
-    if found := kubeconfig_in(deployment(stack)):
+    where the stack has none. `state`: as deployment() gives it, where it has been read already."""
+    if found := kubeconfig_in(state or deployment(stack)):
         if cluster := current_cluster(found):
             print("cluster {} ({})".format(*cluster), file=sys.stderr, flush=True)
         return found

@@ -1,4 +1,5 @@
-"""`trainyard repair STACK`: after a killed or failed update, add objects that exist to the stack's state.
+"""`trainyard repair STACK [--restored]`: after a killed or failed update, or after an older state was put
+back, add objects that exist to the stack's state.
 
 Pulumi records when it starts to create an object, and records the id when the object exists. If the
 engine or a plugin is killed in between, or an answer is lost, the object exists and is not in the
@@ -132,12 +133,13 @@ class Repair:
             pulumi(self.stack, "stack", "import", text=json.dumps(state))
 
 
-def repair(stack: str, *, yes: bool) -> int:
+def repair(stack: str, *, yes: bool, restored: bool = False) -> int:
     """Find the changes, list them, ask, and make them; the exit code. After an update that succeeded
-    it does nothing. PulumiError where an object could not be read."""
+    it does nothing, unless the state is an older one that somebody has `restored`. PulumiError where an
+    object could not be read."""
     state = deployment(stack)
     pending = _pending(state)
-    if not pending and not last_update_failed(stack):
+    if not (restored or pending or last_update_failed(stack)):
         print(f"{stack}: the last update succeeded; nothing to repair")
         return 0
     with StackCluster.of(state) as cluster:
@@ -301,7 +303,7 @@ def main(options: argparse.Namespace) -> int:
     """Return 0 where the stack is repaired, 1 where that failed or the answer was no, 2 where there is
     no terminal to ask."""
     try:
-        return repair(options.stack, yes=options.yes)
+        return repair(options.stack, yes=options.yes, restored=options.restored)
     except (PulumiError, NotAssumed) as error:
         print(error, file=sys.stderr)
     except (BotoCoreError, ClientError) as error:

@@ -19,7 +19,7 @@ from trainyard.catalog.logs.log_words import nothing_to_do
 from trainyard.operations.reach.kubectl import Kubectl, logged_in_to
 from trainyard.operations.reach.proxy import proxied
 from trainyard.operations.reach.rank_logs import cause_on
-from trainyard.operations.reach.snapshot import REQUEST_SECONDS
+from trainyard.operations.reach.snapshot import REQUEST_SECONDS, snapshot_of
 from trainyard.operations.reach.target import answer_of, kubeconfig
 from trainyard.operations.runs.printed import Printed, printed, recorded, together
 from trainyard.operations.runs.records import (
@@ -29,7 +29,6 @@ from trainyard.operations.runs.records import (
     Known,
     records,
     runs_of,
-    snapshot_of,
 )
 from trainyard.operations.runs.runs import Run, duration
 from trainyard.operations.runs.spent import spent

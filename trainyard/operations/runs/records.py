@@ -17,13 +17,12 @@ from trainyard.catalog.job_kinds import ENDED
 from trainyard.objects.programs.history import APP, DELETED, RECORD
 from trainyard.operations.reach.kubectl import Kubectl, Object, logged_in_to
 from trainyard.operations.reach.proxy import proxied
-from trainyard.operations.reach.pulumi import outputs
 from trainyard.operations.reach.snapshot import (
     FORBIDDEN,
     REQUEST_SECONDS,
     Snapshot,
     last_condition,
-    read,
+    snapshot_of,
 )
 from trainyard.operations.reach.target import kubeconfig
 from trainyard.operations.runs.runs import Run, finished_runs, going_runs
@@ -48,17 +47,6 @@ def known_runs(stack: str) -> Known:
     """Known runs of a stack's cluster. RuntimeError where it does not answer."""
     with logged_in_to(kubeconfig(stack)) as login, proxied(login, REQUEST_SECONDS) as kubectl:
         return runs_of(snapshot_of(stack, kubectl), *records(kubectl))
-
-
-def snapshot_of(stack: str, kubectl: Kubectl, *, logs: bool = False) -> Snapshot:
-    """The cluster of a stack; of a team that may read its namespace only, that namespace."""
-    try:
-        return read(kubectl, logs=logs)
-    except RuntimeError as error:
-        namespace = outputs(stack).get("namespace") if FORBIDDEN in str(error) else None
-        if namespace is None:
-            raise
-        return read(kubectl, logs=logs, namespace=namespace)
 
 
 def records(kubectl: Kubectl) -> tuple[list[Object], str]:

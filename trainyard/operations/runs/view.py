@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -15,6 +15,7 @@ from trainyard.operations.reach.snapshot import Job, Object, Snapshot, condition
 from trainyard.operations.runs.logs import node_number
 from trainyard.operations.runs.runs import TYPE, node_price, pod_gpus
 from trainyard.operations.status.diagnosis import diagnose
+from trainyard.operations.status.symptoms import Finding
 
 READY, LAUNCHING, JOINING, NOT_READY, SICK, LEAVING = (
     "ready",
@@ -101,8 +102,15 @@ class View:
         return sum(pool.unpriced for pool in self.pools or ())
 
 
-def view(stack: str, snapshot: Snapshot, alerts: tuple[str, ...] | None) -> View:
-    """View of a snapshot. `alerts`: what Prometheus says."""
+def view(
+    stack: str,
+    snapshot: Snapshot,
+    alerts: tuple[str, ...] | None,
+    changed: Sequence[Finding] = (),
+) -> View:
+    """View of a snapshot. `alerts`: what Prometheus says. `changed`: objects that are not as the last
+    update left them."""
+    problems = [*diagnose(snapshot, silence=None), *changed]
     return View(
         stack=stack,
         taken_at=snapshot.taken_at,
@@ -110,7 +118,7 @@ def view(stack: str, snapshot: Snapshot, alerts: tuple[str, ...] | None) -> View
         gangs=tuple(_gangs(snapshot)),
         queue=tuple(_queue(snapshot)),
         alerts=alerts,
-        problems=tuple(finding.what for finding in diagnose(snapshot, silence=None)),
+        problems=tuple(finding.what for finding in problems),
     )
 
 

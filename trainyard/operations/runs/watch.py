@@ -12,15 +12,18 @@ import os
 import shutil
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from trainyard.objects.metrics.metrics import PORT
 from trainyard.operations.reach.kubectl import Kubectl, logged_in_to
 from trainyard.operations.reach.proxy import proxied
+from trainyard.operations.reach.snapshot import snapshot_of
 from trainyard.operations.reach.target import answer_of, kubeconfig
 from trainyard.operations.runs.frame import Line, coloured, frame, picture, plain
-from trainyard.operations.runs.records import snapshot_of
 from trainyard.operations.runs.view import View, view
+from trainyard.operations.status.by_hand import Changes
 from trainyard.plans.push_gateway import NAMESPACE
 from trainyard.reports.plan import as_json
 
@@ -46,8 +49,10 @@ def main(options: argparse.Namespace) -> int:
             logged_in_to(kubeconfig(options.stack)) as login,
             proxied(login, REQUEST_SECONDS) as kubectl,
         ):
-            first = look(options.stack, kubectl)
-            return first if once else _follow(options.stack, kubectl, first, options.every)
+            changes = Changes(options.stack, kubectl)
+            first = look(options.stack, kubectl, changes)
+            again = partial(look, options.stack, kubectl, changes)
+            return first if once else _follow(again, first, options.every)
 
     first = answer_of(read)
     if first is None:
@@ -65,9 +70,9 @@ def main(options: argparse.Namespace) -> int:
     return 0
 
 
-def look(stack: str, kubectl: Kubectl) -> View:
+def look(stack: str, kubectl: Kubectl, changes: Changes) -> View:
     """One look at the cluster."""
-    return view(stack, snapshot_of(stack, kubectl), alerts(kubectl))
+    return view(stack, snapshot_of(stack, kubectl), alerts(kubectl), changes())
 
 
 def alerts(kubectl: Kubectl) -> tuple[str, ...] | None:
@@ -86,7 +91,7 @@ def alerts(kubectl: Kubectl) -> tuple[str, ...] | None:
     )
 
 
-def _follow(stack: str, kubectl: Kubectl, shown: View, every: float) -> int:
+def _follow(again: Callable[[], View], shown: View, every: float) -> int:
     """Draw until ctrl-C. A cluster that does not answer leaves the last frame, with its age."""
     trouble = ""
     sys.stdout.write(ENTER)
@@ -95,7 +100,7 @@ def _follow(stack: str, kubectl: Kubectl, shown: View, every: float) -> int:
             _draw(frame(shown), trouble)
             time.sleep(every)
             try:
-                shown, trouble = look(stack, kubectl), ""
+                shown, trouble = again(), ""
             except RuntimeError as error:
                 trouble = f"the cluster does not answer; this is old: {error}".splitlines()[0]
     except KeyboardInterrupt:

@@ -2,7 +2,7 @@
 jobs have logged nothing for MINUTES.
 
 At the end come problems that keep no job from running now: what would break an upgrade of the
-Trainer, and idle pools that cannot launch nodes."""
+Trainer, idle pools that cannot launch nodes, and objects of the stack that somebody has deleted or changed."""
 
 from __future__ import annotations
 
@@ -17,21 +17,25 @@ from trainyard import command_line
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.catalog.logs.first_end import ROLE
 from trainyard.objects.jobs.pod_template import EFA, GPU
+from trainyard.operations.reach.kubectl import logged_in_to
 from trainyard.operations.reach.pods import container_statuses
-from trainyard.operations.reach.pulumi import PulumiError, last_update_failed, outputs
+from trainyard.operations.reach.proxy import proxied
+from trainyard.operations.reach.pulumi import deployment, last_update_failed
 from trainyard.operations.reach.snapshot import (
-    FORBIDDEN,
     RECENT,
+    REQUEST_SECONDS,
     Object,
     Snapshot,
     condition_of,
-    take,
+    snapshot_of,
 )
 from trainyard.operations.reach.target import answer_of, kubeconfig, update_command
-from trainyard.operations.status import pools, upgrade
+from trainyard.operations.status import by_hand, pools, upgrade
 from trainyard.operations.status.diagnosis import SILENCE, diagnose
 from trainyard.operations.status.symptoms import Finding
 
+STACK = "pulumi:pulumi:Stack"
+"""Type of the resource whose outputs are those of the stack."""
 NAMED = 5
 """Findings with one cause that are named."""
 BEGINS = ("ContainerCreating", "PodInitializing")
@@ -41,12 +45,10 @@ BEGINS = ("ContainerCreating", "PodInitializing")
 def main(options: argparse.Namespace) -> int:
     """Return 0 when nothing keeps a job from running, else 1."""
     silence = SILENCE if options.silence is None else timedelta(minutes=options.silence)
-    snapshot = answer_of(
-        lambda: replace(_read(options.stack, silence), entries=_entries(options.stack)),
-        out=sys.stdout,
-    )
-    if snapshot is None:
+    answer = answer_of(lambda: look(options.stack, silence), out=sys.stdout)
+    if answer is None:
         return 1
+    snapshot, changed = answer
     print(tables(snapshot))
     findings = diagnose(snapshot, silence)
     for finding in together(findings):
@@ -58,6 +60,8 @@ def main(options: argparse.Namespace) -> int:
         print(f"\nNot a problem until you upgrade the Trainer: {finding}")
     for finding in pools.unready(snapshot, wanted=False):
         print(f"\nAn idle pool cannot launch nodes: {finding}")
+    for finding in together(changed):
+        print(f"\nNot as the last update of {options.stack} left it: {finding}")
     return 1 if findings else 0
 
 
@@ -80,24 +84,24 @@ def together(findings: list[Finding]) -> Iterator[Finding]:
         yield Finding(what="\n  ".join([*whats[:NAMED], *more]), why=why, do=do)
 
 
-def _read(stack: str, silence: timedelta) -> Snapshot:
-    """The cluster of a stack; of a team that may read its namespace only, that namespace."""
-    text, recent = kubeconfig(stack), min(silence, RECENT)
-    try:
-        return take(text, recent=recent)
-    except RuntimeError as error:
-        namespace = outputs(stack).get("namespace") if FORBIDDEN in str(error) else None
-        if namespace is None:
-            raise
-        return take(text, namespace=namespace, recent=recent)
+def look(stack: str, silence: timedelta) -> tuple[Snapshot, list[Finding]]:
+    """The cluster of a stack, and what in it is not as the last update left it. RuntimeError where the
+    stack has no cluster, or it does not answer."""
+    state = deployment(stack)
+    with (
+        logged_in_to(kubeconfig(stack, state)) as login,
+        proxied(login, REQUEST_SECONDS) as kubectl,
+    ):
+        snapshot = snapshot_of(stack, kubectl, logs=True, recent=min(silence, RECENT))
+        changed = by_hand.drifted(by_hand.wanted(state), kubectl, stack)
+    return replace(snapshot, entries=_entries(state)), changed
 
 
-def _entries(stack: str) -> dict[str, Any]:
-    """The stack output `jobs`; nothing where no update has written it."""
-    try:
-        return outputs(stack).get("jobs") or {}
-    except PulumiError:
-        return {}
+def _entries(state: Object) -> dict[str, Any]:
+    """The stack output `jobs` in a state; nothing where no update has written it."""
+    resources = state["deployment"].get("resources") or []
+    outputs = [each.get("outputs") or {} for each in resources if each["type"] == STACK]
+    return next((each["jobs"] for each in outputs if each.get("jobs")), {})
 
 
 def _nodes(snapshot: Snapshot) -> Iterator[tuple[str, ...]]:

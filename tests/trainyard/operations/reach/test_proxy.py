@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import stat
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -98,3 +99,15 @@ def test_without_kubectl_it_says_so(tmp_path: Path) -> None:
         pytest.raises(RuntimeError, match="kubectl is not on PATH"),
     ):
         kubectl("get", "--raw", "/api")
+
+
+def test_a_socket_that_nobody_listens_to_yet_is_waited_for(tmp_path: Path) -> None:
+    """kubectl makes the file of its socket a moment before it listens: a question in between was
+    refused."""
+    path = tmp_path / "socket"
+    assert not proxy._listens(path), "no file"
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(str(path))
+        assert path.exists() and not proxy._listens(path)
+        made.listen()
+        assert proxy._listens(path)

@@ -11,6 +11,7 @@ import pytest
 
 from trainyard.objects.teams.team_access import IN_QUEUES, ROLES
 from trainyard.operations.reach import snapshot
+from trainyard.operations.reach.snapshot import Snapshot
 
 RANKS = 512
 LABELS = {
@@ -238,3 +239,22 @@ def test_every_rank_has_its_own_lines_and_the_time_of_its_last() -> None:
     assert "t/pytorchjob-3" in taken.last_lines_at
     assert "t/pytorchjob-4" not in taken.last_lines_at, "it has ended"
     assert "t/karpenter" not in taken.last_lines_at, "it is no rank"
+
+
+def test_a_team_that_sees_its_namespace_only_is_read_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str | None] = []
+    taken = Snapshot(objects={})
+
+    def read(kubectl: Any, *, namespace: str | None = None, **_: object) -> Snapshot:
+        asked.append(namespace)
+        if namespace is None:
+            raise RuntimeError("pods is forbidden")
+        return taken
+
+    monkeypatch.setattr(snapshot, "read", read)
+    monkeypatch.setattr(snapshot, "outputs", lambda stack: {"namespace": "team-vision"})
+    assert snapshot.snapshot_of("team-vision", str) is taken
+    assert asked == [None, "team-vision"]
+    monkeypatch.setattr(snapshot, "outputs", lambda stack: {})
+    with pytest.raises(RuntimeError, match="forbidden"):
+        snapshot.snapshot_of("dev", str)

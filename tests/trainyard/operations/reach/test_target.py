@@ -66,11 +66,12 @@ def test_status_of_a_stack_reads_the_cluster_of_its_state(
 ) -> None:
     read: list[str | None] = []
 
-    def take(kubeconfig: str | None, **_: object) -> None:
+    def login(kubeconfig: str) -> None:
         read.append(kubeconfig)
         raise RuntimeError("timeout")
 
-    monkeypatch.setattr(status, "take", take)
+    monkeypatch.setattr(status, "logged_in_to", login)
+    monkeypatch.setattr(status, "deployment", target.deployment)
     assert run_word("status", ["--stack", "dev"]) == 1
     assert read == ["the stack's own"]
     assert run_word("status", ["--stack", "empty"]) == 1

@@ -26,6 +26,15 @@ def test_after_an_update_that_ended_well_nothing_is_asked(
     assert stack.commands == [] and "nothing to repair" in capsys.readouterr().out
 
 
+def test_an_older_state_that_was_put_back_gets_what_exists(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """The history of Pulumi does not tell that the state is older than the last update."""
+    stack = Stack(monkeypatch, found=ExistingObject(id="vpc-1"), pending=False, failed=False)
+    assert run_word("repair", ["dev", "--restored", "--yes"]) == 0
+    assert "imports networkVpc (vpc-1)" in capsys.readouterr().out and stack.changed
+
+
 def test_what_would_change_is_listed_before_the_question(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):

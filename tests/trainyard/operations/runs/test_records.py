@@ -13,7 +13,6 @@ import pytest
 from tests.trainyard.operations.finished import at, cluster, node, pod, train_job
 from trainyard.objects.programs.history import APP, DELETED, LEFT, RECORD
 from trainyard.operations.reach.snapshot import Snapshot
-from trainyard.operations.runs import records as module
 from trainyard.operations.runs.records import (
     KEPT,
     MISSING,
@@ -21,7 +20,6 @@ from trainyard.operations.runs.records import (
     Known,
     records,
     runs_of,
-    snapshot_of,
 )
 from trainyard.operations.runs.runs import AT_LEAST, AT_MOST, EXACT
 
@@ -144,21 +142,3 @@ def test_a_team_that_cannot_read_the_history_is_told_so() -> None:
     assert records(answers(None, "configmaps is forbidden")) == ([], UNREADABLE)
     with pytest.raises(RuntimeError, match="timed out"):
         records(answers(None, "timed out"))
-
-
-def test_a_team_that_sees_its_namespace_only_is_read_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str | None] = []
-
-    def read(kubectl: Any, *, logs: bool, namespace: str | None = None) -> Snapshot:
-        asked.append(namespace)
-        if namespace is None:
-            raise RuntimeError("pods is forbidden")
-        return cluster()
-
-    monkeypatch.setattr(module, "read", read)
-    monkeypatch.setattr(module, "outputs", lambda stack: {"namespace": "team-vision"})
-    assert snapshot_of("team-vision", answers([])).jobs()
-    assert asked == [None, "team-vision"]
-    monkeypatch.setattr(module, "outputs", lambda stack: {})
-    with pytest.raises(RuntimeError, match="forbidden"):
-        snapshot_of("dev", answers([]))

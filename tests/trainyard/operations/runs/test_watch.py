@@ -32,6 +32,8 @@ from trainyard.operations.runs.view import (
     node_state,
     view,
 )
+from trainyard.operations.status import by_hand
+from trainyard.operations.status.symptoms import Finding
 
 Object = dict[str, Any]
 PICTURE = CHECKOUT / "docs/pictures/watch.svg"
@@ -134,6 +136,7 @@ class Cluster:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.looks, self.slept = 0, list[float]()
+        self.changed = list[Finding]()
         self.alerts: str | Exception = json.dumps(
             {
                 "data": {
@@ -162,6 +165,7 @@ class Cluster:
         patch.setattr(watch, "logged_in_to", login)
         patch.setattr(watch, "proxied", proxied)
         patch.setattr(watch, "snapshot_of", self._snapshot)
+        patch.setattr(by_hand, "changed_by_hand", lambda stack, kubectl: self.changed)
         patch.setattr(watch.time, "sleep", self._sleep)
 
     def _snapshot(self, stack: str, kubectl: Any) -> Any:
@@ -190,6 +194,14 @@ def test_once_prints_one_frame_without_colours(
     said = capsys.readouterr().out
     assert "\x1b" not in said and "RunStandsStill: t5 stands still" in said
     assert "Watchdog" not in said and "Slow" not in said
+
+
+def test_what_somebody_changed_by_hand_is_a_problem(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Cluster(monkeypatch).changed = [Finding(what="NodePool l4 is gone", why="", do="")]
+    assert run_word("watch", ["dev", "--once"]) == 0
+    assert "! NodePool l4 is gone" in capsys.readouterr().out
 
 
 def test_without_prometheus_there_are_no_alerts(

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from tests.support.tool import run_word
-from trainyard.operations.reach.pulumi import PulumiError
 from trainyard.operations.reach.snapshot import Snapshot
 from trainyard.operations.status import status
 from trainyard.operations.status.symptoms import Finding
@@ -45,24 +43,25 @@ def _pod(waiting: str) -> dict[str, Any]:
 def test_a_listed_team_sees_its_jobs_and_one_line_in_the_place_of_nodes(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    read: list[str | None] = []
-
-    def take(kubeconfig: str, *, namespace: str | None = None, recent: timedelta) -> Snapshot:
-        read.append(namespace)
-        if namespace is None:
-            raise RuntimeError('nodes is forbidden: User "member" cannot list resource "nodes"')
-        return Snapshot(objects={"trainjobs": [JOB]}, unseen=frozenset({"nodes", "deployments"}))
-
-    monkeypatch.setattr(status, "take", take)
-    monkeypatch.setattr(status, "kubeconfig", lambda stack: "of the stack")
-    monkeypatch.setattr(status, "outputs", lambda stack: {"namespace": "team-a"})
+    seen = Snapshot(objects={"trainjobs": [JOB]}, unseen=frozenset({"nodes", "deployments"}))
+    monkeypatch.setattr(status, "look", lambda *_: (seen, []))
     run_word("status", ["--stack", "team-a"])
     shown = capsys.readouterr().out
-    assert read == [None, "team-a"]
     assert shown.startswith("nodes and pools are not shown: a team that the environment lists")
     assert (
         "team-a/mine" in shown and "no available" not in shown and "nothing launches" not in shown
     )
+
+
+def test_what_somebody_changed_by_hand_is_said_and_stops_no_script(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ended = JOB | {"status": {"conditions": [{"type": "Complete", "status": "True"}]}}
+    gone = Finding(what="NodePool l4 is gone", why="somebody", do="pulumi refresh")
+    seen = Snapshot(objects={"trainjobs": [ended]})
+    monkeypatch.setattr(status, "look", lambda *_: (seen, [gone]))
+    assert run_word("status", ["--stack", "dev"]) == 0
+    assert "Not as the last update of dev left it: NodePool l4 is gone\n" in capsys.readouterr().out
 
 
 def test_a_job_that_is_called_otherwise_than_its_entry_is_shown_with_its_entry(
@@ -70,11 +69,9 @@ def test_a_job_that_is_called_otherwise_than_its_entry_is_shown_with_its_entry(
 ) -> None:
     """A YAML job keeps its own name; `trainyard again` and the stack file know its entry."""
     ended = JOB | {"status": {"conditions": [{"type": "Failed", "status": "True"}]}}
-    snapshot = Snapshot(objects={"trainjobs": [ended]})
     jobs = {"mine-as-is": {"kind": "TrainJob", "namespace": "team-a", "name": "mine"}}
-    monkeypatch.setattr(status, "take", lambda *_, **__: snapshot)
-    monkeypatch.setattr(status, "kubeconfig", lambda stack: "of the stack")
-    monkeypatch.setattr(status, "outputs", lambda stack: {"jobs": jobs})
+    snapshot = Snapshot(objects={"trainjobs": [ended]}, entries=jobs)
+    monkeypatch.setattr(status, "look", lambda *_: (snapshot, []))
     assert run_word("status", ["--stack", "team-a"]) == 1
     shown = " ".join(capsys.readouterr().out.split())
     assert "team-a/mine mine-as-is TrainJob" in shown
@@ -82,17 +79,16 @@ def test_a_job_that_is_called_otherwise_than_its_entry_is_shown_with_its_entry(
     assert "trainyard again mine-as-is" in shown
 
 
-def test_without_outputs_of_a_stack_jobs_are_shown_by_their_names(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def no_outputs(stack: str) -> dict[str, Any]:
-        raise PulumiError(f"no stack named {stack}")
+def test_the_entries_of_jobs_are_those_of_the_stacks_outputs() -> None:
+    def state(outputs: dict[str, Any] | None) -> dict[str, Any]:
+        stack = {"type": "pulumi:pulumi:Stack"} | ({"outputs": outputs} if outputs else {})
+        bucket = {"type": "aws:s3/bucket:Bucket", "outputs": {"jobs": "of no stack"}}
+        return {"deployment": {"resources": [bucket, stack]}}
 
-    monkeypatch.setattr(status, "take", lambda *_, **__: Snapshot(objects={"trainjobs": [JOB]}))
-    monkeypatch.setattr(status, "kubeconfig", lambda stack: "of the stack")
-    monkeypatch.setattr(status, "outputs", no_outputs)
-    run_word("status", ["--stack", "team-a"])
-    assert "JOB          KIND" in capsys.readouterr().out
+    jobs = {"mine": {"kind": "TrainJob", "namespace": "training", "name": "mine"}}
+    assert status._entries(state({"jobs": jobs})) == jobs
+    assert status._entries(state({"zone": "us-east-2a"})) == {}
+    assert status._entries(state(None)) == status._entries({"deployment": {}}) == {}
 
 
 @pytest.mark.parametrize(
@@ -109,8 +105,7 @@ def test_a_failed_update_of_an_account_is_said_with_the_command_that_goes_on(
     failed: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     empty = Snapshot(objects={}, unseen=frozenset({"nodes", "deployments"}))
-    monkeypatch.setattr(status, "take", lambda *_, **__: empty)
-    monkeypatch.setattr(status, "kubeconfig", lambda stack: "of the stack")
+    monkeypatch.setattr(status, "look", lambda *_: (empty, []))
     monkeypatch.setattr(status, "last_update_failed", lambda stack: failed)
     run_word("status", ["--live", "--stack", "dev"])
     assert ("`pulumi up --stack dev` goes on from there" in capsys.readouterr().out) is failed

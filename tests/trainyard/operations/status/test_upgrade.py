@@ -68,9 +68,7 @@ def test_they_are_wrong_only_once_the_newer_trainer_does_not_come_up(
 ):
     snapshot = _snapshot(*WORDS, unavailable=unavailable)
     assert bool(diagnose(snapshot)) == wrong
-    monkeypatch.setattr(status, "take", lambda *_, **__: snapshot)
-    monkeypatch.setattr(status, "kubeconfig", lambda stack: "of the stack")
-    monkeypatch.setattr(status, "outputs", lambda stack: {})
+    monkeypatch.setattr(status, "look", lambda *_: (snapshot, []))
     assert run_word("status", ["dev"]) == int(wrong)
     output = capsys.readouterr().out
     assert output.count("numProcPerNode to a string: x") == 1

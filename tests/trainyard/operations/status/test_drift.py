@@ -1,0 +1,107 @@
+"""What `trainyard drift` prints of a refresh that changes nothing."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.support.tool import run_word
+from trainyard.operations.reach.pulumi import PulumiError
+from trainyard.operations.status import drift
+from trainyard.operations.status.by_hand import CIPHER
+
+POOL = "trainyard:nodes:GpuPool$kubernetes:karpenter.sh/v1:NodePool::g6e-pool"
+VPC = "trainyard:network:Network$aws:ec2/vpc:Vpc::network"
+
+
+def step(op: str, urn: str, was: Any = None, now: Any = None, *paths: str) -> dict[str, Any]:
+    return {
+        "op": op,
+        "urn": f"urn:pulumi:dev::trainyard::{urn}",
+        "oldState": {"outputs": was},
+        "newState": None if op == "delete" else {"outputs": now},
+        "detailedDiff": {path: {"kind": "update", "inputDiff": False} for path in paths},
+    }
+
+
+def answer(monkeypatch: pytest.MonkeyPatch, *steps: dict[str, Any]) -> list[tuple[str, ...]]:
+    """Pulumi answers with these steps; returns what it is called with."""
+    called: list[tuple[str, ...]] = []
+
+    def pulumi(*words: str) -> str:
+        called.append(words)
+        return json.dumps({"steps": [step("refresh", VPC), *steps]})
+
+    monkeypatch.setattr(drift, "pulumi", pulumi)
+    return called
+
+
+def test_a_stack_as_it_was_left_has_no_drift_and_nothing_is_written(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    called = answer(monkeypatch)
+    assert run_word("drift", ["dev"]) == 0
+    assert called == [("dev", "refresh", "--preview-only", "--json")]
+    assert capsys.readouterr().out == "dev: every object is as the last update left it\n"
+
+
+def test_each_object_is_named_with_its_changes_and_the_commands_that_mend_them(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer(
+        monkeypatch,
+        step("delete", POOL),
+        step(
+            *("update", VPC, {"tags": {"a.b": "x", "c": "1"}}, {"tags": {"a.b": "y"}}),
+            *('tags["a.b"]', "tags.c"),
+        ),
+    )
+    assert run_word("drift", ["dev"]) == 1
+    assert capsys.readouterr().out == (
+        "dev: 2 objects are not as the last update left them\n"
+        "  gone     g6e-pool  kubernetes:karpenter.sh/v1:NodePool\n"
+        "  changed  network   aws:ec2/vpc:Vpc\n"
+        '      tags["a.b"] is y and was x\n'
+        "      tags.c is not there and was 1\n\n"
+        "pulumi refresh --stack dev   # writes into the state what is there\n"
+        "pulumi up --stack dev   # makes it as the stack file says\n"
+    )
+
+
+def test_fields_that_somebody_else_wrote_into_a_kubernetes_object_are_taken_back(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lists = {"spec": {"taints": [{"key": "a"}]}}, {"spec": {"taints": []}}
+    answer(monkeypatch, step("update", POOL, *lists, "spec.taints[0].key"))
+    assert run_word("drift", ["dev"]) == 1
+    said = capsys.readouterr().out
+    assert "1 object is not as the last update left it\n" in said
+    assert "spec.taints[0].key is not there and was a" in said
+    assert "PULUMI_K8S_ENABLE_PATCH_FORCE=true pulumi up --stack dev" in said
+
+
+@pytest.mark.parametrize("hidden", [{CIPHER: "1b47", "ciphertext": "v1"}, "[secret]"])
+def test_values_that_pulumi_hides_are_not_shown(
+    hidden: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer(monkeypatch, step("update", VPC, {"password": hidden}, {"password": "x"}, "password"))
+    assert run_word("drift", ["dev"]) == 1
+    assert capsys.readouterr().out.splitlines()[2] == "      password"
+
+
+def test_programs_get_json_and_an_object_that_cannot_be_read_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer(monkeypatch, step("delete", POOL))
+    assert run_word("drift", ["dev", "--json"]) == 1
+    [found] = json.loads(capsys.readouterr().out)
+    assert (found["name"], found["gone"], found["changed"]) == ("g6e-pool", True, [])
+
+    def refuse(*_: str) -> str:
+        raise PulumiError("pulumi refresh: no stack named dev")
+
+    monkeypatch.setattr(drift, "pulumi", refuse)
+    assert run_word("drift", ["dev"]) == 1
+    assert "no stack named dev" in capsys.readouterr().err

@@ -1,0 +1,110 @@
+"""What somebody changes by hand in the account and in the cluster is named and mended, and an older state
+gets back what exists. A gang that runs notices none of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+import yaml
+
+from rehearsal import world
+from tests.worlds.harness import Harness, Object, rehearsing, with_l4
+
+pytestmark = [
+    pytest.mark.world,
+    pytest.mark.soak,
+    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
+]
+STACK = "drifts"
+JOB = {
+    "nodes": 2,
+    "pool": "l4",
+    "image": "trainer:1",
+    "gpus_per_node": 1,
+    "allow_no_checkpoint": True,
+    "script": "sleep 3000",
+    "wait": "running",
+    "wait_minutes": 10,
+}
+SPARE = {"instance_types": ["g6.12xlarge"], "max_nodes": 2}
+
+
+def config(*pools: str) -> Object:
+    made = with_l4(jobs={"goes-on": JOB})
+    for name in ("spare", *pools):
+        made["trainyard:environment"]["pools"][name] = SPARE
+    return made
+
+
+@pytest.fixture(scope="module")
+def harness() -> Iterator[Harness]:
+    file = {f"Pulumi.{STACK}.yaml": yaml.safe_dump({"config": config()})}
+    with rehearsing(STACK, file) as made:
+        assert made.do("up", "--stack", STACK) == 0, made.log.read_text()
+        yield made
+
+
+def said_by(harness: Harness, word: str) -> tuple[int, str]:
+    code = harness.tool(word, STACK)
+    return code, harness.said(word)
+
+
+def up(harness: Harness, before: str = "") -> str:
+    """Plain pulumi; what it counts at its end."""
+    said = harness.shell(
+        f"{before} pulumi up --stack {STACK} --yes --skip-preview --non-interactive 2>&1"
+    )
+    return said.partition("Resources:")[2]
+
+
+def pods(harness: Harness) -> set[str]:
+    found = harness.get("pods -n training -l jobset.sigs.k8s.io/jobset-name=goes-on")["items"]
+    return {pod["metadata"]["uid"] for pod in found}
+
+
+def test_what_somebody_changed_by_hand_is_named_and_mended(harness: Harness) -> None:
+    gang = pods(harness)
+    assert len(gang) == 2
+    assert said_by(harness, "drift")[0] == 0, harness.said("drift")
+    assert "Not as the last update" not in said_by(harness, "status")[1]
+    harness.shell("kubectl delete nodepool spare")
+    patch = json.dumps({"spec": {"limits": {"nodes": 9}}})
+    harness.shell(f"kubectl patch nodepool l4 --type=merge -p '{patch}'")
+    [vpc] = harness.aws("ec2").describe_vpcs(
+        Filters=[{"Name": "tag:trainyard:stack", "Values": [STACK]}]
+    )["Vpcs"]
+    harness.aws("ec2").create_tags(
+        Resources=[vpc["VpcId"]], Tags=[{"Key": "trainyard:stack", "Value": "other"}]
+    )
+    _, status = said_by(harness, "status")
+    assert "NodePool spare is gone" in status and "NodePool l4 was changed" in status
+    assert "spec.limits.nodes is 9 and was 2" in status
+    code, drift = said_by(harness, "drift")
+    assert code == 1 and "3 objects are not as the last update left them" in drift
+    assert "tags.trainyard:stack is other and was drifts" in drift
+    harness.shell(f"pulumi refresh --stack {STACK} --yes --skip-preview --non-interactive")
+    with pytest.raises(RuntimeError, match="field conflict detected"):
+        up(harness)
+    up(harness, "PULUMI_K8S_ENABLE_PATCH_FORCE=true")
+    assert "1 updated" in up(harness), "the provider without its setting, and nothing else"
+    assert said_by(harness, "drift")[0] == 0, harness.said("drift")
+    assert "Not as the last update" not in said_by(harness, "status")[1]
+    assert pods(harness) == gang
+
+
+def test_an_older_state_gets_back_what_was_made_after_it(harness: Harness) -> None:
+    gang = pods(harness)
+    harness.shell(f"pulumi stack export --stack {STACK} --file older.json")
+    file = harness.checkout / f"Pulumi.{STACK}.yaml"
+    file.write_text(yaml.safe_dump({"config": config("late")}))
+    assert harness.do("up", "--stack", STACK) == 0, harness.log.read_text()
+    harness.shell(f"pulumi stack import --stack {STACK} --file older.json")
+    assert harness.tool("repair", STACK, "--yes") == 0
+    assert "nothing to repair" in harness.said("repair"), "the history tells of no older state"
+    assert harness.tool("repair", STACK, "--restored", "--yes") == 0
+    assert "imports late-pool (late)" in harness.said("repair")
+    assert " created" not in up(harness)
+    assert "unchanged" in up(harness) and said_by(harness, "drift")[0] == 0
+    assert pods(harness) == gang

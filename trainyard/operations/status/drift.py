@@ -1,0 +1,109 @@
+"""`trainyard drift STACK [--json]`: every object of a stack that is not as its last update left it, in the
+account and in the cluster. Pulumi reads each one; neither its state nor an object is changed.
+
+`trainyard status` sees the objects in the cluster that somebody has deleted or changed (by_hand.py) in a
+second. This word also sees AWS, Helm releases and Secrets, and takes as long as a refresh.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trainyard import command_line
+from trainyard.operations.reach.pulumi import PulumiError, pulumi
+from trainyard.operations.reach.urn import name_of, type_of
+from trainyard.operations.status.by_hand import CIPHER, FORCE, said
+from trainyard.reports.plan import as_json
+
+STEP = re.compile(r"""\.?([^.\[\]"]+)|\["([^"]*)"\]|\[(\d+)\]""")
+"""A step of a path as Pulumi writes it: name, ["name"] or [0]."""
+NO_VALUE = object()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drift:
+    """An object that is not as the last update left it."""
+
+    name: str
+    type: str
+    """Pulumi's type of it."""
+    gone: bool
+    changed: tuple[str, ...] = ()
+    """A text for each changed field, such as "tags.team is b and was a"."""
+
+
+def main(options: argparse.Namespace) -> int:
+    """Print the objects; 1 where there is one, or where an object cannot be read."""
+    try:
+        found = drift(options.stack)
+    except PulumiError as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(as_json(found) if options.json else "\n".join(text(options.stack, found)))
+    return 1 if found else 0
+
+
+def drift(stack: str) -> list[Drift]:
+    """Every object that is gone or changed. PulumiError where an object cannot be read."""
+    answer = pulumi(stack, "refresh", "--preview-only", "--json")
+    return [*drifted(json.loads(answer)["steps"])]
+
+
+def drifted(steps: list[dict[str, Any]]) -> Iterator[Drift]:
+    """The objects of a refresh's steps that are gone or changed."""
+    for step in steps:
+        kind = {"name": name_of(step["urn"]), "type": type_of(step["urn"])}
+        if step["op"] == "delete":
+            yield Drift(**kind, gone=True)
+        elif step["op"] == "update":
+            yield Drift(**kind, gone=False, changed=tuple(_changes(step)))
+
+
+def _changes(step: Mapping[str, Any]) -> Iterator[str]:
+    for path in step.get("detailedDiff") or step.get("diffReasons") or ():
+        was, now = (
+            _at((step[state] or {}).get("outputs"), path) for state in ("oldState", "newState")
+        )
+        if NO_VALUE in (was, now):
+            yield path
+        else:
+            yield f"{path} is {said(now)} and was {said(was)}"
+
+
+def _at(value: Any, path: str) -> Any:
+    """Value at a path; NO_VALUE where Pulumi hides it, or where the path leads nowhere."""
+    for name, quoted, number in STEP.findall(path):
+        if isinstance(value, dict) and CIPHER not in value:
+            value = value.get(name or quoted)
+        elif isinstance(value, list) and number:
+            value = value[int(number)] if int(number) < len(value) else None
+        elif value is not None:
+            return NO_VALUE
+    hidden = isinstance(value, dict) and CIPHER in value or value == "[secret]"
+    return NO_VALUE if hidden else value
+
+
+def text(stack: str, found: list[Drift]) -> list[str]:
+    """The list for a person, with the commands that mend it."""
+    if not found:
+        return [f"{stack}: every object is as the last update left it"]
+    objects = "1 object is" if len(found) == 1 else f"{len(found)} objects are"
+    lines = [
+        f"{stack}: {objects} not as the last update left {'it' if len(found) == 1 else 'them'}"
+    ]
+    rows = [("gone" if one.gone else "changed", one.name, one.type) for one in found]
+    for one, row in zip(found, command_line.table(rows), strict=True):
+        lines += [row, *(f"      {change}" for change in one.changed)]
+    force = any(not one.gone and one.type.startswith("kubernetes:") for one in found)
+    return [
+        *lines,
+        "",
+        f"pulumi refresh --stack {stack}   # writes into the state what is there",
+        f"{FORCE if force else ''}pulumi up --stack {stack}   # makes it as the stack file says",
+    ]
