@@ -8,6 +8,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -367,6 +368,30 @@ def test_a_field_somebody_else_took_is_a_conflict(api_server: ApiServer, plugin,
     with pytest.raises(NotReady, match='(?s)field conflict detected.*"other"'):
         plugin.update(call("example.com/v1:Widget", id=id_), new, new, state)
     assert live(api_server, state)["spec"] == {"size": 7}
+
+
+@pytest.mark.parametrize(
+    ("setting", "variable", "taken"),
+    [("true", "", True), (None, "true", True), ("false", "true", False), (None, "", False)],
+)
+def test_a_field_somebody_else_took_is_taken_back_on_request(
+    setting: str | None,
+    variable: str,
+    taken: bool,
+    api_server: ApiServer,
+    plugin,
+    widgets,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """The setting of the provider comes before the environment variable."""
+    id_, state = created(plugin, "example.com/v1:Widget", widget(unique("w"), size=1))
+    api_server.admin.apply(widget(state["metadata"]["name"], size=7), manager="other")
+    new = widget(state["metadata"]["name"], size=2)
+    monkeypatch.setenv("PULUMI_K8S_ENABLE_PATCH_FORCE", variable)
+    forcing = configured(api_server, enablePatchForce=setting)
+    with nullcontext() if taken else pytest.raises(NotReady, match="field conflict detected"):
+        forcing.update(call("example.com/v1:Widget", id=id_), new, new, state)
+    assert live(api_server, state)["spec"] == {"size": 2 if taken else 7}
 
 
 def test_an_update_leaves_ignored_fields_to_whoever_wrote_them(
