@@ -21,6 +21,7 @@ STACK = "drifts"
 JOB = {
     "nodes": 2,
     "pool": "l4",
+    "runtime": "torch-distributed",
     "image": "trainer:1",
     "gpus_per_node": 1,
     "allow_no_checkpoint": True,

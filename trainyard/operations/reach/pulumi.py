@@ -50,7 +50,13 @@ def outputs(stack: str) -> dict[str, Any]:
     return json.loads(pulumi(stack, "stack", "output", "--json"))
 
 
+def last_update(stack: str) -> str | None:
+    """How the newest update in the stack's history ended, such as succeeded or failed; None where none
+    has run."""
+    history = json.loads(pulumi(stack, "stack", "history", "--json", "--page-size", "1") or "[]")
+    return history[0].get("result", "") if history else None
+
+
 def last_update_failed(stack: str) -> bool:
     """True where the newest update in the stack's history failed."""
-    history = json.loads(pulumi(stack, "stack", "history", "--json", "--page-size", "1") or "[]")
-    return bool(history) and history[0].get("result") != "succeeded"
+    return last_update(stack) not in ("succeeded", None)

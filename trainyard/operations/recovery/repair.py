@@ -43,7 +43,7 @@ from trainyard.operations.reach.lookup import (
     remove_unwanted_egress_rules,
     unwanted_egress_rules,
 )
-from trainyard.operations.reach.pulumi import PulumiError, deployment, last_update_failed, pulumi
+from trainyard.operations.reach.pulumi import PulumiError, deployment, last_update, pulumi
 from trainyard.operations.reach.stack_account import session_of
 from trainyard.operations.reach.urn import name_of, type_of
 from trainyard.operations.recovery import deletions, interfaces, replacements
@@ -139,8 +139,9 @@ def repair(stack: str, *, yes: bool, restored: bool = False) -> int:
     object could not be read."""
     state = deployment(stack)
     pending = _pending(state)
-    if not (restored or pending or last_update_failed(stack)):
-        print(f"{stack}: the last update succeeded; nothing to repair")
+    if not (restored or pending) and (last := last_update(stack)) in ("succeeded", None):
+        why = "the last update succeeded" if last else "no update has run yet"
+        print(f"{stack}: {why}; nothing to repair")
         return 0
     with StackCluster.of(state) as cluster:
         cluster.require_answer(stack)

@@ -58,11 +58,14 @@ def drift(stack: str) -> list[Drift]:
 def drifted(steps: list[dict[str, Any]]) -> Iterator[Drift]:
     """The objects of a refresh's steps that are gone or changed."""
     for step in steps:
-        kind = {"name": name_of(step["urn"]), "type": type_of(step["urn"])}
-        if step["op"] == "delete":
-            yield Drift(**kind, gone=True)
-        elif step["op"] == "update":
-            yield Drift(**kind, gone=False, changed=tuple(_changes(step)))
+        if step["op"] in ("delete", "update"):
+            gone = step["op"] == "delete"
+            yield Drift(
+                name=name_of(step["urn"]),
+                type=type_of(step["urn"]),
+                gone=gone,
+                changed=() if gone else tuple(_changes(step)),
+            )
 
 
 def _changes(step: Mapping[str, Any]) -> Iterator[str]:

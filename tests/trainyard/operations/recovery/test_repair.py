@@ -23,7 +23,11 @@ def test_after_an_update_that_ended_well_nothing_is_asked(
 ):
     stack = Stack(monkeypatch, pending=False, failed=False)
     assert run_word("repair", ["dev"]) == 0
-    assert stack.commands == [] and "nothing to repair" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert stack.commands == [] and said == "dev: the last update succeeded; nothing to repair\n"
+    stack.last = None
+    assert run_word("repair", ["dev"]) == 0
+    assert capsys.readouterr().out == "dev: no update has run yet; nothing to repair\n"
 
 
 def test_an_older_state_that_was_put_back_gets_what_exists(
