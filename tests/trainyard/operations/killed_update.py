@@ -79,7 +79,7 @@ class Stack:
         for module in (repair, adoption):
             monkeypatch.setattr(module, "deployment", lambda _: json.loads(json.dumps(self.state)))
             monkeypatch.setattr(module, "pulumi", self.pulumi)
-        self.last = "failed" if failed else "succeeded"
+        self.last: str | None = "failed" if failed else "succeeded"
         monkeypatch.setattr(repair, "last_update", lambda _: self.last)
         monkeypatch.setattr(repair, "find", lambda *_: found)
         monkeypatch.setattr(repair.boto3, "Session", self.session)
