@@ -164,6 +164,7 @@ def down_of_the_team(harness: Harness, times: int) -> None:
     assert harness.do("kubeconfig", "--stack", STACK) == 0
     with counted(harness) as seen:
         for _ in range(times):
+            harness.shell(f"pulumi stack select --create --stack team-{TEAM}")
             said = pulumi_up(harness, f"team-{TEAM}")
             assert "FAILED" not in said, said
             assert harness.do("down", "--stack", f"team-{TEAM}") == 0, harness.log.read_text()

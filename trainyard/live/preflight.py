@@ -25,6 +25,7 @@ from trainyard.live.existing.cluster import existing_cluster_checks
 from trainyard.live.existing.free_addresses import address_checks
 from trainyard.live.existing.stores import store_checks
 from trainyard.live.existing.vpc import vpc_checks
+from trainyard.live.principals import principal_checks
 from trainyard.live.public_addresses import public_address_checks
 from trainyard.live.questions.account import Account
 from trainyard.live.questions.caller import NotAnswered
@@ -154,6 +155,7 @@ def checks(
             )
             for role in service_roles(plan)
         },
+        **principal_checks(account, wanted, caller),
         **address_checks(account, plan),
     }
 

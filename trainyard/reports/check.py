@@ -7,6 +7,7 @@ seconds: preflight.py.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from dataclasses import replace
 
 from trainyard.parts.parts import monthly_limit
@@ -15,6 +16,7 @@ from trainyard.problems import InputError, InputWarning, counted, listed
 from trainyard.reports.charts import chart_errors
 from trainyard.reports.limits import below
 from trainyard.reports.stack_file import HAS_ERRORS, NO_FILE, planned_file
+from trainyard.rules.principals import unasked
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.reading.yaml_file import Lines
 
@@ -38,7 +40,7 @@ def _check(stack: str, deadline: float | None) -> int:
     reading, planned = found[0], judged(found[1], found[0].lines)
     problems: list[InputError | InputWarning] = [*planned.warnings, *planned.errors]
     if planned.plan and reading.config and (wanted := reading.config.environment):
-        problems += map(reading.lines.locate, chart_errors(wanted, stack))
+        problems += map(reading.lines.locate, _beside(wanted, stack, asks=deadline is not None))
     if deadline is not None and planned.plan and reading.config:
         answers = _answers(planned.plan, reading.config.environment, deadline)
         asked = {answer.path for answer in answers}
@@ -51,6 +53,15 @@ def _check(stack: str, deadline: float | None) -> int:
     summary = f"{counted(problems)}; {_summary(planned.plan)}"
     print(f"{stack}: {summary}")
     return 0
+
+
+def _beside(
+    wanted: EnvironmentConfig, stack: str, *, asks: bool
+) -> Iterator[InputError | InputWarning]:
+    """Problems of what must be there beside the stack file. `asks`: the account is asked for roles."""
+    yield from chart_errors(wanted, stack)
+    if not asks:
+        yield from unasked(wanted)
 
 
 def judged(planned: Planned, lines: Lines) -> Planned:

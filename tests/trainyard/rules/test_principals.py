@@ -1,0 +1,89 @@
+"""Roles that enter the cluster must exist before `pulumi up`: EKS refuses the others minutes later."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.support.recording import CHECKOUT
+from tests.support.stackfile import at, reading, values
+from tests.support.tool import run_word
+from tests.trainyard.live.test_preflight import SESSION, account
+from trainyard.live.principals import principal_checks
+from trainyard.problems import InputWarning
+from trainyard.reports import check
+from trainyard.rules.principals import entering, unasked
+from trainyard.settings.environment import EnvironmentConfig
+
+HERE, THERE = "arn:aws:iam::123456789012:role/", "arn:aws:iam::999999999999:role/"
+SSO = f"{HERE}aws-reserved/sso.amazonaws.com/AWSReservedSSO_vision_1"
+TEAMS = {
+    "vision": {"deployer": f"{HERE}vision-deployer", "members": [SSO, f"{THERE}guest"]},
+    "nlp": {"deployer": f"{HERE}nlp", "viewers": [f"{HERE}auditors"]},
+}
+
+
+def wanted() -> EnvironmentConfig:
+    config = reading(
+        at("teams", TEAMS), at("cluster.admins", {"ops": {"role_arn": f"{HERE}ops"}})
+    ).config
+    assert config and config.environment
+    return config.environment
+
+
+def test_every_role_of_admins_and_teams_is_one_with_its_setting() -> None:
+    assert [(each.path.removeprefix("environment."), each.name) for each in entering(wanted())] == [
+        ("cluster.admins.ops.role_arn", "ops"),
+        ("teams.vision.deployer", "vision-deployer"),
+        ("teams.vision.members", "AWSReservedSSO_vision_1"),
+        ("teams.vision.members", "guest"),
+        ("teams.nlp.deployer", "nlp"),
+        ("teams.nlp.viewers", "auditors"),
+    ]
+
+
+def test_the_account_is_asked_for_each_of_its_own_roles() -> None:
+    told = account()
+    told.has_role.side_effect = lambda name: name != "nlp"
+    asked = principal_checks(told, wanted(), SESSION)
+    [error] = [error for check in asked.values() for error in check()]
+    assert [call.args[0] for call in told.has_role.call_args_list] == [
+        *("ops", "vision-deployer", "AWSReservedSSO_vision_1", "nlp", "auditors")
+    ]
+    said = str(error)
+    assert said.startswith(
+        "environment.teams.nlp.deployer: must be a role that exists: EKS refuses the access entry of"
+        f" another one; got {HERE}nlp. Fix: run `aws iam create-role --role-name nlp"
+    )
+    words = shlex.split(said.split("`")[1])
+    trust = json.loads(words[words.index("--assume-role-policy-document") + 1])
+    assert trust["Statement"][0]["Principal"] == {"AWS": "arn:aws:iam::123456789012:root"}
+
+
+def test_a_check_without_the_account_names_the_roles_once() -> None:
+    [warning] = unasked(wanted())
+    assert str(warning).startswith(
+        "environment.teams: the IAM roles ops, vision-deployer, AWSReservedSSO_vision_1, guest, nlp,"
+        " auditors must exist before `pulumi up`"
+    )
+    config = reading().config
+    assert config and config.environment and not [*unasked(config.environment)]
+
+
+def test_check_names_them_and_check_with_an_account_asks_instead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "Pulumi.yaml").write_text((CHECKOUT / "Pulumi.yaml").read_text())
+    stack = {"config": values(at("teams", TEAMS))}
+    (tmp_path / "Pulumi.dev.yaml").write_text(yaml.safe_dump(stack))
+    monkeypatch.chdir(tmp_path)
+    assert run_word("check", ["dev"]) == 0
+    assert "must exist before `pulumi up`" in capsys.readouterr().out
+    answers: list[InputWarning] = []
+    monkeypatch.setattr(check, "_answers", lambda *_: answers)
+    assert check._check("dev", 60) == 0
+    assert "must exist before" not in capsys.readouterr().out

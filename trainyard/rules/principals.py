@@ -1,0 +1,83 @@
+"""IAM roles that a stack file lets into the cluster and that must be there before: EKS refuses the access
+entry of a role that does not exist, after minutes of an update."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainyard.derive.teams import principals
+from trainyard.problems import InputError, InputWarning
+from trainyard.settings.environment import EnvironmentConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class Principal:
+    """A role that enters the cluster."""
+
+    path: str
+    """The setting that names it."""
+    arn: str
+
+    @property
+    def account(self) -> str:
+        return self.arn.split(":")[4]
+
+    @property
+    def name(self) -> str:
+        """Its name without its path, which IAM asks for."""
+        return self.arn.rpartition("/")[2]
+
+
+def entering(wanted: EnvironmentConfig) -> Iterator[Principal]:
+    """Every role of a stack file that enters the cluster."""
+    for name, admin in wanted.cluster.admins.items():
+        yield Principal(path=f"environment.cluster.admins.{name}.role_arn", arn=admin.role_arn)
+    for name, entry in wanted.teams.items():
+        for role, arn in principals(entry):
+            setting = role if role == "deployer" else f"{role}s"
+            yield Principal(path=f"environment.teams.{name}.{setting}", arn=arn)
+
+
+def principal_errors(principal: Principal, exists: bool) -> Iterator[InputError]:
+    """Nothing where the account has the role."""
+    if not exists:
+        yield InputError(
+            path=principal.path,
+            must="be a role that exists: EKS refuses the access entry of another one",
+            got=principal.arn,
+            fix=f"run `{creation(principal)}`, or name the role that your team has",
+        )
+
+
+def creation(principal: Principal) -> str:
+    """The command that makes a role which every identity of its account may assume that has a policy for
+    it. Its path, such as that of IAM Identity Center, cannot be chosen."""
+    partition = principal.arn.split(":")[1]
+    trust = {
+        "Version": "2012-10-17",
+        "Statement": [
+            {
+                "Effect": "Allow",
+                "Principal": {"AWS": f"arn:{partition}:iam::{principal.account}:root"},
+                "Action": "sts:AssumeRole",
+            }
+        ],
+    }
+    said = json.dumps(trust, separators=(",", ":"))
+    return (
+        f"aws iam create-role --role-name {principal.name} --assume-role-policy-document '{said}'"
+    )
+
+
+def unasked(wanted: EnvironmentConfig) -> Iterator[InputWarning]:
+    """A warning with all roles, for a check that does not ask the account."""
+    if roles := [*dict.fromkeys(each.name for each in entering(wanted))]:
+        yield InputWarning(
+            path="environment.teams" if wanted.teams else "environment.cluster.admins",
+            text=(
+                f"the IAM role{'s' * (len(roles) > 1)} {', '.join(roles)} must exist before `pulumi up`;"
+                " trainyard check --live asks for each, and prints the command that makes one"
+            ),
+        )
