@@ -51,7 +51,7 @@ def outputs(stack: str) -> dict[str, Any]:
 
 
 def last_update(stack: str) -> str | None:
-    """How the newest update in the stack's history ended, such as succeeded or failed; None where none
+    """Result of the newest update in the stack's history, such as succeeded; None where none
     has run."""
     history = json.loads(pulumi(stack, "stack", "history", "--json", "--page-size", "1") or "[]")
     return history[0].get("result", "") if history else None
