@@ -7,12 +7,14 @@ environment is in variables().
 
 from __future__ import annotations
 
+import argparse
 import json
+import os
 import shlex
 import shutil
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -117,18 +119,32 @@ def _region(stack: Stack) -> str:
 
 def own_pulumi() -> Path:
     """The rehearsal's own programs, and a pulumi that takes the stack file as it is now and reads our
-    copy."""
+    copy: that of the stack which --stack names, else of the one that `make env` was asked for."""
     folder = environment.own_programs()
-    fresh = (
-        "import os; from development import engine;"
-        " engine.refresh_copy(engine.find(os.environ['PULUMI_STACK']))"
-    )
+    fresh = "import sys; from development import engine; print(engine.fresh_copy(sys.argv[1:]))"
     program = shlex.quote(str(paths.BIN / "pulumi"))
     here = f"cd {shlex.quote(str(CHECKOUT))} && {environment.ours()}"
     environment.program(
-        folder / "pulumi", f'({here} -c {shlex.quote(fresh)}) || exit\nexec {program} "$@"\n'
+        folder / "pulumi",
+        f'copy=$({here} -c {shlex.quote(fresh)} "$@") || exit\n'
+        f'PULUMI_OPTION_CONFIG_FILE=$copy exec {program} "$@"\n',
     )
     return folder
+
+
+def fresh_copy(arguments: Sequence[str]) -> Path:
+    """Our copy of the stack file that a pulumi with these arguments reads, made anew. SystemExit with the
+    reason where that is no stack file. Without it `pulumi up --stack team-vision` in the shell of another stack would
+    make that one's objects a second time."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--stack", "-s", default=os.environ["PULUMI_STACK"])
+    named = parser.parse_known_args([*arguments])[0].stack
+    stack = Stack(name=named.rpartition("/")[2])  # <organization>/<project>/<stack>
+    try:
+        refresh_copy(stack)
+    except EngineError as error:
+        raise SystemExit(str(error)) from None
+    return stack.copy
 
 
 def complete(stack: Stack) -> dict[str, str]:

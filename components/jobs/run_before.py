@@ -1,4 +1,5 @@
-"""Waits, before a run begins, until nothing is left of the run before it under the same name.
+"""Waits, before a run begins, until nothing is left of the run before it under the same name, and until the
+quota of its namespace counts jobs of its kind (counted.py).
 
 Deletion of a job does not wait for its pods: they may still write a checkpoint, and hold their nodes.
 Beside them new pods would read the checkpoint half written, and Karpenter would launch nodes for
@@ -16,6 +17,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+from components.jobs.counted import until_counted
 from components.jobs.wait_for_job import Kubectl, answer, kubectl_of
 from trainyard.catalog.job_kinds import JOB_KINDS
 
@@ -48,7 +50,8 @@ async def gone(
 def until_gone(
     kubeconfig: str, kind: str, namespace: str, name: str, *, say: Callable[[str], object]
 ) -> None:
-    """Return when nothing is left of a job of this kind and name. `say` is told what it waits for.
+    """Return when nothing is left of a job of this kind and name, and the API server would take another one.
+    `say` is told what it waits for.
 
     Returns at once where this machine has no kubectl: then the cluster's admission policy alone keeps
     runs apart (trainyard/objects/jobs/one_run.py). Raises StillThere after MINUTES.
@@ -69,6 +72,7 @@ def until_gone(
                 said = names
             if gone < LOOKS:
                 time.sleep(POLL_SECONDS)
+        until_counted(kubectl, kind, say=say)
 
 
 def _still(kind: str, namespace: str, name: str, left: str) -> str:

@@ -296,11 +296,33 @@ def test_the_pulumi_for_people_runs_from_folders_with_blanks(
     dev: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     programs, python = tmp_path / "my programs", tmp_path / "my environment"
-    for folder, name, text in ((programs, "pulumi", 'echo "$@"'), (python, "python", "true")):
+    copied = 'echo "the copy"'
+    shows = 'echo "$PULUMI_OPTION_CONFIG_FILE: $@"'
+    for folder, name, text in ((programs, "pulumi", shows), (python, "python", copied)):
         folder.mkdir()
         (folder / name).write_text(f"#!/bin/sh\n{text}\n")
         (folder / name).chmod(0o755)
     monkeypatch.setattr(paths, "BIN", programs)
     monkeypatch.setattr(environment, "VENV", python)
     ours = engine.own_pulumi() / "pulumi"
-    assert subprocess.check_output([ours, "stack", "ls"], text=True) == "stack ls\n"
+    assert subprocess.check_output([ours, "stack", "ls"], text=True) == "the copy: stack ls\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "stack"),
+    [
+        (("up", "--yes"), "dev"),
+        (("up", "--stack", "team", "--yes"), "team"),
+        (("preview", "-s", "team"), "team"),
+        (("up", "--stack=organization/trainyard/team"), "team"),
+        (("stack", "init", "--stack", "of-nobody"), "of-nobody"),
+    ],
+)
+def test_a_pulumi_for_people_reads_the_file_of_the_stack_that_it_names(
+    words: tuple[str, ...], stack: str, checkout: Path, dev: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the shell of dev a team's stack was planned with dev's file: a second VPC."""
+    monkeypatch.setenv("PULUMI_STACK", "dev")
+    copy = engine.fresh_copy(words)
+    assert copy == Stack(name=stack).copy
+    assert copy.exists() is (checkout / f"Pulumi.{stack}.yaml").exists()

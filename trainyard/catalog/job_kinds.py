@@ -94,6 +94,11 @@ JOB_KINDS: dict[str, JobKind] = {
 }
 
 
+def resource_of(kind: str) -> str:
+    """A kind of job as the API server and quotas call it, such as trainjobs.trainer.kubeflow.org."""
+    return f"{kind.lower()}s.{JOB_KINDS[kind].api_version.partition('/')[0]}"
+
+
 _AS_PYTORCH = "write it as a PyTorchJob or as an entry of jobs"
 _BY_TORCHRUN = "write what it runs as an entry of jobs, with nodes and torchrun or script"
 _INSIDE = "take the job out of it, into a file of its own"

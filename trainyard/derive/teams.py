@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from trainyard.catalog.job_kinds import JOB_KINDS
+from trainyard.catalog.job_kinds import resource_of
 from trainyard.derive.contract import team_contract
 from trainyard.derive.controllers import job_kinds
 from trainyard.derive.mirror import prefixes
@@ -163,8 +163,7 @@ def _identity(
 
 
 def _job_kinds(wanted: EnvironmentConfig) -> tuple[str, ...]:
-    groups = {kind: JOB_KINDS[kind].api_version.partition("/")[0] for kind in job_kinds(wanted)}
-    return tuple(f"{kind.lower()}s.{group}" for kind, group in groups.items())
+    return tuple(map(resource_of, job_kinds(wanted)))
 
 
 def _entrants(name: str, entry: TeamEntryConfig) -> dict[str, EntrantPlan]:

@@ -37,6 +37,7 @@ def shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         program.write_text(f"""#!/bin/bash
 echo "$*" >> {tmp_path}/calls
 case "$*" in
+  *" get resourcequotas "*) echo '{{"items": []}}'; exit;;
   *" get jobsets"*) cat {tmp_path}/jobsets.json; exit;;
   *training.kubeflow.org/job-name=*) cat {tmp_path}/operators.json; exit;;
 esac
@@ -115,8 +116,9 @@ def test_it_asks_for_this_job_only(shows: Any, tmp_path: Path) -> None:
         "jobs.batch,pods --selector=jobset.sigs.k8s.io/jobset-name=mine --output=json",
         "jobs.batch,pods --selector=training.kubeflow.org/job-name=mine --output=json",
     ]
-    asked = [call.partition(" get ")[2] for call in calls]
+    *asked, quotas = [call.partition(" get ")[2] for call in calls]
     assert asked == [*of_a_look, *of_a_look], "each makes the next one: none slips through"
+    assert quotas == "resourcequotas --output=json"
 
 
 def test_without_kubectl_the_run_begins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
