@@ -32,6 +32,7 @@ def unready(snapshot: Snapshot, *, wanted: bool) -> Iterator[Finding]:
             if _wanted(snapshot, obj) is not wanted:
                 continue
             name = obj["metadata"]["name"]
+            yield from _unreserved(obj)
             for condition in obj.get("status", {}).get("conditions", []):
                 if condition["status"] == "False" and condition["type"] != "Ready":
                     message = condition.get("message") or condition.get("reason", "")
@@ -40,6 +41,20 @@ def unready(snapshot: Snapshot, *, wanted: bool) -> Iterator[Finding]:
                         why=refused.get(_class(obj), message),
                         do=f"kubectl describe {obj['kind'].lower()} {name}",
                     )
+
+
+def _unreserved(node_class: Object) -> Iterator[Finding]:
+    """A node class whose reservations Karpenter has looked for in vain: it takes active ones only, and
+    says nothing else of one that does not exist (karpenter-provider-aws 1.14, nodeclass/capacityreservation.go)."""
+    terms = node_class.get("spec", {}).get("capacityReservationSelectorTerms") or []
+    looked = condition_of(node_class, "CapacityReservationsReady").get("status") == "True"
+    if terms and looked and not node_class.get("status", {}).get("capacityReservations"):
+        ids = ", ".join(term.get("id", "one that its tags name") for term in terms)
+        yield Finding(
+            what=f"EC2NodeClass {node_class['metadata']['name']}: no reservation is active: {ids}",
+            why="it has not begun, it has ended or was cancelled, or this account does not know it",
+            do="trainyard check --live says what EC2 says of it",
+        )
 
 
 def ended_at_launch(snapshot: Snapshot) -> Iterator[Finding]:

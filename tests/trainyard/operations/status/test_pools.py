@@ -24,6 +24,28 @@ def test_an_idle_pool_that_can_give_no_nodes_is_named_with_what_aws_said():
     assert finding.why.endswith("Availability Zone (b).")
 
 
+def reserved(*, looked: bool = True, active: bool = False, terms: bool = True) -> list[str]:
+    """What is said of an idle pool of a reservation."""
+    ready = {"type": "CapacityReservationsReady", "status": "True" if looked else "Unknown"}
+    found = [{"id": "cr-0123456789abcdef0"}]
+    node_class = {
+        "kind": "EC2NodeClass",
+        "metadata": {"name": "h100-class"},
+        "spec": {"capacityReservationSelectorTerms": found if terms else []},
+        "status": {"conditions": [ready], **({"capacityReservations": found} if active else {})},
+    }
+    objects = {"nodepools": [pool("h100")], "ec2nodeclasses": [node_class]}
+    snapshot = Snapshot(objects=objects, taken_at=NOW)
+    told = [finding.what for finding in unready(snapshot, wanted=False)]
+    return [what for what in told if "reservation" in what]
+
+
+def test_a_reservation_that_is_not_active_is_said_once_karpenter_has_looked():
+    """check, preview and up cannot know, and Karpenter says that all is well."""
+    assert reserved() == ["EC2NodeClass h100-class: no reservation is active: cr-0123456789abcdef0"]
+    assert reserved(active=True) == reserved(looked=False) == reserved(terms=False) == []
+
+
 KEY = "arn:aws:kms:eu-west-1:111122223333:key/1"
 
 
