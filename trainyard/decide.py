@@ -33,7 +33,7 @@ from trainyard.derive.mirror import mirrored
 from trainyard.derive.namespace import directory_roots_plan, job_namespace_plan
 from trainyard.derive.network import network_plan, network_zones
 from trainyard.derive.pools import pool_plans, pool_uses, team_at_once
-from trainyard.derive.queues import queued, queues_plan
+from trainyard.derive.queues import possible_nodes, queued, queues_plan
 from trainyard.derive.secrets import job_pods_plan
 from trainyard.derive.stores import job_verdicts, registry_plans
 from trainyard.derive.subnets import network_use
@@ -346,7 +346,12 @@ def _team(
         ),
         jobs=plans,
         capacity=pool_uses(environment, jobs.described()),
-        at_once=team_at_once(environment, jobs.described(), share.max_gpus),
+        at_once=team_at_once(
+            environment,
+            jobs.described(),
+            share.max_gpus,
+            possible_nodes(team.name or "", environment),
+        ),
         checkpoints=verdicts,
         fits=jobs.fits,
     )

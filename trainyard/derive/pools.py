@@ -274,22 +274,28 @@ def fits(pool: PoolConfig, job: JobConfig) -> bool:
     return job.nodes <= (1 if several else largest_gang(pool)) and (job.gpus_per_node or 0) <= least
 
 
-def jobs_at_once(pool: PoolConfig, job: JobConfig) -> int:
-    """Number of jobs of this size that the pool holds; those of one node may share one."""
+def jobs_at_once(pool: PoolConfig, job: JobConfig, nodes: int | None = None) -> int:
+    """Number of jobs of this size that the pool holds; those of one node may share one. `nodes`: most
+    that the jobs may have together; all of the pool by default."""
     if not fits(pool, job):
         return 0
     on_a_node = min(pods_per_node(job, TYPES[kind]) for kind in pool.instance_types)
-    return pool.max_nodes * on_a_node // job.nodes
+    most = pool.max_nodes if nodes is None else min(nodes, pool.max_nodes)
+    return most * on_a_node // job.nodes
 
 
 def team_at_once(
-    wanted: EnvironmentConfig, jobs: Mapping[str, JobConfig], max_gpus: int | None
+    wanted: EnvironmentConfig,
+    jobs: Mapping[str, JobConfig],
+    max_gpus: int | None,
+    possible: Mapping[str, int],
 ) -> dict[str, int]:
-    """job → how many of its size a team runs at once, within the GPUs that its quota gives it."""
+    """job → how many of its size a team runs at once, within the GPUs that its quota gives it.
+    `possible`: pool → most nodes that its queue gives it."""
     found: dict[str, int] = {}
     for name, job in jobs.items():
         pool = wanted.pools[job.pool]
-        found[name] = jobs_at_once(pool, job)
+        found[name] = jobs_at_once(pool, job, possible.get(job.pool))
         gpus = job.nodes * (job.gpus_per_node or TYPES[pool.instance_types[0]].gpus)
         if max_gpus is not None and gpus:
             found[name] = min(found[name], max_gpus // gpus)

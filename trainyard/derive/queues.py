@@ -117,6 +117,15 @@ def team_queue_plan(
     )
 
 
+def possible_nodes(name: str, wanted: EnvironmentConfig) -> dict[str, int]:
+    """Pool → most nodes that the queue of a team gives it; nothing without queues, and for a team that
+    the environment does not list."""
+    if name not in wanted.teams:
+        return {}
+    queue = team_queue_plan(name, wanted, kept_nodes(wanted))
+    return {share.pool: share.possible for share in queue.shares} if queue else {}
+
+
 def _share(name: str, pool: PoolConfig, entry: TeamEntryConfig, kept: int) -> PoolShare:
     """Possible are all nodes but those that other teams keep for themselves. `kept`: by all
     teams."""
