@@ -3,129 +3,122 @@ its line. `trainyard migrate` prints them, so nothing is lost silently."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from trainyard.manifests.document import REPLICAS, Container, Path, Pod, Workload, look, mapping
+from trainyard.catalog.job_kinds import JOB_KINDS
+from trainyard.manifests.document import REPLICAS, Path, Workload, look
 from trainyard.migrate.left_out import NOT_SHOWN
 from trainyard.migrate.printed import Printed
 from trainyard.migrate.training import Training
 from trainyard.settings.reading.secrets import HIDDEN
 
-IN_ENTRY = (
-    *("apiVersion", "kind", "metadata name", "metadata namespace"),
-    *("spec runtimeRef name", "spec nprocPerNode", "spec pytorchReplicaSpecs * replicas"),
-    *(f"spec trainer {name}" for name in ("image", "numNodes", "numProcPerNode")),
-    *("spec trainer command **", "spec trainer args **", "spec trainer command"),
-    *(
-        f"spec runPolicy {name}"
-        for name in (
-            *("cleanPodPolicy", "backoffLimit", "ttlSecondsAfterFinished"),
-            "activeDeadlineSeconds",
-        )
-    ),
-    *(f"spec elasticPolicy {name}" for name in ("minReplicas", "maxReplicas", "maxRestarts")),
-    *("spec podTemplateOverrides * targetJobs **", "spec runtimePatches * manager"),
-    "** containers # name",
-    *("** containers # command **", "** containers # args **", "** containers # command"),
-    *("** containers # volumeMounts * name", "** volumes * name"),
-    *("spec mlPolicy numNodes", "spec mlPolicy torch numProcPerNode"),
-)
-"""Fields that become part of an entry, of `pytorch_job`, or of a sentence of their own, or that only
-link other fields. #: the number of the container that becomes the entry."""
-COMPARED = (
-    "metadata labels *",
-    *("** env * value", "** env * valueFrom ** name", "** env * valueFrom ** key"),
-    *("** env * name", "** imagePullSecrets * name", "** containers # image"),
-    *("** containers # volumeMounts * mountPath", "** volumes * emptyDir"),
-    *("** volumes * persistentVolumeClaim claimName", "** volumes * hostPath path"),
-    *("** volumes * configMap name", "** volumes * configMap items * key"),
-)
-"""Fields that are in an entry only where their value is printed."""
-
+SAME_FOR_ALL = (*("apiVersion", "kind", "** containers * name", "spec runtimePatches * manager"),)
+"""Fields that say the same of every job, or only link other fields of it: the kind of an object, the name
+of the container that trains, and who writes a patch."""
 USUAL = {
-    ("** volumes * emptyDir medium", "medium"): "Memory",
-    ("** volumes * emptyDir sizeLimit", "medium"): "Memory",
-    ("spec runtimeRef kind", "kind"): "ClusterTrainingRuntime",
-    ("spec runtimeRef apiGroup", "apiGroup"): "trainer.kubeflow.org",
+    "kind": "ClusterTrainingRuntime",
+    "apiGroup": "trainer.kubeflow.org",
 }
-"""(Field, a field beside it) → value of the latter with which the former is in the entry."""
+"""Field of a runtimeRef → value that it has without a word, too."""
+RUNTIME = ": of the runtime; environment.trainer.own_runtimes describes runtimes"
 TRAINING_JOBS = {"node", "launcher"}
 """Replicated jobs whose pods become the entry."""
+
+
+def differences(job: Workload, trains: Training, named: Collection[Path]) -> list[str]:
+    """A sentence for each pod of a job that is not like the one that becomes the entry. `named`: paths of
+    fields that have a sentence."""
+    return [
+        *_differences(job, trains, named),
+        *(
+            f"{job.where(*pod.path)}: for the pods of {', '.join(other_jobs)}, and the entry has none"
+            for pod in job.pods
+            if (other_jobs := sorted({*pod.jobs} - TRAINING_JOBS))
+        ),
+    ]
 
 
 def left_over(
     job: Workload,
     trains: Training,
     others: Sequence[Workload],
-    named: Collection[str],
+    named: Collection[Path],
     said: Printed,
 ) -> list[str]:
-    """A line for each field of a job that its entry does not have. `trains`: what becomes the entry.
-    `others`: objects of its files. `named`: fields that have a sentence. `said`: what is printed of
-    the job."""
-    sentences = [
-        f"{job.where(*path)}: {_short(value)}"
-        for path, value in _not_in_entry(job, trains.container, named, said)
-        if not _is_other_replica(path, trains.pod)
+    """A line for each field of a job, its runtime and its ConfigMaps that is not printed otherwise, and for
+    each other object. `trains`: what becomes the entry. `others`: objects of its files. `named`: paths of
+    fields that have a sentence. `said`: what is printed of the job."""
+    beside = [it for it in others if it.kind not in JOB_KINDS and it is not trains.runtime]
+    mounted = [other for other in beside if _is_mounted(other, job, others)]
+    of_files = [
+        (job, named, ""),
+        *((runtime, (), RUNTIME) for runtime in filter(None, [trains.runtime])),
+        *((config_map, (), ": of the ConfigMap") for config_map in mounted),
     ]
-    sentences += _differences(job, trains.pod, named)
-    sentences += [
-        f"{job.where(*pod.path)}: for the pods of {', '.join(other_jobs)}, and the entry has none"
-        for pod in job.pods
-        if (other_jobs := sorted({*pod.jobs} - TRAINING_JOBS))
+    jobs = [other for other in (job, *others) if other.kind in JOB_KINDS]
+    return [
+        *(
+            f"{workload.where(*path)}: {_short(value)}{words}"
+            for workload, explained, words in of_files
+            for path, value in _not_in_entry(workload, explained, said)
+        ),
+        *(
+            f"{other.kind or 'object'} {other.name} [{other.file}:{other.at('kind').line}]:"
+            f" no part of an entry; {_instead_of(other)}"
+            for other in beside
+            if other not in mounted and not _is_referred_to(other, jobs)
+        ),
     ]
-    if runtime := trains.runtime:
-        sentences += [
-            f"{runtime.where(*path)}: {_short(value)}: of the runtime;"
-            " environment.trainer.own_runtimes describes runtimes"
-            for path, value in _not_in_entry(
-                runtime, trains.in_runtime or trains.container, (), said
-            )
-        ]
-    beside = [other for other in others if not (other is job or mapping(other.get(*REPLICAS)))]
-    return sentences + [
-        f"{other.kind or 'object'} {other.name} [{other.file}:{other.at('kind').line}]:"
-        " no part of an entry; create it with kubectl where the stack has no such object"
-        for other in beside
-        if other.kind != "TrainingRuntime"
-        and not other.get("spec", "runtimeRef")
-        and not _is_mounted(other, job, others)
-    ]
+
+
+def _instead_of(other: Workload) -> str:
+    """Advice about an object that is no part of an entry."""
+    if other.kind == "TrainingRuntime":
+        return "environment.trainer.own_runtimes describes runtimes"
+    return "create it with kubectl where the stack has no such object"
+
+
+def _is_referred_to(runtime: Workload, jobs: Sequence[Workload]) -> bool:
+    """True where an object is the runtime of a job; a fragment without a kind counts as any."""
+    if runtime.kind != "TrainingRuntime":
+        return False
+    names = [str(job.get("spec", "runtimeRef", "name")) for job in jobs]
+    return "kind" not in runtime.body or runtime.name in names
 
 
 def _not_in_entry(
-    workload: Workload, container: Container, named: Collection[str], said: Printed
+    workload: Workload, named: Collection[Path], said: Printed
 ) -> Iterator[tuple[Path, Any]]:
     """(path, value) of fields; what is not in the entry as a whole comes as a whole."""
-    number = container.path[-1] if isinstance(container.path[-1], int) else 0
-
-    def find(patterns: Iterable[str]) -> Iterator[Path]:
-        for pattern in patterns:
-            yield from workload.find(pattern.replace("#", str(number)))
-
-    covered = {*find(IN_ENTRY), *(path for path in find(COMPARED) if said.has(workload, path))}
-    covered |= {
+    same = {path for pattern in SAME_FOR_ALL for path in workload.find(pattern)}
+    same |= {
         path
-        for (pattern, sibling), usual in USUAL.items()
-        for path in workload.find(pattern)
-        if workload.get(*path[:-1], sibling) == usual
-        and (path[-2:-1] == ("runtimeRef",) or said.has(workload, path))
+        for path in workload.find("spec runtimeRef *")
+        if workload.get(*path) == USUAL.get(str(path[-1]))
     }
-    covered |= {
+    same |= {
         path
         for path in workload.find("** replicatedJobs * name")
         if workload.get(*path) in TRAINING_JOBS
     }
+    if workload.kind not in JOB_KINDS:
+        same |= {*workload.find("metadata namespace")}
+    leaves = (path for path, _ in _leaves(workload.body) if not _is_below(path, named))
+    covered = same | {path for path in leaves if path not in same and said.has(workload, path)}
     for path in _missing(workload.body, (), covered, named):
         yield path, workload.get(*path)
 
 
+def _is_below(path: Path, named: Collection[Path]) -> bool:
+    return any(path[:length] in named for length in range(1, len(path) + 1))
+
+
 def _missing(
-    value: Any, path: Path, covered: Collection[Path], named: Collection[str]
+    value: Any, path: Path, covered: Collection[Path], named: Collection[Path]
 ) -> list[Path]:
-    if (path and path[-1] in named) or value is None:
+    if path in named or value is None:
         return []
     inside = dict(enumerate(value)) if isinstance(value, list) else value
     if not inside or not isinstance(inside, dict):
@@ -133,15 +126,16 @@ def _missing(
     below = {
         (*path, step): _missing(inside[step], (*path, step), covered, named) for step in inside
     }
-    is_whole = all(found == [step] for step, found in below.items())
-    return [path] if is_whole and len(path) > 1 else list(chain.from_iterable(below.values()))
+    if len(path) > 1 and _is_whole(below):
+        return [path]
+    return list(chain.from_iterable(below.values()))
 
 
-def _is_other_replica(path: Path, trains: Pod) -> bool:
-    """True where a path leads into another replica than the one that becomes the entry."""
-    depth = len(REPLICAS) + 1
-    in_template = path[: len(REPLICAS)] == REPLICAS and path[depth : depth + 1] == ("template",)
-    return in_template and path[:depth] != trains.path[:depth]
+def _is_whole(below: Mapping[Path, Sequence[Path]]) -> bool:
+    """True where none of the values in a value is in the entry. A name alone is no value of an item: with
+    another one the item would be another. `below`: path of each value → paths that are missing."""
+    values = {step: found for step, found in below.items() if step[-1] != "name"} or below
+    return all([*found] == [step] for step, found in values.items())
 
 
 def _leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
@@ -155,21 +149,31 @@ def _leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
         yield path, value
 
 
-def _differences(job: Workload, trains: Pod, named: Collection[str]) -> Iterator[str]:
+def _differences(job: Workload, trains: Training, named: Collection[Path]) -> Iterator[str]:
     """Differences of another replica's pods from those that become the entry: the entry makes all
     alike. Devices, CPU and memory count although resources have a sentence."""
-    ignored = {*named} - {"resources"}
+    ours = trains.pod
     for pod in job.pods:
-        if pod.path == trains.path or pod.path[: len(REPLICAS)] != REPLICAS:
+        if pod.path == ours.path or pod.path[: len(REPLICAS)] != REPLICAS:
             continue
-        ours, theirs = (dict(_leaves(look(job.body, *each.path[:-1]))) for each in (trains, pod))
-        for path in {**ours, **theirs}:
-            if ours.get(path) != theirs.get(path) and not ignored & {*map(str, path)}:
+        values, others = (dict(_leaves(look(job.body, *each.path[:-1]))) for each in (ours, pod))
+        for path in {**values, **others}:
+            places = [(*each.path[:-1], *path) for each in (ours, pod)]
+            is_named = any(_is_below(place, named) for place in places) and "resources" not in path
+            is_said = is_named or _is_variable(job, places[1], trains)
+            if values.get(path) != others.get(path) and not is_said:
                 yield (
-                    f"{job.where(*pod.path[:-1], *path)}: {_short(theirs.get(path))} in"
-                    f" {pod.role}, {_short(ours.get(path))} in {trains.role}: the pods of an entry"
-                    f" are all like {trains.role}"
+                    f"{job.where(*places[1])}: {_short(others.get(path))} in {pod.role},"
+                    f" {_short(values.get(path))} in {ours.role}: the pods of an entry are all like"
+                    f" {ours.role}"
                 )
+
+
+def _is_variable(job: Workload, path: Path, trains: Training) -> bool:
+    """True where a path leads into a variable that the entry has."""
+    if "env" not in path:
+        return False
+    return job.get(*path[: path.index("env") + 2]) in trains.variables
 
 
 def _is_mounted(config_map: Workload, job: Workload, others: Sequence[Workload]) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from trainyard.catalog import versions
@@ -18,6 +18,7 @@ from trainyard.manifests.blanks import agreed
 from trainyard.manifests.context import contexts_of
 from trainyard.manifests.document import Workload, read_manifest
 from trainyard.manifests.rules import manifest_problems
+from trainyard.migrate.in_stack import errors_in_stack
 from trainyard.migrate.migrated import Migration, NotMigrated
 from trainyard.migrate.migration import migrate
 from trainyard.migrate.v2_script import NOT_DONE
@@ -57,24 +58,30 @@ def main(given: argparse.Namespace) -> int:
     migrations, not_migrated = migrate_all(
         workloads, Path(files[0]).name, release=release, environment=environment
     )
-    return _print(migrations, not_migrated, problems)
-
-
-def _print(
-    migrations: Sequence[Migration],
-    not_migrated: Sequence[InputError],
-    problems: Sequence[Problem],
-) -> int:
-    """Print everything; return 1 where a job cannot be migrated."""
-    print("\n".join(_entries(migrations)))
     sections = {
         **_sections(migrations),
+        **_to_change(given.stack, migrations),
         "Problems in the original file": listed(problems),
         "Cannot be migrated": listed(not_migrated),
     }
+    return _print(_entries(migrations), sections, bool(not_migrated))
+
+
+def _print(
+    entries: Sequence[str], sections: Mapping[str, Sequence[str]], not_migrated: bool
+) -> int:
+    """Print everything; return 1 where a job cannot be migrated. `sections`: by their headings."""
+    print("\n".join(entries))
     for heading, lines in sections.items():
         print("\n".join(_section(heading, lines)))
     return 1 if not_migrated else 0
+
+
+def _to_change(stack: str | None, migrations: Sequence[Migration]) -> dict[str, Sequence[str]]:
+    """Errors of the entries in a stack, with their heading; nothing where no stack is named."""
+    entries = {it.name: it.entry for it in migrations}
+    heading = "To change before the stack accepts it"
+    return {heading: listed(errors_in_stack(stack, entries))} if stack and entries else {}
 
 
 def _environment(stack: str) -> EnvironmentConfig | None:

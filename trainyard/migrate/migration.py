@@ -9,15 +9,22 @@ from typing import Any
 
 from trainyard.catalog import versions
 from trainyard.derive.job_view import RESERVED_ENV
-from trainyard.manifests.context import contexts_of
-from trainyard.manifests.document import Container, Workload, look, mapping
+from trainyard.manifests.context import ManifestContext, contexts_of
+from trainyard.manifests.document import (
+    REPLICAS,
+    Container,
+    Path,
+    Workload,
+    look,
+    mapping,
+)
 from trainyard.migrate.left_out import leave_out_secrets, without_secrets
-from trainyard.migrate.leftovers import left_over
+from trainyard.migrate.leftovers import differences, left_over
 from trainyard.migrate.migrated import Migration, NotMigrated, setting_name
-from trainyard.migrate.printed import printed
+from trainyard.migrate.printed import Printed
 from trainyard.migrate.ranks import gpus_and_ranks
 from trainyard.migrate.target import names_to_fill_in, pool_for
-from trainyard.migrate.training import training
+from trainyard.migrate.training import Training, training
 from trainyard.migrate.twin import pytorch_job, restarts_of_a_gang
 from trainyard.migrate.v2_script import SET_BY_V1, v2_script
 from trainyard.migrate.volumes import Volumes
@@ -59,6 +66,8 @@ NO_COUNTERPART = {
     "suspend": "leave the entry out until the job shall run",
 }
 """Field without a counterpart → what to do."""
+TEXTS = {"labels", "annotations", "matchLabels", "data"}
+"""Fields whose keys are words of people, and no fields."""
 
 
 def migrate(
@@ -68,9 +77,30 @@ def migrate(
     release: str = next(iter(versions.TRAINERS)),
     environment: EnvironmentConfig | None = None,
 ) -> Migration:
-    """The entry for a job. `others` may contain its runtime and its ConfigMaps; `release`: of the
-    Trainer; `environment`: of the stack that the entry is for."""
+    """The entry for a job. `others`: the objects of its files, with its runtime and its ConfigMaps;
+    `release`: of the Trainer; `environment`: of the stack that the entry is for."""
+
+    def converted(job: Workload, others: Sequence[Workload]) -> Migration:
+        context = contexts_of([job, *others], release=release, environment=environment)[0]
+        return _converted(context, others, environment)[0]
+
     context = contexts_of([job, *others], release=release, environment=environment)[0]
+    migration, trains, named = _converted(context, others, environment)
+    beside = [other for other in others if other is not job]
+    said = Printed(job=job, others=beside, convert=converted)
+    migration.left_over += left_over(job, trains, beside, named, said)
+    leave_out_secrets(migration)
+    return migration
+
+
+def _converted(
+    context: ManifestContext,
+    others: Sequence[Workload],
+    environment: EnvironmentConfig | None,
+) -> tuple[Migration, Training, set[Path]]:
+    """The entry for a job with the sentences about it, the container that it comes from, and the paths of
+    the fields that have a sentence for all jobs."""
+    job = context.workload
     nodes = context.nodes or 1
     trains = training(context, others)
     container, left = without_secrets(job, trains.container)
@@ -103,13 +133,11 @@ def migrate(
     if trains.pull_secrets:
         migration.entry["pull_secrets"] = [*dict.fromkeys(trains.pull_secrets)]
     _migrate_command(migration, job, container, nodes)
-    _list_other_fields(migration, job, container)
+    named = _list_other_fields(migration, job, container)
     migration.changed += names_to_fill_in(migration.entry, environment)
     migration.changed += restarts_of_a_gang(job, migration.pytorch_job)
-    named = {*CHANGED, *NO_COUNTERPART}
-    migration.left_over += left_over(job, trains, others, named, printed(migration))
-    leave_out_secrets(migration)
-    return migration
+    migration.left_over += differences(job, trains, named)
+    return migration, trains, named
 
 
 def _migrate_command(migration: Migration, job: Workload, container: Container, nodes: int) -> None:
@@ -126,20 +154,36 @@ def _migrate_command(migration: Migration, job: Workload, container: Container, 
     )
 
 
-def _list_other_fields(migration: Migration, job: Workload, container: Container) -> None:
+def _list_other_fields(migration: Migration, job: Workload, container: Container) -> set[Path]:
+    """The paths of all fields that one sentence explains for every job. A field of several pods has a
+    sentence for each; replicas with the same value have one."""
     if re.search(r"\bs3://", container.script):
         migration.no_counterpart.append(
             f"{job.where(*container.runs)}: s3://…: {TO_S3}; or AWS_ACCESS_KEY_ID and its key in"
             " secrets"
         )
-    first = {path[-1]: path for path in reversed([*job.lines]) if path}
+    named, seen = set[Path](), list[tuple[Path, Any]]()
     for sentences, table in (
         (migration.changed, CHANGED),
         (migration.no_counterpart, NO_COUNTERPART),
     ):
-        sentences += [
-            f"{job.where(*first[name])}: {text}" for name, text in table.items() if name in first
-        ]
+        for name, text in table.items():
+            paths = [
+                path for path in job.lines if path[-1:] == (name,) and not TEXTS & {*path[:-1]}
+            ]
+            named |= {*paths}
+            for path in paths:
+                in_any_replica = (_in_replica(path), job.get(*path))
+                if in_any_replica not in seen:
+                    sentences.append(f"{job.where(*path)}: {text}")
+                    seen.append(in_any_replica)
+    return named
+
+
+def _in_replica(path: Path) -> Path:
+    """The path of a field of a replica, whichever it is."""
+    depth = len(REPLICAS)
+    return (*REPLICAS, "*", *path[depth + 1 :]) if path[:depth] == REPLICAS else path
 
 
 def _migrate_labels(migration: Migration, job: Workload) -> None:
@@ -161,8 +205,9 @@ def _migrate_variable(migration: Migration, variable: Mapping[str, Any]) -> None
             "key": secret.get("key"),
         }
     elif source := mapping(variable.get("valueFrom")):
+        named = ", ".join(f"{kind} {_words(value)}".strip() for kind, value in source.items())
         migration.no_counterpart.append(
-            f"env.{name}: {', '.join(map(str, source))} has no setting; set the variable in the script"
+            f"env.{name}: {named} has no setting; set the variable in the script"
         )
     elif HIDDEN in str(variable.get("value")):
         migration.no_counterpart.append(
@@ -170,3 +215,8 @@ def _migrate_variable(migration: Migration, variable: Mapping[str, Any]) -> None
         )
     else:
         migration.entry.setdefault("env", {})[name] = str(variable.get("value") or "")
+
+
+def _words(value: Any) -> str:
+    """The values in a source of a variable: `train-conf lr`."""
+    return " ".join(map(str, mapping(value).values()))

@@ -1,78 +1,85 @@
-"""Output of `trainyard migrate` about a job, and whether a value of the file is in it."""
+"""A value of a file is in the output of `trainyard migrate` where the output for a file with another value
+in its place, or without it, is another one."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from trainyard.catalog.scalars import as_file
-from trainyard.manifests.document import Path, Workload, items, look
-from trainyard.migrate.migrated import Migration
+from trainyard.manifests.document import Path, Workload, of_body
+from trainyard.migrate.migrated import Migration, NotMigrated
+
+REMOVED = object()
+"""In the place of a value: the field is deleted."""
+Conversion = Callable[[Workload, Sequence[Workload]], Migration]
+"""A job and the objects of its files → its migration, but for the list of what is not in the entry."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Printed:
-    """The entry of a job, and the sentences about it."""
+    """Output about a job, made anew for each value that is asked for: the name of a field says nothing of
+    where its value went."""
 
-    entry: Mapping[str, Any]
-    sentences: tuple[str, ...]
+    job: Workload
+    others: Sequence[Workload]
+    convert: Conversion
 
     @cached_property
-    def _text(self) -> str:
-        return "\n".join([as_file(dict(self.entry), width=10**6), *self.sentences])
+    def whole(self) -> str:
+        """Output for the files as they are."""
+        return self._said(self.job, self.others)
 
     def has(self, workload: Workload, path: Path) -> bool:
-        """True where the value at a path of an object is printed, as what it is there."""
-        value = workload.get(*path)
-        if path[:2] == ("metadata", "labels"):
-            return look(self.entry, "labels", str(path[2])) == str(value)
-        if "env" in path:
-            return self._has_variable(workload, path)
-        if "imagePullSecrets" in path:
-            return str(value) in self.entry.get("pull_secrets", [])
-        if "volumes" in path and path[-1] in ("emptyDir", "medium", "sizeLimit"):
-            return self._is_mounted(workload, path)
-        if value == "/dev/shm" and "shared_memory_gib" in self.entry:
+        """True where the value at a path of an object is in the entry or in a sentence."""
+        if workload.where(*path) in self.whole:
             return True
-        if path[-1] in ("mountPath", "path") and str(value).rstrip("/") == "/checkpoints":
-            return "checkpoints" in self.entry or self._names("/checkpoints")
-        return self._names(str(value).rstrip("/") if str(value) != "/" else "/")
+        changed = (_with(workload, path, value) for value in _instead(workload.get(*path)))
+        return any(self._said_with(workload, each) != self.whole for each in changed)
 
-    def _names(self, text: str) -> bool:
-        """True where a word, such as a path or the name of an image, is printed as a whole."""
-        return bool(re.search(rf"(?<![\w./-]){re.escape(text)}(?![\w/-])", self._text))
+    def _said_with(self, workload: Workload, changed: Workload) -> str:
+        """Output where an object is another one."""
+        job, *others = (changed if each is workload else each for each in (self.job, *self.others))
+        return self._said(job, others)
 
-    def _has_variable(self, workload: Workload, path: Path) -> bool:
-        """True where the variable is in the entry with this value, or has a sentence of its own."""
-        start = path.index("env") + 2
-        variable = look(workload.body, *path[:start])
-        name = str(look(variable, "name"))
-        if any(sentence.startswith(f"env.{name}:") for sentence in self.sentences):
-            return True
-        secret = look(variable, "valueFrom", "secretKeyRef")
-        if secret:
-            given = look(self.entry, "secrets", name)
-            return given == {"secret": secret.get("name"), "key": secret.get("key")}
-        return look(self.entry, "env", name) == str(look(variable, "value") or "")
-
-    def _is_mounted(self, workload: Workload, path: Path) -> bool:
-        """True where the folder of a volume is printed: where a container of its pod mounts it."""
-        start = path.index("volumes")
-        name = look(workload.body, *path[: start + 2], "name")
-        mounts = [
-            mount
-            for container in items(look(workload.body, *path[:start], "containers"))
-            for mount in items(container.get("volumeMounts"))
-            if mount.get("name") == name
-        ]
-        paths = {str(mount.get("mountPath")).rstrip("/") for mount in mounts}
-        is_shared_memory = "/dev/shm" in paths and "shared_memory_gib" in self.entry
-        return is_shared_memory or any(map(self._names, paths))
+    def _said(self, job: Workload, others: Sequence[Workload]) -> str:
+        try:
+            made = self.convert(job, others)
+        except NotMigrated as reason:
+            return str(reason)
+        sentences = (*made.changed, *made.no_counterpart, *made.left_over)
+        settings = as_file({made.name: made.entry, "pytorch_job": made.pytorch_job}, width=10**6)
+        return "\n".join([settings, *sentences])
 
 
-def printed(migration: Migration) -> Printed:
-    """Output about a migration."""
-    return Printed(entry=migration.entry, sentences=(*migration.changed, *migration.no_counterpart))
+def _instead(value: Any) -> Iterator[Any]:
+    """Other values for a field, the likeliest to change something first."""
+    if isinstance(value, bool):
+        yield not value
+    elif isinstance(value, int):
+        yield value + 1
+    elif isinstance(value, str):
+        yield str(int(value) + 1) if value.isdecimal() else f"{value}-other"
+        yield "7"
+    yield REMOVED
+
+
+def _with(workload: Workload, path: Path, value: Any) -> Workload:
+    """The object with another value at a path; each value keeps its line."""
+    made = of_body(_put(workload.body, path, value))
+    return replace(made, file=workload.file, lines=workload.lines)
+
+
+def _put(body: Any, path: Path, value: Any) -> Any:
+    """A copy with another value at a path; the rest is the same object."""
+    step, *below = path
+    copied: Any = {**body} if isinstance(body, dict) else [*body]
+    if below:
+        copied[step] = _put(body[step], tuple(below), value)
+    elif value is REMOVED:
+        del copied[step]
+    else:
+        copied[step] = value
+    return copied

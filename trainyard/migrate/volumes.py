@@ -137,25 +137,38 @@ class Volumes:
         return True
 
     def _files(self, volume: Mapping[str, Any], path: str, mount: Mapping[str, Any]) -> bool:
-        """The first ConfigMap."""
+        """The first ConfigMap: all of it, or the key that a subPath names."""
         name = look(volume, "configMap", "name")
         if not name or "files" in self.entry:
             return False
-        folder = path.rpartition("/")[0] if mount.get("subPath") else path
-        if keys := self._keys(str(name), volume, folder):
+        key = str(mount.get("subPath") or "")
+        folder, _, file = path.rpartition("/") if key else (path, "", "")
+        folder = folder or "/"
+        if keys := self._keys(str(name), volume, folder, [key] if key else []):
             self.entry["files"] = {"sources": keys, "path": folder}
         else:
             self.migration.no_counterpart.append(
                 f"{path}: no file names the keys of ConfigMap {name}; write them to files of the"
                 f" checkout, and name these in files: {{sources: [file], path: {folder}}}"
             )
+        if file != key:
+            self.migration.changed.append(
+                f"files: {key} has its own name in {folder}; in the script, ln -sfn {key} {path}"
+            )
         return True
 
-    def _keys(self, name: str, volume: Mapping[str, Any], folder: str) -> list[str]:
-        """The keys of a ConfigMap: those that the volume lists, else those of the ConfigMap in the
-        files, else the names of the files that the script runs from the folder of the mount."""
+    def _keys(
+        self, name: str, volume: Mapping[str, Any], folder: str, keys: list[str]
+    ) -> list[str]:
+        """The keys of a ConfigMap: those that are given or that the volume lists, else those of the
+        ConfigMap in the files, else the names of the files that the script runs from the folder of the
+        mount."""
         config_map = self.config_maps.get(name)
-        keys = [str(item.get("key")) for item in items(look(volume, "configMap", "items"))]
+        listed = {
+            str(item.get("path")): str(item.get("key"))
+            for item in items(look(volume, "configMap", "items"))
+        }
+        keys = [listed.get(key, key) for key in keys] or [*listed.values()]
         keys = keys or [*mapping(config_map.get("data") if config_map else None)]
         is_known = bool(keys)
         below = rf"(?<![\w.-]){re.escape(folder)}/([\w.-]+\.\w+)"
