@@ -2,7 +2,7 @@
 
 A part that gives up before a slow start is over turns a slow day into a failure. LIMITS has one row for
 each limit: `trainyard check` and `trainyard plan` compare the rows with the slowest start of a plan
-(trainyard/reports/limits.py), and whatever sets a limit in the product takes its number from here.
+(trainyard/reports/minutes/limits.py), and whatever sets a limit in the product takes its number from here.
 
 Upstream sources were read in 2026-11: Kubernetes 1.35.8, Karpenter 1.14.1, Kueue 0.19.2, training-operator
 1.8.1, Helm 3.22.0, pulumi-kubernetes 4.34, terraform-provider-aws 6, torch 2.9.

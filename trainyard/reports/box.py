@@ -21,7 +21,7 @@ from trainyard.reports.amounts import Amount, Estimate, JobCost, TeamEstimate, T
 from trainyard.reports.cost import estimate
 from trainyard.reports.job_cost import nodes_of
 from trainyard.reports.lines import CENT, HOURS, total_of
-from trainyard.reports.timeline import Timeline
+from trainyard.reports.minutes.timeline import Timeline, drawn
 
 COST_CENTRE = re.compile(r"cost[-_ ]?cent(er|re)", re.IGNORECASE)
 """Key of a tag that names who pays for a team."""
@@ -80,7 +80,7 @@ def box_of(
     plan: EnvironmentPlan | TeamPlan, costs: Estimate | TeamEstimate, timeline: Timeline
 ) -> Box:
     """The box of a plan, from its costs and its time line."""
-    named = _dearest(costs.jobs)
+    named, minutes = _dearest(costs.jobs), drawn(timeline)
     return Box(
         prices_missing=_missing(costs),
         usd_once=_once(costs),
@@ -91,8 +91,8 @@ def box_of(
         runs=len(costs.jobs),
         usd_a_month_at_most=None if isinstance(costs, TeamEstimate) else _month(costs.all_full),
         budget=_budget(plan, costs),
-        minutes_to_first_step=round(timeline.seconds / 60, 1),
-        minutes_to_first_step_one_in_ten=round(timeline.slow_seconds / 60, 1),
+        minutes_to_first_step=round(minutes.typical_seconds / 60, 1),
+        minutes_to_first_step_one_in_ten=round(minutes.one_in_ten_seconds / 60, 1),
         teams=_teams(plan) if isinstance(plan, EnvironmentPlan) else {},
     )
 

@@ -14,7 +14,7 @@ from trainyard.parts.parts import monthly_limit
 from trainyard.plan import EnvironmentPlan, Planned, TeamPlan
 from trainyard.problems import InputError, InputWarning, counted, listed
 from trainyard.reports.charts import chart_errors
-from trainyard.reports.limits import below
+from trainyard.reports.minutes.limits import below
 from trainyard.reports.stack_file import HAS_ERRORS, NO_FILE, planned_file
 from trainyard.rules.principals import unasked
 from trainyard.settings.environment import EnvironmentConfig

@@ -13,7 +13,7 @@ from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.jobs import JobPlan
 from trainyard.reports.amounts import Amount, JobCost, Line, amount
 from trainyard.reports.lines import CENT, line_of, total_of
-from trainyard.reports.timeline import cold_start
+from trainyard.reports.minutes.timeline import cold_start
 from trainyard.stores.kinds import plan_kind
 
 TEAM_DISKS = "disks of its nodes, which the environment pays"

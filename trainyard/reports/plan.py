@@ -27,10 +27,19 @@ from trainyard.plans.jobs import Spec
 from trainyard.problems import InputError
 from trainyard.reports.box import Box, box_of, rows
 from trainyard.reports.cost import estimate
-from trainyard.reports.limits import below, pauses
+from trainyard.reports.minutes.draws import logs
+from trainyard.reports.minutes.limits import below, pauses
+from trainyard.reports.minutes.timeline import (
+    Timeline,
+    drawn,
+    in_words,
+    other_jobs,
+    schedule,
+    slowest,
+    thin,
+)
 from trainyard.reports.money import money
 from trainyard.reports.stack_file import errors_of, report_on
-from trainyard.reports.timeline import Timeline, in_words, other_jobs, schedule
 from trainyard.reports.upgrade import versions_section
 from trainyard.settings.reading.reader import Reading
 from trainyard.stores.figures import Stage
@@ -71,7 +80,7 @@ def text(plan: Plan) -> str:
         queues(plan),
         *parts(plan),
         jobs(plan),
-        time(timeline, _block_starts(plan)),
+        time(timeline, [*_block_starts(plan), *thin(plan, timeline)]),
         limits(plan),
         money(costs, date.today()),
     )
@@ -85,7 +94,7 @@ def data(plan: Plan) -> dict[str, Any]:
         "stack": plan.identity.stack,
         "plan": _with_parts(plan) if isinstance(plan, EnvironmentPlan) else plan,
         "box": box_of(plan, costs, timeline),
-        "time": timeline,
+        "time": {**vars(timeline), "spread": drawn(timeline)},
         "money": costs,
     }
 
@@ -344,7 +353,7 @@ def _block_starts(plan: Plan) -> list[str]:
         return []
     used = {job.pool for job in plan.jobs.values()}
     return [
-        f"  the block of {name} starts at {use.starts:%Y-%m-%d %H:%M} UTC: its jobs wait until then"
+        f"the block of {name} starts at {use.starts:%Y-%m-%d %H:%M} UTC: its jobs wait until then"
         for name, use in plan.capacity.items()
         if use.capacity == "block" and use.starts and name in used
     ]
@@ -353,13 +362,15 @@ def _block_starts(plan: Plan) -> list[str]:
 def time(timeline: Timeline, notes: Iterable[str] = ()) -> list[str]:
     """Every stage as a bar: # where it decides when the first step comes, - elsewhere."""
     each = BAR / timeline.seconds if timeline.seconds else 0
-    rows = [("stage", "from", "takes", "# decides")]
+    rows = [("stage", "from", "takes", "logs", "# decides")]
     for stage in _in_time(timeline):
         start, mark = timeline.start[stage.name], "#" if stage.name in timeline.critical else "-"
         bar = " " * round(start * each) + mark * max(1, round(stage.seconds * each))
-        rows.append((stage.name, _moment(start)[3:], _moment(stage.seconds)[3:], bar))
-    others = command_line.wrapped(other_jobs(timeline))
-    return [f"time: {in_words(timeline)}", *others, *notes, *command_line.table(rows)]
+        from_to = _moment(start)[3:], _moment(stage.seconds)[3:]
+        rows.append((stage.name, *from_to, str(logs(stage)), bar))
+    said = [other_jobs(timeline), slowest(timeline), *notes]
+    others = [line for each in said if each for line in command_line.wrapped(each)]
+    return [f"time: {in_words(timeline)}", *others, *command_line.table(rows)]
 
 
 def limits(plan: Plan) -> list[str]:

@@ -22,7 +22,7 @@ from trainyard.catalog.limits import (
 )
 from trainyard.derive.jobs import runtime_plans
 from trainyard.objects.jobs.rendezvous import VARIABLE, conf, read
-from trainyard.reports.timeline import schedule
+from trainyard.reports.minutes.timeline import schedule
 from trainyard.settings.job import ManifestConfig
 
 HALF_AN_HOUR = 1800

@@ -16,7 +16,7 @@ from trainyard.problems import InputError, InputWarning
 from trainyard.reports import plan, pull_request, stack_file
 from trainyard.reports.box import Box, box_of, budget_problems, rows
 from trainyard.reports.cost import estimate
-from trainyard.reports.timeline import schedule
+from trainyard.reports.minutes.timeline import schedule
 from trainyard.settings.reading.reader import read
 
 P5 = Decimal("55.04")

@@ -23,7 +23,7 @@ from tests.support.tool import run_word
 from trainyard.decide import plan_stack
 from trainyard.parts.parts import PARTS
 from trainyard.reports import cost, plan, stack_file
-from trainyard.reports.timeline import schedule
+from trainyard.reports.minutes.timeline import schedule
 from trainyard.settings.reading.reader import read
 
 G6E = {"instance_types": ["g6e.48xlarge"], "max_nodes": 4}
@@ -53,7 +53,8 @@ def test_a_person_reads_capacity_jobs_minutes_and_money(
         "older than 180 days",
         "prices missing                    Lustre scratch, PERSISTENT_2-500; disks of",
         "74.0894",
-        "time: 15.5 min to the first step of t5-large, one in ten 23",
+        "time: 16.2 min to the first step of t5-large, one in ten 20.0 (2,000 draws; bound 15.3)",
+        "first node: 2 logs of g6, none of g6e",
         "no price",
     ):
         assert said in text

@@ -7,7 +7,7 @@ from trainyard.objects.iam.s3 import S3Plan
 from trainyard.plans.identity import Identity
 from trainyard.reports import plan
 from trainyard.reports.cost import estimate
-from trainyard.reports.timeline import schedule
+from trainyard.reports.minutes.timeline import schedule
 
 ME = Identity(project="trainyard", stack="s" * 32, region="ap-northeast-2")
 MOUNTED = at("jobs.t5-large.storage.corpus", {"path": "/corpus"})

@@ -24,6 +24,8 @@ class Latency:
     n: int
     """Lines of logs; 0: none, only what people write."""
     source: str
+    families: tuple[str, ...] = ()
+    """Families of instance types that the logs are of; empty where the type makes no difference."""
 
 
 _LOGS = "terraform and eksctl logs in public files"
@@ -45,6 +47,7 @@ LATENCIES: dict[str, Latency] = {
         typical=129,
         slow=140,
         n=2,
+        families=("g6",),
         source=(
             "Karpenter on AL2023, NodeClaim to initialized: g6.12xlarge in Seoul and g6 in us-west-2;"
             " Auto Mode on Bottlerocket takes 75"
@@ -121,7 +124,13 @@ LATENCIES: dict[str, Latency] = {
     "kubernetes.pools": Latency(typical=6, slow=10, n=0, source="a model"),
     "kubernetes.runtimes": Latency(typical=3, slow=6, n=0, source="a model"),
     "job.batching": Latency(
-        typical=10, slow=10, n=0, source="Karpenter's BATCH_MAX_DURATION, at most"
+        typical=2,
+        slow=10,
+        n=0,
+        source=(
+            "Karpenter's settings: a batch ends 1 s after its last pod (BATCH_IDLE_DURATION), 10 s"
+            " after its first at the latest (BATCH_MAX_DURATION); a gang's pods come within a second"
+        ),
     ),
     "job.image-pull": Latency(
         typical=50,
@@ -155,7 +164,7 @@ STAGES: dict[str, float] = {
     "pools": TYPICAL["kubernetes.pools"],
     "trainer": TYPICAL["helm.controller"],
     "runtimes": TYPICAL["kubernetes.runtimes"],
-    "jobs": 190,
+    "jobs": 183,
 }
 """Seconds that a stage takes on AWS (model): its slowest chain of the above; `jobs` is a node, its
 image and the first step, but not the training itself. Stages overlap: storage runs beside the

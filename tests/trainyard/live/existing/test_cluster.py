@@ -19,7 +19,7 @@ from trainyard.live.questions.account import Account
 from trainyard.live.questions.cluster_questions import OwnerFound
 from trainyard.objects.iam.policies import ADMIN_POLICY
 from trainyard.reports.cost import estimate
-from trainyard.reports.timeline import schedule
+from trainyard.reports.minutes.timeline import schedule
 
 PRIVATE = (at("cluster.endpoint", "private"), at("cluster.inside_vpc", True))
 NODE = {"karpenter.sh/nodepool": "theirs"}

@@ -1,10 +1,12 @@
 """Timeline of a first `up`: the stages of this graph, what each waits for, and the longest way to
 the first training step.
 
-Edges are those of stacks/environment.py; tests/trainyard/reports/test_timeline.py compares them with the graph itself.
-Seconds are medians and nothing queues: what a typical day takes at least, not a promise about AWS.
-`slow_seconds` is the same way with every stage as slow as its slowest tenth: stages are seldom all
-slow at once, so fewer than one start in ten takes longer.
+Edges are those of stacks/environment.py; tests/trainyard/reports/minutes/test_timeline.py compares
+them with the graph itself.
+Seconds are medians and nothing queues, not a promise about AWS. The longest way at its medians is the
+least that a typical day takes; the typical time and that of one start in ten are drawn
+(trainyard/reports/minutes/draws.py). `slow_seconds` is the longest way with every stage as slow as its
+slowest tenth, which limits must leave room for: fewer than one start in ten takes longer.
 What takes a second or two, such as roles, routes and Kubernetes objects, is no stage of its own.
 """
 
@@ -19,6 +21,7 @@ from trainyard.parts.parts import planned_parts
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.clusters import AGENT, AnyClusterPlan, ExistingClusterPlan
 from trainyard.plans.jobs import JobPlan
+from trainyard.reports.minutes.draws import Spread, spread
 from trainyard.stores.figures import Stage, took
 from trainyard.stores.kinds import plan_kind
 
@@ -43,7 +46,7 @@ class Timeline:
     critical: tuple[str, ...]
     """The longest way, in order; one of them where several are as long."""
     seconds: float
-    """From nothing to the first step."""
+    """From nothing to the first step, with every stage at its median."""
     first_steps: Mapping[str, float]
     """Job → seconds from nothing to its first step, where no other job takes its nodes."""
     slow_seconds: float
@@ -67,11 +70,50 @@ def other_jobs(timeline: Timeline) -> str:
     return f"first steps of other jobs, if they get their nodes at once: {each}" if later else ""
 
 
+def drawn(timeline: Timeline) -> Spread:
+    """Typical time to the first step and that of one start in ten."""
+    return spread(timeline.stages, timeline.job)
+
+
 def in_words(timeline: Timeline) -> str:
-    """Sentence of `trainyard plan` about the time to the first step."""
-    end = f"the first step of {timeline.job}" if timeline.job else "all of it"
-    typical, slow = timeline.seconds / 60, timeline.slow_seconds / 60
-    return f"{typical:.1f} min to {end}, one in ten {slow:.0f} (medians and slowest tenths)"
+    """Sentence of `trainyard plan` about the time to the first step. Its bound: every stage at its median, and
+    nothing waits for anything but the longest way."""
+    end, found = (
+        f"the first step of {timeline.job}" if timeline.job else "all of it",
+        drawn(timeline),
+    )
+    typical, slow = found.typical_seconds / 60, found.one_in_ten_seconds / 60
+    return (
+        f"{typical:.1f} min to {end}, one in ten {slow:.1f} ({found.draws:,} draws; bound"
+        f" {timeline.seconds / 60:.1f})"
+    )
+
+
+def slowest(timeline: Timeline) -> str:
+    """The three stages that make slow starts slow, in words; empty where no stage varies."""
+    each = [
+        f"{late.stage} {late.seconds:,.0f} s ({_logs(late.logs)})"
+        for late in drawn(timeline).late[:3]
+    ]
+    return f"above their medians in the slowest tenth: {', '.join(each)}" if each else ""
+
+
+def thin(plan: EnvironmentPlan | TeamPlan, timeline: Timeline) -> list[str]:
+    """Stages whose logs are of other instance types than the nodes of the job, in words."""
+    if timeline.job is None:
+        return []
+    first = plan.capacity[plan.jobs[timeline.job].pool].instance_types[0]
+    rows = {stage.name: LATENCIES[stage.row] for stage in timeline.stages if stage.row in LATENCIES}
+    family = first.partition(".")[0]
+    return [
+        f"{name}: {_logs(row.n)} of {', '.join(row.families)}, none of {family}"
+        for name, row in rows.items()
+        if row.families and family not in row.families
+    ]
+
+
+def _logs(count: int) -> str:
+    return f"{count or 'no'} log{'' if count == 1 else 's'}"
 
 
 def slow_start(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> float:

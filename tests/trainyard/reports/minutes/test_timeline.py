@@ -19,8 +19,8 @@ from tests.support.stackfile import (
 )
 from trainyard.catalog.aws.latencies import STAGES, Latency
 from trainyard.decide import plan_stack
-from trainyard.reports import timeline
-from trainyard.reports.timeline import Timeline, cold_start, schedule
+from trainyard.reports.minutes import timeline
+from trainyard.reports.minutes.timeline import Timeline, cold_start, schedule
 from trainyard.settings.reading.reader import read
 
 # What waits for what.
@@ -147,10 +147,10 @@ def test_no_stage_begins_early_and_the_longest_way_is_as_long_as_all_of_it(
 
 def test_the_longest_way_is_the_sum_of_the_medians_on_it() -> None:
     """VPC, subnets, control plane, system nodes, the driver of the job's store, batching, node Ready,
-    image, first step: 15.5 minutes."""
+    image, first step: 15.35 minutes."""
     timeline = schedule(environment_plan())
-    way = (14, 2, 544, 124, 54, 10, 86, 50, 45)
-    assert timeline.seconds == sum(way) == 929 <= 15.5 * 60
+    way = (14, 2, 544, 124, 54, 2, 86, 50, 45)
+    assert timeline.seconds == sum(way) == 921 <= 15.5 * 60
     slow = (17, 3, 683, 298, 105, 6, 10, 97, 60, 90)  # by way of the Trainer
     assert timeline.slow_seconds == sum(slow) == 1369
 
@@ -180,7 +180,7 @@ def test_a_file_system_takes_longer_when_it_is_large_or_made_for_efa(
     timeline = schedule(environment_plan(*edits))
     [stage] = [s for s in timeline.stages if s.name == "file system scratch"]
     assert stage.seconds == seconds
-    assert timeline.seconds == 929 + max(0, seconds - 713), (
+    assert timeline.seconds == 921 + max(0, seconds - 713), (
         "beside the cluster, as long as it can be"
     )
 
@@ -212,7 +212,7 @@ def test_a_file_system_decides_only_when_it_takes_as_long_as_the_cluster_and_its
     """It decides above 11.9 minutes: from the security groups to its driver."""
     timeline = schedule(environment_plan())
     latest = 446 + (timeline.slack["file system scratch"] or 0)
-    assert latest == timeline.end["batching"] - 10 - timeline.start["file system scratch"] == 713
+    assert latest == timeline.end["batching"] - 2 - timeline.start["file system scratch"] == 713
     assert _sooner(timeline, "file system scratch", 713) == 0
     assert _sooner(timeline, "file system scratch", 1200) == 713 - 1200
 
@@ -256,7 +256,7 @@ def test_kept_nodes_boot_with_their_pool_and_not_with_the_job() -> None:
         "batching" not in timeline.start and timeline.start["first node"] == timeline.end["pools"]
     )
     driver = timeline.end["aws-fsx-csi-driver"]
-    assert schedule(usual).seconds - timeline.seconds == driver + 10 - timeline.end["pools"] == 31
+    assert schedule(usual).seconds - timeline.seconds == driver + 2 - timeline.end["pools"] == 23
     assert (cold_start(usual, job), cold_start(kept, job)) == (86 + 50 + 45, 45)
 
 
@@ -278,7 +278,7 @@ def test_a_stack_without_jobs_ends_when_everything_is_there_and_a_team_begins_th
     assert timeline.job is None and timeline.seconds == timeline.end["aws-fsx-csi-driver"]
     assert None not in timeline.slack.values()
     assert team.critical == ("batching", "first node", "image pull", "first step")
-    assert team.seconds == 10 + 129 + 50 + 45
+    assert team.seconds == 2 + 129 + 50 + 45
 
 
 def test_system_nodes_wait_for_endpoints_in_the_place_of_a_nat_gateway() -> None:

@@ -1,7 +1,7 @@
 """Limits that end before a slow start of a plan does, as warnings of `trainyard check` and lines of
 `trainyard plan`; and the pauses that a run meets.
 
-Limits: trainyard/catalog/limits.py. How slow a start is: trainyard/reports/timeline.py.
+Limits: trainyard/catalog/limits.py. How slow a start is: trainyard/reports/minutes/timeline.py.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from trainyard.parts.parts import planned_parts
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.jobs import JobPlan
 from trainyard.problems import At, InputWarning, few
-from trainyard.reports.timeline import Timeline, in_words, schedule, slow_start
+from trainyard.reports.minutes.timeline import Timeline, in_words, schedule, slow_start
 
 Plan = EnvironmentPlan | TeamPlan
 
@@ -56,8 +56,8 @@ def _of_parts(plan: Plan, timeline: Timeline) -> Iterator[InputWarning]:
         if seconds is not None and needed > seconds:
             yield At(_section(plan)).warning(
                 f"{limit.part} ends a slow start: {limit.limit} is {_minutes(seconds)}, and"
-                f" {_minutes(needed)} are needed one time in ten, after which it {limit.then}; the"
-                f" plan: {in_words(timeline)}"
+                f" {_minutes(needed)} are needed where each stage is as slow as one time in ten, after"
+                f" which it {limit.then}; the plan: {in_words(timeline)}"
             )
 
 
@@ -75,7 +75,7 @@ def _of_settings(plan: Plan, timeline: Timeline) -> Iterator[InputWarning]:
         at, needed = f"{_section(plan)}.jobs.{name}", slow_start(plan, job)
         least = f"write {math.ceil(needed / 60) + 1} or more"
         start = (
-            f"one start in ten takes {_minutes(needed)} from the job to its first step; {least}"
+            f"a slow start takes {_minutes(needed)} from the job to its first step; {least}"
             f" (the plan: {in_words(timeline)})"
         )
         if job.wait != "none" and job.wait_minutes * 60 < needed:

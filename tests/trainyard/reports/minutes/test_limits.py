@@ -21,10 +21,10 @@ from trainyard.catalog import limits as table
 from trainyard.catalog.aws.latencies import LATENCIES
 from trainyard.catalog.limits import LIMITS, RENEWED, WHOLE_START, Limit
 from trainyard.plan import EnvironmentPlan, TeamPlan
-from trainyard.reports import limits
 from trainyard.reports import plan as report
-from trainyard.reports.limits import below, pauses
-from trainyard.reports.timeline import in_words, schedule
+from trainyard.reports.minutes import limits
+from trainyard.reports.minutes.limits import below, pauses
+from trainyard.reports.minutes.timeline import in_words, schedule
 
 NAMES = [f"{each.part}: {each.limit} ({'+'.join(each.over)})" for each in LIMITS]
 
