@@ -27,6 +27,7 @@ from trainyard.plans.jobs import Spec
 from trainyard.problems import InputError
 from trainyard.reports.box import Box, box_of, rows
 from trainyard.reports.cost import estimate
+from trainyard.reports.job_cost import loads
 from trainyard.reports.limits import below, pauses
 from trainyard.reports.money import money
 from trainyard.reports.stack_file import errors_of, report_on
@@ -70,6 +71,7 @@ def text(plan: Plan) -> str:
         versions_section(plan) if isinstance(plan, EnvironmentPlan) else [],
         queues(plan),
         *parts(plan),
+        loads(plan),
         jobs(plan),
         time(timeline, _block_starts(plan)),
         limits(plan),
