@@ -11,6 +11,7 @@ import pulumi
 from components.cluster.cluster_access import ClusterAccess
 from components.jobs.dispatch import Dispatch
 from components.jobs.jobs import Jobs
+from components.jobs.loads import Loads, Waits
 from components.jobs.namespace import JobNamespace
 from components.jobs.priority import Priority
 from components.jobs.queues import Queues
@@ -76,12 +77,12 @@ def take_jobs(plan: EnvironmentPlan, cluster: ClusterAccess) -> Training:
 def job_identity(
     plan: EnvironmentPlan, cluster: ClusterAccess, add_ons: Mapping[str, pulumi.Resource]
 ) -> list[pulumi.Resource]:
-    """Resources that a job with secrets needs: pods that start before their role have no identity,
-    and no secrets without the driver."""
+    """Resources that a job with secrets, or a load from AWS, needs: pods that start before their role have no
+    identity, and no secrets without the driver."""
     if not plan.job_pods:
         return []
     identity = TeamIdentity("jobs", plan.job_pods, cluster=cluster, mounts=(), opts=cluster.opts)
-    return [identity.ready, add_ons[ADD_ON]]
+    return [identity.ready, *([add_ons[ADD_ON]] if ADD_ON in add_ons else [])]
 
 
 def run_jobs(
@@ -96,6 +97,16 @@ def run_jobs(
     opts: pulumi.ResourceOptions,
 ) -> None:
     """The jobs of the environment, and priorities for all. `secrets`: what a job with secrets needs."""
+    waits = Waits(kubeconfig)
+    loads = _load(
+        plan,
+        pools=pools,
+        workspace=workspace,
+        add_ons=add_ons,
+        aws=secrets,
+        waits=waits,
+        opts=opts,
+    )
     priorities = {key: Priority(key, value, opts=opts) for key, value in plan.priorities.items()}
     needs = {
         key: [
@@ -106,6 +117,7 @@ def run_jobs(
             *(workspace.claims[store] for store in job.stores),
             *(priorities[each].ready for each in job.priorities),
             *(secrets if job.secrets else ()),
+            *(loads[each.name] for each in job.loads),
         ]
         for key, job in plan.jobs.items()
     }
@@ -118,5 +130,36 @@ def run_jobs(
             namespace=workspace.namespace,
             kubeconfig=kubeconfig,
             needs=needs,
+            waits=waits,
             opts=opts,
         )
+
+
+def _load(
+    plan: EnvironmentPlan,
+    *,
+    pools: Mapping[str, GpuPool],
+    workspace: JobNamespace,
+    add_ons: Mapping[str, pulumi.Resource],
+    aws: Sequence[pulumi.Resource],
+    waits: Waits,
+    opts: pulumi.ResourceOptions,
+) -> Mapping[str, pulumi.Resource]:
+    """Everything that is loaded before jobs, by name. `aws`: what a load with an AWS identity needs."""
+    wanted = {each.name: each for job in plan.jobs.values() for each in job.loads}
+    needs = {
+        key: [add_ons["coredns"], *pools[load.pool].ready, *(aws if load.reads_aws else ())]
+        for key, load in wanted.items()
+    }
+    if not wanted:
+        return {}
+    loads = Loads(
+        "loads",
+        wanted,
+        namespace=workspace.namespace,
+        claims=workspace.claims,
+        needs=needs,
+        waits=waits,
+        opts=opts,
+    )
+    return loads.jobs

@@ -355,12 +355,13 @@ def test_every_pool_of_the_documents_is_accepted(part: str):
 
 @pytest.mark.parametrize(
     "part",
-    _yaml("docs/jobs.md"),
+    [*_yaml("docs/jobs.md"), *_yaml("docs/data.md")],
     ids=lambda part: part.split()[1],
 )
 def test_every_job_of_the_documents_is_accepted(part: str):
     said = yaml.safe_load(part)
     edits = [at(f"jobs.{name}", job) for name, job in said["jobs"].items()]
+    edits += [at(f"pools.{name}", pool) for name, pool in said.get("pools", {}).items()]
     edits += [
         at(f"trainer.own_runtimes.{name}", own)
         for name, own in said.get("trainer", {}).get("own_runtimes", {}).items()

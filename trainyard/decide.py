@@ -55,6 +55,7 @@ from trainyard.rules.environment import (
     team_errors,
 )
 from trainyard.rules.isolated import offline_warnings
+from trainyard.rules.loads import team_load_errors
 from trainyard.rules.network import stack_errors
 from trainyard.rules.secrets import account_errors, entry_secret_errors, team_secret_errors
 from trainyard.rules.teams import (
@@ -213,6 +214,7 @@ def _on_base(
         *share_errors(share, jobs.described(), environment),
         *listed_job_errors(share, team.jobs, jobs.described(), environment),
         *team_secret_errors(share, team),
+        *team_load_errors(typed(team.jobs)),
         *jobs.errors,
     )
     warnings = (

@@ -13,6 +13,7 @@ import pulumi
 import pulumi_kubernetes as k8s
 
 from components.jobs import run_before, wait_for_job
+from components.jobs.loads import Waits
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.plans.identity import Identity
 from trainyard.plans.jobs import RUN, ConfigMapPlan, JobPlan, Spec
@@ -36,16 +37,19 @@ class Jobs(pulumi.ComponentResource):
         namespace: pulumi.Input[str],
         kubeconfig: pulumi.Output[str],
         needs: Mapping[str, Sequence[pulumi.Resource]],
+        waits: Waits | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`starts`: what is said when a run of a job begins. `needs`: what a job waits for."""
+        """`starts`: what is said when a run of a job begins. `needs`: what a job waits for.
+        `waits`: for what is loaded before a job."""
         super().__init__("trainyard:jobs:Jobs", name, None, opts)
         self._stack = f"urn:pulumi:{identity.stack}::{identity.project}"
-        self._namespace, before = namespace, [_alone(kubeconfig), _said(starts)]
+        self._namespace, every = namespace, [_alone(kubeconfig), _said(starts)]
         for key, plan in plans.items():
+            loaded = [waits.hook(key, plan.loads)] if waits and plan.loads else []
             files = [self._files(key, plan.files)] if plan.files else []
             beside = [self._beside(key, made, needs[key]) for made in plan.objects]
-            run = self._run(key, plan, before, needs=[*needs[key], *files, *beside])
+            run = self._run(key, plan, [*loaded, *every], needs=[*needs[key], *files, *beside])
             if plan.wait != "none":
                 _wait(run, plan, kubeconfig)
         self.register_outputs({})
@@ -98,7 +102,7 @@ class Jobs(pulumi.ComponentResource):
         self,
         name: str,
         plan: JobPlan,
-        before: list[pulumi.ResourceHook | pulumi.ResourceHookFunction],
+        before: Sequence[pulumi.ResourceHook | pulumi.ResourceHookFunction],
         needs: Sequence[pulumi.Resource],
     ) -> k8s.apiextensions.CustomResource:
         # Runtime, claims, files and pool are named in the spec and not referred to: at destroy the run
@@ -113,7 +117,7 @@ class Jobs(pulumi.ComponentResource):
         opts.ignore_changes = ["spec"]
         opts.replace_on_changes = [f'metadata.annotations["{RUN}"]']
         opts.delete_before_replace = True
-        opts.hooks = pulumi.ResourceHookBinding(before_create=before)
+        opts.hooks = pulumi.ResourceHookBinding(before_create=[*before])
         return k8s.apiextensions.CustomResource(
             name,
             api_version=version,

@@ -184,3 +184,10 @@ def answer(*words: str) -> str:
         ) from None
     except subprocess.TimeoutExpired:
         return ""
+
+
+def refusal(*words: str, text: str = "") -> str:
+    """The error of a command that changes something, in its words; empty where it has none. `text`: its
+    input."""
+    done = subprocess.run(words, input=text, capture_output=True, text=True, timeout=600)
+    return done.stderr.strip() if done.returncode else ""

@@ -23,6 +23,40 @@ _TRAIN: dict[str, Any] = {
     },
     "processes_per_node": 8,
     "storage": {"scratch": {"path": "/scratch"}, "home": {"path": "/home/team"}},
+    "data": {
+        "corpus": {
+            "from_s3": {
+                "address": "s3://our-sets/corpus/",
+                "region": "ap-northeast-2",
+                "kms_key_arn": "arn:aws:kms:ap-northeast-2:111122223333:key/0a1b2c3d-0000-4000-8000-000000000000",
+            },
+            "only": ["*.parquet"],
+            "store": "scratch",
+            "directory": "corpus",
+            "pool": "cpu",
+            "check": {"files": 3, "bytes": 4_000_000_000, "sha256": "ab" * 32},
+            "wait_hours": 6,
+        },
+        "copied": {
+            "from_store": {"store": "home", "directory": "sets"},
+            "store": "scratch",
+            "directory": "sets",
+            "pool": "cpu",
+        },
+    },
+    "weights": {
+        "base": {
+            "from_huggingface": {
+                "repository": "Qwen/Qwen3-8B",
+                "revision": "0123456789abcdef0123456789abcdef01234567",
+                "token": {"secret": "hf-token", "key": "token"},
+                "endpoint": "https://models.example.com",
+            },
+            "store": "scratch",
+            "directory": "models/qwen3-8b",
+            "pool": "cpu",
+        }
+    },
     "checkpoints": {
         "store": "scratch",
         "directory": "train",
@@ -110,6 +144,7 @@ _FILE: dict[str, Any] = {
     "run": 3,
 }
 _POOLS: dict[str, Any] = {
+    "cpu": {"instance_types": ["m7i.4xlarge"], "max_nodes": 1},
     "reserved": {
         "instance_types": ["p5.48xlarge"],
         "max_nodes": 2,

@@ -14,6 +14,7 @@ from trainyard.catalog import fabric
 from trainyard.derive import pod_resources
 from trainyard.derive.gang_waits import waits
 from trainyard.derive.job_site import JobSite
+from trainyard.derive.loads import load_plans
 from trainyard.derive.next_run import next_run
 from trainyard.derive.pools import TYPES
 from trainyard.objects.iam.secrets import secret_files
@@ -57,7 +58,8 @@ def job_plan(
     own = site.own_runtimes.get(job.runtime or "")
     training = _training(name, job, site, own, files)
     rendered = _rendered(job, site, own, training)
-    secrets = training.secret_files
+    secrets, loads = training.secret_files, load_plans(job, site)
+    asked = [*rendered.asked, *([each.what, each.place] for each in loads)]
     return JobPlan(
         name=name,
         namespace=site.namespace,
@@ -79,7 +81,8 @@ def job_plan(
         expected_hours=job.expected_hours,
         wait=job.wait,
         wait_minutes=job.wait_minutes,
-        run=f"{digest(rendered.asked)[:12]}-{job.run}",
+        loads=loads,
+        run=f"{digest(asked)[:12]}-{job.run}",
     )
 
 

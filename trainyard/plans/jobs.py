@@ -76,6 +76,38 @@ SHELL = "trainyard.io/shell"
 
 
 @dataclass(frozen=True, kw_only=True)
+class LoadPlan:
+    """Data or weights that are in a store before a job starts: a Job of Kubernetes loads them. Jobs that
+    name the same have the same one."""
+
+    name: str
+    """Name of the Job, by the content of the load."""
+    namespace: str
+    what: str
+    """The source, in words."""
+    place: str
+    """Store and directory, as store/directory."""
+    pool: str
+    """Pool whose nodes have no GPUs."""
+    stores: tuple[str, ...]
+    """Stores that the pod mounts."""
+    program: ConfigMapPlan
+    """The program that loads."""
+    spec: Spec
+    """Spec of the Job."""
+    objects: tuple[Spec, ...] = ()
+    """The SecretProviderClass of its token."""
+    reads_aws: bool
+    """Its pod needs the AWS identity of the jobs."""
+    gigabytes: float | None
+    """Size; None where nobody knows."""
+    seconds: float | None
+    """Seconds that it takes, from the start of its node. A model; None where the size is not known."""
+    from_internet: bool
+    wait_hours: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class JobPlan:
     """One run: its object, and what comes and goes with it."""
 
@@ -117,6 +149,8 @@ class JobPlan:
     wait: str
     """none, running or complete: what `up` waits for."""
     wait_minutes: int
+    loads: tuple[LoadPlan, ...] = ()
+    """Everything that is loaded before it starts."""
     run: str
     """Identity of the run: digest of what it asks for and the `run` counter. Only a change of it
     starts a paid run."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
-from trainyard.catalog.aws.latencies import IMAGE_GB
+from trainyard import command_line
+from trainyard.catalog.aws.latencies import IMAGE_GB, TYPICAL
 from trainyard.catalog.aws.prices import CAPACITY_SERVICES, CEILINGS, price
 from trainyard.catalog.aws.storage import GP3_INCLUDED_IOPS, GP3_INCLUDED_MBPS
 from trainyard.derive.pools import PoolUse
 from trainyard.plan import EnvironmentPlan, TeamPlan
-from trainyard.plans.jobs import JobPlan
+from trainyard.plans.jobs import JobPlan, LoadPlan
 from trainyard.reports.amounts import Amount, JobCost, Line, amount
 from trainyard.reports.lines import CENT, line_of, total_of
 from trainyard.reports.minutes.timeline import cold_start
@@ -159,3 +161,38 @@ def nodes_of(
 def paid(use: PoolUse) -> int:
     """Nodes that are paid while no job runs."""
     return max(use.reserved_nodes, use.kept_nodes)
+
+
+_LONG = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28}\b")
+"""A commit, of which 12 digits tell it from all others of its repository."""
+
+
+def loads(plan: EnvironmentPlan | TeamPlan) -> list[str]:
+    """Everything that is loaded before jobs: where to, how large it is, minutes and money."""
+    wanted = {each.name: each for job in plan.jobs.values() for each in job.loads}
+    rows = [("source", "place", "GB", "minutes", "USD", "for")]
+    for name, load in wanted.items():
+        jobs = [job.name for job in plan.jobs.values() if name in {each.name for each in job.loads}]
+        what = _LONG.sub(r"\1", load.what)
+        rows.append((what, load.place, *_load_figures(plan, load), ", ".join(jobs)))
+    notes = "once, on a node of their pool without GPUs; their jobs ask for GPUs when it is there"
+    if any(load.gigabytes is None for load in wanted.values()):
+        notes += ". Minutes and money follow from check.bytes"
+    return ["loads", *command_line.table(rows), *command_line.wrapped(notes)] if wanted else []
+
+
+def _load_figures(plan: EnvironmentPlan | TeamPlan, load: LoadPlan) -> tuple[str, str, str]:
+    """Size, minutes with the start of the node, and price with its data. A model of AWS's and the source's
+    speed."""
+    if load.gigabytes is None or load.seconds is None:
+        return "?", "?", "?"
+    seconds = TYPICAL["ec2.instance-boot"] + load.seconds
+    node = total_of(nodes_of(plan, load.pool, 1, 1))
+    data = (
+        price("nat", "gb", plan.identity.region) if load.from_internet and plan.leads_out else None
+    )
+    unknown = bool(node.missing) or (load.from_internet and plan.leads_out and data is None)
+    usd = node.usd_per_hour * Decimal(seconds) / 3600
+    usd += data.usd * Decimal(load.gigabytes) if data else 0
+    least = "at least " if unknown else ""
+    return f"{load.gigabytes:,.1f}", f"{seconds / 60:.0f}", f"{least}{usd.quantize(CENT)}"

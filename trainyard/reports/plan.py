@@ -27,6 +27,7 @@ from trainyard.plans.jobs import Spec
 from trainyard.problems import InputError
 from trainyard.reports.box import Box, box_of, rows
 from trainyard.reports.cost import estimate
+from trainyard.reports.job_cost import loads
 from trainyard.reports.minutes.draws import logs
 from trainyard.reports.minutes.limits import below, pauses
 from trainyard.reports.minutes.timeline import (
@@ -79,6 +80,7 @@ def text(plan: Plan) -> str:
         versions_section(plan) if isinstance(plan, EnvironmentPlan) else [],
         queues(plan),
         *parts(plan),
+        loads(plan),
         jobs(plan),
         time(timeline, [*_block_starts(plan), *thin(plan, timeline)]),
         limits(plan),

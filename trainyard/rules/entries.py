@@ -19,6 +19,7 @@ from trainyard.objects.jobs.upstream_runtimes import TUNED
 from trainyard.problems import REMOVE, At, InputError, InputWarning, write_one_of
 from trainyard.rules.gangs import gang_errors
 from trainyard.rules.jobs import controller_fix, job_problems
+from trainyard.rules.loads import load_errors, load_warnings, shared_place_errors
 from trainyard.rules.model_memory import model_memory_warnings
 from trainyard.rules.pod_resources import request_problems
 from trainyard.rules.pods import pod_errors, pod_warnings, store_directory_errors
@@ -62,7 +63,9 @@ def judged(
         warnings += [problem for problem in problems if isinstance(problem, InputWarning)]
         warnings += pod_warnings(at, job, environment)
         warnings += model_memory_warnings(at, job, environment)
+        warnings += load_warnings(at, job)
         warnings += checkpoint_warnings(at, job, environment, region)
+    errors += shared_place_errors(path, jobs)
     return Judged(errors=tuple(errors), warnings=tuple(warnings))
 
 
@@ -93,6 +96,7 @@ def _errors(
     yield from _wait(path, job)
     yield from pod_errors(path, job, environment)
     yield from secret_errors(path, job, region)
+    yield from load_errors(path, job, environment, region)
 
 
 def _entry_warnings(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainyard.derive.model_memory.fit import Fit, model_of
-from trainyard.derive.model_memory.models import MODELS, Model, public_model
+from trainyard.derive.model_memory.models import MODELS, Model, is_fp8, public_model
 from trainyard.derive.pools import job_type
 from trainyard.problems import At, InputError, InputWarning
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import JobConfig
-from trainyard.settings.model import TrainedModelConfig
+from trainyard.settings.training.model import TrainedModelConfig
 
 BYTES_BESIDE_CHECKPOINT = 4
 """Bytes of a parameter in mixed precision that no checkpoint holds: its weight and its gradient in bf16,
@@ -37,6 +37,17 @@ def model_memory_warnings(
             " sharded over all of them (ZeRO-3, FSDP) they do not fit either, before any"
             " activation; take more nodes, or offload or freeze a part"
         )
+
+
+def fp8_warning(path: str, name: str) -> InputWarning:
+    """A training that loads weights in FP8 (transformers 4.56 to 5.9, trainer.py and quantizer_finegrained_fp8.py:
+    is_trainable is False; transformers#37927; with LoRA too, #46736)."""
+    return At(path).warning(
+        f"{name} has weights in FP8, which are for inference: transformers' Trainer ends with `that"
+        " quantization method do not support training`, with adapters too, once its GPUs are paid for. Name"
+        " the repository in bf16, often the same name without -FP8, or load it with"
+        " FineGrainedFP8Config(dequantize=True), which makes bf16 of it"
+    )
 
 
 NEARLY = 0.05
@@ -91,6 +102,8 @@ def _contradictions(
 def fit_problems(path: str, fit: Fit) -> Iterator[InputError | InputWarning]:
     """A model that does not fit the GPUs of its job, or may not. It is an error only where the settings say
     the training and even its lower bound is too large: a script may do what nobody sees in it."""
+    if is_fp8(name := fit.what.partition(" ")[0]):
+        yield fp8_warning(path, name)
     room, low = f"{fit.room / 1e9:.1f} GB", fit.least
     parts = f"weights {low.weights / 1e9:.1f}, gradients {low.gradients / 1e9:.1f},"
     parts += f" optimizer {low.optimizer / 1e9:.1f}"

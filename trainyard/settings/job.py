@@ -6,7 +6,7 @@ refused in trainyard/rules/jobs.py and trainyard/rules/pods.py.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 import pydantic
 
@@ -15,36 +15,16 @@ from trainyard.catalog.limits import WAIT_MINUTES
 from trainyard.objects.iam.secrets import ManagedSecret
 from trainyard.objects.jobs.pod_template import SecretKey
 from trainyard.objects.queues.queues import Urgency
-from trainyard.settings.model import TrainedModelConfig
-from trainyard.settings.section import Section
+from trainyard.settings.section import AnySecret, Name, Reference, Section
+from trainyard.settings.training.loads import LoadConfig
+from trainyard.settings.training.model import TrainedModelConfig
 
-Name = Annotated[str, pydantic.Field(pattern=r"^[a-z]([-a-z0-9]{0,30}[a-z0-9])?$")]
-"""Lower-case letters, digits and dashes, at most 32: it becomes part of Kubernetes and AWS names."""
-Reference = Annotated[
-    str,
-    pydantic.Field(min_length=1),
-    pydantic.WithJsonSchema({"type": "string", "pattern": get_args(Name)[1].metadata[0].pattern}),
-]
-"""The name of something else in the environment. Any text is read, so that the rule which lists the
-names that there are can refuse it; an editor marks what cannot be one of them."""
 RUN_NUMBER = "{run}"
 """In a directory of a job it stands for the number of the run."""
 Positive = Annotated[int, pydantic.Field(ge=1, strict=True)]
 """Strict, here and below: `true` is not one node."""
 
 
-def _whose_secret(value: object) -> str:
-    """Where a secret lies, from its class or from the setting that only a managed one has."""
-    listed = isinstance(value, dict) and {"secrets_manager", "kms_key_arn"} & {*value}
-    return "managed" if isinstance(value, ManagedSecret) or listed else "kubernetes"
-
-
-AnySecret = Annotated[
-    Annotated[SecretKey, pydantic.Tag("kubernetes")]
-    | Annotated[ManagedSecret, pydantic.Tag("managed")],
-    pydantic.Discriminator(_whose_secret),
-]
-"""A value that only the pods see."""
 PullPolicy = Literal["always", "if_not_present", "never"]
 """Times at which kubelet pulls an image."""
 
@@ -266,6 +246,12 @@ class JobConfig:
     90 % of the node's memory. /dev/shm counts against it."""
     storage: dict[Name, MountConfig] = field(default_factory=dict)
     """Stores that the job mounts: name of a store in `environment.storage` → path."""
+    data: dict[Name, LoadConfig] = field(default_factory=dict)
+    """Data sets that are loaded into stores before the job asks for its nodes, each under a name of your
+    choice. See docs/data.md."""
+    weights: dict[Name, LoadConfig] = field(default_factory=dict)
+    """Models that are loaded into stores before the job asks for its nodes, each under a name of your
+    choice. See docs/data.md."""
     checkpoints: Section[CheckpointConfig] = None
     """Required where the gang can restart, unless `allow_no_checkpoint` is true."""
     parameters_billion: Annotated[float, pydantic.Field(gt=0, le=10_000)] | None = None
@@ -342,6 +328,12 @@ class JobConfig:
         """Variables whose values are in Secrets Manager, by name."""
         every = sorted(self.secrets.items())
         return {name: at for name, at in every if isinstance(at, ManagedSecret)}
+
+    @property
+    def loads(self) -> dict[str, LoadConfig]:
+        """Everything that is loaded before the job, by its setting: data.<name> or weights.<name>."""
+        both = {"data": self.data, "weights": self.weights}
+        return {f"{kind}.{name}": at for kind, own in both.items() for name, at in own.items()}
 
     @property
     def resumes_from(self) -> str | None:

@@ -10,17 +10,11 @@ from trainyard.objects.iam.secrets import KeyArn, SecretPrefix
 from trainyard.objects.queues.queues import Urgency
 from trainyard.settings.aws import RoleArn
 from trainyard.settings.job import Name, Positive
+from trainyard.settings.section import S3Prefix
 
 ImagePrefix = Annotated[str, pydantic.Field(pattern=r"^[a-z0-9][-._:/a-z0-9]*/$")]
 """The beginning of image names, up to a slash: without the slash `registry/vision` would admit
 `registry/vision2` too."""
-
-S3Prefix = Annotated[
-    str, pydantic.Field(pattern=r"^s3://[a-z0-9][-.a-z0-9]{1,61}[a-z0-9]/([-!_.'()/A-Za-z0-9]+/)?$")
-]
-"""A bucket or a part of it, up to a slash: without the slash `teams/vision` would admit
-`teams/vision2` too. Of the characters of keys those that S3 calls safe, without the wildcards of
-policies (S3 user guide, object-keys)."""
 
 
 @dataclass(frozen=True, kw_only=True)

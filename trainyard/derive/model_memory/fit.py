@@ -18,7 +18,7 @@ from trainyard.derive.model_memory.models import Shape, public_model
 from trainyard.derive.pools import job_type
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import JobConfig
-from trainyard.settings.model import TrainedModelConfig
+from trainyard.settings.training.model import TrainedModelConfig
 
 LESS = "freeze a part of it (LoRA), or take GPUs with more memory"
 """Advice where no change that this program counts makes it fit."""

@@ -166,3 +166,8 @@ def public_model(name: str) -> Model | None:
         if re.search(rf"(?:^|-){re.escape(model.name.lower())}(?![.\w])", last)
     ]
     return max(fitting, key=lambda model: len(model.name), default=None)
+
+
+def is_fp8(name: str) -> bool:
+    """True where the name of a repository says that its weights are FP8: Qwen/Qwen3-30B-A3B-FP8."""
+    return bool(re.search(r"(?i)(?:^|[-_./])fp8(?![a-z0-9])", name))

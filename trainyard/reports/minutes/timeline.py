@@ -222,6 +222,9 @@ def _job(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> Iterable[Stage]:
     """From what a job waits for to its first step. A static pool's nodes start with the pool,
     others with the job."""
     needs, pool = _needs(plan, job)
+    loads = tuple(_loads(job, (*pool, *needs)))
+    yield from loads
+    needs = (*needs, *(stage.name for stage in loads))
     stands = _stands(plan, job)
     if not stands:
         yield took("batching", "job.batching", (*pool, *needs))
@@ -234,6 +237,19 @@ def _job(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> Iterable[Stage]:
     else:
         yield took("image pull", "job.image-pull", ("first node", *late))
         yield took("first step", "job.first-step", ("image pull",))
+
+
+def _loads(job: JobPlan, needs: tuple[str, ...]) -> Iterable[Stage]:
+    """Loads whose size is known. Each has a node of its own, at worst."""
+    boot = took("", "ec2.instance-boot")
+    for load in job.loads:
+        if load.seconds is not None:
+            yield Stage(
+                name=load.name,
+                seconds=boot.seconds + load.seconds,
+                slow_seconds=boot.slow_seconds + 2 * load.seconds,
+                after=needs,
+            )
 
 
 def _needs(

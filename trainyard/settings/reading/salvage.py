@@ -197,12 +197,14 @@ def _place(raw: Any, location: Sequence[Any]) -> Steps:
 
 def _steps(location: Sequence[Any]) -> Steps:
     """A location of pydantic without the kind of job that it names behind a job's name, and of secret
-    behind a variable's, without that of the network, and without the branch of a union that it names
+    behind a variable's or a token's, without that of the network, and without the branch of a union that it names
     at the end."""
     if location[1:2] == ("jobs",) and location[3:4] in (("job",), ("manifest",)):
         location = (*location[:3], *location[4:])
-    if location[3:4] == ("secrets",) and location[5:6] in (("kubernetes",), ("managed",)):
-        location = (*location[:5], *location[6:])
+    for setting, secret in ((3, 5), (6, 7)):
+        named = location[setting : setting + 1] in (("secrets",), ("token",))
+        if named and location[secret : secret + 1] in (("kubernetes",), ("managed",)):
+            location = (*location[:secret], *location[secret + 1 :])
     if location[1:2] == ("network",) and location[2:3] in (("own",), ("existing",)):
         location = (*location[:2], *location[3:])
     return tuple(location[:-1] if _BRANCH.match(str(location[-1])) else location)
