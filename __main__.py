@@ -33,7 +33,7 @@ for line in told(planned.warnings):
 async def program() -> dict[str, Any]:
     """Make everything; returns the stack's outputs."""
     if isinstance(plan, EnvironmentPlan):
-        made = await environment.build(plan)
+        made = (await environment.build(plan)).outputs
     else:
         made = team.build(plan, partial(compare, reading, plan))
     return made | {"plan": summary(plan)}

@@ -27,9 +27,12 @@ def read_engine() -> Reading:
     return read_given(given, stack=pulumi.get_stack(), project=pulumi.get_project())
 
 
-def read_deployed(types: Collection[str], stack: str | None = None) -> Deployed:
+def read_deployed(
+    types: Collection[str], stack: str | None = None, *, within: str = ""
+) -> Deployed:
     """Ask the engine which resources of these types a stack of this project holds, by default the one
-    that is updated. Nothing before the first `pulumi up`. The answer has secrets in clear, so the other
+    that is updated. Nothing before the first `pulumi up`. `within`: the type of the outermost component
+    that they belong to; empty where the whole stack is ours. The answer has secrets in clear, so the other
     types are dropped here. Raises UnknownStackError where there is no other stack of this name, and
     grpc.RpcError where the engine cannot read its state.
 
@@ -54,6 +57,6 @@ def read_deployed(types: Collection[str], stack: str | None = None) -> Deployed:
         resources={
             (found["type"], urn.split("::")[-1]): found.get("outputs") or {}
             for urn, found in told["outputs"].items()
-            if found["type"] in types
+            if found["type"] in types and (not within or f"::{within}$" in urn)
         }
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pulumi
@@ -48,8 +48,20 @@ CLUSTERS: dict[type, Callable[..., Cluster]] = {
 """Plan of a cluster → its component."""
 
 
-async def build(plan: EnvironmentPlan) -> dict[str, Any]:
-    """Make everything; returns the stack's outputs."""
+@dataclass(frozen=True, kw_only=True)
+class Environment:
+    """An environment that is made."""
+
+    outputs: dict[str, Any]
+    """Outputs of its stack."""
+    network: Network
+    cluster: Cluster
+    workspace: JobNamespace
+    """Namespace of the environment's own jobs."""
+
+
+async def build(plan: EnvironmentPlan) -> Environment:
+    """Make everything."""
     account = aws_provider("aws", plan.access)
     on_aws = pulumi.ResourceOptions(providers=[account])
 
@@ -156,7 +168,7 @@ async def build(plan: EnvironmentPlan) -> dict[str, Any]:
         volumes=volumes,
         add_ons=add_ons,
     )
-    return {
+    outputs = {
         "kubeconfig": kubeconfig,
         "contract": _contract(plan, cluster, volumes),
         "jobs": job_outputs(plan.identity.stack, plan.jobs),
@@ -166,6 +178,7 @@ async def build(plan: EnvironmentPlan) -> dict[str, Any]:
         **_tunnel(plan, cluster),
         **({"deletion_protection": True} if protected(plan.cluster) else {}),
     }
+    return Environment(outputs=outputs, network=network, cluster=cluster, workspace=workspace)
 
 
 def _statements(plan: EnvironmentPlan, volumes: Mapping[str, Volume]) -> Statements:

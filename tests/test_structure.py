@@ -64,8 +64,9 @@ FLOORS = (
     ("trainyard/__main__",),
 )
 """Rooms of trainyard/, the lowest first: a room imports from those below it and from itself only."""
-HOUSE = ("trainyard", "components", "stacks", "__main__", "policy_pack")
-"""Packages, the lowest first. Policies judge what the program makes, so that it knows none of them."""
+HOUSE = ("trainyard", "components", "stacks", "__main__", "policy_pack", "package")
+"""Packages, the lowest first. Policies judge what the program makes, so that it knows none of them. The package
+of components is what other programs have in its place."""
 
 
 def _top_level_imports(path: Path) -> Iterator[str]:
@@ -432,7 +433,7 @@ def test_requirements_name_packages_and_hashes_and_no_place_to_get_them_from(pat
     assert re.findall(r"^--.*|\S*://\S*", path.read_text(), re.MULTILINE) == []
 
 
-OURS = {"stacks", "components", "trainyard", "policy_pack"}
+OURS = {"stacks", "components", "trainyard", "policy_pack", "package"}
 """Of these policy_pack has requirements of its own, which `trainyard check --policies` names."""
 
 

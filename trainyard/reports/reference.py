@@ -112,6 +112,16 @@ def page() -> str:
     return HEAD + "\n".join(_sections(schema)) + FOOT
 
 
+def sentence(name: str, value: Schema, required: list[str], schema: Schema) -> str:
+    """One setting in words, for whoever reads no table: its meaning, its values and its default."""
+    default = "" if name in required else _default(name, value, required)
+    known = [
+        *([] if "$ref" in json.dumps(value) else [f"Value: {_kind(name, value, {})}."]),
+        *([f"Default: {default}."] if default else []),
+    ]
+    return " ".join([_meaning(value, schema), *known])
+
+
 def _sections(schema: Schema) -> Iterator[str]:
     """One section for each type, in the order in which a reader of the file meets them."""
     config = schema["properties"]["config"]

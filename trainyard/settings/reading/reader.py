@@ -174,6 +174,16 @@ def read_given(texts: Mapping[str, str], *, stack: str, project: str) -> Reading
     return replace(reading, errors=(*_of_settings(document.errors, project), *reading.errors))
 
 
+def read_arguments(
+    kind: str, given: Mapping[str, Any], texts: Mapping[str, str], *, stack: str, project: str
+) -> Reading:
+    """Read the settings that a program gives to a component, as if a stack file said them. `kind`:
+    environment or team. `texts`: the configuration of the program's stack, of which the `aws:` settings
+    count."""
+    account = {key: _decoded(text) for key, text in texts.items() if key.startswith("aws:")}
+    return read({**account, f"{project}:{kind}": dict(given)}, stack=stack, project=project)
+
+
 def _with_times(value: Any, path: str, lines: Lines) -> Any:
     """A value of the engine with its times, which the engine hands over as text in a form of its
     own."""

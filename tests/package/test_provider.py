@@ -1,0 +1,141 @@
+"""The component of an environment: the graph of a stack file below one component, and refusals in the words
+of a stack file."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import pytest
+from pulumi.errors import InputPropertiesError
+from pulumi.output import UNKNOWN
+
+from package.provider import HOME, LINK
+from package.schema import ENVIRONMENT, schema
+from tests.support.package import inside, made, tops
+from tests.support.recording import CHECKOUT, deploy, stack_values
+from tests.support.stackfile import ENVIRONMENT as SETTINGS
+from tests.support.stackfile import Edit, at, planned, without
+
+DEV: dict[str, Any] = stack_values("dev")[SETTINGS]
+GOLDEN = CHECKOUT / "tests" / "golden" / "dev.graph.json"
+
+
+def edited(*edits: Edit) -> dict[str, Any]:
+    given = copy.deepcopy(DEV)
+    for edit in edits:
+        edit(given)
+    return given
+
+
+def refused(folder: Path, arguments: Any, **engine: Any) -> str:
+    with pytest.raises(InputPropertiesError) as found:
+        made(ENVIRONMENT, arguments, folder, **engine)
+    return found.value.message
+
+
+def test_the_graph_is_that_of_the_stack_file_below_one_component(tmp_path: Path) -> None:
+    graph, _ = made(ENVIRONMENT, DEV, tmp_path)
+    assert inside(graph, ENVIRONMENT) == json.loads(GOLDEN.read_text())
+    assert tops(graph) == [ENVIRONMENT]
+
+
+def test_charts_are_reached_by_a_link_that_does_not_hide_folders_of_the_program(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "components").mkdir()
+    graph, _ = made(ENVIRONMENT, DEV, tmp_path)
+    chart = graph["Release kubeflow-trainer-crds"].inputs["chart"]
+    assert (tmp_path / chart / "Chart.yaml").is_file()
+    assert (tmp_path / LINK).resolve() == HOME
+    assert [*(tmp_path / "components").iterdir()] == []
+
+
+def test_a_link_of_another_release_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / LINK).symlink_to(tmp_path / "gone")
+    made(ENVIRONMENT, DEV, tmp_path)
+    assert (tmp_path / LINK).resolve() == HOME
+    (tmp_path / LINK).unlink()
+    (tmp_path / LINK).symlink_to(tmp_path)
+    made(ENVIRONMENT, DEV, tmp_path)
+    assert (tmp_path / LINK).resolve() == HOME
+
+
+def test_outputs_are_those_of_the_schema(tmp_path: Path) -> None:
+    graph, state = made(ENVIRONMENT, DEV, tmp_path)
+    assert {*state} == {*schema()["resources"][ENVIRONMENT]["properties"]}
+    [urn] = [node.urn for node in graph.nodes.values() if node.kind == ENVIRONMENT]
+    assert urn in graph.registered
+    assert isinstance(state["kubeconfig"], pulumi.Output)
+
+
+WRONG = (
+    at("pools.h100.max_nodes", 0),
+    at("zone", "ap-northeast-2z"),
+    at("pool", {}),
+    without("trainer"),
+)
+
+
+def test_every_fault_is_refused_at_once_as_in_a_stack_file(tmp_path: Path) -> None:
+    arguments = edited(*WRONG)
+    errors = planned(*WRONG).errors
+    said = refused(tmp_path, arguments, preview=True)
+    first, *lines = said.splitlines()
+    assert len(errors) >= 4
+    assert first == f"{len(errors)} errors in the arguments of platform"
+    assert lines == [f"  error    {str(each).removeprefix('environment.')}" for each in errors]
+    assert "pools.h100.max_nodes: must be" in said
+
+
+def test_nothing_is_registered_of_what_is_refused(tmp_path: Path) -> None:
+    refused(tmp_path, edited(*WRONG))
+    assert not (tmp_path / LINK).exists()
+
+
+def test_a_secret_in_clear_is_not_shown(tmp_path: Path) -> None:
+    token = "hf_" + "aBcDeFgHiJkLmNoPqRsTuVwXyZ01234567"
+    said = refused(tmp_path, edited(at("jobs.t5-large.env", {"HF_TOKEN": token})))
+    assert "jobs.t5-large.env.HF_TOKEN: must not contain a secret" in said and token not in said
+
+
+def test_the_account_follows_from_the_settings_of_the_stack(tmp_path: Path) -> None:
+    config = {
+        "aws:region": "ap-northeast-2",
+        "aws:allowedAccountIds": '["111122223333"]',
+        "shop:size": "big",
+    }
+    graph, _ = made(ENVIRONMENT, DEV, tmp_path, config=config)
+    assert graph["pulumi:providers:aws aws"].inputs["allowedAccountIds"] == '["111122223333"]'
+    assert "aws:region: must be set" in refused(tmp_path, DEV, config={"shop:size": "big"})
+
+
+def test_a_whole_number_can_have_a_point(tmp_path: Path) -> None:
+    """The engine sends every number as one with a point."""
+    graph, _ = made(ENVIRONMENT, edited(at("pools.h100.max_nodes", 2.0)), tmp_path)
+    assert inside(graph, ENVIRONMENT) == json.loads(GOLDEN.read_text())
+
+
+@pytest.mark.parametrize(
+    ("value", "sentence"),
+    [
+        (lambda: UNKNOWN, "zone: must be known in a preview"),
+        (lambda: pulumi.Output.secret("ap-northeast-2a"), "zone: must not be a secret"),
+    ],
+    ids=["unknown", "secret"],
+)
+def test_a_value_that_the_plan_follows_from_is_known_and_no_secret(
+    tmp_path: Path, value: Callable[[], Any], sentence: str
+) -> None:
+    said = refused(tmp_path, lambda: {**DEV, "zone": value()}, preview=True)
+    assert sentence in said and "Fix: " in said
+
+
+def test_the_graph_of_the_stack_file_is_as_it_was(tmp_path: Path) -> None:
+    """A component that is made in this process leaves nothing behind for the next program."""
+    made(ENVIRONMENT, DEV, tmp_path)
+    assert json.loads(deploy("dev").golden()) == json.loads(GOLDEN.read_text())
