@@ -12,8 +12,8 @@ from tests.support.recording import Graph
 from tests.support.stackfile import Edit, at, environment_plan
 from trainyard.catalog.versions import PYTHON_IMAGE
 from trainyard.objects.iam.secrets import ADD_ON, DRIVER
+from trainyard.reports.minutes.timeline import schedule
 from trainyard.reports.plan import text
-from trainyard.reports.timeline import schedule
 
 JOB = "jobs.t5-large"
 HUB = {"repository": "Qwen/Qwen3-8B", "revision": "0" * 40}
