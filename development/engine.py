@@ -71,6 +71,11 @@ class Stack:
         return found if isinstance(found, dict) else {}
 
     @property
+    def kubeconfig(self) -> Path:
+        """Its kubeconfig, of its own: a word about a team leaves the shell of the environment alone."""
+        return paths.STATE / f"kubeconfig-{self.name}"
+
+    @property
     def log(self) -> Path:
         return paths.LOGS / f"pulumi-{self.name}.log"
 
@@ -108,6 +113,7 @@ def variables(stack: Stack) -> dict[str, str]:
     PATH."""
     return {
         **environment.variables(_region(stack)),
+        "KUBECONFIG": str(stack.kubeconfig),
         "PULUMI_STACK": stack.name,
         "PULUMI_OPTION_CONFIG_FILE": str(stack.copy),
     }
@@ -345,6 +351,6 @@ def write_kubeconfig(stack: Stack) -> Path:
                 for name, value in environment.account_variables(_region(stack)).items()
             ],
         }
-    environment.KUBECONFIG.touch(mode=0o600)
-    environment.KUBECONFIG.write_text(as_file(config))
-    return environment.KUBECONFIG
+    stack.kubeconfig.touch(mode=0o600)
+    stack.kubeconfig.write_text(as_file(config))
+    return stack.kubeconfig

@@ -292,6 +292,18 @@ def test_the_kubeconfig_works_by_itself_and_holds_no_token(dev: Stack):
     assert file.stat().st_mode & 0o777 == 0o600
 
 
+def test_each_stack_has_a_kubeconfig_of_its_own(dev: Stack):
+    """A word about a team overwrote the kubeconfig that the shell of the environment reads."""
+    team = engine.find("team")
+    assert dev.kubeconfig != team.kubeconfig
+    for stack in (dev, team):
+        assert engine.variables(stack)["KUBECONFIG"] == str(stack.kubeconfig)
+    before = engine.write_kubeconfig(dev).read_text()
+    engine.prepare(team, _ignore)
+    assert engine.write_kubeconfig(team) == team.kubeconfig
+    assert dev.kubeconfig.read_text() == before
+
+
 def test_the_pulumi_for_people_runs_from_folders_with_blanks(
     dev: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -126,7 +126,7 @@ class Harness:
     def _session(self) -> Mapping[str, str]:
         """Set up once, and logged in to the cluster once: a test that looks every second would else
         do little but ask who it is."""
-        files = (self.state / "world.json", self.state / "kubeconfig")
+        files = (self.state / "world.json", self.state / f"kubeconfig-{self.stack}")
         key = tuple(file.stat().st_mtime if file.exists() else 0 for file in files)
         if key not in self.sessions:
             exports = (

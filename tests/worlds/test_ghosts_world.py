@@ -73,9 +73,7 @@ def write(harness: Harness, name: str, config: Object) -> None:
 
 
 def up(harness: Harness, jobs: Object | None = None, *, teams: bool = True) -> str:
-    """Plain pulumi on the environment with these jobs; what it says, at last FAILED where it fails. The
-    words for a team's stack have left its kubeconfig behind."""
-    assert harness.do("kubeconfig", "--stack", STACK) == 0
+    """Plain pulumi on the environment with these jobs; what it says, at last FAILED where it fails."""
     left_out = () if teams else ("teams",)
     settings = {key: value for key, value in SETTINGS.items() if key not in left_out}
     write(harness, STACK, {**CONFIG, "trainyard:environment": settings | {"jobs": jobs or {}}})
@@ -158,10 +156,8 @@ def let_the_team(harness: Harness, jobs: Object) -> None:
 
 
 def down_of_the_team(harness: Harness, times: int) -> None:
-    """Both kinds of job run whenever their stack goes down. The words for a team's stack leave its
-    kubeconfig behind, so the stack comes up with plain pulumi."""
+    """Both kinds of job run whenever their stack goes down. `down` deletes the state of the stack."""
     let_the_team(harness, both(0))
-    assert harness.do("kubeconfig", "--stack", STACK) == 0
     with counted(harness) as seen:
         for _ in range(times):
             harness.shell(f"pulumi stack select --create --stack team-{TEAM}")
