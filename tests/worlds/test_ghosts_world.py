@@ -156,7 +156,7 @@ def let_the_team(harness: Harness, jobs: Object) -> None:
 
 
 def down_of_the_team(harness: Harness, times: int) -> None:
-    """Both kinds of job run whenever their stack goes down. `down` deletes the state of the stack."""
+    """Both kinds of job run whenever their stack goes down."""
     let_the_team(harness, both(0))
     with counted(harness) as seen:
         for _ in range(times):
