@@ -74,7 +74,8 @@ def operate(stack: Stack, display: Display, operation: str, doing: str, *argumen
             stderr=output,
         )
     for line in filter(None, log.read_text().splitlines()):
-        display.line(operation, line)
+        if not line.startswith((f"stack {stack.name}: ", "next: ")):  # what follows is ours to say
+            display.line(operation, line)
     return status
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import IO, Any
 
 import pytest
 
-from development import up
+from development import steps, up
 from development.engine import Stack
 from development.progress import Display
 from development.up import Causes, Run, _advice, _follow_jobs
@@ -130,3 +131,20 @@ def test_a_job_that_resumed_and_did_no_step_is_said_to_have_had_nothing_to_do(li
     assert Causes(server).nothing_done(MINE) == "step 81"
     server.text = lambda path: "resumed from step 81\nstep 82 loss 0.2\n"
     assert Causes(server).nothing_done(MINE) is None
+
+
+def test_a_word_that_up_calls_leaves_it_to_up_what_comes_next(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`make up` said in its third line: next: make up."""
+
+    def call(words: list[str], *, stdout: IO[str], **_: object) -> int:
+        stdout.write("stack dev: the rehearsal\ndev: repaired\nnext: make up STACK=dev\n")
+        return 0
+
+    monkeypatch.setattr(steps.subprocess, "call", call)
+    monkeypatch.setattr(steps.engine, "complete", lambda stack: {})
+    monkeypatch.setattr(steps.paths, "LOGS", checkout)
+    said: list[str] = []
+    assert steps.operate(Stack(name="dev"), Display(said.append), "repair", "looks", "dev") == 0
+    assert [line.split(maxsplit=2)[2] for line in said] == ["dev: repaired"]
