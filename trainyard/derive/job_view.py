@@ -112,6 +112,8 @@ class JobView:
     torch: bool
     """The Trainer injects PET_* and starts nothing: each pod must start its own ranks."""
     elastic: bool
+    most_nodes: int
+    """Nodes to which an elastic job may grow; `nodes` of any other."""
     host_network: bool
     """Its pods have the network of their node."""
     restarts: int
@@ -129,12 +131,17 @@ class JobView:
     shared_memory: tuple[SharedMemory, ...]
     requests: tuple[PodRequest, ...]
     where: Where
-    """Places of "job", "nodes", "gpus" and "ranks"."""
+    """Places of "job", "nodes", "elastic.max_nodes", "gpus" and "ranks"."""
 
     @property
     def asks_for_slices(self) -> bool:
         """True where its pods ask for a part of a GPU, which no node has."""
         return any(request.resource.startswith("nvidia.com/") for request in self.requests)
+
+
+def most_shared_memory(gib: float) -> float:
+    """GiB of /dev/shm that leave the ranks of a pod some of its memory, which is `gib`."""
+    return max(gib - 1, gib * 0.99)
 
 
 def entry_view(path: str, job: JobConfig, environment: EnvironmentConfig) -> JobView:
@@ -169,6 +176,7 @@ def entry_view(path: str, job: JobConfig, environment: EnvironmentConfig) -> Job
         ranks=ranks if isinstance(ranks, int) else None,
         torch=policy == "torch",
         elastic=job.elastic is not None,
+        most_nodes=job.elastic.max_nodes if job.elastic else job.nodes,
         host_network=False,
         restarts=restarts,
         pods_restart=False,
@@ -284,7 +292,7 @@ def _shared_memory(
     if not kinds or not kinds[0].gpus or job.shared_memory_gib is None:
         return ()
     half = min(kind.allocatable_mib for kind in kinds) // 2 / 1024
-    at_most = min(half, pod_resources.memory_gib(job, kinds) - 1)
+    at_most = min(half, most_shared_memory(pod_resources.memory_gib(job, kinds)))
     return (
         SharedMemory(
             gib=job.shared_memory_gib,

@@ -60,6 +60,8 @@ class ManifestContext:
     known."""
     pool_type: InstanceType | None
     production: bool
+    runs_for: Workload | None = None
+    """Job of the files that a runtime is for, where what the runtime runs is not the job's own."""
 
     @cached_property
     def runtime_pods(self) -> tuple[Pod, ...]:
@@ -74,7 +76,8 @@ class ManifestContext:
     @cached_property
     def nodes(self) -> int:
         """Number of pods that train; 0 where it is not known."""
-        own = [pod.nodes for pod in self.workload.pods if isinstance(pod.nodes, int)]
+        pods = (*(self.runs_for.pods if self.runs_for else ()), *self.workload.pods)
+        own = [pod.nodes for pod in pods if isinstance(pod.nodes, int)]
         counts = own or [self.policy("numNodes")]
         return sum(counts) if isinstance(counts[0], int) else 0
 
@@ -160,6 +163,7 @@ class ManifestContext:
             ranks=self._ranks(),
             torch=self.policy("torch") is not None and self.policy("mpi") is None,
             elastic=bool(self.get("spec", "elasticPolicy")),
+            most_nodes=self._most_nodes,
             host_network=any(pod.spec.get("hostNetwork") for pod in self.all_pods),
             restarts=self.restarts,
             pods_restart=self.pods_restart,
@@ -176,10 +180,17 @@ class ManifestContext:
 
     @cached_property
     def restarts(self) -> int:
-        """Number of times that the whole gang may start again."""
-        policy = ("failurePolicy", "maxRestarts")
-        count = look(self.runtime, "spec", "template", "spec", *policy)
+        """Number of times that the whole gang may start again; of a PyTorchJob the number of times that a
+        pod may."""
+        policy = ("spec", "template", "spec", "failurePolicy", "maxRestarts")
+        of_pods = self.get("spec", "runPolicy", "backoffLimit") if self.pods_restart else 0
+        count = of_pods if self.get(*REPLICAS) else look(self.runtime, *policy)
         return count if isinstance(count, int) else 0
+
+    @property
+    def _most_nodes(self) -> int:
+        most = self.get("spec", "elasticPolicy", "maxReplicas")
+        return most if isinstance(most, int) else self.nodes
 
     @property
     def pods_restart(self) -> bool:
@@ -226,6 +237,8 @@ class ManifestContext:
     def _where(self, name: str) -> At:
         if name == "ranks":
             return self.workload.at(*self._ranks_path())
+        if name == "elastic.max_nodes":
+            return self.workload.at("spec", "elasticPolicy", "maxReplicas")
         if name == "nodes" and self.workload.kind == "TrainJob":
             return self.workload.at(*TRAINER, "numNodes")
         if name == "gpus":
@@ -279,7 +292,12 @@ class ManifestContext:
             return None
         by_operator = V1_ENV if self.get(*REPLICAS, "Master") else ()
         by_runtime = re.findall(r"'([A-Z][A-Z0-9_]*)'", str(self.runtime))
-        return frozenset((*RESERVED_ENV, *by_operator, *by_runtime))
+        by_job = (
+            [name for each in self.runs_for.containers for name in each.env]
+            if self.runs_for
+            else []
+        )
+        return frozenset((*RESERVED_ENV, *by_operator, *by_runtime, *by_job))
 
     def _node_rank(self, container: Container) -> int | None:
         if "Master" in container.path:
@@ -304,9 +322,23 @@ def contexts_of(
             pool_type=pool_type,
             controller=f"{job_kind(workload.kind).controller} {_release(workload.kind, release)}",
             production=production,
+            runs_for=_job_of(workload, workloads),
         )
         for workload in workloads
     ]
+
+
+def _job_of(runtime: Workload, workloads: Sequence[Workload]) -> Workload | None:
+    """The only job that refers to a runtime and leaves the command to it; None where there is no such job, or
+    several."""
+    if runtime.kind != "TrainingRuntime" or "kind" not in runtime.body:
+        return None
+    jobs = [
+        each
+        for each in workloads
+        if each.kind in JOB_KINDS and each.get("spec", "runtimeRef", "name") == runtime.name
+    ]
+    return jobs[0] if len(jobs) == 1 and not jobs[0].get(*TRAINER, "command") else None
 
 
 def live_view(job: Mapping[str, Any], runtimes: Sequence[Mapping[str, Any]] = ()) -> JobView:

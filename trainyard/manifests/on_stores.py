@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from trainyard.derive.scripts import saved_in_the_container
 from trainyard.manifests.context import ManifestContext
 from trainyard.manifests.document import Container, Path, Pod, items, look
 from trainyard.problems import InputWarning
@@ -73,3 +74,13 @@ def _not_root(
                 f" fsGroup changes nothing there; let one run as root make a directory (install -d -o"
                 f" {user} {folder}/{context.workload.name or 'train'}), and write below it",
             )
+
+
+def restarts_from_nothing(context: ManifestContext) -> Iterator[InputWarning]:
+    """Restarts of a gang with nothing to resume from. What its script saves in the container has a warning of its
+    own."""
+    containers = [container for pod in context.all_pods for container in pod.containers]
+    saves = any(saved_in_the_container(each.script) for each in containers)
+    if context.restarts and not context.mounts_claim and not saves:
+        text = f"{context.restarts} restarts begin at step 0: no claim is mounted to resume from"
+        yield context.warning(("spec",), text)

@@ -6,13 +6,11 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from trainyard.catalog.quantities import amount
-from trainyard.derive.job_view import PodRequest, SharedMemory
+from trainyard.derive.job_view import PodRequest, SharedMemory, most_shared_memory
 from trainyard.manifests.document import Container, Path, Workload, items, look
 from trainyard.objects.jobs.pod_template import GPU
 
 IN_BYTES = ("memory", "ephemeral-storage")
-MOST_OF_A_LIMIT = 0.99
-"""Share of a container's memory limit that /dev/shm may be allowed to take."""
 
 
 def pod_requests(workload: Workload) -> Iterator[PodRequest]:
@@ -60,10 +58,11 @@ def shared_memory(workload: Workload) -> Iterator[SharedMemory]:
         for number, volume in enumerate(items(pod.spec.get("volumes"))):
             size = amount(look(volume, "emptyDir", "sizeLimit"))
             if size and limit and look(volume, "emptyDir", "medium") == "Memory":
+                most = most_shared_memory(float(limit) / 2**30)
                 path = (*pod.path, "volumes", number, "emptyDir", "sizeLimit")
                 yield SharedMemory(
                     gib=float(size / 2**30),
-                    at_most_gib=float(limit) * MOST_OF_A_LIMIT / 2**30,
-                    fix="write half of the container's memory limit",
+                    at_most_gib=most,
+                    fix=f"write {f'{int(most)}Gi' if most >= 1 else f'{int(most * 1024)}Mi'} or less",
                     place=workload.at(*path),
                 )

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from trainyard.derive.job_files import CONFIG_MAP_BYTES
-from trainyard.manifests import over_runtime, webhook_rules
+from trainyard.manifests import on_stores, over_runtime, webhook_rules
 from trainyard.manifests.context import ManifestContext
 from trainyard.manifests.document import POD, STEP, TRAINER, Path, items, look, mapping
 from trainyard.manifests.field_rules import ELASTIC_FIX, field_errors
@@ -44,6 +44,7 @@ def manifest_problems(contexts: Sequence[ManifestContext]) -> list[InputError | 
 def _object_problems(context: ManifestContext) -> Problems:
     yield from field_errors(context)
     yield from owned_fields(context)
+    yield from webhook_rules.labels(context)
     for rule in RULES.get(context.workload.kind, ()):
         yield from rule(context)
     yield from pod_problems(context)
@@ -231,12 +232,6 @@ def _half_of_mpi(context: ManifestContext) -> Problems:
             )
 
 
-def _restarts_from_nothing(context: ManifestContext) -> Problems:
-    if context.restarts and not context.mounts_claim:
-        text = f"{context.restarts} restarts begin at step 0: no claim is mounted to resume from"
-        yield context.warning(("spec",), text)
-
-
 # Runtimes.
 
 
@@ -362,7 +357,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
         _override_targets,
         _running,
         _half_of_mpi,
-        _restarts_from_nothing,
+        on_stores.restarts_from_nothing,
         webhook_rules.initializer,
         webhook_rules.storage_uri,
         webhook_rules.patch_manager,
@@ -393,6 +388,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
         _replica_without_gpus,
         _master,
         short_policy,
+        on_stores.restarts_from_nothing,
     ),
     "ConfigMap": (_object_name, _config_map_size),
 }

@@ -1,5 +1,5 @@
 """Errors about what the webhook of a Trainer refuses in a TrainJob beside its pods: initializers,
-and the managers of patches.
+and the managers of patches. Labels that the API server refuses in any object.
 
 Source: Kubeflow Trainer at v2.1.0 and v2.3.0 (trainjob_webhook.go, and the plugin jobset's Validate).
 """
@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from trainyard.manifests.context import ManifestContext
 from trainyard.manifests.document import items, look, mapping
 from trainyard.problems import InputError
+from trainyard.rules.pods import label_errors
 
 STRICT_FROM = (2, 3)
 """Minor release from which an initializer needs its mount, a storageUri its scheme, and a manager its
@@ -76,3 +77,11 @@ def override_containers(context: ManifestContext) -> Iterator[InputError]:
                 known = ", ".join(sorted(names))
                 must = f"be a container of the runtime's pods: {known}"
                 yield context.error(container.at("name"), must, name, f"write {known}")
+
+
+def labels(context: ManifestContext) -> Iterator[InputError]:
+    """Labels of an object and of its pods."""
+    for path in context.workload.lines:
+        if path[-3:-1] == ("metadata", "labels") and (len(path) == 3 or path[-4] == "template"):
+            at, value = context.workload.at(*path), context.get(*path)
+            yield from label_errors(at, str(path[-1]), str(value))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from trainyard.catalog import fabric, versions
 from trainyard.derive.job_view import JobView, entry_view, restarts_of
 from trainyard.derive.jobs import stores
-from trainyard.derive.pools import TYPES, job_type, largest_gang
+from trainyard.derive.pools import TYPES, job_type
 from trainyard.objects.jobs.upstream_runtimes import TUNED
 from trainyard.problems import REMOVE, At, InputError, InputWarning, write_one_of
 from trainyard.rules.gangs import gang_errors
@@ -92,7 +92,7 @@ def _errors(
     yield from _resume(path, job, environment)
     yield from _priority(path, job, environment)
     yield from _time_limit(path, job, environment)
-    yield from _elastic(path, job, pool)
+    yield from _elastic(path, job)
     yield from _wait(path, job)
     yield from pod_errors(path, job, environment)
     yield from secret_errors(path, job, region)
@@ -285,7 +285,7 @@ def _time_limit(path: str, job: JobConfig, environment: EnvironmentConfig) -> It
         )
 
 
-def _elastic(path: str, job: JobConfig, pool: PoolConfig | None) -> Iterator[InputError]:
+def _elastic(path: str, job: JobConfig) -> Iterator[InputError]:
     path, wanted = f"{path}.elastic", job.elastic
     if wanted is None:
         return
@@ -307,12 +307,6 @@ def _elastic(path: str, job: JobConfig, pool: PoolConfig | None) -> Iterator[Inp
             "include `nodes`, the initial size",
             got=f"{size}, nodes: {job.nodes}",
             fix=f"write numbers with min_nodes ≤ {job.nodes} ≤ max_nodes",
-        )
-    if pool and wanted.max_nodes > largest_gang(pool):
-        yield At(f"{path}.max_nodes").must(
-            f"be at most the {largest_gang(pool)} nodes of pool {job.pool}",
-            got=wanted.max_nodes,
-            fix=f"write {largest_gang(pool)} or less",
         )
 
 

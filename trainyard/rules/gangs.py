@@ -37,6 +37,12 @@ def _size(view: JobView, name: str, pool: PoolConfig) -> Iterator[InputError]:
             got=view.nodes,
             fix=f"write {most} or less, or name another pool",
         )
+    if view.most_nodes > max(most, view.nodes):
+        yield view.where("elastic.max_nodes").must(
+            f"be at most the {most} nodes of pool {name}",
+            got=view.most_nodes,
+            fix=f"write {most} or less",
+        )
 
 
 def _one_node_only(view: JobView, name: str, pool: PoolConfig) -> Iterator[InputError]:

@@ -185,7 +185,7 @@ def _may_fit(view: JobView, harm: fabric.Harm, value: str) -> bool:
 
 
 def _reserved_variable(view: JobView, container: ContainerView) -> Problems:
-    if job_kind(view.kind).keeps_variables and view.origin == "file":
+    if job_kind(view.kind).keeps_variables:
         return
     for name in container.env:
         if name in RESERVED_ENV:

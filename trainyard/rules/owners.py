@@ -43,7 +43,7 @@ def _by_master(view: JobView, container: ContainerView) -> bool:
 
 
 def _by_operator(view: JobView, container: ContainerView) -> bool:
-    return job_kind(view.kind).keeps_variables and view.origin == "file"
+    return job_kind(view.kind).keeps_variables
 
 
 def _by_policy(view: JobView, container: ContainerView) -> bool:

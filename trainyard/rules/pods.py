@@ -14,6 +14,7 @@ from trainyard.derive.jobs import CHECKPOINTS, TENSORBOARD, stores
 from trainyard.derive.pools import job_type
 from trainyard.objects.iam.secrets import FOLDER, VOLUME
 from trainyard.objects.jobs.upstream_runtimes import WORKSPACE
+from trainyard.objects.queues.queues import QUEUE_LABEL
 from trainyard.problems import At, InputError, InputWarning, write_one_of
 from trainyard.rules.mounts import mount_path_errors
 from trainyard.settings.environment import EnvironmentConfig
@@ -50,6 +51,9 @@ def pod_warnings(
             "the folders must exist on every node, and this program puts nothing there; the"
             " namespace admits privileged pods because of them"
         )
+    if QUEUE_LABEL in job.labels and environment.queues is None:
+        queue = job.labels[QUEUE_LABEL]
+        yield At(f"{path}.labels.{QUEUE_LABEL}").warning(unread_queue(queue))
     kind = job_type(job, environment)
     if kind and job.local_scratch and not kind.nvme_gb:
         yield At(f"{path}.local_scratch").warning(
@@ -239,6 +243,14 @@ def variable_errors(path: str, names: Iterable[str]) -> Iterator[InputError]:
             )
 
 
+def unread_queue(queue: object) -> str:
+    """Warning about a label by which Kueue would find a queue, in an environment without queues."""
+    return (
+        f"nobody reads the label, and no queue {queue} is there: the job starts at once; delete it, or"
+        " add environment.queues"
+    )
+
+
 def _labels(path: str, job: JobConfig) -> Iterator[InputError]:
     yield from _label_errors(f"{path}.labels", job.labels)
     if job.pytorch_job:
@@ -249,9 +261,14 @@ def _labels(path: str, job: JobConfig) -> Iterator[InputError]:
 
 def _label_errors(path: str, labels: Mapping[str, str]) -> Iterator[InputError]:
     for key, value in labels.items():
-        if not re.fullmatch(LABEL_KEY, key) or not re.fullmatch(LABEL_VALUE, value):
-            yield At(f"{path}.{key}").must(
-                "be a label: at most 63 letters, digits, - _ .",
-                got=value,
-                fix="put free text into an annotation, or delete it",
-            )
+        yield from label_errors(At(f"{path}.{key}"), key, value)
+
+
+def label_errors(at: At, key: str, value: str) -> Iterator[InputError]:
+    """The error of a label that the API server refuses."""
+    if not re.fullmatch(LABEL_KEY, key) or not re.fullmatch(LABEL_VALUE, value):
+        yield at.must(
+            "be a label: at most 63 letters, digits, - _ .",
+            got=value,
+            fix="put free text into an annotation, or delete it",
+        )

@@ -74,6 +74,7 @@ def test_what_people_write_legally_passes_without_a_word(path: Path) -> None:
     true_of_some = (
         *("the image's own entrypoint", "makes one $ of $$", "restarts for ever"),
         "gives up where a node comes",
+        "restarts begin at step 0",
     )
     assert [each for each in said if not any(words in each for words in true_of_some)] == []
     assert len(VALID) >= 40
@@ -1056,7 +1057,7 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
         ),
         "sizeLimit",
         "leave the ranks memory",
-        "half",
+        "write 63Gi or less",
     ),
     "NVLink that is not there": (
         ON_P5.replace("p5.48xlarge", "g6e.48xlarge"),
@@ -1418,8 +1419,14 @@ def test_a_job_that_restarts_on_failure_is_sound_where_something_ends_it() -> No
     [note] = judged(restarting)
     assert note.startswith("warning: spec.pytorchReplicaSpecs.Master.restartPolicy [x.yaml:6]: ")
     assert "add backoffLimit: 10, which counts the restarts of all pods together" in note
-    for limit in ("backoffLimit: 10", "backoffLimit: 0", "activeDeadlineSeconds: 3600"):
+    for limit in ("backoffLimit: 0", "activeDeadlineSeconds: 3600"):
         assert judged(restarting.replace("spec:\n", f"spec:\n  runPolicy: {{{limit}}}\n", 1)) == []
+    limited = restarting.replace("spec:\n", "spec:\n  runPolicy: {backoffLimit: 10}\n", 1)
+    [note] = judged(limited)
+    assert "10 restarts begin at step 0: no claim is mounted" in note
+    volume = "volumes: [{name: d, persistentVolumeClaim: {claimName: d}}]"
+    claim = f"{volume}, containers: [{{volumeMounts: [{{name: d, mountPath: /d}}],"
+    assert judged(limited.replace("containers: [{", claim)) == []
     assert judged(restarting.replace("OnFailure", "Never")) == []
 
 

@@ -16,6 +16,7 @@ from trainyard.manifests.document import Path, mapping
 from trainyard.manifests.names.around import Around
 from trainyard.objects.queues.queues import DISPATCHER, QUEUE_LABEL, URGENCY_LABEL
 from trainyard.problems import InputError, InputWarning
+from trainyard.rules.pods import unread_queue
 
 Problems = Iterator[InputError | InputWarning]
 SUSPEND = ("spec suspend", "spec runPolicy suspend")
@@ -149,11 +150,7 @@ def _queue(context: ManifestContext, around: Around) -> Problems:
                 " makes the LocalQueue; delete the label, or move the job to a team",
             )
         elif not around.queue:
-            yield context.warning(
-                path,
-                f"nobody reads the label, and no queue {queue} is there: the job starts at once; delete it, or"
-                " add environment.queues",
-            )
+            yield context.warning(path, unread_queue(queue))
     for path in context.workload.find(f"metadata labels {URGENCY_LABEL}"):
         urgency = str(context.get(*path))
         if around.queue:
