@@ -48,6 +48,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "tests/worlds/test_jobs_world.py": ("jobs", "manifests", "trainer"),
     "tests/worlds/test_key_world.py": ("encryption", "iam", "cluster"),
     "tests/worlds/test_late_": ("jobs", "queues", "gangs"),
+    "tests/worlds/test_loads_world.py": ("loads", "load", "loader", "jobs"),
     "tests/worlds/test_metrics_world.py": ("metrics", "alerts", "dashboards"),
     "tests/worlds/test_queue_world.py": ("queues", "gangs", "teams"),
     "tests/worlds/test_reach_world.py": ("reach", "endpoint", "cluster"),
