@@ -188,6 +188,8 @@ class ManifestConfig:
     privileged_pods: bool = False
     """`true`: the job's namespace admits pods that Pod Security's baseline level refuses: with
     folders or the network of the node, privileges, or added capabilities."""
+    after: tuple[Reference, ...] = ()
+    """Jobs of this stack that must be complete before this one begins."""
     urgency: Urgency | None = None
     """Priority in the team's queue: jobs of a higher one go first. By default `normal`. Only where
     the environment has `queues`."""
@@ -244,6 +246,8 @@ class JobConfig:
     memory_gib: Positive | None = None
     """Memory of each pod, in GiB: the request and the limit. By default it is the pod's share of
     90 % of the node's memory. /dev/shm counts against it."""
+    after: tuple[Reference, ...] = ()
+    """Jobs of this stack that must be complete before this one begins."""
     storage: dict[Name, MountConfig] = field(default_factory=dict)
     """Stores that the job mounts: name of a store in `environment.storage` → path."""
     data: dict[Name, LoadConfig] = field(default_factory=dict)
