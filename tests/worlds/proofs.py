@@ -39,6 +39,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "tests/rehearsal/providers/": ("providers",),
     "tests/trainyard/settings/reading/": ("settings", "manifests", "rules"),
     "tests/worlds/test_existing_": ("existing", "network", "cluster", "stores"),
+    "tests/worlds/test_after_world.py": ("after", "order", "jobs"),
     "tests/worlds/test_calm_world.py": ("metrics", "alerts"),
     "tests/worlds/test_capacity_world.py": ("pools", "gpu_pool", "capacity", "nodes"),
     "tests/worlds/test_diagnosis_world.py": ("status",),

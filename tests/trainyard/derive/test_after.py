@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from tests.support.stackfile import Edit, at, environment_plan, team_plan
-from trainyard.plans.jobs import JobPlan
 from trainyard.problems import Refused
 from trainyard.reports.plan import text
 
@@ -66,7 +65,7 @@ def test_the_order_of_the_list_is_no_other_run() -> None:
 
 def test_a_file_comes_after_an_entry_and_an_entry_after_a_file() -> None:
     file = {"manifest": FILE, "pool": "g6e", "claims": {"data": "scratch"}, "after": ["t5-large"]}
-    plans: dict[str, JobPlan] = environment_plan(at("jobs.file", file), beside(last=["file"])).jobs
+    plans = environment_plan(at("jobs.file", file), beside(last=["file"])).jobs
     assert [*plans] == ["t5-large", "file", "last"] and plans["file"].after == ("t5-large",)
     alone = {name: value for name, value in file.items() if name != "after"}
     assert plans["file"].run != environment_plan(at("jobs.file", alone)).jobs["file"].run
