@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import pulumi
 import pulumi_kubernetes as k8s
 
-from components.jobs import run_before, wait_for_job
+from components.jobs import order, run_before, wait_for_job
 from components.jobs.loads import Waits
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.plans.identity import Identity
@@ -40,19 +40,30 @@ class Jobs(pulumi.ComponentResource):
         waits: Waits | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`starts`: what is said when a run of a job begins. `needs`: what a job waits for.
-        `waits`: for what is loaded before a job."""
+        """`plans`: a job stands behind those that it comes after. `starts`: what is said when a run of a job
+        begins. `needs`: what a job waits for. `waits`: for what is loaded before a job."""
         super().__init__("trainyard:jobs:Jobs", name, None, opts)
         self._stack = f"urn:pulumi:{identity.stack}::{identity.project}"
         self._namespace, every = namespace, [_alone(kubeconfig), _said(starts)]
+        runs: dict[str, pulumi.Resource] = {}
         for key, plan in plans.items():
             loaded = [waits.hook(key, plan.loads)] if waits and plan.loads else []
+            before = [*self._after(key, plans, kubeconfig), *loaded, *every]
             files = [self._files(key, plan.files)] if plan.files else []
             beside = [self._beside(key, made, needs[key]) for made in plan.objects]
-            run = self._run(key, plan, [*loaded, *every], needs=[*needs[key], *files, *beside])
+            # A run that is not made ends those after it, and a run is gone before one it was made from.
+            earlier = [runs[each] for each in plan.after]
+            run = self._run(key, plan, before, needs=[*needs[key], *files, *beside, *earlier])
+            runs[key] = run
             if plan.wait != "none":
                 _wait(run, plan, kubeconfig)
         self.register_outputs({})
+
+    def _after(
+        self, key: str, plans: Mapping[str, JobPlan], kubeconfig: pulumi.Output[str]
+    ) -> list[pulumi.ResourceHook]:
+        before = [plans[each] for each in plans[key].after]
+        return [order.after(key, before, kubeconfig)] if before else []
 
     def _options(
         self, name: str, kind: str, needs: Sequence[pulumi.Resource] = ()

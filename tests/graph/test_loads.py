@@ -137,6 +137,15 @@ def test_another_store_is_mounted_beside_the_target() -> None:
     assert settings["to"] == "/stores/scratch/sets"
 
 
+def test_the_image_comes_from_the_mirror_where_there_is_one() -> None:
+    mirror = "123456789012.dkr.ecr.ap-northeast-2.amazonaws.com/mirror"
+    plan = environment_plan(*BEFORE, at(f"{JOB}.weights", WEIGHTS), at("artifacts.images", mirror))
+    [load] = plan.jobs["t5-large"].loads
+    [container] = load.spec["template"]["spec"]["containers"]
+    assert container["image"].startswith(f"{mirror}/") and "python" in container["image"]
+    assert PYTHON_IMAGE in {each.image for each in plan.copies}
+
+
 def _run(*edits: Edit) -> str:
     return environment_plan(*BEFORE, *edits).jobs["t5-large"].run
 

@@ -22,6 +22,7 @@ _TRAIN: dict[str, Any] = {
         "rendezvous": {"etcd": "etcd.training:2379"},
     },
     "processes_per_node": 8,
+    "after": ["part"],
     "storage": {"scratch": {"path": "/scratch"}, "home": {"path": "/home/team"}},
     "data": {
         "corpus": {
@@ -137,6 +138,7 @@ _FILE: dict[str, Any] = {
     "manifest": "tests/workloads/valid/trainjob-clone-pinned.yaml",
     "pool": "g6e",
     "claims": {"data": "scratch"},
+    "after": ["train"],
     "privileged_pods": True,
     "expected_hours": 2,
     "wait": "running",

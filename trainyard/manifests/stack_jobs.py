@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trainyard.derive.after import chained
 from trainyard.derive.job_files import config_map, file_errors
 from trainyard.derive.job_site import JobSite
 from trainyard.derive.jobs import command_of, job_plan
@@ -15,6 +16,7 @@ from trainyard.derive.model_memory.fit import Fit, fit_of
 from trainyard.derive.scripts import script_of
 from trainyard.plans.jobs import JobPlan
 from trainyard.problems import InputError, InputWarning
+from trainyard.rules.after import after_errors
 from trainyard.rules.model_memory import fit_problems, model_errors
 from trainyard.rules.stores import keep_warnings
 from trainyard.settings.environment import EnvironmentConfig
@@ -54,7 +56,8 @@ class StackJobs:
         return tuple(found)
 
     def planned(self, site: JobSite, notes: Mapping[str, Mapping[str, str]]) -> dict[str, JobPlan]:
-        """Every job, decided, in the order of the stack file. `notes`: name → annotations of the job."""
+        """Every job, decided, in the order of the stack file, but behind those that it comes after. `notes`:
+        name → annotations of the job."""
         plans = {
             name: self.read[name].plan(job, site.namespace, site.runtimes)
             for name, job in manifests(self.jobs).items()
@@ -63,7 +66,7 @@ class StackJobs:
             name: job_plan(name, job, site, config_map(name, job, self.folder), notes.get(name, {}))
             for name, job in typed(self.jobs).items()
         }
-        return {name: plans[name] for name in self.jobs}
+        return chained({name: plans[name] for name in self.jobs}, self.jobs)
 
     def described(self) -> dict[str, JobConfig]:
         """Every job in the words of settings, as far as capacity goes."""
@@ -82,7 +85,7 @@ def read_jobs(
     folder: Path,
 ) -> StackJobs:
     """Read the files of a stack's jobs. `path`: of the jobs in the stack file."""
-    errors = tuple(_file_errors(path, jobs, folder))
+    errors = (*_file_errors(path, jobs, folder), *after_errors(path, jobs))
     files = manifests(jobs)
     fits = _fits(jobs, environment, folder)
     if not files:

@@ -149,6 +149,8 @@ class JobPlan:
     wait: str
     """none, running or complete: what `up` waits for."""
     wait_minutes: int
+    after: tuple[str, ...] = ()
+    """Entries of jobs that must be complete before it begins."""
     loads: tuple[LoadPlan, ...] = ()
     """Everything that is loaded before it starts."""
     run: str

@@ -17,6 +17,7 @@ from typing import Any
 from trainyard import command_line
 from trainyard.catalog.aws.instances import QUOTA_NAMES
 from trainyard.catalog.versions import known_good
+from trainyard.derive.after import diagram
 from trainyard.derive.pools import quota_needed, quota_takers
 from trainyard.live.encryption import encryption
 from trainyard.objects.jobs.pod_template import GPU, pod_requests
@@ -82,6 +83,7 @@ def text(plan: Plan) -> str:
         *parts(plan),
         loads(plan),
         jobs(plan),
+        diagram(plan.jobs),
         time(timeline, [*_block_starts(plan), *thin(plan, timeline)]),
         limits(plan),
         money(costs, date.today()),

@@ -123,7 +123,8 @@ def _questions(plan: EnvironmentPlan) -> set[str]:
     of_network = () if plan.own_network else VPC_QUESTIONS
     of_cluster = () if plan.own_cluster else CLUSTER_QUESTIONS
     of_copies = COPY_QUESTIONS if plan.copies else ()
-    in_buckets = any(team.pods and team.pods.statements for team in plan.teams.values())
+    pods = [*(team.pods for team in plan.teams.values()), plan.job_pods]
+    in_buckets = any(each and each.statements for each in pods)
     of_buckets = BUCKET_QUESTIONS if in_buckets else ()
     return {*of_stores, *of_network, *of_cluster, *of_copies, *of_buckets}
 

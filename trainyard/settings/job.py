@@ -188,6 +188,8 @@ class ManifestConfig:
     privileged_pods: bool = False
     """`true`: the job's namespace admits pods that Pod Security's baseline level refuses: with
     folders or the network of the node, privileges, or added capabilities."""
+    after: tuple[Reference, ...] = ()
+    """Jobs of this stack that must be complete before this one begins."""
     urgency: Urgency | None = None
     """Priority in the team's queue: jobs of a higher one go first. By default `normal`. Only where
     the environment has `queues`."""
@@ -244,14 +246,10 @@ class JobConfig:
     memory_gib: Positive | None = None
     """Memory of each pod, in GiB: the request and the limit. By default it is the pod's share of
     90 % of the node's memory. /dev/shm counts against it."""
+    after: tuple[Reference, ...] = ()
+    """Jobs of this stack that must be complete before this one begins."""
     storage: dict[Name, MountConfig] = field(default_factory=dict)
     """Stores that the job mounts: name of a store in `environment.storage` → path."""
-    data: dict[Name, LoadConfig] = field(default_factory=dict)
-    """Data sets that are loaded into stores before the job asks for its nodes, each under a name of your
-    choice. See docs/data.md."""
-    weights: dict[Name, LoadConfig] = field(default_factory=dict)
-    """Models that are loaded into stores before the job asks for its nodes, each under a name of your
-    choice. See docs/data.md."""
     checkpoints: Section[CheckpointConfig] = None
     """Required where the gang can restart, unless `allow_no_checkpoint` is true."""
     parameters_billion: Annotated[float, pydantic.Field(gt=0, le=10_000)] | None = None
@@ -291,6 +289,12 @@ class JobConfig:
     secrets: dict[str, AnySecret] = field(default_factory=dict)
     """Environment variables whose values are elsewhere: name of the variable → Secret of Kubernetes
     and key, or secret of AWS Secrets Manager. See docs/jobs.md."""
+    data: dict[Name, LoadConfig] = field(default_factory=dict)
+    """Data sets that are loaded into stores before the job asks for its nodes, each under a name of your
+    choice. See docs/data.md."""
+    weights: dict[Name, LoadConfig] = field(default_factory=dict)
+    """Models that are loaded into stores before the job asks for its nodes, each under a name of your
+    choice. See docs/data.md."""
     pull_secrets: tuple[Name, ...] = ()
     """Names of Secrets for registries other than ECR. Nodes pull from ECR with their own role."""
     labels: dict[str, str] = field(default_factory=dict)

@@ -209,3 +209,16 @@ def test_the_example_of_the_documents_is_what_check_says() -> None:
     model |= {"name": "Qwen/Qwen3-30B-A3B", "sharding": "zero2"}
     [error] = planned(P5, at(f"{JOB}.model", model)).errors
     assert " ".join(message.split()) == str(error).replace("t5-large", "qwen")
+
+
+def test_the_fp8_weights_of_the_30b_job_are_named_with_what_happens(tmp_path: Path) -> None:
+    (tmp_path / "ds_full.json").write_text((WORKLOADS / "e-ds_full.json").read_text())
+    job = (WORKLOADS / "e-qwen3-30b-fullft.flawed.pytorchjob.yaml").read_text()
+    for name, text in {"e.yaml": job, "bf16.yaml": job.replace("-2507-FP8", "-2507")}.items():
+        (tmp_path / name).write_text(text)
+        found = planned(P5, THEIRS, at("jobs.theirs.manifest", name), folder=tmp_path).warnings
+        said = [str(each) for each in found if "weights in FP8" in each.text]
+        assert len(said) == (name == "e.yaml"), said
+    assert "Trainer ends with" in str(
+        [str(each) for each in planned(P5, THEIRS, folder=tmp_path).warnings if "FP8," in each.text]
+    )

@@ -1,5 +1,5 @@
 """Questions of `trainyard check --live` about existing S3 buckets: those of S3 stores, those that
-Lustre is linked to, and those of teams. Requirements for them:
+Lustre is linked to, those of teams, and those that jobs load from. Requirements for them:
 trainyard/existing/bucket_faults.py."""
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from trainyard.plan import EnvironmentPlan
 from trainyard.plans.networks import OwnNetworkPlan
 from trainyard.problems import InputError, InputWarning
 from trainyard.settings.environment import EnvironmentConfig
+from trainyard.settings.job import typed
 from trainyard.stores.kinds import kinds_of
 
 Finding = InputError | InputWarning
@@ -58,6 +59,18 @@ def bucket_uses(plan: EnvironmentPlan, wanted: EnvironmentConfig) -> Iterator[Bu
                     keys_path=f"environment.teams.{name}.kms_key_arns",
                     keys=team.kms_key_arns,
                     written=setting == "s3_writes",
+                )
+    for name, job in typed(wanted.jobs).items():
+        for setting, load in job.loads.items():
+            if at := load.from_s3:
+                path = f"environment.jobs.{name}.{setting}.from_s3"
+                yield BucketUse(
+                    bucket=bucket_of(at.address),
+                    path=f"{path}.address",
+                    region=region,
+                    only_here="a load from another region is paid by the GB",
+                    keys_path=f"{path}.kms_key_arn",
+                    keys=(at.kms_key_arn,) if at.kms_key_arn else (),
                 )
 
 

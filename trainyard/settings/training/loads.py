@@ -36,7 +36,7 @@ class S3SourceConfig:
     """A prefix of an S3 bucket. The role of the environment's jobs is allowed to read it."""
 
     address: S3Prefix
-    """s3://bucket/ or s3://bucket/prefix/."""
+    """Address of the prefix: s3://bucket/ or s3://bucket/prefix/."""
     region: str | None = None
     """Region of the bucket. By default that of the stack. A bucket of another region is refused."""
     kms_key_arn: KeyArn | None = None

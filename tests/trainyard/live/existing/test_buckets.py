@@ -92,6 +92,22 @@ def test_fsx_imports_from_no_other_region_and_pods_read_from_any(s3: Any) -> Non
     assert f"our-sets is in {AWAY}" in remark
 
 
+def test_a_load_is_from_this_region_only(s3: Any) -> None:
+    source = {"address": "s3://our-sets/a/"}
+    load = {"from_s3": source, "store": "scratch", "directory": "a"}
+    edits = (
+        at("pools.cpu", {"instance_types": ["m7i.4xlarge"], "max_nodes": 1}),
+        at("jobs.t5-large.storage", {"scratch": {"path": "/scratch"}}),
+        at("jobs.t5-large.data", {"a": load}),
+    )
+    place = "environment.jobs.t5-large.data.a.from_s3"
+    [missing] = said(*edits)
+    assert missing.startswith(f"{place}.address: must name a bucket that exists")
+    made(s3, AWAY)
+    [away] = said(*edits)
+    assert away.startswith(f"{place}.address: must name a bucket in {HERE}: a load from another")
+
+
 def test_nodes_without_the_internet_read_from_no_other_region(s3: Any) -> None:
     made(s3, AWAY)
     images = at("artifacts", {"images": f"111122223333.dkr.ecr.{HERE}.amazonaws.com/mirror"})
