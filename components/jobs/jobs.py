@@ -41,7 +41,9 @@ class Jobs(pulumi.ComponentResource):
         """`starts`: what is said when a run of a job begins. `needs`: what a job waits for."""
         super().__init__("trainyard:jobs:Jobs", name, None, opts)
         self._stack = f"urn:pulumi:{identity.stack}::{identity.project}"
-        self._namespace, before = namespace, [_alone(kubeconfig), _said(starts)]
+        # The engine knows hooks by name: a program can have the jobs of several teams.
+        prefix = name.removesuffix("jobs")
+        self._namespace, before = namespace, [_alone(prefix, kubeconfig), _said(prefix, starts)]
         for key, plan in plans.items():
             files = [self._files(key, plan.files)] if plan.files else []
             beside = [self._beside(key, made, needs[key]) for made in plan.objects]
@@ -135,18 +137,18 @@ def _of_kind(kind: str) -> pulumi.Alias:
     return pulumi.Alias(type_=f"kubernetes:{JOB_KINDS[kind].api_version}:{kind}")
 
 
-def _said(starts: Mapping[str, str]) -> pulumi.ResourceHook:
+def _said(prefix: str, starts: Mapping[str, str]) -> pulumi.ResourceHook:
     """One hook for all jobs, which says a line whenever a run begins. Only the engine knows when it
     makes a deleted run again: it asks for the line, in a preview too. `starts`: the line of each
     job."""
     return pulumi.ResourceHook(
-        "job-starts",
+        f"{prefix}job-starts",
         lambda run: pulumi.info(starts[run.name]),
         pulumi.ResourceHookOptions(on_dry_run=True, ignore_errors=True),
     )
 
 
-def _alone(kubeconfig: pulumi.Output[str]) -> pulumi.ResourceHook:
+def _alone(prefix: str, kubeconfig: pulumi.Output[str]) -> pulumi.ResourceHook:
     """One hook for all jobs, which lets a run begin when nothing is left of the run before it. A preview
     waits for nothing."""
 
@@ -162,7 +164,7 @@ def _alone(kubeconfig: pulumi.Output[str]) -> pulumi.ResourceHook:
                 say=lambda what: pulumi.info(f"{run.name} {what}"),
             )
 
-    return pulumi.ResourceHook("job-alone", wait)
+    return pulumi.ResourceHook(f"{prefix}job-alone", wait)
 
 
 def _wait(run: pulumi.CustomResource, plan: JobPlan, kubeconfig: pulumi.Output[str]) -> None:
