@@ -58,7 +58,7 @@ down: $(DEVELOP)          ## delete all stacks and end the rehearsal; with STACK
 ##@ For contributors
 
 test: $(DEVELOP)          ## run all tests but those in worlds; some are skipped where the machine cannot hold a world
-	@$(WORLD) build --also promtool --also amtool --also crane
+	@$(WORLD) build --also promtool --also amtool --also crane --also pulumi-language-yaml
 	@.venv/bin/pytest -n 3 --dist loadfile --no-loadscope-reorder
 	@test -e $(TRAIN) || echo "skipped: real training with torch; make train-real installs torch (3.8 GB) and trains"
 

@@ -37,7 +37,7 @@ WANTED: dict[str, tuple[Setting, ...]] = {
     "pushgateway": (("metrics", "push_gateway", True),),
     "crane": (("registries", ANY),),
 }
-"""Program → the settings that must all be there for it."""
+"""Program → the settings that must all be there for it. No stack needs a program that is missing here."""
 
 
 def wanted(environment: Mapping[str, Any]) -> list[str]:
@@ -46,7 +46,8 @@ def wanted(environment: Mapping[str, Any]) -> list[str]:
         program.name
         for program in PROGRAMS
         if program.name in NEEDED
-        or all(_says(environment, *setting) for setting in WANTED[program.name])
+        or program.name in WANTED
+        and all(_says(environment, *setting) for setting in WANTED[program.name])
     ]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from trainyard.catalog.versions import TRAINYARD
 from trainyard.reports.reference import sentence
-from trainyard.settings.environment import EnvironmentConfig
+from trainyard.settings.environment import EnvironmentConfig, TeamConfig
 from trainyard.settings.reading.reader import json_schema
 
 Schema = dict[str, Any]
@@ -54,7 +54,16 @@ OUTPUTS: dict[str, tuple[Schema, str]] = {
     ),
     "contract": (
         {"type": "object", "additionalProperties": ANY},
-        "What the environment promises its teams, and how they reach the cluster.",
+        "What the environment promises every team that it does not list: the argument `contract` of Team.",
+    ),
+    "team_contracts": (
+        {"type": "object", "additionalProperties": ANY},
+        "Name of each team → what the environment promises it: the argument `contract` of Team.",
+    ),
+    "access": (
+        {"type": "object", "additionalProperties": ANY},
+        "How a team reaches cluster and file systems: the argument `access` of Team. A program that exports"
+        " `contract` with it, as one map, publishes what the stack of a team reads.",
     ),
     "registries": (
         {"type": "object", "additionalProperties": TEXT},
@@ -83,11 +92,18 @@ OF_ALL: dict[str, tuple[Schema, str]] = {
 """Output of every component, as OUTPUTS."""
 
 
+OF_TEAMS: dict[str, tuple[Schema, str]] = {
+    "namespace": (TEXT, "Kubernetes namespace of the team."),
+}
+"""Output of a team and of a job → as OUTPUTS."""
+
+
 def schema() -> Schema:
     """The schema of the package, as plain data."""
     whole = json_schema()
     package = _Package(whole)
-    environment = package.inputs(EnvironmentConfig)
+    environment, team = package.inputs(EnvironmentConfig), package.inputs(TeamConfig)
+    _with_contract(team["properties"])
     return {
         "name": NAME,
         "version": TRAINYARD,
@@ -95,12 +111,44 @@ def schema() -> Schema:
         "description": "From an AWS account to a running distributed training job.",
         "resources": {
             ENVIRONMENT: _component(environment, OUTPUTS | OF_ALL),
+            TEAM: _component(team, OF_TEAMS | OF_ALL),
+            TRAINING_JOB: _component(_of_one_job(team), OF_TEAMS | OF_ALL),
         },
         "types": package.types,
         "language": {
             language: {"respectSchemaVersion": True}
             for language in ("nodejs", "python", "csharp", "java", "go")
         },
+    }
+
+
+def _with_contract(team: dict[str, Schema]) -> None:
+    """Let the contract of a team be a map, too: a program has it from the component of its environment."""
+    map_or_file = {"oneOf": [TEXT, {"type": "object", "additionalProperties": ANY}]}
+    words = (
+        "Output `contract` of the environment, or `team_contracts[name]` for a team that the environment"
+        " lists; or the name of a file, as `trainyard contract` writes it. By default the stack file of the"
+        " environment must be in the folder of the program."
+    )
+    team["contract"] = {**map_or_file, "description": words}
+    team["access"] = {
+        "type": "object",
+        "additionalProperties": ANY,
+        "description": "Output `access` of the environment. Required with a contract that is no file.",
+    }
+
+
+def _of_one_job(team: Schema) -> Schema:
+    """The arguments of a team that has one job, which is called like the component."""
+    properties = dict(team["properties"])
+    job = properties.pop("jobs")["additionalProperties"]
+    return {
+        "description": "One training job of a team. It is called like the component.",
+        "properties": {
+            **properties,
+            "job": {**job, "description": "The job, as in `jobs` of Team."},
+        },
+        "required": sorted([*team["required"], "job"]),
     }
 
 

@@ -58,6 +58,10 @@ class Environment:
     cluster: Cluster
     workspace: JobNamespace
     """Namespace of the environment's own jobs."""
+    access: dict[str, Any]
+    """Ways of a team to the cluster and the file systems: the parts of its contract that AWS adds."""
+    ready: list[pulumi.Resource]
+    """Everything that a job of a team needs as long as it is there."""
 
 
 async def build(plan: EnvironmentPlan) -> Environment:
@@ -157,7 +161,7 @@ async def build(plan: EnvironmentPlan) -> Environment:
         kubeconfig=kubeconfig,
         opts=in_cluster,
     )
-    await share(
+    entered = await share(
         plan,
         access,
         training,
@@ -168,9 +172,10 @@ async def build(plan: EnvironmentPlan) -> Environment:
         volumes=volumes,
         add_ons=add_ons,
     )
+    reached = _access(plan, cluster, volumes)
     outputs = {
         "kubeconfig": kubeconfig,
-        "contract": _contract(plan, cluster, volumes),
+        "contract": {**plan.contract, **reached},
         "jobs": job_outputs(plan.identity.stack, plan.jobs),
         "registries": {key: registry.url for key, registry in registries.items()},
         **watched,
@@ -178,7 +183,19 @@ async def build(plan: EnvironmentPlan) -> Environment:
         **_tunnel(plan, cluster),
         **({"deletion_protection": True} if protected(plan.cluster) else {}),
     }
-    return Environment(outputs=outputs, network=network, cluster=cluster, workspace=workspace)
+    return Environment(
+        outputs=outputs,
+        network=network,
+        cluster=cluster,
+        workspace=workspace,
+        access=reached,
+        ready=[
+            *(one for admits in training.admits.values() for one in admits),
+            add_ons["coredns"],
+            *(one for pool in pools.values() for one in pool.ready),
+            *entered,
+        ],
+    )
 
 
 def _statements(plan: EnvironmentPlan, volumes: Mapping[str, Volume]) -> Statements:
@@ -210,13 +227,12 @@ def _reached(cluster: Cluster) -> dict[str, pulumi.Input[Any]]:
     }
 
 
-def _contract(
+def _access(
     plan: EnvironmentPlan, cluster: Cluster, volumes: Mapping[str, Volume]
 ) -> dict[str, Any]:
-    """The plan's promise, with what AWS has added: how to find the cluster and mount the file
+    """The parts that AWS adds to the plan's promise: how to find the cluster and mount the file
     systems."""
     return {
-        **plan.contract,
         "cluster": {
             **_reached(cluster),
             "deployer_role_arn": cluster.coordinates.access.role_arn,

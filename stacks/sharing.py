@@ -34,8 +34,9 @@ async def share(
     stores: Mapping[str, Store],
     volumes: Mapping[str, Volume],
     add_ons: Mapping[str, pulumi.Resource],
-) -> None:
-    """Make the teams that the stack file lists, each with what it may use of the environment.
+) -> list[pulumi.Resource]:
+    """Make the teams that the stack file lists, each with what it may use of the environment; returns
+    the way in of each.
 
     `reached`: how the cluster is reached, as the contract says it."""
     opts, queues, dispatch = access.opts, training.queues, training.dispatch
@@ -67,6 +68,7 @@ async def share(
             teams={key: (plan.teams[key].workspace.namespace, made) for key, made in teams.items()},
             opts=opts,
         )
+    return [each.ready for each in teams.values()]
 
 
 def _isolation(

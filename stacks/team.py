@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pulumi
@@ -18,7 +19,7 @@ from components.jobs.namespace import JobNamespace, Volume
 from stacks.outputs import job_outputs, job_starts
 from stacks.reference import contract_of
 from trainyard.plan import TeamPlan
-from trainyard.plans.jobs import JobNamespacePlan
+from trainyard.plans.jobs import JobNamespacePlan, JobPlan
 from trainyard.replacing.contracts import Comparison
 from trainyard.rules.access import account_of
 
@@ -30,13 +31,16 @@ Compare = Callable[[Mapping[str, Any]], Comparison]
 """Compares the deployed contract of the environment with that of the plan."""
 
 
-def build(plan: TeamPlan, compare: Compare) -> dict[str, Any]:
-    """Make the team's share; returns the stack's outputs."""
-    published = (
-        _published(plan.parameter, plan)
-        if plan.parameter
-        else contract_of(plan.environment, plan.identity)
-    )
+def build(
+    plan: TeamPlan,
+    compare: Compare,
+    *,
+    deployed: pulumi.Output[Any] | None = None,
+    prefix: str = "",
+) -> dict[str, Any]:
+    """Make the team's share; returns the stack's outputs. `deployed`: the contract of the environment, where
+    the program has it already. `prefix`: of all names, in a program that makes several teams."""
+    published = deployed or _read(plan, f"{prefix}aws")
     contract = published.apply(lambda deployed: _as_planned(deployed or {}, plan, compare))
     at = contract["cluster"]
     cluster = ClusterCoordinates(
@@ -46,21 +50,21 @@ def build(plan: TeamPlan, compare: Compare) -> dict[str, Any]:
         certificate_authority=at["certificate_authority"],
         access=plan.access,
     )
-    in_cluster = pulumi.ResourceOptions(providers=[cluster.provider("cluster")])
+    in_cluster = pulumi.ResourceOptions(providers=[cluster.provider(f"{prefix}cluster")])
 
-    space = None if plan.parameter else _namespace(plan, contract, in_cluster)
+    space = None if plan.parameter else _namespace(plan, contract, prefix, in_cluster)
     kubeconfig, claims = cluster.kubeconfig(), space.claims if space else {}
     if plan.jobs:
         Jobs(
-            "jobs",
-            plan.jobs,
+            f"{prefix}jobs",
+            _named(plan.jobs, prefix),
             identity=plan.identity,
-            starts=job_starts(plan),
+            starts={f"{prefix}{key}": line for key, line in job_starts(plan).items()},
             namespace=space.namespace if space else plan.workspace.namespace,
             kubeconfig=kubeconfig,
             # The environment made the claims of a team that it lists.
             needs={
-                key: [claims[it] for it in job.stores] if space else []
+                f"{prefix}{key}": [claims[it] for it in job.stores] if space else []
                 for key, job in plan.jobs.items()
             },
             opts=in_cluster,
@@ -72,12 +76,25 @@ def build(plan: TeamPlan, compare: Compare) -> dict[str, Any]:
     }
 
 
-def _published(parameter: str, plan: TeamPlan) -> pulumi.Output[Any]:
+def _named(jobs: Mapping[str, JobPlan], prefix: str) -> dict[str, JobPlan]:
+    """The jobs with the prefix before each name, and before those that a job comes after."""
+    return {
+        f"{prefix}{key}": replace(job, after=tuple(f"{prefix}{each}" for each in job.after))
+        for key, job in jobs.items()
+    }
+
+
+def _read(plan: TeamPlan, provider: str) -> pulumi.Output[Any]:
     """The contract that the environment has published for this team. A team that is listed cannot
-    read the environment's state, in which every other output stands too."""
-    account = aws_provider("aws", plan.access)
+    read the environment's state, in which every other output stands too. `provider`: name of that of
+    AWS."""
+    if not plan.parameter:
+        return contract_of(plan.environment, plan.identity)
+    account = aws_provider(provider, plan.access)
     try:
-        found = aws.ssm.get_parameter(name=parameter, opts=pulumi.InvokeOptions(provider=account))
+        found = aws.ssm.get_parameter(
+            name=plan.parameter, opts=pulumi.InvokeOptions(provider=account)
+        )
     except Exception as error:  # the SDK has no type for what a provider answers
         if not pulumi.runtime.is_dry_run() or NOT_THERE not in str(error):
             raise
@@ -86,11 +103,14 @@ def _published(parameter: str, plan: TeamPlan) -> pulumi.Output[Any]:
 
 
 def _namespace(
-    plan: TeamPlan, contract: pulumi.Output[Any], in_cluster: pulumi.ResourceOptions
+    plan: TeamPlan,
+    contract: pulumi.Output[Any],
+    prefix: str,
+    in_cluster: pulumi.ResourceOptions,
 ) -> JobNamespace:
     """The namespace of a team that the environment does not list."""
     return JobNamespace(
-        "workspace",
+        f"{prefix}workspace",
         plan.workspace,
         volumes=_volumes(plan.workspace, contract),
         drivers={},

@@ -83,6 +83,7 @@ from trainyard.settings.reading.contracts import (
     read_contract,
     read_contract_file,
     signature,
+    within_setting,
 )
 from trainyard.settings.reading.reader import Reading, any_environment
 from trainyard.settings.reading.teams import environment_of, other_teams, unsound
@@ -91,13 +92,19 @@ from trainyard.stores.kinds import store_plans
 from trainyard.stores.lustre_sharing import export_errors
 
 
-def plan_stack(reading: Reading, folder: Path = Path("."), now: datetime | None = None) -> Planned:
+def plan_stack(
+    reading: Reading,
+    folder: Path = Path("."),
+    now: datetime | None = None,
+    contract: Mapping[str, Any] | None = None,
+) -> Planned:
     """Plan whatever the stack file describes. `folder` holds the stack files a team refers to;
-    `now` decides which reservations are over and how AWS supports the Kubernetes version."""
+    `now` decides which reservations are over and how AWS supports the Kubernetes version. `contract`: of a
+    team's environment, where no file has it."""
     now = now or datetime.now(UTC)
     sound = not reading.errors
     if any(config.team for config in reading.configs):
-        planned = _plan_team(reading, folder, now)
+        planned = _plan_team(reading, folder, now, contract)
     else:
         planned = [
             _plan_environment(config, folder, now, build=sound) for config in reading.configs
@@ -176,16 +183,18 @@ def _plan_environment(config: StackConfig, folder: Path, now: datetime, *, build
     return Planned(plan=None if errors else plan, errors=errors, warnings=warnings)
 
 
-def _plan_team(reading: Reading, folder: Path, now: datetime) -> list[Planned]:
+def _plan_team(
+    reading: Reading, folder: Path, now: datetime, contract: Mapping[str, Any] | None
+) -> list[Planned]:
     """Plan a team from its stack file and its environment's, without a cluster, once for each
-    stand-in of a wrong value in either file."""
+    stand-in of a wrong value in either file. `contract`: as of plan_stack."""
     planned, sound = [], not reading.errors
     for number in range(2):
         config = reading.configs[min(number, len(reading.configs) - 1)]
         if config.team is None:
             planned.append(Planned(plan=None, errors=()))
         else:
-            base = _base(config, config.team, folder, now, number)
+            base = _base(config, config.team, folder, now, number, contract)
             planned.append(_on_base(config, config.team, base, folder, now, build=sound))
             if base.promise and sound:
                 break  # neither file has stand-ins
@@ -231,9 +240,20 @@ def _on_base(
     return Planned(plan=None if errors else plan, errors=errors, warnings=warnings)
 
 
-def _base(config: StackConfig, team: TeamConfig, folder: Path, now: datetime, number: int) -> Base:
+def _base(
+    config: StackConfig,
+    team: TeamConfig,
+    folder: Path,
+    now: datetime,
+    number: int,
+    contract: Mapping[str, Any] | None,
+) -> Base:
     """The environment that a team refers to, from its contract or from its stack file in `folder`. Where
-    there is none, anything stands in for it. `number`: of the stand-in for what is wrong with it."""
+    there is none, anything stands in for it. `number`: of the stand-in for what is wrong with it.
+    `contract`: as of plan_stack."""
+    if contract is not None:
+        found = read_contract(contract, team.environment, team.name)
+        return base_of_contract(within_setting(found), config.region, number)
     if team.contract is not None:
         return base_of_contract(read_contract_file(team, folder), config.region, number)
     reading, error = environment_of(team, folder)

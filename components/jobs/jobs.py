@@ -44,7 +44,9 @@ class Jobs(pulumi.ComponentResource):
         begins. `needs`: what a job waits for. `waits`: for what is loaded before a job."""
         super().__init__("trainyard:jobs:Jobs", name, None, opts)
         self._stack = f"urn:pulumi:{identity.stack}::{identity.project}"
-        self._namespace, every = namespace, [_alone(kubeconfig), _said(starts)]
+        # The engine knows hooks by name: a program can have the jobs of several teams.
+        prefix = name.removesuffix("jobs")
+        self._namespace, every = namespace, [_alone(prefix, kubeconfig), _said(prefix, starts)]
         runs: dict[str, pulumi.Resource] = {}
         for key, plan in plans.items():
             loaded = [waits.hook(key, plan.loads)] if waits and plan.loads else []
@@ -150,18 +152,18 @@ def _of_kind(kind: str) -> pulumi.Alias:
     return pulumi.Alias(type_=f"kubernetes:{JOB_KINDS[kind].api_version}:{kind}")
 
 
-def _said(starts: Mapping[str, str]) -> pulumi.ResourceHook:
+def _said(prefix: str, starts: Mapping[str, str]) -> pulumi.ResourceHook:
     """One hook for all jobs, which says a line whenever a run begins. Only the engine knows when it
     makes a deleted run again: it asks for the line, in a preview too. `starts`: the line of each
     job."""
     return pulumi.ResourceHook(
-        "job-starts",
+        f"{prefix}job-starts",
         lambda run: pulumi.info(starts[run.name]),
         pulumi.ResourceHookOptions(on_dry_run=True, ignore_errors=True),
     )
 
 
-def _alone(kubeconfig: pulumi.Output[str]) -> pulumi.ResourceHook:
+def _alone(prefix: str, kubeconfig: pulumi.Output[str]) -> pulumi.ResourceHook:
     """One hook for all jobs, which lets a run begin when nothing is left of the run before it. A preview
     waits for nothing."""
 
@@ -177,7 +179,7 @@ def _alone(kubeconfig: pulumi.Output[str]) -> pulumi.ResourceHook:
                 say=lambda what: pulumi.info(f"{run.name} {what}"),
             )
 
-    return pulumi.ResourceHook("job-alone", wait)
+    return pulumi.ResourceHook(f"{prefix}job-alone", wait)
 
 
 def _wait(run: pulumi.CustomResource, plan: JobPlan, kubeconfig: pulumi.Output[str]) -> None:

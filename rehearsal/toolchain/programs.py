@@ -195,6 +195,16 @@ PROGRAMS = (
         lazy=True,
     ),
     Program(
+        name="pulumi-language-yaml",
+        folder="pulumi-yaml",
+        module="github.com/pulumi/pulumi-yaml",
+        command="cmd/pulumi-language-yaml",
+        tags="osusergo,grpcnotrace",
+        ldflags="-s -w -X github.com/pulumi/pulumi-yaml/pkg/version.Version={version}",
+        seconds=240,
+        lazy=True,
+    ),
+    Program(
         name="crane",
         folder="crane",
         module="github.com/google/go-containerregistry",

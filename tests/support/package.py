@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from package.provider import LINK, Components
+from package.outer import LINK
+from package.provider import Components
 from tests.support.recording import Graph, record
 
 NAMED = "platform"

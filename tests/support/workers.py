@@ -22,6 +22,7 @@ LONGEST = (
     "tests/controllers/test_secret_attacks.py",
     "tests/controllers/test_queue_attacks.py",
     "tests/controllers/test_team_attacks.py",
+    "tests/package/test_engine.py",
     "tests/policy_pack/test_engine.py",
     "tests/policy_pack/test_check.py",
     "tests/rehearsal/control_plane/test_control_plane.py",

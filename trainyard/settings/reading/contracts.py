@@ -124,6 +124,12 @@ def read_contract(
     )
 
 
+def within_setting(found: ContractReading) -> ContractReading:
+    """A contract that stands in the setting itself: its errors have their places there."""
+    errors = tuple(replace(each, path=f"{PATH}.{each.path}") for each in found.errors)
+    return replace(found, errors=errors)
+
+
 def unknown_to_this_release(release: str, errors: Iterable[InputError]) -> list[InputError]:
     """The errors of a contract: one for all of them where another release wrote it, which may know what
     this one does not."""

@@ -75,7 +75,8 @@ def unsound(team: TeamConfig) -> InputError:
 def _other_environment(folder: Path, first: str = "") -> dict[str, Any]:
     """Propose an environment of the checkout, as `fix` and `write` of an error. `first`: the
     likeliest one."""
-    known = environments(folder)
+    # The program of a component can lie in a folder below that of its project.
+    known = environments(folder) if (folder / "Pulumi.yaml").is_file() else []
     known = [first, *known] if first in known else known
     if not known:
         return {

@@ -14,7 +14,7 @@ import pytest
 from pulumi.errors import InputPropertiesError
 from pulumi.output import UNKNOWN
 
-from package.provider import HOME, LINK
+from package.outer import HOME, LINK
 from package.schema import ENVIRONMENT, schema
 from tests.support.package import inside, made, tops
 from tests.support.recording import CHECKOUT, deploy, stack_values
@@ -120,19 +120,69 @@ def test_a_whole_number_can_have_a_point(tmp_path: Path) -> None:
     assert inside(graph, ENVIRONMENT) == json.loads(GOLDEN.read_text())
 
 
+KEY = "arn:aws:kms:ap-northeast-2:111122223333:key/0f7f2b1e-6d3c-4a1f-9a63-5f1d2c3b4a59"
+Make = Callable[[], Any]
+
+
 @pytest.mark.parametrize(
-    ("value", "sentence"),
+    ("path", "value", "sentence"),
     [
-        (lambda: UNKNOWN, "zone: must be known in a preview"),
-        (lambda: pulumi.Output.secret("ap-northeast-2a"), "zone: must not be a secret"),
+        ("zone", lambda: UNKNOWN, "zone: must be known in a preview"),
+        ("pools", lambda: UNKNOWN, "pools: must be known in a preview"),
+        ("network", lambda: {"vpc_id": UNKNOWN}, "network.vpc_id: must be known in a preview"),
+        ("zone", lambda: pulumi.Output.secret("no-zone-9x"), "zone: must be a zone"),
+        ("production", lambda: pulumi.Output.secret(False), "production: must not be a secret"),
     ],
-    ids=["unknown", "secret"],
+    ids=["text", "map", "looked up", "wrong secret", "no text"],
 )
-def test_a_value_that_the_plan_follows_from_is_known_and_no_secret(
-    tmp_path: Path, value: Callable[[], Any], sentence: str
+def test_a_value_that_the_plan_follows_from_is_refused_in_one_sentence(
+    tmp_path: Path, path: str, value: Make, sentence: str
 ) -> None:
-    said = refused(tmp_path, lambda: {**DEV, "zone": value()}, preview=True)
-    assert sentence in said and "Fix: " in said
+    said = refused(tmp_path, lambda: {**DEV, path: value()}, preview=True)
+    assert said.startswith("1 error in") and sentence in said and "Fix: " in said, said
+    assert "no-zone-9x" not in said and "not-known-yet" not in said
+
+
+def test_a_preview_goes_on_with_what_is_not_known_yet(tmp_path: Path) -> None:
+    def arguments() -> dict[str, Any]:
+        return {**DEV, "kms_key_arn": UNKNOWN, "tags": {"owner": UNKNOWN, "unit": "research"}}
+
+    graph, _ = made(ENVIRONMENT, arguments, tmp_path, preview=True)
+    assert "not-known-yet" not in graph.golden()
+    lustre = graph["LustreFileSystem scratch"]
+    assert lustre.inputs["kmsKeyId"] == "$unknown"
+    assert lustre.inputs["tags"]["owner"] == "$unknown"
+    assert lustre.inputs["tags"]["unit"] == "research"
+
+
+def test_a_secret_stays_one_wherever_the_plan_writes_it(tmp_path: Path) -> None:
+    def arguments() -> dict[str, Any]:
+        return {**DEV, "kms_key_arn": pulumi.Output.secret(KEY)}
+
+    graph, _ = made(ENVIRONMENT, arguments, tmp_path)
+    assert graph["LustreFileSystem scratch"].inputs["kmsKeyId"] == {"$secret": KEY}
+    in_clear = [str(each) for each in graph.nodes.values() if KEY in _clear(each.inputs)]
+    assert in_clear == []
+
+
+def _clear(value: Any) -> str:
+    """The text of inputs without what is a secret."""
+    if isinstance(value, dict):
+        return "" if "$secret" in value else "".join(map(_clear, value.values()))
+    return "".join(map(_clear, value)) if isinstance(value, list) else str(value)
+
+
+def test_a_resource_that_an_argument_comes_from_outlives_everything(tmp_path: Path) -> None:
+    def arguments() -> dict[str, Any]:
+        key = pulumi.CustomResource("test:index:Key", "key", {"arn": KEY})
+        return {**DEV, "kms_key_arn": key.urn.apply(lambda _: KEY)}
+
+    graph, _ = made(ENVIRONMENT, arguments, tmp_path)
+    needed = graph["test:index:Key key"].urn
+    ours = [
+        each for each in graph.nodes.values() if not each.kind.startswith(("trainyard", "test"))
+    ]
+    assert [str(each) for each in ours if needed not in each.needs] == []
 
 
 def test_the_graph_of_the_stack_file_is_as_it_was(tmp_path: Path) -> None:
