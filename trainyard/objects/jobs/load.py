@@ -103,6 +103,7 @@ def _pod(pod: LoadPod) -> Spec:
         "nodeSelector": dict(pod.node_selector),
         "tolerations": TOLERATIONS,
         "enableServiceLinks": False,
+        "automountServiceAccountToken": False,  # it asks AWS, and no API server
         "containers": [container],
         "volumes": volumes,
     }
