@@ -264,6 +264,12 @@ def test_a_kind_of_slip_is_named_alone_and_its_likeness_is_not(name: str, tmp_pa
         assert [str(each) for each in said if kind.says in str(each)] == []
 
 
+def test_variables_that_nobody_sets_are_one_error_of_one_command(tmp_path: Path) -> None:
+    text = ELASTIC.replace(*_runs("--nnodes=2 --rdzv_endpoint=$MASTER_ADDR:$MASTER_PORT"))
+    [error] = _problems(text, [], KINDS["all GPUs of a whole node"], tmp_path)
+    assert "got MASTER_ADDR, MASTER_PORT. Fix: leave --rdzv_endpoint" in str(error)
+
+
 @pytest.mark.parametrize("file", [MASTER, ELASTIC])
 def test_the_files_that_slips_are_made_in_are_sound(file: str, tmp_path: Path) -> None:
     kind = Kind(file=file, wrong=(), says="", where="")
