@@ -65,6 +65,7 @@ from trainyard.rules.teams import (
     listed_job_errors,
     listed_plan_errors,
 )
+from trainyard.rules.texts import text_errors
 from trainyard.rules.together import (
     beside,
     docker_hub_warnings,
@@ -158,6 +159,7 @@ def _plan_environment(config: StackConfig, folder: Path, now: datetime, *, build
         *worker_errors(config.stack, wanted, folder),
         *entry_secret_errors(wanted, config.region),
         *account_errors(wanted, access),
+        *text_errors("environment", wanted, config.region),
         *entries.errors,
         *shared_directory_errors(saved("environment.jobs", typed(wanted.jobs))),
         *jobs.errors,
@@ -224,6 +226,7 @@ def _on_base(
         *listed_job_errors(share, team.jobs, jobs.described(), environment),
         *team_secret_errors(share, team),
         *team_load_errors(typed(team.jobs)),
+        *text_errors("team", team, config.region),
         *jobs.errors,
     )
     warnings = (

@@ -6,6 +6,7 @@ An error reads `<path> [<file>:<line>]: must …; got …. Fix: …`, a warning 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -51,7 +52,8 @@ class InputError(Problem):
     does. No message shows it: `fix` says the same in words."""
 
     def __str__(self) -> str:
-        return f"{self.where}: must {self.must}; got {self.got}. Fix: {self.fix}"
+        text = f"must {self.must}; got {cut(self.got)}. Fix: {cut(self.fix, LONG_FIX)}"
+        return visible(f"{cut(self.path)}{self.where[len(self.path) :]}: {text}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +63,26 @@ class InputWarning(Problem):
     text: str
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.text}"
+        return visible(f"{self.where}: {self.text}")
+
+
+LONG, LONG_FIX = 400, 1200
+"""Characters of a value, and of a fix, that a message has at most."""
+UNSEEN = re.compile(
+    "[\\x00-\\x09\\x0b-\\x1f\\x7f-\\x9f\\u061c\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u2069\\ufeff]"
+)
+"""Characters that a terminal obeys or does not show: controls, escape sequences, marks that turn the
+direction of a text or have no width."""
+
+
+def cut(text: str, most: int = LONG) -> str:
+    """A text, or its beginning and its length where it is long."""
+    return text if len(text) <= most else f"{text[: most // 2]}… ({len(text):,} characters)"
+
+
+def visible(text: str) -> str:
+    """A text that a terminal only shows: what it would obey is written as its code, \\x1b."""
+    return UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 @dataclass(frozen=True)
@@ -132,6 +153,8 @@ def write_one_of(known: Iterable[str], otherwise: str) -> str:
 
 FEW = 3
 """Names that a sentence lists at most."""
+MANY = 20
+"""Errors of one rule at one place that have a line each."""
 
 
 def few(names: Sequence[str]) -> str:
@@ -144,7 +167,7 @@ def listed(problems: Iterable[Problem]) -> list[str]:
     """A line for each problem: warnings first, errors last, where the reader's eye is."""
     problems = tuple(problems)
     warnings = told(each for each in problems if isinstance(each, InputWarning))
-    errors = [str(each) for each in problems if isinstance(each, InputError)]
+    errors = grouped(each for each in problems if isinstance(each, InputError))
     return [f"  warning  {line}" for line in warnings] + [f"  error    {line}" for line in errors]
 
 
@@ -157,9 +180,26 @@ def told(warnings: Iterable[InputWarning]) -> list[str]:
     lines = []
     for text, same in by_text.items():
         if len(same) > FEW:
-            lines.append(f"{same[0].where} and {len(same) - 1} other places: {text}")
+            lines.append(visible(f"{same[0].where} and {len(same) - 1} other places: {text}"))
         else:
             lines += map(str, same)
+    return lines
+
+
+def grouped(errors: Iterable[InputError]) -> list[str]:
+    """A line for each error. Of more than MANY with one rule at one place the first FEW have lines, and one
+    says how many others there are: a list of thousands is wrong in the same way thousands of times."""
+    alike: dict[tuple[str, str], list[InputError]] = {}
+    for error in errors:
+        place = re.sub(r"[^.\[]*$|\[\d+\]", "", error.path)
+        alike.setdefault((place, error.must), []).append(error)
+    lines = []
+    for (_, must), same in alike.items():
+        shown = same[:FEW] if len(same) > MANY else same
+        lines += map(str, shown)
+        if len(same) > MANY:
+            where = f"{same[FEW].where} and {len(same) - FEW - 1} other places"
+            lines.append(visible(f"{where}: must {must}"))
     return lines
 
 

@@ -396,4 +396,37 @@ VARIABLES: list[tuple[Any, ...]] = [
     )
 ]
 """Variables that a controller sets, that slow NCCL down, or that are secrets."""
-ROWS = [*TYPES, *MISNAMED, *WHOLE, *IMAGES, *SCRIPTS, *VARIABLES]
+ROLE, EMAIL = "arn:aws:iam::123456789012:role/team", "a@example.com"
+OF_ANY_KIND: list[tuple[Any, ...]] = [
+    ("budget", {"dollars_a_month": float("inf")}, "budget.dollars_a_month"),
+    ("metrics", {"dollars_a_day": float("inf")}, "metrics.dollars_a_day"),
+    (f"{JOB}.expected_hours", float("inf")),
+    (f"{JOB}.storage", {"scratch": {"path": "/data "}}, f"{JOB}.storage.scratch.path"),
+    ("cluster.deployer_role_arn", "arn:aws-cn:iam::123456789012:role/x"),
+    ("kms_key_arn", "arn:aws-us-gov:kms:us-gov-west-1:123456789012:key/a"),
+    ("budget", {"dollars_a_month": 10**6, "emails": [EMAIL, EMAIL]}, "budget.emails"),
+    ("allow_replace", ["storage.nosuch"]),
+    ("priorities", {"system-node-critical": 5}, "priorities.system-node-critical"),
+    (
+        f"{JOB}.secrets",
+        {"CHECKPOINT_DIR": {"secret": "a", "key": "b"}},
+        f"{JOB}.secrets.CHECKPOINT_DIR",
+    ),
+    (f"{JOB}.env", {"CHECKPOINT_DIR": "/x"}, f"{JOB}.env.CHECKPOINT_DIR"),
+    (f"{JOB}.checkpoints.directory", "a" * 300),
+    ("storage.b", {"s3": {"bucket": "xn--a"}}, "storage.b.s3.bucket"),
+    ("storage.b", {"s3": {"bucket": "a--x-s3"}}, "storage.b.s3.bucket"),
+    (
+        "teams.vision",
+        {"deployer": ROLE, "image_prefixes": ["https://registry.example.com/"]},
+        "teams.vision.image_prefixes",
+    ),
+    ("tags", {"owner": "x", "Owner": "y"}, "tags.Owner"),
+    *(
+        ("system_nodes.instance_type", name)
+        for name in ("a1.xlarge", "mac2.metal", "c7i.large", "trn1.2xlarge")
+    ),
+]
+"""Numbers without end, blanks, other partitions, the same thing twice, and names and types that belong to
+somebody else."""
+ROWS = [*OF_ANY_KIND, *TYPES, *MISNAMED, *WHOLE, *IMAGES, *SCRIPTS, *VARIABLES]

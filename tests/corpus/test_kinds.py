@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support.stackfile import Edit, at, planned, values
+from trainyard.decide import plan_stack
 from trainyard.problems import InputError, Problem
 from trainyard.settings.reading.reader import read
 
@@ -263,6 +264,12 @@ def test_a_kind_of_slip_is_named_alone_and_its_likeness_is_not(name: str, tmp_pa
         assert [str(each) for each in said if kind.says in str(each)] == []
 
 
+def test_variables_that_nobody_sets_are_one_error_of_one_command(tmp_path: Path) -> None:
+    text = ELASTIC.replace(*_runs("--nnodes=2 --rdzv_endpoint=$MASTER_ADDR:$MASTER_PORT"))
+    [error] = _problems(text, [], KINDS["all GPUs of a whole node"], tmp_path)
+    assert "got MASTER_ADDR, MASTER_PORT. Fix: leave --rdzv_endpoint" in str(error)
+
+
 @pytest.mark.parametrize("file", [MASTER, ELASTIC])
 def test_the_files_that_slips_are_made_in_are_sound(file: str, tmp_path: Path) -> None:
     kind = Kind(file=file, wrong=(), says="", where="")
@@ -276,6 +283,30 @@ def test_settings_of_other_providers_are_refused() -> None:
         "kubernetes:deleteUnreachable: must not be set: the program makes its own"
     )
     assert "PULUMI_K8S_DELETE_UNREACHABLE" in first and second.startswith("eks:x: ")
+
+
+@pytest.mark.parametrize(
+    ("key", "way_out"),
+    [
+        ("gcp:project", "delete it"),
+        ("my-app:size", "delete it"),
+        ("AWS:region", "did you mean aws:region?"),
+    ],
+)
+def test_settings_of_a_namespace_that_nobody_reads_are_refused(key: str, way_out: str) -> None:
+    [error] = read({**values(), key: "x"}, stack="dev", project="trainyard").errors
+    assert (error.path, error.fix) == (key, way_out)
+    assert "reads settings of that namespace" in error.must
+
+
+@pytest.mark.parametrize(("duration", "nearest"), [("13h", "12h"), ("5m", "15m"), ("12h1s", "12h")])
+def test_a_session_is_as_long_as_sts_gives_it(duration: str, nearest: str) -> None:
+    role = {"roleArn": "arn:aws:iam::123456789012:role/x"}
+    given = {**values(), "aws:assumeRole": role | {"duration": duration}}
+    planned_stack = plan_stack(read(given, stack="dev", project="trainyard"))
+    assert [each.fix for each in planned_stack.errors] == [f"write {nearest}"]
+    given["aws:assumeRole"] = role | {"duration": nearest}
+    assert plan_stack(read(given, stack="dev", project="trainyard")).errors == ()
 
 
 def test_an_encrypted_key_is_never_to_be_written_in_clear() -> None:

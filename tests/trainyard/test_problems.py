@@ -220,3 +220,24 @@ def test_a_value_is_written_as_yaml_reads_it_again() -> None:
     ):
         assert yaml.safe_load(as_yaml(value)) == value
     assert as_yaml({"A": "1", "b": ["g6e.48xlarge"]}) == '{A: "1", b: [g6e.48xlarge]}'
+
+
+def test_a_terminal_shows_a_message_and_obeys_nothing_in_it() -> None:
+    for value in ("\x1b[31mred", "\u202eevil", "a\x07", "zero\u200bwidth", "\x9b31m"):
+        said = str(At("zone", "x.yaml", 1).must("be a zone", got=value, fix=f"delete {value}"))
+        said += str(At(f"tags.{value}").warning(f"{value} is no zone"))
+        assert said.isprintable() and value not in said
+    assert str(At("a").warning("größer als 2 · 3 …")).endswith("größer als 2 · 3 …")
+
+
+def test_a_long_value_is_cut_with_its_length() -> None:
+    said = str(At("zone").must("be a zone", got="x" * 70_000, fix="write one of " + "y" * 70_000))
+    assert len(said) < 2000 and "(70,000 characters)" in said
+
+
+def test_thousands_of_errors_of_one_rule_are_a_few_lines() -> None:
+    errors = [At(f"a.images[{n}]").must("be an image", got=n, fix="write it") for n in range(5000)]
+    other = At("a.zone").must("be a zone", got="x", fix="write it")
+    lines = listed([*errors, other])
+    assert len(lines) == 5 and "a.images[3] and 4996 other places: must be an image" in lines[3]
+    assert len(listed(errors[:20])) == 20

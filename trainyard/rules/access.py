@@ -3,6 +3,7 @@ trainyard/derive/access.py."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from trainyard.derive.credentials import NotAssumed
@@ -30,6 +31,7 @@ def access_errors(access: AccessPlan, aws: AwsConfig) -> Iterator[InputError]:
             fix="delete it: an account that is not allowed is refused anyway",
             write=REMOVE,
         )
+    yield from _durations(aws)
     last = access.roles[-1] if access.roles else None
     if last and last.external_id:
         yield At("aws:assumeRoles").must(
@@ -44,6 +46,25 @@ def access_errors(access: AccessPlan, aws: AwsConfig) -> Iterator[InputError]:
             got=last.arn,
             fix=f"name a role of another account, or change {why}",
         )
+
+
+SESSION_MINUTES = range(15, 12 * 60 + 1)
+"""Length of a session that STS gives (AssumeRole, DurationSeconds)."""
+
+
+def _durations(aws: AwsConfig) -> Iterator[InputError]:
+    for role in aws.roles:
+        units = {"h": 60.0, "m": 1.0, "s": 1 / 60}
+        parts = re.findall(r"(\d+)([hms])", role.duration or "")
+        minutes = sum(int(number) * units[unit] for number, unit in parts)
+        if parts and not SESSION_MINUTES[0] <= minutes <= SESSION_MINUTES[-1]:
+            at = "aws:assumeRole.duration" if aws.assumeRole else "aws:assumeRoles"
+            nearest = "15m" if minutes < SESSION_MINUTES[0] else "12h"
+            yield At(at).must(
+                "be from 15m to 12h, as STS gives sessions",
+                got=role.duration,
+                fix=f"write {nearest}",
+            )
 
 
 def environment_access_errors(

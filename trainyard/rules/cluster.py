@@ -191,15 +191,22 @@ def training_operator_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
         )
 
 
+SMALL = ("", "nano", "micro", "small", "medium")
+"""Sizes with less than 8 GiB, whatever the family."""
+
+
 def system_node_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
     yield from _release_errors(wanted)
     kind, usual = wanted.system_nodes.instance_type, SystemNodesConfig().instance_type
     family, _, size = kind.partition(".")
+    is_small = size in SMALL or size == "large" and family.startswith("c")
     if kind in GPU_TYPES:
         must = "have no GPUs: only controllers run there"
-    elif re.search(r"\dg", family):
+    elif re.search(r"\dg|^a1$", family):
         must = "be x86, as the images of the charts are"
-    elif size in ("", "nano", "micro", "small", "medium"):
+    elif re.match(r"mac|(?:trn|inf|dl|f|vt)\d", family):
+        must = "be a type for general use, which managed node groups launch"
+    elif is_small:
         must = "have room for the controllers: at least 2 vCPUs and 8 GiB"
     else:
         return

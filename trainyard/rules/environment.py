@@ -19,7 +19,7 @@ from trainyard.derive.pools import TYPES, gpus_of
 from trainyard.derive.teams import Share
 from trainyard.parts.parts import PARTS, wanted_parts
 from trainyard.plans.directories import NAMESPACE as DIRECTORIES
-from trainyard.problems import REMOVE, At, InputError, InputWarning
+from trainyard.problems import REMOVE, At, InputError, InputWarning, write_one_of
 from trainyard.rules.blocks import hours_errors
 from trainyard.rules.cluster import (
     cluster_errors,
@@ -83,8 +83,32 @@ def environment_errors(
     yield from stores_together_errors(wanted, zones)
     yield from trainer_errors(wanted)
     yield from training_operator_errors(wanted)
+    yield from _owned_priorities(wanted)
+    yield from _nothing_to_replace(wanted)
     for part, settings in wanted_parts(wanted):
         yield from part.errors(settings, region, wanted)
+
+
+def _owned_priorities(wanted: EnvironmentConfig) -> Iterator[InputError]:
+    """Names that Kubernetes keeps for its own PriorityClasses (scheduling/validation, system-)."""
+    for name in wanted.priorities:
+        if name.startswith("system-"):
+            yield At(f"environment.priorities.{name}").must(
+                "not begin with system-, which Kubernetes keeps for itself",
+                got=name,
+                fix=f"rename it, such as {name.removeprefix('system-')}",
+            )
+
+
+def _nothing_to_replace(wanted: EnvironmentConfig) -> Iterator[InputError]:
+    """Entries that name a store which the stack file does not have."""
+    for entry in wanted.allow_replace:
+        kind, _, name = entry.partition(".")
+        if kind == "storage" and name not in wanted.storage:
+            known = [f"storage.{each}" for each in wanted.storage]
+            yield At("environment.allow_replace").must(
+                "name what the stack file has", got=entry, fix=write_one_of(known, "delete it")
+            )
 
 
 def errors_of_stores(region: str, wanted: EnvironmentConfig) -> Iterator[InputError]:
@@ -195,6 +219,14 @@ def tag_errors(path: str, tags: Mapping[str, str]) -> Iterator[InputError]:
                 "have a key of 1 to 128 characters and a value of at most 256",
                 got=f"{len(key)} and {len(value)} characters",
                 fix="shorten it",
+            )
+    seen: dict[str, str] = {}
+    for key in tags:
+        if (first := seen.setdefault(key.lower(), key)) != key:
+            yield At(f"{path}.{key}").must(
+                "not differ from another key by case only: IAM takes both for one",
+                got=f"{first} and {key}",
+                write=REMOVE,
             )
     if len(tags) > TAGS:
         yield At(path).must(

@@ -83,6 +83,9 @@ def _meant(kind: str) -> list[str]:
     if _why_refused(kind):
         return []
     of_sagemaker = kind.removeprefix("ml.")
+    with_gpu = [name for name, each in TYPES.items() if each.gpu and each.gpu == kind.lower()]
+    if with_gpu:  # whole nodes first, which are sold in most regions
+        return sorted(with_gpu, key=lambda name: -TYPES[name].gpus)[:3]
     return [of_sagemaker] if of_sagemaker in TYPES else _nearest(kind.lower().strip(), [*TYPES])
 
 

@@ -204,13 +204,17 @@ def _unknown_variable(view: JobView, container: ContainerView) -> Problems:
     by_kubelet = re.findall(r"(?<!\$)\$\((?!JAX_|DMLC_)([A-Z][A-Z0-9_]*)\)", text)
     by_shell = re.findall(r"\$[{(]?([A-Z][A-Z0-9_]*)\b(?!:?[-=+?])", text)
     asked = {*(by_kubelet if view.runtime_known else ()), *filter(LAUNCHER_ENV.match, by_shell)}
-    for name in sorted(asked - {*container.env, *container.more_env}):
-        if not re.search(rf"\b{name}=|\b(?:read|for) {name}\b", text):
-            yield container.where("script").must(
-                f"use variables that {view.controller} provides",
-                got=name,
-                fix=_given_ranks(view, container),
-            )
+    names = [
+        name
+        for name in sorted(asked - {*container.env, *container.more_env})
+        if not re.search(rf"\b{name}=|\b(?:read|for) {name}\b", text)
+    ]
+    if names:
+        yield container.where("script").must(
+            f"use variables that {view.controller} provides",
+            got=", ".join(names),
+            fix=_given_ranks(view, container),
+        )
 
 
 def _given_ranks(view: JobView, container: ContainerView) -> str:

@@ -157,20 +157,27 @@ def _zone_id(region: str, zone_id: str | None) -> Iterator[InputError]:
 def range_errors(cidr: str) -> Iterator[InputError]:
     path, usual = "environment.network.cidr", "10.0.0.0/16"
     if wrong := _no_range(cidr):
-        nearest = without_host_bits(cidr) or usual
+        network = without_host_bits(cidr)
+        nearest = _of_a_vpc(ipaddress.IPv4Network(network)) if network else usual
         yield At(path).must(f"be an IPv4 range ({wrong})", got=cidr, write=nearest)
         return
     vpc = ipaddress.IPv4Network(cidr)
     private = within(cidr, RFC_1918)
     if not 16 <= vpc.prefixlen <= 20:
-        bits = min(max(vpc.prefixlen, 16), 20)
-        nearest = str(ipaddress.IPv4Network((vpc.network_address, bits), strict=False))
-        meant = nearest if private else usual
+        meant = _of_a_vpc(vpc) if private else usual
         yield At(path).must(
             "be /16 to /20 (a VPC has at most a /16; GPU nodes need room)", got=cidr, write=meant
         )
     if not private:
         yield At(path).must("be private (RFC 1918)", got=cidr, write=usual)
+
+
+def _of_a_vpc(network: ipaddress.IPv4Network) -> str:
+    """The range of a size that a VPC here has, around or at the beginning of a range. One address alone is
+    the beginning of the widest."""
+    alone = network.prefixlen == network.max_prefixlen
+    bits = 16 if alone else min(max(network.prefixlen, 16), 20)
+    return str(ipaddress.IPv4Network((network.network_address, bits), strict=False))
 
 
 def without_host_bits(cidr: str) -> str | None:

@@ -10,18 +10,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from trainyard.derive.jobs import CHECKPOINTS, TENSORBOARD, stores
+from trainyard.derive.jobs import CHECKPOINTS, KEEP, TENSORBOARD, stores
 from trainyard.derive.pools import job_type
 from trainyard.objects.iam.secrets import FOLDER, VOLUME
 from trainyard.objects.jobs.upstream_runtimes import WORKSPACE
 from trainyard.objects.queues.queues import QUEUE_LABEL
-from trainyard.problems import At, InputError, InputWarning, write_one_of
+from trainyard.problems import REMOVE, At, InputError, InputWarning, write_one_of
 from trainyard.rules.mounts import mount_path_errors
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import TO_S3, JobConfig
 from trainyard.stores.kinds import kinds_of
 
 VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
+NAME_MAX = 255
+"""Bytes of the name of a file or folder on Lustre, EFS and Linux (limits.h)."""
 LABEL_KEY = r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?"
 LABEL_VALUE = r"([A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?)?"
 
@@ -93,6 +95,12 @@ def store_directory_errors(
             yield from kind.write_errors(f"{path}.store", store)
     if "://" in directory:
         yield At(f"{path}.directory").must("be a directory of its store", got=directory, fix=TO_S3)
+    if any(len(part.encode()) > NAME_MAX for part in directory.split("/")):
+        yield At(f"{path}.directory").must(
+            f"have names of at most {NAME_MAX} bytes, as file systems take them",
+            got=f"{len(directory)} characters",
+            fix="shorten it",
+        )
     if re.search("[{}]", directory):
         yield At(f"{path}.directory").must(
             "have no placeholder but {run}, the number of a job's run",
@@ -224,12 +232,28 @@ def _what_runs(path: str, job: JobConfig, environment: EnvironmentConfig) -> Ite
 
 
 def _variables(path: str, job: JobConfig) -> Iterator[InputError]:
+    yield from _owned_variables(path, job)
     yield from variable_errors(f"{path}.env", job.env)
     yield from variable_errors(f"{path}.secrets", job.secrets)
     for name in job.secrets.keys() & job.env.keys():
         yield At(f"{path}.secrets.{name}").must(
             "be set once", got="a value in env, too", fix=f"delete env.{name}"
         )
+
+
+def _owned_variables(path: str, job: JobConfig) -> Iterator[InputError]:
+    """Variables that the stack sets from other settings of the job."""
+    owned = {"CHECKPOINT_DIR": "checkpoints"} if job.checkpoints else {}
+    owned |= {KEEP: "checkpoints.keep"} if job.checkpoints and job.checkpoints.keep else {}
+    owned |= {"TENSORBOARD_DIR": "tensorboard"} if job.tensorboard else {}
+    for setting, names in (("env", job.env), ("secrets", job.secrets)):
+        for name in names:
+            if name in owned:
+                yield At(f"{path}.{setting}.{name}").must(
+                    f"not be set beside {owned[name]}, from which it follows",
+                    got=name,
+                    write=REMOVE,
+                )
 
 
 def variable_errors(path: str, names: Iterable[str]) -> Iterator[InputError]:

@@ -115,6 +115,13 @@ def _prefixes(wanted: EnvironmentConfig) -> Iterator[InputError]:
                         fix=f"write a part of its own, such as {_own_part(prefix, name)}",
                     )
         owners |= dict.fromkeys(entry.s3_writes, name)
+        for prefix in entry.image_prefixes:
+            if "//" in prefix:
+                yield At(f"{at}.image_prefixes").must(
+                    "be beginnings of image names, which have no scheme",
+                    got=prefix,
+                    fix=f"write {prefix.rpartition('//')[2]}",
+                )
         if entry.kms_key_arns and not (entry.s3_reads or entry.s3_writes or entry.secrets):
             yield At(f"{at}.kms_key_arns").not_set(
                 "without s3_reads, s3_writes or secrets: a key is for what they name",

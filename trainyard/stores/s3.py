@@ -29,6 +29,10 @@ from trainyard.stores.kind import StoreKind, Surroundings
 
 BUCKET = re.compile(r"(?!\d+\.\d+\.\d+\.\d+$)(?!.*\.\.)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 """S3 user guide, bucketnamingrules."""
+OWNED_NAMES = re.compile(
+    r"^(xn--|sthree-|amzn-s3-demo-)|(-s3alias|--ol-s3|\.mrap|--x-s3|--table-s3)$"
+)
+"""Beginnings and ends that no general purpose bucket has (S3 user guide, bucketnamingrules)."""
 KEY = re.compile(KEY_ARN)
 PREFIX = re.compile(r"[\w!.*'()-][\w!.*'()/-]*/")
 """S3 user guide, object-keys: characters that are safe in a key."""
@@ -119,6 +123,12 @@ class S3(StoreKind[S3Config, S3Plan]):
                 got=settings.bucket or "nothing",
                 fix=f"write {plain if BUCKET.fullmatch(plain) else 'a name such as my-data'}",
                 write=plain if BUCKET.fullmatch(plain) else "my-data",
+            )
+        elif settings.bucket is not None and OWNED_NAMES.search(settings.bucket):
+            yield At(f"{path}.bucket").must(
+                "be the name of a bucket: S3 keeps this beginning or end for itself",
+                got=settings.bucket,
+                fix="name a bucket that exists",
             )
         yield from _key_errors(path, settings, around.region)
         yield from _aging_errors(path, settings)

@@ -793,6 +793,61 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         f"{JOB}.script",
         "backslash",
     ),
+    "priority of the system": (
+        [at("priorities", {"system-node-critical": 5})],
+        "priorities.system-node-critical",
+        "not begin with system-, which Kubernetes keeps",
+    ),
+    "replacement of a store that is not there": (
+        [at("allow_replace", ["storage.nosuch"])],
+        "allow_replace",
+        "name what the stack file has",
+    ),
+    "keys of tags that differ by case": (
+        [at("tags", {"owner": "x", "Owner": "y"})],
+        "tags.Owner",
+        "not differ from another key by case only",
+    ),
+    "variable that checkpoints set": (
+        [at(f"{JOB}.env.CHECKPOINT_DIR", "/x")],
+        f"{JOB}.env.CHECKPOINT_DIR",
+        "not be set beside checkpoints",
+    ),
+    "name that is too long for a file system": (
+        [at(f"{JOB}.checkpoints.directory", "a" * 300)],
+        f"{JOB}.checkpoints.directory",
+        "have names of at most 255 bytes",
+    ),
+    "name that S3 keeps for itself": (
+        [at("storage.b", {"s3": {"bucket": "xn--a"}})],
+        "storage.b.s3.bucket",
+        "S3 keeps this beginning or end for itself",
+    ),
+    "system nodes that are Macs": (
+        [at("system_nodes.instance_type", "mac2.metal")],
+        "system_nodes.instance_type",
+        "be a type for general use",
+    ),
+    "number without end": (
+        [at(f"{JOB}.expected_hours", float("inf"))],
+        f"{JOB}.expected_hours",
+        "be a number with an end",
+    ),
+    "blank behind a path": (
+        [at(f"{JOB}.storage", {"scratch": {"path": "/data "}})],
+        f"{JOB}.storage.scratch.path",
+        "not begin or end with a blank",
+    ),
+    "role of another partition": (
+        [at("cluster.deployer_role_arn", "arn:aws-cn:iam::123456789012:role/x")],
+        "cluster.deployer_role_arn",
+        "be of the partition of aws:region",
+    ),
+    "address that is listed twice": (
+        [at("budget", {"dollars_a_month": 10**6, "emails": ["a@b.co", "a@b.co"]})],
+        "budget.emails",
+        "list each once",
+    ),
     "variable of the Trainer": (
         [at(f"{JOB}.env.PET_NNODES", "2")],
         f"{JOB}.env.PET_NNODES",

@@ -142,6 +142,12 @@ def test_a_chain_of_roles_says_what_get_token_needs() -> None:
 
 CONTRADICTIONS: list[tuple[dict[str, Any], list[Edit], str, str]] = [
     (
+        {"assumeRole": {"roleArn": ROLE, "duration": "13h"}},
+        [],
+        "aws:assumeRole.duration",
+        "be from 15m to 12h, as STS gives sessions; got 13h. Fix: write 12h",
+    ),
+    (
         {"assumeRole": {"roleArn": ROLE}, "assumeRoles": one(ROLE)},
         [],
         "aws:assumeRole",

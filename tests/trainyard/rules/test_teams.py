@@ -37,6 +37,11 @@ ENTRIES: dict[str, tuple[Edit, str, str]] = {
         "teams.nlp.namespace",
         "must not be the namespace of team vision; got team-vision. Fix: write team-nlp",
     ),
+    "the address of a registry with its scheme": (
+        at("teams.nlp.image_prefixes", ["https://registry.example.com/nlp/"]),
+        "teams.nlp.image_prefixes",
+        "have no scheme; got https://registry.example.com/nlp/. Fix: write registry.example.com/nlp/",
+    ),
     "the namespace of the environment's jobs": (
         at("teams.nlp.namespace", "training"),
         "teams.nlp.namespace",

@@ -13,7 +13,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import date
-from typing import Any
+from typing import Any, get_origin
 
 from trainyard.problems import REMOVE, InputError
 from trainyard.settings.aws import KEYS, REPLACEMENTS
@@ -182,7 +182,9 @@ def _missing(mistake: Mistake) -> InputError:
 
 
 def _not_text(mistake: Mistake) -> InputError:
-    if isinstance(mistake.value, bool | int | float | date):
+    if isinstance(mistake.value, bool) and example(mistake.steps) is not None:
+        return _wrong_kind(mistake, "be text")
+    if isinstance(mistake.value, int | float | date):
         meant = known_version(mistake.steps, mistake.text) or mistake.text
         return mistake.error("be text", f"write {as_yaml(meant)}", meant)
     if isinstance(mistake.value, list) and len(mistake.value) == 1:
@@ -315,7 +317,8 @@ def _not_settings(mistake: Mistake) -> InputError:
         if field.default is MISSING and field.default_factory is MISSING
     ]
     if isinstance(mistake.value, str) and mistake.value and len(required) == 1:
-        meant = {required[0]: mistake.value}
+        lists = any(get_origin(each) is tuple for each in types_at((*mistake.steps, required[0])))
+        meant = {required[0]: [mistake.value] if lists else mistake.value}
         return mistake.error("be settings", f"write {as_yaml(meant)}", meant)
     if classes and not required and example(mistake.steps) is None:
         empty, fix = mistake.value is None, f"write {mistake.key}: {{}}"

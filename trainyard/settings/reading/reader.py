@@ -260,16 +260,7 @@ def _misplaced(
                 fix=f"did you mean {project}:{key}?",
             )
     for key in map(str, values):
-        namespace, _, name = key.partition(":")
-        if namespace in OTHER_PROVIDERS and namespace != project:
-            variable = re.sub("(?=[A-Z])", "_", name).upper()
-            reads = f"; its provider reads PULUMI_K8S_{variable} of the environment"
-            yield At(key).must(
-                "not be set: the program makes its own providers, which read no such setting",
-                got=key,
-                fix=f"delete it{reads if namespace == 'kubernetes' else ''}",
-                write=REMOVE,
-            )
+        yield from _of_nobody(key, project)
     for key in ENGINE_KEYS:
         if key in own:
             yield InputError(
@@ -279,6 +270,24 @@ def _misplaced(
                 fix=f"delete {project}:{key}{'; write aws:region' * (key == 'region')}",
                 write=REMOVE,
             )
+
+
+def _of_nobody(key: str, project: str) -> Iterator[InputError]:
+    """The error of a setting in a namespace that neither this program nor the engine reads."""
+    namespace, colon, name = key.partition(":")
+    ours = (project, "aws", "pulumi")
+    if not colon or namespace in ours:
+        return
+    if namespace in OTHER_PROVIDERS:
+        variable = re.sub("(?=[A-Z])", "_", name).upper()
+        reads = f"; its provider reads PULUMI_K8S_{variable} of the environment"
+        must = "not be set: the program makes its own providers, which read no such setting"
+        fix = f"delete it{reads if namespace == 'kubernetes' else ''}"
+    else:
+        must = "not be set: nothing of this program reads settings of that namespace"
+        meant = f"{namespace.lower()}:{name}"
+        fix = f"did you mean {meant}?" if namespace.lower() in ours else "delete it"
+    yield At(key).must(must, got=key, fix=fix, write=None if fix.startswith("did") else REMOVE)
 
 
 def _region_of(environment: Any) -> str | None:

@@ -23,6 +23,7 @@ from stacks.engine import read_engine
 from tests.support.recording import CHECKOUT, NoLookups, configuration, stack_values
 from tests.support.stackfile import ENVIRONMENT, TEAM, at, errors, reading, values, without
 from trainyard.decide import plan_stack
+from trainyard.problems import REMOVE
 from trainyard.settings.aws import AssumeRoleConfig, AwsConfig, DefaultTagsConfig
 from trainyard.settings.reading.examples import PATTERNS
 from trainyard.settings.reading.reader import StackConfig, json_schema, read, read_file
@@ -122,9 +123,10 @@ def test_a_key_without_the_projects_name_is_one_error_with_the_whole_name(key: s
     ]
 
 
-def test_settings_of_other_projects_are_none_of_our_business() -> None:
-    extra = {**values(), "other:zone": "{not json", "aws:profile": "me"}
-    assert not read(extra, stack="dev", project="trainyard").errors
+def test_settings_of_other_projects_are_refused_since_nobody_reads_them() -> None:
+    extra = {**values(), "other:zone": "{not json", "aws:profile": "me", "pulumi:tags": "{}"}
+    [error] = read(extra, stack="dev", project="trainyard").errors
+    assert (error.path, error.write) == ("other:zone", REMOVE)
 
 
 # Who and where: the settings of the account.
