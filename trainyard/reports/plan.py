@@ -292,17 +292,10 @@ def jobs(plan: Plan) -> list[str]:
                 job.checkpoints or "none",
             )
         )
-    saves = [
-        line
-        for name, v in plan.checkpoints.items()
-        for line in command_line.wrapped(_saves(name, v))
-    ]
-    saves += [
-        line
-        for name, fit in plan.fits.items()
-        for line in command_line.wrapped(f"{name}: {fit.in_words}")
-    ]
-    return ["jobs", *command_line.table(rows), *saves] if plan.jobs else []
+    said = [_saves(name, verdict) for name, verdict in plan.checkpoints.items()]
+    said += [f"{name}: {fit.in_words}" for name, fit in plan.fits.items()]
+    lines = [line for each in said for line in command_line.wrapped(each)]
+    return ["jobs", *command_line.table(rows), *lines] if plan.jobs else []
 
 
 def requested(spec: Spec) -> str:

@@ -169,9 +169,8 @@ class Objects:
         return self._applied(call, inputs)
 
     def _applied(self, call: Call, wanted: Object) -> Object:
-        return self.cluster.api.apply(
-            wanted, manager=MANAGER, force=self.cluster.force, dry_run=call.preview
-        )
+        how = {"force": self.cluster.force, "dry_run": call.preview}
+        return self.cluster.api.apply(wanted, manager=MANAGER, **how)
 
     def _awaited(self, call: Call, inputs: Object, live: Object, said: str) -> Object:
         live, faults = waiting.until_ready(call, self.cluster.api, live)

@@ -23,10 +23,9 @@ PATCH_FORCE = "enablePatchForce"
 CONFIG = {"kubeconfig", "clusterIdentifier", "version", "pluginDownloadURL", PATCH_FORCE}
 """Provider settings; any other is refused by name."""
 IDENTIFIER = "clusterIdentifier"
-FORGET = "PULUMI_K8S_DELETE_UNREACHABLE"
-"""Set to "true": what is in a cluster that cannot be reached leaves the state."""
-FORCE = "PULUMI_K8S_ENABLE_PATCH_FORCE"
-"""Set to "true": an update takes fields that somebody else has changed."""
+FORGET, FORCE = "PULUMI_K8S_DELETE_UNREACHABLE", "PULUMI_K8S_ENABLE_PATCH_FORCE"
+"""Set to "true": what is in a cluster that cannot be reached leaves the state; an update takes fields that
+somebody else has changed."""
 GONE = (
     "If the cluster was deleted, you can remove this resource from Pulumi state by rerunning the operation"
     f' with the {FORGET} environment variable set to "true"'
@@ -61,7 +60,9 @@ class Kubernetes(Plugin):
         try:
             access = kubeconfig.access(kubeconfig.load(config.get("kubeconfig")))
             access.api.resource("v1", "Namespace")
-            self._cluster = Cluster(access=access, force=_forces(config))
+            # A setting of the provider comes before the variable (pulumi-kubernetes#4242).
+            force = config.get(PATCH_FORCE, os.environ.get(FORCE))
+            self._cluster = Cluster(access=access, force=str(force).lower() == "true")
         except UNREADABLE as error:
             self._cluster = Cluster(
                 reason=f"unable to load schema information from the API server: {error}"
@@ -106,12 +107,6 @@ class Kubernetes(Plugin):
             if call.type == helm.TYPE
             else Objects(cluster=self._cluster)
         )
-
-
-def _forces(config: Properties) -> bool:
-    """A setting of the provider comes before the environment variable (pulumi-kubernetes#4242)."""
-    said = config.get(PATCH_FORCE)
-    return (os.environ.get(FORCE) if said is None else str(said).lower()) == "true"
 
 
 def _forgets() -> bool:
