@@ -10,13 +10,15 @@ from typing import Annotated, Literal, get_args
 
 import pydantic
 
+from trainyard.catalog.aws.latencies import IMAGE_GB
 from trainyard.catalog.aws.storage import CHECKPOINT_BYTES_PER_PARAMETER
+from trainyard.catalog.failure_rates import OTHER_STOPS_A_DAY
 from trainyard.catalog.limits import WAIT_MINUTES
 from trainyard.objects.iam.secrets import ManagedSecret
 from trainyard.objects.jobs.pod_template import SecretKey
 from trainyard.objects.queues.queues import Urgency
 from trainyard.settings.model import TrainedModelConfig
-from trainyard.settings.section import Section
+from trainyard.settings.section import AnySecret, Section
 
 Name = Annotated[str, pydantic.Field(pattern=r"^[a-z]([-a-z0-9]{0,30}[a-z0-9])?$")]
 """Lower-case letters, digits and dashes, at most 32: it becomes part of Kubernetes and AWS names."""
@@ -33,18 +35,6 @@ Positive = Annotated[int, pydantic.Field(ge=1, strict=True)]
 """Strict, here and below: `true` is not one node."""
 
 
-def _whose_secret(value: object) -> str:
-    """Where a secret lies, from its class or from the setting that only a managed one has."""
-    listed = isinstance(value, dict) and {"secrets_manager", "kms_key_arn"} & {*value}
-    return "managed" if isinstance(value, ManagedSecret) or listed else "kubernetes"
-
-
-AnySecret = Annotated[
-    Annotated[SecretKey, pydantic.Tag("kubernetes")]
-    | Annotated[ManagedSecret, pydantic.Tag("managed")],
-    pydantic.Discriminator(_whose_secret),
-]
-"""A value that only the pods see."""
 PullPolicy = Literal["always", "if_not_present", "never"]
 """Times at which kubelet pulls an image."""
 
@@ -234,6 +224,9 @@ class JobConfig:
     """Name of a pool in `environment.pools`."""
     image: str
     """Container image: registry/repository:tag, or registry/repository@sha256:…."""
+    image_gb: Annotated[float, pydantic.Field(gt=0, le=200)] = float(IMAGE_GB)
+    """Size of the image in the registry, compressed, in GB. The plan's minutes and the data through the
+    NAT gateway grow with it. 9.35 is AWS's deep learning container of PyTorch."""
     runtime: str | None = None
     """Name of a runtime of the environment: one of `trainer.runtimes` or `trainer.own_runtimes`.
     Set exactly one of `runtime` and `pytorch_job`."""
@@ -278,11 +271,14 @@ class JobConfig:
     )
     """Size of a checkpoint divided by the number of parameters. 12 bytes are fp32 weights and the
     two moments of Adam."""
+    other_stops_per_day: Annotated[float, pydantic.Field(ge=0, le=100)] = OTHER_STOPS_A_DAY
+    """Stops of the job in a day that no hardware causes: bugs, hangs, drains, updates, people. Goodput and the
+    best interval count them beside the failures of nodes. With 0 they count hardware only."""
     goodput_percent: Annotated[float, pydantic.Field(gt=0, lt=100)] | None = None
     """Smallest goodput to accept. A store that is too slow for it is refused."""
     expected_hours: Annotated[float, pydantic.Field(gt=0)] | None = None
-    """Hours that the job runs. The estimate of its cost needs it, and a Capacity Block must be at
-    least as long."""
+    """Hours that the job runs, with its saves, stops and restarts. The estimate of its cost needs it, and
+    a Capacity Block must be at least as long."""
     allow_no_checkpoint: bool = False
     """Accepts that the job begins at step 0 after each restart of the gang."""
     allow_slow_fabric: bool = False
