@@ -81,6 +81,8 @@ _TRAIN: dict[str, Any] = {
         "sequence": 2048,
         "batch_per_gpu": 1,
     },
+    "image_gb": 12,
+    "other_stops_per_day": 0.5,
     "goodput_percent": 50,
     "expected_hours": 5,
     "allow_slow_fabric": True,

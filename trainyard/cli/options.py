@@ -52,6 +52,7 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
         "SECONDS", "stop asking the account after so long (60 by default)", type=float
     ),
     "--picture": _flag("print the chart of docs/critical-path.md"),
+    "--html": _text("FILE", "write a page to look at into this file, which needs no other file"),
     "--part": _text("NAME", "print one policy alone, such as network, for `aws iam create-policy`"),
     "--preview": _flag("print the policy of a role that only previews and refreshes: reads only"),
     "--key": _flag("print the statements that the policy of environment.kms_key_arn needs"),

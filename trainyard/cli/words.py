@@ -81,7 +81,7 @@ WORDS: Mapping[str, Word] = {
     "plan": Word(
         does="Print nodes, quota, goodput, time to the first step and cost of a stack file.",
         module="trainyard.reports.plan",
-        options=("--json", "--picture"),
+        options=("--json", "--picture", "--html"),
         acts=Acts.ON_FILES,
         example="plan dev",
         fails=ERRORS,

@@ -68,6 +68,8 @@ def job_plan(
         pool=job.pool,
         stores=rendered.stores,
         nodes=job.nodes,
+        image=job.image,
+        image_gb=job.image_gb,
         checkpoints=_saved(job) or training.env.get("CHECKPOINT_DIR"),
         resumes_from=job.resumes_from,
         other_directory=after.afresh.directory if (after := next_run(job)) else None,

@@ -62,7 +62,7 @@ def checkpoint_verdict(
         instance_type=instance_type,
         bytes_per_parameter=job.bytes_per_parameter,
         stall_seconds=ASYNC_STALL_SECONDS if job.checkpoints.asynchronous else None,
-        failures_per_1000_node_days=failure_rate(spot=pool.capacity == "spot"),
+        failures_per_1000_node_days=stop_rate(job, pool),
     )
     interval = job.checkpoints.interval_minutes
     return verdict(
@@ -70,6 +70,13 @@ def checkpoint_verdict(
         speed,
         interval_seconds=interval * 60 if interval else None,
         mounted_over_efa=kind.mounts_over_efa(settings, pool, instance_type),
+    )
+
+
+def stop_rate(job: JobConfig, pool: PoolConfig) -> float:
+    """Stops per 1000 node-days that the plan of a job counts with: those of its nodes, and all others."""
+    return failure_rate(
+        spot=pool.capacity == "spot", nodes=job.nodes, other_stops_a_day=job.other_stops_per_day
     )
 
 

@@ -73,6 +73,7 @@ class Manifest:
             runtime=runtime.name if runtime else None,
             stores=tuple(sorted({*wanted.claims.values(), *(runtime.stores if runtime else ())})),
             nodes=self.nodes,
+            image=self.image,
             checkpoints=None,
             labels=job["metadata"].get("labels", {}),
             spec=waiting(job["kind"], job["spec"]) if self.lacks_waiting else job["spec"],

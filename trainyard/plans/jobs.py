@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from trainyard.catalog.aws.latencies import IMAGE_GB
 from trainyard.catalog.aws.storage import Driver
 
 Spec = dict[str, Any]
@@ -121,6 +122,10 @@ class JobPlan:
     pool: str
     stores: tuple[str, ...]
     nodes: int
+    image: str = ""
+    """Image of the pods that train; empty where nobody knows."""
+    image_gb: float = float(IMAGE_GB)
+    """Size of that image in the registry."""
     checkpoints: str | None
     """Place that a restart resumes from, as store/directory. For a job that names no store: the
     directory in the container."""

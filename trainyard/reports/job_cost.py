@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
 from trainyard import command_line
-from trainyard.catalog.aws.latencies import IMAGE_GB, TYPICAL
+from trainyard.catalog.aws.latencies import TYPICAL
 from trainyard.catalog.aws.prices import CAPACITY_SERVICES, CEILINGS, price
 from trainyard.catalog.aws.storage import GP3_INCLUDED_IOPS, GP3_INCLUDED_MBPS
 from trainyard.derive.pools import PoolUse
@@ -15,7 +15,7 @@ from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.jobs import JobPlan, LoadPlan
 from trainyard.reports.amounts import Amount, JobCost, Line, amount
 from trainyard.reports.lines import CENT, line_of, total_of
-from trainyard.reports.minutes.timeline import cold_start
+from trainyard.reports.minutes.timeline import cold_start, gateway_gb
 from trainyard.stores.kinds import plan_kind
 
 TEAM_DISKS = "disks of its nodes, which the environment pays"
@@ -31,7 +31,7 @@ def job_cost(plan: EnvironmentPlan | TeamPlan, job: JobPlan, idle: Sequence[Line
         missing = (*missing, TEAM_DISKS)
     known, most = cost.usd_per_hour or None, None if missing else cost.most_usd_per_hour
     rate = known if missing else most
-    image, (saves, unpriced) = _images(plan, nodes), _saves(plan, job)
+    image, (saves, unpriced) = _images(plan, job), _saves(plan, job)
     saved, hours = plan.checkpoints.get(job.name), _paid_hours(job, seconds)
     least, whole = (image or Decimal()) + (saves or Decimal()), _plus(image, saves)
     unpriced += () if image is not None else ("NAT gateway data",)
@@ -56,12 +56,12 @@ def job_cost(plan: EnvironmentPlan | TeamPlan, job: JobPlan, idle: Sequence[Line
     )
 
 
-def _images(plan: EnvironmentPlan | TeamPlan, nodes: int) -> Decimal | None:
+def _images(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> Decimal | None:
     """Data of the images that new nodes pull through the NAT gateway; None where it has no price."""
-    pulled = price("nat", "gb", plan.identity.region)
-    if not plan.leads_out:
+    pulled, gigabytes = price("nat", "gb", plan.identity.region), gateway_gb(plan, job)
+    if not gigabytes:
         return Decimal()
-    return None if pulled is None else (pulled.usd * IMAGE_GB * nodes).quantize(CENT)
+    return None if pulled is None else (pulled.usd * Decimal(str(gigabytes))).quantize(CENT)
 
 
 def _saves(

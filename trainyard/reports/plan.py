@@ -12,11 +12,13 @@ import json
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 from trainyard import command_line
 from trainyard.catalog.aws.instances import QUOTA_NAMES
 from trainyard.catalog.versions import known_good
+from trainyard.decide import plan_stack
 from trainyard.derive.after import diagram
 from trainyard.derive.pools import quota_needed, quota_takers
 from trainyard.live.encryption import encryption
@@ -25,42 +27,35 @@ from trainyard.parts.parts import planned_parts
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.directories import PARENT
 from trainyard.plans.jobs import Spec
-from trainyard.problems import InputError
+from trainyard.problems import InputError, InputWarning
 from trainyard.reports.box import Box, box_of, rows
 from trainyard.reports.cost import estimate
 from trainyard.reports.job_cost import loads
-from trainyard.reports.minutes.draws import logs
 from trainyard.reports.minutes.limits import below, pauses
-from trainyard.reports.minutes.timeline import (
-    Timeline,
-    drawn,
-    in_words,
-    other_jobs,
-    schedule,
-    slowest,
-    thin,
-)
+from trainyard.reports.minutes.printed import picture_of, time
+from trainyard.reports.minutes.timeline import drawn, schedule, thin
 from trainyard.reports.money import money
+from trainyard.reports.page.plan_page import plan_page
 from trainyard.reports.stack_file import errors_of, report_on
 from trainyard.reports.upgrade import versions_section
 from trainyard.settings.reading.reader import Reading
-from trainyard.stores.figures import Stage
 from trainyard.stores.goodput import Verdict
 from trainyard.stores.kinds import plan_kind
 
 Plan = EnvironmentPlan | TeamPlan
 REQUESTS = {GPU: "GPUs", "cpu": "CPUs", "memory": "memory"}
 """Resource of a pod → what is behind its amount."""
-BAR = 40
-"""Characters that the whole way to the first step takes."""
 
 
 def main(options: argparse.Namespace) -> int:
     """Print the plan of one stack; 1 with the errors where the stack is refused, 2 where it has no
     file."""
 
-    def report(_: Reading, plan: Plan) -> int:
-        if options.json:
+    def report(reading: Reading, plan: Plan) -> int:
+        if options.html:
+            Path(options.html).write_text(html(plan, plan_stack(reading).warnings))
+            print(options.html)
+        elif options.json:
             print(as_json(data(plan)))
         else:
             print((picture if options.picture else text)(plan))
@@ -89,6 +84,13 @@ def text(plan: Plan) -> str:
         money(costs, date.today()),
     )
     return "\n\n".join("\n".join(lines) for lines in sections if lines)
+
+
+def html(plan: Plan, warnings: Iterable[InputWarning] = ()) -> str:
+    """A page with the figures of `data`, for people who look."""
+    costs, timeline = estimate(plan), schedule(plan)
+    said = [*warnings, *below(plan)]
+    return plan_page(plan, costs, timeline, box_of(plan, costs, timeline), said)
 
 
 def data(plan: Plan) -> dict[str, Any]:
@@ -135,34 +137,7 @@ def errors_as_json(stack: str, errors: Sequence[InputError]) -> str:
 
 def picture(plan: Plan) -> str:
     """docs/critical-path.md: the timeline as a chart that GitHub draws."""
-    timeline, stack = schedule(plan), plan.identity.stack
-    rows = [
-        f"    {s.name}"
-        f" :{'crit, ' if s.name in timeline.critical else ''}{_moment(timeline.start[s.name])},"
-        f" {max(1, round(s.seconds))}s"
-        for s in _in_time(timeline)
-    ]
-    return "\n".join(
-        [
-            "# From nothing to the first training step",
-            "",
-            f"`Pulumi.{stack}.yaml` on AWS: {in_words(timeline)}.",
-            "What is red is on the longest way: only a change there brings the first step forward.",
-            "",
-            "```mermaid",
-            "gantt",
-            "    dateFormat HH:mm:ss",
-            "    axisFormat %M:%S",
-            "    tickInterval 2minute",
-            *rows,
-            "```",
-            "",
-            (
-                f"Made by `trainyard plan {stack} --picture > docs/critical-path.md`; a test"
-                " compares."
-            ),
-        ]
-    )
+    return picture_of(schedule(plan), plan.identity.stack)
 
 
 def top(box: Box) -> list[str]:
@@ -311,7 +286,9 @@ def _saves(name: str, v: Verdict) -> str:
     return (
         f"{name}: {v.bytes / 1e9:,.0f} GB every {v.interval_seconds / 60:.0f}"
         f" min{'' if v.interval_given else ' (the best)'}, a save takes {v.write_seconds:,.0f} s, a"
-        f" failure every {v.mtbf_hours:,.0f} h: {v.goodput:.1%} of the time trains"
+        f" stop every {v.mtbf_hours:,.0f} h: {v.goodput:.1%} of the time trains,"
+        f" {v.stall_share:.1%} saves, {max(0, 1 - v.goodput - v.stall_share):.1%} is lost to stops and"
+        " restarts; expected_hours include all three"
     )
 
 
@@ -356,37 +333,11 @@ def _block_starts(plan: Plan) -> list[str]:
     ]
 
 
-def time(timeline: Timeline, notes: Iterable[str] = ()) -> list[str]:
-    """Every stage as a bar: # where it decides when the first step comes, - elsewhere."""
-    each = BAR / timeline.seconds if timeline.seconds else 0
-    rows = [("stage", "from", "takes", "logs", "# decides")]
-    for stage in _in_time(timeline):
-        start, mark = timeline.start[stage.name], "#" if stage.name in timeline.critical else "-"
-        bar = " " * round(start * each) + mark * max(1, round(stage.seconds * each))
-        from_to = _moment(start)[3:], _moment(stage.seconds)[3:]
-        rows.append((stage.name, *from_to, str(logs(stage)), bar))
-    said = [other_jobs(timeline), slowest(timeline), *notes]
-    others = [line for each in said if each for line in command_line.wrapped(each)]
-    return [f"time: {in_words(timeline)}", *others, *command_line.table(rows)]
-
-
 def limits(plan: Plan) -> list[str]:
     """Time limits that a slow start meets, and pauses that a run meets."""
     found = [f"{each.path}: {each.text}" for each in below(plan)] + pauses(plan)
     lines = [line for each in found for line in command_line.wrapped(each)]
     return ["limits", *lines] if lines else []
-
-
-def _in_time(timeline: Timeline) -> list[Stage]:
-    return sorted(
-        timeline.stages, key=lambda stage: (timeline.start[stage.name], timeline.end[stage.name])
-    )
-
-
-def _moment(seconds: float) -> str:
-    """00:01:05"""
-    whole = round(seconds)
-    return f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}"
 
 
 def _plain(value: Any) -> Any:

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import ceil, floor
 
-from trainyard.catalog.failure_rates import failure_rate
-from trainyard.derive.stores import job_verdict, sized_store
+from trainyard.derive.stores import job_verdict, sized_store, stop_rate
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import CheckpointConfig, JobConfig
 from trainyard.settings.stores import StoreConfig
@@ -137,7 +136,7 @@ def _faster(asked: Asked, wanted: float | None) -> Asked | None:
             bytes_per_parameter=job.bytes_per_parameter,
             blocking=not saves.asynchronous,
             interval_seconds=saves.interval_minutes and saves.interval_minutes * 60,
-            failures_per_1000_node_days=failure_rate(spot=pool.capacity == "spot"),
+            failures_per_1000_node_days=stop_rate(job, pool),
             on_disk=checkpoints_on_disk(saves.keep),
         ),
     )

@@ -10,7 +10,9 @@ from typing import Annotated, Literal
 
 import pydantic
 
+from trainyard.catalog.aws.latencies import IMAGE_GB
 from trainyard.catalog.aws.storage import CHECKPOINT_BYTES_PER_PARAMETER
+from trainyard.catalog.failure_rates import OTHER_STOPS_A_DAY
 from trainyard.catalog.limits import WAIT_MINUTES
 from trainyard.objects.iam.secrets import ManagedSecret
 from trainyard.objects.jobs.pod_template import SecretKey
@@ -216,6 +218,9 @@ class JobConfig:
     """Name of a pool in `environment.pools`."""
     image: str
     """Container image: registry/repository:tag, or registry/repository@sha256:…."""
+    image_gb: Annotated[float, pydantic.Field(gt=0, le=200)] = float(IMAGE_GB)
+    """Size of the image in the registry, compressed, in GB. The plan's minutes and the data through the
+    NAT gateway grow with it. 9.35 is AWS's deep learning container of PyTorch."""
     runtime: str | None = None
     """Name of a runtime of the environment: one of `trainer.runtimes` or `trainer.own_runtimes`.
     Set exactly one of `runtime` and `pytorch_job`."""
@@ -262,11 +267,14 @@ class JobConfig:
     )
     """Size of a checkpoint divided by the number of parameters. 12 bytes are fp32 weights and the
     two moments of Adam."""
+    other_stops_per_day: Annotated[float, pydantic.Field(ge=0, le=100)] = OTHER_STOPS_A_DAY
+    """Stops of the job in a day that no hardware causes: bugs, hangs, drains, updates, people. Goodput and the
+    best interval count them beside the failures of nodes. With 0 they count hardware only."""
     goodput_percent: Annotated[float, pydantic.Field(gt=0, lt=100)] | None = None
     """Smallest goodput to accept. A store that is too slow for it is refused."""
     expected_hours: Annotated[float, pydantic.Field(gt=0)] | None = None
-    """Hours that the job runs. The estimate of its cost needs it, and a Capacity Block must be at
-    least as long."""
+    """Hours that the job runs, with its saves, stops and restarts. The estimate of its cost needs it, and
+    a Capacity Block must be at least as long."""
     allow_no_checkpoint: bool = False
     """Accepts that the job begins at step 0 after each restart of the gang."""
     allow_slow_fabric: bool = False

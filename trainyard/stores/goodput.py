@@ -3,7 +3,7 @@ trains, on any kind of store.
 
 Goodput is the share of wall time that ends up in the model: 1 − (d/W + W/2M + R/M), with d the
 seconds a save holds training up, W the seconds of training between saves, M the job's mean time
-between failures and R a restart. It is a first-order formula: true to 0.3 points above 92 %, and
+between stops and R a restart. It is a first-order formula: true to 0.3 points above 92 %, and
 pessimistic below (tests/trainyard/stores/test_goodput.py simulates both). Failure rates:
 trainyard/catalog/failure_rates.py. What is refused or said about a verdict: trainyard/rules/stores.py.
 """
@@ -91,6 +91,11 @@ class Verdict:
     """Number of checkpoints that fit; None where the file system grows by itself."""
 
     @property
+    def stall_share(self) -> float:
+        """Share of the time in which saves hold training up."""
+        return min(1.0, self.stall_seconds / self.interval_seconds)
+
+    @property
     def saves_too_often(self) -> bool:
         """True where a save is not over when the next one is due."""
         late = self.interval_given and self.write_seconds > self.interval_seconds
@@ -150,6 +155,19 @@ def goodput(
     interval = interval_seconds or young_daly(stall_seconds, mtbf_seconds, lag_seconds)
     lost_per_failure = interval / 2 + lag_seconds + restart_seconds
     return max(0.0, 1 - stall_seconds / interval - lost_per_failure / mtbf_seconds)
+
+
+def goodput_at(found: Verdict, interval_seconds: float) -> float:
+    """Goodput of the same job and store at another interval between saves."""
+    lag = found.lost_seconds_per_failure - found.interval_seconds / 2 - found.restart_seconds
+    stall = found.stall_seconds - max(0.0, lag - found.interval_seconds)
+    return goodput(
+        stall_seconds=stall + max(0.0, lag - interval_seconds),
+        mtbf_seconds=found.mtbf_hours * 3600,
+        interval_seconds=interval_seconds,
+        restart_seconds=found.restart_seconds,
+        lag_seconds=lag,
+    )
 
 
 def verdict(

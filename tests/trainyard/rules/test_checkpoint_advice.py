@@ -67,7 +67,10 @@ TRAINING = st.fixed_dictionaries(
         "parameters_billion": st.sampled_from([0.3, 7, 30, 70, 405]),
         "nodes": st.sampled_from([1, 2, 8, 64, 256]),
     },
-    optional={"goodput_percent": st.sampled_from([70, 90, 95, 98, 99.5])},
+    optional={
+        "goodput_percent": st.sampled_from([70, 90, 95, 98, 99.5]),
+        "other_stops_per_day": st.sampled_from([0, 1, 6]),
+    },
 )
 
 
@@ -217,12 +220,25 @@ def test_a_fix_of_checkpoints_ends_its_error_and_lowers_no_goodput(
         assert verdict is None or (after and after.goodput >= verdict.goodput), (error, after)
 
 
+FASTER = (
+    "lustre: {capacity_gib: 2400, throughput_mbps_per_tib: 500, deployment: PERSISTENT_2} keeps"
+    " 95.3%"
+)
+
+
 @pytest.mark.parametrize(
-    ("saves", "says"),
+    ("stops", "saves", "says"),
     [
-        ({"interval_minutes": 60}, "interval_minutes: 406 keeps 97.0%"),
-        ({}, ""),
+        (0, {"interval_minutes": 60}, "interval_minutes: 406 keeps 97.0%"),
+        (0, {}, ""),
+        (1, {"interval_minutes": 60}, FASTER),
+        (1, {}, FASTER),
     ],
 )
-def test_another_interval_is_proposed_before_another_store(saves: Stack, says: str) -> None:
-    assert advice(*judged(stack(*N2, saves))[1:]) == says
+def test_another_interval_is_proposed_before_another_store(
+    stops: int, saves: Stack, says: str
+) -> None:
+    """With a stop a day no interval is enough on that store."""
+    training, *rest = N2
+    said = stack({**training, "other_stops_per_day": stops}, *rest, saves)
+    assert advice(*judged(said)[1:]) == says

@@ -14,6 +14,8 @@ from tests.support.stackfile import at, environment_plan, errors, lustre, planne
 from trainyard.plan import EnvironmentPlan, TeamPlan
 
 LUSTRE = "storage.scratch.lustre"
+HARDWARE = at(f"{JOB}.other_stops_per_day", 0)
+"""Goodput that counts the failures of nodes alone."""
 
 
 def warnings(*edits) -> str:
@@ -52,9 +54,9 @@ def test_the_claim_has_the_size_that_was_chosen() -> None:
 def test_a_plan_has_the_verdict_of_each_job_that_says_how_large_its_model_is() -> None:
     """70B to 9600 GiB at 500 MB/s per TiB over TCP from 2 nodes: 4.69 GB/s, 179 s."""
     assert environment_plan().checkpoints == {}
-    found = environment_plan(*MODEL, at(f"{JOB}.checkpoints.interval_minutes", 30)).checkpoints[
-        "t5-large"
-    ]
+    found = environment_plan(
+        *MODEL, HARDWARE, at(f"{JOB}.checkpoints.interval_minutes", 30)
+    ).checkpoints["t5-large"]
     assert found.bytes == 840e9 and found.write_seconds == pytest.approx(179.2, abs=0.1)
     assert found.interval_seconds == 1800
     assert found.goodput == pytest.approx(1 - 179.2 / 1800 - 1200 / 6646154, abs=1e-4)
@@ -69,6 +71,7 @@ def test_a_store_that_leaves_little_time_is_said_with_what_would_be_better() -> 
     """At 125 MB/s per TiB and 4800 GiB, 1434 s every half hour is 44 % of the time. On 2 nodes a longer
     interval is enough; 256 nodes fail every 14 hours and need a faster store too."""
     slow = (
+        HARDWARE,
         at(f"{JOB}.parameters_billion", 70),
         at(f"{JOB}.checkpoints.interval_minutes", 30),
         at(f"{LUSTRE}.throughput_mbps_per_tib", 125),
@@ -162,6 +165,7 @@ def test_what_fsx_makes_anew_is_claimed_under_another_name() -> None:
 
 def test_a_goodput_that_cannot_be_kept_is_refused_with_the_store_that_would() -> None:
     [error] = errors(
+        HARDWARE,
         at(f"{JOB}.parameters_billion", 70),
         at(f"{LUSTRE}", {"capacity_gib": 4800, "throughput_mbps_per_tib": 125}),
         at(f"{JOB}.goodput_percent", 99),

@@ -178,7 +178,11 @@ def lustre(capacity_gib: int, *, efa: bool) -> str:
     return "fsx.lustre.large" if capacity_gib >= LARGE_LUSTRE_GIB else "fsx.lustre"
 
 
+NAT_START_GBPS, NAT_MOST_GBPS = 5, 100
+"""Gigabits a second of one NAT gateway: with which it starts, and to which it grows by itself (VPC user
+guide, nat-gateway-basics). All nodes of a job are behind one: they are in one zone."""
 IMAGE_GB = Decimal("9.35")
-"""Size of the image behind "image pull": AWS's deep learning container of PyTorch. It comes from a
+"""Size of the image behind "image pull", and of an image whose size nobody says: AWS's deep learning
+container of PyTorch. It comes from a
 public registry, through the NAT gateway; layers in ECR of the same region come through the S3
 endpoint, which is free."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from trainyard.catalog.aws.latencies import LATENCIES
+from trainyard.catalog.aws.latencies import IMAGE_GB, LATENCIES, NAT_START_GBPS
 from trainyard.catalog.job_kinds import time_limit
 from trainyard.catalog.limits import (
     COLLECTIVE_SECONDS,
@@ -26,7 +26,14 @@ from trainyard.parts.parts import planned_parts
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.jobs import JobPlan
 from trainyard.problems import At, InputWarning, few
-from trainyard.reports.minutes.timeline import Timeline, in_words, schedule, slow_start
+from trainyard.reports.minutes.timeline import (
+    Timeline,
+    gateway_gb,
+    image_pull,
+    in_words,
+    schedule,
+    slow_start,
+)
 
 Plan = EnvironmentPlan | TeamPlan
 
@@ -38,6 +45,7 @@ def below(plan: Plan) -> list[InputWarning]:
         *_of_parts(plan, timeline),
         *_of_settings(plan, timeline),
         *_of_collectives(plan),
+        *_of_gateways(plan),
     ]
 
 
@@ -116,6 +124,21 @@ def _of_collectives(plan: Plan) -> Iterator[InputWarning]:
                 f"a checkpoint is {verb} in {_minutes(slow[verb])}, and a rank that waits for another"
                 f" one in a collective of {backend} gives up after {_minutes(limit)}; write"
                 f" init_process_group(timeout=…) with more than that in the script"
+            )
+
+
+def _of_gateways(plan: Plan) -> Iterator[InputWarning]:
+    """Jobs with so many nodes that a NAT gateway decides how fast they pull their image."""
+    for name, job in plan.jobs.items():
+        gigabytes = gateway_gb(plan, job)
+        alone = LATENCIES["job.image-pull"].slow * job.image_gb / float(IMAGE_GB)
+        late = image_pull(plan, job, ()).slow_seconds
+        if late >= 2 * alone:
+            yield At(f"{_section(plan)}.jobs.{name}.image").warning(
+                f"{job.nodes} nodes pull {gigabytes:,.0f} GB through one NAT gateway, which starts at"
+                f" {NAT_START_GBPS} Gb/s: that takes {_minutes(late)}, and {_minutes(alone)} for one node;"
+                f" images in ECR of {plan.identity.region} do not pass it: `trainyard image` and"
+                f" `trainyard mirror` bring them there"
             )
 
 

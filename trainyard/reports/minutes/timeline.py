@@ -15,7 +15,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from trainyard.catalog.aws.latencies import LATENCIES, TYPICAL
+from trainyard.catalog.aws.latencies import (
+    IMAGE_GB,
+    LATENCIES,
+    NAT_MOST_GBPS,
+    NAT_START_GBPS,
+    TYPICAL,
+)
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.parts.parts import planned_parts
 from trainyard.plan import EnvironmentPlan, TeamPlan
@@ -129,11 +135,30 @@ def slow_start(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> float:
 
 def cold_start(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> float:
     """Seconds for which a job's nodes are paid before its first step."""
-    pull, step = TYPICAL["job.image-pull"], TYPICAL["job.first-step"]
+    pull, step = image_pull(plan, job, ()).seconds, TYPICAL["job.first-step"]
     if _prefetched(plan, job):
         pulled = TYPICAL["ec2.instance-ready"] + pull
         return (0 if _stands(plan, job) else max(TYPICAL["ec2.instance-boot"], pulled)) + step
     return (0 if _stands(plan, job) else TYPICAL["ec2.instance-boot"]) + pull + step
+
+
+def image_pull(plan: EnvironmentPlan | TeamPlan, job: JobPlan, after: tuple[str, ...]) -> Stage:
+    """The pull of a job's image: as fast as a node is, or as the NAT gateway that all its nodes share.
+    The gateway has grown on a typical day, and is as it starts on a slow one."""
+    one, gigabits = took("image pull", "job.image-pull", after), gateway_gb(plan, job) * 8
+    of_the_row = job.image_gb / float(IMAGE_GB)
+    return replace(
+        one,
+        seconds=max(one.seconds * of_the_row, gigabits / NAT_MOST_GBPS),
+        slow_seconds=max(one.slow_seconds * of_the_row, gigabits / NAT_START_GBPS),
+    )
+
+
+def gateway_gb(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> float:
+    """Gigabytes of images that the nodes of a job pull through one NAT gateway. Layers in ECR of the
+    region come from S3 by its endpoint, beside the gateway."""
+    in_region = f".dkr.ecr.{plan.identity.region}.amazonaws.com" in job.image
+    return job.nodes * job.image_gb if plan.leads_out and not in_region else 0
 
 
 def _environment(plan: EnvironmentPlan) -> Iterable[Stage]:
@@ -234,10 +259,10 @@ def _job(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> Iterable[Stage]:
     yield took("first node", "ec2.instance-boot", launched)
     if _prefetched(plan, job):
         yield took("first node Ready", "ec2.instance-ready", launched)
-        yield took("image pull", "job.image-pull", ("first node Ready",))
+        yield image_pull(plan, job, ("first node Ready",))
         yield took("first step", "job.first-step", ("first node", "image pull", *late))
     else:
-        yield took("image pull", "job.image-pull", ("first node", *late))
+        yield image_pull(plan, job, ("first node", *late))
         yield took("first step", "job.first-step", ("image pull",))
 
 

@@ -180,3 +180,17 @@ def test_check_prints_what_is_below(
     out = capsys.readouterr().out
     assert "environment.jobs.t5-large.wait_minutes [Pulumi.short.yaml:" in out
     assert "gives up after 2 min" in out
+
+
+@pytest.mark.parametrize("nodes", [4, 8, 9, 64])
+def test_many_nodes_behind_one_gateway_are_told_of_ecr(nodes: int) -> None:
+    fleet = [at("pools.g6e.max_nodes", nodes), at(f"{JOB}.nodes", nodes)]
+    said = warned(*fleet)
+    assert (f"environment.{JOB}.image" in said) == (nodes >= 9)
+    if nodes == 64:
+        text = said[f"environment.{JOB}.image"]
+        assert (
+            "64 nodes pull 598 GB" in text and "that takes 16 min, and 1 min for one node" in text
+        )
+        in_region = at(f"{JOB}.image", "1.dkr.ecr.ap-northeast-2.amazonaws.com/train:1")
+        assert not warned(*fleet, in_region, at("pools.g6e.prefetch", []))

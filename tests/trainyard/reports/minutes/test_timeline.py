@@ -292,3 +292,43 @@ def test_system_nodes_wait_for_endpoints_in_the_place_of_a_nat_gateway() -> None
     assert stages["endpoints"].after == ("subnets",)
     before = {stage.name: stage for stage in timeline._environment(environment_plan())}
     assert "endpoints" not in before and before["system nodes"].after == ("NAT gateway", "cluster")
+
+
+# How long the image takes.
+
+ECR = "111122223333.dkr.ecr.ap-northeast-2.amazonaws.com/train:1"
+
+
+def _pull(nodes: int, image: str | None = None, gb: float = 9.35) -> tuple[float, float]:
+    edits = [
+        at("pools.g6e.max_nodes", nodes),
+        at("jobs.t5-large.nodes", nodes),
+        at("jobs.t5-large.image_gb", gb),
+    ]
+    if image:
+        edits += [at("jobs.t5-large.image", image), at("pools.g6e.prefetch", [])]
+    plan = environment_plan(*edits)
+    [pull] = [s for s in schedule(plan).stages if s.name == "image pull"]
+    return round(pull.seconds, 1), round(pull.slow_seconds, 1)
+
+
+def test_a_few_nodes_pull_an_image_as_fast_as_one() -> None:
+    assert _pull(1) == _pull(2) == (50, 60)
+
+
+def test_a_pull_grows_with_the_size_of_the_image() -> None:
+    assert _pull(2, gb=2 * 9.35) == (100, 120)
+
+
+def test_many_nodes_share_one_gateway_which_starts_at_5_gigabits() -> None:
+    """64 x 9.35 GB x 8 = 4,787 gigabits: 48 s at 100 Gb/s, which is less than a node takes, and 957 s
+    at 5 Gb/s."""
+    assert _pull(64) == (50, 957.4)
+    assert _pull(128) == (95.7, 1914.9)
+    assert _pull(64, ECR) == (50, 60), "beside the gateway"
+
+
+def test_a_start_of_many_nodes_costs_the_data_of_an_image_of_that_size() -> None:
+    plan = environment_plan(at("jobs.t5-large.image_gb", 20))
+    assert cold_start(plan, plan.jobs["t5-large"]) == pytest.approx(86 + 50 * 20 / 9.35 + 45)
+    assert timeline.gateway_gb(plan, plan.jobs["t5-large"]) == 2 * 20
