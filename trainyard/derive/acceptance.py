@@ -18,7 +18,8 @@ from trainyard.derive import pod_resources
 from trainyard.derive.pools import TYPES
 from trainyard.objects.jobs.pod_template import EFA, GPU
 from trainyard.settings.environment import EnvironmentConfig
-from trainyard.settings.job import RUN_NUMBER, FilesConfig, JobConfig
+from trainyard.settings.job import RUN_NUMBER, JobConfig
+from trainyard.settings.training.files import FilesConfig
 from trainyard.stores.goodput import bytes_per_second
 from trainyard.stores.kinds import kind_of, sized
 

@@ -18,6 +18,7 @@ from trainyard.objects.iam.secrets import ManagedSecret
 from trainyard.objects.jobs.pod_template import SecretKey
 from trainyard.objects.queues.queues import Urgency
 from trainyard.settings.section import AnySecret, Name, Reference, Section
+from trainyard.settings.training.files import FilesConfig, HostPathConfig
 from trainyard.settings.training.loads import LoadConfig
 from trainyard.settings.training.model import TrainedModelConfig
 
@@ -97,29 +98,6 @@ class TorchrunConfig:
     restarts."""
     rendezvous: Section[RendezvousConfig] = None
     """By default the ranks meet at the first node (c10d)."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class FilesConfig:
-    """Scripts of this checkout, mounted into the container from a ConfigMap. They can have at most
-    1 MiB together."""
-
-    sources: Annotated[tuple[str, ...], pydantic.Field(min_length=1)]
-    """Paths from the folder of Pulumi.yaml. Each file appears under its own name, without its
-    folders."""
-    path: Annotated[str, pydantic.Field(pattern=r"^/[^:]+$")] = "/workspace"
-    """Folder in the container."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class HostPathConfig:
-    """A folder of the node, mounted read-only. The job's namespace then admits pods that Pod
-    Security's baseline level refuses."""
-
-    host: Annotated[str, pydantic.Field(pattern=r"^/[^:]+$")]
-    """Absolute path on the node."""
-    path: Annotated[str, pydantic.Field(pattern=r"^/[^:]+$")]
-    """Absolute path in the container."""
 
 
 @dataclass(frozen=True, kw_only=True)

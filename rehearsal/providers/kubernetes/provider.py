@@ -61,12 +61,12 @@ class Kubernetes(Plugin):
             access = kubeconfig.access(kubeconfig.load(config.get("kubeconfig")))
             access.api.resource("v1", "Namespace")
             # A setting of the provider comes before the variable (pulumi-kubernetes#4242).
-            force = config.get(PATCH_FORCE, os.environ.get(FORCE))
+            said = config.get(PATCH_FORCE)
+            force = os.environ.get(FORCE) if said is None else said
             self._cluster = Cluster(access=access, force=str(force).lower() == "true")
         except UNREADABLE as error:
-            self._cluster = Cluster(
-                reason=f"unable to load schema information from the API server: {error}"
-            )
+            why = f"unable to load schema information from the API server: {error}"
+            self._cluster = Cluster(reason=why)
 
     def check(self, call: Call, old: Properties, new: Properties) -> Properties:
         return self._of(call).check(call, old, new)
@@ -93,20 +93,15 @@ class Kubernetes(Plugin):
         if self._cluster.access:
             return self._of(call).delete(call, state)
         if call.type == helm.TYPE:
-            raise Refused(
-                "can't delete Helm Release with unreachable cluster. Reason:"
-                f' "{self._cluster.reason}"'
-            )
+            why = f'Reason: "{self._cluster.reason}"'
+            raise Refused(f"can't delete Helm Release with unreachable cluster. {why}")
         call.report(f"configured Kubernetes cluster is unreachable: {self._cluster.reason}")
         if not _forgets():
             raise Refused(f"configured Kubernetes cluster is unreachable. {GONE}")
 
     def _of(self, call: Call) -> Objects | helm.Releases:
-        return (
-            helm.Releases(cluster=self._cluster)
-            if call.type == helm.TYPE
-            else Objects(cluster=self._cluster)
-        )
+        handler = helm.Releases if call.type == helm.TYPE else Objects
+        return handler(cluster=self._cluster)
 
 
 def _forgets() -> bool:

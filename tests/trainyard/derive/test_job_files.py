@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from trainyard.derive.job_files import file_errors
-from trainyard.settings.job import FilesConfig, JobConfig
+from trainyard.settings.job import JobConfig
+from trainyard.settings.training.files import FilesConfig
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tests.support.stackfile import Edit, at, environment_plan
 from trainyard.derive.namespace import job_namespace_plan
-from trainyard.settings.job import HostPathConfig, JobConfig, ManifestConfig
+from trainyard.settings.job import JobConfig, ManifestConfig
+from trainyard.settings.training.files import HostPathConfig
 
 
 def test_jobs_move_to_another_claim_only_where_there_is_another_file_system() -> None:

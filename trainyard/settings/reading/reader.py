@@ -15,11 +15,12 @@ import pydantic
 
 from trainyard.catalog.aws.zones import ZONE_LETTERS
 from trainyard.catalog.scalars import engine_time, engine_value
-from trainyard.problems import REMOVE, At, InputError
+from trainyard.problems import At, InputError
 from trainyard.settings.aws import AwsConfig
 from trainyard.settings.environment import EnvironmentConfig, StackConfig, TeamConfig
 from trainyard.settings.reading.files import text_of
 from trainyard.settings.reading.mistakes import shown
+from trainyard.settings.reading.namespaces import ENGINE_KEYS, misplaced
 from trainyard.settings.reading.salvage import salvaged
 from trainyard.settings.reading.secrets import Secret, withheld
 from trainyard.settings.reading.stand_ins import StandIns
@@ -213,7 +214,7 @@ def read(
 def _typed(values: Mapping[str, Any], stack: str, project: str, lines: Lines) -> Reading:
     """Turn configuration keys, which hold no secrets any more, into types."""
     own, account = _namespace(values, project), _namespace(values, "aws")
-    errors = [*_misplaced(values, own, project)]
+    errors = [*misplaced(values, own, project)]
     own = {key: value for key, value in own.items() if key not in ENGINE_KEYS and value != ""}
     region = account.pop("region", None)
     if region in (None, ""):
@@ -245,49 +246,6 @@ def any_environment(region: str) -> Reading:
     wrong = dict.fromkeys((each.name for each in fields(EnvironmentConfig)), 0)
     values = {"aws:region": region, "trainyard:environment": wrong}
     return read(values, stack="dev", project="trainyard")
-
-
-def _misplaced(
-    values: Mapping[str, Any], own: Mapping[str, Any], project: str
-) -> Iterator[InputError]:
-    """Keys that cannot stand where they do."""
-    for key in ("environment", "team"):
-        if key in values and key not in own:
-            yield InputError(
-                path=key,
-                must="begin with the project's name",
-                got=key,
-                fix=f"did you mean {project}:{key}?",
-            )
-    for key in map(str, values):
-        yield from _of_nobody(key, project)
-    for key in ENGINE_KEYS:
-        if key in own:
-            yield InputError(
-                path=key,
-                must="be the name of a setting",
-                got=f"{project}:{key}",
-                fix=f"delete {project}:{key}{'; write aws:region' * (key == 'region')}",
-                write=REMOVE,
-            )
-
-
-def _of_nobody(key: str, project: str) -> Iterator[InputError]:
-    """The error of a setting in a namespace that neither this program nor the engine reads."""
-    namespace, colon, name = key.partition(":")
-    ours = (project, "aws", "pulumi")
-    if not colon or namespace in ours:
-        return
-    if namespace in OTHER_PROVIDERS:
-        variable = re.sub("(?=[A-Z])", "_", name).upper()
-        reads = f"; its provider reads PULUMI_K8S_{variable} of the environment"
-        must = "not be set: the program makes its own providers, which read no such setting"
-        fix = f"delete it{reads if namespace == 'kubernetes' else ''}"
-    else:
-        must = "not be set: nothing of this program reads settings of that namespace"
-        meant = f"{namespace.lower()}:{name}"
-        fix = f"did you mean {meant}?" if namespace.lower() in ours else "delete it"
-    yield At(key).must(must, got=key, fix=fix, write=None if fix.startswith("did") else REMOVE)
 
 
 def _region_of(environment: Any) -> str | None:
@@ -381,12 +339,6 @@ class _Documented(StackConfig):
 
 NO_REGION = "unknown"
 """Region of a stack whose stack file sets none: the rules say nothing of it."""
-ENGINE_KEYS = ("stack", "project", "region", "aws")
-"""Keys of the engine or of another namespace, which the project's own settings cannot have."""
-
-
-OTHER_PROVIDERS = ("kubernetes", "eks", "aws-native", "awsx", "docker", "random", "tls", "command")
-"""Providers of Pulumi whose settings only a default provider would read."""
 
 
 def _handed_over(value: Any) -> Any:
