@@ -239,6 +239,6 @@ def test_another_interval_is_proposed_before_another_store(
     stops: int, saves: Stack, says: str
 ) -> None:
     """With a stop a day no interval is enough on that store."""
-    training, *rest = N2
-    said = stack({**training, "other_stops_per_day": stops}, *rest, saves)
+    training, pool, store = N2
+    said = stack({**training, "other_stops_per_day": stops}, pool, store, saves)
     assert advice(*judged(said)[1:]) == says
