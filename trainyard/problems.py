@@ -52,7 +52,7 @@ class InputError(Problem):
     does. No message shows it: `fix` says the same in words."""
 
     def __str__(self) -> str:
-        text = f"must {self.must}; got {cut(self.got)}. Fix: {cut(self.fix, LONG_FIX)}"
+        text = f"must {self.must}; got {cut(self.got)}. Fix: {cut(self.fix)}"
         return visible(f"{cut(self.path)}{self.where[len(self.path) :]}: {text}")
 
 
@@ -66,8 +66,9 @@ class InputWarning(Problem):
         return visible(f"{self.where}: {self.text}")
 
 
-LONG, LONG_FIX = 400, 1200
-"""Characters of a value, and of a fix, that a message has at most."""
+LONG = 2_000
+"""Characters of a value, and of a fix, that a message has at most: lists of ours, such as the images that a
+registry lacks, are shorter."""
 UNSEEN = re.compile(
     "[\\x00-\\x09\\x0b-\\x1f\\x7f-\\x9f\\u061c\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u2069\\ufeff]"
 )

@@ -405,7 +405,6 @@ OF_ANY_KIND: list[tuple[Any, ...]] = [
     ("cluster.deployer_role_arn", "arn:aws-cn:iam::123456789012:role/x"),
     ("kms_key_arn", "arn:aws-us-gov:kms:us-gov-west-1:123456789012:key/a"),
     ("budget", {"dollars_a_month": 10**6, "emails": [EMAIL, EMAIL]}, "budget.emails"),
-    ("allow_replace", ["storage.nosuch"]),
     ("priorities", {"system-node-critical": 5}, "priorities.system-node-critical"),
     (
         f"{JOB}.secrets",

@@ -265,10 +265,10 @@ NULL
 def test_every_kind_of_value_that_yaml_has_is_judged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In the settings of another program, which may be anything."""
-    alone = "".join(f"other:s{n}: {scalar}\n" for n, scalar in enumerate(SCALARS))
+    """In the settings of the engine, which may be anything."""
+    alone = "".join(f"pulumi:s{n}: {scalar}\n" for n, scalar in enumerate(SCALARS))
     inner = "".join(f"- {{at: {scalar}}}\n" for scalar in SCALARS)
-    text = with_lines("config", f"{alone}other:all:\n{inner}", indent=2)
+    text = with_lines("config", f"{alone}pulumi:all:\n{inner}", indent=2)
     assert text_judged(tmp_path, monkeypatch, text, {}) == 0, capsys.readouterr().out
 
 

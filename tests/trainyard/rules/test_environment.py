@@ -449,3 +449,13 @@ def test_a_stack_without_such_a_thing_has_nothing_to_be_told() -> None:
         at(f"{JOB}.script", "torchrun train.py"),
     )
     assert [str(n) for n in quiet.warnings] == []
+
+
+def test_a_store_that_may_be_replaced_and_is_not_there_is_a_warning() -> None:
+    """It can be a deployed one that has another name now."""
+    said = [
+        str(each)
+        for each in planned(at("allow_replace", ["storage.old", "storage.scratch"])).warnings
+        if each.path == "environment.allow_replace"
+    ]
+    assert len(said) == 1 and "storage.old is not in the stack file" in said[0]
