@@ -99,9 +99,21 @@ def _cases() -> list[tuple[str, Steps]]:
     ]
 
 
+def _is_of_no_entry(name: str, path: Steps) -> bool:
+    """True of the namespace of what a job uses, which is the job's, and of the names of a file of which
+    nothing is printed but why."""
+    document = documents_of(name)[path[0]]  # type: ignore[call-overload]
+    beside = document.get("kind") not in ("TrainJob", "PyTorchJob")
+    return (
+        beside
+        and path[1:] == ("metadata", "namespace")
+        or (path[1] == "metadata" and not _usual(name)[0])
+    )
+
+
 def _lost(name: str, path: Steps) -> list[str]:
     """The case, where nothing that is printed depends on the value or names it."""
-    if _is_named(name, path):
+    if _is_named(name, path) or _is_of_no_entry(name, path):
         return []
     said = _said(_with_another(documents_of(name), path), release_of(name))
     return [f"{name} {'.'.join(map(str, path))}"] if said == _usual(name) else []
