@@ -43,7 +43,7 @@ OTHERS: dict[str, Any] = {
     "assumeRole": {"roleArn": _ROLE},
     "environment.pools": {},
     "pools.*": {"instance_types": ["p4d.24xlarge"], "max_nodes": 64},
-    "instance_types": ["p4d.24xlarge"],
+    "instance_types": ["m7i.4xlarge"],
     "max_nodes": 64,
     "reservation.id": "cr-0123456789abcdef1",
     "trainer": {"version": _TRAINER, "runtimes": []},
@@ -66,6 +66,8 @@ OTHERS: dict[str, Any] = {
 }
 """Setting, as in EXAMPLES → a second stand-in, about which the rules say other things than about its
 example."""
+DECIDES = ".runtime"
+"""Setting of a job that decides what else the job must have: a runtime of kind torchtune brings a recipe."""
 DEPTH = 4
 """Levels of settings in a stand-in that is made from types, at most."""
 
@@ -94,8 +96,11 @@ class StandIns:
             yield InputWarning(path=first, text=f"{depends}; correct the errors first")
 
     def covers(self, path: str) -> bool:
-        """True where a path is that of a stand-in, or below it."""
-        return any(path == each or path.startswith(f"{each}.") for each in self.paths)
+        """True where a path is that of a stand-in, or below it, or that of a job whose runtime is one."""
+        deciding = [each.removesuffix(DECIDES) for each in self.paths if each.endswith(DECIDES)]
+        return path in deciding or any(
+            path == each or path.startswith(f"{each}.") for each in self.paths
+        )
 
     def _in_the_file(self, problem: P) -> P:
         for name, written in self.renamed.items():
