@@ -22,9 +22,8 @@ from tests.support.programs import running
 from tests.support.recording import Graph, deploy
 from tests.support.stackfile import ENVIRONMENT
 from trainyard import command_line
-from trainyard.operations.reach.kubectl import logged_in_to
-from trainyard.operations.reach.proxy import proxied
-from trainyard.operations.reach.snapshot import REQUEST_SECONDS, snapshot_of
+from trainyard.operations.reach.proxy import asking
+from trainyard.operations.reach.snapshot import snapshot_of
 from trainyard.operations.status.diagnosis import diagnose
 from trainyard.operations.status.status import tables, together
 
@@ -75,10 +74,7 @@ def main(arguments: list[str]) -> int:
 
 def _rows(there: Crowd, graph: Graph, folder: Path) -> Iterator[tuple[str, ...]]:
     before, began = there.requests(), time.monotonic()
-    with (
-        logged_in_to(there.server.kubeconfig()) as login,
-        proxied(login, REQUEST_SECONDS) as kubectl,
-    ):
+    with asking(there.server.kubeconfig()) as kubectl:
         snapshot = snapshot_of("crowd", kubectl, logs=True)
     read = time.monotonic() - began
     found = "\n".join(map(str, together(diagnose(snapshot))))

@@ -18,6 +18,8 @@ ENVIRONMENT, TEAM, TRAINING_JOB = (
 """Types of the components."""
 TEXT: Schema = {"type": "string"}
 ANY: Schema = {"$ref": "pulumi.json#/Any"}
+TEXTS: Schema = {"type": "object", "additionalProperties": TEXT}
+ANYTHING: Schema = {"type": "object", "additionalProperties": ANY}
 SECRETS = ("kubeconfig",)
 """Outputs that the engine keeps as secrets."""
 OUTPUTS: dict[str, tuple[Schema, str]] = {
@@ -40,37 +42,37 @@ OUTPUTS: dict[str, tuple[Schema, str]] = {
         "ID of the security group of GPU nodes. File systems admit it.",
     ),
     "claims": (
-        {"type": "object", "additionalProperties": TEXT},
+        TEXTS,
         "Name of each store → name of its PersistentVolumeClaim in `job_namespace`.",
     ),
     "job_namespace": (TEXT, "Kubernetes namespace of the environment's own jobs."),
     "team_namespaces": (
-        {"type": "object", "additionalProperties": TEXT},
+        TEXTS,
         "Name of each team → its Kubernetes namespace.",
     ),
     "queues": (
-        {"type": "object", "additionalProperties": TEXT},
+        TEXTS,
         "Name of each team → its LocalQueue, in the namespace of the team. Empty without `queues`.",
     ),
     "contract": (
-        {"type": "object", "additionalProperties": ANY},
+        ANYTHING,
         "What the environment promises every team that it does not list: the argument `contract` of Team.",
     ),
     "team_contracts": (
-        {"type": "object", "additionalProperties": ANY},
+        ANYTHING,
         "Name of each team → what the environment promises it: the argument `contract` of Team.",
     ),
     "access": (
-        {"type": "object", "additionalProperties": ANY},
+        ANYTHING,
         "How a team reaches cluster and file systems: the argument `access` of Team. A program that exports"
         " `contract` with it, as one map, publishes what the stack of a team reads.",
     ),
     "registries": (
-        {"type": "object", "additionalProperties": TEXT},
+        TEXTS,
         "Name of each registry → URL of its ECR repository.",
     ),
     "more": (
-        {"type": "object", "additionalProperties": ANY},
+        ANYTHING,
         "The other outputs of a stack file's stack, by their names in docs/outputs.md.",
     ),
 }
@@ -78,14 +80,11 @@ OUTPUTS: dict[str, tuple[Schema, str]] = {
 OF_ALL: dict[str, tuple[Schema, str]] = {
     "kubeconfig": (TEXT, "A kubeconfig of the cluster, which holds no token. Kept as a secret."),
     "jobs": (
-        {
-            "type": "object",
-            "additionalProperties": {"type": "object", "additionalProperties": TEXT},
-        },
+        {"type": "object", "additionalProperties": TEXTS},
         "Name of each job → its kind, namespace and name, and commands to follow, end and repeat it.",
     ),
     "plan": (
-        {"type": "object", "additionalProperties": ANY},
+        ANYTHING,
         "Summary of the plan: dollars, minutes to the first step, vCPUs by quota, goodput.",
     ),
 }
@@ -124,7 +123,7 @@ def schema() -> Schema:
 
 def _with_contract(team: dict[str, Schema]) -> None:
     """Let the contract of a team be a map, too: a program has it from the component of its environment."""
-    map_or_file = {"oneOf": [TEXT, {"type": "object", "additionalProperties": ANY}]}
+    map_or_file = {"oneOf": [TEXT, ANYTHING]}
     words = (
         "Output `contract` of the environment, or `team_contracts[name]` for a team that the environment"
         " lists; or the name of a file, as `trainyard contract` writes it. By default the stack file of the"
@@ -132,8 +131,7 @@ def _with_contract(team: dict[str, Schema]) -> None:
     )
     team["contract"] = {**map_or_file, "description": words}
     team["access"] = {
-        "type": "object",
-        "additionalProperties": ANY,
+        **ANYTHING,
         "description": "Output `access` of the environment. Required with a contract that is no file.",
     }
 

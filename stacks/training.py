@@ -147,12 +147,12 @@ def _load(
 ) -> Mapping[str, pulumi.Resource]:
     """Everything that is loaded before jobs, by name. `aws`: what a load with an AWS identity needs."""
     wanted = {each.name: each for job in plan.jobs.values() for each in job.loads}
+    if not wanted:
+        return {}
     needs = {
         key: [add_ons["coredns"], *pools[load.pool].ready, *(aws if load.reads_aws else ())]
         for key, load in wanted.items()
     }
-    if not wanted:
-        return {}
     loads = Loads(
         "loads",
         wanted,

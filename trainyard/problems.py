@@ -76,9 +76,9 @@ UNSEEN = re.compile(
 direction of a text or have no width."""
 
 
-def cut(text: str, most: int = LONG) -> str:
+def cut(text: str) -> str:
     """A text, or its beginning and its length where it is long."""
-    return text if len(text) <= most else f"{text[: most // 2]}… ({len(text):,} characters)"
+    return text if len(text) <= LONG else f"{text[: LONG // 2]}… ({len(text):,} characters)"
 
 
 def visible(text: str) -> str:

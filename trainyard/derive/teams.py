@@ -111,6 +111,11 @@ def principals(entry: TeamEntryConfig) -> list[tuple[str, str]]:
     ]
 
 
+def setting_of(team: str, role: str) -> str:
+    """The setting that names the roles of a team, by a role in principals()."""
+    return f"environment.teams.{team}.{role}{'' if role == 'deployer' else 's'}"
+
+
 def _workspace(
     name: str, entry: TeamEntryConfig, wanted: EnvironmentConfig, region: str
 ) -> JobNamespacePlan:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trainyard.derive.teams import principals
+from trainyard.derive.teams import principals, setting_of
 from trainyard.problems import InputError, InputWarning
 from trainyard.settings.environment import EnvironmentConfig
 
@@ -36,8 +36,7 @@ def entering(wanted: EnvironmentConfig) -> Iterator[Principal]:
         yield Principal(path=f"environment.cluster.admins.{name}.role_arn", arn=admin.role_arn)
     for name, entry in wanted.teams.items():
         for role, arn in principals(entry):
-            setting = role if role == "deployer" else f"{role}s"
-            yield Principal(path=f"environment.teams.{name}.{setting}", arn=arn)
+            yield Principal(path=setting_of(name, role), arn=arn)
 
 
 def principal_errors(principal: Principal, exists: bool) -> Iterator[InputError]:

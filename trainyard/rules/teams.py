@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from trainyard.derive.pools import TYPES
-from trainyard.derive.teams import Share, principals
+from trainyard.derive.teams import Share, principals, setting_of
 from trainyard.objects.teams.teams import ADVANCED_BYTES, REACHED_BYTES, TeamEntryPlan
 from trainyard.plans.access import AccessPlan
 from trainyard.plans.jobs import JobPlan
@@ -91,7 +91,7 @@ def _roles(wanted: EnvironmentConfig, access: AccessPlan) -> Iterator[InputError
         owners[access.role_arn] = "the role that creates the cluster"
     for name, entry in wanted.teams.items():
         for role, arn in principals(entry):
-            path = f"environment.teams.{name}.{role}{'' if role == 'deployer' else 's'}"
+            path = setting_of(name, role)
             if arn in owners:
                 yield At(path).must(
                     "be roles with one use: EKS has one access entry for a role",

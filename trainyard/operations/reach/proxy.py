@@ -14,13 +14,23 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from trainyard.operations.reach.kubectl import Kubectl, Login, kubectl_with
+from trainyard.operations.reach.kubectl import Kubectl, Login, kubectl_with, logged_in_to
 
 NOT_FOUND = 404
 NO_SUCH_PATH = "Error from server (NotFound): the server could not find the requested resource"
 """For a path of no kind, about which the API server says nothing."""
 START_SECONDS = 30
 """Seconds that the proxy has until it listens."""
+REQUEST_SECONDS = 30
+"""Longest time of one question."""
+
+
+@contextmanager
+def asking(kubeconfig: str, seconds: float = REQUEST_SECONDS) -> Iterator[Kubectl]:
+    """kubectl for many questions to the cluster of this kubeconfig, through one login and one proxy, as
+    proxied() says."""
+    with logged_in_to(kubeconfig) as login, proxied(login, seconds) as kubectl:
+        yield kubectl
 
 
 @contextmanager

@@ -63,8 +63,6 @@ RESTARTING = "PyTorchJobRestarting"
 creates it again."""
 PAGE = 500
 """Objects of one answer, as kubectl asks for them."""
-REQUEST_SECONDS = 30
-"""Longest time of one question."""
 NOT_SERVED = "(NotFound)"
 """Part of kubectl's message where the API server does not serve a path."""
 RECENT = timedelta(minutes=1)

@@ -16,10 +16,10 @@ from types import MappingProxyType
 from trainyard import command_line
 from trainyard.catalog.logs.cause import Cause
 from trainyard.catalog.logs.log_words import nothing_to_do
-from trainyard.operations.reach.kubectl import Kubectl, logged_in_to
-from trainyard.operations.reach.proxy import proxied
+from trainyard.operations.reach.kubectl import Kubectl
+from trainyard.operations.reach.proxy import asking
 from trainyard.operations.reach.rank_logs import cause_on
-from trainyard.operations.reach.snapshot import REQUEST_SECONDS, snapshot_of
+from trainyard.operations.reach.snapshot import snapshot_of
 from trainyard.operations.reach.target import answer_of, kubeconfig
 from trainyard.operations.runs.printed import Printed, printed, recorded, together
 from trainyard.operations.runs.records import (
@@ -123,7 +123,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _read(stack: str) -> tuple[Known, Mapping[str, Printed], Mapping[str, Cause]]:
-    with logged_in_to(kubeconfig(stack)) as login, proxied(login, REQUEST_SECONDS) as kubectl:
+    with asking(kubeconfig(stack)) as kubectl:
         snapshot = snapshot_of(stack, kubectl)
         kept, history = records(kubectl)
         said = together(printed(kubectl, snapshot), recorded(kept))

@@ -15,11 +15,10 @@ from typing import Any
 
 from trainyard.catalog.job_kinds import ENDED
 from trainyard.objects.programs.history import APP, DELETED, RECORD
-from trainyard.operations.reach.kubectl import Kubectl, Object, logged_in_to
-from trainyard.operations.reach.proxy import proxied
+from trainyard.operations.reach.kubectl import Kubectl, Object
+from trainyard.operations.reach.proxy import asking
 from trainyard.operations.reach.snapshot import (
     FORBIDDEN,
-    REQUEST_SECONDS,
     Snapshot,
     last_condition,
     snapshot_of,
@@ -45,7 +44,7 @@ class Known:
 
 def known_runs(stack: str) -> Known:
     """Known runs of a stack's cluster. RuntimeError where it does not answer."""
-    with logged_in_to(kubeconfig(stack)) as login, proxied(login, REQUEST_SECONDS) as kubectl:
+    with asking(kubeconfig(stack)) as kubectl:
         return runs_of(snapshot_of(stack, kubectl), *records(kubectl))
 
 

@@ -17,8 +17,8 @@ from functools import partial
 from pathlib import Path
 
 from trainyard.objects.metrics.metrics import PORT
-from trainyard.operations.reach.kubectl import Kubectl, logged_in_to
-from trainyard.operations.reach.proxy import proxied
+from trainyard.operations.reach.kubectl import Kubectl
+from trainyard.operations.reach.proxy import asking
 from trainyard.operations.reach.snapshot import snapshot_of
 from trainyard.operations.reach.target import answer_of, kubeconfig
 from trainyard.operations.runs.frame import Line, coloured, frame, picture, plain
@@ -28,7 +28,7 @@ from trainyard.plans.push_gateway import NAMESPACE
 from trainyard.reports.plan import as_json
 
 ALERTS = f"/api/v1/namespaces/{NAMESPACE}/services/prometheus:{PORT}/proxy/api/v1/alerts"
-REQUEST_SECONDS = 20
+FRAME_SECONDS = 20
 """Longest time of one question: somebody waits for the next frame."""
 ENTER, LEAVE, HOME, CLEAR_LINE, CLEAR_BELOW = (
     "\x1b[?1049h\x1b[?25l",
@@ -45,10 +45,7 @@ def main(options: argparse.Namespace) -> int:
     once = options.once or options.json or options.svg or not sys.stdout.isatty()
 
     def read() -> View | int:
-        with (
-            logged_in_to(kubeconfig(options.stack)) as login,
-            proxied(login, REQUEST_SECONDS) as kubectl,
-        ):
+        with asking(kubeconfig(options.stack), FRAME_SECONDS) as kubectl:
             changes = Changes(options.stack, kubectl)
             first = look(options.stack, kubectl, changes)
             again = partial(look, options.stack, kubectl, changes)

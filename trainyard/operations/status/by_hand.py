@@ -40,7 +40,7 @@ SHOWN = 3
 """Changed fields of an object that are named."""
 BY_HAND = "somebody, or another program, {} it; no preview shows this before a refresh"
 REFRESH, FORCE, UP = (
-    "pulumi refresh --stack {stack}, then ",
+    "pulumi refresh --stack {stack}",
     "PULUMI_K8S_ENABLE_PATCH_FORCE=true ",
     "pulumi up --stack {stack}",
 )
@@ -170,7 +170,7 @@ def _finding(obj: Object, live: Object | None, stack: str) -> Finding | None:
         return Finding(
             what=f"{name} is gone",
             why=BY_HAND.format("deleted"),
-            do=REFRESH.format(stack=stack) + UP.format(stack=stack),
+            do=_mends(stack),
         )
     changed = list(_differences(_own(obj), live, ""))
     if not changed:
@@ -179,8 +179,12 @@ def _finding(obj: Object, live: Object | None, stack: str) -> Finding | None:
     return Finding(
         what=f"{name} was changed: {'; '.join([*changed[:SHOWN], *more])}",
         why=BY_HAND.format("changed"),
-        do=REFRESH.format(stack=stack) + FORCE + UP.format(stack=stack),
+        do=_mends(stack, FORCE),
     )
+
+
+def _mends(stack: str, variable: str = "") -> str:
+    return f"{REFRESH}, then {variable}{UP}".format(stack=stack)
 
 
 def _name(obj: Object) -> str:

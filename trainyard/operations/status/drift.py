@@ -18,7 +18,7 @@ from typing import Any
 from trainyard import command_line
 from trainyard.operations.reach.pulumi import PulumiError, pulumi
 from trainyard.operations.reach.urn import name_of, type_of
-from trainyard.operations.status.by_hand import CIPHER, FORCE, said
+from trainyard.operations.status.by_hand import CIPHER, FORCE, REFRESH, UP, said
 from trainyard.reports.plan import as_json
 
 STEP = re.compile(r"""\.?([^.\[\]"]+)|\["([^"]*)"\]|\[(\d+)\]""")
@@ -107,6 +107,6 @@ def text(stack: str, found: list[Drift]) -> list[str]:
     return [
         *lines,
         "",
-        f"pulumi refresh --stack {stack}   # writes into the state what is there",
-        f"{FORCE if force else ''}pulumi up --stack {stack}   # makes it as the stack file says",
+        f"{REFRESH.format(stack=stack)}   # writes into the state what is there",
+        f"{FORCE if force else ''}{UP.format(stack=stack)}   # makes it as the stack file says",
     ]

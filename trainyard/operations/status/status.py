@@ -17,13 +17,11 @@ from trainyard import command_line
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.catalog.logs.first_end import ROLE
 from trainyard.objects.jobs.pod_template import EFA, GPU
-from trainyard.operations.reach.kubectl import logged_in_to
 from trainyard.operations.reach.pods import container_statuses
-from trainyard.operations.reach.proxy import proxied
+from trainyard.operations.reach.proxy import asking
 from trainyard.operations.reach.pulumi import deployment, last_update_failed
 from trainyard.operations.reach.snapshot import (
     RECENT,
-    REQUEST_SECONDS,
     Object,
     Snapshot,
     condition_of,
@@ -88,10 +86,7 @@ def look(stack: str, silence: timedelta) -> tuple[Snapshot, list[Finding]]:
     """The cluster of a stack, and what in it is not as the last update left it. RuntimeError where the
     stack has no cluster, or it does not answer."""
     state = deployment(stack)
-    with (
-        logged_in_to(kubeconfig(stack, state)) as login,
-        proxied(login, REQUEST_SECONDS) as kubectl,
-    ):
+    with asking(kubeconfig(stack, state)) as kubectl:
         snapshot = snapshot_of(stack, kubectl, logs=True, recent=min(silence, RECENT))
         changed = by_hand.drifted(by_hand.wanted(state), kubectl, stack)
     return replace(snapshot, entries=_entries(state)), changed

@@ -70,7 +70,7 @@ def test_status_of_a_stack_reads_the_cluster_of_its_state(
         read.append(kubeconfig)
         raise RuntimeError("timeout")
 
-    monkeypatch.setattr(status, "logged_in_to", login)
+    monkeypatch.setattr(status, "asking", login)
     monkeypatch.setattr(status, "deployment", target.deployment)
     assert run_word("status", ["--stack", "dev"]) == 1
     assert read == ["the stack's own"]

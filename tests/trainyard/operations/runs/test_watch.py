@@ -154,16 +154,11 @@ class Cluster:
         )
 
         @contextmanager
-        def login(text: str) -> Iterator[Any]:
-            yield None
-
-        @contextmanager
-        def proxied(*_: object) -> Iterator[Any]:
+        def asking(*_: object) -> Iterator[Any]:
             yield self
 
         patch.setattr(watch, "kubeconfig", lambda stack: "")
-        patch.setattr(watch, "logged_in_to", login)
-        patch.setattr(watch, "proxied", proxied)
+        patch.setattr(watch, "asking", asking)
         patch.setattr(watch, "snapshot_of", self._snapshot)
         patch.setattr(by_hand, "changed_by_hand", lambda stack, kubectl: self.changed)
         patch.setattr(watch.time, "sleep", self._sleep)
