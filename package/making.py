@@ -13,6 +13,7 @@ from pulumi.errors import InputPropertiesError
 from package.arguments import NO_ACCOUNT, Arguments, Judge, Settled, Steps, path_of, settled
 from package.outer import outer, provider_errors
 from package.shadows import Shadows
+from stacks.engine import configuration
 from trainyard.plan import Planned
 from trainyard.problems import Problem, counted, listed, told
 from trainyard.settings.reading.reader import Reading, read_arguments
@@ -36,7 +37,7 @@ class Asked:
         Raises InputPropertiesError with every error, each in the words of a stack file. They are lines of
         its message and no details of it: the engine prints the value of an argument that has a problem,
         and an error can be about a secret in clear."""
-        config = _config()
+        config = configuration()
         accounts = json.loads(config.get("aws:allowedAccountIds", "[]"))
         account, region = str([*accounts, NO_ACCOUNT][0]), config.get("aws:region", "")
         found = settled(given, judge, region=region, account=account)
@@ -70,7 +71,7 @@ class Begun:
 def reading_of(kind: str, values: Mapping[str, Any]) -> Reading:
     """Arguments as the settings of a stack file. `kind`: environment or team."""
     stack, project = pulumi.get_stack(), pulumi.get_project()
-    return read_arguments(kind, values, _config(), stack=stack, project=project)
+    return read_arguments(kind, values, configuration(), stack=stack, project=project)
 
 
 def renamed(planned: Planned, names: Mapping[str, str]) -> Planned:
@@ -87,10 +88,6 @@ def renamed(planned: Planned, names: Mapping[str, str]) -> Planned:
         errors=tuple(map(of, planned.errors)),
         warnings=tuple(map(of, planned.warnings)),
     )
-
-
-def _config() -> dict[str, str]:
-    return dict(pulumi.runtime.config.CONFIG.get())
 
 
 def _stands_in(steps: Steps) -> str:

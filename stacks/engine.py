@@ -23,8 +23,12 @@ pkg/backend/backend.go, GetStackResourceOutputs)."""
 
 def read_engine() -> Reading:
     """Read the configuration the engine hands to this program."""
-    given = pulumi.runtime.config.CONFIG.get()
-    return read_given(given, stack=pulumi.get_stack(), project=pulumi.get_project())
+    return read_given(configuration(), stack=pulumi.get_stack(), project=pulumi.get_project())
+
+
+def configuration() -> dict[str, str]:
+    """Configuration that the engine hands to this program, secrets in clear: key, as aws:region → text."""
+    return dict(pulumi.runtime.config.CONFIG.get())
 
 
 def read_deployed(

@@ -37,7 +37,7 @@ TOOL = _files("trainyard/cli/**/*.py", "trainyard/__main__.py")
 WORDS = [*_files("trainyard/operations/**/*.py"), *TOOL]
 """The words for a cluster that runs, and the tool that reads all words."""
 PROGRAM = [
-    *_files("__main__.py", "stacks/**/*.py", "components/**/*.py"),
+    *_files("__main__.py", "package/*.py", "stacks/**/*.py", "components/**/*.py"),
     *(path for path in BRAIN if path not in WORDS),
 ]
 """What the engine runs, and what judges and reports before."""
