@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from moto.core.types import Base64EncodedString
+
 from rehearsal.aws import backends
-from rehearsal.aws.operations import Call, Fields, Refused, answers
+from rehearsal.aws.operations import Call, Fields, Refused, answers, follows
 
 
 def data(region: str, specification: Fields) -> Fields:
-    """The launch template data that a specification names."""
+    """The launch template data that a specification names, without values that are empty. moto's object for
+    UserData is true where the text is empty."""
     version = specification.get("Version") or "$Default"
-    return _find(region, specification).get_version(version).data
+    found = _find(region, specification).get_version(version).data
+    return {name: value for name, value in found.items() if value and not _no_text(value)}
+
+
+def _no_text(value: Any) -> bool:
+    return isinstance(value, Base64EncodedString) and not value.as_bytes()
 
 
 def id_of(region: str, specification: Fields) -> str:
@@ -32,6 +40,14 @@ def _find(region: str, specification: Fields) -> Any:
         ),
         f"The specified launch template, {id_ or name}, does not exist.",
     )
+
+
+@follows("ec2", "CreateLaunchTemplate")
+def _own_tags_are_no_data(call: Call, answer: Fields) -> None:
+    """moto puts the tags of the template itself among those of instances and volumes."""
+    data = _find(call.region, answer["LaunchTemplate"]).get_version("$Default").data
+    tags = data.get("TagSpecifications") or ()
+    data["TagSpecifications"] = [one for one in tags if one["ResourceType"] != "launch-template"]
 
 
 @answers("ec2", "DescribeLaunchTemplates")

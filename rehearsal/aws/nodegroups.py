@@ -153,9 +153,7 @@ def _templated(owner: Cluster, template: Fields | None) -> Fields:
     if not template:
         return {}
     named = {"LaunchTemplateId": template["id"], "Version": template.get("version")}
-    said = {
-        name: value for name, value in launch_templates.data(owner.region, named).items() if value
-    }
+    said = launch_templates.data(owner.region, named)
     if other := sorted(said.keys() - set(_TEMPLATED)):
         raise NotBuilt(f"a node group whose launch template has {', '.join(other)}")
     return said

@@ -69,12 +69,7 @@ def _inward(data: dict[str, Any]) -> Properties:
     for disk in told.get("blockDeviceMappings", ()):
         flags = {lower(key) for key in TEXT_FLAGS} & disk["ebs"].keys()
         disk["ebs"] |= {key: str(disk["ebs"][key]).lower() for key in flags}
-    told["tagSpecifications"] = [
-        one
-        for one in told.get("tagSpecifications", ())
-        if one["resourceType"] != "launch-template"  # its own, which moto tells among them
-    ]
-    for one in told["tagSpecifications"]:
+    for one in told.get("tagSpecifications", ()):
         one["tags"] = {tag["key"]: tag["value"] for tag in one["tags"]}
     return {key: value for key, value in told.items() if key in DATA}
 

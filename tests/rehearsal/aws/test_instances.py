@@ -360,3 +360,18 @@ def test_all_launch_templates_are_listed(fleet: Fleet) -> None:
             LaunchTemplateName=f"t{number}", LaunchTemplateData=fleet.data
         )
     assert len(fleet.ec2.describe_launch_templates()["LaunchTemplates"]) == 20
+
+
+def test_the_tags_of_a_launch_template_are_no_data_of_its_instances(fleet: Fleet) -> None:
+    def tagged(kind: str) -> dict[str, Any]:
+        return {"ResourceType": kind, "Tags": [{"Key": "Name", "Value": kind}]}
+
+    made = fleet.ec2.create_launch_template(
+        LaunchTemplateName="tagged",
+        LaunchTemplateData=fleet.data | {"TagSpecifications": [tagged("instance")]},
+        TagSpecifications=[tagged("launch-template")],
+    )["LaunchTemplate"]
+    assert made["Tags"] == [{"Key": "Name", "Value": "launch-template"}]
+    versions = fleet.ec2.describe_launch_template_versions(LaunchTemplateName="tagged")
+    [version] = versions["LaunchTemplateVersions"]
+    assert version["LaunchTemplateData"]["TagSpecifications"] == [tagged("instance")]
