@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from rehearsal.aws import backends, images
 from rehearsal.aws.operations import Call, Fields, NotBuilt, Refused, answers, refuse
 
-STANDARD_BYTES = 4096
-"""Size of a value in the standard tier."""
+BYTES = {"Standard": 4096, "Advanced": 8192}
+"""Tier → size of a value (Systems Manager user guide, parameter-store-advanced-parameters)."""
 
 
 @dataclass(kw_only=True)
@@ -16,6 +16,7 @@ class Parameter:
     """One parameter, of type String."""
 
     value: str
+    tier: str
     version: int = 1
     tags: dict[str, str] = field(default_factory=dict)
 
@@ -30,16 +31,33 @@ def _get(call: Call) -> Fields:
     own = PARAMETERS.get((call.region, name))
     value = own.value if own else images.public_parameter(call.region, name)
     refuse(not value, "ParameterNotFound", f"Parameter {name} not found.")
-    arn = f"arn:aws:ssm:{call.region}:{backends.ACCOUNT}:parameter{name}"
+    version = own.version if own else 1
+    return {"Parameter": _view(call, name, version) | {"Value": value}}
+
+
+def _view(call: Call, name: str, version: int) -> Fields:
     return {
-        "Parameter": {
-            "Name": name,
-            "Type": "String",
-            "Value": value,
-            "Version": own.version if own else 1,
-            "DataType": "text",
-            "ARN": arn,
-        }
+        "Name": name,
+        "Type": "String",
+        "Version": version,
+        "DataType": "text",
+        "ARN": f"arn:aws:ssm:{call.region}:{backends.ACCOUNT}:parameter{name}",
+    }
+
+
+@answers("ssm", "DescribeParameters")
+def _describe(call: Call) -> Fields:
+    match call["ParameterFilters"]:
+        case [{"Key": "Name", "Option": "Equals", "Values": names}]:
+            found = {name: PARAMETERS.get((call.region, name)) for name in names}
+        case _:
+            raise NotBuilt("DescribeParameters with filters other than equal names")
+    return {
+        "Parameters": [
+            _view(call, name, one.version) | {"Tier": one.tier}
+            for name, one in found.items()
+            if one
+        ]
     }
 
 
@@ -48,12 +66,21 @@ def _put(call: Call) -> Fields:
     key = (call.region, call["Name"])
     if call["Type"] not in (None, "String"):
         raise NotBuilt(f"parameters of type {call['Type']}")
-    refuse(
-        len(call["Value"].encode()) > STANDARD_BYTES,
-        "ValidationException",
-        "Standard tier parameters support a maximum parameter value of 4096 characters.",
-    )
     known = PARAMETERS.get(key)
+    tier = call["Tier"] or (known.tier if known else "Standard")
+    if tier not in BYTES:
+        raise NotBuilt(f"parameters of tier {tier}")
+    refuse(
+        len(call["Value"].encode()) > BYTES[tier],
+        "ValidationException",
+        f"{tier} tier parameters support a maximum parameter value of {BYTES[tier]} characters.",
+    )
+    refuse(
+        known and BYTES[tier] < BYTES[known.tier],
+        "ValidationException",
+        "This parameter uses the advanced-parameter tier. You can't downgrade a parameter from the"
+        " advanced-parameter tier to the standard-parameter tier.",
+    )
     refuse(
         known and not call["Overwrite"],
         "ParameterAlreadyExists",
@@ -61,11 +88,11 @@ def _put(call: Call) -> Fields:
         " request to true.",
     )
     if known:
-        known.value, known.version = call["Value"], known.version + 1
+        known.value, known.version, known.tier = call["Value"], known.version + 1, tier
     else:
         tags = {tag["Key"]: tag["Value"] for tag in call["Tags"] or ()}
-        PARAMETERS[key] = Parameter(value=call["Value"], tags=tags)
-    return {"Version": PARAMETERS[key].version, "Tier": "Standard"}
+        PARAMETERS[key] = Parameter(value=call["Value"], tier=tier, tags=tags)
+    return {"Version": PARAMETERS[key].version, "Tier": tier}
 
 
 @answers("ssm", "DeleteParameter")

@@ -142,38 +142,41 @@ def _control_plane(
         attached = {"role": _mark(role, "name"), "policy_arn": policy}
         yield "aws_iam_role_policy_attachment", "control_plane_of_the_component", attached
         after = [*after, "aws_iam_role_policy_attachment.control_plane_of_the_component"]
+    own = {"role_arn": ARN + _mark(role, "arn"), "depends_on": after}
+    kind, name = CONTROL_PLANE.split(".")
+    yield kind, name, _control_plane_arguments(inputs) | own
+
+
+def _control_plane_arguments(inputs: dict[str, Any]) -> dict[str, Any]:
+    same = {
+        _snake(key): inputs[key]
+        for key in (
+            "name",
+            "version",
+            "tags",
+            "bootstrapSelfManagedAddons",
+            "enabledClusterLogTypes",
+        )
+    }
+    network = {
+        "subnet_ids": [*inputs["publicSubnetIds"], *inputs["privateSubnetIds"]],
+        "endpoint_private_access": inputs["endpointPrivateAccess"],
+        "endpoint_public_access": inputs["endpointPublicAccess"],
+        "public_access_cidrs": inputs.get("publicAccessCidrs"),
+    }
     key = inputs.get("encryptionConfigKeyArn")
+    sealed = {"resources": ["secrets"], "provider": [{"key_arn": key}]}
     support = inputs.get("upgradePolicy")
-    yield (
-        *CONTROL_PLANE.split("."),
-        {
-            "name": inputs["name"],
-            "version": inputs["version"],
-            "role_arn": ARN + _mark(role, "arn"),
-            "tags": inputs["tags"],
-            "bootstrap_self_managed_addons": inputs["bootstrapSelfManagedAddons"],
-            "enabled_cluster_log_types": inputs["enabledClusterLogTypes"],
-            **({"upgrade_policy": [{"support_type": support["supportType"]}]} if support else {}),
-            "access_config": [{"authentication_mode": inputs["authenticationMode"]}],
-            "vpc_config": [
-                {
-                    "subnet_ids": [*inputs["publicSubnetIds"], *inputs["privateSubnetIds"]],
-                    "endpoint_private_access": inputs["endpointPrivateAccess"],
-                    "endpoint_public_access": inputs["endpointPublicAccess"],
-                    "public_access_cidrs": inputs.get("publicAccessCidrs"),
-                }
-            ],
-            "kubernetes_network_config": [
-                {"service_ipv4_cidr": inputs["kubernetesServiceIpAddressRange"]}
-            ],
-            **(
-                {"encryption_config": [{"resources": ["secrets"], "provider": [{"key_arn": key}]}]}
-                if key
-                else {}
-            ),
-            "depends_on": after,
-        },
-    )
+    return {
+        **same,
+        "access_config": [{"authentication_mode": inputs["authenticationMode"]}],
+        "vpc_config": [network],
+        "kubernetes_network_config": [
+            {"service_ipv4_cidr": inputs["kubernetesServiceIpAddressRange"]}
+        ],
+        "upgrade_policy": [{"support_type": support["supportType"]}] if support else [],
+        "encryption_config": [sealed] if key else [],
+    }
 
 
 def _cluster_outputs() -> dict[str, Any]:

@@ -120,6 +120,14 @@ def _configure(call: Call) -> Fields:
     return {"status": {"statusCode": "UPDATING"}}
 
 
+@answers("amp", "DescribeLoggingConfiguration")
+def _logging(call: Call) -> Fields:
+    """No workspace delivers its logs."""
+    name = _known(call).id
+    message = f"Logging configuration not found for workspace {name}"
+    raise Refused("ResourceNotFoundException", message, status=404)
+
+
 @answers("amp", "ListTagsForResource", "TagResource", "UntagResource")
 def _tag(call: Call) -> Fields:
     tags = _known(call).tags

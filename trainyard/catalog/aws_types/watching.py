@@ -9,10 +9,13 @@ WATCHING: dict[str, AwsType] = {
         cloudformation="AWS::APS::Workspace",
         replaces=("kmsKeyArn",),
         # CloudFormation's handlers call for what no workspace of this program has: AWS's Alertmanager, and
-        # deliveries of logs.
+        # deliveries of logs, after which Terraform's provider asks all the same.
         calls={
             "create": "aps:CreateWorkspace aps:TagResource",
-            "read": "aps:DescribeWorkspace aps:ListTagsForResource aps:ListWorkspaces",
+            "read": (
+                "aps:DescribeWorkspace aps:DescribeLoggingConfiguration aps:ListTagsForResource"
+                " aps:ListWorkspaces"
+            ),
             "update": "aps:UpdateWorkspaceAlias aps:TagResource aps:UntagResource",
             "delete": "aps:DeleteWorkspace",
         },

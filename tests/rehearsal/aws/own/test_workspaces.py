@@ -144,3 +144,10 @@ def test_a_copy_that_overlaps_with_itself_is_read_as_snappy_writes_it() -> None:
 
 def test_the_name_of_a_metric_is_found_behind_other_labels() -> None:
     assert [*names(uncompressed(request("up")))] == ["up"]
+
+
+def test_a_workspace_delivers_no_logs(account: Account, workspace: dict[str, Any]) -> None:
+    """Terraform's provider asks after each creation."""
+    amp = account.client("amp")
+    with pytest.raises(amp.exceptions.ResourceNotFoundException):
+        amp.describe_logging_configuration(workspaceId=workspace["workspaceId"])
