@@ -31,9 +31,10 @@ WARNING_TIME = timedelta(days=90)
 def cluster_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
     cluster, known = wanted.cluster, [*versions.KUBERNETES]
     if cluster.version not in known:
+        missing = versions.LATER_KUBERNETES.get(cluster.version)
         yield At("environment.cluster.version").must(
             "be a Kubernetes version whose add-ons this program knows",
-            got=cluster.version,
+            got=f"{cluster.version}, for which it lacks {missing}" if missing else cluster.version,
             fix=f"write {' or '.join(map(as_yaml, known))}, or add a row to trainyard/catalog/versions.py",
             write=versions.DEFAULT_KUBERNETES,
         )
@@ -222,7 +223,7 @@ def _release_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
     panics = day in versions.PANICKING_AMI_RELEASES
     if release.rpartition(".")[0] != version:
         must = f"be a release of environment.cluster.version, {version}"
-    elif panics and minor(version) <= minor(versions.NEWEST_WITH_KERNEL_6_12):
+    elif panics and versions.KUBERNETES[version].kernel == versions.PANICKING_KERNEL:
         must = "be a release whose kernel does not panic (amazon-eks-ami#2845)"
     else:
         return

@@ -268,6 +268,12 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         "cluster.version",
         "must be a Kubernetes version whose add-ons this program knows",
     ),
+    "a Kubernetes that EKS has and this program lacks": (
+        [at("cluster.version", "1.37")],
+        "cluster.version",
+        "got 1.37, for which it lacks the builds of its add-ons, the patch release in its AMIs, the"
+        " dates of its support and a Karpenter that states support for it. Fix: write",
+    ),
     "CIDRs of a private endpoint": (
         [at("cluster.endpoint", "private")],
         "cluster.public_access_cidrs",
