@@ -232,7 +232,7 @@ class KnownGood:
 
 KNOWN_GOOD: tuple[KnownGood, ...] = (
     KnownGood(
-        kubernetes=("1.34", "1.35"),
+        kubernetes=("1.34", "1.35", "1.36"),
         karpenter=KARPENTER,
         trainer="2.1.0",
         jobset="0.10.1",
@@ -241,11 +241,12 @@ KNOWN_GOOD: tuple[KnownGood, ...] = (
         sdk="0.3.1",
         proof=(
             "the controllers run together in this checkout's tests, with Kueue 0.16.2: a later 0.16"
-            " cannot be built from public modules; the SDK sees its job Complete there; the AMI never"
+            " cannot be built from public modules; the SDK sees its job Complete there; on 1.36 a"
+            " gang of a world goes on through both upgrades, without Kueue and SDK; the AMI never"
         ),
     ),
     KnownGood(
-        kubernetes=("1.34", "1.35"),
+        kubernetes=("1.34", "1.35", "1.36"),
         karpenter=KARPENTER,
         trainer="2.3.0",
         jobset="0.12.0",
@@ -255,7 +256,8 @@ KNOWN_GOOD: tuple[KnownGood, ...] = (
         proof=(
             "CRDs, webhooks, controllers and SDK with every object of ours, to Complete, and the"
             " upgrade from 2.1.0 in this checkout's tests, and Kueue, which is built against 2.2.1,"
-            " with jobs of teams; the AMI never"
+            " with jobs of teams; on 1.36 a job of a world to Complete, without Kueue and SDK; the"
+            " AMI never"
         ),
     ),
 )

@@ -98,6 +98,6 @@ def test_versions_that_were_never_tried_together_are_a_notice_and_nothing_is_sai
     monkeypatch.setattr(versions, "KNOWN_GOOD", KNOWN_GOOD[:1])
     [said] = [str(notice) for notice in planned(newer).warnings if "never tested" in notice.text]
     assert said.endswith(
-        "2.3.0 was never tested with Kubernetes 1.35; tested: 2.1.0 with 1.34 and 1.35"
+        "2.3.0 was never tested with Kubernetes 1.35; tested: 2.1.0 with 1.34 and 1.35 and 1.36"
     )
     assert "matching releases" not in plan.text(environment_plan(newer))
