@@ -124,8 +124,20 @@ def _trainer(plan: EnvironmentPlan) -> Iterator[Due]:
         yield Due(
             what=f"Trainer {own} is installed; {latest} is newer",
             when="",
-            do=f"write trainer: {{version: {latest}}}; {UPGRADES}",
+            do=f"write trainer: {{version: {latest}}}; {UPGRADES}{_before(plan, latest)}",
         )
+
+
+def _before(plan: EnvironmentPlan, later: str) -> str:
+    """A sentence about the TrainJobs that must end before a later Trainer comes, or nothing: its CRD may
+    lack the field with which those of this one change their pods."""
+    own, new = (versions.TRAINER_RELEASES[one] for one in (plan.trainer.version, later))
+    if plan.queues is None or own.pod_changes == new.pod_changes:
+        return ""
+    return (
+        ". Before it let TrainJobs end that wait in a queue: they lose"
+        f" {own.pod_changes}, and with it their stores"
+    )
 
 
 def _installed(plan: EnvironmentPlan) -> dict[str, str]:

@@ -122,6 +122,15 @@ def test_what_is_as_new_as_upstream_is_not_due(monkeypatch: pytest.MonkeyPatch) 
     assert "Karpenter is" not in found()
 
 
+def test_a_later_trainer_that_would_take_stores_from_queued_jobs_says_so() -> None:
+    said = found(with_queues)["Trainer 2.1.0"].do
+    assert said.endswith(
+        "docs/upgrades.md has the order. Before it let TrainJobs end that wait in a queue: they lose"
+        " podTemplateOverrides, and with it their stores"
+    )
+    assert "queue" not in found()["Trainer 2.1.0"].do
+
+
 def test_tables_that_are_too_old_are_due_with_the_command_that_reads_them_again() -> None:
     late = found(now=datetime(2028, 1, 1, tzinfo=UTC))
     prices, offers = late["some of"], late["the table"]

@@ -44,8 +44,9 @@ NEWEST: dict[str, Newest] = {
     "Kueue": Newest(
         release="0.20.1",
         moving=(
-            "it moves with the Trainer against whose API it is built, and 0.20 serves v1beta1 no"
-            " longer, so each stored object is written anew before it (kueue#14558)"
+            "it moves with the Trainer against whose API it is built; 0.20 serves v1beta1 no longer"
+            " (kueue#14558), as which nothing of this program is stored, but which clients of yours"
+            " may use"
         ),
     ),
     "NVIDIA device plugin": Newest(
@@ -72,8 +73,9 @@ NEWEST: dict[str, Newest] = {
 
 What moving means: Karpenter, charts/karpenter/values.yaml at v1.15.1, keys featureGates and
 awsFeatureGates, and its EC2NodeClass, whose hash version it raises from v5 to v6 and writes anew on
-the NodeClaims that there are; Trainer, release notes of v2.4.0; Kueue, kueue#14558 and its
-hack/migrate-to-v1beta2.sh; pulumi, the names on PyPI, with pkg/resource/stack/deployment.go.
+the NodeClaims that there are; Trainer, release notes of v2.4.0; Kueue, kueue#14558, and its
+CRDs at v0.16.2 and v0.19.2, which store v1beta2 alone; pulumi, the names on PyPI, with
+pkg/resource/stack/deployment.go.
 """
 PACKAGES = ("pulumi", "pulumi-aws", "pulumi-kubernetes")
 """Rows of NEWEST that are packages of Python, in the environment in which the program runs."""
