@@ -373,6 +373,14 @@ TRAINER_RELEASES: dict[str, TrainerRelease] = {
     )
 }
 """Version → the releases that a stack file may name."""
+LATER_TRAINERS: dict[str, str] = {
+    "2.4.0": "its CRDs and its runtimes, and has never run its controller or that of its JobSet"
+}
+"""Release of upstream that this program cannot install → what this program lacks for it.
+
+On 2026-11-27 the Go module proxy refused kubeflow/trainer v2.4.0 and jobset v0.13.0, and a stored copy
+of kubeflow/trainer ended at v2.3.0.
+"""
 TRAINERS: dict[str, str] = {
     version: release.image_tag for version, release in TRAINER_RELEASES.items()
 }

@@ -670,6 +670,12 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         "storage.scratch.lustre.throughput_mbps_per_tib",
         "must not be set with deployment: SCRATCH_2, which has one speed",
     ),
+    "a Trainer that upstream has and this program lacks": (
+        [at("trainer.version", "2.4.0")],
+        "trainer.version",
+        "got 2.4.0, for which it lacks its CRDs and its runtimes, and has never run its controller or"
+        " that of its JobSet. Fix: write 2.1.0 or 2.3.0",
+    ),
     "unknown Trainer": (
         [at("trainer.version", "1.8.1")],
         "trainer.version",

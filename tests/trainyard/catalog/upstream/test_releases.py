@@ -26,3 +26,9 @@ def test_moving_is_one_sentence_that_goes_on_after_a_colon() -> None:
     for newest in NEWEST.values():
         assert newest.moving == newest.moving.strip().removesuffix(".")
         assert ". " not in newest.moving
+
+
+def test_a_trainer_that_is_named_as_newer_is_installed_or_refused_with_what_is_missing() -> None:
+    """`due` names it, and somebody writes it in a stack file."""
+    newest = NEWEST["Trainer"].release
+    assert (newest in versions.TRAINERS) != (newest in versions.LATER_TRAINERS)
