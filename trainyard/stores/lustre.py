@@ -10,6 +10,7 @@ from trainyard.catalog.aws.permissions import BUCKET_QUESTIONS
 from trainyard.catalog.aws.service_roles import FSX, ServiceRole
 from trainyard.catalog.aws.storage import (
     LUSTRE_EFA_STEP_GIB,
+    LUSTRE_KERNELS,
     LUSTRE_SERVER_GIB,
     LUSTRE_SMALLEST_GIB,
     LUSTRE_STEP_GIB,
@@ -52,6 +53,7 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
         name="fsx.csi.aws.com",
         add_on="aws-fsx-csi-driver",
         attributes=("dnsname", "mountname"),
+        kernels=LUSTRE_KERNELS,
     )
     """Source: static provisioning in the driver's README."""
     directories_by_pod = True

@@ -126,7 +126,7 @@ def test_todays_prices_come_from_the_public_lists_and_the_rest_keeps_its_date(
         services["eks", "cluster", "us-east-1"] == prices.services()["eks", "cluster", "us-east-1"]
     )
     said = capsys.readouterr().out
-    assert f"1 prices of {today}, 77 prices of 2026-07-06" in said
+    assert f"1 prices of {today}, 6 prices of 2026-07-20, 77 prices of 2026-07-06" in said
     assert "/offers/v1.0/aws/AmazonEC2/20260925174521/ap-northeast-2/index.csv" in internet
 
 
