@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import io
 import json
-import platform
 import time
 from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout, suppress
@@ -15,7 +14,7 @@ import yaml
 
 from trainyard.catalog.job_kinds import ENDED
 from trainyard.catalog.scalars import as_file
-from trainyard.catalog.versions import KARPENTER, TRAINYARD
+from trainyard.catalog.versions import KARPENTER
 from trainyard.operations.prove import left as leftovers
 from trainyard.operations.prove.hour import Failed, Hour, Output
 from trainyard.operations.prove.record import PlannedStage, Seen, iso
@@ -237,11 +236,9 @@ def _plan(hour: Hour) -> None:
     there = {stage.stage for stage in hour.proof.plan}
     hour.proof.plan += [stage for stage in stages if stage.stage not in there]
     hour.proof.versions |= {
-        "Trainyard": TRAINYARD,
         "Kubernetes": plan.cluster.version,
         "Karpenter": KARPENTER,
         "Trainer": plan.trainer.version,
-        "Python": platform.python_version(),
         "pulumi": hour.pulumi_version(),
     }
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TextIO
 
 from trainyard.operations.prove.limit import seconds_left, spent, usd_of
-from trainyard.operations.prove.record import LOCAL, Done, Proof, iso, save
+from trainyard.operations.prove.record import LOCAL, Done, Proof, iso, make_local, save
 from trainyard.operations.prove.seen import Object, events_of
 from trainyard.operations.prove.steps import STEPS, Step
 
@@ -136,8 +136,8 @@ class Hour:
     def engine(self, *words: str) -> Output:
         """An update of the stack. Its events are kept."""
         number = len(self.event_files())
+        make_local()
         events = (LOCAL / f"events-{self.step.name}-{number}.json").absolute()
-        events.parent.mkdir(exist_ok=True)
         events.touch()
         return self._program(
             [
@@ -167,7 +167,7 @@ class Hour:
         """Run a program to its end, and print what it prints. LimitReached where it had to stop.
 
         It writes to files: with a pipe it would end half-way where this program is killed."""
-        LOCAL.mkdir(exist_ok=True)
+        make_local()
         out, err = LOCAL / f"{self.step.name}.out", LOCAL / f"{self.step.name}.err"
         print(f"{self.step.name}: {' '.join(_shown(command))}", flush=True)
         with out.open("w") as to_out, err.open("w") as to_err, out.open() as a, err.open() as b:

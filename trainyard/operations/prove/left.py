@@ -9,7 +9,7 @@ from typing import Any
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from trainyard.operations.prove.record import LOCAL
+from trainyard.operations.prove.record import LOCAL, make_local
 from trainyard.operations.reach.lookup import find
 from trainyard.operations.reach.stack_account import session_of
 from trainyard.operations.reach.urn import name_of
@@ -26,7 +26,7 @@ def keep(state: Object) -> None:
     """Keep the state on this machine, with what an earlier one had and this one has not."""
     before = kept()["deployment"]["resources"] if STATE.exists() else []
     every = {each["urn"]: each for each in [*before, *_resources(state)]}
-    STATE.parent.mkdir(exist_ok=True)
+    make_local()
     STATE.touch(mode=0o600)
     STATE.write_text(json.dumps({"deployment": {"resources": [*every.values()]}}))
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import platform
+import shutil
 import sys
 import time
 from collections.abc import Mapping
@@ -19,6 +21,7 @@ from typing import Any
 
 import yaml
 
+from trainyard.catalog.versions import TRAINYARD
 from trainyard.decide import plan_stack
 from trainyard.operations.prove.acts import ACTS
 from trainyard.operations.prove.hour import Failed, Hour, LimitReached, wait_for_child
@@ -48,6 +51,8 @@ GAVE_UP = ("failed", "stopped")
 """States of a step after which nothing more is made."""
 NO_MONEY = -1
 """Answer to a step that does not fit into the limit."""
+PROGRAMS = ("pulumi", "kubectl", "helm")
+"""Programs that the steps call."""
 NEW = f"trainyard new environment {PREFIX} --name {PREFIX}"
 GOES_ON = "trainyard prove goes on from here, and with --destroy it only deletes"
 
@@ -90,6 +95,10 @@ def _prepared(options: argparse.Namespace) -> tuple[Hour, Mapping[str, Offer]]:
     if not file.exists():
         raise NotBegun(f"{file}: must exist; got no file. Fix: {NEW}, then go to that folder")
     key, config = _environment(file)
+    if missing := [name for name in PROGRAMS if shutil.which(name) is None]:
+        raise NotBegun(
+            f"PATH: must have {', '.join(missing)}; got none. Fix: install what is missing"
+        )
     if proof is None:
         proof = _new(options, config, key)
         _require_empty(stack)
@@ -132,6 +141,7 @@ def _new(options: argparse.Namespace, config: Mapping[str, Any], key: str) -> Pr
         region=str(config.get("aws:region")),
         zone=str(config[key].get("zone")),
         limit_usd=str(options.at_most_dollars),
+        versions={"Trainyard": TRAINYARD, "Python": platform.python_version()},
     )
 
 

@@ -165,6 +165,12 @@ def save(proof: Proof, own: Collection[str], file: Path = FILE) -> None:
     new.replace(file)
 
 
+def make_local() -> None:
+    """Make LOCAL, for its owner alone, and out of git."""
+    LOCAL.mkdir(mode=0o700, exist_ok=True)
+    (LOCAL / ".gitignore").write_text("*\n")
+
+
 def iso(seconds: float) -> str:
     """Unix seconds as UTC."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

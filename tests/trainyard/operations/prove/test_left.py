@@ -49,6 +49,8 @@ def test_the_state_is_kept_for_its_owner_alone_also_of_a_destroy_that_was_killed
         CLUSTER["type"],
     }
     assert stat.S_IMODE(STATE.stat().st_mode) == 0o600
+    assert stat.S_IMODE(STATE.parent.stat().st_mode) == 0o700
+    assert (STATE.parent / ".gitignore").read_text() == "*\n", "it has names of the account"
 
 
 @mock_aws

@@ -41,6 +41,7 @@ def called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     (tmp_path / "Pulumi.yaml").write_text("name: trainyard\nruntime: python\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(prove, "deployment", lambda _: {"deployment": {}})
+    monkeypatch.setattr(prove.shutil, "which", lambda name: f"/bin/{name}")
     found: list[str] = []
 
     def says(name: str) -> Act:
@@ -257,6 +258,14 @@ def test_what_is_missing_is_said_with_its_fix(
     words: tuple[str, ...], says: str, called: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert says in _refused(capsys, *words) and called == []
+
+
+def test_programs_that_are_missing_are_named_before_anything_is_begun(
+    called: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    there = {"kubectl": "/bin/kubectl"}
+    monkeypatch.setattr(prove.shutil, "which", there.get)
+    assert "PATH: must have pulumi, helm; got none" in _refused(capsys, "prove", *LIMIT)
 
 
 def test_a_region_without_prices_is_refused_because_no_limit_could_be_kept(
