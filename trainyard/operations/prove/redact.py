@@ -33,7 +33,13 @@ PUBLIC_GROUPS = (
 )
 """Endings of names of Kubernetes that are in every cluster. They name no host."""
 PUBLIC_NAMES = (
-    *("vpc.amazonaws.com", "docs.aws.amazon.com", "checkip.amazonaws.com", "public.ecr.aws"),
+    *(
+        "vpc.amazonaws.com",
+        "docs.aws.amazon.com",
+        "aws.amazon.com",
+        "checkip.amazonaws.com",
+        "public.ecr.aws",
+    ),
     *(
         "nodes.eks.amazonaws.com",
         "registry.k8s.io",
@@ -52,7 +58,7 @@ _IN_ORDER: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"-----BEGIN [A-Z ]+-----.*?(?:-----END [A-Z ]+-----|\Z)", re.DOTALL), SECRET),
     (re.compile(r"\beyJ[\w-]{8,}\.[\w.-]+"), SECRET),
     (re.compile(r"\bk8s-aws-v1\.[\w-]+"), SECRET),
-    (re.compile(r"\b(?:AKIA|ASIA|AROA|AIDA|ANPA|AGPA)[A-Z0-9]{12,}"), SECRET),
+    (re.compile(r"\b(?:AKIA|ASIA|AROA|AIDA|ANPA|AGPA)[A-Z0-9]{12,}(?::[\w.@=,+-]+)?"), SECRET),
     (re.compile(r"\b(?:gh[pousr]|github_pat|glpat|hf|pul|sk|xox[abprs])[-_][\w-]{12,}"), SECRET),
     (
         re.compile(

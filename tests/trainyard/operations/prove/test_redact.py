@@ -28,6 +28,7 @@ PLANTED = {
     "host of a company": "vault.intra.acme-motors.com",
     "file system": "fs-0123456789abcdef0.fsx.us-east-1.amazonaws.com",
     "person": "jane.doe@acme-motors.com",
+    "session of a role": "AROAEXAMPLEID1234567:jane",
     "access key": "AKIAIOSFODNN7EXAMPLE",
     "secret key": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
     "session token": "IQoJb3JpZ2luX2VjEHoaCXVzLWVhc3QtMSJHMEUCIQDtr0000abcdefghijklmnop",
@@ -45,7 +46,17 @@ PLANTED = {
 """Name → a text, of which `_TELLS` says what must not be left."""
 SENTENCES = ("{}", "creating it failed: {} is not there, try again", '{{"a": "{}"}}', "({})")
 PARTS = (
-    *("123456789012", "9012", "203.0.113", "198.51.100", "10.20.30", "10-20-30", "1f18", "fd00"),
+    *(
+        "123456789012",
+        "9012",
+        "203.0.113",
+        "198.51.100",
+        "10.20.30",
+        "10-20-30",
+        "1f18",
+        "fd00",
+        "EXAMPLEID",
+    ),
     *(
         "0a:1b",
         "0123456789",
