@@ -51,8 +51,18 @@ def idle_gpus(view: JobView, container: ContainerView) -> Iterator[InputWarning]
             )
     program = single_program(container.script)
     alone = view.torch and view.nodes > 1  # no_launcher in jobs.py speaks
-    if program and view.gpus > 1 and not alone and not STARTS_MORE.search(container.script):
+    several = STARTS_MORE.search(container.script) or _is_jax(container)
+    if program and view.gpus > 1 and not alone and not several:
         yield container.where("script").warning(_idle(f"`{program}`", 1, view.gpus))
+
+
+def _is_jax(container: ContainerView) -> bool:
+    """True for a program of JAX, of which one process takes all GPUs of a pod."""
+    return bool(
+        re.search(
+            r"(?i)\bjax|maxtext|\bXLA_", f"{container.image} {container.script} {[*container.env]}"
+        )
+    )
 
 
 def _started(view: JobView, script: str) -> list[int]:
