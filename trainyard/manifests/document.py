@@ -123,7 +123,7 @@ class Requirement:
 
     def __str__(self) -> str:
         wanted = ", ".join(self.values)
-        return wanted if self.operator == "In" else f"{self.operator} {wanted}".strip()
+        return wanted if self.operator == "In" else f"{self.operator} {wanted or self.label}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -126,11 +126,12 @@ def _volume_names(context: ManifestContext) -> Problems:
 def _topology_keys(context: ManifestContext) -> Problems:
     for path in context.workload.find("** topologyKey"):
         key = str(context.get(*path))
-        if (label := _label_of_nodes(context, key)) and not _preferred(context, path):
+        if (label := _label_of_nodes(context, key)) and not is_preferred(context, path):
             yield context.error(path, "be a label that nodes have", key, f"write {label}")
 
 
-def _preferred(context: ManifestContext, path: Path) -> bool:
+def is_preferred(context: ManifestContext, path: Path) -> bool:
+    """True for a topology that pods need not have."""
     anyway = context.get(*path[:-1], "whenUnsatisfiable") == "ScheduleAnyway"
     return anyway or any(str(step).startswith("preferred") for step in path)
 

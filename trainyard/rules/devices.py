@@ -25,7 +25,7 @@ EFA_VARIABLE = re.compile(r"\b(FI_EFA_(?!SET_DEFAULT_GDR)\w+|FI_PROVIDER(?==[\"'
 def no_gpus(view: JobView) -> Iterator[InputWarning]:
     """A job without GPUs on nodes that have some."""
     kind = view.instance_type
-    if not kind or not kind.gpus or view.gpus or view.asks_for_slices:
+    if not kind or not kind.gpus or view.gpus or view.means_gpus:
         return
     if view.runtime_known and view.kind in JOB_KINDS:
         yield view.where("gpus").warning(

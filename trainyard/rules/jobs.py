@@ -74,7 +74,7 @@ def _shared_memory(view: JobView) -> Problems:
 def _split_nodes(view: JobView) -> Problems:
     """Pods with a part of a node's GPUs."""
     whole = view.instance_type.gpus if view.instance_type else 1
-    if 0 < view.gpus < whole and view.nodes > 1:
+    if 0 < view.gpus < whole and view.nodes > 1 and not view.gpus_elsewhere:
         yield view.where("gpus").warning(
             f"{view.nodes} pods with {view.gpus} of a node's {whole} GPUs send over the network"
             " what NVLink could carry; take fewer pods, with all GPUs of a node"
