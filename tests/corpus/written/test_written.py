@@ -12,11 +12,11 @@ import pytest
 import yaml
 
 from tests.corpus.test_corpus import cases_of
-from tests.corpus.written import absent, blanks, files
+from tests.corpus.written import absent, blanks, files, owned, replaced
 from tests.support.stackfile import Edit, at, planned
 from trainyard.problems import InputError, Problem
 
-TABLES = (blanks.BLANKS, absent.ABSENT)
+TABLES = (blanks.BLANKS, absent.ABSENT, owned.OWNED, replaced.REPLACED)
 ROWS = {name: row for table in TABLES for name, row in table.items()}
 CLAIMS = {"fsx": "scratch", "s3": "results", "efs": "home"}
 AROUND: tuple[Edit, ...] = (
@@ -112,4 +112,4 @@ def test_a_sound_entry_is_not_blamed(case: str) -> None:
 
 
 def test_the_corpus_is_large() -> None:
-    assert len(ROWS) >= 90 and len(SOUND) + len(ENTRIES) >= 60
+    assert len(ROWS) >= 120 and len(SOUND) + len(ENTRIES) >= 60
