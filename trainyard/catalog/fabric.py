@@ -166,6 +166,11 @@ HARMS: tuple[Harm, ...] = (
         reason="not be Socket with EFA: it means TCP",
     ),
     Harm(
+        variable="NCCL_NET",
+        values=("IB",),
+        reason="not be IB: EFA is no InfiniBand, and NCCL ends where it finds no device of it",
+    ),
+    Harm(
         variable="NCCL_NET_PLUGIN",
         values=("none",),
         on=_has_efa,
