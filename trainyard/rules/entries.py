@@ -256,6 +256,13 @@ def _resume(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterat
             got="nothing",
             fix="write checkpoints: {store: …, directory: …}, or allow_no_checkpoint: true",
         )
+    saved = job.checkpoints
+    if saved and saved.when_changed == "afresh" and RUN_NUMBER in saved.directory:
+        yield At(f"{path}.checkpoints.when_changed").must(
+            f"not be afresh beside {RUN_NUMBER} in the directory, of which no run could go on",
+            got=saved.when_changed,
+            fix=f"delete {RUN_NUMBER} from checkpoints.directory, or write resume",
+        )
 
 
 def _priority(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterator[InputError]:

@@ -773,6 +773,15 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         f"{JOB}.checkpoints.directory",
         "stay in its store",
     ),
+    "a run that no later one could go on from": (
+        [
+            at(f"{JOB}.checkpoints.directory", "t5/{run}"),
+            at(f"{JOB}.checkpoints.when_changed", "afresh"),
+        ],
+        f"{JOB}.checkpoints.when_changed",
+        "not be afresh beside {run} in the directory, of which no run could go on; got afresh. Fix:"
+        " delete {run} from checkpoints.directory, or write resume",
+    ),
     "a placeholder in a directory": (
         [at(f"{JOB}.checkpoints.directory", "t5/{job}")],
         f"{JOB}.checkpoints.directory",
