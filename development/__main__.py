@@ -14,7 +14,7 @@ from typing import Any
 
 from development.down import down
 from development.engine import EngineError
-from development.look import drain, env, kubeconfig, preview, repair, run, status
+from development.look import drain, env, kubeconfig, preview, prove, repair, run, status
 from development.mirror import mirror
 from development.up import up
 from rehearsal import paths, toolchain, world
@@ -56,8 +56,9 @@ OPTIONS: dict[Callable[..., int], dict[str, dict[str, Any]]] = {
     kubeconfig: {"--stack": STACK, "words": WORDS},
     drain: {"--stack": STACK, "words": WORDS},
     repair: {"--stack": STACK, "words": WORDS},
+    prove: {"--stack": STACK, "--speed": SPEED, "words": WORDS},
 }
-EXCLUSIVE = (up, down, mirror, preview, drain, repair)
+EXCLUSIVE = (up, down, mirror, preview, drain, repair, prove)
 """Commands that change the world. Only one of them can run at a time."""
 
 
@@ -67,7 +68,7 @@ def parser() -> argparse.ArgumentParser:
         "development", "Run this checkout's stacks against an embedded AWS account and cluster."
     )
     commands = root.add_subparsers(required=True, metavar="command")
-    for act in (up, down, status, mirror, preview, env, kubeconfig, drain, repair, run):
+    for act in (up, down, status, mirror, preview, env, kubeconfig, drain, repair, prove, run):
         command = commands.add_parser(
             act.__name__, help=act.__doc__, description=act.__doc__, allow_abbrev=False
         )

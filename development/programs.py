@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rehearsal.toolchain.programs import KUBERNETES_RELEASES, NEEDED, NEWEST_KUBERNETES, PROGRAMS
+from rehearsal.toolchain.programs import DEFAULT_KUBERNETES, KUBERNETES_RELEASES, NEEDED, PROGRAMS
 
 ANY = "*"
 Setting = tuple[str | bool, ...]
@@ -21,7 +21,7 @@ WANTED: dict[str, tuple[Setting, ...]] = {
         f"{name}-{release}": (("cluster", "version", release),)
         for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
         for release in KUBERNETES_RELEASES
-        if release != NEWEST_KUBERNETES
+        if release != DEFAULT_KUBERNETES
     },
     "trainer": (_of_trainer("2.1.0"),),
     "jobset": (_of_trainer("2.1.0"),),

@@ -75,7 +75,7 @@ def wait(
     with kubectl_of(kubeconfig, namespace) as kubectl:
         where, said, watched = "not seen yet", "", Watched()
         while time.monotonic() < deadline:
-            found = _jobs(kubectl, kind, name)
+            found = jobs_named(kubectl, kind, name)
             if found == []:
                 raise RunFailed(
                     f"{kind} {namespace}/{name} is not on the cluster any more: somebody stopped or"
@@ -109,7 +109,7 @@ def kubectl_of(kubeconfig: str, namespace: str) -> Iterator[Kubectl]:
         )
 
 
-def _jobs(kubectl: Kubectl, kind: str, name: str) -> list[Any] | None:
+def jobs_named(kubectl: Kubectl, kind: str, name: str) -> list[Any] | None:
     """The job; an empty list where there is none. None where the API server does not answer."""
     one = f"--field-selector=metadata.name={name}"
     shown = answer(*kubectl, "get", kind.lower(), one, "--output=json")

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rehearsal import paths
+from trainyard.catalog.versions import DEFAULT_KUBERNETES
 
 FOLDER = Path(__file__).parent
 """Holds one folder with go.mod and go.sum a program: a shared one would mix the Kubernetes minors
 they ask for."""
-KUBERNETES_RELEASES = ("1.34", "1.35")
-"""Minor releases of Kubernetes whose control plane the rehearsal can run; each has a folder."""
-NEWEST_KUBERNETES = KUBERNETES_RELEASES[-1]
+KUBERNETES_RELEASES = ("1.34", "1.35", "1.36")
+"""Minor releases of Kubernetes whose control plane the rehearsal can run; each has a folder. That of
+DEFAULT_KUBERNETES is built at first contact, another one where a world is to run it."""
 _KUBERNETES = (
     "-s -w -X k8s.io/component-base/version.gitVersion={version} -X"
     " k8s.io/component-base/version.gitMajor={major} -X"
@@ -90,7 +91,7 @@ PROGRAMS = (
             command=f"cmd/{name}",
             ldflags=_KUBERNETES,
             seconds=seconds,
-            lazy=release != NEWEST_KUBERNETES,
+            lazy=release != DEFAULT_KUBERNETES,
         )
         for release in KUBERNETES_RELEASES
         for name, seconds in {
@@ -101,7 +102,7 @@ PROGRAMS = (
     ),
     Program(
         name="kubectl",
-        folder=f"kubernetes-{NEWEST_KUBERNETES}",
+        folder=f"kubernetes-{DEFAULT_KUBERNETES}",
         module="k8s.io/kubernetes",
         command="cmd/kubectl",
         ldflags=_KUBERNETES,
@@ -218,7 +219,7 @@ _PLANE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 NEEDED = (
     "etcd",
     "pulumi",
-    *(f"{name}-{NEWEST_KUBERNETES}" for name in _PLANE),
+    *(f"{name}-{DEFAULT_KUBERNETES}" for name in _PLANE),
     "kubectl",
     "helm",
     "karpenter",

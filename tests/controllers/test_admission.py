@@ -286,6 +286,8 @@ def test_an_upgrade_in_place_leaves_a_running_job_alone_and_the_runtime_free(
         by_hand = train_job("by-hand", train_job_spec(older, "own", JOB))
         by_hand["spec"]["trainer"]["numProcPerNode"] = "auto"
         server.create(by_hand)
+        waiting = train_job("waiting", train_job_spec(older, "own", JOB) | {"suspend": True})
+        server.create(waiting)
         before = server.pods("job", 2)
         assert until(lambda: FINALIZER in _finalizers(server))
 
@@ -296,6 +298,10 @@ def test_an_upgrade_in_place_leaves_a_running_job_alone_and_the_runtime_free(
         assert until(lambda: "cannot unmarshal string" in (tmp_path / "trainer/log").read_text())
         server.api.delete(by_hand)
         server.install(newer)
+        kept = server.api.get(waiting)
+        dropped = versions.TRAINER_RELEASES[older].pod_changes
+        assert dropped in waiting["spec"] and kept and dropped not in kept["spec"], "due says so"
+        server.api.delete(waiting)
         server.api.apply(runtime("own", own_runtime(newer, resilient)[1]), manager="pulumi")
         assert until(lambda: FINALIZER not in _finalizers(server))
         server.api.apply(train_job("next", train_job_spec(newer, "own", JOB)), manager="pulumi")

@@ -19,12 +19,12 @@ import pytest
 from rehearsal import paths
 from rehearsal.control_plane import pki
 from rehearsal.kube import Api
-from rehearsal.toolchain.programs import NEWEST_KUBERNETES
+from rehearsal.toolchain.programs import DEFAULT_KUBERNETES
 from tests.support.patience import PATIENCE, until
 from trainyard.objects.queues.queues import MANAGERS
 
 API_SERVER, MANAGER = (
-    f"{name}-{NEWEST_KUBERNETES}" for name in ("kube-apiserver", "kube-controller-manager")
+    f"{name}-{DEFAULT_KUBERNETES}" for name in ("kube-apiserver", "kube-controller-manager")
 )
 PROGRAMS = ("etcd", API_SERVER, MANAGER)
 SERVICES = "172.20.0.0/16"

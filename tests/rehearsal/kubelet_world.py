@@ -22,7 +22,7 @@ from urllib.parse import parse_qsl, urlparse
 
 from rehearsal import paths
 from rehearsal.control_plane import ControlPlane, admin
-from rehearsal.toolchain.programs import NEWEST_KUBERNETES
+from rehearsal.toolchain.programs import DEFAULT_KUBERNETES
 
 NAMESPACE = ("unshare", "-U", "-r", "-m", "-n")
 ZONE, CLUSTER, TYPE = "ap-northeast-2a", "rehearsed", "g6e.48xlarge"
@@ -228,7 +228,7 @@ def main() -> None:
     )
     threading.Thread(target=server.serve_forever, daemon=True).start()
     plane = ControlPlane(world)
-    plane.start(NEWEST_KUBERNETES, "10.100.0.0/16")
+    plane.start(DEFAULT_KUBERNETES, "10.100.0.0/16")
     while not plane.ready():
         time.sleep(0.1)
     fleet = subprocess.Popen(

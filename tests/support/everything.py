@@ -64,6 +64,7 @@ _TRAIN: dict[str, Any] = {
         "interval_minutes": 30,
         "keep": 3,
         "asynchronous": True,
+        "when_changed": "resume",
     },
     "parameters_billion": 7,
     "bytes_per_parameter": 12,

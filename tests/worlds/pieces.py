@@ -22,7 +22,8 @@ ALSO = {
     "tests/controllers/test_prometheus.py": ("prometheus",),
     "tests/controllers/test_topology.py": KUEUE,
     "tests/worlds/test_upgrade_world.py": tuple(
-        f"{program}-1.34"
+        f"{program}-{release}"
+        for release in ("1.34", "1.36")
         for program in ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
     ),
 }

@@ -17,6 +17,12 @@ from trainyard.catalog.aws.instances import InstanceType
 
 P5_GB_PER_SECOND = 487
 """All-reduce bus bandwidth of two p5.48xlarge, at 16 GiB."""
+_BY_COPIES = 3.0, "aws-ofi-nccl#547"
+"""GB/s between nodes where NCCL copies through the host's memory, and the source."""
+_G7, _G7_SHARE = "g7", 0.46
+"""Share of the network that two g7.48xlarge reached in an all-reduce of 2 GiB: 39.8 GB/s with both EFA
+devices, 20.3 with one and half of the GPUs. With the plugin's own choice, SENDRECV, one device carried
+5.2 GB/s, and TCP 11.9 (a public record of 2026-09-10, aws-ofi-nccl 1.19.0, which does not know g7)."""
 
 
 NETWORK_LAYERS: dict[str, int] = {
@@ -52,9 +58,12 @@ def slow(kind: InstanceType) -> str | None:
             f"has no EFA: at most {tcp_bound(kind):.2g} GB/s between nodes where p5 reaches"
             f" {P5_GB_PER_SECOND}"
         )
+    speed, source = _BY_COPIES
+    if kind.family == _G7:
+        speed, source = kind.network_gbps / 8 * _G7_SHARE, "two g7.48xlarge, 2026-09-10"
     return (
-        "has no GPUDirect RDMA: expect about 3 GB/s between nodes where p5 reaches"
-        f" {P5_GB_PER_SECOND} (aws-ofi-nccl#547)"
+        f"has no GPUDirect RDMA: expect about {speed:.2g} GB/s between nodes where p5 reaches"
+        f" {P5_GB_PER_SECOND} ({source})"
     )
 
 
@@ -65,6 +74,8 @@ def environment(kind: InstanceType, nodes: int) -> dict[str, str]:
         return {
             "NCCL_SHM_USE_CUDA_MEMCPY": "1"
         }  # twice as fast through shared memory (efa-cheatsheet)
+    if kind.family == _G7 and kind.efa and nodes > 1:
+        return {"OFI_NCCL_PROTOCOL": "RDMA"}  # else slower than TCP: see _G7_SHARE
     return {}
 
 
@@ -153,6 +164,11 @@ HARMS: tuple[Harm, ...] = (
         values=("Socket",),
         on=_has_efa,
         reason="not be Socket with EFA: it means TCP",
+    ),
+    Harm(
+        variable="NCCL_NET",
+        values=("IB",),
+        reason="not be IB: EFA is no InfiniBand, and NCCL ends where it finds no device of it",
     ),
     Harm(
         variable="NCCL_NET_PLUGIN",

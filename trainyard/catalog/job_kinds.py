@@ -116,6 +116,7 @@ OTHER_JOBS: dict[str, str] = {
         ("Job", "CronJob", "JobSet", "Pod", "Deployment", "StatefulSet", "LeaderWorkerSet"),
         _BY_TORCHRUN,
     ),
+    "Experiment": f"{_INSIDE}, with a value for each parameter: no stack has Katib",
     "AppWrapper": f"{_INSIDE}: queues hand out whole gangs",
     "Workflow": _INSIDE,
     "SparkApplication": "run it with a controller of yours, and kubectl",

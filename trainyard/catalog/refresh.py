@@ -7,10 +7,12 @@ the installed moto ships instead.
 `--prices`: on_demand.json and service_prices.json, from AWS's public price list, without
 credentials.
 `--fields`: fields.json, from the CRDs in components/charts, without an account.
+`--proven FILE`: proven.json, with the durations of a file of `trainyard prove`.
 """
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,6 +27,7 @@ from typing import Any
 from trainyard import command_line
 from trainyard.catalog.aws import price_list
 from trainyard.catalog.aws.instances import CPU_TYPES, GPU_TYPES
+from trainyard.catalog.aws.latencies import LATENCIES, PROVEN_FILE, Proven, read_proven
 from trainyard.catalog.aws.prices import (
     ON_DEMAND_FILE,
     SERVICES_FILE,
@@ -247,8 +250,43 @@ def _refresh_fields() -> None:
     print(f"{FIELDS_FILE.name}: the CRDs in components/charts")
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Rewrite the file and say from where."""
+def proven_text(rows: Iterable[Proven]) -> str:
+    """proven.json: a line for each duration, the oldest first; one that is there already counts once."""
+    every = {(row.start, row.row): row for row in rows}
+    lines = [
+        json.dumps([row.row, row.seconds, row.start, row.region, row.instance_type])
+        for _, row in sorted(every.items())
+    ]
+    return "[\n" + ",\n".join(lines) + "\n]\n" if lines else "[]\n"
+
+
+def durations_of(proof: Mapping[str, Any]) -> Iterator[Proven]:
+    """Durations of a file of `trainyard prove` that the catalogue has rows for. SystemExit where the file
+    was not made on an AWS account."""
+    if proof.get("schema") != 1 or not proof.get("live"):
+        raise SystemExit(
+            "--proven takes a file of schema 1 that `trainyard prove --live` has written on an AWS account"
+        )
+    for one in proof["seen"]:
+        if one["row"] in LATENCIES and one["seconds"] > 0:
+            yield Proven(
+                row=one["row"],
+                seconds=one["seconds"],
+                start=one["start"],
+                region=proof["region"],
+                instance_type=one["instance_type"],
+            )
+
+
+def _refresh_proven(file: str) -> None:
+    before = read_proven()
+    PROVEN_FILE.write_text(
+        proven_text([*before, *durations_of(json.loads(Path(file).read_text()))])
+    )
+    print(f"{PROVEN_FILE.name}: {len(read_proven()) - len(before)} more durations")
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = command_line.parser(
         "trainyard.catalog.refresh",
         "Write trainyard/catalog/aws/offers.json anew, from what EC2 offers to this account.",
@@ -268,6 +306,11 @@ def main(arguments: Sequence[str]) -> int:
         help="write trainyard/catalog/fields.json instead, from the CRDs in components/charts",
     )
     origin.add_argument(
+        "--proven",
+        metavar="FILE",
+        help="add the durations of this file of `trainyard prove` to trainyard/catalog/aws/proven.json",
+    )
+    origin.add_argument(
         "--from-moto",
         action="store_true",
         help="take the offers that the installed moto ships, and ask no account",
@@ -280,18 +323,10 @@ def main(arguments: Sequence[str]) -> int:
         choices=sorted(ZONE_LETTERS),
         help="with --prices: read the lists of this region only (some 450 MB); may be repeated",
     )
-    options = parser.parse_args(arguments)
-    if options.region and not options.prices:
-        parser.error("--region is a region of the price list: it needs --prices")
-    if options.from_moto and not options.as_of:
-        parser.error("--from-moto needs --as-of: moto does not say how old its data is")
-    if options.as_of and not options.from_moto:
-        parser.error("--as-of is the month of moto's data: it needs --from-moto")
-    if options.prices:
-        return _refresh_prices(date.today().isoformat(), options.region or list(ZONE_LETTERS))
-    if options.fields:
-        _refresh_fields()
-        return 0
+    return parser
+
+
+def _refresh_offers(options: argparse.Namespace) -> None:
     if options.from_moto:
         offers, as_of = from_moto(), options.as_of
         source = f"EC2 DescribeInstanceTypeOfferings, as shipped in moto {version('moto')}"
@@ -305,6 +340,26 @@ def main(arguments: Sequence[str]) -> int:
             source += f"; not asked, so as of {SNAPSHOT}: {', '.join(missing)}"
     OFFERS_FILE.write_text(text(offers, as_of, source))
     print(f"{OFFERS_FILE.name}: {source}")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Rewrite the file and say from where."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.region and not options.prices:
+        parser.error("--region is a region of the price list: it needs --prices")
+    if options.from_moto and not options.as_of:
+        parser.error("--from-moto needs --as-of: moto does not say how old its data is")
+    if options.as_of and not options.from_moto:
+        parser.error("--as-of is the month of moto's data: it needs --from-moto")
+    if options.prices:
+        return _refresh_prices(date.today().isoformat(), options.region or list(ZONE_LETTERS))
+    if options.fields:
+        _refresh_fields()
+    elif options.proven:
+        _refresh_proven(options.proven)
+    else:
+        _refresh_offers(options)
     return 0
 
 

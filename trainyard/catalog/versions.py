@@ -62,11 +62,9 @@ AMI_PARAMETERS = "/aws/service/eks/optimized-ami/{kubernetes}/amazon-linux-2023/
 """Folder of Systems Manager in which EKS names its AMIs (EKS user guide, retrieve-ami-id)."""
 AMI_NAME = "amazon-eks-node-al2023-x86_64-{variant}-{kubernetes}-{release}"
 """Name of one of these AMIs."""
-PANICKING_AMI_RELEASES = ("20260930", "20261003")
-"""Their kernel 6.12.110 panics when it reclaims memory, on Kubernetes up to 1.35
+PANICKING_AMI_RELEASES, PANICKING_KERNEL = ("20260930", "20261003"), "6.12"
+"""Their kernel 6.12.110 panics when it reclaims memory; AMIs with another kernel do not
 (amazon-eks-ami#2845)."""
-NEWEST_WITH_KERNEL_6_12 = "1.35"
-"""AL2023 AMIs of later minor releases have kernel 6.18."""
 
 Support = Literal["standard", "extended", "no"]
 
@@ -87,6 +85,8 @@ class KubernetesRelease:
     """First day without support: EKS then upgrades the control plane by itself."""
     ami_patch: str
     """Patch release of the kubelet in the AMIs of AMI_RELEASE."""
+    kernel: str
+    """Minor release of the kernel of its AMIs for AL2023."""
     add_ons: Mapping[str, str]
     """Add-on → build. EKS refuses a build that it does not offer for the minor release, so each has
     its own."""
@@ -113,6 +113,7 @@ KUBERNETES: dict[str, KubernetesRelease] = {
         standard_ends=date(2026, 12, 2),
         extended_ends=date(2027, 12, 2),
         ami_patch="1.34.11",
+        kernel="6.12",
         add_ons={
             "vpc-cni": _CNI,
             "kube-proxy": "v1.34.6-eksbuild.29",
@@ -129,6 +130,7 @@ KUBERNETES: dict[str, KubernetesRelease] = {
         standard_ends=date(2027, 3, 27),
         extended_ends=date(2028, 3, 27),
         ami_patch="1.35.8",
+        kernel="6.12",
         add_ons={
             "vpc-cni": _CNI,
             "kube-proxy": "v1.35.3-eksbuild.29",
@@ -145,6 +147,7 @@ KUBERNETES: dict[str, KubernetesRelease] = {
         standard_ends=date(2027, 8, 2),
         extended_ends=date(2028, 8, 2),
         ami_patch="1.36.4",
+        kernel="6.18",
         add_ons={
             "vpc-cni": _CNI,
             "kube-proxy": "v1.36.0-eksbuild.25",
@@ -169,7 +172,19 @@ aws-secrets-store-csi-driver-provider: as public Terraform pinned them for 1.35 
 `trainyard check --live` reads them in the account.
 """
 DEFAULT_KUBERNETES = "1.35"
-"""Release that examples and corrections propose: the newest one in KNOWN_GOOD."""
+"""Release that examples and corrections propose: the newest one in KNOWN_GOOD whose kernel every
+kind of store has."""
+LATER_KUBERNETES: dict[str, str] = {
+    "1.37": (
+        "the builds of its add-ons, the patch release in its AMIs, the dates of its support and a"
+        " Karpenter that states support for it"
+    )
+}
+"""Minor release that EKS serves and this program cannot install → what this program lacks for it.
+
+EKS has AMIs of 1.37 since October 2026 (awslabs/amazon-eks-ami, page of v20261012). Karpenter's
+compatibility.yaml ends at 1.36, at v1.14.1 and at v1.15.1.
+"""
 
 
 def control_plane_prices(
@@ -217,7 +232,7 @@ class KnownGood:
 
 KNOWN_GOOD: tuple[KnownGood, ...] = (
     KnownGood(
-        kubernetes=("1.34", "1.35"),
+        kubernetes=("1.34", "1.35", "1.36"),
         karpenter=KARPENTER,
         trainer="2.1.0",
         jobset="0.10.1",
@@ -226,11 +241,12 @@ KNOWN_GOOD: tuple[KnownGood, ...] = (
         sdk="0.3.1",
         proof=(
             "the controllers run together in this checkout's tests, with Kueue 0.16.2: a later 0.16"
-            " cannot be built from public modules; the SDK sees its job Complete there; the AMI never"
+            " cannot be built from public modules; the SDK sees its job Complete there; on 1.36 a"
+            " gang of a world goes on through both upgrades, without Kueue and SDK; the AMI never"
         ),
     ),
     KnownGood(
-        kubernetes=("1.34", "1.35"),
+        kubernetes=("1.34", "1.35", "1.36"),
         karpenter=KARPENTER,
         trainer="2.3.0",
         jobset="0.12.0",
@@ -240,7 +256,8 @@ KNOWN_GOOD: tuple[KnownGood, ...] = (
         proof=(
             "CRDs, webhooks, controllers and SDK with every object of ours, to Complete, and the"
             " upgrade from 2.1.0 in this checkout's tests, and Kueue, which is built against 2.2.1,"
-            " with jobs of teams; the AMI never"
+            " with jobs of teams; on 1.36 a job of a world to Complete, without Kueue and SDK; the"
+            " AMI never"
         ),
     ),
 )
@@ -356,6 +373,14 @@ TRAINER_RELEASES: dict[str, TrainerRelease] = {
     )
 }
 """Version → the releases that a stack file may name."""
+LATER_TRAINERS: dict[str, str] = {
+    "2.4.0": "its CRDs and its runtimes, and has never run its controller or that of its JobSet"
+}
+"""Release of upstream that this program cannot install → what this program lacks for it.
+
+On 2026-11-27 the Go module proxy refused kubeflow/trainer v2.4.0 and jobset v0.13.0, and a stored copy
+of kubeflow/trainer ended at v2.3.0.
+"""
 TRAINERS: dict[str, str] = {
     version: release.image_tag for version, release in TRAINER_RELEASES.items()
 }

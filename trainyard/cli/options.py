@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,13 @@ def _minutes(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= MOST_MINUTES:
         raise argparse.ArgumentTypeError(f"must be a number from 1 to {MOST_MINUTES}; got {text}")
     return int(text)
+
+
+def _dollars(text: str) -> Decimal:
+    """An amount of dollars; ArgumentTypeError, which argparse prints, where it is none."""
+    if not re.fullmatch(r"\d+(\.\d{1,2})?", text):
+        raise argparse.ArgumentTypeError(f"must be an amount of dollars such as 15; got {text}")
+    return Decimal(text)
 
 
 def _release(text: str) -> str:
@@ -91,6 +100,16 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
         "MINUTES",
         "name running jobs that have logged nothing for so long (5 by default)",
         type=float,
+    ),
+    "--at-most-dollars": _text(
+        "N", "begin no step that could cost more than is left of so many dollars", type=_dollars
+    ),
+    "--destroy": _flag("only delete what an earlier call has made, and look for what is left"),
+    "--look-after": _text(
+        "MINUTES",
+        "look for what is left so long after deleting (%(default)g by default)",
+        type=float,
+        default=10.0,
     ),
     "--restored": _flag("look also after an update that succeeded: the state is an older one"),
     "--rank": _text(

@@ -273,6 +273,14 @@ WORDS: Mapping[str, Word] = {
         then="trainyard status {stack}",
         otherwise="trainyard status {stack}",
     ),
+    "prove": Word(
+        does="Try an account, cheapest first and within a limit of dollars, and write what was seen.",
+        module="trainyard.operations.prove.prove",
+        options=("--at-most-dollars", "--image", "--look-after", "--destroy", "--yes"),
+        example="prove --stack prove --live --at-most-dollars 15",
+        fails="a step fails, or something is left",
+        by_rehearsal=True,
+    ),
     # The cluster.
     "kubeconfig": Word(
         does="Write a kubeconfig, and print its path.",

@@ -132,11 +132,10 @@ class JobView:
     requests: tuple[PodRequest, ...]
     where: Where
     """Places of "job", "nodes", "elastic.max_nodes", "gpus" and "ranks"."""
-
-    @property
-    def asks_for_slices(self) -> bool:
-        """True where its pods ask for a part of a GPU, which no node has."""
-        return any(request.resource.startswith("nvidia.com/") for request in self.requests)
+    gpus_elsewhere: bool = False
+    """A runtime of the same file says how many GPUs its pods have: what is said of them is said there."""
+    means_gpus: bool = False
+    """Its pods ask for GPUs by a name that no node has, such as that of a slice."""
 
 
 def most_shared_memory(gib: float) -> float:

@@ -60,6 +60,11 @@ def job_plan(
     rendered = _rendered(job, site, own, training)
     secrets, loads = training.secret_files, load_plans(job, site)
     asked = [*rendered.asked, *([each.what, each.place] for each in loads)]
+    description = digest(asked)[:12]
+    if own_place := _own_place(job, description):
+        job = own_place
+        training = _training(name, job, site, own, files)
+        rendered = _rendered(job, site, own, training)
     return JobPlan(
         name=name,
         namespace=site.namespace,
@@ -72,6 +77,7 @@ def job_plan(
         image_gb=job.image_gb,
         checkpoints=_saved(job) or training.env.get("CHECKPOINT_DIR"),
         resumes_from=job.resumes_from,
+        when_changed=job.checkpoints.when_changed if job.checkpoints else None,
         other_directory=after.afresh.directory if (after := next_run(job)) else None,
         labels=training.labels,
         annotations=notes,
@@ -84,8 +90,18 @@ def job_plan(
         wait=job.wait,
         wait_minutes=job.wait_minutes,
         loads=loads,
-        run=f"{digest(asked)[:12]}-{job.run}",
+        run=f"{description}-{job.run}",
     )
+
+
+def _own_place(job: JobConfig, description: str) -> JobConfig | None:
+    """The job with a directory for checkpoints that only this description of it has; None where the setting
+    does not ask for one. The description is that of the job without it, so that the setting starts no run."""
+    saved = job.checkpoints
+    if saved is None or saved.when_changed != "afresh":
+        return None
+    directory = f"{job.in_run(saved.directory)}/{description}"
+    return replace(job, checkpoints=replace(saved, directory=directory))
 
 
 def _saved(job: JobConfig) -> str | None:

@@ -12,7 +12,7 @@ class Way:
     """A way to begin the next run."""
 
     at: str
-    """Place where the run looks for a checkpoint, as store/directory."""
+    """Place where the run looks for a checkpoint: store/directory, or words where only the plan knows it."""
     directory: str | None
     """The value for checkpoints.directory; None where it stays as it is."""
     counts: bool
@@ -35,9 +35,11 @@ def next_run(job: JobConfig) -> NextRun | None:
     here, later = job.in_run(saved.directory), replace(job, run=job.run + 1)
     then = later.in_run(saved.directory)
     if then == here:  # the directory has no number
-        other = f"{here}-{job.run + 1}"
+        other, place = f"{here}-{job.run + 1}", f"{saved.store}/{here}"
+        if saved.when_changed == "afresh":
+            place = f"the job's own directory below {place}"
         return NextRun(
-            goes_on=Way(at=f"{saved.store}/{here}", directory=None, counts=True),
+            goes_on=Way(at=place, directory=None, counts=True),
             afresh=Way(at=f"{saved.store}/{other}", directory=other, counts=False),
         )
     return NextRun(

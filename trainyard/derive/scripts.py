@@ -18,7 +18,7 @@ NOT_KEPT = re.compile(
 )
 """An option for what nobody needs after the run, or for one file of weights that is read."""
 PROGRAM = re.compile(
-    r"(?:^|[;&|]\s*)(?:exec\s+)?(python[\d.]*\s+(?:-u\s+)?(?:-m\s+[\w.]+|[\w./-]+\.py))\b",
+    r"(?:^|[;&|]\s*)(?:exec\s+)?(python[\d.]*\s+(?:-u\s+)?(?:-m\s+[\w.]+|[\w./-]+\.py|-c))\b",
     re.MULTILINE,
 )
 LAUNCHERS = re.compile(

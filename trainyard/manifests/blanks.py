@@ -166,6 +166,9 @@ def _in_command(
         if is_placeholder(text) and not text.startswith("$"):
             yield Blank(path=at, text=text)
             continue
+        if text[:1] == "$" and is_placeholder(text) and text.strip("${}") not in names:
+            yield Blank(path=at, text=text)  # a shell that runs a variable which nobody sets
+            continue
         found = placeholders(text) if has_shell else placeholders_of_word(text)
         if not has_shell:
             used = ((each[0], each[1] or each[2]) for each in WITHOUT_SHELL.finditer(text))

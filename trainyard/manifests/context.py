@@ -35,7 +35,12 @@ from trainyard.manifests.document import (
     of_body,
     pods_of,
 )
-from trainyard.manifests.pod_amounts import pod_requests, shared_memory
+from trainyard.manifests.pod_amounts import (
+    means_gpus,
+    pod_requests,
+    shared_memory,
+    volume_kinds,
+)
 from trainyard.objects.jobs.pod_template import EFA, GPU
 from trainyard.objects.jobs.pytorch import CONTAINER as TRAINS
 from trainyard.objects.jobs.upstream_runtimes import upstream_runtimes
@@ -176,7 +181,16 @@ class ManifestContext:
             shared_memory=tuple(shared_memory(self.workload)),
             requests=tuple(pod_requests(self.workload)),
             where=self._where,
+            gpus_elsewhere=self._has_a_runtime_of_the_file and not self._asks_for(GPU),
+            means_gpus=means_gpus(self.all_pods),
         )
+
+    @property
+    def _has_a_runtime_of_the_file(self) -> bool:
+        return self.runtime is not self.workload.body and "kind" in (self.runtime or {})
+
+    def _asks_for(self, resource: str) -> bool:
+        return any(container.amount(resource) for container in self.workload.containers)
 
     @cached_property
     def restarts(self) -> int:
@@ -205,11 +219,7 @@ class ManifestContext:
     def mounts(self) -> dict[str, frozenset[str]]:
         """Path, with a slash at its end → kinds of the volume that is mounted there."""
         specs = [pod.spec for pod in self.all_pods]
-        kinds = {
-            str(volume.get("name")): frozenset({*volume} - {"name"})
-            for spec in specs
-            for volume in items(spec.get("volumes"))
-        }
+        kinds = {name: kind for spec in specs for name, kind in volume_kinds(spec).items()}
         return {
             f"{mount.get('mountPath')}/".replace("//", "/"): kinds.get(
                 str(mount.get("name")), frozenset()

@@ -63,8 +63,10 @@ class Container:
 
     @property
     def runs(self) -> Path:
-        """Path of its script."""
-        return self.at("args" if self.body.get("args") else "command")
+        """Path of its script: arguments behind the text of a shell are not in it."""
+        command = words(self.body.get("command"))
+        has_text = len(command) > 1 and script_of(command) != " ".join(command)
+        return self.at("args" if self.body.get("args") and not has_text else "command")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +123,7 @@ class Requirement:
 
     def __str__(self) -> str:
         wanted = ", ".join(self.values)
-        return wanted if self.operator == "In" else f"{self.operator} {wanted}".strip()
+        return wanted if self.operator == "In" else f"{self.operator} {wanted or self.label}"
 
 
 @dataclass(frozen=True, kw_only=True)

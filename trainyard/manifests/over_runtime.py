@@ -171,6 +171,29 @@ def lost_lists(context: ManifestContext) -> Iterator[InputWarning]:
                 )
 
 
+def clashing_volumes(context: ManifestContext) -> Iterator[InputError]:
+    """A volume of an override with the name and not the kind of one of its runtime: the merged one has both
+    kinds."""
+    for pod in context.workload.pods:
+        bases = [base for base in context.runtime_pods if base.role in pod.jobs]
+        theirs = {
+            str(volume.get("name")): {*volume} - {"name"}
+            for base in bases
+            for volume in items(base.spec.get("volumes"))
+        }
+        for number, volume in enumerate(items(pod.spec.get("volumes"))):
+            name, kinds = str(volume.get("name")), {*volume} - {"name"}
+            if kinds and theirs.get(name, kinds) != kinds:
+                both = " and ".join(sorted({*theirs[name], *kinds}))
+                yield context.error(
+                    (*pod.path, "volumes", number, "name"),
+                    f"not be the name of a volume of the runtime, with which it is merged into {both}: the API"
+                    " server refuses a volume of two kinds",
+                    name,
+                    f"write another name, such as my-{name}",
+                )
+
+
 def _shown(value: Any) -> str:
     """A value as YAML writes it on one line."""
     if isinstance(value, Mapping):

@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from typing import Any
 
 from trainyard.catalog.quantities import amount
 from trainyard.derive.job_view import PodRequest, SharedMemory, most_shared_memory
-from trainyard.manifests.document import Container, Path, Workload, items, look
+from trainyard.manifests.document import Container, Path, Pod, Workload, items, look
 from trainyard.objects.jobs.pod_template import GPU
 
 IN_BYTES = ("memory", "ephemeral-storage")
+MEANS_GPUS = re.compile(r"nvidia\.com/(?!gpu$)|^(?!nvidia).*gpu|neuron|tpu|gaudi")
+"""Resource that stands for a GPU, or for a device in its place."""
+
+
+def means_gpus(pods: Iterable[Pod]) -> bool:
+    """True for pods that ask for GPUs by a name that no node has."""
+    containers = [container for pod in pods for container in pod.containers]
+    return any(MEANS_GPUS.search(name) for each in containers for name in each.requests())
+
+
+def volume_kinds(spec: Mapping[str, Any]) -> dict[str, frozenset[str]]:
+    """Volume of a pod → its kinds; none where two have one name."""
+    volumes = items(spec.get("volumes"))
+    names = [str(volume.get("name")) for volume in volumes]
+    return {
+        name: frozenset({*volume} - {"name"}) if names.count(name) == 1 else frozenset()
+        for name, volume in zip(names, volumes, strict=True)
+    }
 
 
 def pod_requests(workload: Workload) -> Iterator[PodRequest]:

@@ -15,8 +15,9 @@ from trainyard.manifests.document import Container, Path, Requirement, items, lo
 from trainyard.manifests.pod_shape import shape_errors
 from trainyard.objects.jobs.pod_template import EFA, GPU
 from trainyard.problems import InputError, InputWarning
-from trainyard.rules.images import image_errors
+from trainyard.rules.images import image_errors, is_untagged
 from trainyard.rules.mounts import mount_path_errors
+from trainyard.rules.pinning import unpinned
 
 Problems = Iterator[InputError | InputWarning]
 LABELS = (
@@ -71,6 +72,7 @@ def pod_problems(context: ManifestContext) -> Problems:
     for container in context.workload.containers:
         yield from _resource_names(context, container)
         yield from _other_devices(context, container)
+        yield from _set_twice(context, container)
         yield from _mounts(context, container)
         yield from _limits(context, container)
         yield from _efa(context, container)
@@ -78,9 +80,19 @@ def pod_problems(context: ManifestContext) -> Problems:
 
 
 def _images_of_init_containers(context: ManifestContext) -> Problems:
-    """Errors about images of init containers. Images of containers that train: rules/jobs.py."""
-    for path in context.workload.find("** initContainers * image"):
-        yield from image_errors(str(context.get(*path)), context.workload.at(*path))
+    """Problems with images and clones of init containers. Those of containers that train: rules/jobs.py."""
+    for pod in context.workload.pods:
+        for container in pod.init_containers:
+            image = str(container.body.get("image") or "")
+            at = container.at("image")
+            yield from image_errors(image, context.workload.at(*at)) if image else ()
+            shown = f"{image}:latest" if image and is_untagged(image) else image
+            for name, what, fix in unpinned(shown, container.script):
+                path = at if name == "image" else container.runs
+                if context.production:
+                    yield context.error(path, "be pinned in production", what, fix)
+                else:
+                    yield context.warning(path, f"{what}: {fix}")
 
 
 def _mounts(context: ManifestContext, container: Container) -> Problems:
@@ -126,11 +138,12 @@ def _volume_names(context: ManifestContext) -> Problems:
 def _topology_keys(context: ManifestContext) -> Problems:
     for path in context.workload.find("** topologyKey"):
         key = str(context.get(*path))
-        if (label := _label_of_nodes(context, key)) and not _preferred(context, path):
+        if (label := _label_of_nodes(context, key)) and not is_preferred(context, path):
             yield context.error(path, "be a label that nodes have", key, f"write {label}")
 
 
-def _preferred(context: ManifestContext, path: Path) -> bool:
+def is_preferred(context: ManifestContext, path: Path) -> bool:
+    """True for a topology that pods need not have."""
     anyway = context.get(*path[:-1], "whenUnsatisfiable") == "ScheduleAnyway"
     return anyway or any(str(step).startswith("preferred") for step in path)
 
@@ -212,6 +225,18 @@ def _other_devices(context: ManifestContext, container: Container) -> Problems:
 def has_its_own_error(resource: str) -> bool:
     """True for a resource whose error above is the same on every pool."""
     return resource in NO_RESOURCES or resource.startswith(tuple(OTHER_DEVICES))
+
+
+def _set_twice(context: ManifestContext, container: Container) -> Problems:
+    """A variable with two values. kubelet takes the last one (Kubernetes 1.35, kubelet_pods.go)."""
+    seen: dict[str, object] = {}
+    for number, entry in enumerate(items(container.body.get("env"))):
+        name = str(entry.get("name"))
+        if name in seen and seen[name] != entry:
+            path = container.at("env", number, "name")
+            text = f"{name} is set twice, and the last value counts; delete one of the two"
+            yield context.warning(path, text)
+        seen[name] = entry
 
 
 def _limits(context: ManifestContext, container: Container) -> Problems:

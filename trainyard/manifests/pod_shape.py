@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from trainyard.manifests.context import ManifestContext
-from trainyard.manifests.document import Pod, items, mapping
+from trainyard.manifests.document import TRAINER, Pod, items, mapping
 from trainyard.problems import InputError, write_one_of
 
 ALWAYS, ON_FAILURE, NEVER = "Always", "OnFailure", "Never"
@@ -77,6 +77,8 @@ def _missing(context: ManifestContext) -> Iterator[InputError]:
 def _mounts(context: ManifestContext, pod: Pod) -> Iterator[InputError]:
     """Mounts of a volume that the pod does not have."""
     names = _volumes(context, pod)
+    if pod.path == TRAINER:
+        return  # a TrainJob has no such field, which is the error
     for container in (*pod.containers, *pod.init_containers) if names is not None else ():
         for number, mount in enumerate(items(container.body.get("volumeMounts"))):
             name = str(mount.get("name") or "")

@@ -9,13 +9,15 @@ from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.derive.pools import CAPACITY_TYPES, TYPES, node_type_names
 from trainyard.manifests.context import ManifestContext
 from trainyard.manifests.document import Requirement
-from trainyard.manifests.pod_rules import has_its_own_error
+from trainyard.manifests.pod_rules import has_its_own_error, is_preferred
 from trainyard.objects.jobs.pod_template import NODES_FOR, POOL
 from trainyard.problems import InputError, InputWarning
 from trainyard.rules.gangs import gang_errors, gpu_errors
 from trainyard.rules.pod_resources import request_problems
 from trainyard.settings.environment import EnvironmentConfig
 
+OF_NODES = ("karpenter.k8s.aws/", "topology.k8s.aws/")
+"""Beginnings of labels of which Karpenter and EKS give nodes more than are known here."""
 OLD_LABELS = {
     "beta.kubernetes.io/arch": "kubernetes.io/arch",
     "beta.kubernetes.io/os": "kubernetes.io/os",
@@ -33,6 +35,7 @@ def pool_problems(
     """Problems about what no node of the pool can be or has. `name`: the pool's."""
     pool = environment.pools[name]
     yield from _selectors(context, name, _labels(name, environment))
+    yield from _topologies(context, name, _labels(name, environment))
     if context.workload.kind in JOB_KINDS:
         yield from gang_errors(context.view, name, pool)
     else:
@@ -44,6 +47,20 @@ def pool_problems(
         pool,
         others_may_serve=environment.cluster.name is not None or pool.replicas is not None,
     )
+
+
+def _topologies(
+    context: ManifestContext, name: str, labels: Mapping[str, set[str] | None]
+) -> Iterator[InputError]:
+    """Labels by which pods are to be spread or kept together, and that no node has: the scheduler then
+    takes no node (Kubernetes 1.35, podtopologyspread and interpodaffinity, filtering.go)."""
+    for path in context.workload.find("** topologyKey"):
+        key = str(context.get(*path))
+        is_known = key in labels or key.startswith(OF_NODES)
+        if is_known or "podAntiAffinity" in path or is_preferred(context, path):
+            continue
+        must = f"be a label that nodes of pool {name} have: pods stay Pending without it"
+        yield context.error(path, must, key, "write kubernetes.io/hostname, or delete it")
 
 
 def _selectors(

@@ -368,6 +368,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
         over_runtime.arguments_stay,
         over_runtime.replaced_arguments,
         over_runtime.lost_lists,
+        over_runtime.clashing_volumes,
     ),
     "TrainingRuntime": (
         _api_version(SERVED),

@@ -23,7 +23,7 @@ def toleration_warnings(
     context: ManifestContext, name: str, environment: EnvironmentConfig
 ) -> Iterator[InputWarning]:
     """Warnings about tolerations that are added to the file. `name`: the pool's."""
-    if _lacking(context, name, environment) and not context.view.asks_for_slices:
+    if _lacking(context, name, environment) and not context.view.means_gpus:
         taint = _taint(context, name, environment)
         yield context.warning(
             ("spec",),

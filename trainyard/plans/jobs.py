@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from trainyard.catalog.aws.latencies import IMAGE_GB
 from trainyard.catalog.aws.storage import Driver
@@ -132,6 +132,10 @@ class JobPlan:
     resumes_from: str | None = None
     """Where a run finds the checkpoint of the run before it, as store/directory; None where it
     begins afresh, or where nobody knows."""
+    when_changed: Literal["resume", "afresh"] | None = None
+    """Place where the run of a changed job begins; None where nobody has said it."""
+    question: str | None = None
+    """Error of an update that would replace a run that is complete; None where it may, or replaces none."""
     other_directory: str | None = None
     """Directory with which the next run would begin afresh; None where it does so anyway, or where nobody
     knows."""

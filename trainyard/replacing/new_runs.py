@@ -6,15 +6,18 @@ controllers write to them.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from difflib import SequenceMatcher
 from typing import Any
 
 from trainyard.catalog.job_kinds import JOB_KINDS
-from trainyard.plan import EnvironmentPlan, TeamPlan
+from trainyard.plan import EnvironmentPlan, Planned, TeamPlan
 from trainyard.plans.jobs import RUN, JobPlan
-from trainyard.problems import InputWarning
+from trainyard.problems import At, InputError, InputWarning
 from trainyard.replacing.deployed import Deployed
+from trainyard.settings.reading.yaml_file import Lines
 
 KINDS = {kind: f"kubernetes:{it.api_version}:{kind}" for kind, it in JOB_KINDS.items()}
 TYPES = frozenset(KINDS.values())
@@ -30,19 +33,80 @@ it, defaults among them."""
 
 def run_warnings(plan: EnvironmentPlan | TeamPlan, deployed: Deployed) -> Iterator[InputWarning]:
     """Jobs of which the update ends a run, and starts another one."""
-    where = "environment.jobs" if isinstance(plan, EnvironmentPlan) else "team.jobs"
+    for name, job, kind, was in _changed(plan, deployed):
+        said = f"{kind} → {job.kind}"
+        if kind == job.kind:
+            said = differences(_spec(was), job.spec) or ELSE
+        yield InputWarning(
+            path=f"{_jobs(plan)}.{name}",
+            text=f"this update ends its run and starts another one: {said}",
+        )
+
+
+def with_runs(
+    planned: Planned, plan: EnvironmentPlan | TeamPlan, deployed: Deployed, lines: Lines
+) -> Planned:
+    """The plan with warnings about new runs, and with the question of each job that changes, reads the
+    checkpoint of the run before it, and does not say that it may. The cluster knows whether that run is
+    complete, and no plan does. `lines`: of the stack file."""
+    asked = {
+        name: replace(job, question=str(lines.locate(_question(f"{_jobs(plan)}.{name}", job))))
+        for name, job, _, was in _changed(plan, deployed)
+        if _described(_run_of(was) or "") != _described(job.run) and _reads_on(job, was)
+    }
+    return replace(
+        planned,
+        plan=replace(plan, jobs={**plan.jobs, **asked}) if asked else plan,
+        warnings=(*planned.warnings, *run_warnings(plan, deployed)),
+    )
+
+
+def _question(path: str, job: JobPlan) -> InputError:
+    return At(f"{path}.checkpoints.when_changed").must(
+        "be set, because the run before is complete: a changed run that reads its checkpoint in"
+        f" {job.checkpoints} can end at once, without a step",
+        got="nothing",
+        fix=(
+            "write resume if the new run has something left to do, such as more steps; or write afresh:"
+            f" it then begins in a directory of its own below {job.checkpoints}, and nothing is deleted"
+        ),
+    )
+
+
+def _reads_on(job: JobPlan, was: Mapping[str, Any]) -> bool:
+    """True where the new run saves where the run before it did, and nobody has said that it may."""
+    if job.when_changed or not job.checkpoints or job.checkpoints.startswith("/"):
+        return False
+    directory = job.checkpoints.partition("/")[2]
+    return any(text == directory or text.endswith(f"/{directory}") for text in _leaves(_spec(was)))
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    """Texts of a spec."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from _leaves(each)
+
+
+def _changed(
+    plan: EnvironmentPlan | TeamPlan, deployed: Deployed
+) -> Iterator[tuple[str, JobPlan, str, Mapping[str, Any]]]:
+    """Each job whose run the update ends: name, plan, and kind and outputs of what is deployed."""
     for name, job in plan.jobs.items():
         for kind, of_the_engine in KINDS.items():
             was = deployed.resources.get((of_the_engine, name))
-            if was is None or _run_of(was) in (None, job.run):
-                continue
-            said = f"{kind} → {job.kind}"
-            if kind == job.kind:
-                said = differences((was.get(_GIVEN) or was).get("spec"), job.spec) or ELSE
-            yield InputWarning(
-                path=f"{where}.{name}",
-                text=f"this update ends its run and starts another one: {said}",
-            )
+            if was is not None and _run_of(was) not in (None, job.run):
+                yield name, job, kind, was
+
+
+def _jobs(plan: EnvironmentPlan | TeamPlan) -> str:
+    return "environment.jobs" if isinstance(plan, EnvironmentPlan) else "team.jobs"
+
+
+def _spec(resource: Mapping[str, Any]) -> Any:
+    return (resource.get(_GIVEN) or resource).get("spec")
 
 
 def _run_of(resource: Mapping[str, Any]) -> str | None:
@@ -50,8 +114,18 @@ def _run_of(resource: Mapping[str, Any]) -> str | None:
     return annotations.get(RUN)
 
 
+def _described(run: str) -> str:
+    """The description's part of a run's identity, without its number."""
+    return run.rpartition("-")[0]
+
+
 def resumes(job: JobPlan) -> str:
     """Words about the checkpoint that a run resumes from; empty where the job names none."""
+    if job.when_changed == "afresh":
+        return (
+            f". It keeps its checkpoints in {job.checkpoints}, which only this description of the job has,"
+            " and begins afresh unless a run of the same description left one there"
+        )
     if job.resumes_from is None:
         if not job.checkpoints or job.checkpoints.startswith("/"):  # a path in the container
             return ""
@@ -62,7 +136,7 @@ def resumes(job: JobPlan) -> str:
     return (
         f". It resumes from the checkpoint in {job.resumes_from}, if a run before it left one, and ends at"
         " once where that run has finished. To begin afresh, write another checkpoints.directory, such as"
-        f" {job.other_directory}"
+        f" {job.other_directory}, or checkpoints.when_changed: afresh"
     )
 
 
@@ -104,7 +178,13 @@ def _texts(value: Any) -> list[str] | None:
     """Words of a list, lines of a text that has several; None of anything else."""
     if isinstance(value, str) and "\n" in value:
         return value.split("\n")
-    return [str(each) for each in value] if isinstance(value, list) else None
+    return [_word(each) for each in value] if isinstance(value, list) else None
+
+
+def _word(value: Any) -> str:
+    """A word of a list. Objects in it are the same in any order of their fields: the engine keeps another one
+    than the program."""
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
 def _of_texts(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:

@@ -63,13 +63,13 @@ def compared(planned: Planned, lines: Lines, ask: Ask) -> Planned:
     `ask`: tells what is deployed."""
     plan = planned.plan
     if isinstance(plan, TeamPlan):
-        runs = new_runs.run_warnings(plan, ask(new_runs.TYPES, None)) if plan.jobs else ()
-        return replace(planned, warnings=(*planned.warnings, *runs)).located(lines)
+        deployed = ask(new_runs.TYPES, None) if plan.jobs else Deployed()
+        return new_runs.with_runs(planned, plan, deployed, lines).located(lines)
     if plan is None:
         return planned
     deployed = ask(TYPES | immutable.TYPES | new_runs.TYPES, None)
+    planned = new_runs.with_runs(planned, plan, deployed, lines)
     warnings = (
-        *new_runs.run_warnings(plan, deployed),
         *replacing_warnings(plan, deployed),
         *growing_warnings(plan, deployed),
         *leaving.leaving_warnings(plan, deployed),

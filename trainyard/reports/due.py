@@ -7,14 +7,16 @@ which add-on builds and AMI releases are newer than the committed ones.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from importlib import metadata
 
 from trainyard import command_line
 from trainyard.catalog import versions
 from trainyard.catalog.aws.prices import stale
+from trainyard.catalog.upstream.releases import NEWEST, PACKAGES, SEEN
 from trainyard.live.questions.account import Account
 from trainyard.live.questions.caller import NotAnswered
 from trainyard.live.releases import add_ons, ami_release, amis, in_order, newest
@@ -64,6 +66,7 @@ def due(plan: EnvironmentPlan, wanted: EnvironmentConfig, now: datetime) -> list
         *_blocks(wanted),
         *_system_nodes(plan),
         *_trainer(plan),
+        *_upstream(_installed(plan)),
         *_tables(plan, today),
     ]
     return sorted(found, key=lambda one: one.when.rpartition(" ")[2])
@@ -121,8 +124,57 @@ def _trainer(plan: EnvironmentPlan) -> Iterator[Due]:
         yield Due(
             what=f"Trainer {own} is installed; {latest} is newer",
             when="",
-            do=f"write trainer: {{version: {latest}}}; {UPGRADES}",
+            do=f"write trainer: {{version: {latest}}}; {UPGRADES}{_before(plan, latest)}",
         )
+
+
+def _before(plan: EnvironmentPlan, later: str) -> str:
+    """A sentence about the TrainJobs that must end before a later Trainer comes, or nothing: its CRD may
+    lack the field with which those of this one change their pods."""
+    own, new = (versions.TRAINER_RELEASES[one] for one in (plan.trainer.version, later))
+    if plan.queues is None or own.pod_changes == new.pod_changes:
+        return ""
+    return (
+        ". Before it let TrainJobs end that wait in a queue: they lose"
+        f" {own.pod_changes}, and with it their stores"
+    )
+
+
+def _installed(plan: EnvironmentPlan) -> dict[str, str]:
+    """Part of NEWEST → its release in this environment, of those that the environment has."""
+    trainer = plan.trainer.version
+    found = {
+        "Karpenter": plan.karpenter.controller.version,
+        "Trainer": trainer,
+        "JobSet": versions.TRAINER_RELEASES[trainer].line.jobset,
+        "Kueue": plan.queues and plan.queues.version,
+        "NVIDIA device plugin": plan.device_plugins.nvidia.version,
+        **{package: _package(package) for package in PACKAGES},
+    }
+    return {part: release for part, release in found.items() if release}
+
+
+def _package(name: str) -> str | None:
+    """The release of a package where this tool runs; None where it runs without it."""
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _upstream(installed: Mapping[str, str]) -> Iterator[Due]:
+    """Releases of upstream that are newer than those of the environment."""
+    for part, release in installed.items():
+        newest_one = NEWEST[part]
+        if in_order(release) < in_order(newest_one.release):
+            yield Due(
+                what=f"{part} is {release} here; {newest_one.release} was the newest on {SEEN}",
+                when="",
+                do=(
+                    "update this program once a release of it has"
+                    f" {newest_one.release}: {newest_one.moving}"
+                ),
+            )
 
 
 def _tables(plan: EnvironmentPlan, today: date) -> Iterator[Due]:

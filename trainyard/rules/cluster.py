@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import date, timedelta
 
 from trainyard.catalog import versions
@@ -33,7 +33,7 @@ def cluster_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
     if cluster.version not in known:
         yield At("environment.cluster.version").must(
             "be a Kubernetes version whose add-ons this program knows",
-            got=cluster.version,
+            got=_lacking(cluster.version, versions.LATER_KUBERNETES),
             fix=f"write {' or '.join(map(as_yaml, known))}, or add a row to trainyard/catalog/versions.py",
             write=versions.DEFAULT_KUBERNETES,
         )
@@ -50,6 +50,12 @@ def cluster_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
             got=role,
             write=REMOVE,
         )
+
+
+def _lacking(version: str, later: Mapping[str, str]) -> str:
+    """A version that is refused, with what this program lacks for it where it is later than those that
+    it knows."""
+    return f"{version}, for which it lacks {later[version]}" if version in later else version
 
 
 def _karpenter(kubernetes: str) -> Iterator[InputError]:
@@ -127,7 +133,7 @@ def trainer_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
         near = [version for version in known if version.startswith(f"{trainer.version}.")]
         yield At("environment.trainer.version").must(
             "be a Kubeflow Trainer release that this program supports",
-            got=trainer.version,
+            got=_lacking(trainer.version, versions.LATER_TRAINERS),
             fix=f"write {' or '.join(near or known)}",
             write=(near or known)[0],
         )
@@ -222,7 +228,7 @@ def _release_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
     panics = day in versions.PANICKING_AMI_RELEASES
     if release.rpartition(".")[0] != version:
         must = f"be a release of environment.cluster.version, {version}"
-    elif panics and minor(version) <= minor(versions.NEWEST_WITH_KERNEL_6_12):
+    elif panics and versions.KUBERNETES[version].kernel == versions.PANICKING_KERNEL:
         must = "be a release whose kernel does not panic (amazon-eks-ami#2845)"
     else:
         return

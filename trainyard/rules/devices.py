@@ -25,7 +25,7 @@ EFA_VARIABLE = re.compile(r"\b(FI_EFA_(?!SET_DEFAULT_GDR)\w+|FI_PROVIDER(?==[\"'
 def no_gpus(view: JobView) -> Iterator[InputWarning]:
     """A job without GPUs on nodes that have some."""
     kind = view.instance_type
-    if not kind or not kind.gpus or view.gpus or view.asks_for_slices:
+    if not kind or not kind.gpus or view.gpus or view.means_gpus:
         return
     if view.runtime_known and view.kind in JOB_KINDS:
         yield view.where("gpus").warning(
@@ -51,8 +51,18 @@ def idle_gpus(view: JobView, container: ContainerView) -> Iterator[InputWarning]
             )
     program = single_program(container.script)
     alone = view.torch and view.nodes > 1  # no_launcher in jobs.py speaks
-    if program and view.gpus > 1 and not alone and not STARTS_MORE.search(container.script):
+    several = STARTS_MORE.search(container.script) or _is_jax(container)
+    if program and view.gpus > 1 and not alone and not several:
         yield container.where("script").warning(_idle(f"`{program}`", 1, view.gpus))
+
+
+def _is_jax(container: ContainerView) -> bool:
+    """True for a program of JAX, of which one process takes all GPUs of a pod."""
+    return bool(
+        re.search(
+            r"(?i)\bjax|maxtext|\bXLA_", f"{container.image} {container.script} {[*container.env]}"
+        )
+    )
 
 
 def _started(view: JobView, script: str) -> list[int]:

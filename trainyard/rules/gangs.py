@@ -19,7 +19,7 @@ def gang_errors(view: JobView, name: str, pool: PoolConfig) -> Iterator[InputErr
     yield from _size(view, name, pool)
     if view.nodes > 1:
         yield from _one_node_only(view, name, pool)
-    yield from gpu_errors(view, name, pool)
+    yield from () if view.gpus_elsewhere else gpu_errors(view, name, pool)
 
 
 def _size(view: JobView, name: str, pool: PoolConfig) -> Iterator[InputError]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from trainyard.catalog import fabric, versions
 from trainyard.catalog.aws.instances import GPU_TYPES
 from trainyard.catalog.job_kinds import JOB_KINDS, job_kind
-from trainyard.derive.job_view import RESERVED_ENV, ContainerView, JobView
+from trainyard.derive.job_view import RESERVED_ENV, V1_ENV, ContainerView, JobView
 from trainyard.derive.scripts import LAUNCHER_ENV, Launch, launches, saved_in, single_program
 from trainyard.problems import InputError, InputWarning
 from trainyard.rules import (
@@ -74,7 +74,7 @@ def _shared_memory(view: JobView) -> Problems:
 def _split_nodes(view: JobView) -> Problems:
     """Pods with a part of a node's GPUs."""
     whole = view.instance_type.gpus if view.instance_type else 1
-    if 0 < view.gpus < whole and view.nodes > 1:
+    if 0 < view.gpus < whole and view.nodes > 1 and not view.gpus_elsewhere:
         yield view.where("gpus").warning(
             f"{view.nodes} pods with {view.gpus} of a node's {whole} GPUs send over the network"
             " what NVLink could carry; take fewer pods, with all GPUs of a node"
@@ -138,8 +138,25 @@ def _nothing_runs(view: JobView, container: ContainerView) -> Problems:
         )
 
 
+def _is_cut_off(script: str) -> bool:
+    """True where a comment stands within the lines of a command: it ends before its last argument. Behind the last
+    one a comment does no harm."""
+    commented, before = None, ""
+    for line in script.splitlines():
+        text = line.lstrip()
+        indent = len(line) - len(text)
+        if text.startswith("#"):
+            commented = indent if commented is None and before.endswith("\\") else commented
+        elif text:
+            if commented is not None and (text[0] == "-" or 0 < commented <= indent):
+                return True
+            commented = None
+        before = line if commented is None else ""
+    return False
+
+
 def _broken_continuation(view: JobView, container: ContainerView) -> Problems:
-    if re.search(r"\\[ \t]+(?:#|\n|$)|\\\n[ \t]*#", container.script):
+    if _is_cut_off(container.script) or re.search(r"\\[ \t]+(?:#|\n|$)", container.script):
         yield container.where("script").must(
             "end a continued line with its backslash",
             got="a blank or a comment behind \\",
@@ -196,6 +213,10 @@ def _reserved_variable(view: JobView, container: ContainerView) -> Problems:
             )
 
 
+MEETS_BY = re.compile(r"--(?:rdzv|master|main|machine|node|nnodes)[\w-]*[= ]\S+")
+"""Options by which ranks find each other."""
+
+
 def _unknown_variable(view: JobView, container: ContainerView) -> Problems:
     """A variable that nobody gives: kubelet leaves $(NAME) as it is, a shell puts nothing."""
     if container.more_env is None:
@@ -209,11 +230,23 @@ def _unknown_variable(view: JobView, container: ContainerView) -> Problems:
         for name in sorted(asked - {*container.env, *container.more_env})
         if not re.search(rf"\b{name}=|\b(?:read|for) {name}\b", text)
     ]
-    if names:
+    meeting = " ".join(MEETS_BY.findall(text))
+    own = [
+        name
+        for name in names
+        if not LAUNCHER_ENV.match(name) and name not in V1_ENV and name not in meeting
+    ]
+    if given := [name for name in names if name not in own]:
         yield container.where("script").must(
             f"use variables that {view.controller} provides",
-            got=", ".join(names),
+            got=", ".join(given),
             fix=_given_ranks(view, container),
+        )
+    if own:
+        yield container.where("script").must(
+            f"use variables that the container has: kubelet leaves $({own[0]}) as it is",
+            got=", ".join(own),
+            fix=f"add {own[0]} to env",
         )
 
 
@@ -308,12 +341,15 @@ OF_CONTAINERS: tuple[Callable[[JobView, ContainerView], Problems], ...] = (
     scripts.own_entrypoint,
     scripts.escaped_variable,
     scripts.variable_without_shell,
+    scripts.ignored_words,
     scripts.process_id,
     launchers.other_launchers,
     owners.owned_variable,
     owners.own_value,
     owners.hidden_plugin,
     owners.absent_devices,
+    owners.hidden_devices,
+    owners.exported_variable,
     devices.idle_gpus,
     devices.efa_variable,
     devices.visible_devices,

@@ -162,8 +162,27 @@ def hidden_plugin(view: JobView, container: ContainerView) -> Problems:
             )
 
 
+_EXPORTED = re.compile(
+    r"\bexport\s+(PET_(?:NNODES|NODE_RANK|MASTER_ADDR|MASTER_PORT))=([^\s;&|$]+)"
+)
+
+
+def exported_variable(view: JobView, container: ContainerView) -> Iterator[InputWarning]:
+    """A value of the script's own for a variable by which torchrun knows the other nodes."""
+    if view.nodes < 2 or not view.torch or container.node_rank is not None:
+        return
+    for name, value in _EXPORTED.findall(container.script):
+        if launches(container.script) and value != str(view.nodes):
+            yield container.where("script").warning(
+                f"{name}={value} takes the place of what {view.controller} sets, by which the ranks of"
+                f" {view.nodes} nodes find each other; delete it"
+            )
+
+
 CUDA = "CUDA_VISIBLE_DEVICES"
 _CHOSEN = re.compile(rf"\b{CUDA}=[\"']?(\d+(?:,\d+)*)")
+_FOR_ALL = re.compile(rf"(?m)(?:\bexport\s+|^\s*){CUDA}=[\"']?(\d+(?:,\d+)*)[\"']?\s*(?:[;&]|$)")
+"""Devices that a script chooses for every program behind it."""
 
 
 def absent_devices(view: JobView, container: ContainerView) -> Iterator[InputError]:
@@ -181,3 +200,27 @@ def absent_devices(view: JobView, container: ContainerView) -> Iterator[InputErr
                 got=f"{CUDA}={value}",
                 fix="delete it",
             )
+
+
+def hidden_devices(view: JobView, container: ContainerView) -> Iterator[InputError]:
+    """Fewer GPUs than torchrun starts processes, each of which takes one."""
+    own = container.env.get(CUDA) or ""
+    found = [(f"env.{CUDA}", own)] if re.fullmatch(r"\d+(,\d+)*", own) else []
+    chosen = {*_CHOSEN.findall(container.script)}
+    found += [("script", each) for each in _FOR_ALL.findall(container.script) if len(chosen) == 1]
+    for place, value in found:
+        numbers, most = value.split(","), _most_ranks(view, container.script)
+        if most > len(numbers) and all(int(each[:4]) < view.gpus for each in numbers):
+            yield container.where(place).must(
+                f"name a GPU for each of the {most} processes of a pod: CUDA has none for the others, which"
+                " end at their start",
+                got=f"{CUDA}={value}",
+                fix="delete it",
+            )
+
+
+def _most_ranks(view: JobView, script: str) -> int:
+    """Processes of the largest torchrun of a script; 0 where there is none, or nobody knows."""
+    of_job = view.ranks or (view.gpus if view.torch else 0)
+    starts = [each.ranks[:4] for each in launches(script)]
+    return max((int(each) if each.isdecimal() else of_job for each in starts), default=0)

@@ -120,6 +120,24 @@ def variable_without_shell(view: JobView, container: ContainerView) -> Iterator[
             )
 
 
+_TAKES_WORDS = re.compile(r"\$\{?[@*#0-9]|\b(?:shift|getopts|set\s+--)\b|\$[A-Z_]*ARGS?\b")
+"""A script that reads the words behind it."""
+
+
+def ignored_words(view: JobView, container: ContainerView) -> Iterator[InputWarning]:
+    """Words behind the text of a shell: they are its $0, $1 and so on, and nothing of its program."""
+    words = container.words
+    is_shell = bool(words) and PurePosixPath(words[0]).name in SHELLS
+    flags = [n for n, word in enumerate(words) if re.fullmatch(r"-[a-z]*c", word)]
+    if not is_shell or not flags or _TAKES_WORDS.search(" ".join(words[flags[0] + 1 :][:1])):
+        return
+    if lost := words[flags[0] + 2 :]:
+        yield container.where("script").warning(
+            f"the program gets no {' '.join(lost)[:80]}: a shell keeps what stands behind the text of -c for"
+            " $0, $1 and so on; write it into that text"
+        )
+
+
 def process_id(view: JobView, container: ContainerView) -> Iterator[InputWarning]:
     """Two dollar signs in the words of a container. $$( is how one keeps Kubernetes from a
     variable."""

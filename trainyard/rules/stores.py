@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from math import ceil
 from pathlib import Path
 
+from trainyard.catalog import versions
+from trainyard.catalog.aws.storage import Driver
 from trainyard.derive.jobs import KEEP, command_of
 from trainyard.derive.stores import job_verdict, sized_store
 from trainyard.problems import REMOVE, At, InputError, InputWarning
@@ -64,6 +66,19 @@ def store_warnings(wanted: EnvironmentConfig) -> Iterator[InputWarning]:
         for kind, settings in kinds_of(store):
             path = f"environment.storage.{name}.{kind.name}"
             yield from kind.warnings(path, settings, wanted.pools)
+            yield from _kernel_warnings(path, kind.driver, wanted.cluster.version)
+
+
+def _kernel_warnings(path: str, driver: Driver, kubernetes: str) -> Iterator[InputWarning]:
+    """A store whose client nobody has been seen to load on the kernel of the nodes."""
+    release = versions.KUBERNETES.get(kubernetes)
+    if release and driver.kernels and release.kernel not in driver.kernels:
+        yield At(path).warning(
+            f"nodes of Kubernetes {kubernetes} have kernel {release.kernel}, and nobody has been seen"
+            " to mount such a store on it: without its client in the kernel every pod of a job stays"
+            " in ContainerCreating, and its GPUs are paid for. Mount it on one node first: trainyard"
+            " shell --pool <pool> does"
+        )
 
 
 def checkpoint_errors(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from trainyard.catalog.limits import LONGEST_IMAGE_BACKOFF_SECONDS
-from trainyard.catalog.public_registries import (
+from trainyard.catalog.upstream.public_registries import (
     ECR_PUBLIC,
     HOURS,
     PATIENT_SECONDS,

@@ -64,6 +64,11 @@ class CheckpointConfig:
     asynchronous: bool = False
     """`true`: the script copies a checkpoint to memory and writes it while training goes on.
     Training then stops for seconds only."""
+    when_changed: Literal["resume", "afresh"] | None = None
+    """Place where the run of a changed job begins. `resume`: at the checkpoint of the run before it, with
+    the new arguments. `afresh`: in a directory of its own below `directory`, which each description of
+    the job has. By default it resumes, and preview and `up` refuse to replace a run that is complete:
+    the new one could end without a step. The setting itself starts no run."""
 
 
 @dataclass(frozen=True, kw_only=True)

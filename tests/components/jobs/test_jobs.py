@@ -134,7 +134,7 @@ def test_a_run_that_finds_an_older_checkpoint_says_where_and_how_to_begin_afresh
     assert job_starts(environment_plan())["t5-large"].endswith(
         ". It resumes from the checkpoint in scratch/t5-large, if a run before it left one, and ends at"
         " once where that run has finished. To begin afresh, write another checkpoints.directory, such as"
-        " t5-large-2"
+        " t5-large-2, or checkpoints.when_changed: afresh"
     )
     own = job_starts(environment_plan(directory))["t5-large"]
     assert "resumes" not in own and own.endswith(

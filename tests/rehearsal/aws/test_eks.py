@@ -558,7 +558,7 @@ def test_a_control_plane_goes_up_one_minor_version_at_a_time(account: Account, e
     assert (found["status"], found["version"]) == ("ACTIVE", "1.35")
     assert account.planes[0].started == "1.35 172.20.0.0/16"
     with refused("InvalidParameterException"):
-        eks.update_cluster_version(name="demo", version="1.36")
+        eks.update_cluster_version(name="demo", version="1.37")
 
 
 def test_a_node_group_behind_its_cluster_holds_back_the_next_version(

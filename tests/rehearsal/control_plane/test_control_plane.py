@@ -23,12 +23,12 @@ import pytest
 
 from rehearsal import kube, paths
 from rehearsal.control_plane import ControlPlane, admin
-from rehearsal.toolchain.programs import BY_NAME, NEWEST_KUBERNETES
+from rehearsal.toolchain.programs import BY_NAME, DEFAULT_KUBERNETES
 from tests.support.patience import until
 
 WORLD = paths.World(api_port=16443, account_port=16444, speed=60)
 PARTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
-PROGRAMS = ("etcd", "kubectl", *(f"{part}-{NEWEST_KUBERNETES}" for part in PARTS))
+PROGRAMS = ("etcd", "kubectl", *(f"{part}-{DEFAULT_KUBERNETES}" for part in PARTS))
 NAMESPACE = ("unshare", "-U", "-r", "-m", "-n")
 TOKENS = {
     "alice": ("arn:aws:sts::123456789012:assumed-role/admin/alice", ["system:masters"]),
@@ -64,7 +64,7 @@ def obey() -> None:
     threading.Thread(target=account.serve_forever, daemon=True).start()
     planes = [ControlPlane(WORLD)]
 
-    def start(version: str = NEWEST_KUBERNETES) -> None:
+    def start(version: str = DEFAULT_KUBERNETES) -> None:
         planes.append(ControlPlane(WORLD))
         planes[-1].start(version, "10.100.0.0/16")
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from rehearsal import paths
-from rehearsal.toolchain.programs import NEWEST_KUBERNETES
+from rehearsal.toolchain.programs import DEFAULT_KUBERNETES
 from tests.rehearsal.kubelet_world import Client
 from tests.support.patience import until
 
@@ -231,7 +231,7 @@ def mounted(volume: dict[str, Any], path: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    if not (paths.BIN / f"kube-apiserver-{NEWEST_KUBERNETES}").exists():
+    if not (paths.BIN / f"kube-apiserver-{DEFAULT_KUBERNETES}").exists():
         pytest.skip("the toolchain is not built")
     client = Client(tmp_path_factory.mktemp("w"))
     made = World(client)

@@ -16,9 +16,9 @@ from rehearsal import paths, processes, toolchain
 from rehearsal.toolchain import genuine, go
 from rehearsal.toolchain.programs import (
     BY_NAME,
+    DEFAULT_KUBERNETES,
     FOLDER,
     NEEDED,
-    NEWEST_KUBERNETES,
     PROGRAMS,
     pinned,
     required_go,
@@ -190,7 +190,7 @@ def test_an_older_control_plane_is_built_only_for_the_stacks_that_name_it() -> N
     older = {"kube-apiserver-1.34", "kube-controller-manager-1.34", "kube-scheduler-1.34"}
     assert older.isdisjoint(toolchain.DEFAULT) and older.isdisjoint(wanted({}))
     assert older <= set(wanted({"cluster": {"version": "1.34"}}))
-    newest = f"kube-apiserver-{NEWEST_KUBERNETES}"
+    newest = f"kube-apiserver-{DEFAULT_KUBERNETES}"
     assert newest in toolchain.DEFAULT and newest in wanted({"cluster": {"version": "1.34"}})
 
 

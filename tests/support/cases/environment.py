@@ -268,6 +268,12 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         "cluster.version",
         "must be a Kubernetes version whose add-ons this program knows",
     ),
+    "a Kubernetes that EKS has and this program lacks": (
+        [at("cluster.version", "1.37")],
+        "cluster.version",
+        "got 1.37, for which it lacks the builds of its add-ons, the patch release in its AMIs, the"
+        " dates of its support and a Karpenter that states support for it. Fix: write",
+    ),
     "CIDRs of a private endpoint": (
         [at("cluster.endpoint", "private")],
         "cluster.public_access_cidrs",
@@ -664,6 +670,12 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         "storage.scratch.lustre.throughput_mbps_per_tib",
         "must not be set with deployment: SCRATCH_2, which has one speed",
     ),
+    "a Trainer that upstream has and this program lacks": (
+        [at("trainer.version", "2.4.0")],
+        "trainer.version",
+        "got 2.4.0, for which it lacks its CRDs and its runtimes, and has never run its controller or"
+        " that of its JobSet. Fix: write 2.1.0 or 2.3.0",
+    ),
     "unknown Trainer": (
         [at("trainer.version", "1.8.1")],
         "trainer.version",
@@ -760,6 +772,15 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         [at(f"{JOB}.checkpoints.directory", "a/../../b")],
         f"{JOB}.checkpoints.directory",
         "stay in its store",
+    ),
+    "a run that no later one could go on from": (
+        [
+            at(f"{JOB}.checkpoints.directory", "t5/{run}"),
+            at(f"{JOB}.checkpoints.when_changed", "afresh"),
+        ],
+        f"{JOB}.checkpoints.when_changed",
+        "not be afresh beside {run} in the directory, of which no run could go on; got afresh. Fix:"
+        " delete {run} from checkpoints.directory, or write resume",
     ),
     "a placeholder in a directory": (
         [at(f"{JOB}.checkpoints.directory", "t5/{job}")],

@@ -18,6 +18,16 @@ def test_types_without_rdma_are_said_to_be_slow() -> None:
     assert fabric.slow(GPU_TYPES["p5.48xlarge"]) is fabric.slow(CPU_TYPES["c7i.48xlarge"]) is None
 
 
+def test_g7_is_told_the_protocol_without_which_efa_is_slower_than_tcp() -> None:
+    wanted = {"OFI_NCCL_PROTOCOL": "RDMA"}
+    assert fabric.environment(GPU_TYPES["g7.48xlarge"], 2) == wanted
+    assert fabric.environment(GPU_TYPES["g7.48xlarge"], 1) == {}
+    assert fabric.environment(GPU_TYPES["g7.4xlarge"], 2) == {}, "it has no EFA"
+    assert "expect about 40 GB/s" in (fabric.slow(GPU_TYPES["g7.48xlarge"]) or "")
+    assert "expect about 20 GB/s" in (fabric.slow(GPU_TYPES["g7.24xlarge"]) or "")
+    assert "no EFA: at most 5 GB/s" in (fabric.slow(GPU_TYPES["g7.2xlarge"]) or "")
+
+
 def test_a_job_gets_only_what_the_plugin_does_not_set_by_itself() -> None:
     assert fabric.environment(GPU_TYPES["g6.12xlarge"], 2) == {"NCCL_SHM_USE_CUDA_MEMCPY": "1"}
     assert not any(

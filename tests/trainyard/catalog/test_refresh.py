@@ -15,7 +15,7 @@ import pytest
 from moto import mock_aws
 
 from trainyard.catalog import refresh
-from trainyard.catalog.aws import price_list, prices, zones
+from trainyard.catalog.aws import latencies, price_list, prices, zones
 
 PAGES = Path(__file__).with_name("aws") / "price_lists"
 """A few rows of each list, in the columns of AWS's."""
@@ -126,7 +126,7 @@ def test_todays_prices_come_from_the_public_lists_and_the_rest_keeps_its_date(
         services["eks", "cluster", "us-east-1"] == prices.services()["eks", "cluster", "us-east-1"]
     )
     said = capsys.readouterr().out
-    assert f"1 prices of {today}, 77 prices of 2026-07-06" in said
+    assert f"1 prices of {today}, 6 prices of 2026-07-20, 77 prices of 2026-07-06" in said
     assert "/offers/v1.0/aws/AmazonEC2/20260925174521/ap-northeast-2/index.csv" in internet
 
 
@@ -157,3 +157,64 @@ def test_a_host_that_does_not_answer_is_an_unreachable_list(
     monkeypatch.setattr(price_list, "HOST", "http://127.0.0.1:9")
     with pytest.raises(price_list.Unreachable, match=r"index\.json cannot be read: .*refused"):
         price_list.fetch("AmazonEKS", "us-east-1", ())
+
+
+def _proof(tmp_path: Path, **more: object) -> str:
+    start = "2026-11-27T10:00:00Z"
+    seen = [
+        {
+            "row": "eks.cluster",
+            "step": "small",
+            "start": start,
+            "seconds": 600,
+            "instance_type": "",
+        },
+        {
+            "row": "all of small",
+            "step": "small",
+            "start": start,
+            "seconds": 900,
+            "instance_type": "",
+        },
+        {"row": "ec2.vpc", "step": "small", "start": start, "seconds": 0, "instance_type": ""},
+    ]
+    file = tmp_path / "prove.json"
+    told = {"schema": 1, "live": True, "region": "eu-west-1", "seen": seen, **more}
+    file.write_text(json.dumps(told))
+    return str(file)
+
+
+@pytest.fixture
+def proven(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The file of durations, empty."""
+    file = tmp_path / "proven.json"
+    file.write_text("[]\n")
+    monkeypatch.setattr(refresh, "PROVEN_FILE", file)
+    monkeypatch.setattr(latencies, "PROVEN_FILE", file)
+    return file
+
+
+def test_durations_of_a_proof_are_taken_once_with_date_and_region(
+    proven: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = _proof(tmp_path)
+    assert refresh.main(["--proven", file]) == refresh.main(["--proven", file]) == 0
+    assert proven.read_text() == (
+        '[\n["eks.cluster", 600, "2026-11-27T10:00:00Z", "eu-west-1", ""]\n]\n'
+    )
+    assert capsys.readouterr().out.splitlines() == [
+        "proven.json: 1 more durations",
+        "proven.json: 0 more durations",
+    ]
+    [one] = latencies.read_proven()
+    row = latencies.with_proven(latencies.LATENCIES["eks.cluster"], [one])
+    assert row.n == 27 and "eu-west-1 2026-11-27" in row.source
+
+
+@pytest.mark.parametrize("more", [{"live": False}, {"schema": 2}], ids=str)
+def test_a_proof_of_no_account_or_of_another_schema_is_refused(
+    proven: Path, tmp_path: Path, more: dict[str, object]
+) -> None:
+    with pytest.raises(SystemExit, match="written on an AWS account"):
+        refresh.main(["--proven", _proof(tmp_path, **more)])
+    assert proven.read_text() == "[]\n"

@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.stackfile import at, environment_plan, planned
 from trainyard.catalog import versions
+from trainyard.catalog.aws.storage import LUSTRE_KERNELS
 from trainyard.catalog.versions import (
     AMI_RELEASE,
     DEFAULT_KUBERNETES,
@@ -29,7 +30,8 @@ def _minor(version: str) -> str:
 def test_every_choice_is_in_a_known_good_set_that_fits_together() -> None:
     assert {known.trainer for known in KNOWN_GOOD} == set(TRAINERS)
     tried = {version for known in KNOWN_GOOD for version in known.kubernetes}
-    assert max(tried) == DEFAULT_KUBERNETES and tried <= set(KUBERNETES)
+    everywhere = {version for version in tried if KUBERNETES[version].kernel in LUSTRE_KERNELS}
+    assert max(everywhere) == DEFAULT_KUBERNETES and tried <= set(KUBERNETES)
     for known in KNOWN_GOOD:
         line, (oldest, newest) = (
             TRAINER_LINES[_minor(known.trainer)],
@@ -51,6 +53,11 @@ def test_every_release_pins_the_same_add_ons_each_of_its_own_minor_version() -> 
         assert release.add_ons["kube-proxy"].startswith(f"v{version}.")
         assert release.system_nodes.startswith(f"{version}.")
         assert release.system_nodes.endswith(AMI_RELEASE.removeprefix("v"))
+
+
+def test_a_version_that_is_refused_for_what_is_missing_is_later_than_all_that_are_not() -> None:
+    known = [versions.minor(version) for version in KUBERNETES]
+    assert all(versions.minor(later) > max(known) for later in versions.LATER_KUBERNETES)
 
 
 def test_no_pinned_image_has_the_kernel_that_panics() -> None:
@@ -91,6 +98,6 @@ def test_versions_that_were_never_tried_together_are_a_notice_and_nothing_is_sai
     monkeypatch.setattr(versions, "KNOWN_GOOD", KNOWN_GOOD[:1])
     [said] = [str(notice) for notice in planned(newer).warnings if "never tested" in notice.text]
     assert said.endswith(
-        "2.3.0 was never tested with Kubernetes 1.35; tested: 2.1.0 with 1.34 and 1.35"
+        "2.3.0 was never tested with Kubernetes 1.35; tested: 2.1.0 with 1.34 and 1.35 and 1.36"
     )
     assert "matching releases" not in plan.text(environment_plan(newer))

@@ -178,6 +178,7 @@ def test_the_next_command_is_printed_behind_the_output_and_can_be_typed(
 
 PRINT_THEIR_OWN = {
     *("stop", "again", "image", "accept", "dashboards", "schema", "completion", "new", "contract"),
+    "prove",
 }
 """Their next command depends on what they found, or there is none."""
 
@@ -186,7 +187,9 @@ def test_a_word_names_the_next_one() -> None:
     assert {name for name, word in WORDS.items() if not word.then} == PRINT_THEIR_OWN
 
 
-@pytest.mark.parametrize("word", ["drain", "repair", "stop", "mirror", "shell", "accept", "again"])
+@pytest.mark.parametrize(
+    "word", ["drain", "repair", "stop", "mirror", "shell", "accept", "again", "prove"]
+)
 def test_without_a_question_an_account_must_be_named(
     word: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

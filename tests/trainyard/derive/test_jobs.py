@@ -50,6 +50,28 @@ def test_each_run_begins_afresh_in_a_directory_of_its_own() -> None:
     assert (checkpoints(same), same.resumes_from) == ("t5-large", "scratch/t5-large")
 
 
+def _saves(*edits: Edit) -> tuple[str, str]:
+    """Identity of the run, and the directory that its pods mount for checkpoints."""
+    planned = job(*edits)
+    mounts = container(planned)["volumeMounts"]
+    [place] = [each["subPath"] for each in mounts if each["mountPath"] == "/checkpoints"]
+    assert planned.checkpoints == f"scratch/{place}"
+    return planned.run, place
+
+
+def test_a_changed_job_begins_afresh_in_a_directory_of_its_description() -> None:
+    afresh = at(f"{JOB}.checkpoints.when_changed", "afresh")
+    run, place = _saves()
+    same, own = _saves(afresh)
+    assert same == run, "the setting starts no run"
+    assert own == f"{place}/{run.partition('-')[0]}"
+    other, elsewhere = _saves(afresh, at(f"{JOB}.env.SEED", "7"))
+    assert other != run and elsewhere != own and elsewhere.startswith(f"{place}/")
+    again, still = _saves(afresh, at(f"{JOB}.run", 2))
+    assert again == f"{run.partition('-')[0]}-2" and still == own, "it goes on"
+    assert _saves(at(f"{JOB}.checkpoints.when_changed", "resume")) == (run, place)
+
+
 # Twins.
 
 

@@ -313,8 +313,26 @@ COUNTED = (
     "must list the GPUs of its runtime too: Trainer 2.3.0 counts processes by this field alone"
 )
 
+VOLUMES = OVER_GPUS.replace(
+    "{template: {spec: {\n", "{template: {spec: {volumes: [{name: data, emptyDir: {}}],\n"
+)
+"""The same, whose runtime has a volume."""
 MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
     # case: (file, (what stands there, what stands there by mistake), path, rule, way out)
+    "a volume with the name of another kind": (
+        VOLUMES,
+        (TRAINER, TO_NODE.format("volumes: [{name: data, configMap: {name: a}}]") + TRAINER),
+        "volumes[0].name",
+        "not be the name of a volume of the runtime, with which it is merged into configMap and emptyDir",
+        "write another name, such as my-data",
+    ),
+    "fewer GPUs than processes": (
+        JOB,
+        script("export CUDA_VISIBLE_DEVICES=0,1\ntorchrun --nproc_per_node=4 train.py"),
+        "command",
+        "name a GPU for each of the 4 processes of a pod",
+        "delete it",
+    ),
     "GPUs of other pods": (
         ON_P5,
         ("{name: pytorch,", "{name: pytorch, env: [{name: NVIDIA_VISIBLE_DEVICES, value: all}],"),
@@ -1123,6 +1141,16 @@ def test_a_mistake_is_refused_alone_with_its_rule_and_a_way_out(case: str) -> No
 
 NOTED: dict[str, tuple[str, tuple[str, str], str]] = {
     # case: (file, (what stands there, what stands there instead), what is said)
+    "words that a shell keeps": (
+        JOB,
+        (SCRIPT, '[bash, -c, "torchrun train.py", --lr=1]'),
+        "the program gets no --lr=1: a shell keeps what stands behind the text of -c",
+    ),
+    "nodes of the script's own": (
+        JOB,
+        script("export PET_NNODES=1; torchrun train.py"),
+        "PET_NNODES=1 takes the place of what Trainer 2.1.0 sets",
+    ),
     "a variable that nobody sets": (
         JOB,
         script("set -eu; torchrun train.py --data $DATA_DIR --lr ${LR:-1}"),

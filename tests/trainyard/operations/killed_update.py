@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from trainyard.operations.reach.lookup import ExistingObject
+from trainyard.operations.reach.pulumi import Update
 from trainyard.operations.recovery import adoption, repair
 
 URN = "urn:pulumi:dev::trainyard::trainyard:network:Network$aws:ec2/vpc:Vpc::network"
@@ -15,6 +17,7 @@ ENTRY = {"type": "aws:ec2/vpc:Vpc", "name": "networkVpc", "logicalName": "networ
 COMPONENT = {"type": "trainyard:network:Network", "name": "network", "component": True}
 
 
+ENDED = datetime(2026, 11, 27, 9, 30, tzinfo=UTC)
 OURS, THEIRS = "123456789012", "210987654321"
 
 
@@ -80,9 +83,13 @@ class Stack:
             monkeypatch.setattr(module, "deployment", lambda _: json.loads(json.dumps(self.state)))
             monkeypatch.setattr(module, "pulumi", self.pulumi)
         self.last: str | None = "failed" if failed else "succeeded"
-        monkeypatch.setattr(repair, "last_update", lambda _: self.last)
+        monkeypatch.setattr(repair, "last_update", lambda _: self.newest())
         monkeypatch.setattr(repair, "find", lambda *_: found)
         monkeypatch.setattr(repair.boto3, "Session", self.session)
+
+    def newest(self) -> Update | None:
+        """The newest update that has ended."""
+        return Update(result=self.last, ended=ENDED) if self.last else None
 
     def session(self, region_name: str | None) -> Account:
         self.region = region_name

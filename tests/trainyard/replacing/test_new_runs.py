@@ -10,7 +10,7 @@ import pytest
 from tests.support.stackfile import Edit, at, environment_plan, planned, reading, team_plan
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.replacing.deployed import Deployed
-from trainyard.replacing.new_runs import KINDS, differences, run_warnings
+from trainyard.replacing.new_runs import KINDS, differences, resumes, run_warnings
 from trainyard.replacing.replacing import compared
 
 JOB = {
@@ -23,6 +23,9 @@ JOB = {
     "torchrun": {"script": "/app/train.py", "arguments": ["--lr=1e-4", "--steps=100"]},
     "env": {"SEED": "1", "NAME": "a"},
 }
+
+
+TAINT = (("key", "nvidia.com/gpu"), ("operator", "Equal"), ("value", "present"))
 
 
 def _job(*edits: tuple[str, Any]) -> Edit:
@@ -85,6 +88,11 @@ def test_a_line_of_a_script_is_said_and_not_the_whole_script() -> None:
     assert differences(old, new) == "`python train.py --lr 1` → `python train.py --lr 2`"
 
 
+def test_an_object_of_a_list_is_the_same_in_any_order_of_its_fields() -> None:
+    old, new = ({"tolerations": [dict(each)]} for each in (TAINT, reversed(TAINT)))
+    assert differences(old, new) == ""
+
+
 def test_a_long_value_is_cut_and_many_differences_are_counted() -> None:
     old, new = ({str(n): f"{word}{'x' * 100}" for n in range(9)} for word in ("a", "b"))
     said = differences(old, new)
@@ -132,3 +140,59 @@ def test_a_preview_and_an_update_ask_the_engine_for_runs(stack: str) -> None:
     asked = compared(wanted, reading(stack=stack).lines, lambda types, other: deployed)
     said = [str(each) for each in asked.warnings if "starts another one" in str(each)]
     assert len(said) == len(plan.jobs) > 0
+
+
+# The question where the run of a changed job begins.
+
+ANSWER = "checkpoints.when_changed"
+
+
+def _asked(was: Edit, now: Edit, **more: Any) -> str | None:
+    deployed = _deployed(environment_plan(was), **more)
+    asked = compared(planned(now), reading(now).lines, lambda types, other: deployed)
+    plan = asked.accepted()
+    return plan.jobs["t5"].question
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [("torchrun.arguments", ["--lr=2e-4", "--steps=100"]), ("nodes", 3), ("image", "train:2")],
+)
+@pytest.mark.parametrize("storage", [JOB["storage"], {}], ids=["a path of a store", "a mount"])
+def test_a_changed_job_that_reads_on_has_a_question(edit: tuple[str, Any], storage: Any) -> None:
+    question = _asked(_job(("storage", storage)), _job(("storage", storage), edit))
+    assert question and question.startswith(f"environment.jobs.t5.{ANSWER}")
+    assert "must be set, because the run before is complete" in question
+    assert "checkpoint in scratch/t5 can end at once" in question
+    assert "write resume if" in question and "or write afresh" in question
+
+
+@pytest.mark.parametrize(
+    "edits",
+    [
+        [],
+        [("run", 2)],  # its owner has counted up, and check says that it may end at once
+        [("nodes", 3), ("checkpoints.directory", "t5-2")],
+        [("nodes", 3), (ANSWER, "resume")],
+        [("nodes", 3), (ANSWER, "afresh")],
+        [("nodes", 3), ("checkpoints.directory", "t5/{run}"), ("run", 2)],
+    ],
+)
+def test_a_job_that_stays_begins_elsewhere_or_says_it_has_no_question(edits: Any) -> None:
+    assert _asked(_job(), _job(*edits)) is None
+
+
+def test_a_number_that_stays_is_the_directory_of_before() -> None:
+    place = ("checkpoints.directory", "t5/{run}")
+    assert "in scratch/t5/1 can" in str(_asked(_job(place), _job(place, ("nodes", 3))))
+
+
+def test_the_line_of_a_start_says_the_way_that_was_chosen() -> None:
+    def line(*edits: tuple[str, Any]) -> str:
+        return resumes(environment_plan(_job(*edits)).jobs["t5"])
+
+    assert "It resumes from the checkpoint in scratch/t5, if" in line()
+    assert "or checkpoints.when_changed: afresh" in line()
+    assert line((ANSWER, "resume")).startswith(". It resumes from the checkpoint in scratch/t5, if")
+    assert "It keeps its checkpoints in scratch/t5/" in (fresh := line((ANSWER, "afresh")))
+    assert "begins afresh unless a run of the same description left one there" in fresh

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
+from importlib import metadata
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tests.support.stackfile import Edit, at, environment_plan, reading, team_plan
+from tests.support.teams import with_queues
 from tests.support.tool import run_word
 from tests.trainyard.live.test_preflight import account, block
+from trainyard.catalog import versions
 from trainyard.catalog.aws.zones import SNAPSHOT
+from trainyard.catalog.upstream.releases import NEWEST
 from trainyard.live.questions.caller import NotAnswered
 from trainyard.plan import EnvironmentPlan
 from trainyard.reports import due
@@ -66,10 +71,64 @@ def test_system_nodes_that_the_stack_file_holds_back_are_due() -> None:
     assert "system nodes" not in found(at("system_nodes.release", "1.35.9-20261112"))
 
 
-def test_a_later_trainer_is_due_where_it_was_tried_with_the_clusters_kubernetes() -> None:
+def test_a_later_trainer_is_due_where_it_was_tried_with_the_clusters_kubernetes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     assert "write trainer: {version: 2.3.0}" in found()["Trainer 2.1.0"].do
-    assert "Trainer 2.1.0" not in found(at("cluster.version", "1.36")), "never tried"
+    assert "Trainer 2.1.0" in found(at("cluster.version", "1.36"))
     assert "Trainer 2.3.0" not in found(at("trainer.version", "2.3.0"))
+    monkeypatch.setattr(versions, "KNOWN_GOOD", versions.KNOWN_GOOD[:1])
+    assert "Trainer 2.1.0" not in found(), "never tried"
+
+
+def test_newer_releases_of_upstream_are_due_with_what_moving_means() -> None:
+    list_ = found()
+    assert list_["Karpenter is"] == due.Due(
+        what="Karpenter is 1.14.1 here; 1.15.1 was the newest on 2026-11-26",
+        when="",
+        do=(
+            "update this program once a release of it has 1.15.1: its CRDs and its pods change, and no"
+            " node does; its node repair, its reboot gate and its terminate-first drift are off in its"
+            " chart, and stay off"
+        ),
+    )
+    assert list_["Trainer is"].what == "Trainer is 2.1.0 here; 2.4.0 was the newest on 2026-11-26"
+    assert "2.1 moves to 2.3 first" in list_["Trainer is"].do
+    assert list_["JobSet is"].what.startswith("JobSet is 0.10.1 here; 0.13.0")
+    assert list_["NVIDIA device"].what.startswith("NVIDIA device plugin is 0.18.0 here; 0.20.0")
+    assert list_["pulumi is"].what.startswith("pulumi is 3.259.0 here; 3.272.0")
+    assert "pulumi-aws is" not in list_, "it is the newest"
+
+
+def test_a_newer_kueue_is_due_where_there_are_queues() -> None:
+    assert "Kueue is" not in found()
+    assert "kueue#14558" in found(with_queues)["Kueue is"].do
+    later = found(with_queues, at("trainer.version", "2.3.0"))
+    assert later["Kueue is"].what == "Kueue is 0.19.2 here; 0.20.1 was the newest on 2026-11-26"
+    assert later["JobSet is"].what.startswith("JobSet is 0.12.0 here")
+
+
+def test_a_package_that_is_not_installed_is_not_due(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(due.metadata, "version", missing)
+    assert "pulumi is" not in found() and "Karpenter is" in found()
+
+
+def test_what_is_as_new_as_upstream_is_not_due(monkeypatch: pytest.MonkeyPatch) -> None:
+    karpenter = replace(NEWEST["Karpenter"], release="1.14.1")
+    monkeypatch.setitem(NEWEST, "Karpenter", karpenter)
+    assert "Karpenter is" not in found()
+
+
+def test_a_later_trainer_that_would_take_stores_from_queued_jobs_says_so() -> None:
+    said = found(with_queues)["Trainer 2.1.0"].do
+    assert said.endswith(
+        "docs/upgrades.md has the order. Before it let TrainJobs end that wait in a queue: they lose"
+        " podTemplateOverrides, and with it their stores"
+    )
+    assert "queue" not in found()["Trainer 2.1.0"].do
 
 
 def test_tables_that_are_too_old_are_due_with_the_command_that_reads_them_again() -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support.stackfile import at, environment_plan, team_plan
+from trainyard.catalog import versions
 from trainyard.reports import plan
 from trainyard.reports.upgrade import versions_section
 
@@ -19,7 +22,11 @@ def test_a_plan_says_how_long_its_version_is_supported_and_what_the_next_one_rep
     )
 
 
-def test_a_next_version_that_was_never_tested_is_said_to_be_one() -> None:
+def test_a_next_version_that_was_never_tested_is_said_to_be_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert "next: 1.36. It replaces" in " ".join(versions_section(environment_plan()))
+    monkeypatch.setattr(versions, "KNOWN_GOOD", ())
     said = " ".join(versions_section(environment_plan()))
     assert "next: 1.36, never tested with Trainer 2.1.0. It replaces" in said
 

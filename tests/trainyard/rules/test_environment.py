@@ -422,7 +422,8 @@ def test_a_pair_of_versions_that_nobody_tested_is_a_warning(
     monkeypatch.setattr(versions, "KNOWN_GOOD", versions.KNOWN_GOOD[1:])
     [warning] = [one for one in planned().warnings if "never tested" in one.text]
     assert warning.text == (
-        "Trainer 2.1.0 was never tested with Kubernetes 1.35; tested: 2.3.0 with 1.34 and 1.35"
+        "Trainer 2.1.0 was never tested with Kubernetes 1.35; tested: 2.3.0 with 1.34 and 1.35 and"
+        " 1.36"
     )
 
 

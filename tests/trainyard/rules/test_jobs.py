@@ -73,6 +73,14 @@ PROBES = {
     ),
     "a script that YAML folded into a comment": ("# train\n", "run something"),
     "a line that YAML folded behind a comment": ("torchrun # go --x train.py", "go on behind a #"),
+    "fewer GPUs than processes": (
+        "export CUDA_VISIBLE_DEVICES=0\ntorchrun --nproc_per_node=8 t.py",
+        "name a GPU for each of the 8 processes",
+    ),
+    "nodes of the script's own": (
+        "export PET_NNODES=1\ntorchrun t.py",
+        "PET_NNODES=1 takes the place of what",
+    ),
     "a continued line with a blank": ("torchrun \\ \n  train.py", "end a continued line"),
     "lines that end with CR": ("cd /a\r\ntorchrun t.py", "end its lines with LF"),
     "a script of one long line": ("torchrun " + "x" * 131_072, "be shorter than 131072 bytes"),

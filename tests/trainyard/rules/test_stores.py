@@ -22,6 +22,25 @@ def warnings(*edits) -> str:
     return "\n".join(str(n) for n in planned(*edits).warnings)
 
 
+@pytest.mark.parametrize(
+    "file_system",
+    [
+        {"capacity_gib": 4800, "throughput_mbps_per_tib": 500},
+        {"file_system_id": "fs-0123456789abcdef0"},
+    ],
+)
+def test_lustre_on_a_kernel_that_nobody_mounted_it_on_is_a_warning(
+    file_system: dict[str, Any],
+) -> None:
+    """Its pods would stay in ContainerCreating while every GPU of the gang is paid for."""
+    said = "environment.storage.scratch.lustre: nodes of Kubernetes 1.36 have kernel 6.18,"
+    on_lustre = at(LUSTRE, file_system)
+    assert said in warnings(on_lustre, at("cluster.version", "1.36"))
+    assert "have kernel" not in warnings(on_lustre, at("cluster.version", "1.35"))
+    on_efs = at("storage.scratch", {"efs": {}})
+    assert "have kernel" not in warnings(on_efs, at("cluster.version", "1.36"))
+
+
 def test_a_store_by_model_is_the_cheapest_that_keeps_its_goodput() -> None:
     """70B on 16 nodes: 840 GB, a failure every 231 h. To 4800 GiB at 250 MB/s per TiB a save takes
     717 s, W* is √(2·717·830769) = 34510 s, and 1 − 717/34510 − (17255 + 180 + 717)/830769 = 95.7 %.

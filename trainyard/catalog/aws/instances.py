@@ -4,7 +4,10 @@ trainyard.catalog.refresh`.
 Sources: EC2 DescribeInstanceTypes (as shipped in moto 5.2.5, 2026-10), which
 tests/trainyard/catalog/aws/test_instances.py compares field by field; RDMA from aws-ofi-nccl's platform table
 (src/platform-aws.cpp, 2026-08-21); NVLink from awsome-distributed-training's efa-cheatsheet
-(2025-08-31); AMX from Intel: Sapphire and Granite Rapids have it, which 7i and 8i are.
+(2025-08-31); AMX from Intel: Sapphire and Granite Rapids have it, which 7i and 8i are. Of g7 no table
+names RDMA: a public record of two g7.48xlarge (2026-09-10, NCCL 2.30.4, aws-ofi-nccl 1.19.0) has
+"GDR 0" in NCCL's log. Its cards need driver 595, which the EKS AMIs have beside 580 since
+v20260917 and choose at the first boot (amazon-eks-ami#2768).
 """
 
 from __future__ import annotations
@@ -127,6 +130,12 @@ g6e.12xlarge     l40s                4  45776 -             1     1  100    100 
 g6e.16xlarge     l40s                1  45776 -             1     1   35     35   15  50    64  512  1900 spot
 g6e.24xlarge     l40s                4  45776 -             2     2  200    200   10  50    96  768  3800 spot
 g6e.48xlarge     l40s                8  45776 -             4     4  400    400   10  50   192 1536  7600 spot
+g7.2xlarge       rtx-pro-4500        1  32768 -             0     1   40     40    4  64     8   32   440 spot
+g7.4xlarge       rtx-pro-4500        1  32768 -             0     1   80     80    8  64    16   64   875 spot
+g7.8xlarge       rtx-pro-4500        1  32768 -             1     1  100    100   10  64    32  128   930 spot
+g7.12xlarge      rtx-pro-4500        2  32768 -             1     1  175    175   12  64    48  192  1900 spot
+g7.24xlarge      rtx-pro-4500        4  32768 -             1     1  350    350   24  64    96  384  3800 spot
+g7.48xlarge      rtx-pro-4500        8  32768 -             2     2  700    350   12  64   192  768  7600 spot
 g7e.2xlarge      rtx-pro-server-6000 1  98304 -             0     1   50     50    4  64     8   64  1900 spot
 g7e.4xlarge      rtx-pro-server-6000 1  98304 -             0     1   50     50    8  64    16  128  1900 spot
 g7e.8xlarge      rtx-pro-server-6000 1  98304 -             1     1  100    100    8  64    32  256  1900 spot
@@ -230,6 +239,12 @@ REFUSED: dict[str, str] = {
         " p6-b200.48xlarge"
     ),
     "g5g": "Graviton with T4G is arm64, and training images are amd64; use g5 or g6",
+    "g4dn": "T4 computes no bf16; use g5 or g6",
+    "g6f": "a pod would have a part of an L4; the smallest whole one is g6.xlarge",
+    "gr6": "it is g6 with more memory, and no row of the catalogue; use g6.8xlarge or g6e.4xlarge",
+    "p3": "V100 is left out of CUDA 13, and computes no bf16; use p4d.24xlarge or g6e",
+    "p2": "K80 is left out of CUDA since 12; use g5 or g6",
+    "g3": "M60 is left out of CUDA 13; use g5 or g6",
     "g4ad": "AMD Radeon Pro runs no CUDA and no ROCm training stack; use g5 or g6",
 }
 """Start of a type's name → why it is none of ours, and what to take."""

@@ -9,8 +9,13 @@ slowest of them, with none both are from what people write.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from pathlib import Path
+from statistics import median
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,10 +33,69 @@ class Latency:
     """Families of instance types that the logs are of; empty where the type makes no difference."""
 
 
+PROVEN_FILE = Path(__file__).with_name("proven.json")
+"""Durations that people saw with `trainyard prove` on their accounts, by `python -m trainyard.catalog.refresh
+--proven prove.json`: row, seconds, begin in UTC, region, instance type."""
+FEW = 3
+"""Lines of logs of which the slowest stands for the 90th percentile."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proven:
+    """A duration that somebody saw on an account."""
+
+    row: str
+    seconds: float
+    start: str
+    """UTC."""
+    region: str
+    instance_type: str = ""
+
+
+def read_proven() -> tuple[Proven, ...]:
+    """The durations of PROVEN_FILE."""
+    columns = ("row", "seconds", "start", "region", "instance_type")
+    rows = json.loads(PROVEN_FILE.read_text())
+    return tuple(Proven(**dict(zip(columns, row, strict=True))) for row in rows)
+
+
+def with_proven(row: Latency, seen: Sequence[Proven]) -> Latency:
+    """The row with more durations. Of a row that only people wrote of, nothing is left; of another one each
+    of its lines counts as much as each new one, on a logarithmic scale, because of them only the median and
+    the 90th percentile are known."""
+    if not seen:
+        return row
+    seconds = [one.seconds for one in seen]
+    n = row.n + len(seconds)
+    if not row.n:
+        typical, slow = median(seconds), max(seconds)
+    else:
+        typical = _mean(row.typical, row.n, seconds)
+        later = [each for each in seconds if each > row.slow]
+        slow = max(row.slow, *seconds) if n <= FEW else _mean(row.slow, row.n, later)
+    kinds = {one.instance_type.partition(".")[0] for one in seen} if row.families else set[str]()
+    where = sorted({f"{one.region} {one.start[:10]}" for one in seen})
+    own = f"{len(seconds)} of trainyard prove: {', '.join(where)}"
+    return replace(
+        row,
+        typical=round(typical, 1),
+        slow=round(max(slow, typical), 1),
+        n=n,
+        families=tuple(sorted({*row.families, *kinds} - {""})),
+        source=f"{row.source}; {own}" if row.n else own,
+    )
+
+
+def _mean(known: float, n: int, more: Sequence[float]) -> float:
+    """Geometric mean of a figure that stands for n lines, and of more lines."""
+    logs = n * math.log(known) + sum(map(math.log, more))
+    return math.exp(logs / (n + len(more)))
+
+
 _LOGS = "terraform and eksctl logs in public files"
 _PROSE = "write-ups, no log"
 
-LATENCIES: dict[str, Latency] = {
+_WRITTEN: dict[str, Latency] = {
     "ec2.vpc": Latency(typical=14, slow=17, n=5, source=_LOGS),
     # 11 where public addresses are mapped, which ours leave off
     "ec2.subnet": Latency(typical=2, slow=3, n=3, source=_LOGS),
@@ -144,6 +208,12 @@ LATENCIES: dict[str, Latency] = {
     "job.first-step": Latency(
         typical=45, slow=90, n=0, source=f"{_PROSE}: imports, rendezvous and NCCL with 16 ranks"
     ),
+}
+"""Figures without what people saw with `trainyard prove`."""
+_PROVEN = read_proven()
+LATENCIES: dict[str, Latency] = {
+    name: with_proven(row, [one for one in _PROVEN if one.row == name])
+    for name, row in _WRITTEN.items()
 }
 """Operations of the account, of the cluster and of a job, with the seconds that they take. A
 NodeClaim counts until its node is initialized, which is when pods can start."""

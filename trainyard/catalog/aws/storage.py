@@ -34,6 +34,8 @@ class Driver:
     """Values of the add-on, as JSON."""
     apis: tuple[str, ...] = ()
     """AWS APIs that it calls, beside S3, as trainyard/catalog/aws/endpoints.py names them."""
+    kernels: tuple[str, ...] = ()
+    """Kernels of AL2023 with the client by which it mounts; empty where every kernel has it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +46,10 @@ class Speed:
     read: float
 
 
+LUSTRE_KERNELS = ("6.1", "6.12")
+"""Kernels of AL2023 that have the Lustre client: 6.1 by a public transcript (2026-08), 6.12 by
+amazonlinux/linux, where drivers/staging/lustrefsx checks for interfaces that came after it. Of 6.18
+nothing was found (2026-11-27)."""
 LUSTRE_TIERS = (125, 250, 500, 1000)
 """MB/s per TiB that FSx sells for PERSISTENT_2 (API PerUnitStorageThroughput)."""
 LUSTRE_SMALLEST_GIB, LUSTRE_STEP_GIB = 1200, 2400

@@ -20,6 +20,8 @@ from trainyard.problems import At, InputWarning
 VARIABLES = ("MASTER_ADDR", "PET_RDZV_ENDPOINT", "RDZV_ENDPOINT", "PET_MASTER_ADDR")
 AT_HOME = re.compile(r"localhost|127\..*|0\.0\.0\.0|\[?::1?\]?|")
 """Hosts of which another rule speaks: trainyard/rules/one_node.py, trainyard/rules/jobs.py."""
+OF_PROGRAMS = re.compile(r"--(?:dist[-_]url|init[-_]method)[= ][\"']?tcp://([^\s\"'/]+)")
+"""Options by which programs hand an address to torch.distributed.init_process_group themselves."""
 ELASTIC: Path = ("spec", "elasticPolicy", "rdzvHost")
 
 
@@ -45,6 +47,8 @@ def _endpoints(context: ManifestContext) -> Iterator[tuple[At, str]]:
     for container in context.view.containers:
         for launch in launches(container.script):
             yield container.where("script"), launch.endpoint
+        for found in OF_PROGRAMS.finditer(container.script):
+            yield container.where("script"), found[1]
         for name in VARIABLES:
             yield from (
                 (container.where(f"env.{name}"), host) for host in [container.env.get(name)] if host

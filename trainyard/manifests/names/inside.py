@@ -52,6 +52,7 @@ def inside_problems(contexts: Sequence[ManifestContext], around: Around) -> Prob
         yield from _keys(context, around)
         yield from _items(context, around)
         yield from _below(context, around)
+        yield from _programs(context, around)
         yield from _jobs(context)
         yield from _injected(context)
         yield from _mounts(context, contexts)
@@ -101,6 +102,50 @@ def _below(context: ManifestContext, around: Around) -> Problems:
                     keys = {str(each.get("path")): 1 for each in items(held["items"])}
                 path = container.at("volumeMounts", number, "subPath")
                 yield from _key(context, path, keys, "pods get an empty folder for another name")
+
+
+PROGRAM = re.compile(
+    r"(?:^|[\s;&|(])(?:python[\d.]*|torchrun|bash|sh|accelerate launch|deepspeed)\b(?:[^\n;&|]{0,200}?\s)??"
+    r"(?P<path>/[\w./-]+\.(?:py|sh))(?=$|[\s;&|)\"'])"
+)
+"""A program that a script starts by its whole path."""
+
+
+def _programs(context: ManifestContext, around: Around) -> Problems:
+    """Programs in the folder of a ConfigMap, which shows nothing else that the image has there."""
+    for path, name in _folders(context).items():
+        keys = _data(around, name)
+        for container in context.workload.containers if keys is not None else ():
+            for program in dict.fromkeys(
+                each["path"] for each in PROGRAM.finditer(container.script)
+            ):
+                folder, _, file = program.rpartition("/")
+                if f"{folder}/" == path and file not in (keys or {}):
+                    yield context.error(
+                        container.runs,
+                        f"start a file of ConfigMap {name}, which has {', '.join(keys or ()) or 'none'}: its"
+                        f" mount at {folder} hides what the image has there",
+                        program,
+                        f"write {folder}/{one_of(keys or (), 'a key that you add')}",
+                    )
+
+
+def _folders(context: ManifestContext) -> dict[str, str]:
+    """Path of each folder that is a whole ConfigMap, with a slash at its end → its name."""
+    volumes = {
+        str(volume.get("name")): mapping(volume.get("configMap"))
+        for pod in context.all_pods
+        for volume in items(pod.spec.get("volumes"))
+    }
+    return {
+        f"{mount.get('mountPath')}/".replace("//", "/"): str(held.get("name"))
+        for pod in context.all_pods
+        for container in pod.containers
+        for mount in items(container.body.get("volumeMounts"))
+        if (held := volumes.get(str(mount.get("name"))))
+        and not held.get("items")
+        and not mount.get("subPath")
+    }
 
 
 def _key(

@@ -23,6 +23,8 @@ OF_THE_SYSTEM = ("system-cluster-critical", "system-node-critical")
 """PriorityClasses of every cluster."""
 OF_A_NAMESPACE = ("kube-root-ca.crt",)
 """ConfigMaps of every namespace."""
+HOST = "kubernetes.io/hostname"
+"""Label with the name of a node."""
 FREE = ("labels", "annotations", "matchLabels")
 """Fields whose keys are free, so that one may be called as a reference is."""
 WAIT = "its pods wait in ContainerCreating on nodes that cost"
@@ -191,7 +193,7 @@ REFERENCES: tuple[Reference, ...] = (
     ),
     Reference(
         kind="node",
-        places=("** nodeSelector kubernetes.io/hostname",),
+        places=(f"** nodeSelector {HOST}", "** nodeSelectorTerms * matchExpressions * values *"),
         missing="its pods stay Pending, unless that node runs already",
         way="delete it: Karpenter gives new nodes other names",
     ),
@@ -234,8 +236,15 @@ def _places(context: ManifestContext, reference: Reference) -> Iterator[Path]:
             in_text = path[0] == "metadata" or {*FREE} & {*path}
             if in_text or context.get(*path[:-1], "optional") is True:
                 continue
-            if context.get(*path):
+            if context.get(*path) and _is_a_host(context, path):
                 yield path
+
+
+def _is_a_host(context: ManifestContext, path: Path) -> bool:
+    """True for a value of an affinity to a node by its name, and for whatever is no value of an affinity."""
+    if "matchExpressions" not in path:
+        return True
+    return context.get(*path[:-2], "key") == HOST and context.get(*path[:-2], "operator") == "In"
 
 
 def _is_known(reference: Reference, name: str, around: Around) -> bool:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import json
 import subprocess
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
+
+_UPDATES = ("update", "destroy")
+"""Kinds of the engine's history that change what exists by the program."""
+_LOOKED_AT = 20
+"""Entries of the history that are read."""
+_SECOND = timedelta(seconds=1)
 
 
 class PulumiError(RuntimeError):
@@ -50,13 +58,35 @@ def outputs(stack: str) -> dict[str, Any]:
     return json.loads(pulumi(stack, "stack", "output", "--json"))
 
 
-def last_update(stack: str) -> str | None:
-    """Result of the newest update in the stack's history, such as succeeded; None where none
-    has run."""
-    history = json.loads(pulumi(stack, "stack", "history", "--json", "--page-size", "1") or "[]")
-    return history[0].get("result", "") if history else None
+@dataclass(frozen=True, kw_only=True)
+class Update:
+    """A `pulumi up` or `pulumi destroy` that has ended. The history has no update that was killed."""
+
+    result: str
+    """Such as succeeded."""
+    ended: datetime
+    """In whole seconds."""
+
+    def is_older_than(self, state: dict[str, Any]) -> bool:
+        """True where an engine has written the state after the end of this update: the engine that a kill
+        ended, or a refresh."""
+        written = (state["deployment"].get("manifest") or {}).get("time")
+        return bool(written) and datetime.fromisoformat(written) > self.ended + _SECOND
+
+
+def last_update(stack: str) -> Update | None:
+    """The newest `pulumi up` or `pulumi destroy` in the stack's history; None where none has ended. Others,
+    such as the refresh of a repair, say nothing about what an update has left."""
+    asked = ("stack", "history", "--json", "--page-size", str(_LOOKED_AT))
+    history = json.loads(pulumi(stack, *asked) or "[]")
+    newest = next((each for each in history if each.get("kind") in _UPDATES), None)
+    if newest is None:
+        return None
+    ended = datetime.fromisoformat(newest["endTime"])
+    return Update(result=newest.get("result", ""), ended=ended)
 
 
 def last_update_failed(stack: str) -> bool:
     """True where the newest update in the stack's history failed."""
-    return last_update(stack) not in ("succeeded", None)
+    newest = last_update(stack)
+    return newest is not None and newest.result != "succeeded"

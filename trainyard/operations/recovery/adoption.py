@@ -35,6 +35,8 @@ class Wanted:
     """URN → the state that its creation would lead to."""
     replaced: dict[str, Entry]
     """URN → the state of what it would make in the place of an object that the state has."""
+    changed: frozenset[str]
+    """URNs of AWS objects that it would change."""
     region: str | None
     """The region of the stack."""
 
@@ -50,12 +52,13 @@ class Wanted:
                     for step in shown.get("steps", [])
                     if step["op"] == op
                 }
-                for op in ("create", "replace")
+                for op in ("create", "replace", "update")
             }
             return cls(
                 importable=json.loads(file.read_text()),
                 states=made["create"],
                 replaced=made["replace"],
+                changed=frozenset(urn for urn in made["update"] if type_of(urn).startswith("aws:")),
                 region=(shown.get("config") or {}).get("aws:region"),
             )
 

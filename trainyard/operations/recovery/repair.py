@@ -6,12 +6,12 @@ engine or a plugin is killed in between, or an answer is lost, the object exists
 state: the next `up` would fail because its name is taken, or create it twice. This command finds such
 objects by their names and tags and imports them into the state; then `pulumi up` continues. The new
 object of a killed replacement takes the place of the old one there, unless the stack file wants the old
-one again (replacements.py). AWS objects whose update was killed, and objects whose deletion has not
-ended (deletions.py), are read again. It changes five things in the account: it uninstalls Helm releases
-whose installation or deletion has not ended, rolls back those whose upgrade has not ended, removes the
-egress rule that AWS adds to a new security group, deletes a role that has no name in the program, and
-after a failed destroy deletes the network interfaces that the VPC CNI left in the stack's subnets
-(interfaces.py).
+one again (replacements.py). AWS objects whose update was killed or that the next update changes, and objects
+whose deletion has not ended (deletions.py), are read again. It changes five things in the account: it
+uninstalls Helm releases whose installation or deletion has not ended, rolls back those whose upgrade has
+not ended, removes the egress rule that AWS adds to a new security group, deletes a role that has no name
+in the program, and after a failed destroy deletes the network interfaces that the VPC CNI left in the
+stack's subnets (interfaces.py).
 
 It first lists its changes and asks. After a yes it makes these changes and no others, and only if
 no update has run in between.
@@ -43,7 +43,13 @@ from trainyard.operations.reach.lookup import (
     remove_unwanted_egress_rules,
     unwanted_egress_rules,
 )
-from trainyard.operations.reach.pulumi import PulumiError, deployment, last_update, pulumi
+from trainyard.operations.reach.pulumi import (
+    PulumiError,
+    Update,
+    deployment,
+    last_update,
+    pulumi,
+)
 from trainyard.operations.reach.stack_account import session_of
 from trainyard.operations.reach.urn import name_of, type_of
 from trainyard.operations.recovery import deletions, interfaces, replacements
@@ -76,6 +82,9 @@ class Repair:
     """URN → id of objects that a replacement has left and that the stack file wants again."""
     changing: list[str]
     """URNs of objects whose update or deletion has not ended in the state, and may have in AWS."""
+    unsure: list[str]
+    """URNs of AWS objects that the next update changes: an update that was stopped by ctrl-C, or that failed,
+    may have changed them already, and the state does not tell."""
     unfinished_releases: list[Release]
     with_egress_rule: frozenset[str]
     """Names of adopted security groups that still have the egress rule of AWS."""
@@ -95,6 +104,7 @@ class Repair:
                 for urn, id_ in self.wanted_again.items()
             ),
             *(f"reads {name_of(it)}, whose change has not ended" for it in self.changing),
+            *(f"reads {name_of(it)}, which may have been changed already" for it in self.unsure),
             *(
                 f"removes from {name} ({self.adopted[name].id}) the egress rule that AWS added"
                 for name in sorted(self.with_egress_rule)
@@ -115,7 +125,7 @@ class Repair:
             self.session.client("iam").delete_role(RoleName=name)
         for interface in self.leaked_interfaces:
             interfaces.delete(self.session, interface)
-        if read := [*self.replaced, *self.changing]:
+        if read := [*self.replaced, *self.changing, *self.unsure]:
             targets = (word for urn in read for word in ("--target", urn))
             pulumi(self.stack, "refresh", "--yes", "--skip-preview", *targets)
         if len(self.adopted) > len(self.replaced):
@@ -139,8 +149,7 @@ def repair(stack: str, *, yes: bool, restored: bool = False) -> int:
     object could not be read."""
     state = deployment(stack)
     pending = _pending(state)
-    if not (restored or pending) and (last := last_update(stack)) in ("succeeded", None):
-        why = "the last update succeeded" if last else "no update has run yet"
+    if not (restored or pending) and (why := _settled_by(state, last_update(stack))):
         print(f"{stack}: {why}; nothing to repair")
         return 0
     with StackCluster.of(state) as cluster:
@@ -161,6 +170,15 @@ def repair(stack: str, *, yes: bool, restored: bool = False) -> int:
     return 0
 
 
+def _settled_by(state: Entry, last: Update | None) -> str:
+    """Reason why nothing can be amiss; empty where something can. A killed update is not in the history: one
+    that had no operation under way leaves a state that is newer than the last one that ended."""
+    if last is None:
+        return "" if state["deployment"].get("resources") else "no update has run yet"
+    whole = last.result == "succeeded" and not last.is_older_than(state)
+    return "the last update succeeded" if whole else ""
+
+
 def look(stack: str, state: Entry, cluster: StackCluster) -> Repair:
     """The changes of a repair. It only reads, and waits for what is still being created or deleted."""
     wanted = Wanted.by(stack)
@@ -177,6 +195,7 @@ def look(stack: str, state: Entry, cluster: StackCluster) -> Repair:
     kinds = {entry["name"]: entry["type"] for entry, _ in candidates}
     named = {urn: adopted.get(replacements.new_name(urn)) for urn in begun}
     replaced = {urn: new.id for urn, new in named.items() if new}
+    changing = {*replacements.changing(state), *going}
     return Repair(
         stack=stack,
         session=session,
@@ -186,7 +205,8 @@ def look(stack: str, state: Entry, cluster: StackCluster) -> Repair:
         kinds=kinds,
         replaced=replaced,
         wanted_again=replacements.wanted_again(state, wanted.replaced, replaced),
-        changing=sorted({*replacements.changing(state), *going}),
+        changing=sorted(changing),
+        unsure=sorted(wanted.changed - changing - replaced.keys()),
         unfinished_releases=[*unfinished_releases, *_half_changed(cluster, resources)],
         with_egress_rule=frozenset(
             name

@@ -9,20 +9,29 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-_TO_PERSONS = r"(?<!<)<(?:(?i:your[-_ ][\w -]+)|[A-Z][A-Z0-9_]+)>|\b(?:CHANGE|REPLACE)_?ME\b"
+_TO_PERSONS = (
+    r"(?<!<)<(?:(?i:your[-_ ][\w -]+)|[A-Z][A-Z0-9_]+)>|\b(?:CHANGE|REPLACE)_?ME\b"
+    r"|(?<![\w$\{])YOUR_[A-Z0-9_]+\b(?!=)"
+)
 _IN_TEXT = re.compile(
     rf"{_TO_PERSONS}|\{{\{{-?\s*(?:\.(?:Values|Release)\.|inputs\.|workflow\.)[^{{}}\n]*\}}\}}"
     r"|\{\{-?\s*[A-Z][A-Z0-9_]+\s*-?\}\}|%[A-Z][A-Z0-9_]{2,}%|(?<!\w)__[A-Z][A-Z0-9_]*?__(?!\w)"
 )
 """In a script or another free text, where braces and dollar signs have a meaning of their own."""
+_AS_OPTION = re.compile(
+    r"(?<!\S)--?\w[\w.-]*[= ](\{\{-?[ ]*[A-Za-z_][\w.]*[ ]*-?\}\}|<[A-Za-z][\w .:-]*>)(?!\S)"
+)
+"""The value of an option in a script: no shell reads it as one, whatever its braces are."""
+_OF_A_SHELL = r"\$\{[A-Za-z_]\w*(?::?[-=?+][^{}\n]*)?\}"
+"""A variable, also with its default."""
 _ANYWHERE = re.compile(
-    rf"{_IN_TEXT.pattern}|\{{\{{[^{{}}\n]*\}}\}}|\$\{{[A-Za-z_]\w*\}}|(?<!<)<[A-Za-z][\w .:-]*>"
-    r"|(?i:\b(?:change|replace|fill)[-_]?me(?:[-_]?in)?\b)|^\$[A-Za-z_]\w*$|@[A-Z][A-Z0-9_]{2,}@"
+    rf"{_IN_TEXT.pattern}|\{{\{{[^{{}}\n]*\}}\}}|{_OF_A_SHELL}|(?<!<)<[A-Za-z][\w .:|/,-]*>"
+    r"|(?i:\b(?:change|replace|fill)[-_]?me(?:[-_]?in)?\b)|^\$[A-Za-z_]\w*$|^(?:TODO|TBD|FIXME)$|@[A-Z][A-Z0-9_]{2,}@"
 )
 """In a value that is a name, a number or a path."""
 _IN_BRACES = re.compile(rf"{_IN_TEXT.pattern}|\{{\{{[^{{}}\n\"]*\}}\}}")
 _BREAKS_YAML = re.compile(
-    r"\{\{[^{}\n]*\}\}|\$\{[A-Za-z_]\w*\}|%[A-Z][A-Z0-9_]{2,}%|@[A-Z][A-Z0-9_]{2,}@"
+    rf"\{{\{{[^{{}}\n]*\}}\}}|{_OF_A_SHELL}|%[A-Z][A-Z0-9_]{{2,}}%|@[A-Z][A-Z0-9_]{{2,}}@"
 )
 WITHOUT_SHELL = re.compile(r"\$(?:\{([A-Z][A-Z0-9_]*)\}|([A-Z][A-Z0-9_]*)\b)")
 """A variable in the way of a shell, where no shell starts: a program gets the word itself."""
@@ -56,7 +65,8 @@ _MARKED = re.compile(r"placeholder(\d+)q")
 def placeholders(script: str) -> list[str]:
     """Every placeholder of a script or a free text that nobody filled in, once."""
     lines = [COMMENT.sub("", line) for line in script.splitlines() if not FILLS_IN.search(line)]
-    return _once(each for line in lines for each in _IN_TEXT.findall(line))
+    patterns = (_IN_TEXT, _AS_OPTION)
+    return _once(found for line in lines for each in patterns for found in each.findall(line))
 
 
 def placeholders_of_word(word: str) -> list[str]:
@@ -72,16 +82,18 @@ def placeholders_of_value(value: str) -> list[str]:
 def is_placeholder(value: str) -> bool:
     """True where a whole value is one, and there is nothing beside it."""
     found = _ANYWHERE.fullmatch(value.strip())
-    return found is not None and value.strip() not in SPECIAL_TOKENS
+    return found is not None and value.strip().upper() not in SPECIAL_TOKENS
 
 
 def _once(found: Iterable[str]) -> list[str]:
-    return [each for each in dict.fromkeys(found) if each not in SPECIAL_TOKENS]
+    return [each for each in dict.fromkeys(found) if each.upper() not in SPECIAL_TOKENS]
 
 
 def without(text: str, instead: str, *, free: bool) -> str:
     """A text with something else in the place of its placeholders. `free`: it is a script, or another
     free text."""
+    if free:
+        text = _AS_OPTION.sub(lambda found: found[0].replace(found[1], instead), text)
     return (_IN_BRACES if free else _ANYWHERE).sub(instead, text)
 
 

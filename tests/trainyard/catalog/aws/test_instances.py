@@ -20,6 +20,7 @@ from trainyard.catalog.aws.instances import (
     SPOT_QUOTAS,
     InstanceType,
 )
+from trainyard.catalog.versions import AMI_RELEASE
 
 EC2: dict[str, dict[str, Any]] = json.loads(
     gzip.decompress(
@@ -95,6 +96,11 @@ def test_memory_and_pods_are_karpenters_less_what_the_efa_interface_on_card_0_ta
     assert (ALL[name].allocatable_mib, ALL[name].max_pods) == (allocatable_mib, max_pods)
 
 
+def test_the_pinned_ami_has_the_driver_of_g7() -> None:
+    """amazon-eks-ami#2768: earlier releases have driver 580 alone, for which these cards do not exist."""
+    assert AMI_RELEASE >= "v20260917" and GPU_TYPES["g7.48xlarge"].gpu == "rtx-pro-4500"
+
+
 def test_a_type_has_gpus_or_is_for_cpus() -> None:
     assert all(kind.gpus for kind in GPU_TYPES.values()) and not any(
         kind.gpus for kind in CPU_TYPES.values()
@@ -131,6 +137,12 @@ def test_vcpus_count_against_the_quota_of_their_family() -> None:
         "dl1.24xlarge",
         "p6e-gb200.36xlarge",
         "g5g.16xlarge",
+        "g4dn.12xlarge",
+        "g6f.xlarge",
+        "gr6.8xlarge",
+        "p3dn.24xlarge",
+        "p2.16xlarge",
+        "g3s.xlarge",
     ],
 )
 def test_other_accelerators_are_refused_with_a_way_out(name: str) -> None:

@@ -30,6 +30,30 @@ def test_after_an_update_that_ended_well_nothing_is_asked(
     assert capsys.readouterr().out == "dev: no update has run yet; nothing to repair\n"
 
 
+@pytest.mark.parametrize(
+    ("written", "looks"), [("09:30:00.7", False), ("09:30:04.123456789", True)]
+)
+def test_an_update_that_was_killed_is_not_in_the_history_and_its_state_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], written: str, looks: bool
+) -> None:
+    """It had no operation under way, so it left none."""
+    stack = Stack(monkeypatch, pending=False, failed=False)
+    stack.state["deployment"]["manifest"] = {"time": f"2026-11-27T{written}Z"}
+    assert run_word("repair", ["dev"]) == 0
+    said = capsys.readouterr().out
+    assert ("the last update succeeded" in said) != looks
+    assert ("every object that exists is in its state" in said) == looks
+
+
+def test_a_first_update_that_was_killed_is_looked_into(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stack = Stack(monkeypatch, pending=False, resources=(made(f"arn:aws:iam::{OURS}:role/a"),))
+    stack.last = None
+    assert run_word("repair", ["dev"]) == 0
+    assert "no update has run yet" not in capsys.readouterr().out
+
+
 def test_an_older_state_that_was_put_back_gets_what_exists(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
@@ -151,6 +175,19 @@ def test_what_a_killed_update_was_changing_is_read_again(
     assert repair.repair("dev", yes=True) == 0
     assert "reads network, whose change has not ended\n" in capsys.readouterr().out
     assert stack.commands[-1] == ("refresh", "--yes", "--skip-preview", "--target", URN)
+
+
+def test_what_an_interrupted_update_may_have_changed_is_read_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """After a ctrl-C the plugin has ended the operation with an error, and AWS goes on with it."""
+    stack = Stack(monkeypatch, pending=False)
+    cluster = URN.replace(ENTRY["type"], "aws:eks/cluster:Cluster")
+    other = URN.replace(ENTRY["type"], "kubernetes:core/v1:ConfigMap")
+    stack.steps = [{"op": "update", "urn": urn, "newState": {}} for urn in (cluster, other)]
+    assert repair.repair("dev", yes=True) == 0
+    assert "reads network, which may have been changed already\n" in capsys.readouterr().out
+    assert stack.commands[-1] == ("refresh", "--yes", "--skip-preview", "--target", cluster)
 
 
 @pytest.mark.parametrize("status", ["", "uninstalling", "deployed"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainyard.catalog.public_registries import is_on_docker_hub, is_on_ecr_public
+from trainyard.catalog.upstream.public_registries import is_on_docker_hub, is_on_ecr_public
 
 
 @pytest.mark.parametrize(
