@@ -30,6 +30,7 @@ help:                     ## print these words
 
 check: $(TOOL)            ## list all errors of a stack file
 	@$(TOOL) check --stack $(call quoted,$(STACK))
+	@if test -e $(DEVELOP); then $(REHEARSAL) needs --stack $(call quoted,$(STACK)); fi
 
 plan: $(TOOL)             ## print nodes, quota, goodput, time to the first step and cost
 	@$(TOOL) plan --stack $(call quoted,$(STACK))

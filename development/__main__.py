@@ -14,7 +14,7 @@ from typing import Any
 
 from development.down import down
 from development.engine import EngineError
-from development.look import drain, env, kubeconfig, preview, prove, repair, run, status
+from development.look import drain, env, kubeconfig, needs, preview, prove, repair, run, status
 from development.mirror import mirror
 from development.up import up
 from rehearsal import paths, toolchain, world
@@ -52,6 +52,7 @@ OPTIONS: dict[Callable[..., int], dict[str, dict[str, Any]]] = {
     status: {"--stack": STACK, "words": WORDS},
     mirror: {"--stack": STACK, "--speed": SPEED, "words": WORDS},
     preview: {"--stack": STACK},
+    needs: {"--stack": STACK},
     env: {"--stack": STACK},
     kubeconfig: {"--stack": STACK, "words": WORDS},
     drain: {"--stack": STACK, "words": WORDS},
@@ -68,7 +69,20 @@ def parser() -> argparse.ArgumentParser:
         "development", "Run this checkout's stacks against an embedded AWS account and cluster."
     )
     commands = root.add_subparsers(required=True, metavar="command")
-    for act in (up, down, status, mirror, preview, env, kubeconfig, drain, repair, prove, run):
+    for act in (
+        up,
+        down,
+        status,
+        mirror,
+        preview,
+        needs,
+        env,
+        kubeconfig,
+        drain,
+        repair,
+        prove,
+        run,
+    ):
         command = commands.add_parser(
             act.__name__, help=act.__doc__, description=act.__doc__, allow_abbrev=False
         )

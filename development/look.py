@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 from development import engine, progress
+from development.programs import LOOKING, to_build
 from development.progress import Display
 from development.steps import failure, in_full, open_world
 from rehearsal import world
@@ -48,19 +49,31 @@ def status(options: argparse.Namespace) -> int:
 
 
 def preview(options: argparse.Namespace) -> int:
-    """Run `pulumi preview` in the running world, or in an account that starts for it."""
+    """Run `pulumi preview` in the running world, or in an account that starts for it. What the stack runs on
+    is named, and built by `up` alone."""
     judge = [sys.executable, "-m", "policy_pack.configured", str(CONFIG)]
     if code := subprocess.call(judge, cwd=engine.CHECKOUT):  # the engine would say less, and later
         return code
     stack, display, began = engine.find(options.stack), Display(), not world.running()
-    if not open_world(stack, display, parts=world.PARTS[:1] if began else None):
+    parts = world.PARTS[:1] if began else None
+    if not open_world(stack, display, programs=LOOKING, parts=parts):
         return REFUSED
     try:
         engine.prepare(stack, display.reporter("engine"), only_preview=True)
         return _run(options, "pulumi", "preview", "--diff", "--non-interactive", *POLICIES)
     finally:
+        needs(options)
         if began:
             world.stop()
+
+
+def needs(options: argparse.Namespace) -> int:
+    """Print what `make up` of the stack builds before it begins, and for how long; nothing where all is built."""
+    stack = engine.find(options.stack)
+    if missing := to_build(stack.section("trainyard:environment")):
+        line = f"`make up{stack.chosen}` builds first, once from pinned sources: {missing}"
+        print(line, flush=True)
+    return 0
 
 
 def env(options: argparse.Namespace) -> int:

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
-from rehearsal.toolchain.programs import DEFAULT_KUBERNETES, KUBERNETES_RELEASES, NEEDED, PROGRAMS
+from rehearsal.toolchain.programs import (
+    BY_NAME,
+    DEFAULT_KUBERNETES,
+    KUBERNETES_RELEASES,
+    NEEDED,
+    PROGRAMS,
+)
 
+LOOKING = ("pulumi", "kubectl", "helm")
+"""Names of the programs that a preview runs: it starts no cluster."""
 ANY = "*"
 Setting = tuple[str | bool, ...]
 """The path of a setting of an environment, and its value or ANY."""
@@ -49,6 +58,14 @@ def wanted(environment: Mapping[str, Any]) -> list[str]:
         or program.name in WANTED
         and all(_says(environment, *setting) for setting in WANTED[program.name])
     ]
+
+
+def to_build(environment: Mapping[str, Any]) -> str:
+    """Programs that such a stack runs on and that are not built, and how long that takes; empty where all are."""
+    missing = [each for name in wanted(environment) if not (each := BY_NAME[name]).built.exists()]
+    minutes = math.ceil(sum(each.seconds for each in missing) / 60)
+    names = ", ".join(each.name for each in missing)
+    return f"{names}; about {minutes} minutes on two cores" if missing else ""
 
 
 def _says(settings: Any, *path: str | bool) -> bool:

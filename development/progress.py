@@ -24,7 +24,10 @@ COMPONENTS = {
     "cluster": ("cluster:Cluster", "cluster:CniIdentity", "cluster:AddOns"),
     "system nodes": ("nodes:SystemNodes",),
     "karpenter": ("nodes:Karpenter",),
-    "pools": ("nodes:GpuNodes", "nodes:GpuPool", "nodes:DevicePlugins", "nodes:Repair"),
+    "pools": (
+        *("nodes:GpuNodes", "nodes:GpuPool", "nodes:Prefetch", "nodes:DevicePlugins"),
+        "nodes:Repair",
+    ),
     "metrics": ("metrics:",),
     "trainer": ("trainer:Trainer",),
     "runtimes": ("trainer:Runtimes",),
@@ -295,7 +298,7 @@ def restarts(pods: list[Object]) -> list[int]:
 
 
 def stage_table(stages: dict[str, Stage], jobs_seconds: float) -> list[str]:
-    """The duration of the stages here, and the expected duration on AWS."""
+    """The duration of the stages here, and the expected duration on AWS; nothing without a stage."""
     rows = [
         (
             name,
@@ -306,4 +309,4 @@ def stage_table(stages: dict[str, Stage], jobs_seconds: float) -> list[str]:
         for name, stage in stages.items()
         if name in STAGES
     ]
-    return table([("STAGE", "HERE", "ON AWS", "RESOURCES"), *rows])
+    return table([("STAGE", "HERE", "ON AWS", "RESOURCES"), *rows]) if rows else []

@@ -21,11 +21,16 @@ from rehearsal.terminal import FAILED
 UNREPAIRED = "could not compare the state of the stack with the account"
 
 
-def open_world(stack: Stack, display: Display, **how: Any) -> bool:
+def open_world(
+    stack: Stack, display: Display, *, programs: Iterable[str] | None = None, **how: Any
+) -> bool:
+    """Start the world where it does not run; False where this machine cannot. `programs`: built before, by
+    default all that the stack runs on. `how`: for world.start."""
     if problem := world.obstacle():
         print(problem, file=sys.stderr)
         return False
-    build_programs(display, wanted(stack.section("trainyard:environment")))
+    needed = wanted(stack.section("trainyard:environment")) if programs is None else programs
+    build_programs(display, needed)
     with display.waiting("world", "starts"):
         world_ = world.start(report=display.reporter("world"), **how)
     tell_images()

@@ -202,8 +202,8 @@ def _summary(stack: Stack, stages: Stages, jobs: list[Run], waited: float) -> No
                     ),
                 ],
             )
-    if stages.stages:
-        display.section("stages", progress.stage_table(stages.stages, waited))
+    if rows := progress.stage_table(stages.stages, waited):
+        display.section("stages", rows)
     facts = {"speed": paths.world().speed, "state": paths.FILE_SYSTEMS}
     display.section("simulated", [f"  {line.format(**facts)}" for line in progress.SIMULATED])
     if jobs:

@@ -235,7 +235,7 @@ RULES = (
     ),
     Rule(
         name="stores-protected",
-        description="Data stores are protected against `pulumi destroy`.",
+        description="Data stores must be protected against `pulumi destroy`.",
         fix="set environment.storage.<name>.data: keep",
         check=stores_protected,
         advisory=True,

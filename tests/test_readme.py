@@ -341,6 +341,13 @@ def _yaml(document: str) -> list[str]:
     return re.findall(r"```yaml\n(.*?)```", (CHECKOUT / document).read_text(), re.DOTALL)
 
 
+def test_a_role_of_an_sso_group_is_accepted_as_the_documents_write_it() -> None:
+    [part] = _yaml("docs/before-you-adopt.md")
+    teams = yaml.safe_load(part)["teams"]
+    assert ":role/aws-reserved/sso." in teams["vision"]["members"][0]
+    assert errors(at("teams", teams)) == []
+
+
 @pytest.mark.parametrize(
     "part",
     _yaml("docs/capacity.md"),

@@ -3,6 +3,7 @@
 import argparse
 import fcntl
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,8 @@ from development.progress import Display, Stages
 from rehearsal import __main__ as of_a_world
 from rehearsal import paths, world
 from rehearsal.commands import words
+from rehearsal.terminal import REFUSED
+from rehearsal.toolchain.programs import BY_NAME
 
 REPOSITORY = Path(__file__).parents[2]
 needs_namespaces = pytest.mark.skipif(world.obstacle() is not None, reason=world.obstacle() or "")
@@ -81,6 +84,41 @@ def test_a_preview_starts_nothing_where_a_policy_is_misspelt(
     said = capfd.readouterr().out
     assert f"own-keys [{look.CONFIG}:1]: must be the name of a policy" in said
     assert said.endswith(f"{look.CONFIG}: 1 error\n")
+
+
+def test_a_preview_builds_no_cluster_and_says_what_up_builds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A metrics section was half an hour of compiling in a word that only looks."""
+    built: list[str] = []
+    monkeypatch.setattr(paths, "CACHE", tmp_path)
+    monkeypatch.setattr(look, "open_world", lambda *_, **how: bool(built.extend(how["programs"])))
+    assert look.preview(argparse.Namespace(stack="dev")) == REFUSED
+    assert set(built) == {"pulumi", "kubectl", "helm"}
+    monkeypatch.setattr(look, "open_world", lambda *_, **__: True)
+    monkeypatch.setattr(look.world, "running", lambda: True)
+    monkeypatch.setattr(engine, "prepare", lambda *_, **__: None)
+    monkeypatch.setattr(look, "_run", lambda *_: 0)
+    assert look.preview(argparse.Namespace(stack="dev")) == 0
+    said = capfd.readouterr().out
+    assert "`make up` builds first, once from pinned sources: etcd, pulumi, " in said
+    assert re.search(r"karpenter.*; about \d+ minutes on two cores\n$", said)
+
+
+def test_a_check_names_what_up_builds_until_it_is_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(paths, "CACHE", tmp_path)
+    for program in BY_NAME.values():
+        if program.name != "trainer":
+            program.built.parent.mkdir(parents=True)
+            program.built.touch()
+    assert cli.main(["needs"]) == 0
+    [line] = capsys.readouterr().out.splitlines()
+    assert line.startswith("`make up` builds first, once from pinned sources: trainer; about ")
+    BY_NAME["trainer"].built.parent.mkdir(parents=True)
+    BY_NAME["trainer"].built.touch()
+    assert (cli.main(["needs"]), capsys.readouterr().out) == (0, "")
 
 
 def test_a_repair_takes_the_lock_of_a_killed_engine_away_before_it_asks(

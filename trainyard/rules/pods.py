@@ -61,6 +61,19 @@ def pod_warnings(
         yield At(f"{path}.local_scratch").warning(
             f"{kind.name} has no NVMe: the folder lies on the root volume"
         )
+    yield from _script_without_folder(path, job)
+
+
+def _script_without_folder(path: str, job: JobConfig) -> Iterator[InputWarning]:
+    """A script that `files` brings, and that torchrun looks for where the image begins."""
+    if not (job.files and job.torchrun):
+        return
+    script = job.torchrun.script
+    if script in {source.rpartition("/")[2] for source in job.files.sources}:
+        yield At(f"{path}.torchrun.script").warning(
+            f"torchrun looks for {script} in the working directory of the image, and `files` are in"
+            f" {job.files.path}: write {job.files.path.rstrip('/')}/{script}, unless the image begins there"
+        )
 
 
 def _stores(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterator[InputError]:

@@ -11,6 +11,10 @@ from trainyard.derive.teams import principals, setting_of
 from trainyard.problems import InputError, InputWarning
 from trainyard.settings.environment import EnvironmentConfig
 
+SSO = ":role/aws-reserved/sso.amazonaws.com/"
+"""Part of the ARN of a role that IAM Identity Center makes, and nobody else (IAM Identity Center user guide,
+permission sets)."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Principal:
@@ -42,11 +46,14 @@ def entering(wanted: EnvironmentConfig) -> Iterator[Principal]:
 def principal_errors(principal: Principal, exists: bool) -> Iterator[InputError]:
     """Nothing where the account has the role."""
     if not exists:
+        made = f"run `{creation(principal)}`"
+        if SSO in principal.arn:
+            made = "assign the permission set to a group of this account in IAM Identity Center"
         yield InputError(
             path=principal.path,
             must="be a role that exists: EKS refuses the access entry of another one",
             got=principal.arn,
-            fix=f"run `{creation(principal)}`, or name the role that your team has",
+            fix=f"{made}, or name the role that your team has",
         )
 
 

@@ -16,7 +16,7 @@ from tests.trainyard.live.test_preflight import SESSION, account
 from trainyard.live.principals import principal_checks
 from trainyard.problems import InputWarning
 from trainyard.reports import check
-from trainyard.rules.principals import entering, unasked
+from trainyard.rules.principals import Principal, entering, principal_errors, unasked
 from trainyard.settings.environment import EnvironmentConfig
 
 HERE, THERE = "arn:aws:iam::123456789012:role/", "arn:aws:iam::999999999999:role/"
@@ -87,3 +87,10 @@ def test_check_names_them_and_check_with_an_account_asks_instead(
     monkeypatch.setattr(check, "_answers", lambda *_: answers)
     assert check._check("dev", 60) == 0
     assert "must exist before" not in capsys.readouterr().out
+
+
+def test_a_role_of_identity_center_is_assigned_and_not_made_by_hand() -> None:
+    """IAM refuses its name and its path to everybody else."""
+    [error] = principal_errors(Principal(path="environment.teams.vision.members", arn=SSO), False)
+    assert "assign the permission set to a group of this account" in error.fix
+    assert "create-role" not in error.fix

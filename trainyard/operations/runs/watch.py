@@ -58,12 +58,23 @@ def main(options: argparse.Namespace) -> int:
         return first
     lines = frame(first)
     if options.svg:
-        Path(options.svg).write_text(picture(lines))
-        print(options.svg)
-    elif options.json:
+        return _drawn(Path(options.svg), picture(lines))
+    if options.json:
         print(as_json({"view": first, "usd_per_hour": first.usd_per_hour}))
     else:
         print("\n".join(_on(lines)))
+    return 0
+
+
+def _drawn(file: Path, text: str) -> int:
+    """Write the picture; 0 where that was possible."""
+    try:
+        file.write_text(text)
+    except OSError as error:
+        fix = "name a file in a folder that exists and that you can write to"
+        print(f"{file} cannot be written: {error.strerror}. Fix: {fix}", file=sys.stderr)
+        return 1
+    print(file)
     return 0
 
 

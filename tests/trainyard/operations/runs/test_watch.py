@@ -217,6 +217,12 @@ def test_programs_get_json_and_documents_a_picture(
     monkeypatch.setattr(watch, "snapshot_of", lambda *_: busy())
     assert run_word("watch", ["dev", "--svg", str(tmp_path / "a.svg")]) == 0
     ElementTree.parse(tmp_path / "a.svg")
+    capsys.readouterr()
+    assert run_word("watch", ["dev", "--svg", str(tmp_path / "no" / "a.svg")]) == 1
+    said = capsys.readouterr().err
+    assert (
+        "a.svg cannot be written: No such file or directory. Fix: name a file in a folder" in said
+    )
 
 
 def test_a_person_sees_frames_until_ctrl_c_and_the_last_one_while_nobody_answers(
