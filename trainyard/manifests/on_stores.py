@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from trainyard.derive.scripts import saved_in_the_container
+from trainyard.derive.scripts import saved_in, saved_in_the_container
 from trainyard.manifests.context import ManifestContext
 from trainyard.manifests.document import Container, Path, Pod, items, look
 from trainyard.problems import InputWarning
-from trainyard.rules.saves import cannot_rename
+from trainyard.rules.writes import weak_writes
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.stores.kinds import claim_name, kinds_of
 
@@ -29,7 +29,8 @@ def store_warnings(
     stores = {theirs: named[ours] for theirs, ours in claims.items() if ours in named}
     pods = [(pod, container) for pod in context.all_pods for container in pod.containers]
     found = {path: name for each in pods for path, name in _mounted(*each, stores).items()}
-    yield from cannot_rename(context.view, found, environment)
+    yield from weak_writes(context.view, found, environment)
+    yield from _read_only(context)
     if namespace != environment.namespace:
         return  # directories of a team are open to every user
     for pod in context.workload.pods:
@@ -44,12 +45,35 @@ def _mounted(pod: Pod, container: Container, stores: Mapping[str, str]) -> dict[
         str(volume.get("name")): str(look(volume, "persistentVolumeClaim", "claimName"))
         for volume in items(pod.spec.get("volumes"))
     }
-    found = {
-        f"{mount.get('mountPath')}/".replace("//", "/"): claims.get(str(mount.get("name")), "")
+    found = [
+        (f"{mount.get('mountPath')}/".replace("//", "/"), claims.get(str(mount.get("name")), ""))
         for mount in items(container.body.get("volumeMounts"))
         if not mount.get("readOnly")
+    ]
+    paths = [path for path, _ in found]
+    return {
+        path: stores[claim]
+        for path, claim in found
+        if claim in stores and paths.count(path) == 1  # of two mounts at a path nobody knows which
     }
-    return {path: stores[claim] for path, claim in found.items() if claim in stores}
+
+
+def _read_only(context: ManifestContext) -> Iterator[InputWarning]:
+    """Saves below a mount that pods can only read."""
+    mounts = {
+        f"{mount.get('mountPath')}/".replace("//", "/"): mount.get("readOnly") is True
+        for pod in context.all_pods
+        for container in pod.containers
+        for mount in items(container.body.get("volumeMounts"))
+    }
+    for container in context.view.containers:
+        for directory in dict.fromkeys(saved_in(container.script)):
+            path = max((p for p in mounts if f"{directory}/".startswith(p)), key=len, default="")
+            if mounts.get(path):
+                yield container.where("script").warning(
+                    f"{directory} is on the mount {path.rstrip('/')}, which is readOnly: the program ends"
+                    " when it saves; delete readOnly, or save on another mount"
+                )
 
 
 def _not_root(

@@ -24,9 +24,9 @@ from trainyard.rules.model_memory import model_memory_warnings
 from trainyard.rules.pod_resources import request_problems
 from trainyard.rules.pods import pod_errors, pod_warnings, store_directory_errors
 from trainyard.rules.pools import unknown_pool
-from trainyard.rules.saves import cannot_rename
 from trainyard.rules.secrets import secret_errors
 from trainyard.rules.stores import checkpoint_errors, checkpoint_warnings
+from trainyard.rules.writes import weak_writes
 from trainyard.settings.environment import EnvironmentConfig, OwnRuntimeConfig
 from trainyard.settings.job import RUN_NUMBER, JobConfig
 from trainyard.settings.pools import PoolConfig
@@ -59,7 +59,7 @@ def judged(
         errors += [problem for problem in problems if isinstance(problem, InputError)]
         warnings += _entry_warnings(at, job, environment)
         mounts = {f"{mount.path.rstrip('/')}/": store for store, mount in job.storage.items()}
-        warnings += cannot_rename(view, mounts, environment)
+        warnings += weak_writes(view, mounts, environment)
         warnings += [problem for problem in problems if isinstance(problem, InputWarning)]
         warnings += pod_warnings(at, job, environment)
         warnings += model_memory_warnings(at, job, environment)

@@ -28,6 +28,7 @@ from trainyard.problems import InputError, InputWarning
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.pools import PoolConfig
 from trainyard.settings.stores import EfsConfig, LifecycleConfig
+from trainyard.stores.acts import AT_EFS
 from trainyard.stores.efs_rules import lifecycle_errors, throughput_errors
 from trainyard.stores.figures import FixedCost, Stage, StoreRow, UsageCost, took
 from trainyard.stores.kind import StoreKind, Surroundings
@@ -76,6 +77,7 @@ class Efs(StoreKind[EfsConfig, EfsPlan]):
     plans = EfsPlan
     example = {}
     root_is_roots = True
+    weak_at = AT_EFS
     driver = Driver(name="efs.csi.aws.com", add_on="aws-efs-csi-driver", apis=(EFS_API,))
     """Source: static provisioning in the driver's README."""
     services = (BACKUP, BACKUP_STORAGE)

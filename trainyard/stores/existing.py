@@ -105,6 +105,7 @@ class ExistingLustre(ExistingStore[LustreConfig, ExistingLustrePlan]):
     name, driver = Lustre.name, Lustre.driver
     plans = ExistingLustrePlan
     directories_by_pod, zonal = Lustre.directories_by_pod, Lustre.zonal
+    weak_at = Lustre.weak_at
     checked_live = (
         "; `trainyard check --live` says how many fit, and whether the file system keeps data when one of"
         " its servers fails"
@@ -124,6 +125,7 @@ class ExistingEfs(ExistingStore[EfsConfig, ExistingEfsPlan]):
 
     name, driver = Efs.name, Efs.driver
     plans = ExistingEfsPlan
+    weak_at = Efs.weak_at
     holds_data = Efs.holds_data
 
     def resource_types(self, plan: ExistingEfsPlan) -> tuple[str, ...]:

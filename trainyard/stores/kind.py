@@ -21,6 +21,7 @@ from trainyard.plans.unchangeable import Fixed
 from trainyard.problems import InputError, InputWarning
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.pools import PoolConfig
+from trainyard.stores.acts import Row
 from trainyard.stores.figures import FixedCost, Stage, StoreRow, UsageCost
 from trainyard.stores.goodput import CheckpointStore
 
@@ -67,6 +68,8 @@ class StoreKind(ABC, Generic[Settings, Plan]):
     resource with the data then has `subnetIds`."""
     root_is_roots: ClassVar[bool] = False
     """The root of a new store belongs to root, and no setting of a pod changes that."""
+    weak_at: ClassVar[Row]
+    """Acts of programs that it cannot do."""
     keeps_its_key: ClassVar[bool] = False
     """AWS makes another store for another KMS key."""
     holds_data: ClassVar[str]

@@ -25,6 +25,7 @@ from trainyard.plans.unchangeable import Fixed
 from trainyard.problems import At, InputError, InputWarning
 from trainyard.settings.pools import PoolConfig
 from trainyard.settings.stores import DAYS, LustreConfig
+from trainyard.stores.acts import AT_LUSTRE
 from trainyard.stores.figures import FixedCost, Stage, StoreRow, UsageCost, took
 from trainyard.stores.kind import Pools, StoreKind, Surroundings
 from trainyard.stores.lustre_efa import efa_errors, efa_warnings, lnet_devices, tcp_warnings
@@ -48,6 +49,7 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
     plans = LustrePlan
     example = {"capacity_gib": 4800, "throughput_mbps_per_tib": 500}
     root_is_roots = True
+    weak_at = AT_LUSTRE
     driver = Driver(
         name="fsx.csi.aws.com",
         add_on="aws-fsx-csi-driver",

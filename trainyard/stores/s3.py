@@ -24,6 +24,7 @@ from trainyard.problems import At, InputError
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.reading.yaml_file import as_yaml
 from trainyard.settings.stores import S3Config
+from trainyard.stores.acts import AT_S3
 from trainyard.stores.figures import StoreRow, UsageCost
 from trainyard.stores.kind import StoreKind, Surroundings
 
@@ -64,6 +65,7 @@ class S3(StoreKind[S3Config, S3Plan]):
     name = "s3"
     plans = S3Plan
     example = {}
+    weak_at = AT_S3
     holds_data = BUCKET_TYPES[0]
     driver = Driver(
         name="s3.csi.aws.com",

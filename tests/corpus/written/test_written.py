@@ -12,11 +12,11 @@ import pytest
 import yaml
 
 from tests.corpus.test_corpus import cases_of
-from tests.corpus.written import absent, blanks, files, owned, replaced
+from tests.corpus.written import absent, blanks, files, owned, replaced, stores
 from tests.support.stackfile import Edit, at, planned
 from trainyard.problems import InputError, Problem
 
-TABLES = (blanks.BLANKS, absent.ABSENT, owned.OWNED, replaced.REPLACED)
+TABLES = (blanks.BLANKS, absent.ABSENT, owned.OWNED, replaced.REPLACED, stores.STORES)
 ROWS = {name: row for table in TABLES for name, row in table.items()}
 CLAIMS = {"fsx": "scratch", "s3": "results", "efs": "home"}
 AROUND: tuple[Edit, ...] = (
