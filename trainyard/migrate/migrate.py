@@ -18,7 +18,6 @@ from trainyard.manifests.blanks import agreed
 from trainyard.manifests.context import contexts_of
 from trainyard.manifests.document import Workload, read_manifest
 from trainyard.manifests.rules import manifest_problems
-from trainyard.migrate.in_stack import errors_in_stack
 from trainyard.migrate.migrated import Migration, NotMigrated
 from trainyard.migrate.migration import migrate
 from trainyard.migrate.v2_script import NOT_DONE
@@ -81,7 +80,11 @@ def _to_change(stack: str | None, migrations: Sequence[Migration]) -> dict[str, 
     """Errors of the entries in a stack, with their heading; nothing where no stack is named."""
     entries = {it.name: it.entry for it in migrations}
     heading = "To change before the stack accepts it"
-    return {heading: listed(errors_in_stack(stack, entries))} if stack and entries else {}
+    if not (stack and entries):
+        return {}
+    from trainyard.migrate.in_stack import errors_in_stack  # only here: the plan takes long to load
+
+    return {heading: listed(errors_in_stack(stack, entries))}
 
 
 def _environment(stack: str) -> EnvironmentConfig | None:

@@ -115,15 +115,19 @@ def weak_writes(
                 )
         for write in dict.fromkeys(_writes(container)):
             store = store_at(write.path)
-            if write.first and store_at(write.first) != store:
-                continue  # from another place it is a copy
-            acts = [act for act in write.acts if act != DATABASE or view.nodes > 1]
-            act = next((act for act in acts if _weakness(environment, store, act)), None)
+            is_copy = write.first and store_at(write.first) != store
+            act = "" if is_copy else _weak_act(environment, store, write, view.nodes)
             if act:
                 words = _weakness(environment, store, act).replace("{by}", write.by)
                 yield container.where(write.place).warning(
                     f"{write.path} is on store {store}, {words}{WAYS.get(act, _ELSEWHERE)}"
                 )
+
+
+def _weak_act(environment: EnvironmentConfig, store: str, write: Write, nodes: int) -> str:
+    """The first act of a write that the store cannot do; empty where it can do all."""
+    acts = [act for act in write.acts if act != DATABASE or nodes > 1]
+    return next((act for act in acts if _weakness(environment, store, act)), "")
 
 
 def _weakness(environment: EnvironmentConfig, store: str, act: str) -> str:
