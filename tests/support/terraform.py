@@ -130,7 +130,7 @@ class Translation:
 def _control_plane(
     inputs: dict[str, Any], graph: Graph, after: list[str], address: Any
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """What pulumi-eks makes of its inputs (nodejs/eks/cluster/cluster.ts, createCore)."""
+    """Resources that pulumi-eks makes of its inputs (nodejs/eks/cluster/cluster.ts, createCore)."""
     role = "aws_iam_role.control_plane_of_the_component"
     if given := inputs.get("serviceRole"):
         node = graph.nodes[given["$ref"]]
