@@ -339,17 +339,16 @@ def rank(number: int, size: int, local: int, address: tuple[str, int]) -> None:
 
 
 def checkpoint_folder() -> Path | None:
-    """Folder of checkpoints: on a volume, since the container's own root ends with the pod. Only
-    the folder is made."""
+    """Folder of checkpoints: on a volume, since the container's own root ends with the pod."""
     if not (name := os.environ.get("CHECKPOINT_DIR")):
         return None
     folder = Path(name)
-    place = folder if folder.is_dir() else folder.parent
+    place = next(each for each in (folder, *folder.parents) if each.is_dir())
     if place.stat().st_dev == Path("/").stat().st_dev:
         raise RuntimeError(
             f"CHECKPOINT_DIR {name} is on the container's own root: no volume is mounted there"
         )
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -345,7 +346,7 @@ def test_the_volume_of_a_checkpoint_folder_must_exist(folder: Path) -> None:
     code, output = run(
         "torchrun", "train.py", cwd=folder, CHECKPOINT_DIR=str(folder / "volume/run")
     )
-    assert code == 1 and "FileNotFoundError" in output
+    assert code == 1 and "no volume is mounted there" in output
 
 
 def test_a_checkpoint_folder_on_the_containers_root_is_refused(folder: Path) -> None:
@@ -355,7 +356,8 @@ def test_a_checkpoint_folder_on_the_containers_root_is_refused(folder: Path) -> 
 
 @pytest.mark.skipif(not Path("/dev/shm").is_mount(), reason="needs a second file system")
 def test_training_resumes_from_its_checkpoint(folder: Path) -> None:
-    store = Path("/dev/shm") / f"trainyard-{os.getpid()}"
+    volume = Path("/dev/shm") / f"trainyard-{os.getpid()}"
+    store = volume / "ddp" / "1"  # a directory of its own for each run, as docs/jobs.md has it
     try:
         run("torchrun", "train.py", cwd=folder, CHECKPOINT_DIR=str(store))
         output = run(
@@ -370,9 +372,7 @@ def test_training_resumes_from_its_checkpoint(folder: Path) -> None:
         assert "stand-in-checkpoint.json cannot be used" in output
         assert "resumed from step 3" in output, "the one before"
     finally:
-        for file in store.iterdir():
-            file.unlink()
-        store.rmdir()
+        shutil.rmtree(volume)
 
 
 def test_what_is_not_executed_is_said_with_the_arguments_that_it_would_get(folder: Path) -> None:
