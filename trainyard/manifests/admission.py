@@ -302,10 +302,10 @@ def _not_ours(workload: Workload) -> InputError:
     """The error of an object that the stack does not create. One that pods find by its name may be made
     beside the stack."""
     kind = _kind(workload)
+    meant = next((each for each in KINDS if each.lower() == kind.lower()), None)
+    other = OTHER_JOBS.get(kind) or f"take it out: {BESIDE.get(kind, KUBECTL)}"
     return workload.at("kind").must(
-        f"be one of {', '.join(KINDS)}",
-        got=kind,
-        fix=OTHER_JOBS.get(kind) or f"take it out: {BESIDE.get(kind, KUBECTL)}",
+        f"be one of {', '.join(KINDS)}", got=kind, fix=f"write {meant}" if meant else other
     )
 
 

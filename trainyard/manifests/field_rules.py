@@ -94,7 +94,10 @@ def _type_fix(type_: str, value: Any, path: Path) -> str:
         return f'quote it: "{str(value).lower() if isinstance(value, bool) else value}"'
     if type_ == "boolean":
         return "write true or false, without quotes"
-    return f"write it without quotes: {value}" if type_ == "integer" else "indent it so"
+    if type_ != "integer":
+        return "indent it so"
+    is_number = str(value).lstrip("-").isdecimal()
+    return f"write it without quotes: {value}" if is_number else "write a number, such as 2"
 
 
 def _members(

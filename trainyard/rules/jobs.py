@@ -191,7 +191,7 @@ def _harmful_variable(view: JobView, container: ContainerView) -> Problems:
         if not harms or not (harm := harms[0]) or not all(harms) or _may_fit(view, harm, value):
             continue
         if harm.has_no_effect:
-            yield container.where(at).warning(f"{name} {harm.reason}")
+            yield container.where(at).warning(f"{name} {harm.reason}; delete it")
         else:
             yield container.where(at).must(harm.reason, got=f"{name}={value}", fix="delete it")
 

@@ -56,7 +56,8 @@ def _per_node(view: JobView, container: ContainerView, launch: OtherLaunch) -> P
         )
     elif 0 < count < view.gpus:
         yield container.where("script").warning(
-            f"{option} {count} leaves {view.gpus - count} of each pod's {view.gpus} GPUs idle"
+            f"{option} {count} leaves {view.gpus - count} of each pod's {view.gpus} GPUs idle; write"
+            f" {option} {view.gpus}, or ask for fewer GPUs"
         )
 
 

@@ -352,6 +352,10 @@ NO_SETTINGS = {
     ),
     **dict.fromkeys(("gpus", "gpu", "numgpus", "gpuspernodes"), "did you mean gpus_per_node?"),
     **dict.fromkeys(
+        ("backofflimit", "maxrestarts", "restartpolicy", "restarts", "retries"),
+        "delete it; write max_restarts of an own runtime, or pytorch_job: {restarts: 3}",
+    ),
+    **dict.fromkeys(
         ("affinity", "nodeselector", "nodeaffinity", "tolerations", "zone", "instancetype"),
         _BY_POOL,
     ),
