@@ -45,6 +45,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "tests/worlds/test_diagnosis_world.py": ("status",),
     "tests/worlds/test_ghosts_world.py": ("jobs",),
     "tests/worlds/test_image_world.py": ("images", "image", "registry"),
+    "tests/worlds/test_interrupted.py": ("repair", "recovery", "pulumi"),
     "tests/worlds/test_isolated_world.py": ("network", "endpoints"),
     "tests/worlds/test_jobs_world.py": ("jobs", "manifests", "trainer"),
     "tests/worlds/test_key_world.py": ("encryption", "iam", "cluster"),
@@ -56,6 +57,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "tests/worlds/test_repair_world.py": ("repair",),
     "tests/worlds/test_runs_world.py": ("history", "runs", "progress"),
     "tests/worlds/test_secrets_world.py": ("secrets", "teams"),
+    "tests/worlds/test_sequences_world.py": ("jobs", "new_runs", "answered", "next_run"),
     "tests/worlds/test_team_stores_world.py": ("stores", "teams"),
     "tests/worlds/test_upgrade_world.py": ("cluster", "versions"),
 }
