@@ -49,8 +49,8 @@ def status(options: argparse.Namespace) -> int:
 
 
 def preview(options: argparse.Namespace) -> int:
-    """Run `pulumi preview` in the running world, or in an account that starts for it. What the stack runs on
-    is named, and built by `up` alone."""
+    """Run `pulumi preview` in the running world, or in an account that starts for it; nothing that `up` builds
+    is built."""
     judge = [sys.executable, "-m", "policy_pack.configured", str(CONFIG)]
     if code := subprocess.call(judge, cwd=engine.CHECKOUT):  # the engine would say less, and later
         return code

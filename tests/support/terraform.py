@@ -26,7 +26,7 @@ SERVICES = {"amp": "prometheus"}
 RENAMED = {("aws_sns_topic_subscription", "topic"): "topic_arn"}
 """Type and input → argument, where more than the case is different."""
 ARN = "arn:aws:mark:ap-northeast-2:111122223333:"
-"""What stands before the mark of an ARN: the program reads the account in it."""
+"""Beginning of the mark of an ARN: the program reads the account in it."""
 MARK = re.compile(rf"(?:{ARN})?<<([^<>]+)>>")
 COUNTED = {"latestVersion": 1}
 """Outputs that the program reads as numbers → the first value that AWS gives."""

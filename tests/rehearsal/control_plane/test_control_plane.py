@@ -205,7 +205,7 @@ def node(name: str) -> dict[str, Any]:
 
 
 def test_another_kubernetes_version_is_refused_by_name() -> None:
-    with pytest.raises(ValueError, match=r"1\.35, not 1\.33"):
+    with pytest.raises(ValueError, match=r"1\.36, not 1\.33"):
         ControlPlane(WORLD).start("1.33", "10.100.0.0/16")
 
 
