@@ -34,6 +34,9 @@ pytestmark = [
 SPREAD = "-l jobset.sigs.k8s.io/jobset-name=t5-large --namespace training"
 LONG = '        run: 2\n        env: {TRAINYARD_STEPS: "10000"}\n'
 """Another run, of 42 minutes: a refresh and a preview do not outlast it."""
+SAVED = "checkpoints: {store: scratch, directory: t5-large"
+ANSWERED = f"{SAVED}, when_changed: resume"
+"""The run before is complete, so that a changed one is refused until somebody says where it begins."""
 ZONE, OTHER_ZONE = "    zone: ap-northeast-2a ", "    zone: ap-northeast-2b "
 KEPT, DELETED = "        data: keep ", "        data: delete "
 POOL, OTHER_POOL = "      h100: {", "      p5: {"
@@ -195,6 +198,7 @@ def test_a_refresh_and_a_preview_while_a_job_runs_change_nothing(harness: Harnes
     _edit(
         harness,
         ("        shared_memory_gib: 64", f"{LONG}        shared_memory_gib: 64"),
+        (SAVED, ANSWERED),
         (KEPT, DELETED),
         (ZONE, LISTED + ZONE),
     )
