@@ -48,7 +48,6 @@ OPTIONS: dict[Callable[..., int], dict[str, dict[str, Any]]] = {
         "--stack": {"help": "delete only this stack and the teams on it (all stacks by default)"},
         "--force": {"action": "store_true", "help": "end the world without destroying its stacks"},
     },
-    run: {"--stack": STACK, "words": WORDS},
     status: {"--stack": STACK, "words": WORDS},
     mirror: {"--stack": STACK, "--speed": SPEED, "words": WORDS},
     preview: {"--stack": STACK},
@@ -58,6 +57,7 @@ OPTIONS: dict[Callable[..., int], dict[str, dict[str, Any]]] = {
     drain: {"--stack": STACK, "words": WORDS},
     repair: {"--stack": STACK, "words": WORDS},
     prove: {"--stack": STACK, "--speed": SPEED, "words": WORDS},
+    run: {"--stack": STACK, "words": WORDS},
 }
 EXCLUSIVE = (up, down, mirror, preview, drain, repair, prove)
 """Commands that change the world. Only one of them can run at a time."""
@@ -69,25 +69,12 @@ def parser() -> argparse.ArgumentParser:
         "development", "Run this checkout's stacks against an embedded AWS account and cluster."
     )
     commands = root.add_subparsers(required=True, metavar="command")
-    for act in (
-        up,
-        down,
-        status,
-        mirror,
-        preview,
-        needs,
-        env,
-        kubeconfig,
-        drain,
-        repair,
-        prove,
-        run,
-    ):
+    for act, settings_of in OPTIONS.items():
         command = commands.add_parser(
             act.__name__, help=act.__doc__, description=act.__doc__, allow_abbrev=False
         )
         command.set_defaults(act=act)
-        for flag, settings in OPTIONS.get(act, {}).items():
+        for flag, settings in settings_of.items():
             command.add_argument(flag, **settings)
     return root
 

@@ -18,7 +18,7 @@ from tests.policy_pack.test_rules import resources, violations
 from tests.support.everything import everything
 from tests.support.existing_vpc import SUBNETS
 from tests.support.graph_rules import OF_EVERY_GRAPH, Rule, in_the_zone
-from tests.support.recording import Graph, Node, deploy
+from tests.support.recording import Changes, Graph, Node, deploy
 from tests.support.stackfile import ENVIRONMENT, Edit, at, environment_plan, without
 from tests.support.stacks import BLOCK, H100, STACKS, planned, recorded
 from trainyard.plan import EnvironmentPlan
@@ -46,10 +46,8 @@ EVERYTHING = "everything"
 ALL = (*STACKS, *MORE, EVERYTHING)
 
 
-@functools.cache
-def graph_of(stack: str) -> Graph:
-    if stack in STACKS:
-        return recorded(stack)
+def changes_of(stack: str) -> Changes:
+    """The changes that make a stack of ALL from Pulumi.dev.yaml."""
 
     def changes(values: dict[str, Any]) -> None:
         if stack == EVERYTHING:
@@ -57,10 +55,15 @@ def graph_of(stack: str) -> Graph:
             values.update(copy.deepcopy(everything()))
             for job in values[ENVIRONMENT]["jobs"].values():
                 job.pop("wait", None)  # nobody runs it here
-        for edit in MORE.get(stack, ()):
+        for edit in (STACKS | MORE).get(stack, ()):
             edit(values[ENVIRONMENT])
 
-    return deploy("dev", changes)
+    return changes
+
+
+@functools.cache
+def graph_of(stack: str) -> Graph:
+    return recorded(stack) if stack in STACKS else deploy("dev", changes_of(stack))
 
 
 @functools.cache

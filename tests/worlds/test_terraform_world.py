@@ -4,7 +4,6 @@ does not allow, and destroys them."""
 
 from __future__ import annotations
 
-import copy
 import json
 import re
 import shutil
@@ -18,11 +17,8 @@ import pytest
 from rehearsal import world
 from rehearsal.aws.identity import ACCOUNT
 from rehearsal.tests.foreign.foreign_world import ALONE, PROVIDERS, World, missing_of_terraform
-from tests.graph.test_recorded_stacks import EVERYTHING, graph_of, plan_of
+from tests.graph.test_recorded_stacks import EVERYTHING, changes_of, graph_of, plan_of
 from tests.support import account_log
-from tests.support.everything import everything
-from tests.support.stackfile import ENVIRONMENT
-from tests.support.stacks import STACKS
 from tests.support.terraform import CLUSTER, Translation
 from trainyard.objects.iam.encryption import key_policy
 from trainyard.reports.policy import policies
@@ -77,16 +73,6 @@ def made() -> Iterator[World]:
 
 def configuration(made: World, stack: str) -> dict[str, Any]:
     """The stack in Terraform's words, and Terraform made ready for it."""
-
-    def changes(values: dict[str, Any]) -> None:
-        if stack == EVERYTHING:
-            values.clear()
-            values.update(copy.deepcopy(everything()))
-            for job in values[ENVIRONMENT]["jobs"].values():
-                job.pop("wait", None)  # nobody runs it here
-        for edit in STACKS.get(stack, ()):
-            edit(values[ENVIRONMENT])
-
     file = made.project / "main.tf.json"
     provider = {"terraform": {"required_providers": {"aws": {"source": "hashicorp/aws"}}}}
     file.write_text(json.dumps(provider))
@@ -94,7 +80,7 @@ def configuration(made: World, stack: str) -> dict[str, Any]:
     [schema] = json.loads(made.shell(f"{ALONE} providers schema -json"))[
         "provider_schemas"
     ].values()
-    found = Translation(schema["resource_schemas"]).configuration(changes, REGION)
+    found = Translation(schema["resource_schemas"]).configuration(changes_of(stack), REGION)
     file.write_text(json.dumps(found))
     return found
 
