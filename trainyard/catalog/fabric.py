@@ -19,10 +19,10 @@ P5_GB_PER_SECOND = 487
 """All-reduce bus bandwidth of two p5.48xlarge, at 16 GiB."""
 _BY_COPIES = 3.0, "aws-ofi-nccl#547"
 """GB/s between nodes where NCCL copies through the host's memory, and the source."""
-_G7, _G7_SHARE = "g7", 0.46
-"""Share of the network that two g7.48xlarge reached in an all-reduce of 2 GiB: 39.8 GB/s with both EFA
-devices, 20.3 with one and half of the GPUs. With the plugin's own choice, SENDRECV, one device carried
-5.2 GB/s, and TCP 11.9 (a public record of 2026-09-10, aws-ofi-nccl 1.19.0, which does not know g7)."""
+_UNKNOWN_TO_OFI = {"g7": (0.46, "two g7.48xlarge, 2026-09-10")}
+"""Family that aws-ofi-nccl does not know → the share of its network that an all-reduce of 2 GiB reached, and
+the source. g7 (a public record, aws-ofi-nccl 1.19.0): 39.8 GB/s with both EFA devices, 20.3 with one and half
+of the GPUs. With the plugin's own choice, SENDRECV, one device carried 5.2 GB/s, and TCP 11.9."""
 
 
 NETWORK_LAYERS: dict[str, int] = {
@@ -59,8 +59,9 @@ def slow(kind: InstanceType) -> str | None:
             f" {P5_GB_PER_SECOND}"
         )
     speed, source = _BY_COPIES
-    if kind.family == _G7:
-        speed, source = kind.network_gbps / 8 * _G7_SHARE, "two g7.48xlarge, 2026-09-10"
+    if found := _UNKNOWN_TO_OFI.get(kind.family):
+        share, source = found
+        speed = kind.network_gbps / 8 * share
     return (
         f"has no GPUDirect RDMA: expect about {speed:.2g} GB/s between nodes where p5 reaches"
         f" {P5_GB_PER_SECOND} ({source})"
@@ -74,8 +75,8 @@ def environment(kind: InstanceType, nodes: int) -> dict[str, str]:
         return {
             "NCCL_SHM_USE_CUDA_MEMCPY": "1"
         }  # twice as fast through shared memory (efa-cheatsheet)
-    if kind.family == _G7 and kind.efa and nodes > 1:
-        return {"OFI_NCCL_PROTOCOL": "RDMA"}  # else slower than TCP: see _G7_SHARE
+    if kind.family in _UNKNOWN_TO_OFI and kind.efa and nodes > 1:
+        return {"OFI_NCCL_PROTOCOL": "RDMA"}  # else slower than TCP
     return {}
 
 

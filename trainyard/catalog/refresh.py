@@ -27,7 +27,7 @@ from typing import Any
 from trainyard import command_line
 from trainyard.catalog.aws import price_list
 from trainyard.catalog.aws.instances import CPU_TYPES, GPU_TYPES
-from trainyard.catalog.aws.latencies import LATENCIES, PROVEN_FILE, Proven, read_proven
+from trainyard.catalog.aws.latencies import PROVEN_FILE, Proven, proven_of, read_proven
 from trainyard.catalog.aws.prices import (
     ON_DEMAND_FILE,
     SERVICES_FILE,
@@ -267,15 +267,7 @@ def durations_of(proof: Mapping[str, Any]) -> Iterator[Proven]:
         raise SystemExit(
             "--proven takes a file of schema 1 that `trainyard prove --live` has written on an AWS account"
         )
-    for one in proof["seen"]:
-        if one["row"] in LATENCIES and one["seconds"] > 0:
-            yield Proven(
-                row=one["row"],
-                seconds=one["seconds"],
-                start=one["start"],
-                region=proof["region"],
-                instance_type=one["instance_type"],
-            )
+    return proven_of(proof)
 
 
 def _refresh_proven(file: str) -> None:

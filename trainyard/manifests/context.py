@@ -32,6 +32,7 @@ from trainyard.manifests.document import (
     Workload,
     items,
     look,
+    mount_path,
     of_body,
     pods_of,
 )
@@ -221,9 +222,7 @@ class ManifestContext:
         specs = [pod.spec for pod in self.all_pods]
         kinds = {name: kind for spec in specs for name, kind in volume_kinds(spec).items()}
         return {
-            f"{mount.get('mountPath')}/".replace("//", "/"): kinds.get(
-                str(mount.get("name")), frozenset()
-            )
+            mount_path(mount): kinds.get(str(mount.get("name")), frozenset())
             for spec in specs
             for container in items(spec.get("containers"))
             for mount in items(container.get("volumeMounts"))

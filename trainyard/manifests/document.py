@@ -235,6 +235,11 @@ def mapping(value: Any) -> Mapping[Any, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def mount_path(mount: Mapping[str, Any]) -> str:
+    """Path of a mount, with a slash at its end."""
+    return f"{mount.get('mountPath')}/".replace("//", "/")
+
+
 def items(value: Any) -> list[Mapping[str, Any]]:
     """The mappings of a list, in their places; an empty one for anything else in it."""
     return [mapping(item) for item in value] if isinstance(value, list) else []

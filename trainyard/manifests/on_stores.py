@@ -7,7 +7,14 @@ from collections.abc import Iterator, Mapping
 
 from trainyard.derive.scripts import saved_in, saved_in_the_container
 from trainyard.manifests.context import ManifestContext
-from trainyard.manifests.document import Container, Path, Pod, items, look
+from trainyard.manifests.document import (
+    Container,
+    Path,
+    Pod,
+    items,
+    look,
+    mount_path,
+)
 from trainyard.problems import InputWarning
 from trainyard.rules.writes import weak_writes
 from trainyard.settings.environment import EnvironmentConfig
@@ -46,7 +53,7 @@ def _mounted(pod: Pod, container: Container, stores: Mapping[str, str]) -> dict[
         for volume in items(pod.spec.get("volumes"))
     }
     found = [
-        (f"{mount.get('mountPath')}/".replace("//", "/"), claims.get(str(mount.get("name")), ""))
+        (mount_path(mount), claims.get(str(mount.get("name")), ""))
         for mount in items(container.body.get("volumeMounts"))
         if not mount.get("readOnly")
     ]
@@ -61,7 +68,7 @@ def _mounted(pod: Pod, container: Container, stores: Mapping[str, str]) -> dict[
 def _read_only(context: ManifestContext) -> Iterator[InputWarning]:
     """Saves below a mount that pods can only read."""
     mounts = {
-        f"{mount.get('mountPath')}/".replace("//", "/"): mount.get("readOnly") is True
+        mount_path(mount): mount.get("readOnly") is True
         for pod in context.all_pods
         for container in pod.containers
         for mount in items(container.body.get("volumeMounts"))

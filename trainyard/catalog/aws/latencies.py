@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +58,19 @@ def read_proven() -> tuple[Proven, ...]:
     columns = ("row", "seconds", "start", "region", "instance_type")
     rows = json.loads(PROVEN_FILE.read_text())
     return tuple(Proven(**dict(zip(columns, row, strict=True))) for row in rows)
+
+
+def proven_of(proof: Mapping[str, Any]) -> Iterator[Proven]:
+    """Durations of a file of `trainyard prove` that have a row."""
+    for one in proof["seen"]:
+        if one["row"] in LATENCIES and one["seconds"] > 0:
+            yield Proven(
+                row=one["row"],
+                seconds=one["seconds"],
+                start=one["start"],
+                region=proof["region"],
+                instance_type=one["instance_type"],
+            )
 
 
 def with_proven(row: Latency, seen: Sequence[Proven]) -> Latency:
@@ -239,6 +253,12 @@ STAGES: dict[str, float] = {
 """Seconds that a stage takes on AWS (model): its slowest chain of the above; `jobs` is a node, its
 image and the first step, but not the training itself. Stages overlap: storage runs beside the
 cluster."""
+
+
+def add_on(name: str) -> str:
+    """Name of the row of LATENCIES for an add-on of EKS."""
+    own = f"eks.addon.{name}"
+    return own if own in LATENCIES else "eks.addon"
 
 
 def lustre(capacity_gib: int, *, efa: bool) -> str:

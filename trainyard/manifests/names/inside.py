@@ -12,7 +12,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from trainyard.manifests.context import ManifestContext
-from trainyard.manifests.document import JOBS, Container, Path, items, look, mapping
+from trainyard.manifests.document import (
+    JOBS,
+    Container,
+    Path,
+    items,
+    look,
+    mapping,
+    mount_path,
+)
 from trainyard.manifests.names.around import Around
 from trainyard.problems import InputError, InputWarning, one_of
 
@@ -138,7 +146,7 @@ def _folders(context: ManifestContext) -> dict[str, str]:
         for volume in items(pod.spec.get("volumes"))
     }
     return {
-        f"{mount.get('mountPath')}/".replace("//", "/"): str(held.get("name"))
+        mount_path(mount): str(held.get("name"))
         for pod in context.all_pods
         for container in pod.containers
         for mount in items(container.body.get("volumeMounts"))

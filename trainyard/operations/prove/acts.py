@@ -28,7 +28,7 @@ from trainyard.operations.prove.seen import (
     pulls,
     refusals,
 )
-from trainyard.operations.prove.steps import CPU, GPU, JOB, settings_of
+from trainyard.operations.prove.steps import CPU, GPU, JOB, environment_of, settings_of
 from trainyard.operations.reach.chosen import Chosen, NoSuchJob, choose
 from trainyard.operations.reach.kubectl import Kubectl, kubectl_with
 from trainyard.operations.reach.place import reached
@@ -64,7 +64,7 @@ KEPT_OF_A_VERDICT = ("line", "of", "value", "unit", "bound", "at_most", "verdict
 
 def questions(hour: Hour, resumed: bool) -> None:
     """Ask the account what `trainyard check --live` asks."""
-    key, config = _config(hour)
+    key, config = environment_of(hour.file)
     _write(hour, settings_of(hour.step, config, key))
     said = io.StringIO()
     with redirect_stdout(said):
@@ -90,7 +90,7 @@ def gpu(hour: Hour, resumed: bool) -> None:
 
 def run(hour: Hour, resumed: bool) -> None:
     """The acceptance job, to its end. Results that are missing are kept as a refusal."""
-    key, config = _config(hour)
+    key, config = environment_of(hour.file)
     _write(hour, settings_of(hour.step, config, key))
     if JOB not in (config[key].get("jobs") or {}):
         words = ("--pool", GPU, "--nodes", "2", "--image", hour.image, "--yes")
@@ -158,12 +158,6 @@ def _json(text: str) -> dict[str, Any] | None:
         return None
 
 
-def _config(hour: Hour) -> tuple[str, dict[str, Any]]:
-    """Key of the environment, and `config` of the stack file."""
-    config = yaml.safe_load(hour.file.read_text())["config"]
-    return next(key for key in config if key.endswith(":environment")), config
-
-
 def _write(hour: Hour, config: Mapping[str, Any]) -> None:
     """Write `config` of the stack file; what the engine keeps beside it stays."""
     text = yaml.safe_load(hour.file.read_text())
@@ -173,7 +167,7 @@ def _write(hour: Hour, config: Mapping[str, Any]) -> None:
 
 def _build(hour: Hour, resumed: bool) -> None:
     """Write the stack file of the step, and make what it says."""
-    key, config = _config(hour)
+    key, config = environment_of(hour.file)
     _write(hour, settings_of(hour.step, config, key))
     _plan(hour)
     try:

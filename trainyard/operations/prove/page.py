@@ -3,10 +3,11 @@ catalogue this would change."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator
 from statistics import median
 
-from trainyard.catalog.aws.latencies import LATENCIES, Proven, with_proven
+from trainyard.catalog.aws.latencies import LATENCIES, proven_of, with_proven
 from trainyard.command_line import table, wrapped
 from trainyard.operations.prove.record import PlannedStage, Proof, Seen
 from trainyard.operations.prove.steps import NAMES
@@ -100,9 +101,10 @@ def _errors(proof: Proof) -> Iterator[str]:
 
 def _rows(proof: Proof) -> Iterator[str]:
     """Rows whose median or 90th percentile moves, or that only people wrote of before."""
+    proven = [*proven_of(dataclasses.asdict(proof))]
     for name in dict.fromkeys(one.row for one in proof.seen if one.row in LATENCIES):
         before = LATENCIES[name]
-        after = with_proven(before, [*_proven(proof, name)])
+        after = with_proven(before, [one for one in proven if one.row == name])
         moved = any(
             abs(new / old - 1) > MOVES
             for new, old in ((after.typical, before.typical), (after.slow, before.slow))
@@ -111,18 +113,6 @@ def _rows(proof: Proof) -> Iterator[str]:
             yield (
                 f"{name}: typical {before.typical:g} → {after.typical:g}, slow {before.slow:g} →"
                 f" {after.slow:g}, n {before.n} → {after.n}"
-            )
-
-
-def _proven(proof: Proof, row: str) -> Iterator[Proven]:
-    for one in proof.seen:
-        if one.row == row and one.seconds > 0:
-            yield Proven(
-                row=row,
-                seconds=one.seconds,
-                start=one.start,
-                region=proof.region,
-                instance_type=one.instance_type,
             )
 
 

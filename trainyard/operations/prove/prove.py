@@ -34,12 +34,13 @@ from trainyard.operations.prove.record import (
     SCHEMA,
     NotReadable,
     Proof,
+    State,
     epoch,
     iso,
     load,
 )
 from trainyard.operations.prove.redact import own_values, redacted
-from trainyard.operations.prove.steps import PREFIX, STEPS, Step, settings_of
+from trainyard.operations.prove.steps import PREFIX, STEPS, Step, environment_of, settings_of
 from trainyard.operations.reach.consent import DECLINED, ask
 from trainyard.operations.reach.pulumi import PulumiError, deployment
 from trainyard.plan import EnvironmentPlan
@@ -119,8 +120,7 @@ def _prepared(options: argparse.Namespace) -> tuple[Hour, Mapping[str, Offer]]:
 def _environment(file: Path) -> tuple[str, dict[str, Any]]:
     """Key of the environment, and `config` of a stack file. NotBegun where it is none of an environment."""
     try:
-        config = yaml.safe_load(file.read_text())["config"]
-        return next(key for key in config if key.endswith(":environment")), config
+        return environment_of(file)
     except (yaml.YAMLError, TypeError, KeyError, StopIteration):
         raise NotBegun(
             f"{file}: must be the stack file of an environment. Fix: {NEW} in another folder"
@@ -259,7 +259,8 @@ def _do(hour: Hour, step: Step, offer: Offer, *, resumed: bool) -> None:
         before = next((s.usd_per_hour for s in reversed(hour.proof.steps)), "0")
         rate = Decimal(before) if step.name == "destroy" else offer.usd_per_hour
         hour.begin(step, rate, offer.most_usd)
-    done, state = hour.done, "done"
+    done = hour.done
+    state: State = "done"
     try:
         ACTS[step.name](hour, resumed)
     except LimitReached as error:
@@ -270,7 +271,7 @@ def _do(hour: Hour, step: Step, offer: Offer, *, resumed: bool) -> None:
         state = "failed"
         print(f"{step.name} failed: {text}", file=sys.stderr)
     now = time.time()
-    done.state = state  # type: ignore[assignment]
+    done.state = state
     done.end, done.seconds = iso(now), round(now - epoch(done.start), 1)
     done.usd_per_hour_after = step.builds or (step.name == "destroy" and state != "done")
     hour.save()

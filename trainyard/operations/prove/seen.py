@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from trainyard.catalog.aws.latencies import LATENCIES, lustre
+from trainyard.catalog.aws.latencies import add_on, lustre
 from trainyard.operations.prove.record import Node, Seen, epoch, iso
 
 Object = dict[str, Any]
@@ -40,7 +40,7 @@ _CREATES: Mapping[str, Callable[[Object], str]] = {
     ),
     "aws:eks/cluster:Cluster": lambda _: "eks.cluster",
     "aws:eks/nodeGroup:NodeGroup": lambda _: NODE_GROUP,
-    "aws:eks/addon:Addon": lambda inputs: _add_on(str(inputs.get("addonName"))),
+    "aws:eks/addon:Addon": lambda inputs: add_on(str(inputs.get("addonName"))),
     "aws:efs/fileSystem:FileSystem": lambda _: "efs.file-system",
     "aws:efs/mountTarget:MountTarget": lambda _: "efs.mount-target",
     "aws:fsx/lustreFileSystem:LustreFileSystem": lambda inputs: lustre(
@@ -52,11 +52,6 @@ _CREATES: Mapping[str, Callable[[Object], str]] = {
 }
 """Type of a resource → row of its creation, from its inputs. A security group has none: its row counts its
 rules, too, which are resources of their own."""
-
-
-def _add_on(name: str) -> str:
-    own = f"eks.addon.{name}"
-    return own if own in LATENCIES else "eks.addon"
 
 
 def _release(name: str) -> str:

@@ -9,7 +9,10 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from trainyard.catalog.acceptance import MINUTES, MINUTES_OF_STORE
 from trainyard.catalog.aws.latencies import LATENCIES
@@ -113,6 +116,13 @@ STEPS: tuple[Step, ...] = (
 NAMES = tuple(step.name for step in STEPS)
 DESTROY_MINUTES = next(step for step in STEPS if step.name == "destroy").most_minutes
 """Minutes for which a stack is paid at most after somebody has begun to destroy it."""
+
+
+def environment_of(file: Path) -> tuple[str, dict[str, Any]]:
+    """Key of the environment, and `config` of a stack file. YAMLError, TypeError, KeyError or StopIteration
+    where it has none."""
+    config = yaml.safe_load(file.read_text())["config"]
+    return next(key for key in config if key.endswith(":environment")), config
 
 
 def settings_of(step: Step, config: Mapping[str, Any], key: str) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from trainyard.catalog.aws.latencies import (
     NAT_MOST_GBPS,
     NAT_START_GBPS,
     TYPICAL,
+    add_on,
 )
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.parts.parts import planned_parts
@@ -219,9 +220,8 @@ def _cluster(plan: EnvironmentPlan) -> Iterable[Stage]:
     way_out = ("NAT gateway", "endpoints")
     yield took("system nodes", "eks.nodegroup", (*way_out, "cluster"))
     yield took("system nodes Ready", "eks.nodegroup.ready", (*way_out, "cluster"))
-    for add_on in plan.add_ons.after_nodes:
-        own = f"eks.addon.{add_on.name}"
-        yield took(add_on.name, own if own in LATENCIES else "eks.addon", NODES)
+    for each in plan.add_ons.after_nodes:
+        yield took(each.name, add_on(each.name), NODES)
 
 
 def _controllers(plan: EnvironmentPlan) -> Iterable[Stage]:
