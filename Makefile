@@ -96,9 +96,11 @@ $(PRODUCT): requirements.txt
 $(TOOL): $(wildcard trainyard/cli/script.py) | $(PRODUCT)
 	@.venv/bin/python -m trainyard.cli.script > $@ && chmod +x $@
 
+# The programs of a world are built while pip installs, which uses one core.
+up test story: BESIDE := $(PYTHON) -m rehearsal.toolchain
 $(DEVELOP): requirements/develop.txt requirements/policy.txt
 	@test -x .venv/bin/python || $(PYTHON) -m venv .venv
-	@.venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@$(BESIDE) .venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@.venv/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements/policy.txt
 	@touch $(PRODUCT) $@
 

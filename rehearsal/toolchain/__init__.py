@@ -10,7 +10,6 @@ from __future__ import annotations
 import fcntl
 import os
 import subprocess
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ from pathlib import Path
 from rehearsal import paths
 from rehearsal.processes import heartbeat
 from rehearsal.toolchain import go
+from rehearsal.toolchain.build import duration, side_by_side
 from rehearsal.toolchain.go import Report, ToolchainError
 from rehearsal.toolchain.programs import BY_NAME, NEEDED, Program
 
@@ -56,7 +56,7 @@ def locked(report: Report) -> Iterator[None]:
     with (paths.CACHE / "toolchain.lock").open("w") as file:
         with heartbeat(
             lambda seconds: report(
-                f"waiting for another build of the toolchain … {_duration(seconds)}"
+                f"waiting for another build of the toolchain … {duration(seconds)}"
             )
         ):
             fcntl.flock(file, fcntl.LOCK_EX)
@@ -70,35 +70,10 @@ def _build_all(missing: list[Program], report: Report) -> None:
         ", ".join(program.name for program in missing),
         sum(program.seconds for program in missing),
     )
-    report(f"building once from pinned sources: {names}; about {_duration(seconds)} on two cores")
-    for number, program in enumerate(missing, 1):
-        _build(program, f"{program.name} {number}/{len(missing)}", report)
+    report(f"building once from pinned sources: {names}; about {duration(seconds)} on two cores")
+    side_by_side(missing, report)
     if os.environ.get("TRAINYARD_GO_CACHE") != "keep":
         report("removing the compiler's cache (TRAINYARD_GO_CACHE=keep keeps it)")
         subprocess.run(
             [go.executable(report), "clean", "-cache"], env=go.environment(), check=False
         )
-
-
-def _build(program: Program, label: str, report: Report) -> None:
-    program.built.parent.mkdir(parents=True, exist_ok=True)
-    partial, log = (program.built.with_suffix(suffix) for suffix in (".partial", ".log"))
-    command = [go.executable(report), "build", *program.flags, "-o", str(partial), program.package]
-    report(f"building {label} …")
-    started = time.monotonic()
-    if go.run(
-        command,
-        cwd=go.FOLDER / program.folder,
-        log=log,
-        beat=lambda seconds: report(f"building {label} … {_duration(seconds)}"),
-    ):
-        raise ToolchainError(
-            f"{program.name} could not be built (all of it: {log}):\n{go.tail(log)}"
-        )
-    partial.replace(program.built)
-    report(f"built {label} in {_duration(time.monotonic() - started)}")
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes}m{rest:02d}s" if minutes else f"{rest}s"

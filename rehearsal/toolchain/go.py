@@ -67,8 +67,18 @@ def module_folder(folder: str, module: str, report: Report) -> Path:
 def run(command: list[str], *, cwd: Path, log: Path, beat: Callable[[float], None]) -> int:
     """Run to the end with output into `log`; `beat` gets the seconds so far often enough to show
     life."""
-    with log.open("wb") as out, heartbeat(beat):
-        return subprocess.call(
+    process = begin(command, cwd=cwd, log=log)
+    try:
+        with heartbeat(beat):
+            return process.wait()
+    finally:
+        process.kill()
+
+
+def begin(command: list[str], *, cwd: Path, log: Path) -> subprocess.Popen[bytes]:
+    """Start it, with output into `log`."""
+    with log.open("wb") as out:
+        return subprocess.Popen(
             command,
             cwd=cwd,
             env=environment(),

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -26,6 +28,7 @@ from rehearsal.toolchain.programs import (
 
 PRETENDED_GO = """#!/bin/sh
 echo "$@" >> "$GO_CALLS"
+[ "$1" = env ] && echo go1.99.0
 [ "$1" = build ] || exit 0
 sleep "${GO_SECONDS:-0}"
 [ -z "$GO_FAILS" ] || { echo "package.go:7: undefined: answer"; exit 1; }
@@ -86,12 +89,80 @@ def test_each_program_is_announced_and_its_time_told(workshop: Workshop) -> None
         workshop.said[0]
         == "building once from pinned sources: etcd, helm; about 1m51s on two cores"
     )
-    assert workshop.said[1:] == [
+    assert sorted(workshop.said[1:]) == [
         "building etcd 1/2 …",
-        "built etcd 1/2 in 0s",
         "building helm 2/2 …",
+        "built etcd 1/2 in 0s",
         "built helm 2/2 in 0s",
     ]
+
+
+def test_two_modules_are_built_at_the_same_time(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GO_SECONDS", "0.5")
+    workshop.ensure("etcd", "helm", "jobset")
+    assert [line.split()[0] for line in workshop.said[1:4]] == ["building", "building", "built"]
+
+
+def test_programs_of_one_module_are_built_one_after_the_other(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GO_SECONDS", "0.5")
+    workshop.ensure("kubectl", f"kube-scheduler-{DEFAULT_KUBERNETES}", "etcd")
+    assert [line.split()[:2] for line in workshop.said[1:3]] == [
+        ["building", "kubectl"],
+        ["building", "etcd"],
+    ]
+
+
+def test_a_build_that_fails_stops_the_one_beside_it(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GO_SECONDS", "0.5")
+    monkeypatch.setenv("GO_FAILS", "yes")
+    with pytest.raises(toolchain.ToolchainError):
+        workshop.ensure("etcd", "helm", "jobset")
+    assert len(workshop.calls) == 2 and not processes.children(os.getpid())
+
+
+@pytest.fixture
+def beside(workshop: Workshop, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs a command of a shell beside the builds, in a process of its own."""
+    environment = os.environ | {
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "XDG_CACHE_HOME": str(tmp_path),
+        "PYTHONPATH": str(FOLDER.parent.parent),
+    }
+
+    def run(command: str, **more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-S", "-m", "rehearsal.toolchain", "sh", "-c", command],
+            env=environment | more,
+            text=True,
+            capture_output=True,
+            check=False,
+        )
+
+    return run
+
+
+@pytest.mark.world
+def test_programs_are_built_while_another_command_runs(
+    beside: Callable[..., subprocess.CompletedProcess[str]], workshop: Workshop
+) -> None:
+    done = beside("until grep -q helm.sh $GO_CALLS; do sleep 0.1; done; exit 7")
+    assert done.returncode == 7 and "built etcd" in done.stdout, done
+
+
+@pytest.mark.world
+def test_the_builds_stop_with_the_command_beside_them(
+    beside: Callable[..., subprocess.CompletedProcess[str]], workshop: Workshop
+) -> None:
+    began = time.monotonic()
+    done = beside("until test -s $GO_CALLS; do sleep 0.1; done", GO_SECONDS="300")
+    assert done.returncode == 0 and "Traceback" not in done.stderr, done
+    assert time.monotonic() - began < 100
 
 
 def test_a_long_build_shows_life(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:

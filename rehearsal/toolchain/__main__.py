@@ -1,0 +1,39 @@
+"""Builds what every world runs while another command runs, such as pip, which uses one core:
+`python -m rehearsal.toolchain pip install …`. It stops when that command ends; the next build goes on.
+
+Imports the standard library alone: nothing may be installed yet."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+from rehearsal import toolchain, world
+
+
+def main(command: list[str]) -> int:
+    """The exit status of the command; without a command, of the builds."""
+    if not command:
+        return _build()
+    builds = subprocess.Popen([sys.executable, "-m", "rehearsal.toolchain"])
+    try:
+        return subprocess.call(command)
+    finally:
+        builds.send_signal(signal.SIGINT)
+        builds.wait()
+
+
+def _build() -> int:
+    """What keeps a program from being built is said by the word that needs the program."""
+    try:
+        if world.obstacle():
+            return 1
+        toolchain.ensure(toolchain.NEEDED)
+    except (KeyboardInterrupt, toolchain.ToolchainError):
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
