@@ -97,6 +97,7 @@ $(TOOL): $(wildcard trainyard/cli/script.py) | $(PRODUCT)
 	@.venv/bin/python -m trainyard.cli.script > $@ && chmod +x $@
 
 # The programs of a world are built while pip installs, which uses one core.
+BESIDE :=
 up test story: BESIDE := $(PYTHON) -m rehearsal.toolchain
 $(DEVELOP): requirements/develop.txt requirements/policy.txt
 	@test -x .venv/bin/python || $(PYTHON) -m venv .venv

@@ -239,7 +239,7 @@ def test_what_tests_share_imports_no_test() -> None:
 REHEARSAL = [
     path for path in _files("rehearsal/**/*.py") if "tests" not in path.relative_to(CHECKOUT).parts
 ]
-MOST_LINES = 22_500
+MOST_LINES = 22_600
 """Of the rehearsal without its tests."""
 
 
