@@ -13,7 +13,7 @@ from rehearsal import toolchain, world
 
 
 def main(command: list[str]) -> int:
-    """The exit status of the command; without a command, of the builds."""
+    """Run the command beside the builds and return its exit status; without a command, only build."""
     if not command:
         return _build()
     builds = subprocess.Popen([sys.executable, "-m", "rehearsal.toolchain"])
@@ -25,7 +25,7 @@ def main(command: list[str]) -> int:
 
 
 def _build() -> int:
-    """What keeps a program from being built is said by the word that needs the program."""
+    """Build silently where nothing can be built: the word that needs the programs says why."""
     try:
         if world.obstacle():
             return 1
