@@ -21,6 +21,7 @@ from trainyard.operations.reach.proxy import asking
 from trainyard.operations.reach.rank_logs import cause_on
 from trainyard.operations.reach.snapshot import snapshot_of
 from trainyard.operations.reach.target import answer_of, kubeconfig
+from trainyard.operations.runs.beside_plan import beside_plan
 from trainyard.operations.runs.printed import Printed, printed, recorded, together
 from trainyard.operations.runs.records import (
     KEPT,
@@ -31,7 +32,7 @@ from trainyard.operations.runs.records import (
     runs_of,
 )
 from trainyard.operations.runs.runs import Run, duration
-from trainyard.operations.runs.spent import spent
+from trainyard.operations.runs.spent import exact_usd, spent
 from trainyard.plans.jobs import GOODPUT
 from trainyard.reports.plan import as_json
 
@@ -81,6 +82,10 @@ class Told:
     gpu_hours: Decimal
     usd: Decimal | None
     usd_known: str
+    usd_planned: Decimal | None
+    """Cost of its nodes for the expected_hours of its entry; None where it has none."""
+    hours_expected: float | None
+    """`expected_hours` of its entry, when it began."""
     outcome: str
     """State of its job; NOTHING where it was complete at once, because a run before it had finished."""
     nothing_to_do: str
@@ -115,10 +120,13 @@ def main(options: argparse.Namespace) -> int:
         *(told(run, said, going=True) for run in known.going),
     ]
     notes = (HISTORY[known.history], *NOTES)
+    ended = [run for run in known.finished if not _idle(run, said.get(_uid(run), Printed()))]
+    beside = beside_plan((run, exact_usd(spent(run))) for run in ended)
     if options.json:
-        print(as_json({"runs": runs, "history": known.history, "notes": notes}))
+        every = {"runs": runs, "beside_plan": beside, "history": known.history, "notes": notes}
+        print(as_json(every))
     else:
-        print("\n".join(text(runs, notes)))
+        print("\n".join(text(runs, (*([beside.said] if beside else []), *notes))))
     return 0
 
 
@@ -150,7 +158,7 @@ def told(
     going: bool,
 ) -> Told:
     """Facts about a run. `said`, `causes`: by uid of the job."""
-    cost = spent(run, {})
+    cost = spent(run)
     prints, cause = said.get(_uid(run), Printed()), causes.get(_uid(run), UNKNOWN)
     began = run.began
     return Told(
@@ -169,6 +177,8 @@ def told(
         gpu_hours=cost.gpu_hours,
         usd=cost.usd,
         usd_known=cost.usd_known,
+        usd_planned=cost.planned_usd,
+        hours_expected=run.expected.hours if run.expected else None,
         outcome=_outcome(run, prints, going=going),
         nothing_to_do=nothing_to_do(prints.nothing_done or "") if _idle(run, prints) else "",
         reason="" if run.job.complete or going else run.job.message,
@@ -246,6 +256,7 @@ def _below(run: Told) -> list[str]:
         f"{what}{again}",
         f"resumed from: {run.resumed_from or NOT_KNOWN}; newest checkpoint:"
         f" {run.checkpoint or NOT_KNOWN}{old}",
+        *_beside(run),
         *_measured(run),
         *_why(run),
     ]
@@ -262,6 +273,14 @@ def _why(run: Told) -> Iterator[str]:
         yield f"why: {run.why}"
     if run.fix:
         yield f"fix: {run.fix}"
+
+
+def _beside(run: Told) -> list[str]:
+    """A line about its plan, where its entry says how long it runs."""
+    if run.hours_expected is None:
+        return []
+    usd = "" if run.usd_planned is None else f", {run.usd_planned:,.2f} USD"
+    return [f"planned: {_time(round(run.hours_expected * 3600))}{usd}"]
 
 
 def _measured(run: Told) -> list[str]:
