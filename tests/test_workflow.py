@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,10 +42,79 @@ def test_every_make_word_and_module_of_the_workflow_exists() -> None:
 
 
 @pytest.mark.parametrize("job", JOBS)
-def test_every_job_ends_in_time_and_only_the_comment_may_write(job: str) -> None:
+def test_every_job_ends_in_time_and_writes_only_what_it_must(job: str) -> None:
     assert JOBS[job]["timeout-minutes"] <= 90
     writes = [key for key, may in JOBS[job].get("permissions", {}).items() if may == "write"]
-    assert writes == (["id-token", "pull-requests"] if job == "comment" else [])
+    may = {"comment": ["id-token", "pull-requests"], "prices": ["contents", "pull-requests"]}
+    assert writes == may.get(job, [])
+
+
+def git(folder: Path, *words: str) -> str:
+    """What git says in a folder, without the settings of this machine."""
+    env = {"PATH": os.environ["PATH"], "HOME": str(folder), "GIT_CONFIG_NOSYSTEM": "1"}
+    named = ["-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "init.defaultBranch=main"]
+    done = subprocess.run(
+        ["git", *named, *words], cwd=folder, env=env, check=True, capture_output=True, text=True
+    )
+    return done.stdout
+
+
+def opened(folder: Path, requests: int) -> list[str]:
+    """Runs the step that opens the pull request, with a gh that writes down what it is asked. `requests`:
+    how many are open already."""
+    said, tools = folder / "gh.txt", folder / "bin"
+    tools.mkdir(exist_ok=True)
+    listed = f'test "$2" != list || echo {requests}'
+    (tools / "gh").write_text(f'#!/bin/sh\necho "$@" >> {said}\n{listed}\n')
+    (tools / "gh").chmod(0o755)
+    env = {
+        "PATH": f"{tools}:{os.environ['PATH']}",
+        "HOME": str(folder),
+        "RUNNER_TEMP": str(folder),
+        "GITHUB_REF_NAME": "main",
+        "GIT_CONFIG_NOSYSTEM": "1",
+    }
+    [step] = [step for step in JOBS["prices"]["steps"] if "gh pr create" in step.get("run", "")]
+    subprocess.run(
+        ["bash", "-e", "-c", step["run"]],
+        cwd=folder / "work",
+        env=env,
+        check=True,
+        capture_output=True,
+    )
+    return said.read_text().splitlines() if said.exists() else []
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A clone with a file of prices, and the repository that it pushes to."""
+    git(tmp_path, "init", "--bare", "origin.git")
+    git(tmp_path, "clone", "origin.git", "work")
+    prices = tmp_path / "work/trainyard/catalog/aws/on_demand.json"
+    prices.parent.mkdir(parents=True)
+    prices.write_text("[]\n")
+    git(tmp_path / "work", "add", ".")
+    git(tmp_path / "work", "commit", "--message", "first")
+    git(tmp_path / "work", "push", "origin", "HEAD:main")
+    return tmp_path
+
+
+def test_a_month_without_a_new_price_opens_no_pull_request(clone: Path) -> None:
+    assert opened(clone, 0) == []
+    assert "prices" not in git(clone / "origin.git", "branch")
+
+
+@pytest.mark.parametrize("requests", [0, 1])
+def test_new_prices_are_one_commit_of_one_branch_and_one_pull_request(
+    clone: Path, requests: int
+) -> None:
+    work = clone / "work"
+    (work / "trainyard/catalog/aws/on_demand.json").write_text("[1]\n")
+    (work / "other.txt").write_text("not a price\n")
+    said = opened(clone, requests)
+    assert [line.split()[1] for line in said] == ["list", *(["create"] if not requests else [])]
+    changed = git(clone / "origin.git", "diff", "--name-only", "main", "prices").split()
+    assert changed == ["trainyard/catalog/aws/on_demand.json"]
 
 
 def test_what_needs_credentials_runs_only_where_there_is_a_role() -> None:

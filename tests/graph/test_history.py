@@ -10,7 +10,7 @@ from rehearsal.providers.kubernetes import kinds
 from tests.support.graphs import environment
 from tests.support.recording import Graph
 from tests.support.stackfile import at, errors
-from trainyard.plans.jobs import GOODPUT, INTERVAL
+from trainyard.plans.jobs import EXPECTED, GOODPUT, INTERVAL, RUN, Expected
 
 PLANNED = {
     "parameters_billion": 0.7,
@@ -57,6 +57,17 @@ def test_it_reads_logs_and_jobs_say_what_is_planned_only_where_runs_are_followed
     run = before["TrainJob t5-large"].inputs["metadata"]["annotations"]
     assert planned.pop(INTERVAL) == "1200" and 0.5 < float(planned.pop(GOODPUT)) < 1
     assert planned == run, "the run does not start again"
+
+
+def test_a_job_carries_what_the_plan_counts_for_its_run_and_does_not_start_again_for_it() -> None:
+    before = environment()["TrainJob t5-large"]
+    after = environment(at("jobs.t5-large.expected_hours", 12))["TrainJob t5-large"]
+    notes = dict(after.inputs["metadata"]["annotations"])
+    said = Expected.read(notes.pop(EXPECTED))
+    assert said == Expected(hours=12, nodes=2, instance_type="g6e.48xlarge", capacity="on_demand")
+    assert notes == before.inputs["metadata"]["annotations"]
+    assert after.inputs["spec"] == before.inputs["spec"]
+    assert [*after.options.replaceOnChanges] == [f'metadata.annotations["{RUN}"]']
 
 
 def test_the_rehearsal_implements_every_kind_of_it(recorded: Graph) -> None:

@@ -192,7 +192,7 @@ WORDS: Mapping[str, Word] = {
     "runs": Word(
         does="Print each run: who, what, when, how long, dollars, outcome.",
         module="trainyard.operations.runs.history",
-        options=("--json",),
+        options=("--json", "--html"),
         example="runs dev --json",
         fails=NO_ANSWER,
         then="trainyard spent {stack}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from trainyard.derive.job_site import JobSite
 from trainyard.derive.jobs import command_of, job_plan
 from trainyard.derive.model_memory.fit import Fit, fit_of
 from trainyard.derive.scripts import script_of
-from trainyard.plans.jobs import JobPlan
+from trainyard.plans.jobs import EXPECTED, Expected, JobPlan
 from trainyard.problems import InputError, InputWarning
 from trainyard.rules.after import after_errors
 from trainyard.rules.model_memory import fit_problems, model_errors
@@ -66,7 +66,13 @@ class StackJobs:
             name: job_plan(name, job, site, config_map(name, job, self.folder), notes.get(name, {}))
             for name, job in typed(self.jobs).items()
         }
-        return chained({name: plans[name] for name in self.jobs}, self.jobs)
+        named = {
+            name: replace(
+                plans[name], annotations={**_expected(plans[name], site), **plans[name].annotations}
+            )
+            for name in self.jobs
+        }
+        return chained(named, self.jobs)
 
     def described(self) -> dict[str, JobConfig]:
         """Every job in the words of settings, as far as capacity goes."""
@@ -114,6 +120,20 @@ def read_jobs(
         fits=fits,
         errors=(*errors, *_too_large(path, fits), *wrong),
     )
+
+
+def _expected(job: JobPlan, site: JobSite) -> dict[str, str]:
+    """Annotation with what the plan counts for the run; nothing without `expected_hours`."""
+    if job.expected_hours is None:
+        return {}
+    pool = site.pools[job.pool]
+    expected = Expected(
+        hours=job.expected_hours,
+        nodes=job.nodes,
+        instance_type=pool.instance_types[0],
+        capacity=pool.capacity,
+    )
+    return {EXPECTED: expected.note()}
 
 
 def _fits(

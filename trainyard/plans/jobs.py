@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from trainyard.catalog.aws.latencies import IMAGE_GB
@@ -71,6 +72,36 @@ RUN = "trainyard.io/run"
 INTERVAL, GOODPUT = "trainyard.io/checkpoint-seconds", "trainyard.io/goodput"
 """Annotations of a job: seconds between two checkpoints, and goodput from 0 to 1, by the plan. Only where
 the environment follows its runs: history.progress."""
+
+EXPECTED = "trainyard.io/expected"
+"""Annotation of a job with `expected_hours`: Expected."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expected:
+    """What the plan counts for a run, recorded with its job. It has no dollars: with them every new price
+    would change every job, and two runs would be counted at prices of two days."""
+
+    hours: float
+    """`expected_hours` of the job."""
+    nodes: int
+    instance_type: str
+    """First type of the job's pool."""
+    capacity: str
+    """Setting of the pool, such as on_demand."""
+
+    def note(self) -> str:
+        """Value of the annotation."""
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def read(note: str) -> Expected | None:
+        """What an annotation says; None where somebody else has written it."""
+        try:
+            return Expected(**json.loads(note))
+        except (TypeError, ValueError):
+            return None
+
 
 SHELL = "trainyard.io/shell"
 """Label of a job, and of its pod, in which somebody has a terminal or runs one command."""
@@ -141,7 +172,7 @@ class JobPlan:
     knows."""
     labels: Mapping[str, str]
     annotations: Mapping[str, str] = field(default_factory=dict)
-    """Annotations of the job, in addition to its identity: INTERVAL and GOODPUT."""
+    """Annotations of the job, in addition to its identity: INTERVAL, GOODPUT and EXPECTED."""
     spec: Spec
     files: ConfigMapPlan | None
     objects: tuple[Spec, ...] = ()

@@ -208,7 +208,9 @@ class S3(StoreKind[S3Config, S3Plan]):
         yield f"{name} shows the bucket {plan.existing or f'{plan.name}-<account>, which is created'}"
 
     def usage_costs(self, name: str, plan: S3Plan) -> Iterator[UsageCost]:
-        yield UsageCost(what=f"S3 {name}, without requests", service="s3", sku="standard")
+        yield UsageCost(what=f"S3 {name}", service="s3", sku="standard")
+        if plan.writable:
+            yield UsageCost(what=f"S3 {name}, requests that write", service="s3", sku="put")
 
 
 def _key_errors(path: str, settings: S3Config, region: str) -> Iterator[InputError]:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from trainyard.operations.reach.snapshot import Snapshot
+from trainyard.plans.jobs import EXPECTED, Expected
 
 Object = dict[str, Any]
 BEGAN = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -44,6 +45,13 @@ def train_job(
         "status": {"conditions": conditions},
         **more,
     }
+
+
+def expecting(job: Object, hours: float, nodes: int = 2, capacity: str = "on_demand") -> Object:
+    """The job, with what the plan counts for its run."""
+    expected = Expected(hours=hours, nodes=nodes, instance_type="g6e.48xlarge", capacity=capacity)
+    job["metadata"]["annotations"][EXPECTED] = expected.note()
+    return job
 
 
 def pod(

@@ -40,7 +40,7 @@ class Selector:
     unit: str
     attributes: Mapping[str, str] = field(default_factory=dict)
     """Column of the CSV, in lower case → what it must say."""
-    per: int = 1
+    per: Decimal = Decimal(1)
     """Number of our units in one of AWS's units."""
 
     def matches(self, row: Mapping[str, str]) -> bool:
@@ -107,7 +107,7 @@ SELECTORS: tuple[Selector, ...] = (
         unit="GiBps-mo",
         usage=r"EBS:VolumeP-Throughput\.gp3",
         attributes={"product family": "Provisioned Throughput"},
-        per=1024,
+        per=Decimal(1024),
     ),
     Selector(
         key=("efs", "standard"),
@@ -122,6 +122,13 @@ SELECTORS: tuple[Selector, ...] = (
         unit="GB-Mo",
         usage="IATimedStorage-ByteHrs",
         attributes={"storage class": "Infrequent Access"},
+    ),
+    Selector(
+        key=("efs", "archive"),
+        code="AmazonEFS",
+        unit="GB-Mo",
+        usage="ArchiveTimedStorage-ByteHrs",
+        attributes={"storage class": "Archive"},
     ),
     Selector(
         key=("efs", "provisioned"),
@@ -167,6 +174,21 @@ SELECTORS: tuple[Selector, ...] = (
         unit="IOPS-Mo",
         usage=".*",
         attributes={"product family": "Provisioned IOPS", "file system type": "Lustre"},
+    ),
+    Selector(
+        key=("s3", "standard"),
+        code="AmazonS3",
+        unit="GB-Mo",
+        usage="TimedStorage-ByteHrs",
+        attributes={"volume type": "Standard", "startingrange": "0"},
+    ),
+    Selector(
+        key=("s3", "put"),
+        code="AmazonS3",
+        unit="Requests",
+        usage="Requests-Tier1",
+        attributes={"group": "S3-API-Tier1"},
+        per=Decimal("0.001"),
     ),
     Selector(
         key=("logs", "ingested"),

@@ -24,7 +24,7 @@ class Price:
 
     usd: Decimal
     unit: str
-    """hour, GB, GB-month, IOPS-month, MB/s-month or million samples."""
+    """hour, GB, GB-month, IOPS-month, MB/s-month, million samples or thousand requests."""
     kind: str
     """on_demand, capacity_block, spot_snapshot, storage or usage."""
     as_of: str
@@ -75,14 +75,16 @@ UNITS: dict[tuple[str, str], tuple[str, str]] = {
     ("fsx-lustre", "PERSISTENT_2-1000"): ("GB-month", "storage"),
     ("fsx-lustre", "metadata"): ("IOPS-month", "storage"),
     ("fsx-lustre", "backup"): ("GB-month", "storage"),
+    ("s3", "standard"): ("GB-month", "storage"),
+    ("s3", "put"): ("thousand requests", "usage"),
     ("logs", "ingested"): ("GB", "usage"),
     ("prometheus", "samples"): ("million samples", "usage"),
     ("transfer", "between-zones"): ("GB", "usage"),
 }
 """Service and SKU → unit and kind of its price. `extended-support` and a tier are added to `cluster`. A
 `public-ipv4` costs the same in use and idle, an `endpoint-hour` counts for each zone, and
-`between-zones` is paid in each direction. `samples` is the price of the first 2 billion a month, of
-which 40 million are free. EFS counts provisioned throughput in
+`between-zones` is paid in each direction. `standard` of S3 is the price of the first 50 TB. `samples` is the
+price of the first 2 billion a month, of which 40 million are free. EFS counts provisioned throughput in
 MiB/s."""
 
 CAPACITY_SERVICES = {

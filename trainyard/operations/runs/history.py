@@ -1,4 +1,4 @@
-"""`trainyard runs STACK [--json]`: print every run that the cluster of a stack knows, and those of its
+"""`trainyard runs STACK [--json | --html FILE]`: print every run that the cluster of a stack knows, and those of its
 history: who, what, when, how long, on how many nodes, for how many dollars, and how it ended.
 
 Who knows what: records.py; dollars: spent.py; what scripts say: printed.py.
@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from decimal import Decimal
+from datetime import timedelta
+from pathlib import Path
 from types import MappingProxyType
 
 from trainyard import command_line
@@ -21,6 +20,7 @@ from trainyard.operations.reach.proxy import asking
 from trainyard.operations.reach.rank_logs import cause_on
 from trainyard.operations.reach.snapshot import snapshot_of
 from trainyard.operations.reach.target import answer_of, kubeconfig
+from trainyard.operations.runs.beside_plan import beside_plan
 from trainyard.operations.runs.printed import Printed, printed, recorded, together
 from trainyard.operations.runs.records import (
     KEPT,
@@ -31,14 +31,14 @@ from trainyard.operations.runs.records import (
     runs_of,
 )
 from trainyard.operations.runs.runs import Run, duration
-from trainyard.operations.runs.spent import spent
+from trainyard.operations.runs.runs_page import runs_page
+from trainyard.operations.runs.spent import exact_usd, spent
+from trainyard.operations.runs.told import NOTHING, Told
 from trainyard.plans.jobs import GOODPUT
 from trainyard.reports.plan import as_json
 
 HEAD = ("RUN", "CREATED", "WAITED", "RAN", "NODES", "", "USD", "", "OUTCOME")
 NOT_KNOWN = "not known"
-NOTHING = "NothingToDo"
-"""Outcome of a run that was complete at once, because a run before it had finished."""
 UNKNOWN = Cause("", "")
 """Cause of a run that has not failed, or of which nobody knows why."""
 HISTORY = {
@@ -59,51 +59,6 @@ NOTES = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Told:
-    """Facts about a run. None and "" stand for what is not known."""
-
-    namespace: str
-    """Namespace of the run: each team has its own."""
-    job: str
-    kind: str
-    by_stack: bool
-    """A stack file describes the job; otherwise somebody has sent it by hand."""
-    image: str
-    created: datetime
-    waited_seconds: int | None
-    ran_seconds: int | None
-    ended: datetime | None
-    """None: it goes on."""
-    nodes: int
-    instance_types: tuple[str, ...]
-    restarts: int
-    gpu_hours: Decimal
-    usd: Decimal | None
-    usd_known: str
-    outcome: str
-    """State of its job; NOTHING where it was complete at once, because a run before it had finished."""
-    nothing_to_do: str
-    """Sentence about such a run; empty for others."""
-    reason: str
-    """Reason and message of its controller."""
-    why: str
-    """Sentence about why it failed; empty where no rank is known to have ended with an error."""
-    fix: str
-    """Advice about that; empty where none is known."""
-    resumed_from: str | None
-    checkpoint: str | None
-    """The newest one that the script says it has written."""
-    checkpoint_age_seconds: int | None
-    step: int | None
-    """The newest one that it has printed."""
-    step_seconds: float | None
-    goodput_planned: float | None
-    """Goodput from 0 to 1, as the plan says it."""
-    goodput_measured: float | None
-    """Share of the time it ran that is in its steps, those that were lost left out."""
-
-
 def main(options: argparse.Namespace) -> int:
     """Return 0, or 1 where the cluster does not answer or another one could be meant."""
     answer = answer_of(lambda: _read(options.stack))
@@ -115,10 +70,17 @@ def main(options: argparse.Namespace) -> int:
         *(told(run, said, going=True) for run in known.going),
     ]
     notes = (HISTORY[known.history], *NOTES)
-    if options.json:
-        print(as_json({"runs": runs, "history": known.history, "notes": notes}))
+    ended = [run for run in known.finished if not _idle(run, said.get(_uid(run), Printed()))]
+    beside = beside_plan((run, exact_usd(spent(run))) for run in ended)
+    if options.html:
+        page = runs_page(options.stack, runs, beside.said if beside else "", notes)
+        Path(options.html).write_text(page)
+        print(options.html)
+    elif options.json:
+        every = {"runs": runs, "beside_plan": beside, "history": known.history, "notes": notes}
+        print(as_json(every))
     else:
-        print("\n".join(text(runs, notes)))
+        print("\n".join(text(runs, (*([beside.said] if beside else []), *notes))))
     return 0
 
 
@@ -150,7 +112,7 @@ def told(
     going: bool,
 ) -> Told:
     """Facts about a run. `said`, `causes`: by uid of the job."""
-    cost = spent(run, {})
+    cost = spent(run)
     prints, cause = said.get(_uid(run), Printed()), causes.get(_uid(run), UNKNOWN)
     began = run.began
     return Told(
@@ -169,6 +131,8 @@ def told(
         gpu_hours=cost.gpu_hours,
         usd=cost.usd,
         usd_known=cost.usd_known,
+        usd_planned=cost.planned_usd,
+        hours_expected=run.expected.hours if run.expected else None,
         outcome=_outcome(run, prints, going=going),
         nothing_to_do=nothing_to_do(prints.nothing_done or "") if _idle(run, prints) else "",
         reason="" if run.job.complete or going else run.job.message,
@@ -246,6 +210,7 @@ def _below(run: Told) -> list[str]:
         f"{what}{again}",
         f"resumed from: {run.resumed_from or NOT_KNOWN}; newest checkpoint:"
         f" {run.checkpoint or NOT_KNOWN}{old}",
+        *_beside(run),
         *_measured(run),
         *_why(run),
     ]
@@ -262,6 +227,14 @@ def _why(run: Told) -> Iterator[str]:
         yield f"why: {run.why}"
     if run.fix:
         yield f"fix: {run.fix}"
+
+
+def _beside(run: Told) -> list[str]:
+    """A line about its plan, where its entry says how long it runs."""
+    if run.hours_expected is None:
+        return []
+    usd = "" if run.usd_planned is None else f", {run.usd_planned:,.2f} USD"
+    return [f"planned: {_time(round(run.hours_expected * 3600))}{usd}"]
 
 
 def _measured(run: Told) -> list[str]:

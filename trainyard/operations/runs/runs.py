@@ -22,7 +22,7 @@ from trainyard.objects.jobs.pod_template import GPU, POOL
 from trainyard.objects.programs.history import LEFT
 from trainyard.operations.reach.pods import container_statuses
 from trainyard.operations.reach.snapshot import Job, Object, Snapshot
-from trainyard.plans.jobs import RUN
+from trainyard.plans.jobs import EXPECTED, RUN, Expected
 
 EXACT, AT_LEAST, AT_MOST, ABOUT = "", "at least", "at most", "about"
 """Words for how well an amount is known."""
@@ -81,6 +81,8 @@ class Run:
     identity: str
     """Identity of the run in the stack's plan; empty for a job that no stack owns."""
     times: tuple[NodeTime, ...]
+    expected: Expected | None
+    """What the plan counted for it; None without expected_hours, and for a job that no stack owns."""
     known: str
     """EXACT; AT_LEAST where pods of it are gone; AT_MOST where all are, and the job's whole life
     stands for their time."""
@@ -142,12 +144,14 @@ def together(known: Iterable[str]) -> str:
 def _run(snapshot: Snapshot, job: Job, ended: datetime, *, going: bool = False) -> Run:
     pods = [pod for pod in job.pods if pod["spec"].get("nodeName") and _trains(pod)]
     times, known = _times(snapshot, job, pods, ended, going=going)
+    notes = job.body["metadata"].get("annotations", {})
     return Run(
         job=job,
         created=_time(job.body["metadata"]["creationTimestamp"]),
         began=min((_time(scheduled_at(pod)) for pod in pods), default=None),
         ended=ended,
-        identity=job.body["metadata"].get("annotations", {}).get(RUN, ""),
+        identity=notes.get(RUN, ""),
+        expected=Expected.read(notes.get(EXPECTED, "")),
         times=times,
         known=known,
     )

@@ -11,25 +11,20 @@ import argparse
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
-from pathlib import Path
 
 from trainyard import command_line
 from trainyard.catalog.aws.prices import price
-from trainyard.decide import plan_stack
 from trainyard.operations.reach.target import answer_of
+from trainyard.operations.runs.beside_plan import beside_plan, planned_usd
 from trainyard.operations.runs.records import KEPT, known_runs
 from trainyard.operations.runs.runs import ABOUT, AT_LEAST, AT_MOST, EXACT, Run, together
-from trainyard.reports.cost import CENT, estimate
+from trainyard.reports.lines import CENT
 from trainyard.reports.plan import as_json
-from trainyard.settings.reading.reader import read_file
-from trainyard.settings.reading.teams import other_teams
 
-Planned = dict[tuple[str, str, str], Decimal]
-"""Namespace, job and identity of a run → what the plan says that it costs."""
 HEAD = ("RUN", "ENDED", "STATE", "NODES", "INSTANCE", "GPU HOURS", "", "USD", "", "PLAN USD")
 NOTES = (
     "USD without tax, of nodes alone, from the time a pod has its node: idle nodes, disks and data"
-    " are in no run, but the plan's figure has the start of the nodes, their disks and images.",
+    " are in no run. PLAN USD: the expected_hours of the job's entry, counted in the same way.",
     "A node that pods share is divided by its GPUs. A node without GPUs counts wholly for each pod.",
     f"{AT_LEAST}: pods of an earlier attempt are gone, or a price is not known. {AT_MOST}: all pods"
     f" are gone, so each node counts from the creation of the job to its end. {ABOUT}: both.",
@@ -61,7 +56,7 @@ class Spent:
     instance_types: tuple[str, ...] = ()
     nodes: int = 0
     planned_usd: Decimal | None = None
-    """Cost of this very run by the plan; None where the plan has none."""
+    """Cost of the nodes for the expected_hours of its entry; None where it has none."""
 
 
 def main(options: argparse.Namespace) -> int:
@@ -69,18 +64,24 @@ def main(options: argparse.Namespace) -> int:
     known = answer_of(lambda: known_runs(options.stack))
     if known is None:
         return 1
-    planned = plans_of(options.stack)
-    runs, going = [spent(run, planned) for run in known.finished], len(known.going)
+    runs, going = [spent(run) for run in known.finished], len(known.going)
+    beside = beside_plan(zip(known.finished, map(exact_usd, runs), strict=True))
     notes = NOTES if known.history == KEPT else (*NOTES, FORGOTTEN)
     if options.json:
         teams = by_namespace(runs)
-        print(as_json({"runs": runs, "namespaces": teams, "running": going, "notes": notes}))
+        every = {"runs": runs, "namespaces": teams, "beside_plan": beside, "running": going}
+        print(as_json({**every, "notes": notes}))
     else:
-        print("\n".join(text(runs, going, notes)))
+        print("\n".join(text(runs, going, notes, beside.said if beside else "")))
     return 0
 
 
-def spent(run: Run, planned: Planned) -> Spent:
+def exact_usd(one: Spent) -> Decimal | None:
+    """Dollars of a run; None where they are not exact."""
+    return one.usd if one.usd_known == EXACT else None
+
+
+def spent(run: Run) -> Spent:
     """The hours and the dollars of one run."""
     prices = [price(time.service, time.instance_type, time.region) for time in run.times]
     priced = [
@@ -105,7 +106,7 @@ def spent(run: Run, planned: Planned) -> Spent:
         else None,
         usd_known=together([run.known, lacks]),
         as_of=min((found.as_of for found, _ in priced), default=None),
-        planned_usd=planned.get((job.namespace, job.name, run.identity)),
+        planned_usd=planned_usd(run),
     )
 
 
@@ -118,8 +119,14 @@ def by_namespace(runs: Iterable[Spent]) -> list[Spent]:
     ]
 
 
-def text(runs: list[Spent], going: int, notes: tuple[str, ...] = (*NOTES, FORGOTTEN)) -> list[str]:
-    """Runs, sums and what they leave out, for a person. `going`: jobs that have not ended."""
+def text(
+    runs: list[Spent],
+    going: int,
+    notes: tuple[str, ...] = (*NOTES, FORGOTTEN),
+    beside: str = "",
+) -> list[str]:
+    """Runs, sums and what they leave out, for a person. `going`: jobs that have not ended. `beside`: the
+    sentence about runs beside their plans."""
     more = f"{going} job{'s' * (going != 1)} not ended" if going else ""
     if not runs:
         nothing = f"no finished run is on the cluster{f'; {more}' if more else ''}"
@@ -131,6 +138,7 @@ def text(runs: list[Spent], going: int, notes: tuple[str, ...] = (*NOTES, FORGOT
         "",
         *command_line.table([("NAMESPACE", "RUNS", "GPU HOURS", "", "USD", ""), *sums], indent=0),
         "",
+        *([beside] if beside else []),
         *([more] if more else []),
         *([f"prices of {min(dates)} or later"] if dates else []),
         *(line for note in notes for line in command_line.wrapped(note)),
@@ -166,18 +174,3 @@ def _sum(namespace: str, runs: list[Spent]) -> Spent:
         usd_known=together([lacks, *(run.usd_known for run in runs if run.usd is not None)]),
         as_of=min((run.as_of for run in runs if run.as_of), default=None),
     )
-
-
-def plans_of(stack: str, folder: Path = Path(".")) -> Planned:
-    """Planned costs of runs, from a stack file and those of its teams. A file that is missing or
-    has errors gives none."""
-    planned = Planned()
-    for name in (stack, *other_teams(stack, stack, folder)):
-        try:
-            plan = plan_stack(read_file(name, folder), folder).plan
-        except FileNotFoundError:
-            continue
-        for job, cost in zip(plan.jobs.values(), estimate(plan).jobs, strict=True) if plan else ():
-            if cost.usd is not None:
-                planned[job.namespace, job.name, job.run] = cost.usd
-    return planned

@@ -21,7 +21,7 @@ from trainyard.catalog.aws.prices import (
     services,
     stale,
 )
-from trainyard.catalog.aws.zones import regions_with
+from trainyard.catalog.aws.zones import ZONE_LETTERS, regions_with
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "trainyard/go/mod"
 KARPENTER = {
@@ -147,7 +147,7 @@ def test_every_price_has_a_day_or_a_month_and_a_source() -> None:
     known = [price("ec2", *key) for each in on_demand() for key in each.prices]
     for found in (*known, *services().values()):
         assert found
-        assert date(2025, 1, 1) < date.fromisoformat(f"{found.as_of}-01"[:10]) and found.source
+        assert date(2022, 9, 1) < date.fromisoformat(f"{found.as_of}-01"[:10]) and found.source
         assert (
             found.kind in {"on_demand", "capacity_block", "spot_snapshot", "storage", "usage"}
             and found.usd > 0
@@ -179,10 +179,14 @@ def test_services_cost_what_the_public_source_of_their_region_says(
     assert found and found.usd == Decimal(usd) and found.as_of >= "2026-03"
 
 
-def test_no_price_is_from_memory_and_every_service_price_is_this_years() -> None:
+def test_no_price_is_from_memory_and_of_services_lustre_in_tokyo_alone_is_older_than_this_year() -> (
+    None
+):
     sources = [found.source for found in (*on_demand(), *services().values())]
     assert not [source for source in sources if "memory" in source]
-    assert {found.as_of[:4] for found in services().values()} == {"2026"}
+    old = {key for key, found in services().items() if not found.as_of.startswith("2026")}
+    tiers = {f"PERSISTENT_2-{tier}" for tier in storage.LUSTRE_TIERS}
+    assert old == {("fsx-lustre", tier, "ap-northeast-1") for tier in tiers}
 
 
 def test_every_service_price_has_a_known_unit_and_stands_once() -> None:
@@ -195,19 +199,46 @@ def test_every_service_price_has_a_known_unit_and_stands_once() -> None:
 
 def test_what_is_stored_is_paid_by_the_month_and_what_runs_by_the_hour() -> None:
     """A month has 730 hours: the other unit makes a store 730 times too dear."""
-    ends = {"storage": r"(GB|IOPS|MB/s)-month", "on_demand": "hour", "usage": "GB|million samples"}
+    ends = {
+        "storage": r"(GB|IOPS|MB/s)-month",
+        "on_demand": "hour",
+        "usage": "GB|million samples|thousand requests",
+    }
     wrong = {key for key, (unit, kind) in UNITS.items() if not re.fullmatch(ends[kind], unit)}
     assert wrong == set()
 
 
 def test_us_east_1_has_a_price_for_everything_that_every_stack_pays() -> None:
-    """Between zones nothing is charged by the hour, and backups grow with use."""
-    by_use = {("transfer", "between-zones"), ("fsx-lustre", "backup"), ("efs", "archive")}
+    """Backups and the archive grow with use."""
+    by_use = {("fsx-lustre", "backup"), ("efs", "archive")}
     missing = {key for key in UNITS if price(*key, "us-east-1") is None}
     assert missing <= by_use
     assert set(storage.LUSTRE_TIERS) == {
         int(sku.rpartition("-")[2]) for _, sku in UNITS if sku.startswith("PERSISTENT_2-")
     }
+
+
+@pytest.mark.parametrize(
+    ("service", "sku"),
+    [
+        ("eks", "cluster"),
+        ("eks", "extended-support"),
+        ("vpc", "public-ipv4"),
+        ("transfer", "between-zones"),
+    ],
+)
+def test_what_costs_the_same_in_every_region_has_one_price_in_all_of_them(
+    service: str, sku: str
+) -> None:
+    found = {region: price(service, sku, region) for region in ZONE_LETTERS}
+    assert len({each.usd for each in found.values() if each}) == 1 and all(found.values())
+
+
+def test_lustre_in_tokyo_costs_an_hour_what_the_page_of_its_day_says() -> None:
+    hour = {125: "2.48", 250: "3.71", 500: "6.19", 1000: "11.16"}
+    for tier, usd in hour.items():
+        found = price("fsx-lustre", f"PERSISTENT_2-{tier}", "ap-northeast-1")
+        assert found and round(found.usd * 9600 / 730, 2) == Decimal(usd)
 
 
 def test_prices_over_180_days_old_are_said_to_be_with_the_oldest_date() -> None:
@@ -229,7 +260,7 @@ def test_a_region_without_a_price_borrows_none() -> None:
         "blocks only"
     )
     assert price("ec2-spot", "p5.48xlarge", "us-east-1") is None
-    assert price("eks", "cluster", "ap-south-1") is None
+    assert price("nat", "hour", "af-south-1") is None
     assert price("efs", "read", "ap-northeast-2") is None
     assert lustre_per_month("ap-northeast-2", "PERSISTENT_2", 500, 4800) is None
     assert lustre_per_month("eu-west-1", "PERSISTENT_2", 500, 4800) is None

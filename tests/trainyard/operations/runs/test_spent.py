@@ -4,30 +4,25 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.recording import CHECKOUT
 from tests.support.tool import run_word
-from tests.trainyard.operations.finished import cluster, node, pod, train_job
+from tests.trainyard.operations.finished import cluster, expecting, node, pod, train_job
 from trainyard.catalog.aws.prices import price
-from trainyard.decide import plan_stack
 from trainyard.operations.reach.snapshot import Snapshot
 from trainyard.operations.reach.target import TargetError
 from trainyard.operations.runs import spent
 from trainyard.operations.runs.records import KEPT, MISSING, Known, runs_of
 from trainyard.operations.runs.runs import ABOUT, AT_LEAST, AT_MOST, EXACT, finished_runs
-from trainyard.reports.cost import estimate
-from trainyard.settings.reading.reader import read_file
 
 PRICE = next(filter(None, [price("ec2", "g6e.48xlarge", "us-east-1")]))
 NODE = PRICE.usd
 
 
-def of(snapshot: Snapshot, planned: spent.Planned | None = None) -> list[spent.Spent]:
-    return [spent.spent(run, planned or {}) for run in finished_runs(snapshot)]
+def of(snapshot: Snapshot) -> list[spent.Spent]:
+    return [spent.spent(run) for run in finished_runs(snapshot)]
 
 
 def two_teams() -> Snapshot:
@@ -57,11 +52,10 @@ def test_a_run_without_any_price_has_no_dollars() -> None:
     assert row.split()[-2:] == ["price", "-"]
 
 
-def test_the_plans_figure_is_beside_the_very_run_that_it_is_about() -> None:
-    planned = {("training", "t5", "t5-1"): Decimal("31.50")}
-    assert [run.planned_usd for run in of(cluster(), planned)] == [Decimal("31.50")]
-    other = {("training", "t5", "t5-2"): Decimal("31.50")}
-    assert [run.planned_usd for run in of(cluster(), other)] == [None]
+def test_the_plans_figure_is_its_hours_at_the_same_prices() -> None:
+    [run] = of(cluster(trainjobs=[expecting(train_job(), hours=1.25)]))
+    assert run.planned_usd == (NODE * 2 * Decimal("1.25")).quantize(Decimal("0.01"))
+    assert [run.planned_usd for run in of(cluster())] == [None]
 
 
 def test_runs_are_summed_by_team_and_the_sum_says_what_it_is() -> None:
@@ -108,25 +102,6 @@ def test_with_a_history_nothing_is_said_to_be_missing(
     assert "leaves no record" not in capsys.readouterr().out
 
 
-def test_a_stack_file_and_those_of_its_teams_say_what_their_runs_were_to_cost(
-    tmp_path: Path,
-) -> None:
-    for name in ("Pulumi.yaml", "Pulumi.dev.yaml", "Pulumi.team-vision.yaml"):
-        text = (CHECKOUT / name).read_text()
-        (tmp_path / name).write_text(
-            text.replace(
-                "        pool: g6e",
-                "        expected_hours: 3\n        pool: g6e",
-            )
-        )
-    plan = plan_stack(read_file("dev", tmp_path), tmp_path).accepted()
-    [cost], [job] = estimate(plan).jobs, plan.jobs.values()
-    planned = spent.plans_of("dev", tmp_path)
-    assert planned[job.namespace, job.name, job.run] == cost.usd
-    assert {namespace for namespace, *_ in planned} == {"training", "team-vision"}
-    assert spent.plans_of("absent", tmp_path) == {}
-
-
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> None:
     def known(stack: str) -> Known:
@@ -143,6 +118,7 @@ def test_a_program_reads_it_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     [run], [team] = told["runs"], told["namespaces"]
     assert (run["job"], run["gpu_hours"], run["usd_known"]) == ("t5", "16.00", "")
     assert team["usd"] == run["usd"] and told["running"] == 0 and len(told["notes"]) == 4
+    assert told["beside_plan"] is None
 
 
 @pytest.mark.usefixtures("read")

@@ -1,0 +1,59 @@
+"""Facts about a run, as `trainyard runs` prints, lists and draws them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+NOTHING = "NothingToDo"
+"""Outcome of a run that was complete at once, because a run before it had finished."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """Facts about a run. None and "" stand for what is not known."""
+
+    namespace: str
+    """Namespace of the run: each team has its own."""
+    job: str
+    kind: str
+    by_stack: bool
+    """A stack file describes the job; otherwise somebody has sent it by hand."""
+    image: str
+    created: datetime
+    waited_seconds: int | None
+    ran_seconds: int | None
+    ended: datetime | None
+    """None: it goes on."""
+    nodes: int
+    instance_types: tuple[str, ...]
+    restarts: int
+    gpu_hours: Decimal
+    usd: Decimal | None
+    usd_known: str
+    usd_planned: Decimal | None
+    """Cost of its nodes for the expected_hours of its entry; None where it has none."""
+    hours_expected: float | None
+    """`expected_hours` of its entry, when it began."""
+    outcome: str
+    """State of its job; NOTHING where it was complete at once, because a run before it had finished."""
+    nothing_to_do: str
+    """Sentence about such a run; empty for others."""
+    reason: str
+    """Reason and message of its controller."""
+    why: str
+    """Sentence about why it failed; empty where no rank is known to have ended with an error."""
+    fix: str
+    """Advice about that; empty where none is known."""
+    resumed_from: str | None
+    checkpoint: str | None
+    """The newest one that the script says it has written."""
+    checkpoint_age_seconds: int | None
+    step: int | None
+    """The newest one that it has printed."""
+    step_seconds: float | None
+    goodput_planned: float | None
+    """Goodput from 0 to 1, as the plan says it."""
+    goodput_measured: float | None
+    """Share of the time it ran that is in its steps, those that were lost left out."""
