@@ -13,7 +13,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
-from rehearsal.kube import Object
 from rehearsal.processes import HEARTBEAT_SECONDS, heartbeat
 from trainyard.catalog.aws.latencies import STAGES
 from trainyard.command_line import table
@@ -156,6 +155,8 @@ class Stages:
         self.stages: dict[str, Stage] = {}
         self.errors: list[tuple[str, str]] = []
         """(resource, message) of every failure."""
+        self.said: tuple[str, float] | None = None
+        """The first line of what the program said last, and when."""
 
     def consume(self, events: list[Event]) -> None:
         """Read new events. Call it often, also without new events."""
@@ -186,7 +187,9 @@ class Stages:
             case {"diagnosticEvent": {"severity": "info"} as diagnostic} if _is_the_programs(
                 diagnostic.get("urn", "")
             ):
-                self.display.line("program", diagnostic["message"].strip())
+                text = diagnostic["message"].strip()
+                self.display.line("program", text)
+                self.said = text.partition("\n")[0], self.display.now()
             case {"resourcePreEvent": {"metadata": step}} if _is_work(step):
                 self._begin(step)
             case {"resOutputsEvent": {"metadata": step}} if _is_work(step):
@@ -216,6 +219,10 @@ class Stages:
         waiting = [
             (since, urn) for stage in self.stages.values() for urn, since in stage.pending.items()
         ]
+        if not waiting and self.said:
+            text, since = self.said
+            self.display.line("program", f"{text}, for {clock(self.display.now() - since)}")
+            return
         if not waiting:
             self.display.line("engine", "is working")
             return
@@ -277,24 +284,6 @@ def _is_work(step: Event) -> bool:
 
 # ---- jobs and tables
 # -----------------------------------------------------------------------------------------------
-
-
-def phases(pods: list[Object]) -> str:
-    """Such as `2 Running, 20 restarts`."""
-    if not pods:
-        return "no pods yet"
-    again = sum(restarts(pods))
-    number = f", {again} restart{'s' * (again != 1)}" if again else ""
-    return f"{counted(Counter(pod['status']['phase'] for pod in pods))}{number}"
-
-
-def restarts(pods: list[Object]) -> list[int]:
-    """Number of restarts of each container of the pods."""
-    return [
-        status["restartCount"]
-        for pod in pods
-        for status in pod["status"].get("containerStatuses", [])
-    ]
 
 
 def stage_table(stages: dict[str, Stage], jobs_seconds: float) -> list[str]:

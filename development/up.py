@@ -22,6 +22,7 @@ from trainyard.catalog.logs.cause import Cause, Watched
 from trainyard.catalog.logs.first_end import TAIL, End, ranks
 from trainyard.catalog.logs.known_failures import NO_LOG
 from trainyard.catalog.logs.log_words import STEP_LINES, nothing_done, nothing_to_do
+from trainyard.catalog.logs.waiting import phases, restarts
 from trainyard.operations.reach.kubectl import Environment, logged_in
 
 POLL_SECONDS = 1
@@ -152,11 +153,11 @@ def _follow_jobs(
         failed = [job for job, end in zip(jobs, ends, strict=True) if end == "Failed"]
         causes.look(dict(zip(going, pods, strict=True)), failed)
         state = "; ".join(
-            f"{job.namespace}/{job.name}: {progress.phases(of_job)}"
+            f"{job.namespace}/{job.name}: {phases(of_job)}"
             for job, of_job in zip(going, pods, strict=True)
         )
         unchanged = display.now() - changed
-        looping = all(max(progress.restarts(of_job), default=0) >= RESTARTS for of_job in pods)
+        looping = all(max(restarts(of_job), default=0) >= RESTARTS for of_job in pods)
         if looping or (state == printed and unchanged > patience):
             return ends
         if state != printed:

@@ -13,20 +13,25 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any
 
 import pulumi
 
 from trainyard.catalog.job_kinds import JOB_KINDS, SUCCEEDED, outcome, true_conditions
 from trainyard.catalog.logs.cause import Watched
-from trainyard.catalog.logs.first_end import TAIL, End
+from trainyard.catalog.logs.first_end import TAIL, End, Object
 from trainyard.catalog.logs.known_failures import NO_LOG
 from trainyard.catalog.logs.log_words import nothing_done, nothing_to_do
+from trainyard.catalog.logs.symptoms import GRACE_SECONDS
+from trainyard.catalog.logs.waiting import phases, why_they_wait
 
 POLL_SECONDS = 3.0
 """A failed run must be known within ten seconds."""
+EVERY_SECONDS = 10.0
+"""Between two lines about a run that goes on, at least."""
 LINES = 20
 """Lines shown of the logs of a run of which no rank has ended with an error."""
 MESSAGE_SHOWN = 32
@@ -65,15 +70,23 @@ def fail_at_the_end() -> None:
 
 
 def wait(
-    kubeconfig: str, kind: str, namespace: str, name: str, *, until: str, minutes: float
+    kubeconfig: str,
+    kind: str,
+    namespace: str,
+    name: str,
+    *,
+    until: str,
+    minutes: float,
+    say: Callable[[str], object] = pulumi.info,
 ) -> str:
-    """Wait until the run is `running` or `complete`, at most so many minutes. Returns its state.
+    """Wait until the run is `running` or `complete`, at most so many minutes. Returns its state. `say` gets a
+    line whenever the pods of the run do something else.
 
     Raises RunFailed when it fails, when the time is over, and at once where there is no kubectl.
     """
     deadline, selector = time.monotonic() + minutes * 60, f"{JOB_KINDS[kind].pod_label}={name}"
     with kubectl_of(kubeconfig, namespace) as kubectl:
-        where, said, watched = "not seen yet", "", Watched()
+        where, said, watched, told = "not seen yet", "", Watched(), Told(say)
         while time.monotonic() < deadline:
             found = jobs_named(kubectl, kind, name)
             if found == []:
@@ -85,10 +98,13 @@ def wait(
             if where in SUCCEEDED or (until == "running" and where == "Running"):
                 return where
             # Some runtimes delete the pods of a failed job, so their logs are read before it fails.
-            new = _words_of_failures(kubectl, selector, watched)
+            pods = listed(kubectl, "pods", f"--selector={selector}")
+            new = _words_of_failures(kubectl, selector, watched, pods)
             said = new or (said if watched.cause else "")
             if where == "Failed":
                 break
+            if pods is not None:
+                told.look(f"{namespace}/{name}", kubectl, selector, pods, watched)
             time.sleep(POLL_SECONDS)
         said = said or _without_failures(kubectl, selector, failed=where == "Failed")
     over = "" if where == "Failed" else f" after {minutes:g} minutes (wait_minutes)"
@@ -109,10 +125,53 @@ def kubectl_of(kubeconfig: str, namespace: str) -> Iterator[Kubectl]:
         )
 
 
+class Told:
+    """What is said of a run while `up` waits for it: what its pods do, why they wait or why they fail."""
+
+    def __init__(self, say: Callable[[str], object]) -> None:
+        self._say, self._said, self._at = say, "", -EVERY_SECONDS
+
+    def look(
+        self, run: str, kubectl: Kubectl, selector: str, pods: Sequence[Object], watched: Watched
+    ) -> None:
+        """Say what is new, and nothing for EVERY_SECONDS after it: a large gang changes all the time."""
+        now = time.monotonic()
+        if now - self._at < EVERY_SECONDS:
+            return
+        lines = [f"{run}: {phases(pods)}", *self._why(kubectl, selector, pods, watched)]
+        if "\n".join(lines) != self._said:
+            self._said, self._at = "\n".join(lines), now
+            self._say(self._said)
+
+    def _why(
+        self, kubectl: Kubectl, selector: str, pods: Sequence[Object], watched: Watched
+    ) -> list[str]:
+        if cause := watched.cause:
+            return [f"    {cause.sentence}", *([f"    Fix: {cause.do}"] if cause.do else [])]
+        if not any(_waits_long(pod) for pod in pods):
+            return []
+        events = listed(kubectl, "events", "--field-selector=type=Warning") or []
+        namespace = pods[0]["metadata"]["namespace"]
+        found = why_they_wait(pods, events, namespace=namespace, job=selector)
+        return [f"    {line}" for line in found]
+
+
+def _waits_long(pod: Object) -> bool:
+    """True of a pod that has not started GRACE_SECONDS after it was made."""
+    if pod["status"].get("phase") != "Pending":
+        return False
+    made = datetime.fromisoformat(pod["metadata"]["creationTimestamp"])
+    return (datetime.now(UTC) - made).total_seconds() >= GRACE_SECONDS
+
+
 def jobs_named(kubectl: Kubectl, kind: str, name: str) -> list[Any] | None:
     """The job; an empty list where there is none. None where the API server does not answer."""
-    one = f"--field-selector=metadata.name={name}"
-    shown = answer(*kubectl, "get", kind.lower(), one, "--output=json")
+    return listed(kubectl, kind.lower(), f"--field-selector=metadata.name={name}")
+
+
+def listed(kubectl: Kubectl, kinds: str, which: str) -> list[Any] | None:
+    """Objects of a kind, or of several with commas between them; None where the API server does not answer."""
+    shown = answer(*kubectl, "get", kinds, which, "--output=json")
     return json.loads(shown)["items"] if shown else None
 
 
@@ -127,10 +186,11 @@ def _state(job: Mapping[str, Any]) -> str:
     return "Running" if running or (ready and all(ready)) else "Waiting"
 
 
-def _words_of_failures(kubectl: Kubectl, selector: str, watched: Watched) -> str:
+def _words_of_failures(
+    kubectl: Kubectl, selector: str, watched: Watched, pods: Sequence[Object] | None
+) -> str:
     """Say why the run failed, show the lines of the log that say it, then the last line of every pod. Empty
     where nothing new is known."""
-    shown = answer(*kubectl, "get", "pods", f"--selector={selector}", "--output=json")
 
     def log_of(end: End) -> str:
         return answer(
@@ -138,7 +198,7 @@ def _words_of_failures(kubectl: Kubectl, selector: str, watched: Watched) -> str
             *(["--previous"] if end.previous else []),
         )
 
-    if not watched.look(json.loads(shown)["items"] if shown else [], log_of):
+    if not watched.look(pods or [], log_of):
         return ""
     end, cause = watched.end, watched.cause
     assert end and cause

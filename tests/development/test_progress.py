@@ -38,6 +38,13 @@ def test_silence_is_broken_with_what_is_waited_for():
     assert clock.after(9) == "  0:09  network       waiting 0:09 for Vpc network, and 1 more"
 
 
+def test_silence_while_the_program_waits_repeats_what_it_said_last():
+    clock = Clock()
+    assert clock.after(9) == "  0:09  engine        is working"
+    clock.after(0, _said("training/mine: 2 Running\n    and why"))
+    assert clock.after(9) == "  0:18  program       training/mine: 2 Running, for 0:09"
+
+
 def test_resources_that_did_not_change_and_components_are_no_work():
     clock = Clock()
     clock.after(0, _step("resourcePreEvent", op="same"), _step("resourcePreEvent", custom=False))
@@ -59,6 +66,10 @@ def test_what_failed_is_named_with_its_message():
         1, {"diagnosticEvent": {"severity": "error", "urn": VPC, "message": "VpcLimitExceeded\n"}}
     )
     assert clock.stages.errors == [("Vpc network", "VpcLimitExceeded")]
+
+
+def _said(message: str) -> dict[str, Any]:
+    return {"diagnosticEvent": {"severity": "info", "urn": "", "message": message}}
 
 
 def _error(message: str, urn: str = "") -> dict[str, Any]:
@@ -105,13 +116,3 @@ def test_a_component_that_is_in_no_table_is_a_stage_of_its_own():
         progress.stage_of("urn:pulumi:dev::p::trainyard:new:Queues$aws:sqs/queue:Queue::q")
         == "Queues"
     )
-
-
-def test_a_crash_loop_is_not_two_running_pods():
-    def pod(restarts: int) -> dict[str, Any]:
-        statuses = [{"restartCount": restarts}]
-        return {"status": {"phase": "Running", "containerStatuses": statuses}}
-
-    assert progress.phases([pod(0), pod(0)]) == "2 Running"
-    assert progress.phases([pod(11), pod(9)]) == "2 Running, 20 restarts"
-    assert progress.phases([]) == "no pods yet"

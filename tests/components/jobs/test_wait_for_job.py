@@ -21,6 +21,7 @@ def says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Decide what kubectl answers, one status a call, the last one for ever; none stands for no
     answer."""
     monkeypatch.setattr(wait_for_job, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(wait_for_job, "EVERY_SECONDS", 0.0)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
 
     def decide(*statuses: dict[str, Any] | None, pods: tuple[dict[str, Any], ...] = ()) -> None:
@@ -35,6 +36,7 @@ case "$*" in
 *" logs --selector"*) echo '[pod/job-node-0-0] loss is nan'; exit;;
 *" logs "*) echo "the log of $5 $8"; exit;;
 *" get pods "*) cat {tmp_path}/pods.json; exit;;
+*" get events "*) cat {tmp_path}/events.json; exit;;
 esac
 n=$(cat {tmp_path}/n 2>/dev/null || echo 0); echo $((n + 1)) > {tmp_path}/n
 [ -e {tmp_path}/$n.json ] || n={len(statuses) - 1}
@@ -97,7 +99,10 @@ def _pod(name: str, code: int, at: str, field: str = "state") -> dict[str, Any]:
     return {
         "metadata": {"name": name},
         "spec": {"nodeName": f"of-{name}", "containers": [{"name": "node"}]},
-        "status": {"containerStatuses": [{"name": "node", field: end}]},
+        "status": {
+            "phase": "Failed" if field == "state" else "Running",
+            "containerStatuses": [{"name": "node", "restartCount": field != "state", field: end}],
+        },
     }
 
 
@@ -128,6 +133,108 @@ def test_a_failed_run_says_the_line_before_the_summary_of_its_launcher_and_what_
     assert said[0].endswith("code 1: OSError: [Errno 28] No space left (a file system is full)")
     assert said[1].startswith("Fix: delete old checkpoints, or raise capacity_gib of the store")
     assert said[3:5] == ["OSError: [Errno 28] No space left", "the last line of every pod:"]
+
+
+def _waiting(*, placed: bool = True, made: str = "2026-11-22T05:00:00Z") -> dict[str, Any]:
+    return {
+        "metadata": {"name": "w", "namespace": "training", "creationTimestamp": made},
+        "spec": {"nodeName": "node"} if placed else {},
+        "status": {"phase": "Pending"},
+    }
+
+
+def _event(message: str) -> dict[str, Any]:
+    return {"type": "Warning", "message": message, "involvedObject": {"kind": "Pod", "name": "w"}}
+
+
+REFUSED = "MountVolume.SetUp failed: Failed fetching secret training/token: AccessDeniedException"
+
+
+@pytest.mark.parametrize(
+    ("pods", "event", "lines"),
+    [
+        ((), "", ["training/job: no pods yet"]),
+        (
+            (_waiting(),),
+            REFUSED,
+            [
+                "training/job: 1 Pending",
+                (
+                    "    Secrets Manager refuses training/token: the role of the pods does not permit it,"
+                    " or there is no such secret"
+                ),
+                f"    {REFUSED}",
+                (
+                    "    → aws secretsmanager describe-secret --secret-id training/token; compare its name"
+                    " with the job's secrets, and with secrets in the environment's entry of the team"
+                ),
+            ],
+        ),
+        (
+            (_waiting(placed=False),),
+            "0/2 nodes are available: Insufficient nvidia.com/gpu",
+            [
+                "training/job: 1 Pending",
+                "    resources: no node has nvidia.com/gpu",
+                "    0/2 nodes are available: Insufficient nvidia.com/gpu",
+                (
+                    "    → request no more than a node of the pool has: kubectl describe nodes, trainyard"
+                    " plan"
+                ),
+            ],
+        ),
+        ((_waiting(made="2126-11-22T05:00:00Z"),), REFUSED, ["training/job: 1 Pending"]),
+        (
+            (_pod("c", 1, "02", "lastState"),),
+            "",
+            [
+                "training/job: 1 Running, 1 restart",
+                "    rank 0 on node of-c ended first, with exit code 1: the log of c --previous",
+            ],
+        ),
+    ],
+)
+def test_while_it_waits_it_says_what_the_pods_do_and_why(
+    says: Any, tmp_path: Path, pods: tuple[Any, ...], event: str, lines: list[str]
+) -> None:
+    says({}, {}, {}, _condition("Complete"), pods=pods)
+    events = [_event(event)] if event else []
+    (tmp_path / "events.json").write_text(json.dumps({"items": events}))
+    said = list[str]()
+    ended = wait(
+        *("kubeconfig", "TrainJob", "training", "job"),
+        until="complete",
+        minutes=1,
+        say=said.append,
+    )
+    assert ended == "Complete"
+    assert [each.splitlines() for each in said] == [lines], "once, because nothing changes"
+
+
+def test_a_gang_that_changes_all_the_time_is_said_at_most_every_ten_seconds(
+    says: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wait_for_job, "EVERY_SECONDS", 10.0)
+    says({}, _condition("Complete"))
+    clock, number = [0.0], [0]
+
+    def sleep(_: float) -> None:
+        clock[0] += 3
+        number[0] += 1
+        pods = [_waiting(made="2126-11-22T05:00:00Z")] * number[0]
+        (tmp_path / "pods.json").write_text(json.dumps({"items": pods}))
+        (tmp_path / "n").write_text("1" if number[0] == 9 else "0")
+
+    shown = SimpleNamespace(monotonic=lambda: clock[0], sleep=sleep)
+    monkeypatch.setattr(wait_for_job, "time", shown)
+    said = list[str]()
+    wait(
+        *("kubeconfig", "TrainJob", "training", "job"),
+        until="complete",
+        minutes=1,
+        say=said.append,
+    )
+    assert said == [f"training/job: {what}" for what in ("no pods yet", "4 Pending", "8 Pending")]
 
 
 def test_the_log_of_a_pod_is_known_after_its_runtime_has_deleted_it(

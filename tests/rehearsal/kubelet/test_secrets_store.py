@@ -13,8 +13,8 @@ from rehearsal.kube import ApiError
 from rehearsal.kubelet import secrets_store
 from rehearsal.kubelet.aws import AwsError
 from rehearsal.kubelet.environment import NotReady
+from trainyard.catalog.logs import symptoms
 from trainyard.objects.iam.secrets import ManagedSecret, SecretFiles, secret_files
-from trainyard.operations.status import symptoms
 
 REGION = "us-east-2"
 KEYS = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "s", "AWS_SESSION_TOKEN": "t"}

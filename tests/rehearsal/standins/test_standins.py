@@ -23,8 +23,8 @@ from rehearsal.standins import git
 from tests.support import etcd_server
 from tests.support.patience import PATIENCE
 from trainyard.catalog.limits import FIRST_NODE_SECONDS, NODES_SECONDS
+from trainyard.catalog.logs.symptoms import RENDEZVOUS, read
 from trainyard.objects.jobs.rendezvous import VARIABLE, conf
-from trainyard.operations.status.symptoms import RENDEZVOUS, read
 
 FAST = {"TRAINYARD_STEPS": "6", "TRAINYARD_STEP_SECONDS": "0.05", "HEARTBEAT_SECONDS": "2"}
 

@@ -20,12 +20,15 @@ def module() -> Iterator[ModuleType]:
         yield progress
 
 
-def heard(module: ModuleType, *said: tuple[float, str], run: Any = None) -> Any:
-    """A run that has printed these lines, each at its second."""
+def heard(
+    module: ModuleType, *said: tuple[float, str] | tuple[float, str, str], run: Any = None
+) -> Any:
+    """A run that has printed these lines, each at its second, in the log of one pod or of the one that is
+    named."""
     run = run or module.Progress()
     words = module.Words.read(log_words.as_text())
-    for at, line in said:
-        run.hear(at, line, words)
+    for at, line, *pod in said:
+        run.hear(at, line, words, *pod)
     return run
 
 
@@ -75,6 +78,49 @@ def test_a_step_takes_what_passes_between_two_lines_of_steps_alone(module: Modul
     assert (run.step, run.saved_step, run.saved_at, run.unsaved_since) == (40, 21, 70, 70)
 
 
+@pytest.mark.parametrize("lag", [0.1, 0.5, 1.5, 2.5])
+def test_a_step_takes_as_long_where_the_last_rank_prints_behind_the_first(
+    module: ModuleType, lag: float
+) -> None:
+    lines = [
+        (float(step) + late, f"step {step} loss 1", pod)
+        for step in range(1, 41)
+        for late, pod in ((0.0, "first"), (lag, "last"))
+    ]
+    run = heard(module, *sorted(lines))
+    assert run.step_seconds == pytest.approx(1)
+    assert run.goodput(1, 40, lost=False) == pytest.approx(1) and run.step == 40
+
+
+def test_ranks_of_one_pod_that_print_out_of_step_are_no_restart(module: ModuleType) -> None:
+    lines = [(float(at), f"step {step} loss 1") for at in range(1, 41) for step in (at, at - 1)]
+    run = heard(module, *lines)
+    assert run.step_seconds == pytest.approx(1) and run.step == 40
+
+
+def test_the_save_of_one_pod_is_in_no_step_of_the_others(module: ModuleType) -> None:
+    run = heard(
+        module,
+        *((float(at), f"step {at} loss 1", pod) for at in (1, 2, 3) for pod in ("first", "last")),
+        (30, "saved step-00000003.pt", "first"),
+        *(
+            (float(at), f"step {at - 27} loss 1", pod)
+            for at in (31, 32)
+            for pod in ("last", "first")
+        ),
+    )
+    assert set(run.seconds) == {1}
+
+
+def test_a_gang_that_begins_again_in_its_pods_is_at_an_earlier_step(module: ModuleType) -> None:
+    run = heard(
+        module,
+        *((float(at), f"step {at} loss 1", pod) for at in range(9) for pod in ("first", "last")),
+        *((100.0 + at, f"step {at} loss 1", pod) for at in range(3) for pod in ("last", "first")),
+    )
+    assert run.step == 2 and set(run.seconds) == {1}
+
+
 def test_the_bar_of_an_evaluation_is_not_that_of_the_training(module: ModuleType) -> None:
     bar = "\r 10%|█ | {}/{} [00:10<01:30, 1.0it/s]"
     run = heard(module, (1, bar.format(10, 100)), (2, bar.format(3, 8)))
@@ -122,10 +168,11 @@ def test_a_run_that_resumed_from_an_earlier_one_counts_its_own_steps(module: Mod
 
 
 def test_what_another_release_has_written_is_gone_on_from(module: ModuleType) -> None:
-    said = {"step": 3, "seconds": [1.0], "of_a_later_release": True}
+    told = {"step": 3, "seconds": [1.0], "newest": {"": [3, 0.0, 1]}, "of_a_later_release": True}
+    said = {**told, "newest": {**told["newest"]}}
     run = module.Progress.restored(said)
     heard(module, (1, "step 4 loss 1"), (2, "step 5 loss 1"), run=run)
-    assert run.step == 5 and said == {"step": 3, "seconds": [1.0], "of_a_later_release": True}
+    assert run.step == 5 and run.seconds == [1, 1, 1] and said == told
 
 
 def test_nobody_knows_the_goodput_of_a_run_that_says_no_steps(module: ModuleType) -> None:

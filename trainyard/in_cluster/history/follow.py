@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import urllib.parse
 from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -123,16 +124,16 @@ class Followed:
     def _hear(self, run: Progress, pods: list[Object]) -> None:
         """Lines of several pods in the order of their times."""
         run.begin(pods[0]["metadata"]["uid"] if pods else "")
-        found: list[tuple[float, str]] = []
+        found: list[tuple[float, str, str]] = []
         for pod in pods:
             uid = pod["metadata"]["uid"]
             new = [*self._new_lines(pod, run.read.get(uid, 0.0))]
             run.read[uid] = max((at for at, _ in new), default=run.read.get(uid, 0.0))
-            found += new
+            found += [(at, line, uid) for at, line in new]
         there = {pod["metadata"]["uid"] for pod in pods}
         run.read = {uid: at for uid, at in run.read.items() if uid in there}
-        for at, line in sorted(found):
-            run.hear(at, line, self._words)
+        for at, line, uid in sorted(found):
+            run.hear(at, line, self._words, uid)
 
     def _new_lines(self, pod: Object, read: float) -> Iterator[tuple[float, str]]:
         meta = pod["metadata"]
@@ -161,7 +162,7 @@ class Followed:
             return
         if run.final or now - self._written.get(uid, 0.0) >= WRITE_SECONDS:
             self._written[uid] = now
-            record.progress = {**vars(run), "read": dict(run.read)}
+            record.progress = deepcopy(vars(run))
             record.measured = {
                 "resumed_from": run.resumed or None,
                 "saved": run.saved or None,

@@ -55,8 +55,9 @@ class Progress:
     """Of one step each, the newest last."""
     unsaved_since: float = 0.0
     """What was computed since then is in no checkpoint; 0 before the first step of an attempt."""
-    steady: bool = False
-    """Nothing but steps was said since the newest step: no save is in their time."""
+    newest: dict[str, tuple[int, float | None, int]] = field(default_factory=dict)
+    """Uid of a pod → the newest step that its ranks printed in this attempt, its moment, and how many steps it
+    was from the one before. Pods print out of step. No moment: a save came after it."""
     attempt: str = ""
     """Uid of the pod whose log is read first."""
     read: dict[str, float] = field(default_factory=dict)
@@ -73,32 +74,44 @@ class Progress:
     def begin(self, attempt: str) -> None:
         """A look at the pods: other ones are another attempt; none are between two."""
         if attempt != self.attempt:
-            self.attempt, self.steady, self.unsaved_since = attempt, False, 0.0
+            self.attempt, self.newest, self.unsaved_since = attempt, {}, 0.0
 
-    def hear(self, at: float, line: str, words: Words) -> None:
-        """A line of a log."""
+    def hear(self, at: float, line: str, words: Words, pod: str = "") -> None:
+        """A line of the log of a pod, by its uid."""
         line = COLOURS.sub("", line)
         if said := _first(words.resumed, line):
-            self.resumed, self.steady = said, False
+            self.resumed, self.newest = said, {}
         elif said := _first(words.saved, line):
             self.saved, self.saved_at, self.unsaved_since = said, at, at
             number = STEP_OF_NAME.search(said)
             if number and (step := int(number[1] or number[2])) > (self.step or 0):
                 self._reach(step, at)
-            self.saved_step, self.steady = self.step, False
+            self.saved_step = self.step
+            # The time of each pod's next step has the save in it.
+            self.newest = {pod: (last, None, by) for pod, (last, _, by) in self.newest.items()}
         elif match := _last(words.steps, line):
-            self._step({name: int(value) for name, value in match.groupdict().items()}, at)
+            self._step({name: int(value) for name, value in match.groupdict().items()}, at, pod)
 
-    def _step(self, said: Mapping[str, int], at: float) -> None:
+    def _step(self, said: Mapping[str, int], at: float, pod: str) -> None:
         of = said.get("of", 0)
         if of < self.of:
             return
-        self.of, before, was = of, self.step, self.step_at
-        self._reach(said["step"] + of * said.get("epoch", 0), at)
-        if self.steady and before is not None and self.step is not None and self.step > before:
-            each = (at - was) / (self.step - before)
-            self.seconds = [*self.seconds, each][-KEPT_SAMPLES:]
-        self.steady, self.unsaved_since = True, self.unsaved_since or at
+        self.of, self.unsaved_since = of, self.unsaved_since or at
+        step = said["step"] + of * said.get("epoch", 0)
+        last, was, by = self.newest.get(pod, (None, None, 0))
+        if last is None:
+            self.newest[pod] = (step, at, 0)
+            behind = len(self.newest) > 1 and step < (self.step or 0)
+        elif step < last - by:  # the pod has begun again
+            self.newest, behind = {pod: (step, at, 0)}, False
+        elif step <= last:  # a rank of the same pod is behind
+            return
+        else:
+            if was is not None:
+                self.seconds = [*self.seconds, (at - was) / (step - last)][-KEPT_SAMPLES:]
+            self.newest[pod], behind = (step, at, step - last), step < (self.step or 0)
+        if not behind:
+            self._reach(step, at)
 
     def _reach(self, step: int, at: float) -> None:
         if step != self.step:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from trainyard import command_line
 from trainyard.catalog.job_kinds import ENDED
+from trainyard.catalog.logs.waiting import container_statuses
 from trainyard.catalog.xids import REPLACE
 from trainyard.derive.acceptance import promise
 from trainyard.operations.nodes.acceptance_entry import Entry, EntryError, acceptance_job, new_entry
@@ -25,7 +26,6 @@ from trainyard.operations.reach.chosen import Chosen, NoSuchJob, choose
 from trainyard.operations.reach.consent import ask
 from trainyard.operations.reach.kubectl import Kubectl, Object, kubectl_with
 from trainyard.operations.reach.place import reached
-from trainyard.operations.reach.pods import container_statuses
 from trainyard.operations.reach.snapshot import condition_of, last_condition
 from trainyard.operations.reach.stack import Stack, read_stack
 from trainyard.operations.reach.target import update_command

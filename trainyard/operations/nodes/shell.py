@@ -20,12 +20,12 @@ from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 from trainyard.catalog.job_kinds import ENDED, JOB_KINDS
+from trainyard.catalog.logs.waiting import container_statuses
 from trainyard.operations.nodes.shell_job import ENDED as END
 from trainyard.operations.nodes.shell_job import Shell, shell_job
 from trainyard.operations.reach.consent import ask
 from trainyard.operations.reach.kubectl import Kubectl, Object, kubectl_with
 from trainyard.operations.reach.place import Reached, reached
-from trainyard.operations.reach.pods import container_statuses
 from trainyard.operations.reach.snapshot import condition_of, last_condition
 from trainyard.operations.reach.stack import read_stack
 from trainyard.operations.recovery.drain import POLL_SECONDS, delete

@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.catalog.limits import TORCH_SECONDS
 from trainyard.catalog.logs.first_end import ranks
+from trainyard.catalog.logs.waiting import container_statuses
 from trainyard.operations.reach.kubectl import Kubectl, Object
 
 JOB_LABELS = {name: kind.pod_label for name, kind in JOB_KINDS.items()}
@@ -46,15 +47,6 @@ class Log:
 def full_name(obj: Object) -> str:
     """namespace/name."""
     return f"{obj['metadata']['namespace']}/{obj['metadata']['name']}"
-
-
-def container_statuses(pod: Object) -> list[Object]:
-    """Statuses of the pod's containers, init containers first."""
-    return [
-        status
-        for key in ("initContainerStatuses", "containerStatuses")
-        for status in pod.get("status", {}).get(key, [])
-    ]
 
 
 def gangs(pods: Iterable[Object]) -> Gangs:

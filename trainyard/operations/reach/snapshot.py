@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from trainyard.catalog.job_kinds import ENDED, JOB_KINDS, SUCCEEDED, true_conditions
+from trainyard.catalog.logs.waiting import about, container_statuses
 from trainyard.objects.programs.history import DELETED
 from trainyard.operations.reach.kubectl import Kubectl, Object
 from trainyard.operations.reach.pods import (
@@ -19,7 +20,6 @@ from trainyard.operations.reach.pods import (
     JOB_LABELS,
     Gangs,
     Log,
-    container_statuses,
     full_name,
     gangs,
     read_logs,
@@ -281,11 +281,6 @@ def objects_at(kubectl: Kubectl, path: str) -> list[Object]:
         more = page["metadata"].get("continue", "")
         if not more:
             return found
-
-
-def about(event: Object) -> str:
-    """Name of the object that an event is about; empty where the event names none."""
-    return event.get("involvedObject", {}).get("name", "")
 
 
 def _job(

@@ -15,12 +15,12 @@ from decimal import Decimal
 from typing import Any
 
 from trainyard.catalog.aws.prices import Price, price
+from trainyard.catalog.logs.waiting import container_statuses
 from trainyard.catalog.quantities import amount
 from trainyard.derive.pools import TYPES
 from trainyard.manifests.context import live_view
 from trainyard.objects.jobs.pod_template import GPU, POOL
 from trainyard.objects.programs.history import LEFT
-from trainyard.operations.reach.pods import container_statuses
 from trainyard.operations.reach.snapshot import Job, Object, Snapshot
 from trainyard.plans.jobs import EXPECTED, RUN, Expected
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
+from trainyard.catalog.logs.waiting import container_statuses
 from trainyard.catalog.quantities import amount
 from trainyard.objects.jobs.pod_template import GPU, NODES_FOR, POOL
 from trainyard.objects.programs.repair import NOTE
-from trainyard.operations.reach.pods import container_statuses
 from trainyard.operations.reach.snapshot import Job, Object, Snapshot, condition_of
 from trainyard.operations.runs.logs import node_number
 from trainyard.operations.runs.runs import TYPE, node_price, pod_gpus
 from trainyard.operations.status.diagnosis import diagnose
-from trainyard.operations.status.symptoms import Finding
+from trainyard.operations.status.finding import Finding
 
 READY, LAUNCHING, JOINING, NOT_READY, SICK, LEAVING = (
     "ready",

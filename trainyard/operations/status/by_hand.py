@@ -24,7 +24,7 @@ from trainyard.operations.reach.kubectl import Kubectl, Object
 from trainyard.operations.reach.pods import AT_ONCE
 from trainyard.operations.reach.pulumi import deployment
 from trainyard.operations.reach.snapshot import FORBIDDEN, NOT_SERVED, objects_at, root_of
-from trainyard.operations.status.symptoms import Finding
+from trainyard.operations.status.finding import Finding
 
 NOT_COMPARED = {*JOB_KINDS, "Job", "Secret"}
 """Kinds whose objects end and are deleted in the course of their life, and Secrets, which no command of

@@ -12,9 +12,11 @@ import re
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 
-from trainyard.operations.reach.snapshot import Object, Snapshot, about, condition_of
+from trainyard.catalog.logs.symptoms import GRACE_SECONDS
+from trainyard.catalog.logs.waiting import about
+from trainyard.operations.reach.snapshot import Object, Snapshot, condition_of
 from trainyard.operations.status import job_causes, pools, queue_causes, shares, sick_nodes, upgrade
-from trainyard.operations.status.symptoms import GRACE_SECONDS, Finding
+from trainyard.operations.status.finding import Finding
 
 REQUIRED = {
     "trainjobs": "kubeflow-trainer-crds",

@@ -3,25 +3,32 @@ without a node, pods that do not start, ranks that cannot connect, pods that out
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 
 from trainyard.catalog.aws.prices import price
-from trainyard.manifests.context import live_view
-from trainyard.objects.jobs.pod_template import GPU
-from trainyard.operations.reach.pods import container_statuses, full_name
-from trainyard.operations.reach.snapshot import Job, Object, Snapshot, about
-from trainyard.operations.status.last_words import why_it_ended
-from trainyard.operations.status.symptoms import (
+from trainyard.catalog.logs.symptoms import (
     GRACE_SECONDS,
     PENDING,
     RENDEZVOUS,
     STARTING,
-    Finding,
     read,
 )
+from trainyard.catalog.logs.waiting import (
+    about,
+    message_about_placement,
+    message_about_start,
+    running_init_containers,
+    waits_on_its_node,
+    without_node,
+)
+from trainyard.manifests.context import live_view
+from trainyard.objects.jobs.pod_template import GPU
+from trainyard.operations.reach.pods import full_name
+from trainyard.operations.reach.snapshot import Job, Object, Snapshot
+from trainyard.operations.status.finding import Finding
+from trainyard.operations.status.last_words import why_it_ended
 from trainyard.problems import InputError, InputWarning
 from trainyard.rules.jobs import WHY_RANKS_DO_NOT_MEET
 
@@ -105,12 +112,12 @@ def pending_gangs(snapshot: Snapshot) -> Iterator[Finding]:
     """Jobs with pods that have no node: since when, and what the nodes of the other pods cost."""
     for job in _running(snapshot):
         pods = [pod for pod in job.pods if pod["status"].get("phase") != "Failed"]
-        waiting = [pod for pod in pods if not pod["spec"].get("nodeName")]
+        waiting = without_node(job.pods)
         placed = [pod for pod in pods if pod not in waiting]
         age = max(map(snapshot.age, waiting), default=0)
         if age < GRACE_SECONDS:
             continue
-        message = _message_about_placement(snapshot, waiting)
+        message = message_about_placement(waiting, snapshot.of("events"))
         why, do = read(PENDING, message, "kubectl describe nodepools", namespace=job.namespace)
         since = snapshot.taken_at - timedelta(seconds=age)
         idle = f"; it has {len(placed)} idle, {_cost(snapshot, placed)}" if placed else ""
@@ -127,23 +134,19 @@ def pending_gangs(snapshot: Snapshot) -> Iterator[Finding]:
 def stuck_containers(snapshot: Snapshot) -> Iterator[Finding]:
     """Pods that have a node and do not start."""
     for job in _running(snapshot):
-        for pod in sorted(job.pods, key=_running_init_containers):
-            if not _waits_on_its_node(pod) or snapshot.age(pod) < GRACE_SECONDS:
+        for pod in sorted(job.pods, key=running_init_containers):
+            if not waits_on_its_node(pod) or snapshot.age(pod) < GRACE_SECONDS:
                 continue
             name = pod["metadata"]["name"]
             why, do = read(
                 STARTING,
-                _message_about_start(snapshot, pod),
+                message_about_start(pod, snapshot.of("events")),
                 f"kubectl -n {job.namespace} describe pod {name}",
                 namespace=job.namespace,
                 job=job.selector,
             )
             what = f"pod {name} has been Pending for {snapshot.age(pod)} s"
             yield Finding(what=what, why=why, do=do)
-
-
-def _waits_on_its_node(pod: Object) -> bool:
-    return pod["status"].get("phase") == "Pending" and bool(pod["spec"].get("nodeName"))
 
 
 def hung_jobs(snapshot: Snapshot, silence: timedelta) -> Iterator[Finding]:
@@ -254,53 +257,3 @@ def _cost(snapshot: Snapshot, pods: list[Object]) -> str:
     ]
     usd = sum((row.usd for row in prices if row), Decimal())
     return f"{usd:.2f} USD an hour" if prices and all(prices) else "their price is not known"
-
-
-def _message_about_placement(snapshot: Snapshot, waiting: list[Object]) -> str:
-    """Karpenter's last warning about these pods or about a node for them; without one the
-    scheduler's."""
-    names = {pod["metadata"]["name"] for pod in waiting}
-    events = [
-        event
-        for event in snapshot.of("events")
-        if event.get("type") == "Warning" and (about(event) in names or _is_about_nodes(event))
-    ]
-    events.sort(key=lambda event: event.get("lastTimestamp") or event.get("eventTime") or "")
-    of_karpenter = [event for event in events if _is_of_karpenter(event)]
-    shortages = [e for e in of_karpenter if e.get("reason") == "InsufficientCapacityError"]
-    chosen = shortages or of_karpenter or events
-    return chosen[-1]["message"] if chosen else "no event tells the reason"
-
-
-def _is_about_nodes(event: Object) -> bool:
-    return event.get("involvedObject", {}).get("kind") in ("NodeClaim", "NodePool")
-
-
-def _is_of_karpenter(event: Object) -> bool:
-    return "karpenter" in json.dumps([event.get("source"), event.get("reportingComponent")])
-
-
-def _message_about_start(snapshot: Snapshot, pod: Object) -> str:
-    """Reason why its containers wait; else the init container that runs; else the last warning
-    about the pod."""
-    waiting = [status.get("state", {}).get("waiting", {}) for status in container_statuses(pod)]
-    reasons = [
-        f"{state['reason']}: {state['message']}" for state in waiting if state.get("message")
-    ]
-    warnings = [
-        event["message"]
-        for event in snapshot.of("events")
-        if about(event) == pod["metadata"]["name"] and event.get("type") == "Warning"
-    ]
-    messages = reasons or _running_init_containers(pod) or warnings[-1:]
-    return messages[0] if messages else "no event tells the reason"
-
-
-def _running_init_containers(pod: Object) -> list[str]:
-    """A line for each. Such a pod often waits for another pod, which then has the cause: as a sort
-    key this puts it behind pods without a running init container."""
-    return [
-        f"init container {status['name']} still runs"
-        for status in pod["status"].get("initContainerStatuses", [])
-        if "running" in status["state"]
-    ]

@@ -6,8 +6,9 @@ import re
 
 from trainyard.catalog.logs.cause import Cause, cause_of_end
 from trainyard.catalog.logs.first_end import End, first_to_fail
+from trainyard.catalog.logs.waiting import about
 from trainyard.operations.reach.pods import full_name
-from trainyard.operations.reach.snapshot import Job, Snapshot, about
+from trainyard.operations.reach.snapshot import Job, Snapshot
 
 DELETED_POD = re.compile(r"-(master|worker)-(\d+) exited with code (\d+)$")
 """End of the message of an ExitedWithCode event: training-operator v1.8.1, its pod.go."""

@@ -6,9 +6,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from trainyard.catalog.logs.waiting import about
 from trainyard.objects.jobs.pod_template import POOL
-from trainyard.operations.reach.snapshot import Object, Snapshot, about, condition_of
-from trainyard.operations.status.symptoms import Finding
+from trainyard.operations.reach.snapshot import Object, Snapshot, condition_of
+from trainyard.operations.status.finding import Finding
 
 REFUSED = re.compile(
     r'"EC2NodeClass":\{"name":"([^"]+)"\}[^\n]*?api error ([^"\n]*?)(?: \(aws-error-code|"|\n)'

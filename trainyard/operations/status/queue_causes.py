@@ -12,12 +12,13 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 
 from trainyard.catalog.job_kinds import time_limit
+from trainyard.catalog.logs.symptoms import GRACE_SECONDS
 from trainyard.catalog.quantities import amount
 from trainyard.objects.jobs.pod_template import GPU
 from trainyard.objects.programs.dispatch import CHECK
 from trainyard.objects.programs.gangs import AGAIN, TRIES
 from trainyard.operations.reach.snapshot import Object, Snapshot, condition_of
-from trainyard.operations.status.symptoms import GRACE_SECONDS, Finding
+from trainyard.operations.status.finding import Finding
 
 LACKS = re.compile(r"insufficient unused quota for \S+ in flavor (\S+), (\d+) more needed")
 NEVER = re.compile(r"insufficient quota for \S+ in flavor (\S+),.*maximum capacity \((\d+)\)")

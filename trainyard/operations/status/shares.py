@@ -6,8 +6,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from trainyard.operations.reach.snapshot import Job, Snapshot, about
-from trainyard.operations.status.symptoms import Finding
+from trainyard.catalog.logs.waiting import about
+from trainyard.operations.reach.snapshot import Job, Snapshot
+from trainyard.operations.status.finding import Finding
 
 EXCEEDED = re.compile(
     r"exceeded quota: [^,]+, requested: \S*?=(\S+), used: (\S+?)=(\S+), limited: \S*?=(\S+)"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from trainyard.catalog.logs.waiting import about
 from trainyard.catalog.repair import CONDITIONS, EVENTS, LEFT_ALONE
 from trainyard.objects.jobs.pod_template import NODES_FOR
 from trainyard.objects.programs.repair import NOTE
-from trainyard.operations.reach.snapshot import Object, Snapshot, about
-from trainyard.operations.status.symptoms import Finding
+from trainyard.operations.reach.snapshot import Object, Snapshot
+from trainyard.operations.status.finding import Finding
 
 HELD = "not replaced"
 """Part of the note of a node that is left as it is: trainyard/in_cluster/repair."""

@@ -16,8 +16,8 @@ from typing import Any
 from trainyard import command_line
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.catalog.logs.first_end import ROLE
+from trainyard.catalog.logs.waiting import container_statuses
 from trainyard.objects.jobs.pod_template import EFA, GPU
-from trainyard.operations.reach.pods import container_statuses
 from trainyard.operations.reach.proxy import asking
 from trainyard.operations.reach.pulumi import deployment, last_update_failed
 from trainyard.operations.reach.snapshot import (
@@ -30,7 +30,7 @@ from trainyard.operations.reach.snapshot import (
 from trainyard.operations.reach.target import answer_of, kubeconfig, update_command
 from trainyard.operations.status import by_hand, pools, upgrade
 from trainyard.operations.status.diagnosis import SILENCE, diagnose
-from trainyard.operations.status.symptoms import Finding
+from trainyard.operations.status.finding import Finding
 
 STACK = "pulumi:pulumi:Stack"
 """Type of the resource whose outputs are those of the stack."""

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from trainyard.operations.reach.place import KIND
 from trainyard.operations.reach.snapshot import Object, Snapshot
-from trainyard.operations.status.symptoms import Finding
+from trainyard.operations.status.finding import Finding
 
 RELEASE = "kubeflow-trainer"
 """Part of the name of the controller's Deployment."""

@@ -33,7 +33,7 @@ from trainyard.operations.runs.view import (
     view,
 )
 from trainyard.operations.status import by_hand
-from trainyard.operations.status.symptoms import Finding
+from trainyard.operations.status.finding import Finding
 
 Object = dict[str, Any]
 PICTURE = CHECKOUT / "docs/pictures/watch.svg"

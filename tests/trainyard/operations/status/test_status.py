@@ -9,7 +9,7 @@ import pytest
 from tests.support.tool import run_word
 from trainyard.operations.reach.snapshot import Snapshot
 from trainyard.operations.status import status
-from trainyard.operations.status.symptoms import Finding
+from trainyard.operations.status.finding import Finding
 
 JOB = {
     "kind": "TrainJob",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainyard.operations.status.symptoms import (
+from trainyard.catalog.logs.symptoms import (
     PENDING,
     RENDEZVOUS,
     STARTING,

@@ -18,18 +18,6 @@ GRACE_SECONDS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
-    """A diagnosis: what is wrong, why, and what to do."""
-
-    what: str
-    why: str
-    do: str
-
-    def __str__(self) -> str:
-        return f"{self.what}\n    {self.why}\n    → {self.do}"
-
-
-@dataclass(frozen=True, kw_only=True)
 class Symptom:
     """A message, its cause and the next command. In both texts {0} is what the pattern's group
     matched. In `do`, {namespace} is the job's namespace and {job} the selector of its pods."""

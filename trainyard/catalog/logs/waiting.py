@@ -1,0 +1,131 @@
+"""What the pods of a run do now, and why those that wait have not begun: in `up` while it waits, and in `status`.
+What a message means: symptoms.py."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from trainyard.catalog.logs.first_end import Object
+from trainyard.catalog.logs.symptoms import PENDING, STARTING, read
+
+UNKNOWN = "no event tells the reason"
+
+
+def phases(pods: Sequence[Object]) -> str:
+    """Such as `2 Running, 20 restarts`."""
+    if not pods:
+        return "no pods yet"
+    counts = Counter(pod["status"]["phase"] for pod in pods)
+    again = sum(restarts(pods))
+    behind = f", {again} restart{'s' * (again != 1)}" if again else ""
+    return ", ".join(f"{number} {phase}" for phase, number in counts.items()) + behind
+
+
+def restarts(pods: Iterable[Object]) -> list[int]:
+    """Number of restarts of each container of the pods."""
+    return [
+        status["restartCount"]
+        for pod in pods
+        for status in pod["status"].get("containerStatuses", [])
+    ]
+
+
+def container_statuses(pod: Object) -> list[Object]:
+    """Statuses of the pod's containers, init containers first."""
+    return [
+        status
+        for key in ("initContainerStatuses", "containerStatuses")
+        for status in pod.get("status", {}).get(key, [])
+    ]
+
+
+def without_node(pods: Iterable[Object]) -> list[Object]:
+    """Pods that have no node, but those that have failed."""
+    return [
+        pod
+        for pod in pods
+        if pod["status"].get("phase") != "Failed" and not pod["spec"].get("nodeName")
+    ]
+
+
+def waits_on_its_node(pod: Object) -> bool:
+    """True of a pod that has a node and has not started."""
+    return pod["status"].get("phase") == "Pending" and bool(pod["spec"].get("nodeName"))
+
+
+def why_they_wait(
+    pods: Sequence[Object], events: Sequence[Object], *, namespace: str, job: str
+) -> list[str]:
+    """Lines: why pods of a run have not started, and what to do; nothing where no event tells. The cause of pods
+    without a node comes first. `job`: the selector of its pods."""
+    names = {"namespace": namespace, "job": job}
+    if waiting := without_node(pods):
+        found = read(PENDING, message_about_placement(waiting, events), "", **names)
+    else:
+        there = sorted(filter(waits_on_its_node, pods), key=running_init_containers)
+        found = (
+            read(STARTING, message_about_start(there[0], events), "", **names)
+            if there
+            else ("", "")
+        )
+    why, do = found
+    if not why or why == UNKNOWN:
+        return []
+    return [*(line.strip() for line in why.splitlines()), *([f"→ {do}"] if do else [])]
+
+
+def message_about_placement(waiting: Iterable[Object], events: Iterable[Object]) -> str:
+    """Karpenter's last warning about these pods or about a node for them; without one the
+    scheduler's."""
+    names = {pod["metadata"]["name"] for pod in waiting}
+    found = [
+        event
+        for event in events
+        if event.get("type") == "Warning" and (about(event) in names or _is_about_nodes(event))
+    ]
+    found.sort(key=lambda event: event.get("lastTimestamp") or event.get("eventTime") or "")
+    of_karpenter = [event for event in found if _is_of_karpenter(event)]
+    shortages = [e for e in of_karpenter if e.get("reason") == "InsufficientCapacityError"]
+    chosen = shortages or of_karpenter or found
+    return chosen[-1]["message"] if chosen else UNKNOWN
+
+
+def _is_about_nodes(event: Object) -> bool:
+    return event.get("involvedObject", {}).get("kind") in ("NodeClaim", "NodePool")
+
+
+def _is_of_karpenter(event: Object) -> bool:
+    return "karpenter" in json.dumps([event.get("source"), event.get("reportingComponent")])
+
+
+def message_about_start(pod: Object, events: Iterable[Object]) -> str:
+    """Reason why its containers wait; else the init container that runs; else the last warning
+    about the pod."""
+    waiting = [status.get("state", {}).get("waiting", {}) for status in container_statuses(pod)]
+    reasons = [
+        f"{state['reason']}: {state['message']}" for state in waiting if state.get("message")
+    ]
+    warnings = [
+        event["message"]
+        for event in events
+        if about(event) == pod["metadata"]["name"] and event.get("type") == "Warning"
+    ]
+    messages = reasons or running_init_containers(pod) or warnings[-1:]
+    return messages[0] if messages else UNKNOWN
+
+
+def running_init_containers(pod: Object) -> list[str]:
+    """A line for each. Such a pod often waits for another pod, which then has the cause: as a sort
+    key this puts it behind pods without a running init container."""
+    return [
+        f"init container {status['name']} still runs"
+        for status in pod["status"].get("initContainerStatuses", [])
+        if "running" in status["state"]
+    ]
+
+
+def about(event: Object) -> str:
+    """Name of the object that an event is about; empty where the event names none."""
+    return event.get("involvedObject", {}).get("name", "")
