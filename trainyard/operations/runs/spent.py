@@ -26,7 +26,7 @@ from trainyard.settings.reading.teams import other_teams
 
 Planned = dict[tuple[str, str, str], Decimal]
 """Namespace, job and identity of a run → what the plan says that it costs."""
-HEAD = ("RUN", "ENDED", "STATE", "NODES", "INSTANCE", "GPU HOURS", "", "USD", "", "PLAN USD")
+HEAD = ("RUN", "ENDED", "STATE", "NODES", "INSTANCE", "", "GPU HOURS", "", "USD", "PLAN USD")
 NOTES = (
     "USD without tax, of nodes alone, from the time a pod has its node: idle nodes, disks and data"
     " are in no run, but the plan's figure has the start of the nodes, their disks and images.",
@@ -129,7 +129,7 @@ def text(runs: list[Spent], going: int, notes: tuple[str, ...] = (*NOTES, FORGOT
     return [
         *command_line.table([HEAD, *map(_row, runs)], indent=0),
         "",
-        *command_line.table([("NAMESPACE", "RUNS", "GPU HOURS", "", "USD", ""), *sums], indent=0),
+        *command_line.table([("NAMESPACE", "RUNS", "", "GPU HOURS", "", "USD"), *sums], indent=0),
         "",
         *([more] if more else []),
         *([f"prices of {min(dates)} or later"] if dates else []),
@@ -151,7 +151,7 @@ def _row(run: Spent) -> tuple[str, ...]:
 
 def _amounts(one: Spent) -> tuple[str, str, str, str]:
     usd = "no price" if one.usd is None else f"{one.usd:,.2f}"
-    return f"{one.gpu_hours:,.2f}", one.known, usd, "" if one.usd is None else one.usd_known
+    return one.known, f"{one.gpu_hours:,.2f}", "" if one.usd is None else one.usd_known, usd
 
 
 def _sum(namespace: str, runs: list[Spent]) -> Spent:
