@@ -12,6 +12,7 @@ from development.progress import Display
 from development.steps import failure, in_full, open_world
 from rehearsal import world
 from rehearsal.commands import words
+from rehearsal.processes import Process
 from rehearsal.terminal import REFUSED
 
 PACK = engine.CHECKOUT / "policy_pack"
@@ -21,20 +22,19 @@ POLICIES = ("--policy-pack", str(PACK), "--policy-pack-config", str(CONFIG))
 
 
 def status(options: argparse.Namespace) -> int:
-    """Print the processes of the rehearsal, then the nodes and jobs of the stack."""
+    """Print the nodes and jobs of the stack, then the processes of the rehearsal."""
     running = world.list_processes()
     if not running:
         print("no world runs: `make up` starts one; on an AWS account add --live")
         return 0
-    print(
-        "\n".join(
-            [
-                *words.process_table(running),
-                *(f"  {incident}" for incident in world.incidents()),
-                "",
-            ]
-        )
-    )
+    code = _of_stack(options, running)
+    lines = [*words.process_table(running), *(f"  {one}" for one in world.incidents())]
+    print("\n".join(["\nprocesses of the rehearsal", *lines]))
+    return code
+
+
+def _of_stack(options: argparse.Namespace, running: list[Process]) -> int:
+    """Print the nodes and jobs of the stack; the exit code of `status`."""
     stack = engine.find(options.stack)
     if failure(stack).exists():
         print(f"the last update of {stack.name} failed; `make up{stack.chosen}` goes on from there")

@@ -18,9 +18,9 @@ from trainyard.catalog.aws.latencies import STAGES
 from trainyard.command_line import table
 
 COMPONENTS = {
-    "network": ("network:Network",),
+    "network": ("network:",),
     "storage": ("storage:",),
-    "cluster": ("cluster:Cluster", "cluster:CniIdentity", "cluster:AddOns"),
+    "cluster": ("cluster:",),
     "system nodes": ("nodes:SystemNodes",),
     "karpenter": ("nodes:Karpenter",),
     "pools": (
@@ -28,12 +28,15 @@ COMPONENTS = {
         "nodes:Repair",
     ),
     "metrics": ("metrics:",),
-    "trainer": ("trainer:Trainer",),
     "runtimes": ("trainer:Runtimes",),
-    "queues": ("queues:",),
+    "trainer": ("trainer:",),
+    "queues": ("queues:", "jobs:Priority"),
     "teams": ("teams:",),
     "history": ("jobs:History",),
-    "jobs": ("jobs:Workspace", "jobs:Jobs"),
+    "messages": ("jobs:Program",),
+    "logs": ("logs:",),
+    "budget": ("money:",),
+    "jobs": ("jobs:Workspace", "jobs:Loads", "jobs:Jobs"),
 }
 """Stage → what the types of its components begin with. A component that is not listed is a stage of its own."""
 SIMULATED = (
@@ -52,9 +55,9 @@ SIMULATED = (
 )
 NOT_RUN = (
     (
-        "scripts under torchrun: read for syntax and not executed, so arguments, imports and errors of"
-        " a script are not tried, and steps are those of a stand-in; images named trainyard/… execute"
-        " them after `make train-real`"
+        "scripts under torchrun, but those of images named trainyard/… after `make train-real`: they are read"
+        " for syntax and not executed, so arguments, imports and errors are not tried, and steps are those of"
+        " a stand-in"
     ),
     (
         "files of an image: no image is pulled, so a job that starts a file of its image fails here:"
@@ -144,7 +147,14 @@ class Stage:
     busy: float = 0
     """Seconds in which a resource was being changed."""
     changed: float = 0
-    reported: bool = False
+    told: Counter[str] = field(default_factory=Counter)
+    """The counts that were printed last."""
+    told_busy: float = 0
+
+    @property
+    def news(self) -> str:
+        """What has changed since it was printed last, and in how long."""
+        return f"{counted(self.counts - self.told)} in {clock(self.busy - self.told_busy)}"
 
 
 class Stages:
@@ -164,12 +174,13 @@ class Stages:
             self._take(event)
         for name, stage in self.stages.items():
             if (
-                not (stage.pending or stage.reported)
+                not stage.pending
+                and stage.counts != stage.told
                 and self.display.now() - stage.changed >= SETTLED_SECONDS
             ):
-                stage.reported = True
                 if name not in SILENT:
-                    self.display.line(name, f"{counted(stage.counts)} in {clock(stage.busy)}")
+                    self.display.line(name, stage.news)
+                stage.told, stage.told_busy = stage.counts.copy(), stage.busy
         if self.display.silent_too_long():
             self._print_pending()
 
@@ -212,7 +223,7 @@ class Stages:
         stage, now = self.stages.setdefault(stage_of(step["urn"]), Stage()), self.display.now()
         since = stage.pending.pop(step["urn"], now)
         stage.busy += now - max(since, stage.changed)
-        stage.changed, stage.reported = now, False
+        stage.changed = now
         return stage
 
     def _print_pending(self) -> None:
@@ -286,16 +297,18 @@ def _is_work(step: Event) -> bool:
 # -----------------------------------------------------------------------------------------------
 
 
-def stage_table(stages: dict[str, Stage], jobs_seconds: float) -> list[str]:
-    """The duration of the stages here, and the expected duration on AWS; nothing without a stage."""
+def stage_table(stages: dict[str, Stage], jobs_seconds: float, *, first: bool) -> list[str]:
+    """The duration of the stages here; nothing without a stage. `first`: of the first update of a stack, also the
+    duration on AWS. A later one makes a part of a stage, for which no figure is known."""
     rows = [
         (
             name,
             clock(stage.busy + (jobs_seconds if name == "jobs" else 0)),
-            f"about {clock(STAGES[name])}",
+            *([f"about {clock(STAGES[name])}"] if first else []),
             counted(stage.counts),
         )
         for name, stage in stages.items()
         if name in STAGES
     ]
-    return table([("STAGE", "HERE", "ON AWS", "RESOURCES"), *rows]) if rows else []
+    head = ("STAGE", "HERE", *(["ON AWS"] if first else []), "RESOURCES")
+    return table([head, *rows]) if rows else []

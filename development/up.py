@@ -41,16 +41,16 @@ def up(options: argparse.Namespace) -> int:
     engine.prepare(stack, display.reporter("engine"))
     if repair(stack, display) and engine.interrupted(stack):
         return FAILED
-    stages = Stages(display)
+    stages, first = Stages(display), not engine.resources(stack)
     if status := update(stack, stages, "up"):
         return failed(stack, stages, status)
     engine.write_kubeconfig(stack)
     display.line("engine", f"{stages.changes()} changes")
-    return _finish(stack, stages, options.wait)
+    return _finish(stack, stages, options.wait, first=first)
 
 
-def _finish(stack: Stack, stages: Stages, patience: float) -> int:
-    """Wait for the jobs, then print nodes, jobs and stages."""
+def _finish(stack: Stack, stages: Stages, patience: float, *, first: bool) -> int:
+    """Wait for the jobs, then print nodes, jobs and stages. `first`: it was the first update of the stack."""
     jobs = [
         Run(entry=entry, kind=job["kind"], namespace=job["namespace"], name=job["name"])
         for entry, job in (engine.outputs(stack).get("jobs") or {}).items()
@@ -58,8 +58,11 @@ def _finish(stack: Stack, stages: Stages, patience: float) -> int:
     began = stages.display.now()
     api = control_plane.admin(paths.world(), outside=True)
     causes = Causes(api)
+    if jobs:
+        stages.display.line("jobs", "waits for their end; ctrl-C ends the wait, and no job")
     ends = _follow_jobs(api, jobs, stages.display, patience, causes)
-    _summary(stack, stages, jobs, stages.display.now() - began)
+    waited = stages.display.now() - began
+    _summary(stack, stages, jobs, progress.stage_table(stages.stages, waited, first=first))
     for job, end in zip(jobs, ends, strict=True):
         if end in SUCCEEDED and (idle := causes.nothing_done(job)):
             print(f"\njob {job.namespace}/{job.name} is {end}, and {nothing_to_do(idle)}")
@@ -186,7 +189,8 @@ def _pods(api: Api, job: Run) -> list[Object]:
     ]
 
 
-def _summary(stack: Stack, stages: Stages, jobs: list[Run], waited: float) -> None:
+def _summary(stack: Stack, stages: Stages, jobs: list[Run], rows: list[str]) -> None:
+    """Print nodes, jobs and `rows`, those of the stages."""
     display = stages.display
     with logged_in(engine.complete(stack)) as login:
         environment = login()
@@ -203,7 +207,7 @@ def _summary(stack: Stack, stages: Stages, jobs: list[Run], waited: float) -> No
                     ),
                 ],
             )
-    if rows := progress.stage_table(stages.stages, waited):
+    if rows:
         display.section("stages", rows)
     facts = {"speed": paths.world().speed, "state": paths.FILE_SYSTEMS}
     display.section("simulated", [f"  {line.format(**facts)}" for line in progress.SIMULATED])

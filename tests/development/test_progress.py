@@ -1,9 +1,11 @@
 """What a person sees."""
 
+import re
 from typing import Any
 
 from development import progress
 from development.progress import Display, Stages
+from tests.support.recording import CHECKOUT
 
 VPC = "urn:pulumi:dev::trainyard::trainyard:network:Network$aws:ec2/vpc:Vpc::network"
 
@@ -30,6 +32,40 @@ def test_a_stage_says_when_it_begins_and_what_it_has_done():
     assert clock.after(61, _step("resourcePreEvent")) == "  1:01  network       begins"
     clock.after(4, _step("resOutputsEvent"))
     assert clock.after(3) == "  1:08  network       1 create in 0:04"
+
+
+def test_a_stage_that_goes_on_says_only_what_is_new():
+    clock = Clock()
+    clock.after(0, _step("resourcePreEvent"))
+    clock.after(4, _step("resOutputsEvent"))
+    assert clock.after(3).endswith("network       1 create in 0:04")
+    clock.after(1, _step("resourcePreEvent", VPC + "-b"))
+    clock.after(2, _step("resOutputsEvent", VPC + "-b"))
+    assert clock.after(3).endswith("network       1 create in 0:02")
+    assert clock.after(3).endswith("network       1 create in 0:02"), "and no line after it"
+    assert len(clock.lines) == 3
+
+
+def test_the_duration_on_aws_stands_beside_the_first_update_alone():
+    clock = Clock()
+    clock.after(0, _step("resourcePreEvent"))
+    clock.after(4, _step("resOutputsEvent"))
+    first, later = (
+        progress.stage_table(clock.stages.stages, 0, first=first) for first in (True, False)
+    )
+    assert "ON AWS" in first[0] and "about" in first[1]
+    assert later == ["  STAGE    HERE  RESOURCES", "  network  0:04  1 create"]
+
+
+def test_every_component_of_the_recorded_stacks_has_a_stage_with_a_name_for_people():
+    kinds = {
+        kind
+        for file in sorted((CHECKOUT / "tests/golden").glob("*.*"))
+        for kind in re.findall(r"trainyard:[a-z]+:[A-Z][A-Za-z0-9]*", file.read_text())
+    }
+    stages = {kind: progress.stage_of(f"urn:pulumi:s::p::{kind}$a:b:C::n") for kind in kinds}
+    assert len(stages) > 30
+    assert {kind: s for kind, s in stages.items() if s not in progress.COMPONENTS} == {}
 
 
 def test_silence_is_broken_with_what_is_waited_for():

@@ -108,11 +108,12 @@ def _config(stack: str) -> StackConfig | None:
 
 def _sections(migrations: Sequence[Migration]) -> dict[str, Sequence[str]]:
     """Heading → what it says about all entries."""
+    kept = _pytorch_jobs(migrations)
     return {
         "Changed": [line for it in migrations for line in it.changed],
         "No counterpart": [line for it in migrations for line in it.no_counterpart],
         "Not in the entry": [line for it in migrations for line in it.left_over],
-        "To keep it a PyTorchJob, replace `runtime` with": _pytorch_jobs(migrations),
+        **({"To keep it a PyTorchJob, replace `runtime` with": kept} if kept else {}),
         "Not done by Trainer v2": NOT_DONE if migrations else (),
     }
 

@@ -266,7 +266,8 @@ def _pool(name: str) -> dict[str, Any]:
 
 def as_pytorch_jobs(comments: list[str]) -> dict[str, dict[str, Any]]:
     """What replaces `runtime` where a job stays a PyTorchJob."""
-    heading = next(n for n, line in enumerate(comments) if line.startswith(KEEP_IT))
+    headings = (n for n, line in enumerate(comments) if line.startswith(KEEP_IT))
+    heading = next(headings, len(comments))  # a file without a PyTorchJob has none
     lines = [line[4:] for line in comments[heading + 1 :] if ": {pytorch_job" in line]
     return yaml.safe_load("\n".join(lines)) or {}
 
@@ -354,7 +355,8 @@ def test_a_job_that_has_arguments_only_keeps_the_command_of_its_runtime(
         "spec: {runtimeRef: {name: training-runtime-demo}, trainer: {args: [--lr]}}\n"
     )
     (tmp_path / "x.yaml").write_text(runtime + "\n---\n" + job)
-    entries, _ = printed(capsys, str(tmp_path / "x.yaml"))
+    entries, said = printed(capsys, str(tmp_path / "x.yaml"))
+    assert not [line for line in said if line.startswith(KEEP_IT)], "it is none"
     assert entries["a"]["script"].endswith("--lr\n") or "torchrun" in entries["a"]["script"]
 
 

@@ -161,7 +161,7 @@ def _gangs(gangs: tuple[Gang, ...]) -> list[Line]:
         [
             (gang.name.ljust(width), ""),
             (f"  {gang.state}".ljust(12), _colour(gang.state)),
-            (_time(gang.seconds).ljust(13), "dim"),
+            (f"{_time(gang.seconds)}{' ago' * gang.ended}".ljust(13), "dim"),
             *_ranks(gang),
             (f"  {gang.restarts} restarts" if gang.restarts else "", "wait"),
         ]

@@ -21,7 +21,7 @@ from trainyard.operations.runs.runs import ABOUT, AT_LEAST, AT_MOST, EXACT, Run,
 from trainyard.reports.lines import CENT
 from trainyard.reports.plan import as_json
 
-HEAD = ("RUN", "ENDED", "STATE", "NODES", "INSTANCE", "GPU HOURS", "", "USD", "", "PLAN USD")
+HEAD = ("RUN", "ENDED", "STATE", "NODES", "INSTANCE", "", "GPU HOURS", "", "USD", "PLAN USD")
 NOTES = (
     "USD without tax, of nodes alone, from the time a pod has its node: idle nodes, disks and data"
     " are in no run. PLAN USD: the expected_hours of the job's entry, counted in the same way.",
@@ -136,7 +136,7 @@ def text(
     return [
         *command_line.table([HEAD, *map(_row, runs)], indent=0),
         "",
-        *command_line.table([("NAMESPACE", "RUNS", "GPU HOURS", "", "USD", ""), *sums], indent=0),
+        *command_line.table([("NAMESPACE", "RUNS", "", "GPU HOURS", "", "USD"), *sums], indent=0),
         "",
         *([beside] if beside else []),
         *([more] if more else []),
@@ -159,7 +159,7 @@ def _row(run: Spent) -> tuple[str, ...]:
 
 def _amounts(one: Spent) -> tuple[str, str, str, str]:
     usd = "no price" if one.usd is None else f"{one.usd:,.2f}"
-    return f"{one.gpu_hours:,.2f}", one.known, usd, "" if one.usd is None else one.usd_known
+    return one.known, f"{one.gpu_hours:,.2f}", "" if one.usd is None else one.usd_known, usd
 
 
 def _sum(namespace: str, runs: list[Spent]) -> Spent:

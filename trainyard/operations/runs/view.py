@@ -65,6 +65,7 @@ class Gang:
     state: str
     seconds: int | None
     """Since it has this state."""
+    ended: bool
     ranks: tuple[str, ...]
     """State of each."""
     restarts: int
@@ -202,6 +203,7 @@ def _gangs(snapshot: Snapshot) -> Iterator[Gang]:
             name=f"{job.namespace}/{job.name}",
             state=job.state,
             seconds=int(since) if job.since else snapshot.age(job.body),
+            ended=ended,
             ranks=() if ended else tuple(_ranks(job)),
             restarts=job.restarts,
         )

@@ -137,7 +137,10 @@ def _forbidden(snapshot: Snapshot) -> Iterator[Finding]:
             yield Finding(
                 what=f"{source}: AWS refused a call ({denied[1]})",
                 why=denied[0],
-                do="compare the policy of its role with trainyard/objects/iam/policies.py",
+                do=(
+                    "trainyard drift, which says whether somebody has changed its role; else a policy of the"
+                    " organization or a permissions boundary refuses the call"
+                ),
             )
 
 

@@ -28,12 +28,15 @@ from trainyard.operations.reach.snapshot import (
     snapshot_of,
 )
 from trainyard.operations.reach.target import answer_of, kubeconfig, update_command
+from trainyard.operations.reach.urn import name_of
 from trainyard.operations.status import by_hand, pools, upgrade
 from trainyard.operations.status.diagnosis import SILENCE, diagnose
 from trainyard.operations.status.finding import Finding
 
 STACK = "pulumi:pulumi:Stack"
 """Type of the resource whose outputs are those of the stack."""
+TYPES = {f"kubernetes:{it.api_version}:{kind}": kind for kind, it in JOB_KINDS.items()}
+"""Type of a job's resource → its kind."""
 NAMED = 5
 """Findings with one cause that are named."""
 BEGINS = ("ContainerCreating", "PodInitializing")
@@ -93,10 +96,21 @@ def look(stack: str, silence: timedelta) -> tuple[Snapshot, list[Finding]]:
 
 
 def _entries(state: Object) -> dict[str, Any]:
-    """The stack output `jobs` in a state; nothing where no update has written it."""
+    """The stack output `jobs` in a state, and the jobs that an update has made which has not ended yet."""
     resources = state["deployment"].get("resources") or []
     outputs = [each.get("outputs") or {} for each in resources if each["type"] == STACK]
-    return next((each["jobs"] for each in outputs if each.get("jobs")), {})
+    made = {
+        name_of(each["urn"]): {"kind": TYPES[each["type"]], **_called(each)}
+        for each in resources
+        if each["type"] in TYPES and each.get("id")
+    }
+    return {**made, **next((each["jobs"] for each in outputs if each.get("jobs")), {})}
+
+
+def _called(resource: Object) -> dict[str, str]:
+    """Namespace and name of an object in a state, whose id is both with a slash between them."""
+    namespace, _, name = resource["id"].rpartition("/")
+    return {"namespace": namespace, "name": name}
 
 
 def _nodes(snapshot: Snapshot) -> Iterator[tuple[str, ...]]:

@@ -78,7 +78,8 @@ def test_a_sum_with_a_run_without_a_price_is_at_least() -> None:
 def test_a_person_reads_runs_sums_and_what_they_leave_out() -> None:
     said = spent.text(of(two_teams()), going=1)
     assert said[1].startswith("training/t5 ") and "16.00" in said[1]
-    assert any(line.startswith("team-vision ") and "at most" in line for line in said)
+    sums = [line.split() for line in said if line.startswith("team-vision ")]
+    assert sums[-1][2:4] == ["at", "most"], "the words stand before their figure"
     assert "1 job not ended" in said
     notes = " ".join(" ".join(said).split())
     assert (

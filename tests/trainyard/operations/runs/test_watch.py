@@ -125,6 +125,15 @@ def test_no_line_is_wider_than_the_terminal_and_colours_end() -> None:
         assert len(text) <= 40 and line.count("\x1b[0m") * 2 == line.count("\x1b[")
 
 
+def test_a_job_that_has_ended_has_its_time_since_then() -> None:
+    lines = plain(frame(shown()))
+    jobs = {
+        state: [each for each in lines if f"  {state}" in each] for state in ("Complete", "Running")
+    }
+    assert all(" ago" in line for line in jobs["Complete"]) and jobs["Complete"]
+    assert not any(" ago" in line for line in jobs["Running"]) and jobs["Running"]
+
+
 def test_the_picture_in_the_documents_is_this_view() -> None:
     drawn = picture(frame(shown()))
     ElementTree.fromstring(drawn)

@@ -91,6 +91,15 @@ def test_the_entries_of_jobs_are_those_of_the_stacks_outputs() -> None:
     assert status._entries(state(None)) == status._entries({"deployment": {}}) == {}
 
 
+def test_the_entry_of_a_job_is_known_while_the_update_that_made_it_runs() -> None:
+    kind = "kubernetes:trainer.kubeflow.org/v1alpha1:TrainJob"
+    made = {"type": kind, "id": "training/mine", "urn": f"urn:pulumi:s::p::{kind}::entry"}
+    resources = [{"type": "pulumi:pulumi:Stack"}, made, made | {"id": "", "urn": "a::b::c::later"}]
+    assert status._entries({"deployment": {"resources": resources}}) == {
+        "entry": {"kind": "TrainJob", "namespace": "training", "name": "mine"}
+    }
+
+
 @pytest.mark.parametrize(
     ("waiting", "shown"),
     [("CrashLoopBackOff", "CrashLoopBackOff"), ("ContainerCreating", "Running"), ("", "Running")],
