@@ -32,6 +32,7 @@ from trainyard.operations.runs.records import (
 )
 from trainyard.operations.runs.runs import Run, duration
 from trainyard.operations.runs.spent import spent
+from trainyard.operations.runs.sweeps import Sweep, sweep_of, tables
 from trainyard.plans.jobs import GOODPUT
 from trainyard.reports.plan import as_json
 
@@ -102,6 +103,10 @@ class Told:
     """Goodput from 0 to 1, as the plan says it."""
     goodput_measured: float | None
     """Share of the time it ran that is in its steps, those that were lost left out."""
+    sweep: Sweep | None
+    """None for a run that is of no sweep."""
+    metric: float | None
+    """The last figure of the metric of its sweep."""
 
 
 def main(options: argparse.Namespace) -> int:
@@ -183,6 +188,8 @@ def told(
         step_seconds=prints.step_seconds,
         goodput_planned=_planned(run),
         goodput_measured=prints.goodput,
+        sweep=sweep_of(run.job.body),
+        metric=prints.metric,
     )
 
 
@@ -219,7 +226,7 @@ def text(runs: list[Told], notes: tuple[str, ...]) -> list[str]:
         return ["no run is known", *tail]
     head, *rows = command_line.table([HEAD, *map(_row, runs)], indent=0)
     below = [line for row, run in zip(rows, runs, strict=True) for line in (row, *_below(run))]
-    return [head, *below, "", *tail]
+    return [head, *below, *tables(runs), "", *tail]
 
 
 def _row(run: Told) -> tuple[str, ...]:
