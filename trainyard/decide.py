@@ -37,6 +37,7 @@ from trainyard.derive.queues import possible_nodes, queued, queues_plan
 from trainyard.derive.secrets import job_pods_plan
 from trainyard.derive.stores import job_verdicts, registry_plans
 from trainyard.derive.subnets import network_use
+from trainyard.derive.sweep import paths_of_runs, unfolded
 from trainyard.derive.teams import Share, share_of, team_entry_plans
 from trainyard.manifests.stack_jobs import StackJobs, read_jobs
 from trainyard.objects.teams.teams import parameter_name
@@ -131,18 +132,19 @@ def _agreed(reading: Reading, planned: Sequence[Planned]) -> Planned:
     if not planned:
         return Planned(plan=None, errors=reading.errors)
     first, last = planned[0], planned[-1]
-    warnings = reading.stand_ins.agreed(first.warnings, last.warnings)
+    stand_ins = replace(reading.stand_ins, runs=paths_of_runs(reading.configs))
+    warnings = stand_ins.agreed(first.warnings, last.warnings)
     return Planned(
         plan=first.plan,
-        errors=(*reading.errors, *reading.stand_ins.agreed(first.errors, last.errors)),
-        warnings=(*warnings, *reading.stand_ins.not_checked()),
+        errors=(*reading.errors, *stand_ins.agreed(first.errors, last.errors)),
+        warnings=(*warnings, *stand_ins.not_checked()),
     )
 
 
 def _plan_environment(config: StackConfig, folder: Path, now: datetime, *, build: bool) -> Planned:
     """Plan an environment; a plan is only made where nothing is refused, and `build` is true.
     `folder` holds the files of its jobs."""
-    wanted = config.environment
+    wanted = config.environment and unfolded(config.environment)
     if wanted is None:
         return Planned(plan=None, errors=())
     zones = network_zones(config.region, wanted)
@@ -170,9 +172,9 @@ def _plan_environment(config: StackConfig, folder: Path, now: datetime, *, build
         *entry_warnings(wanted),
         *worker_warnings(wanted, folder),
         *entries.warnings,
-        *gang_warnings("environment.jobs", jobs.described(), wanted),
-        *docker_hub_warnings("environment.jobs", jobs.described(), wanted),
-        *ecr_public_warnings("environment.jobs", jobs.described(), wanted),
+        *gang_warnings("environment.jobs", jobs.at_once(), wanted),
+        *docker_hub_warnings("environment.jobs", jobs.at_once(), wanted),
+        *ecr_public_warnings("environment.jobs", jobs.at_once(), wanted),
         *offline_warnings("environment.jobs", jobs.described(), wanted),
         *jobs.warnings,
     )
@@ -208,12 +210,12 @@ def _on_base(
 ) -> Planned:
     """Plan a team on its environment; a plan is only made where nothing is refused, and `build` is
     true."""
-    environment = base.environment
+    environment, team = base.environment, unfolded(team)
     share = share_of(team, environment, config.stack)
     jobs = read_jobs("team.jobs", team.jobs, environment, share.namespace, folder)
     entries = judged("team.jobs", typed(team.jobs), environment, config.region)
     others = other_teams(config.stack, team.environment, folder)
-    together = beside(team.environment, environment) | jobs.described()
+    together = beside(team.environment, environment) | jobs.at_once()
     deployer = share.entry.deployer if share.entry else None
     access = access_plan(config.region, config.aws, environment.cluster, deployer)
     errors = (
@@ -232,7 +234,7 @@ def _on_base(
     warnings = (
         *access_warnings(access),
         *entries.warnings,
-        *team_warnings_together(share, jobs.described(), together, environment),
+        *team_warnings_together(share, jobs.at_once(), together, environment),
         *offline_warnings("team.jobs", jobs.described(), environment),
         *jobs.warnings,
     )
@@ -264,7 +266,7 @@ def _base(
     if base is None or base.environment is None:
         reading = any_environment(config.region)
     base = reading.configs[min(number, len(reading.configs) - 1)]
-    environment = base.environment
+    environment = base.environment and unfolded(base.environment)
     assert environment is not None  # an environment without settings has stand-ins for each of them
     planned = _plan_environment(base, folder, now, build=not reading.errors)
     if isinstance(planned.plan, EnvironmentPlan) and error is None:

@@ -52,23 +52,17 @@ class Jobs(pulumi.ComponentResource):
         identities = answered(plans, kubeconfig)
         for key, plan in plans.items():
             loaded = [waits.hook(key, plan.loads)] if waits and plan.loads else []
-            before = [*self._after(key, plans, kubeconfig), *loaded, *every]
+            before = [*order.hooks(key, plans, kubeconfig), *loaded, *every]
             files = [self._files(key, plan.files)] if plan.files else []
             beside = [self._beside(key, made, needs[key]) for made in plan.objects]
             # A run that is not made ends those after it, and a run is gone before one it was made from.
-            earlier = [runs[each] for each in plan.after]
+            earlier = [runs[each] for each in order.made_before(plan)]
             before_it = [*needs[key], *files, *beside, *earlier]
             run = self._run(key, plan, before, identities[key], needs=before_it)
             runs[key] = run
             if plan.wait != "none":
                 _wait(run, plan, kubeconfig)
         self.register_outputs({})
-
-    def _after(
-        self, key: str, plans: Mapping[str, JobPlan], kubeconfig: pulumi.Output[str]
-    ) -> list[pulumi.ResourceHook]:
-        before = [plans[each] for each in plans[key].after]
-        return [order.after(key, before, kubeconfig)] if before else []
 
     def _options(
         self, name: str, kind: str, needs: Sequence[pulumi.Resource] = ()

@@ -137,6 +137,15 @@ _PART: dict[str, Any] = {
     "memory_gib": 200,
     "allow_no_checkpoint": True,
 }
+_SWEPT: dict[str, Any] = {
+    **_PART,
+    "arguments": ["--lr={lr}"],
+    "sweep": {
+        "over": {"lr": [0.1, 0.2]},
+        "at_most": 1,
+        "metric": {"name": "loss", "goal": "minimize"},
+    },
+}
 _FILE: dict[str, Any] = {
     "manifest": "tests/workloads/valid/trainjob-clone-pinned.yaml",
     "pool": "g6e",
@@ -303,7 +312,7 @@ def everything() -> dict[str, Any]:
     wanted["storage"] |= copy.deepcopy(_STORES)
     wanted["trainer"]["own_runtimes"] |= copy.deepcopy(_RUNTIMES)
     wanted["jobs"] |= copy.deepcopy(
-        {"train": _TRAIN, "legacy": _LEGACY, "part": _PART, "file": _FILE}
+        {"train": _TRAIN, "legacy": _LEGACY, "part": _PART, "swept": _SWEPT, "file": _FILE}
     )
     return found | {
         ENVIRONMENT: wanted

@@ -14,11 +14,13 @@ from trainyard.derive.job_site import JobSite
 from trainyard.derive.jobs import command_of, job_plan
 from trainyard.derive.model_memory.fit import Fit, fit_of
 from trainyard.derive.scripts import script_of
+from trainyard.derive.sweep import at_once, in_turn
 from trainyard.plans.jobs import EXPECTED, Expected, JobPlan
 from trainyard.problems import InputError, InputWarning
 from trainyard.rules.after import after_errors
 from trainyard.rules.model_memory import fit_problems, model_errors
 from trainyard.rules.stores import keep_warnings
+from trainyard.rules.sweep import sweep_problems
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import AnyJob, JobConfig, manifests, typed
 from trainyard.settings.reading.files import is_inside, text_of
@@ -51,7 +53,7 @@ class StackJobs:
         found = [warning for manifest in self.read.values() for warning in manifest.warnings]
         for name, job in typed(self.jobs).items():
             found += keep_warnings(f"{self.path}.{name}", job, self.folder)
-        problems = _fit_problems(self.path, self.fits)
+        problems = (*_fit_problems(self.path, self.fits), *sweep_problems(self.path, self.jobs))
         found += [each for each in problems if isinstance(each, InputWarning)]
         return tuple(found)
 
@@ -72,7 +74,7 @@ class StackJobs:
             )
             for name in self.jobs
         }
-        return chained(named, self.jobs)
+        return in_turn(chained(named, self.jobs), self.jobs)
 
     def described(self) -> dict[str, JobConfig]:
         """Every job in the words of settings, as far as capacity goes."""
@@ -81,6 +83,10 @@ class StackJobs:
             for name, job in manifests(self.jobs).items()
             if name in self.read
         }
+
+    def at_once(self) -> dict[str, JobConfig]:
+        """Jobs of `described` that can run at the same time."""
+        return at_once(self.described())
 
 
 def read_jobs(
@@ -182,6 +188,8 @@ def _too_large(path: str, fits: Mapping[str, Fit]) -> Iterator[InputError]:
 
 
 def _file_errors(path: str, jobs: Mapping[str, AnyJob], folder: Path) -> Iterator[InputError]:
+    of_sweeps = sweep_problems(path, jobs)
+    yield from (each for each in of_sweeps if isinstance(each, InputError))
     for name, job in typed(jobs).items():
         yield from file_errors(f"{path}.{name}", job, folder)
         yield from model_errors(f"{path}.{name}", job)

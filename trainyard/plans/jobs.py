@@ -103,6 +103,9 @@ class Expected:
             return None
 
 
+SWEEP = "trainyard.io/sweep"
+"""Annotation of a run of a sweep: its entry, its values and the metric by which it is compared, as JSON."""
+
 SHELL = "trainyard.io/shell"
 """Label of a job, and of its pod, in which somebody has a terminal or runs one command."""
 
@@ -137,6 +140,19 @@ class LoadPlan:
     """Seconds that it takes, from the start of its node. A model; None where the size is not known."""
     from_internet: bool
     wait_hours: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepPlan:
+    """Place of a run in its sweep."""
+
+    entry: str
+    """Entry of the stack file that has the sweep."""
+    at_most: int | None
+    """Runs of the sweep that go on at the same time at most."""
+    earlier: tuple[str, ...]
+    """Runs of the sweep before it, of which fewer than `at_most` go on when it begins. Empty where it need not
+    wait."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,6 +207,8 @@ class JobPlan:
     wait_minutes: int
     after: tuple[str, ...] = ()
     """Entries of jobs that must be complete before it begins."""
+    sweep: SweepPlan | None = None
+    """None for a job that is no run of a sweep."""
     loads: tuple[LoadPlan, ...] = ()
     """Everything that is loaded before it starts."""
     run: str

@@ -1,4 +1,4 @@
-"""Costs of a job, and of the nodes of a pool: a start, a failure, an idle minute, a run."""
+"""Costs of a job, of a sweep, and of the nodes of a pool: a start, a failure, an idle minute, a run."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from trainyard.stores.kinds import plan_kind
 
 TEAM_DISKS = "disks of its nodes, which the environment pays"
 """Part that the price of every job of a team lacks."""
+UNKNOWN = "?"
+"""Figure that needs expected_hours."""
 
 
 def job_cost(plan: EnvironmentPlan | TeamPlan, job: JobPlan, idle: Sequence[Line] = ()) -> JobCost:
@@ -196,3 +198,53 @@ def _load_figures(plan: EnvironmentPlan | TeamPlan, load: LoadPlan) -> tuple[str
     usd += data.usd * Decimal(load.gigabytes) if data else 0
     least = "at least " if unknown else ""
     return f"{load.gigabytes:,.1f}", f"{seconds / 60:.0f}", f"{least}{usd.quantize(CENT)}"
+
+
+def sweeps(plan: EnvironmentPlan | TeamPlan, costs: Sequence[JobCost]) -> list[str]:
+    """A line for each sweep. `costs`: of all jobs."""
+    runs: dict[str, list[JobPlan]] = {}
+    for job in plan.jobs.values():
+        if job.sweep:
+            runs.setdefault(job.sweep.entry, []).append(job)
+    by_job = {cost.job: cost for cost in costs}
+    rows = [("sweep", "runs", "at once", "nodes", "hours", "USD")]
+    for entry, jobs in runs.items():
+        first, number = jobs[0], _runs_at_once(plan, jobs)
+        rows.append(
+            (
+                entry,
+                str(len(jobs)),
+                str(number),
+                str(number * first.nodes),
+                _hours(first, len(jobs), number),
+                _dollars([by_job[job.name] for job in jobs]),
+            )
+        )
+    notes = "hours and USD of all runs, without the start of nodes in the hours; they need expected_hours"
+    return ["sweeps", *command_line.table(rows), f"  {notes}"] if runs else []
+
+
+def _runs_at_once(plan: EnvironmentPlan | TeamPlan, jobs: Sequence[JobPlan]) -> int:
+    """Runs that go on at the same time: as many as the sweep says and the pool holds."""
+    first = jobs[0]
+    held = (
+        plan.capacity[first.pool].at_once if isinstance(plan, EnvironmentPlan) else plan.at_once
+    )[first.name]
+    asked = first.sweep and first.sweep.at_most
+    return min(len(jobs), held, asked or held)
+
+
+def _hours(job: JobPlan, runs: int, at_once: int) -> str:
+    """Hours from the first run to the last, where each takes as long as its owner expects."""
+    if job.expected_hours is None or not at_once:
+        return UNKNOWN
+    return f"{-(-runs // at_once) * job.expected_hours:g}"
+
+
+def _dollars(costs: Sequence[JobCost]) -> str:
+    known = [cost.usd for cost in costs if cost.usd is not None]
+    most = [cost.most_usd for cost in costs if cost.most_usd is not None]
+    if not known:
+        return UNKNOWN
+    whole = sum(most, Decimal()) if len(most) == len(costs) else None
+    return amount(sum(known, Decimal()), whole, None).said

@@ -30,7 +30,7 @@ from trainyard.plans.jobs import Spec
 from trainyard.problems import InputError, InputWarning
 from trainyard.reports.box import Box, box_of, rows
 from trainyard.reports.cost import estimate
-from trainyard.reports.job_cost import loads
+from trainyard.reports.job_cost import loads, sweeps
 from trainyard.reports.minutes.limits import below, pauses
 from trainyard.reports.minutes.printed import picture_of, time
 from trainyard.reports.minutes.timeline import drawn, schedule, thin
@@ -78,6 +78,7 @@ def text(plan: Plan) -> str:
         *parts(plan),
         loads(plan),
         jobs(plan),
+        sweeps(plan, costs.jobs),
         diagram(plan.jobs),
         time(timeline, [*_block_starts(plan), *thin(plan, timeline)]),
         limits(plan),

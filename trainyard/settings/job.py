@@ -21,6 +21,7 @@ from trainyard.settings.section import AnySecret, Name, Reference, Section
 from trainyard.settings.training.files import FilesConfig, HostPathConfig
 from trainyard.settings.training.loads import LoadConfig
 from trainyard.settings.training.model import TrainedModelConfig
+from trainyard.settings.training.sweep import SweepConfig
 
 RUN_NUMBER = "{run}"
 """In a directory of a job it stands for the number of the run."""
@@ -236,6 +237,8 @@ class JobConfig:
     90 % of the node's memory. /dev/shm counts against it."""
     after: tuple[Reference, ...] = ()
     """Jobs of this stack that must be complete before this one begins."""
+    sweep: Section[SweepConfig] = None
+    """Makes the entry several runs, which differ in values of arguments."""
     storage: dict[Name, MountConfig] = field(default_factory=dict)
     """Stores that the job mounts: name of a store in `environment.storage` → path."""
     checkpoints: Section[CheckpointConfig] = None

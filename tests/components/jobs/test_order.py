@@ -40,3 +40,49 @@ def test_a_run_that_failed_ends_what_waits_and_says_which(monkeypatch: pytest.Mo
     )
     with pytest.raises(NotBegun, match=words):
         order._complete("evaluate", "kubeconfig", plan())
+
+
+def turns(at_most: int, *states: list[str] | None) -> tuple[list[str], list[str]]:
+    """Runs that may go on of three, and those that were asked for. `states`: conditions of each; none where it
+    is gone, and None where nobody answers."""
+    asked: list[str] = []
+    of = dict(zip("abc", states, strict=True))
+
+    def jobs_named(kubectl: Any, kind: str, name: str) -> list[Any] | None:
+        asked.append(name)
+        conditions = of[name]
+        if conditions is None:
+            return None
+        status = {"conditions": [{"type": each, "status": "True"} for each in conditions]}
+        return [{"status": status}] if conditions else []
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(wait_for_job, "jobs_named", jobs_named)
+        return order._going(("kubectl",), "TrainJob", [*of], at_most), asked
+
+
+@pytest.mark.parametrize("end", [["Complete"], ["Suspended", "Failed"], []])
+def test_a_run_that_has_ended_in_any_way_or_is_gone_holds_no_other_up(end: list[str]) -> None:
+    assert turns(2, end, ["Created"], end) == (["b"], ["a", "b", "c"])
+
+
+def test_no_more_runs_are_asked_for_than_may_go_on_at_once() -> None:
+    assert turns(1, ["Suspended"], ["Complete"], ["Complete"]) == (["a", "b", "c"], ["a"])
+
+
+def test_a_run_of_which_nobody_says_anything_goes_on() -> None:
+    assert turns(3, None, ["Complete"], ["Complete"]) == (["a"], ["a", "b", "c"])
+
+
+def test_a_run_waits_until_fewer_go_on_than_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = [["a", "b"], ["a", "b"], ["b"]]
+    seen: list[tuple[str, ...]] = []
+
+    def going(kubectl: Any, kind: str, names: list[str], most: int) -> list[str]:
+        seen.append((kind, *names))
+        return looks[len(seen) - 1]
+
+    monkeypatch.setattr(order, "_going", going)
+    monkeypatch.setattr(wait_for_job, "POLL_SECONDS", 0)
+    order._wait_for_turn("kubeconfig", plan(), ["a", "b", "c"], 2)
+    assert seen == [("TrainJob", "a", "b", "c"), ("TrainJob", "a", "b"), ("TrainJob", "a", "b")]

@@ -83,6 +83,15 @@ def nothing_to_do(origin: str) -> str:
     )
 
 
+def figure_named(name: str) -> re.Pattern[str]:
+    """The expression for a figure that a script prints under a name, its one group: `eval_loss: 0.51`,
+    {'eval_loss': '0.51'}, loss=0.51, `loss 0.51`."""
+    number = r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
+    return re.compile(
+        rf"(?<![\w/.-]){re.escape(name)}['\"]?(?: *[:=|] *| +)['\"]?{number}(?![\w.])"
+    )
+
+
 def as_text() -> dict[str, list[tuple[str, bool]]]:
     """All of them for a program that has no catalog: each expression, and whether capital letters
     count."""

@@ -33,6 +33,7 @@ from trainyard.operations.runs.records import (
 from trainyard.operations.runs.runs import Run, duration
 from trainyard.operations.runs.runs_page import runs_page
 from trainyard.operations.runs.spent import exact_usd, spent
+from trainyard.operations.runs.sweeps import sweep_of, tables
 from trainyard.operations.runs.told import NOTHING, Told
 from trainyard.plans.jobs import GOODPUT
 from trainyard.reports.plan import as_json
@@ -147,6 +148,8 @@ def told(
         step_seconds=prints.step_seconds,
         goodput_planned=_planned(run),
         goodput_measured=prints.goodput,
+        sweep=sweep_of(run.job.body),
+        metric=prints.metric,
     )
 
 
@@ -183,7 +186,7 @@ def text(runs: list[Told], notes: tuple[str, ...]) -> list[str]:
         return ["no run is known", *tail]
     head, *rows = command_line.table([HEAD, *map(_row, runs)], indent=0)
     below = [line for row, run in zip(rows, runs, strict=True) for line in (row, *_below(run))]
-    return [head, *below, "", *tail]
+    return [head, *below, *tables(runs), "", *tail]
 
 
 def _row(run: Told) -> tuple[str, ...]:

@@ -7,16 +7,17 @@ history knows it that follows what runs print (trainyard/in_cluster/history/foll
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 
-from trainyard.catalog.logs.log_words import nothing_done, resumed_from, saved
+from trainyard.catalog.logs.log_words import figure_named, nothing_done, resumed_from, saved
 from trainyard.operations.reach.kubectl import Kubectl, Object
 from trainyard.operations.reach.pods import TIMESTAMP
 from trainyard.operations.reach.snapshot import Job, Snapshot
 from trainyard.operations.runs.logs import node_number
+from trainyard.operations.runs.sweeps import sweep_of
 
 FIRST_BYTES, LAST_LINES = 256 * 1024, 2000
 """Parts of rank 0's log that are read: a run says in the first what it resumed from, and in the
@@ -36,6 +37,8 @@ class Printed:
     step_seconds: float | None = None
     goodput: float | None = None
     """Measured, 0 to 1."""
+    metric: float | None = None
+    """The last figure of the metric by which its sweep is compared."""
 
 
 def recorded(kept: Iterable[Object]) -> Mapping[str, Printed]:
@@ -83,7 +86,18 @@ def _of_job(kubectl: Kubectl, job: Job) -> Printed:
         nothing_done=nothing_done(line for _, line in [*head, *tail]),
         saved=last,
         saved_at=at,
+        metric=_metric(job, [line for _, line in [*head, *tail]]),
     )
+
+
+def _metric(job: Job, lines: Sequence[str]) -> float | None:
+    """The last figure of the metric that the job's sweep names."""
+    sweep = sweep_of(job.body)
+    if not sweep or not sweep.metric:
+        return None
+    word = figure_named(sweep.metric)
+    found = (match for line in reversed(lines) for match in reversed([*word.finditer(line)]))
+    return next((float(match[1]) for match in found), None)
 
 
 def _lines(kubectl: Kubectl, *arguments: str) -> list[tuple[datetime | None, str]]:

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
 NOTHING = "NothingToDo"
 """Outcome of a run that was complete at once, because a run before it had finished."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """Place of a run in its sweep, as an annotation of its job has it."""
+
+    entry: str
+    """Entry of the stack file."""
+    values: Mapping[str, str]
+    metric: str | None
+    """Name of the figure by which its runs are compared."""
+    goal: str | None
+    """minimize or maximize."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,3 +71,7 @@ class Told:
     """Goodput from 0 to 1, as the plan says it."""
     goodput_measured: float | None
     """Share of the time it ran that is in its steps, those that were lost left out."""
+    sweep: Sweep | None
+    """None for a run that is of no sweep."""
+    metric: float | None
+    """The last figure of the metric of its sweep."""

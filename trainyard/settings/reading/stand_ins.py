@@ -80,11 +80,13 @@ class StandIns:
     """Paths of the stand-ins, as problems name them."""
     renamed: Mapping[str, str] = field(default_factory=dict)
     """Path of an entry whose name is wrong, under the name that stands in → its path in the file."""
+    runs: Mapping[str, str] = field(default_factory=dict)
+    """Path of an entry that is derived → path of the entry in the file that it is a run of."""
 
     def agreed(self, first: Sequence[P], second: Sequence[P]) -> tuple[P, ...]:
         """The problems that both stand-ins have, but for those at the stand-ins themselves."""
         also = {self._in_the_file(problem) for problem in second}
-        both = [problem for problem in map(self._in_the_file, first) if problem in also]
+        both = dict.fromkeys(each for each in map(self._in_the_file, first) if each in also)
         return tuple(problem for problem in both if not self.covers(problem.path))
 
     def not_checked(self) -> Iterator[InputWarning]:
@@ -103,7 +105,7 @@ class StandIns:
         )
 
     def _in_the_file(self, problem: P) -> P:
-        for name, written in self.renamed.items():
+        for name, written in (*self.runs.items(), *self.renamed.items()):
             if problem.path == name or problem.path.startswith(f"{name}."):
                 return replace(problem, path=written + problem.path[len(name) :])
         return problem

@@ -1,0 +1,48 @@
+"""Runs of a sweep in the graph: who is made after whom, and the hooks that wait."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.graph.test_secrets import differ
+from tests.support.graphs import environment
+from tests.support.recording import Graph
+from tests.trainyard.derive.test_sweep import tune
+
+NAMES = ["tune-1", "tune-2", "tune-3", "tune-4"]
+
+
+@pytest.fixture(scope="module")
+def at_most_two() -> Graph:
+    return environment(tune({"x": [1, 2, 3, 4]}, sweep={"at_most": 2}))
+
+
+def hooks(graph: Graph, name: str) -> list[Any]:
+    return [*graph[f"TrainJob {name}"].options.hooks.before_create]
+
+
+def test_all_runs_are_made_at_once_where_nothing_else_is_said() -> None:
+    graph = environment(tune({"x": [1, 2, 3, 4]}))
+    made = [graph[f"TrainJob {name}"] for name in NAMES]
+    assert not any(graph.waits_for(one, other) for one in made for other in made if one != other)
+    assert hooks(graph, "tune-4") == hooks(graph, "t5-large")
+
+
+def test_a_run_beyond_those_at_once_is_made_after_all_before_it(at_most_two: Graph) -> None:
+    made = [at_most_two[f"TrainJob {name}"] for name in NAMES]
+    first, second, third, fourth = made
+    assert not at_most_two.waits_for(second, first)
+    assert all(at_most_two.waits_for(third, each) for each in (first, second))
+    assert all(at_most_two.waits_for(fourth, each) for each in (first, second, third))
+
+
+def test_a_hook_waits_before_each_of_those_and_before_no_other(at_most_two: Graph) -> None:
+    assert hooks(at_most_two, "tune-3")[0] == "tune-3-turn"
+    assert hooks(at_most_two, "tune-4")[1:] == hooks(at_most_two, "tune-1")
+
+
+def test_a_sweep_changes_no_other_resource(at_most_two: Graph) -> None:
+    new, changed = differ(environment(), at_most_two)
+    assert {*NAMES} <= {each.split()[-1] for each in new} and changed == set()

@@ -1,0 +1,221 @@
+"""The runs of a sweep: entries that are derived from one entry, each with its values in the place of their names.
+
+Every rule, plan and report sees these entries. The name of a run follows from its values alone, so that another
+value in the list starts one run, and ends none.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, TypeVar
+
+from trainyard.plans.identity import digest
+from trainyard.plans.jobs import SWEEP, JobPlan, SweepPlan
+from trainyard.settings.environment import EnvironmentConfig, StackConfig, TeamConfig
+from trainyard.settings.job import RUN_NUMBER, AnyJob, JobConfig
+from trainyard.settings.training.sweep import SweepConfig, Value
+
+MOST_RUNS = 100
+"""Runs of a sweep. Each is an object in the cluster, a resource of the engine and an entry for every rule."""
+LONGEST = 32
+"""Characters of a run's name, as of every entry: trainyard/settings/section.py."""
+NAME = re.compile(r"[A-Za-z_][-\w]*")
+"""A name of `over`."""
+S = TypeVar("S", EnvironmentConfig, TeamConfig)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepRun(SweepConfig):
+    """The sweep of a derived entry: it is one run."""
+
+    entry: str
+    values: Mapping[str, str]
+    """Name → value of this run; empty where the sweep cannot be."""
+    written: JobConfig
+    """The entry as the stack file has it."""
+
+
+def unfolded(section: S) -> S:
+    """The environment or the team with an entry for each run of its sweeps, in their places. A sweep that cannot
+    be stays one entry, so that the rest of it is judged. A job after a sweep comes after all of its runs."""
+    found = {
+        name: _runs(name, job, job.sweep, section.jobs)
+        for name, job in section.jobs.items()
+        if isinstance(job, JobConfig) and job.sweep
+    }
+    if not found:
+        return section
+    jobs: dict[str, AnyJob] = {}
+    for name, job in section.jobs.items():
+        for run, one in (found.get(name) or {name: job}).items():
+            after = [each for before in job.after for each in found.get(before) or (before,)]
+            jobs[run] = replace(one, after=tuple(after))
+    return replace(section, jobs=jobs)
+
+
+def _runs(
+    entry: str, job: JobConfig, sweep: SweepConfig, jobs: Mapping[str, AnyJob]
+) -> dict[str, JobConfig]:
+    """The derived entries of a sweep, by name."""
+    points = points_of(sweep)
+    named = {run_name(entry, point): point for point in points}
+    if not points or len(named) != len(points) or {*named} & {*jobs}:
+        themselves = {name: name for name in sweep.over}
+        return {entry: _run(entry, job, sweep, {}, themselves)}
+    return {name: _run(entry, job, sweep, point, point) for name, point in named.items()}
+
+
+def _run(
+    entry: str,
+    job: JobConfig,
+    sweep: SweepConfig,
+    values: Mapping[str, str],
+    texts: Mapping[str, str],
+) -> JobConfig:
+    """One derived entry. `texts`: name → what stands in its place."""
+    plain, saved = replace(job, sweep=None), job.checkpoints
+    if saved and not distinct(saved.directory, sweep):  # refused, and judged all the same
+        own = replace(saved, directory=with_places(saved.directory, sweep))
+        plain = replace(plain, checkpoints=own)
+    run = SweepRun(**vars(sweep), entry=entry, values=values, written=job)
+    return replace(_filled(plain, texts), sweep=run)
+
+
+def points_of(sweep: SweepConfig) -> list[dict[str, str]]:
+    """Every combination of values, the last name changing fastest; none where a list is empty, where one has a
+    value twice, or where there are too many."""
+    lists = [[text_of(value) for value in values] for values in sweep.over.values()]
+    if not lists or size_of(sweep) > MOST_RUNS or any(len({*each}) != len(each) for each in lists):
+        return []
+    return [dict(zip(sweep.over, values, strict=True)) for values in itertools.product(*lists)]
+
+
+def size_of(sweep: SweepConfig) -> int:
+    """Number of runs that a sweep asks for."""
+    number = 1
+    for values in sweep.over.values():
+        number *= len(values)
+    return number
+
+
+def text_of(value: Value) -> str:
+    """A value as arguments have it. The engine hands 1.0 over as 1, and a file has what somebody wrote."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
+
+
+def run_name(entry: str, point: Mapping[str, str]) -> str:
+    """Name of a run: the entry and its values; a digest of them where that is too long."""
+    values = [re.sub(r"^-(?=[\d.])", "minus", value) for value in point.values()]
+    said = re.sub("[^a-z0-9]+", "-", "-".join(values).lower()).strip("-")
+    name = f"{entry}-{said}"
+    if said and len(name) <= LONGEST:
+        return name
+    return f"{entry[: LONGEST - 9].rstrip('-')}-{digest([*point.values()])[:8]}"
+
+
+def place_of(name: str) -> str:
+    """A name of `over` as texts have it."""
+    return f"{{{name}}}"
+
+
+def _filled(value: Any, point: Mapping[str, str]) -> Any:
+    """A setting with the values of a run in all its texts."""
+    if isinstance(value, str):
+        return _text_with(value, point)
+    if isinstance(value, tuple):
+        return tuple(_filled(each, point) for each in value)
+    if isinstance(value, Mapping):
+        return {key: _filled(each, point) for key, each in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        changed = {each.name: _filled(getattr(value, each.name), point) for each in fields(value)}
+        return replace(value, **changed)
+    return value
+
+
+def _text_with(text: str, point: Mapping[str, str]) -> str:
+    """A text with values in the place of their names. `${lr}` is a variable of a shell, and stays."""
+    if "{" not in text:
+        return text
+    names = "|".join(map(re.escape, point)) or "(?!)"
+    return re.sub(rf"(?<!\$)\{{({names})\}}", lambda found: point[found[1]], text)
+
+
+def texts_of(value: Any) -> Iterator[str]:
+    """Every text of an entry."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | tuple):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from texts_of(each)
+    elif is_dataclass(value) and not isinstance(value, SweepConfig | type):
+        for each in fields(value):
+            yield from texts_of(getattr(value, each.name))
+
+
+def distinct(directory: str, sweep: SweepConfig) -> bool:
+    """True where a directory is another one for each run."""
+    points = points_of(sweep)
+    return len({_text_with(directory, point) for point in points}) == len(points)
+
+
+def with_places(directory: str, sweep: SweepConfig) -> str:
+    """The directory with a part for each run, as a fix writes it."""
+    missing = [place_of(name) for name in sweep.over if place_of(name) not in directory]
+    before, number, after = directory.partition(RUN_NUMBER)
+    own = "-".join(missing)
+    return f"{before}{own}/{number}{after}" if number else f"{directory}/{own}"
+
+
+def paths_of_runs(configs: Iterable[StackConfig]) -> dict[str, str]:
+    """Path of each run of a sweep → path of its entry, which the stack file has."""
+    return {
+        f"{kind}.jobs.{name}": f"{kind}.jobs.{job.sweep.entry}"
+        for config in configs
+        for kind, section in (("environment", config.environment), ("team", config.team))
+        for name, job in (unfolded(section).jobs if section else {}).items()
+        if isinstance(job, JobConfig) and isinstance(job.sweep, SweepRun)
+    }
+
+
+def at_once(jobs: Mapping[str, JobConfig]) -> dict[str, JobConfig]:
+    """The jobs that can run at the same time: of a sweep as many as it says."""
+    found: dict[str, JobConfig] = {}
+    runs: dict[str, int] = {}
+    for name, job in jobs.items():
+        if isinstance(job.sweep, SweepRun):
+            runs[job.sweep.entry] = runs.get(job.sweep.entry, 0) + 1
+            if job.sweep.at_most and runs[job.sweep.entry] > job.sweep.at_most:
+                continue
+        found[name] = job
+    return found
+
+
+def in_turn(plans: Mapping[str, JobPlan], jobs: Mapping[str, AnyJob]) -> dict[str, JobPlan]:
+    """The plans of jobs with their places in sweeps."""
+    found: dict[str, JobPlan] = {}
+    runs: dict[str, list[str]] = {}
+    for name, plan in plans.items():
+        job, found[name] = jobs[name], plan
+        if isinstance(job, JobConfig) and isinstance(job.sweep, SweepRun):
+            earlier, limit = runs.setdefault(job.sweep.entry, []), job.sweep.at_most
+            waits = limit is not None and len(earlier) >= limit
+            found[name] = replace(
+                plan,
+                annotations={**plan.annotations, SWEEP: _note(job.sweep)},
+                sweep=SweepPlan(
+                    entry=job.sweep.entry, at_most=limit, earlier=tuple(earlier) if waits else ()
+                ),
+            )
+            earlier.append(name)
+    return found
+
+
+def _note(run: SweepRun) -> str:
+    metric = run.metric and {"name": run.metric.name, "goal": run.metric.goal}
+    return json.dumps({"entry": run.entry, "values": dict(run.values), "metric": metric})
