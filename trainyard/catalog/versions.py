@@ -192,9 +192,13 @@ def control_plane_prices(
 ) -> list[Price | None]:
     """Prices that add up to an hour of a control plane; EKS adds extended support and the tier to
     the price of the cluster. None where no price of the region is known."""
-    extra = [] if support == "standard" else ["extended-support"]
-    extra += [] if tier == "standard" else [tier]
-    return [price("eks", sku, region) for sku in ("cluster", *extra)]
+    return [price("eks", sku, region) for sku in control_plane_skus(support, tier)]
+
+
+def control_plane_skus(support: Support, tier: str = "standard") -> tuple[str, ...]:
+    """SKUs whose prices add up to an hour of a control plane."""
+    extra = () if support == "standard" else ("extended-support",)
+    return ("cluster", *extra, *(() if tier == "standard" else (tier,)))
 
 
 TRAINING_OPERATORS: tuple[str, ...] = ("1.8.1",)

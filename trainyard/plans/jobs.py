@@ -79,7 +79,7 @@ EXPECTED = "trainyard.io/expected"
 
 @dataclass(frozen=True, kw_only=True)
 class Expected:
-    """What the plan counts for a run, recorded with its job. It has no dollars: with them every new price
+    """Quantities that the plan counts for a run, recorded with its job. It has no dollars: with them every new price
     would change every job, and two runs would be counted at prices of two days."""
 
     hours: float
@@ -96,7 +96,7 @@ class Expected:
 
     @staticmethod
     def read(note: str) -> Expected | None:
-        """What an annotation says; None where somebody else has written it."""
+        """Contents of an annotation; None where somebody else has written it."""
         try:
             return Expected(**json.loads(note))
         except (TypeError, ValueError):

@@ -7,6 +7,14 @@ from decimal import Decimal
 
 
 @dataclass(frozen=True, kw_only=True)
+class Bounds:
+    """Dollars with guesses in place of the prices that are missing. They are in no other sum."""
+
+    usd: Decimal
+    most_usd: Decimal
+
+
+@dataclass(frozen=True, kw_only=True)
 class PricedQuantity:
     """A quantity of something that has one price."""
 
@@ -21,6 +29,8 @@ class PricedQuantity:
     most_usd_per_hour: Decimal | None
     """Equal to usd_per_hour where the price is known; of spot without a price what on demand costs; None where
     neither is known."""
+    guess: Bounds | None = None
+    """An hour of it; of a Capacity Block the whole. None where a price is known, and where no region has one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +53,9 @@ class Line:
     most_usd_per_hour: Decimal | None = None
     """Equal to usd_per_hour where that is known; of spot without a price what on demand costs;
     None where neither is known."""
+    guess: Bounds | None = None
+    """An hour of a line that misses a price; of a Capacity Block the whole. None where nothing is missing, or a
+    price has no guess."""
 
     @property
     def missing(self) -> bool:
@@ -68,6 +81,8 @@ class Total:
     missing: tuple[str, ...]
     """The lines that have no price and no ceiling, or not all of them. What is known of them is in the
     sum."""
+    guess: Bounds | None = None
+    """The sum with guesses for those lines; None where nothing is missing, or a line has no guess."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,13 +97,19 @@ class Amount:
     """Date of the oldest price."""
     said: str
     """The amount in words."""
+    guess: Bounds | None = None
+    """The amount with guesses for the prices that it misses; None where it misses none, or one has no guess."""
 
 
 def amount(
-    usd: Decimal | None, most_usd: Decimal | None, as_of: str | None, places: int = 2
+    usd: Decimal | None,
+    most_usd: Decimal | None,
+    as_of: str | None,
+    places: int = 2,
+    guess: Bounds | None = None,
 ) -> Amount:
     """An amount with its words: whole, "at least", or "between … and …", with the date of its oldest
-    price."""
+    price. With `guess` a range of its own follows."""
     if usd is None:
         said = "no price"
     elif most_usd is None:
@@ -99,7 +120,9 @@ def amount(
         said = f"{usd:,.{places}f}"
     if as_of and said != "no price":
         said += f", oldest price {as_of}"
-    return Amount(usd=usd, most_usd=most_usd, as_of=as_of, said=said)
+    if guess:
+        said += f"; with guessed prices between {guess.usd:,.{places}f} and {guess.most_usd:,.{places}f}"
+    return Amount(usd=usd, most_usd=most_usd, as_of=as_of, said=said, guess=guess)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,6 +135,8 @@ class PaidOnce:
     """Date of the oldest price."""
     missing: tuple[str, ...]
     """The Capacity Blocks that have no price."""
+    guess: Bounds | None = None
+    """The sum with guesses for those blocks; None where nothing is missing, or a block has no guess."""
 
 
 @dataclass(frozen=True, kw_only=True)

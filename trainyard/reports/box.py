@@ -20,7 +20,7 @@ from trainyard.problems import At, InputError, InputWarning
 from trainyard.reports.amounts import Amount, Estimate, JobCost, TeamEstimate, Total, amount
 from trainyard.reports.cost import estimate
 from trainyard.reports.job_cost import nodes_of
-from trainyard.reports.lines import CENT, HOURS, total_of
+from trainyard.reports.lines import CENT, HOURS, times, total_of
 from trainyard.reports.minutes.timeline import Timeline, drawn
 
 COST_CENTRE = re.compile(r"cost[-_ ]?cent(er|re)", re.IGNORECASE)
@@ -164,7 +164,8 @@ def _once(costs: Estimate | TeamEstimate) -> Amount | None:
     if isinstance(costs, TeamEstimate) or costs.paid_once is None:
         return None
     paid = costs.paid_once
-    return amount(paid.usd_once, None if paid.missing else paid.usd_once, paid.as_of)
+    whole = None if paid.missing else paid.usd_once
+    return amount(paid.usd_once, whole, paid.as_of, guess=paid.guess)
 
 
 def _month(total: Total) -> Amount:
@@ -173,7 +174,9 @@ def _month(total: Total) -> Amount:
     month = total.usd_per_month
     known = month if month is not None else (least * HOURS).quantize(CENT)
     highest = None if most is None else (most * HOURS).quantize(CENT)
-    return amount(known, known if most == least else highest, total.as_of)
+    return amount(
+        known, known if most == least else highest, total.as_of, guess=times(total.guess, HOURS)
+    )
 
 
 def _hour(total: Total) -> Amount:

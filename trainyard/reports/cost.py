@@ -1,8 +1,8 @@
 """Costs of a plan: quantity times unit price where a dated price of its region is known, and at
 least that much where one is missing. Arithmetic of lines: lines.py; nodes and jobs: job_cost.py.
 
-Never a neighbouring region's price. A sum with a missing price names it, and says "at least". What
-grows with use is in no sum: it is named beside it, with its rate.
+Never a neighbouring region's price. A sum with a missing price names it, and says "at least"; a range of its
+own has guesses from the regions that are known. What grows with use is in no sum: it is named beside it, with its rate.
 """
 
 from __future__ import annotations
@@ -13,14 +13,24 @@ from decimal import Decimal
 from typing import overload
 
 from trainyard.catalog.aws.prices import Price, price
-from trainyard.catalog.versions import control_plane_prices
+from trainyard.catalog.aws.quotes import quote
+from trainyard.catalog.versions import control_plane_skus
 from trainyard.derive.pools import PoolUse
 from trainyard.parts.parts import planned_parts
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.clusters import OwnClusterPlan
-from trainyard.reports.amounts import Estimate, Line, PaidOnce, TeamEstimate, Total
+from trainyard.reports.amounts import Bounds, Estimate, Line, PaidOnce, TeamEstimate, Total
 from trainyard.reports.job_cost import TEAM_DISKS, job_cost, nodes_of, paid
-from trainyard.reports.lines import CENT, HOURS, line_of, part_of, total_of
+from trainyard.reports.lines import (
+    CENT,
+    HOURS,
+    bounds_of,
+    line_of,
+    part_of,
+    sum_of,
+    times,
+    total_of,
+)
 from trainyard.reports.network_cost import by_hour, by_use
 from trainyard.stores.figures import UsageCost
 from trainyard.stores.kinds import plan_kind
@@ -69,18 +79,18 @@ def _fixed(plan: EnvironmentPlan) -> Iterable[Line]:
     region, system, support = plan.identity.region, plan.system_nodes, plan.cluster.support
     if isinstance(plan.cluster, OwnClusterPlan):
         tier = plan.cluster.scaling_tier or "standard"
-        prices = [(each, 1) for each in control_plane_prices(region, support, tier)]
+        prices = [(quote("eks", sku, region), 1) for sku in control_plane_skus(support, tier)]
         scaled = "" if tier == "standard" else f", {tier}"
         yield line_of("control plane", prices, f"in {support} support{scaled}")
     for cost in by_hour(plan.network):
-        yield line_of(cost.what, [(price(cost.service, cost.sku, region), cost.units)])
+        yield line_of(cost.what, [(quote(cost.service, cost.sku, region), cost.units)])
     yield line_of(
         f"{system.nodes} system nodes {system.instance_type}",
-        [(price("ec2", system.instance_type, region), system.nodes)],
+        [(quote("ec2", system.instance_type, region), system.nodes)],
     )
     yield line_of(
         "disks of system nodes",
-        [(price("ebs", "gp3", region), system.nodes * system.disk_gib)],
+        [(quote("ebs", "gp3", region), system.nodes * system.disk_gib)],
         "gp3",
     )
     for name, use in plan.capacity.items():
@@ -97,16 +107,17 @@ def _once(plan: EnvironmentPlan) -> Iterable[Line]:
         if use.capacity != "block":
             continue
         kind, hours = use.instance_types[0], round(use.reserved_hours or 0)
-        found = price("ec2-block", kind, plan.identity.region)
-        part = part_of(found, use.reserved_nodes * hours)
+        offered = quote("ec2-block", kind, plan.identity.region)
+        part = part_of(offered, use.reserved_nodes * hours)
         yield Line(
             what=f"block of {name}, {use.reserved_nodes} x {kind}",
             usd_per_hour=None,
             usd_per_month=None,
-            usd_once=(found.usd * part.quantity).quantize(CENT) if found else None,
+            usd_once=(part.usd_each * part.quantity).quantize(CENT) if part.usd_each else None,
             assumption=f"{hours} hours, paid in advance",
             as_of=part.as_of,
             parts=(part,),
+            guess=part.guess,
         )
 
 
@@ -117,14 +128,21 @@ def _paid_once(lines: Sequence[Line]) -> PaidOnce:
         usd_once=sum(known, Decimal()) if known else None,
         as_of=min((line.as_of for line in lines if line.as_of), default=None),
         missing=tuple(line.what for line in lines if line.usd_once is None),
+        guess=_once_with_guesses(lines) if len(known) < len(lines) else None,
     )
+
+
+def _once_with_guesses(lines: Sequence[Line]) -> Bounds | None:
+    """Sum of advance payments with guesses; None where a block has none."""
+    paid = [line.guess or bounds_of(line.usd_once or Decimal(), line.usd_once) for line in lines]
+    return times(sum_of(paid), 1)
 
 
 def _storage(plan: EnvironmentPlan) -> Iterable[Line]:
     for name, store in plan.stores.items():
         for cost in plan_kind(store).costs(name, store):
-            found = price(cost.service, cost.sku, plan.identity.region)
-            yield line_of(cost.what, [(found, cost.units)])
+            offered = quote(cost.service, cost.sku, plan.identity.region)
+            yield line_of(cost.what, [(offered, cost.units)])
 
 
 def _work(plan: EnvironmentPlan) -> Iterable[Line]:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 
 from trainyard import command_line
 from trainyard.catalog.aws.latencies import TYPICAL
-from trainyard.catalog.aws.prices import CAPACITY_SERVICES, CEILINGS, price
+from trainyard.catalog.aws.prices import CAPACITY_SERVICES, price
+from trainyard.catalog.aws.quotes import Quote, quote
 from trainyard.catalog.aws.storage import GP3_INCLUDED_IOPS, GP3_INCLUDED_MBPS
 from trainyard.derive.pools import PoolUse
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.jobs import JobPlan, LoadPlan
-from trainyard.reports.amounts import Amount, JobCost, Line, amount
-from trainyard.reports.lines import CENT, line_of, total_of
+from trainyard.reports.amounts import Amount, Bounds, JobCost, Line, amount
+from trainyard.reports.lines import CENT, bounds_of, line_of, sum_of, times, total_of
 from trainyard.reports.minutes.timeline import cold_start, gateway_gb
+from trainyard.stores.figures import UsageCost
 from trainyard.stores.kinds import plan_kind
 
 TEAM_DISKS = "disks of its nodes, which the environment pays"
@@ -33,10 +36,10 @@ def job_cost(plan: EnvironmentPlan | TeamPlan, job: JobPlan, idle: Sequence[Line
         missing = (*missing, TEAM_DISKS)
     known, most = cost.usd_per_hour or None, None if missing else cost.most_usd_per_hour
     rate = known if missing else most
-    image, (saves, unpriced) = _images(plan, job), _saves(plan, job)
+    image, saves = _images(plan, job), _saves(plan, job)
     saved, hours = plan.checkpoints.get(job.name), _paid_hours(job, seconds)
-    least, whole = (image or Decimal()) + (saves or Decimal()), _plus(image, saves)
-    unpriced += () if image is not None else ("NAT gateway data",)
+    least, whole = (image.usd or Decimal()) + (saves.usd or Decimal()), _plus(image.usd, saves.usd)
+    data = _Data(usd=whole, bounds=sum_of([image.bounds, saves.bounds]))
     return JobCost(
         job=job.name,
         nodes=nodes,
@@ -46,45 +49,74 @@ def job_cost(plan: EnvironmentPlan | TeamPlan, job: JobPlan, idle: Sequence[Line
         usd_per_idle_minute=_of(rate, Decimal(1) / 60),
         cold_start_seconds=seconds,
         cold_start_usd=_of(rate, Decimal(seconds) / 3600),
-        image_usd=image,
+        image_usd=image.usd,
         failure_usd=_of(rate, Decimal(saved.lost_seconds_per_failure) / 3600) if saved else None,
-        saves_usd=saves,
+        saves_usd=saves.usd,
         usd=_plus(_of(known, hours), least),
         most_usd=_plus(_of(most, hours), whole),
-        added=_run(plan, job, (), (least, whole), hours),
-        all_in=_run(plan, job, idle, (least, whole), hours),
+        added=_run(plan, job, (), least, data, hours),
+        all_in=_run(plan, job, idle, least, data, hours),
         prepaid=plan.capacity[job.pool].capacity == "block",
-        missing=(*missing, *unpriced),
+        missing=(*missing, *saves.unpriced, *image.unpriced),
     )
 
 
-def _images(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> Decimal | None:
-    """Data of the images that new nodes pull through the NAT gateway; None where it has no price."""
-    pulled, gigabytes = price("nat", "gb", plan.identity.region), gateway_gb(plan, job)
+@dataclass(frozen=True, kw_only=True)
+class _Data:
+    """Price of data that a run moves."""
+
+    usd: Decimal | None
+    """To the cent; None where a price is missing."""
+    bounds: Bounds | None
+    """Price with guesses; None where a price has none."""
+    unpriced: tuple[str, ...] = ()
+    """Names of what has no price."""
+
+
+_NO_DATA = _Data(usd=Decimal(), bounds=Bounds(usd=Decimal(), most_usd=Decimal()))
+
+
+def _data(costs: Sequence[UsageCost], gigabytes: Decimal, region: str) -> _Data:
+    """Price of so many GB, each of which is paid by all these."""
+    offered = [quote(cost.service, cost.sku, region) for cost in costs]
+    unpriced = tuple(
+        cost.what for cost, each in zip(costs, offered, strict=True) if each.price is None
+    )
+    each = sum_of(map(_each, offered))
+    bounds = times(each, gigabytes)
+    return _Data(
+        usd=bounds.usd if bounds and not unpriced else None, bounds=bounds, unpriced=unpriced
+    )
+
+
+def _each(offered: Quote) -> Bounds | None:
+    """Price of one unit, or a guess at it."""
+    if offered.price:
+        return bounds_of(offered.price.usd, offered.price.usd)
+    guess = offered.guess
+    return Bounds(usd=guess.usd, most_usd=guess.most_usd) if guess else None
+
+
+def _images(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> _Data:
+    """Data of the images that new nodes pull through the NAT gateway."""
+    gigabytes = gateway_gb(plan, job)
     if not gigabytes:
-        return Decimal()
-    return None if pulled is None else (pulled.usd * Decimal(str(gigabytes))).quantize(CENT)
+        return _NO_DATA
+    pulled = UsageCost(what="NAT gateway data", service="nat", sku="gb")
+    return _data([pulled], Decimal(str(gigabytes)), plan.identity.region)
 
 
-def _saves(
-    plan: EnvironmentPlan | TeamPlan, job: JobPlan
-) -> tuple[Decimal | None, tuple[str, ...]]:
-    """Writes of all checkpoints of a run, and the names of those without a price. Each interval of the
-    expected hours ends with one save."""
+def _saves(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> _Data:
+    """Writes of all checkpoints of a run. Each interval of the expected hours ends with one save."""
     saved, store = plan.checkpoints.get(job.name), (job.checkpoints or "").partition("/")[0]
     if isinstance(plan, TeamPlan) or saved is None or store not in plan.stores:
-        return Decimal(), ()
+        return _NO_DATA
     if job.expected_hours is None:
-        return Decimal(), ()
+        return _NO_DATA
     saves = int(job.expected_hours * 3600 / saved.interval_seconds)
     gigabytes = Decimal(str(saved.bytes)) / 10**9 * saves
     costs = [*plan_kind(plan.stores[store]).save_costs(store, plan.stores[store])]
-    found = [price(cost.service, cost.sku, plan.identity.region) for cost in costs]
-    unpriced = tuple(cost.what for cost, each in zip(costs, found, strict=True) if each is None)
-    if unpriced:
-        return None, unpriced
-    usd = sum((each.usd * gigabytes for each in found if each), Decimal())
-    return usd.quantize(CENT), ()
+    return _data(costs, gigabytes, plan.identity.region)
 
 
 def _paid_hours(job: JobPlan, start_seconds: float) -> Decimal | None:
@@ -102,19 +134,22 @@ def _run(
     plan: EnvironmentPlan | TeamPlan,
     job: JobPlan,
     idle: Sequence[Line],
-    data: tuple[Decimal, Decimal | None],
+    least: Decimal,
+    data: _Data,
     hours: Decimal | None,
 ) -> Amount | None:
     """A run with the lines of `idle` beside it. Nodes that are paid while nothing runs are among those.
-    `data`: the known price of images and checkpoints, and the whole one."""
+    `data`: of images and checkpoints; `least`: what is known of its price."""
     if hours is None:
         return None
     rate = total_of((*idle, *_beside_idle(plan, job)))
-    most = (
-        None if isinstance(plan, TeamPlan) else _plus(_of(rate.most_usd_per_hour, hours), data[1])
-    )
-    least = (rate.usd_per_hour * hours).quantize(CENT) + data[0]
-    return amount(least, most, rate.as_of)
+    least += (rate.usd_per_hour * hours).quantize(CENT)
+    if isinstance(plan, TeamPlan):
+        return amount(least, None, rate.as_of)
+    most = _plus(_of(rate.most_usd_per_hour, hours), data.usd)
+    bounds = rate.guess or bounds_of(rate.usd_per_hour, rate.most_usd_per_hour)
+    guess = sum_of([times(bounds, hours), data.bounds]) if most is None else None
+    return amount(least, most, rate.as_of, guess=guess)
 
 
 def _beside_idle(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> Iterable[Line]:
@@ -146,9 +181,7 @@ def nodes_of(
     region, use = plan.identity.region, plan.capacity[pool]
     kind, service = kind or use.instance_types[0], CAPACITY_SERVICES.get(use.capacity, use.capacity)
     if nodes > 0:
-        found, limit = price(service, kind, region), CEILINGS.get(service)
-        most = price(limit, kind, region) if limit else None
-        yield line_of(f"{nodes} x {kind} in {pool}", [(found, nodes)], why, most)
+        yield line_of(f"{nodes} x {kind} in {pool}", [(quote(service, kind, region), nodes)], why)
     if disks > 0 and isinstance(plan, EnvironmentPlan):
         nodes_of_pool = plan.pools[pool]
         sizes = {
@@ -156,7 +189,7 @@ def nodes_of(
             "gp3-iops": nodes_of_pool.root_volume_iops - GP3_INCLUDED_IOPS,
             "gp3-mbps": nodes_of_pool.root_volume_mbps - GP3_INCLUDED_MBPS,
         }
-        parts = [(price("ebs", sku, region), size * disks) for sku, size in sizes.items()]
+        parts = [(quote("ebs", sku, region), size * disks) for sku, size in sizes.items()]
         yield line_of(f"disks of {disks} nodes in {pool}", parts)
 
 

@@ -1,6 +1,7 @@
 """Arithmetic of an estimate: a line from quantities and prices, and the sum of lines.
 
-A line whose price is not known, but the most that it can be, has a ceiling: its sum says "between".
+A line whose price is not known, but the most that it can be, has a ceiling: its sum says "between". A guess is
+in a range of its own.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
 from trainyard.catalog.aws.prices import Price
-from trainyard.reports.amounts import Line, PricedQuantity, Total
+from trainyard.catalog.aws.quotes import Guess, Quote
+from trainyard.reports.amounts import Bounds, Line, PricedQuantity, Total
 
 HOURS = 730
 """Hours of a month, as AWS's price pages count."""
@@ -21,40 +23,36 @@ def per_hour(found: Price, quantity: int) -> Decimal:
     return found.usd * quantity / (HOURS if "month" in found.unit else 1)
 
 
-def part_of(found: Price | None, quantity: int, ceiling: Price | None = None) -> PricedQuantity:
-    """A quantity with its price. `ceiling`: the most that one of it costs where `found` is None."""
-    if found is not None:
-        hour = per_hour(found, quantity).quantize(MILLIONTH)
-        return PricedQuantity(
-            quantity=quantity,
-            unit=found.unit,
-            usd_each=found.usd,
-            usd_per_hour=hour,
-            most_usd_per_hour=hour,
-            as_of=found.as_of,
-        )
+def part_of(offered: Quote, quantity: int) -> PricedQuantity:
+    """A quantity with its price, the most that it costs, or a guess."""
+    found, ceiling, guess = offered.price, offered.ceiling, offered.guess
+    known = found or ceiling
+    hour = per_hour(known, quantity).quantize(MILLIONTH) if known else None
     return PricedQuantity(
         quantity=quantity,
-        unit=ceiling.unit if ceiling else "",
-        usd_each=None,
-        usd_per_hour=None,
-        most_usd_per_hour=per_hour(ceiling, quantity).quantize(MILLIONTH) if ceiling else None,
-        as_of=ceiling.as_of if ceiling else None,
+        unit=known.unit if known else "",
+        usd_each=found.usd if found else None,
+        usd_per_hour=hour if found else None,
+        most_usd_per_hour=hour,
+        as_of=known.as_of if known else None,
+        guess=_guessed(guess, quantity) if guess else None,
     )
 
 
-def line_of(
-    what: str,
-    parts: Sequence[tuple[Price | None, int]],
-    assumption: str = "",
-    ceiling: Price | None = None,
-) -> Line:
+def _guessed(guess: Guess, quantity: int) -> Bounds:
+    """An hour of a quantity whose price is a guess."""
+    hours = HOURS if "month" in guess.unit else 1
+    least, most = (usd * quantity / hours for usd in (guess.usd, guess.most_usd))
+    return Bounds(usd=least.quantize(MILLIONTH), most_usd=most.quantize(MILLIONTH))
+
+
+def line_of(what: str, parts: Sequence[tuple[Quote, int]], assumption: str = "") -> Line:
     """A line from prices and how many of their units, by the hour or by the month; an unknown one
-    leaves it open. `ceiling`: the most that a unit costs where its price is not known."""
-    known = [(found, count) for found, count in parts if found]
+    leaves it open."""
+    known = [(each.price, count) for each, count in parts if each.price]
     hour = sum((per_hour(found, count) for found, count in known), Decimal())
     whole = len(known) == len(parts)
-    priced = tuple(part_of(found, count, ceiling) for found, count in parts)
+    priced = tuple(part_of(each, count) for each, count in parts)
     bounded = _sum([part.most_usd_per_hour for part in priced])
     return Line(
         what=what,
@@ -64,20 +62,58 @@ def line_of(
         usd_per_month=(hour * HOURS).quantize(CENT) if whole else None,
         as_of=min((part.as_of for part in priced if part.as_of), default=None),
         parts=priced,
+        guess=_with_guesses(priced) if bounded is None else None,
     )
 
 
 def total_of(lines: Iterable[Line]) -> Total:
     """Sum of the known prices of the lines. Their months add up only where all of them have one."""
     every = tuple(lines)
+    most = _sum([line.most_usd_per_hour for line in every])
     return Total(
         usd_per_hour=sum(map(known, every), Decimal()),
-        most_usd_per_hour=_sum([line.most_usd_per_hour for line in every]),
+        most_usd_per_hour=most,
         usd_per_month=_months(every),
         priced=sum(not line.missing for line in every),
         lines=len(every),
         as_of=min((line.as_of for line in every if line.as_of), default=None),
         missing=tuple(line.what for line in every if line.missing),
+        guess=_with_guesses(every) if most is None else None,
+    )
+
+
+def _with_guesses(every: Iterable[Line | PricedQuantity]) -> Bounds | None:
+    """Sum of what is known, of ceilings, and of guesses; None where something has none of these."""
+    bounds = [
+        each.guess or bounds_of(each.usd_per_hour or Decimal(), each.most_usd_per_hour)
+        for each in every
+    ]
+    return sum_of(bounds)
+
+
+def bounds_of(usd: Decimal, most_usd: Decimal | None) -> Bounds | None:
+    """Bounds of a sum that misses no price; None of another."""
+    return None if most_usd is None else Bounds(usd=usd, most_usd=most_usd)
+
+
+def sum_of(every: Iterable[Bounds | None]) -> Bounds | None:
+    """Sum of bounds; None where one of them is not known."""
+    found = [*every]
+    known_ones = [each for each in found if each]
+    if len(known_ones) < len(found):
+        return None
+    return Bounds(
+        usd=sum((each.usd for each in known_ones), Decimal()),
+        most_usd=sum((each.most_usd for each in known_ones), Decimal()),
+    )
+
+
+def times(bounds: Bounds | None, count: Decimal | int) -> Bounds | None:
+    """So many times the bounds, to the cent."""
+    if bounds is None:
+        return None
+    return Bounds(
+        usd=(bounds.usd * count).quantize(CENT), most_usd=(bounds.most_usd * count).quantize(CENT)
     )
 
 

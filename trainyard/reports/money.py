@@ -68,7 +68,7 @@ def _table(costs: Estimate) -> list[str]:
 
 
 def _sum(name: str, total: Total) -> Iterable[tuple[str, ...]]:
-    """One row of a sum, or two where it lies between two bounds."""
+    """One row of a sum, or two where it lies between two bounds. Guesses have two rows of their own."""
     least, most = total.usd_per_hour, total.most_usd_per_hour
     between = most is not None and most > least
     said = "between" if between else "at least" if total.missing else ""
@@ -76,6 +76,9 @@ def _sum(name: str, total: Total) -> Iterable[tuple[str, ...]]:
     yield (f"  {name}", "", said, f"{least:,.4f}", month, total.as_of or "")
     if between:
         yield ("", "", "and", f"{most:,.4f}", "", "")
+    if total.guess:
+        yield ("    with guessed prices", "", "between", f"{total.guess.usd:,.4f}", "", "")
+        yield ("", "", "and", f"{total.guess.most_usd:,.4f}", "", "")
 
 
 def _rows(line: Line, monthly: bool) -> Iterable[tuple[str, ...]]:

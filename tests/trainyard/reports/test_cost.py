@@ -10,7 +10,8 @@ from hypothesis import given
 
 from tests.support.recording import Graph
 from tests.support.stackfile import Edit, at, environment_plan, sound_stacks, team_plan
-from trainyard.catalog.aws.prices import Price
+from trainyard.catalog.aws.prices import CEILINGS, Price
+from trainyard.catalog.aws.quotes import Quote
 from trainyard.decide import plan_stack
 from trainyard.reports import cost, job_cost
 from trainyard.reports.amounts import Estimate, Line, Total
@@ -56,8 +57,15 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> set[str]:
         as_of = "2026-07-20" if service == "ec2" else "2026-11-20"
         return Price(usd=Decimal(usd), unit=unit, kind="", as_of=as_of, source="") if usd else None
 
-    monkeypatch.setattr(cost, "price", price)
-    monkeypatch.setattr(job_cost, "price", price)
+    def quote(service: str, sku: str, region: str) -> Quote:
+        found, limit = price(service, sku, region), CEILINGS.get(service)
+        return Quote(
+            price=found, ceiling=price(limit, sku, region) if limit and not found else None
+        )
+
+    for module in (cost, job_cost):
+        monkeypatch.setattr(module, "price", price)
+        monkeypatch.setattr(module, "quote", quote)
     return regions
 
 

@@ -133,7 +133,7 @@ def told(
         usd=cost.usd,
         usd_known=cost.usd_known,
         usd_planned=cost.planned_usd,
-        hours_expected=run.expected.hours if run.expected else None,
+        hours_expected=run.hours_expected,
         outcome=_outcome(run, prints, going=going),
         nothing_to_do=nothing_to_do(prints.nothing_done or "") if _idle(run, prints) else "",
         reason="" if run.job.complete or going else run.job.message,

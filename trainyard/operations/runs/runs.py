@@ -82,10 +82,15 @@ class Run:
     """Identity of the run in the stack's plan; empty for a job that no stack owns."""
     times: tuple[NodeTime, ...]
     expected: Expected | None
-    """What the plan counted for it; None without expected_hours, and for a job that no stack owns."""
+    """Plan of the run; None without expected_hours, and for a job that no stack owns."""
     known: str
     """EXACT; AT_LEAST where pods of it are gone; AT_MOST where all are, and the job's whole life
     stands for their time."""
+
+    @property
+    def hours_expected(self) -> float | None:
+        """`expected_hours` of its entry, when it began."""
+        return self.expected.hours if self.expected else None
 
 
 def finished_runs(snapshot: Snapshot) -> list[Run]:

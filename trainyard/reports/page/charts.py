@@ -112,10 +112,19 @@ def by_line(lines: Iterable[Line], unit: str = "USD an hour") -> str:
         (
             line.what,
             float(line.usd_per_hour or 0),
-            "no price" if line.usd_per_hour is None else f"{line.usd_per_hour:,.4f} {unit}",
+            _dollars(line, unit),
         )
         for line in lines
     )
+
+
+def _dollars(line: Line, unit: str) -> str:
+    if line.usd_per_hour is not None:
+        return f"{line.usd_per_hour:,.4f} {unit}"
+    if line.guess is None:
+        return "no price"
+    least, most = line.guess.usd, line.guess.most_usd
+    return f"no price, a guess is {least:,.4f} to {most:,.4f} {unit}"
 
 
 def curve(name: str, verdict: Verdict) -> str:

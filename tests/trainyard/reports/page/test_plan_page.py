@@ -109,6 +109,8 @@ def test_the_figures_are_those_of_the_json(name: str) -> None:
     for line in [*found["money"].get("fixed", ()), *found["money"].get("storage", ())]:
         usd = line["usd_per_hour"]
         said = "no price" if usd is None else f"{float(usd):,.4f} USD an hour"
+        if guess := line["guess"]:
+            said += f", a guess is {float(guess['usd']):,.4f} to {float(guess['most_usd']):,.4f} USD an hour"
         assert (line["what"], said) in zip(drawn, drawn[1:], strict=False)
 
 
