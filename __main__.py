@@ -8,6 +8,7 @@ import pulumi
 
 from stacks import environment, team
 from stacks.engine import read_deployed, read_engine
+from trainyard.catalog.versions import TRAINYARD
 from trainyard.decide import plan_stack
 from trainyard.plan import EnvironmentPlan
 from trainyard.problems import Refused, told
@@ -36,7 +37,7 @@ async def program() -> dict[str, Any]:
         made = (await environment.build(plan)).outputs
     else:
         made = team.build(plan, partial(compare, reading, plan))
-    return made | {"plan": summary(plan)}
+    return made | {"plan": summary(plan), "release": TRAINYARD}
 
 
 pulumi.run(program)

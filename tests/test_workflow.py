@@ -1,4 +1,4 @@
-"""The workflow of a pull request: pinned, and with words that exist."""
+"""The workflows of pull requests, nights and releases: pinned, and with words that exist."""
 
 from __future__ import annotations
 
@@ -19,11 +19,18 @@ TEXT = "\n".join(file.read_text() for file in FILES)
 JOBS: dict[str, Any] = {
     name: job for file in FILES for name, job in yaml.safe_load(file.read_text())["jobs"].items()
 }
-STEPS = [step for job in JOBS.values() for step in job["steps"]]
+STEPS = [step for job in JOBS.values() for step in job.get("steps", ())]
+WRITES = {
+    "comment": ["id-token", "pull-requests"],
+    "build": ["id-token", "attestations"],
+    "publish": ["contents"],
+    "prices": ["contents", "pull-requests"],
+}
+"""Job → what it may write."""
 
 
 def test_every_action_is_pinned_by_its_commit_with_its_release_beside_it() -> None:
-    used = re.findall(r"uses: (.*)", TEXT)
+    used = re.findall(r"uses: ([^.].*)", TEXT)
     assert len(used) == sum("uses" in step for step in STEPS) >= 9
     assert [it for it in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40}  # v[\d.]+", it)] == []
 
@@ -42,11 +49,36 @@ def test_every_make_word_and_module_of_the_workflow_exists() -> None:
 
 
 @pytest.mark.parametrize("job", JOBS)
-def test_every_job_ends_in_time_and_writes_only_what_it_must(job: str) -> None:
-    assert JOBS[job]["timeout-minutes"] <= 90
+def test_every_job_ends_in_time_and_may_write_only_what_it_is_for(job: str) -> None:
+    assert "uses" in JOBS[job] or JOBS[job]["timeout-minutes"] <= 90
     writes = [key for key, may in JOBS[job].get("permissions", {}).items() if may == "write"]
-    may = {"comment": ["id-token", "pull-requests"], "prices": ["contents", "pull-requests"]}
-    assert writes == may.get(job, [])
+    assert writes == WRITES.get(job, [])
+
+
+def test_no_workflow_may_write_as_a_whole_and_no_two_jobs_have_one_name() -> None:
+    workflows = [yaml.safe_load(file.read_text()) for file in FILES]
+    assert {tuple(each["permissions"].items()) for each in workflows} == {(("contents", "read"),)}
+    assert len(JOBS) == sum(len(each["jobs"]) for each in workflows)
+
+
+def test_a_release_is_built_after_all_shards_attested_and_then_published() -> None:
+    release = yaml.safe_load((CHECKOUT / ".github/workflows/release.yaml").read_text())
+    assert release[True] == {"push": {"tags": ["v*"]}}, "YAML reads `on` as true"
+    called = CHECKOUT / release["jobs"]["shards"]["uses"]
+    assert called in FILES and "workflow_call" in yaml.safe_load(called.read_text())[True]
+    assert [job.get("needs") for job in release["jobs"].values()] == [None, "shards", "build"]
+    steps = release["jobs"]["build"]["steps"]
+    [attested] = [step for step in steps if "attest-build-provenance" in step.get("uses", "")]
+    [kept] = [step for step in steps if "upload-artifact" in step.get("uses", "")]
+    assert attested["with"]["subject-path"] == "dist/*" and steps.index(attested) < steps.index(
+        kept
+    )
+
+
+def test_the_shards_have_the_history_that_older_releases_need() -> None:
+    for job in ("soak", "tests"):
+        [checkout] = [each for each in JOBS[job]["steps"] if "checkout@" in each.get("uses", "")]
+        assert checkout["with"] == {"fetch-depth": 0}
 
 
 def git(folder: Path, *words: str) -> str:

@@ -25,7 +25,7 @@ from tests.support.recording import UNKNOWN, Changes, Graph, Node, deploy
 from tests.support.stackfile import ENVIRONMENT, SCRATCH, at, without
 from tests.support.stacks import BOUNDARY, recorded
 from trainyard.catalog.aws.latencies import TYPICAL
-from trainyard.catalog.versions import DEFAULT_KUBERNETES
+from trainyard.catalog.versions import DEFAULT_KUBERNETES, TRAINYARD
 from trainyard.objects.jobs.rendezvous import VARIABLE, conf
 
 JOB = "jobs.t5-large"
@@ -1063,7 +1063,15 @@ def test_nothing_is_ever_forgotten_while_it_still_costs_money(dev: Graph, most: 
 
 
 def test_outputs_are_plain_and_say_where_the_jobs_are(dev: Graph) -> None:
-    assert set(dev.outputs) == {"kubeconfig", "contract", "jobs", "registries", "plan"}
+    assert set(dev.outputs) == {
+        "kubeconfig",
+        "contract",
+        "jobs",
+        "registries",
+        "plan",
+        "release",
+    }
+    assert dev.outputs["release"] == TRAINYARD
     job = dev.outputs["jobs"]["t5-large"]
     assert (job["kind"], job["namespace"], job["name"]) == ("TrainJob", "training", "t5-large")
     shown = {"status", "logs", "logs_of_rank_0", "events", "describe", "delete", "again"}

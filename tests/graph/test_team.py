@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.recording import DIY, UNKNOWN, Graph, deploy
 from tests.support.stackfile import SCRATCH, TEAM, Edit, at, environment_plan, without
+from trainyard.catalog.versions import TRAINYARD
 
 REFERENCE = "organization/trainyard/dev"
 JOB = "kubernetes:trainer.kubeflow.org/v1alpha1:TrainJob vit-base"
@@ -71,6 +72,10 @@ def test_a_team_finds_its_cluster_through_the_environments_outputs_only(
 def test_a_team_says_in_its_outputs_which_namespace_is_its_own(team: Graph) -> None:
     """`trainyard drain` ends jobs there, and nowhere else."""
     assert team.outputs["namespace"] == "team-vision"
+
+
+def test_a_team_says_in_its_outputs_which_release_made_it(team: Graph) -> None:
+    assert team.outputs["release"] == TRAINYARD
 
 
 def parsed_by_the_service(name: str) -> dict[str, str]:

@@ -14,6 +14,14 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parents[2]
 MARKED = re.compile(r"\bmark\.(apart|soak)\b")
 KUEUE = ("kueue", "kueue-0.19")
+
+
+def _control_plane(*releases: str) -> tuple[str, ...]:
+    """Programs of the control plane of these releases of Kubernetes."""
+    parts = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
+    return tuple(f"{part}-{release}" for release in releases for part in parts)
+
+
 ALSO = {
     "tests/controllers/test_dispatch.py": KUEUE,
     "tests/controllers/test_gangs.py": KUEUE,
@@ -21,11 +29,8 @@ ALSO = {
     "tests/controllers/test_kueue_types.py": KUEUE,
     "tests/controllers/test_prometheus.py": ("prometheus",),
     "tests/controllers/test_topology.py": KUEUE,
-    "tests/worlds/test_upgrade_world.py": tuple(
-        f"{program}-{release}"
-        for release in ("1.34", "1.36")
-        for program in ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
-    ),
+    "tests/worlds/test_releases_world.py": _control_plane("1.34"),
+    "tests/worlds/test_upgrade_world.py": _control_plane("1.34", "1.36"),
 }
 """Piece → programs that it needs. A world builds its own, for `up` does; a world is here where its test
 waits for an `up` that would build for longer than the test waits."""

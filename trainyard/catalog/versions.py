@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Literal
 
+from trainyard import __version__
 from trainyard.catalog.aws.prices import Price, price
 
-TRAINYARD = "0.2.0"
-"""The tool and the program; pyproject.toml and CHANGELOG.md say the same."""
+TRAINYARD = __version__
+"""The tool and the program; its number is written in trainyard/__init__.py, where the wheel's build reads it."""
 KARPENTER = "1.14.1"
 """oci://public.ecr.aws/karpenter/{karpenter-crd,karpenter}; the floor for EFA interfaces on the
 NodeClass is 1.11."""

@@ -1,4 +1,4 @@
-"""Contracts of version 1, which environments published until release 0.2.0. They said less: what they do not
+"""Contracts of version 1, which environments published before release 0.2.0. They said less: what they do not
 say is as it was planned."""
 
 from __future__ import annotations
