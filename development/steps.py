@@ -127,6 +127,9 @@ def failed(stack: Stack, stages: Stages, status: int) -> int:
     failure(stack).write_text("\n".join(causes or end_of_log))
     stages.display.section("failed", causes or end_of_log)
     refused = any("in the stack file" in message for _, message in stages.errors)
+    has_jobs = any(
+        stack.section(f"trainyard:{kind}").get("jobs") for kind in ("environment", "team")
+    )
     word, purpose = (
         ("check", "list all errors of the stack file, in a second")
         if refused
@@ -138,9 +141,9 @@ def failed(stack: Stack, stages: Stages, status: int) -> int:
             [
                 (f"trainyard {word}{option_of(stack)}", purpose),
                 *(
-                    []
-                    if refused
-                    else [(f"trainyard logs <job>{option_of(stack)}", "print a job's logs")]
+                    [(f"trainyard logs <job>{option_of(stack)}", "print a job's logs")]
+                    if has_jobs and not refused
+                    else []
                 ),
                 (f"less {stack.log}", "read the whole output of Pulumi"),
                 (f"make up{stack.chosen}", "continue from here"),

@@ -45,7 +45,9 @@ def up(options: argparse.Namespace) -> int:
     if status := update(stack, stages, "up"):
         return failed(stack, stages, status)
     engine.write_kubeconfig(stack)
-    display.line("engine", f"{stages.changes()} changes")
+    changes = stages.changes()
+    more = "; a preview counts components, too" if changes else ""
+    display.line("engine", f"{changes} changes{more}")
     return _finish(stack, stages, options.wait, first=first)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pulumi
 from pulumi.output import UNKNOWN
 
+from components.jobs.answered import complete_runs
 from package.arguments import Arguments, Values, plain
 from package.making import Asked, reading_of, renamed
 from package.schema import TRAINING_JOB
@@ -48,7 +49,9 @@ async def make_team(asked: Asked, inputs: pulumi.Inputs) -> str:
     def judge(values: Values) -> Planned:
         read = reading(values)
         found = judged(plan_stack(read, contract=whole), read.lines)
-        found = compared(found, read.lines, partial(read_deployed, within=asked.kind))
+        found = compared(
+            found, read.lines, partial(read_deployed, within=asked.kind), complete_runs
+        )
         errors = (*_access_errors(whole is not None, access), *found.errors)
         return renamed(replace(found, errors=errors), _names(asked))
 

@@ -13,7 +13,6 @@ import pulumi
 import pulumi_kubernetes as k8s
 
 from components.jobs import order, run_before, wait_for_job
-from components.jobs.answered import answered
 from components.jobs.loads import Waits
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.plans.identity import Identity
@@ -49,7 +48,6 @@ class Jobs(pulumi.ComponentResource):
         prefix = name.removesuffix("jobs")
         self._namespace, every = namespace, [_alone(prefix, kubeconfig), _said(prefix, starts)]
         runs: dict[str, pulumi.Resource] = {}
-        identities = answered(plans, kubeconfig)
         for key, plan in plans.items():
             loaded = [waits.hook(key, plan.loads)] if waits and plan.loads else []
             before = [*order.hooks(key, plans, kubeconfig), *loaded, *every]
@@ -58,7 +56,7 @@ class Jobs(pulumi.ComponentResource):
             # A run that is not made ends those after it, and a run is gone before one it was made from.
             earlier = [runs[each] for each in order.made_before(plan)]
             before_it = [*needs[key], *files, *beside, *earlier]
-            run = self._run(key, plan, before, identities[key], needs=before_it)
+            run = self._run(key, plan, before, needs=before_it)
             runs[key] = run
             if plan.wait != "none":
                 _wait(run, plan, kubeconfig)
@@ -113,10 +111,8 @@ class Jobs(pulumi.ComponentResource):
         name: str,
         plan: JobPlan,
         before: Sequence[pulumi.ResourceHook | pulumi.ResourceHookFunction],
-        run: pulumi.Input[str],
         needs: Sequence[pulumi.Resource],
     ) -> k8s.apiextensions.CustomResource:
-        """The job's object. `run`: its identity."""
         # Runtime, claims, files and pool are named in the spec and not referred to: at destroy the run
         # ends first.
         it = JOB_KINDS[plan.kind]
@@ -138,7 +134,7 @@ class Jobs(pulumi.ComponentResource):
             metadata={
                 "name": plan.name,
                 "namespace": self._namespace,
-                "annotations": {RUN: run, **plan.annotations}
+                "annotations": {RUN: plan.run, **plan.annotations}
                 | ({} if it.deletion == "foreground" else {DELETION: it.deletion}),
                 **({"labels": dict(plan.labels)} if plan.labels else {}),
             },

@@ -169,9 +169,9 @@ def jobs_named(kubectl: Kubectl, kind: str, name: str) -> list[Any] | None:
     return listed(kubectl, kind.lower(), f"--field-selector=metadata.name={name}")
 
 
-def listed(kubectl: Kubectl, kinds: str, which: str) -> list[Any] | None:
-    """Objects of a kind, or of several with commas between them; None where the API server does not answer."""
-    shown = answer(*kubectl, "get", kinds, which, "--output=json")
+def listed(kubectl: Kubectl, kind: str, *which: str) -> list[Any] | None:
+    """Objects of a kind; None where the API server does not answer."""
+    shown = answer(*kubectl, "get", kind, *which, "--output=json")
     return json.loads(shown)["items"] if shown else None
 
 

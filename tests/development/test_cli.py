@@ -34,7 +34,7 @@ def machine(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     )
     monkeypatch.setattr(words.toolchain, "ensure", lambda **_: None)
     monkeypatch.setattr(words.charts, "ensure", lambda *_: None)
-    monkeypatch.setattr(up, "_finish", lambda *_: 0)
+    monkeypatch.setattr(up, "_finish", lambda *_, **__: 0)
     yield checkout
     world.stop()
 

@@ -181,8 +181,6 @@ class JobPlan:
     begins afresh, or where nobody knows."""
     when_changed: Literal["resume", "afresh"] | None = None
     """Place where the run of a changed job begins; None where nobody has said it."""
-    question: str | None = None
-    """Error of an update that would replace a run that is complete; None where it may, or replaces none."""
     other_directory: str | None = None
     """Directory with which the next run would begin afresh; None where it does so anyway, or where nobody
     knows."""

@@ -7,21 +7,23 @@ controllers write to them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
 from trainyard.catalog.job_kinds import JOB_KINDS
-from trainyard.plan import EnvironmentPlan, Planned, TeamPlan
+from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.jobs import RUN, JobPlan
 from trainyard.problems import At, InputError, InputWarning
 from trainyard.replacing.deployed import Deployed
-from trainyard.settings.reading.yaml_file import Lines
 
 KINDS = {kind: f"kubernetes:{it.api_version}:{kind}" for kind, it in JOB_KINDS.items()}
-TYPES = frozenset(KINDS.values())
-"""Types of resources that the rule looks at."""
+PROVIDER = "pulumi:providers:kubernetes"
+TYPES = frozenset({*KINDS.values(), PROVIDER})
+"""Types of resources that the rules look at."""
+Complete = Callable[[str, Collection[str]], Collection[tuple[str, str]]]
+"""Ask a cluster which jobs are complete: kubeconfig, namespaces → namespace and name of each; none where nobody
+answers."""
 SHOWN, WIDTH = 6, 60
 """Differences that are shown of a run, and characters of a value."""
 ELSE = "its `run`, or something that its spec does not show, is another one"
@@ -43,25 +45,34 @@ def run_warnings(plan: EnvironmentPlan | TeamPlan, deployed: Deployed) -> Iterat
         )
 
 
-def with_runs(
-    planned: Planned, plan: EnvironmentPlan | TeamPlan, deployed: Deployed, lines: Lines
-) -> Planned:
-    """The plan with warnings about new runs, and with the question of each job that changes, reads the
-    checkpoint of the run before it, and does not say that it may. The cluster knows whether that run is
-    complete, and no plan does. `lines`: of the stack file."""
+def run_errors(
+    plan: EnvironmentPlan | TeamPlan, deployed: Deployed, complete: Complete
+) -> Iterator[InputError]:
+    """An error for each job that changes, reads the checkpoint of the run before it, and does not say that it may,
+    where that run is complete. The cluster knows whether it is, and no plan does: `complete` asks it."""
     asked = {
-        name: replace(job, question=str(lines.locate(_question(f"{_jobs(plan)}.{name}", job))))
+        name: job
         for name, job, _, was in _changed(plan, deployed)
         if _described(_run_of(was) or "") != _described(job.run) and _reads_on(job, was)
     }
-    return replace(
-        planned,
-        plan=replace(plan, jobs={**plan.jobs, **asked}) if asked else plan,
-        warnings=(*planned.warnings, *run_warnings(plan, deployed)),
-    )
+    kubeconfig = _kubeconfig(deployed)
+    if not asked or kubeconfig is None:
+        return
+    ended = complete(kubeconfig, {job.namespace for job in asked.values()})
+    for name, job in asked.items():
+        if (job.namespace, job.name) in ended:
+            yield _unanswered(f"{_jobs(plan)}.{name}", job)
 
 
-def _question(path: str, job: JobPlan) -> InputError:
+def _kubeconfig(deployed: Deployed) -> str | None:
+    """The kubeconfig of the last update; None before there was a cluster. The provider of pulumi-eks has no
+    identifier of a cluster."""
+    every = (it for (kind, _), it in deployed.resources.items() if kind == PROVIDER)
+    ours = (it.get("kubeconfig") for it in every if it.get("clusterIdentifier"))
+    return next((it for it in ours if isinstance(it, str)), None)
+
+
+def _unanswered(path: str, job: JobPlan) -> InputError:
     return At(f"{path}.checkpoints.when_changed").must(
         "be set, because the run before is complete: a changed run that reads its checkpoint in"
         f" {job.checkpoints} can end at once, without a step",

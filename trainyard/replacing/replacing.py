@@ -22,6 +22,7 @@ from trainyard.problems import InputError, InputWarning
 from trainyard.replacing import immutable, leaving, new_runs
 from trainyard.replacing.deployed import Ask, Deployed
 from trainyard.replacing.guarded import Change, Guarded, Setting, shown
+from trainyard.replacing.new_runs import Complete
 from trainyard.settings.reading.yaml_file import Lines
 from trainyard.stores.kinds import KINDS, AnyKind, plan_kind
 
@@ -58,18 +59,22 @@ TYPES = frozenset(
 """Types of resources that the rules look at."""
 
 
-def compared(planned: Planned, lines: Lines, ask: Ask) -> Planned:
+def compared(planned: Planned, lines: Lines, ask: Ask, complete: Complete) -> Planned:
     """The plan, refused where it would replace something by accident. `lines`: of the stack file.
-    `ask`: tells what is deployed."""
+    `ask`: tells what is deployed. `complete`: which jobs are."""
     plan = planned.plan
     if isinstance(plan, TeamPlan):
         deployed = ask(new_runs.TYPES, None) if plan.jobs else Deployed()
-        return new_runs.with_runs(planned, plan, deployed, lines).located(lines)
+        return replace(
+            planned,
+            errors=(*planned.errors, *new_runs.run_errors(plan, deployed, complete)),
+            warnings=(*planned.warnings, *new_runs.run_warnings(plan, deployed)),
+        ).located(lines)
     if plan is None:
         return planned
     deployed = ask(TYPES | immutable.TYPES | new_runs.TYPES, None)
-    planned = new_runs.with_runs(planned, plan, deployed, lines)
     warnings = (
+        *new_runs.run_warnings(plan, deployed),
         *replacing_warnings(plan, deployed),
         *growing_warnings(plan, deployed),
         *leaving.leaving_warnings(plan, deployed),
@@ -82,6 +87,7 @@ def compared(planned: Planned, lines: Lines, ask: Ask) -> Planned:
             *replacing_errors(plan, deployed),
             *immutable.immutable_errors(plan, deployed),
             *leaving.team_errors(plan, deployed, ask=ask),
+            *new_runs.run_errors(plan, deployed, complete),
         ),
         warnings=(*planned.warnings, *warnings),
     ).located(lines)

@@ -1,26 +1,22 @@
-"""A run that is complete is not replaced by a changed one before somebody has said where that begins."""
+"""Which runs are complete, as the cluster says before an update begins."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pulumi
 import pytest
 
-from components.jobs.answered import answered
-from tests.support.stackfile import environment_plan
-
-JOB = environment_plan().jobs["t5-large"]
-ASKS = replace(JOB, question="checkpoints.when_changed: must be set")
+from components.jobs.answered import complete_runs
 
 
-def job(condition: str) -> dict[str, Any]:
-    return {"status": {"conditions": [{"type": condition, "status": "True"}]}}
+def job(name: str, condition: str) -> dict[str, Any]:
+    return {
+        "metadata": {"name": name},
+        "status": {"conditions": [{"type": condition, "status": "True"}]},
+    }
 
 
 @pytest.fixture
@@ -38,59 +34,28 @@ def shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return decide
 
 
-def run_of(plan: Any) -> Any:
-    """The identity that the engine is told."""
-
-    async def known() -> Any:
-        identities = answered({"it": plan}, pulumi.Output.from_input("{}"))
-        return await pulumi.Output.from_input(identities["it"]).future()
-
-    return asyncio.run(known())
-
-
-@pytest.mark.parametrize(
-    ("kind", "condition"), [("trainjob", "Complete"), ("pytorchjob", "Succeeded")]
-)
-def test_a_run_that_is_complete_is_refused_with_the_question(
-    kind: str, condition: str, shows: Any
-) -> None:
-    shows(**{kind: [job(condition)]})
-    with pytest.raises(pulumi.RunError, match="when_changed: must be set"):
-        run_of(ASKS)
-
-
-@pytest.mark.parametrize("condition", ["Failed", "Running"])
-def test_a_run_that_goes_on_or_has_failed_is_replaced(condition: str, shows: Any) -> None:
-    shows(trainjob=[job(condition)])
-    assert run_of(ASKS) == JOB.run
-
-
-def test_a_run_of_which_nothing_is_known_is_replaced(shows: Any, tmp_path: Path) -> None:
-    shows(trainjob=[])
-    assert run_of(ASKS) == JOB.run
-    assert (
-        "get trainjob --field-selector=metadata.name=t5-large" in (tmp_path / "calls").read_text()
+def test_jobs_of_both_kinds_are_complete_that_have_ended_well(shows: Any) -> None:
+    shows(
+        trainjob=[job("a", "Complete"), job("b", "Failed"), job("c", "Running")],
+        pytorchjob=[job("d", "Succeeded"), job("e", "Running")],
     )
+    assert complete_runs("{}", {"training"}) == {("training", "a"), ("training", "d")}
 
 
-def test_without_kubectl_a_run_is_replaced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_kind_that_is_not_served_hides_no_other(shows: Any) -> None:
+    shows(pytorchjob=[job("d", "Succeeded")])
+    assert complete_runs("{}", {"training"}) == {("training", "d")}
+
+
+def test_the_cluster_is_asked_once_for_each_kind_of_a_namespace(shows: Any, tmp_path: Path) -> None:
+    shows(trainjob=[job(f"j{number}", "Complete") for number in range(30)], pytorchjob=[])
+    assert len(complete_runs("{}", {"training"})) == 30
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert [call.split()[3:] for call in calls] == [
+        ["get", kind, "--output=json"] for kind in ("trainjob", "pytorchjob")
+    ]
+
+
+def test_without_kubectl_none_is_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert run_of(ASKS) == JOB.run
-
-
-def test_a_job_without_a_question_asks_nobody(shows: Any, tmp_path: Path) -> None:
-    shows(trainjob=[job("Complete")])
-    assert run_of(JOB) == JOB.run
-    assert not (tmp_path / "calls").exists()
-
-
-def test_all_questions_are_asked_at_once(shows: Any) -> None:
-    shows(trainjob=[job("Complete")])
-    plans = {name: replace(ASKS, name=name, question=f"{name}: must be set") for name in "ab"}
-    with pytest.raises(pulumi.RunError, match="a: must be set\nb: must be set"):
-
-        async def known() -> Any:
-            identities = answered(plans, pulumi.Output.from_input("{}"))
-            return await pulumi.Output.from_input(identities["b"]).future()
-
-        asyncio.run(known())
+    assert complete_runs("{}", {"training"}) == set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Collection
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from tests.support.stackfile import Edit, at, environment_plan, planned, reading, team_plan
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.replacing.deployed import Deployed
-from trainyard.replacing.new_runs import KINDS, differences, resumes, run_warnings
+from trainyard.replacing.new_runs import KINDS, PROVIDER, differences, resumes, run_warnings
 from trainyard.replacing.replacing import compared
 
 JOB = {
@@ -137,7 +138,8 @@ def test_a_preview_and_an_update_ask_the_engine_for_runs(stack: str) -> None:
     deployed = _deployed(plan)
     for resource in deployed.resources.values():
         resource["metadata"]["annotations"]["trainyard.io/run"] = "another"
-    asked = compared(wanted, reading(stack=stack).lines, lambda types, other: deployed)
+    lines = reading(stack=stack).lines
+    asked = compared(wanted, lines, lambda types, other: deployed, lambda *_: set())
     said = [str(each) for each in asked.warnings if "starts another one" in str(each)]
     assert len(said) == len(plan.jobs) > 0
 
@@ -147,11 +149,24 @@ def test_a_preview_and_an_update_ask_the_engine_for_runs(stack: str) -> None:
 ANSWER = "checkpoints.when_changed"
 
 
-def _asked(was: Edit, now: Edit, **more: Any) -> str | None:
-    deployed = _deployed(environment_plan(was), **more)
-    asked = compared(planned(now), reading(now).lines, lambda types, other: deployed)
-    plan = asked.accepted()
-    return plan.jobs["t5"].question
+CLUSTER = {"kubeconfig": "ours", "clusterIdentifier": "arn"}
+OF_EKS = {"kubeconfig": "that of pulumi-eks"}
+
+
+def _asked(
+    was: Edit, now: Edit, *, complete: str = "t5", clusters: tuple[Any, ...] = (OF_EKS, CLUSTER)
+) -> str | None:
+    """The refusal of a change. `complete`: the job that the cluster says is; `clusters`: the providers."""
+    of_jobs = _deployed(environment_plan(was)).resources
+    providers = {(PROVIDER, f"{number}"): it for number, it in enumerate(clusters)}
+    deployed = Deployed(resources={**of_jobs, **providers})
+
+    def ask(kubeconfig: str, namespaces: Collection[str]) -> set[tuple[str, str]]:
+        assert (kubeconfig, {*namespaces}) == ("ours", {"training"})
+        return {("training", complete)}
+
+    found = compared(planned(now), reading(now).lines, lambda types, other: deployed, ask)
+    return next(map(str, found.errors), None)
 
 
 @pytest.mark.parametrize(
@@ -180,6 +195,13 @@ def test_a_changed_job_that_reads_on_has_a_question(edit: tuple[str, Any], stora
 )
 def test_a_job_that_stays_begins_elsewhere_or_says_it_has_no_question(edits: Any) -> None:
     assert _asked(_job(), _job(*edits)) is None
+
+
+@pytest.mark.parametrize(
+    "more", [{"complete": "another"}, {"clusters": ()}, {"clusters": (OF_EKS,)}]
+)
+def test_a_run_that_is_not_complete_or_of_which_nobody_knows_is_replaced(more: Any) -> None:
+    assert _asked(_job(), _job(("nodes", 3)), **more) is None
 
 
 def test_a_number_that_stays_is_the_directory_of_before() -> None:
