@@ -64,5 +64,7 @@ def _commands(stack: str, key: str, job: JobPlan) -> dict[str, str]:
         "events": f"{kubectl} get events --sort-by=.lastTimestamp | grep {job.name}",
         "describe": f"{kubectl} describe {kind} {job.name}",
         "delete": f"{kubectl} delete {kind} {job.name}",
-        "again": f"trainyard again {key} --stack {stack}, then pulumi up",
+        "again": (
+            f"trainyard again {job.sweep.entry if job.sweep else key} --stack {stack}, then pulumi up"
+        ),
     }

@@ -250,6 +250,19 @@ def test_a_job_waits_in_the_queue_of_its_team_and_is_the_same_run(tmp_path: Path
     assert job.labels["kueue.x-k8s.io/priority-class"] == "high" and job.run == plain.run
 
 
+def test_each_run_of_a_sweep_waits_in_the_queue_of_its_team(tmp_path: Path) -> None:
+    def swept(settings: dict[str, Any]) -> None:
+        job = settings["jobs"]["vit-base"]
+        job["env"] = {"SEED": "{seed}"}
+        job["sweep"] = {"over": {"seed": [1, 2]}}
+        if "checkpoints" in job:
+            job["checkpoints"] = {**job["checkpoints"], "directory": "own/{seed}"}
+
+    jobs = team_of(checkout(tmp_path, with_queues, both(by_name, swept))).jobs
+    queues = {name: job.labels["kueue.x-k8s.io/queue-name"] for name, job in jobs.items()}
+    assert queues == {"vit-base-1": "vision", "vit-base-2": "vision"}
+
+
 ZEROS = """\
 apiVersion: trainer.kubeflow.org/v1alpha1
 kind: TrainJob

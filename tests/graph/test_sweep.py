@@ -43,6 +43,12 @@ def test_a_hook_waits_before_each_of_those_and_before_no_other(at_most_two: Grap
     assert hooks(at_most_two, "tune-4")[1:] == hooks(at_most_two, "tune-1")
 
 
+def test_the_output_of_a_run_repeats_the_entry_that_the_file_has(at_most_two: Graph) -> None:
+    jobs = at_most_two.outputs["jobs"]
+    assert jobs["tune-3"]["again"] == "trainyard again tune --stack dev, then pulumi up"
+    assert jobs["t5-large"]["again"] == "trainyard again t5-large --stack dev, then pulumi up"
+
+
 def test_a_sweep_changes_no_other_resource(at_most_two: Graph) -> None:
     new, changed = differ(environment(), at_most_two)
     assert {*NAMES} <= {each.split()[-1] for each in new} and changed == set()

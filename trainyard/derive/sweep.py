@@ -183,6 +183,13 @@ def paths_of_runs(configs: Iterable[StackConfig]) -> dict[str, str]:
     }
 
 
+def sweep_entry(job: AnyJob | None) -> str | None:
+    """Entry of the stack file that a job is a run of; None for a job of no sweep."""
+    return (
+        job.sweep.entry if isinstance(job, JobConfig) and isinstance(job.sweep, SweepRun) else None
+    )
+
+
 def at_once(jobs: Mapping[str, JobConfig]) -> dict[str, JobConfig]:
     """The jobs that can run at the same time: of a sweep as many as it says."""
     found: dict[str, JobConfig] = {}

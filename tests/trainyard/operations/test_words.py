@@ -15,8 +15,9 @@ from tests.support.recording import CHECKOUT
 from tests.support.tool import run_word
 from tests.trainyard.operations.recovery.test_drain import ENVIRONMENT, OURS
 from tests.trainyard.operations.terminal import Terminal
-from trainyard.operations.reach.chosen import NoSuchJob, choose
+from trainyard.operations.reach.chosen import Chosen, NoSuchJob, choose
 from trainyard.operations.reach.place import place_of
+from trainyard.operations.runs.stop import _afterwards
 
 Object = dict[str, Any]
 STACK_FILE = """\
@@ -311,6 +312,22 @@ def test_what_cannot_be_counted_up_is_said_and_the_file_stays(
 ) -> None:
     assert run_word("again", ["--stack", "dev", "--job", job, "--yes"]) == 1
     assert says in capsys.readouterr().err and checkout.read_text() == STACK_FILE
+
+
+def test_of_a_run_of_a_sweep_both_words_name_the_entry(
+    checkout: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    swept = STACK_FILE.replace("train.py", "train.py {lr}").replace(": mine}", ': "mine/{lr}"}')
+    checkout.write_text(swept.replace("nodes: 2", "nodes: 2\n        sweep: {over: {lr: [1, 2]}}"))
+    assert run_word("again", ["--stack", "dev", "--job", "mine-2", "--yes"]) == 1
+    assert "Fix: --job mine, which repeats all its runs" in capsys.readouterr().err
+    run = Chosen(kind="TrainJob", body=_job("mine-2"), entry="mine-2")
+    assert _afterwards(run, "dev", "make up")[1:] == [
+        "to begin all runs of mine again: trainyard again mine --stack dev, then make up",
+        "to be without it: delete its value from jobs.mine.sweep.over, then make up",
+    ]
+    assert run_word("again", ["--stack", "dev", "--job", "mine", "--yes"]) == 0
+    assert "        run: 2\n" in checkout.read_text()
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from trainyard.derive.next_run import next_run
+from trainyard.derive.sweep import sweep_entry, unfolded
 from trainyard.operations.reach.consent import ask
 from trainyard.operations.reach.stack_lines import Change, job_entry, scalar_of_job, values_of_jobs
 from trainyard.operations.reach.target import update_command
+from trainyard.settings.environment import EnvironmentConfig, TeamConfig
 from trainyard.settings.job import JobConfig, ManifestConfig
 from trainyard.settings.reading.reader import read_file
 
@@ -79,12 +81,27 @@ def _beginnings(job: JobConfig | ManifestConfig) -> Iterator[str]:
     )
 
 
+def sweep_with(stack: str, name: str) -> str | None:
+    """Entry of the stack file whose sweep has a run of this name; None where no sweep has one."""
+    section = _section(stack)
+    return sweep_entry(unfolded(section).jobs.get(name)) if section else None
+
+
+def _section(stack: str) -> EnvironmentConfig | TeamConfig | None:
+    config = read_file(stack).config
+    return (config.environment or config.team) if config else None
+
+
 def job_of(stack: str, name: str) -> JobConfig | ManifestConfig:
     """The entry of a job. Raises CannotCount where the stack file has none of this name."""
-    config = read_file(stack).config
-    jobs = (config.environment or config.team) if config else None
-    found = jobs.jobs if jobs else {}
+    section = _section(stack)
+    found = section.jobs if section else {}
     if name not in found:
+        if sweep := sweep_with(stack, name):
+            raise CannotCount(
+                f"{name} is a run of the sweep {sweep}, and has no number of its own. Fix: --job"
+                f" {sweep}, which repeats all its runs"
+            )
         names = ", ".join(found) or "none"
         raise CannotCount(
             f"Pulumi.{stack}.yaml has no job {name}. Fix: --job one of its jobs: {names}"

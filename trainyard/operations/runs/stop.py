@@ -21,7 +21,7 @@ from trainyard.operations.reach.place import jobs_of, reached
 from trainyard.operations.reach.snapshot import last_condition
 from trainyard.operations.reach.target import update_command
 from trainyard.operations.recovery.drain import delete, ended
-from trainyard.operations.runs.again import CannotCount, job_of
+from trainyard.operations.runs.again import CannotCount, job_of, sweep_with
 from trainyard.settings.job import JobConfig
 
 NOTHING = "No job was stopped."
@@ -77,6 +77,14 @@ def _beginnings(entry: str, stack: str, up: str) -> Iterator[str]:
     yield f"to begin afresh in {after.afresh.at}: {_steps(after.afresh, entry, stack, up)}"
 
 
+def _sweep(stack: str, entry: str) -> str | None:
+    """Entry of the sweep that a job is a run of."""
+    try:
+        return sweep_with(stack, entry)
+    except FileNotFoundError:  # it is a job of another checkout
+        return None
+
+
 def _steps(way: Way, entry: str, stack: str, up: str) -> str:
     """The steps that somebody takes, one after the other."""
     written = f"write checkpoints.directory: {way.directory} into jobs.{entry}"
@@ -97,6 +105,13 @@ def _afterwards(job: Chosen, stack: str, up: str) -> list[str]:
     the stack."""
     if not job.entry:
         return ["stopped; no stack file describes it: send it again to begin again"]
+    if sweep := _sweep(stack, job.entry):
+        return [
+            f"stopped; the sweep {sweep} of Pulumi.{stack}.yaml still has it, and {up} starts no run of the"
+            " same number",
+            f"to begin all runs of {sweep} again: trainyard again {sweep} --stack {stack}, then {up}",
+            f"to be without it: delete its value from jobs.{sweep}.sweep.over, then {up}",
+        ]
     return [
         f"stopped; Pulumi.{stack}.yaml still describes it, and {up} starts no run of the same number",
         *_beginnings(job.entry, stack, up),
