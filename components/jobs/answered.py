@@ -11,7 +11,7 @@ from trainyard.catalog.job_kinds import JOB_KINDS, SUCCEEDED, outcome
 
 
 def complete_runs(kubeconfig: str, namespaces: Collection[str]) -> set[tuple[str, str]]:
-    """Namespace and name of each job there, of either kind, that is complete. None where nobody answers, or
+    """Namespace and name of each job there, of either kind, that is complete; none where nobody answers, or
     this machine has no kubectl."""
     found: set[tuple[str, str]] = set()
     for namespace in namespaces if shutil.which("kubectl") else ():
