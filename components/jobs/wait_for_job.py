@@ -103,8 +103,7 @@ def wait(
             said = new or (said if watched.cause else "")
             if where == "Failed":
                 break
-            if pods is not None:
-                told.look(f"{namespace}/{name}", kubectl, selector, pods, watched)
+            told.look(f"{namespace}/{name}", kubectl, selector, pods, watched)
             time.sleep(POLL_SECONDS)
         said = said or _without_failures(kubectl, selector, failed=where == "Failed")
     over = "" if where == "Failed" else f" after {minutes:g} minutes (wait_minutes)"
@@ -132,11 +131,17 @@ class Told:
         self._say, self._said, self._at = say, "", -EVERY_SECONDS
 
     def look(
-        self, run: str, kubectl: Kubectl, selector: str, pods: Sequence[Object], watched: Watched
+        self,
+        run: str,
+        kubectl: Kubectl,
+        selector: str,
+        pods: Sequence[Object] | None,
+        watched: Watched,
     ) -> None:
-        """Say what is new, and nothing for EVERY_SECONDS after it: a large gang changes all the time."""
+        """Say what is new, and nothing for EVERY_SECONDS after it: a large gang changes all the time. `pods`: None
+        where the API server did not answer."""
         now = time.monotonic()
-        if now - self._at < EVERY_SECONDS:
+        if pods is None or now - self._at < EVERY_SECONDS:
             return
         lines = [f"{run}: {phases(pods)}", *self._why(kubectl, selector, pods, watched)]
         if "\n".join(lines) != self._said:

@@ -63,34 +63,25 @@ def compared(planned: Planned, lines: Lines, ask: Ask, complete: Complete) -> Pl
     """The plan, refused where it would replace something by accident. `lines`: of the stack file.
     `ask`: tells what is deployed. `complete`: which jobs are."""
     plan = planned.plan
-    if isinstance(plan, TeamPlan):
-        deployed = ask(new_runs.TYPES, None) if plan.jobs else Deployed()
-        return replace(
-            planned,
-            errors=(*planned.errors, *new_runs.run_errors(plan, deployed, complete)),
-            warnings=(*planned.warnings, *new_runs.run_warnings(plan, deployed)),
-        ).located(lines)
-    if plan is None:
-        return planned
-    deployed = ask(TYPES | immutable.TYPES | new_runs.TYPES, None)
-    warnings = (
-        *new_runs.run_warnings(plan, deployed),
-        *replacing_warnings(plan, deployed),
-        *growing_warnings(plan, deployed),
-        *leaving.leaving_warnings(plan, deployed),
-        *leaving.team_warnings(plan, deployed),
-    )
-    return replace(
-        planned,
-        errors=(
-            *planned.errors,
+    if plan is None or (isinstance(plan, TeamPlan) and not plan.jobs):
+        return planned.located(lines)
+    more = TYPES | immutable.TYPES if isinstance(plan, EnvironmentPlan) else frozenset()
+    deployed = ask(more | new_runs.TYPES, None)
+    errors = [*planned.errors, *new_runs.run_errors(plan, deployed, complete)]
+    warnings = [*planned.warnings, *new_runs.run_warnings(plan, deployed)]
+    if isinstance(plan, EnvironmentPlan):
+        errors += [
             *replacing_errors(plan, deployed),
             *immutable.immutable_errors(plan, deployed),
             *leaving.team_errors(plan, deployed, ask=ask),
-            *new_runs.run_errors(plan, deployed, complete),
-        ),
-        warnings=(*planned.warnings, *warnings),
-    ).located(lines)
+        ]
+        warnings += [
+            *replacing_warnings(plan, deployed),
+            *growing_warnings(plan, deployed),
+            *leaving.leaving_warnings(plan, deployed),
+            *leaving.team_warnings(plan, deployed),
+        ]
+    return replace(planned, errors=tuple(errors), warnings=tuple(warnings)).located(lines)
 
 
 def replacing_errors(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[InputError]:
