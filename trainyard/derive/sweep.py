@@ -25,7 +25,7 @@ LONGEST = 32
 """Characters of a run's name, as of every entry: trainyard/settings/section.py."""
 NAME = re.compile(r"[A-Za-z_][-\w]*")
 """A name of `over`."""
-S = TypeVar("S", EnvironmentConfig, TeamConfig)
+S = TypeVar("S", bound=EnvironmentConfig | TeamConfig)
 
 
 @dataclass(frozen=True, kw_only=True)
