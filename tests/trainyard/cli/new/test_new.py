@@ -83,6 +83,7 @@ def test_an_environment_has_a_project_that_check_and_plan_accept(folder: Path) -
         "__main__.py",
         "requirements.txt",
         ".gitignore",
+        ".devcontainer/devcontainer.json",
         ".github/workflows/pull-request.yaml",
         "README.md",
     }
@@ -330,6 +331,17 @@ def test_the_project_file_of_a_new_project_means_what_that_of_this_checkout_mean
     ours = yaml.safe_load((CHECKOUT / "Pulumi.yaml").read_text())
     theirs = yaml.safe_load((folder / "Pulumi.yaml").read_text())
     assert {**ours, "description": ""} == {**theirs, "description": ""}
+
+
+def test_the_devcontainer_has_the_pulumi_of_the_workflow_and_a_valid_script(folder: Path) -> None:
+    assert made() == 0
+    container = json.loads((folder / ".devcontainer/devcontainer.json").read_text())
+    workflow = (folder / ".github/workflows/pull-request.yaml").read_text()
+    [version] = re.findall(r"pulumi-version: (.*)}", workflow)
+    script = container["postCreateCommand"]
+    assert f"--version {version} " in script and "-r requirements.txt" in script
+    done = subprocess.run(["bash", "-n", "-c", script], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_the_workflow_has_the_actions_of_this_checkout_and_valid_scripts(folder: Path) -> None:

@@ -147,6 +147,17 @@ def aws_errors(**settings: Any) -> list[str]:
     return [str(error) for error in plan_stack(found).errors]
 
 
+def test_environments_of_esc_stand_beside_the_settings_and_change_none(tmp_path: Path) -> None:
+    """docs/services.md: Pulumi's service merges what they say, and the stack file wins."""
+    text = (CHECKOUT / "Pulumi.dev.yaml").read_text()
+    (tmp_path / "Pulumi.yaml").write_text("name: trainyard\nruntime: python\n")
+    (tmp_path / "Pulumi.dev.yaml").write_text(text)
+    (tmp_path / "Pulumi.esc.yaml").write_text(f"environment:\n  - trainyard/aws\n{text}")
+    plain, beside = (read_file(stack, tmp_path) for stack in ("dev", "esc"))
+    assert beside.errors == plain.errors == ()
+    assert beside.config == plain.config
+
+
 def test_the_settings_of_the_account_are_read_as_pulumi_names_them() -> None:
     config = read({**values(), **ACCOUNT}, stack="dev", project="trainyard").config
     assert config and config.aws == AwsConfig(
