@@ -153,7 +153,7 @@ class Stage:
 
     @property
     def news(self) -> str:
-        """What has changed since it was printed last, and in how long."""
+        """Changes since it was printed last, and how long they took."""
         return f"{counted(self.counts - self.told)} in {clock(self.busy - self.told_busy)}"
 
 

@@ -125,7 +125,7 @@ def kubectl_of(kubeconfig: str, namespace: str) -> Iterator[Kubectl]:
 
 
 class Told:
-    """What is said of a run while `up` waits for it: what its pods do, why they wait or why they fail."""
+    """Lines about a run while `up` waits for it: the phases of its pods, and why they wait or fail."""
 
     def __init__(self, say: Callable[[str], object]) -> None:
         self._say, self._said, self._at = say, "", -EVERY_SECONDS

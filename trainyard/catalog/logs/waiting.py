@@ -1,5 +1,5 @@
-"""What the pods of a run do now, and why those that wait have not begun: in `up` while it waits, and in `status`.
-What a message means: symptoms.py."""
+"""Phases of the pods of a run, and why those that wait have not begun, for `up` while it waits and for `status`.
+The meaning of a message: symptoms.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `status` says of a problem."""
+"""A problem as `status` prints it."""
 
 from __future__ import annotations
 
