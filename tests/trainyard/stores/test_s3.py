@@ -24,9 +24,11 @@ def test_make_plan_says_what_jobs_may_do_with_a_bucket_and_which_it_is() -> None
     assert "S3, new files" in made and "-<account>, which is created" in made
 
 
-def test_the_estimate_names_a_bucket_as_what_costs_by_use_without_its_requests() -> None:
+def test_the_estimate_names_a_bucket_as_what_costs_by_use_and_the_requests_that_write() -> None:
     usage = [line.what for line in estimate(environment_plan(corpus())).usage]
-    assert "S3 corpus, without requests" in usage
+    assert "S3 corpus" in usage and "S3 corpus, requests that write" not in usage
+    usage = [line.what for line in estimate(environment_plan(corpus(writable=True))).usage]
+    assert "S3 corpus, requests that write" in usage
 
 
 def test_a_job_waits_for_the_driver_of_a_bucket_and_for_no_file_system() -> None:
