@@ -16,6 +16,7 @@ import pulumi_aws as aws
 
 from components.network.flow_logs import record
 from components.network.network import Network, node_security_group, private_endpoints, s3_endpoint
+from trainyard.plans.identity import cluster_tag
 from trainyard.plans.networks import NODES, OwnNetworkPlan, ZonePlan
 
 Subnets = Mapping[str, aws.ec2.Subnet]
@@ -98,7 +99,7 @@ class OwnNetwork(Network):
             cidr_block=zone.public_cidr if public else zone.private_cidr,
             map_public_ip_on_launch=False,
             tags=self._plan.identity.tags(
-                name, **{role: "1", f"kubernetes.io/cluster/{self._plan.cluster_name}": "shared"}
+                name, **{role: "1", cluster_tag(self._plan.cluster_name): "shared"}
             ),
             opts=pulumi.ResourceOptions(parent=self),
         )

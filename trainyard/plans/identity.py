@@ -55,6 +55,15 @@ class Identity:
         }
 
 
+OF_CLUSTER = "kubernetes.io/cluster/"
+"""Beginning of the tag by which Kubernetes, EKS and Karpenter tell what is of a cluster."""
+
+
+def cluster_tag(cluster: str) -> str:
+    """Key of the tag of subnets, nodes and volumes of a cluster; its value is owned or shared."""
+    return f"{OF_CLUSTER}{cluster}"
+
+
 def digest(value: Any) -> str:
     """SHA-256 of a value's canonical JSON."""
     return hashlib.sha256(

@@ -72,6 +72,9 @@ def test_the_address_is_what_the_service_answers(
         if address:
             assert asked.own_address() == address
         else:
-            with pytest.raises(NotAnswered, match="checkip"):
+            with pytest.raises(
+                NotAnswered,
+                match=r"/checkip has no IPv4 address for this machine \(HTTP status 200\), so",
+            ):
                 asked.own_address()
         server.shutdown()

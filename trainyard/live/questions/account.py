@@ -19,7 +19,7 @@ from trainyard.live.questions.network_questions import tagged
 from trainyard.live.questions.store_questions import StoreQuestions
 from trainyard.objects.iam.policies import same_role
 from trainyard.objects.iam.pull_through import CacheRule, rules_of
-from trainyard.plans.identity import Identity
+from trainyard.plans.identity import Identity, cluster_tag
 from trainyard.plans.images import parts
 
 OWN_ADDRESS = "https://checkip.amazonaws.com"
@@ -49,9 +49,15 @@ class Account(StoreQuestions, ClusterQuestions):
         try:
             asked = AWSRequest(method="GET", url=url).prepare()
             answer = URLLib3Session(timeout=TIMEOUTS["read_timeout"]).send(asked)
-            return str(ipaddress.IPv4Address(answer.text.strip()))
-        except (HTTPClientError, ValueError) as error:
+        except HTTPClientError as error:
             raise NotAnswered(f"{url}: {type(error).__name__}") from error
+        try:
+            return str(ipaddress.IPv4Address(answer.text.strip()))
+        except ValueError as error:
+            raise NotAnswered(
+                f"{url} has no IPv4 address for this machine (HTTP status {answer.status_code}), so whether"
+                " public_access_cidrs contains it is not checked"
+            ) from error
 
     def has_cluster(self, name: str) -> bool:
         return bool(self._ask("eks:DescribeCluster", unless="ResourceNotFound", name=name))
@@ -101,7 +107,7 @@ class Account(StoreQuestions, ClusterQuestions):
         """The tags of each running node that some Karpenter has launched for the cluster."""
         filters: Filters = {
             "tag-key": ["karpenter.sh/nodepool"],
-            f"tag:kubernetes.io/cluster/{cluster}": ["owned"],
+            f"tag:{cluster_tag(cluster)}": ["owned"],
         }
         return [{t["Key"]: t["Value"] for t in one["Tags"]} for one in self._running(filters)]
 

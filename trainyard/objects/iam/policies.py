@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from trainyard.catalog.aws.service_roles import ServiceRole
 from trainyard.plans.documents import Document, account_of
+from trainyard.plans.identity import cluster_tag
 
 ADMIN_POLICY = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
 """Access policy with which an access entry may do everything in a cluster."""
@@ -181,7 +182,10 @@ def _launch_statements(region: str, cluster: str) -> tuple[Document, ...]:
         )
     ]
     tagged = {
-        "StringEquals": {f"aws:RequestTag/{_owned(cluster)}": "owned", EKS_CLUSTER_TAG: cluster},
+        "StringEquals": {
+            f"aws:RequestTag/{cluster_tag(cluster)}": "owned",
+            EKS_CLUSTER_TAG: cluster,
+        },
         "StringLike": {"aws:RequestTag/karpenter.sh/nodepool": "*"},
     }
     creations = {"ec2:CreateAction": ["RunInstances", "CreateFleet", "CreateLaunchTemplate"]}
@@ -247,13 +251,9 @@ def _own_nodes_statements(region: str, cluster: str) -> tuple[Document, ...]:
 def _is_owned(cluster: str) -> Document:
     """The condition that a resource has the tags of a node of this cluster."""
     return {
-        "StringEquals": {f"aws:ResourceTag/{_owned(cluster)}": "owned"},
+        "StringEquals": {f"aws:ResourceTag/{cluster_tag(cluster)}": "owned"},
         "StringLike": {"aws:ResourceTag/karpenter.sh/nodepool": "*"},
     }
-
-
-def _owned(cluster: str) -> str:
-    return f"kubernetes.io/cluster/{cluster}"
 
 
 def _ec2_arn(region: str) -> str:

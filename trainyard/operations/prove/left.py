@@ -14,6 +14,7 @@ from trainyard.operations.reach.lookup import find
 from trainyard.operations.reach.stack_account import session_of
 from trainyard.operations.reach.urn import name_of
 from trainyard.operations.recovery import interfaces
+from trainyard.plans.identity import cluster_tag
 
 STATE = LOCAL / "state.json"
 """State of the stack before it was destroyed."""
@@ -92,7 +93,7 @@ def _of_nodes(session: boto3.Session, clusters: Iterable[str]) -> Iterator[str]:
     """Instances of Karpenter and volumes of a cluster."""
     ec2 = session.client("ec2")
     for name in clusters:
-        owned = [{"Name": "tag-key", "Values": [f"kubernetes.io/cluster/{name}"]}]
+        owned = [{"Name": "tag-key", "Values": [cluster_tag(name)]}]
         for reservation in ec2.describe_instances(Filters=owned)["Reservations"]:
             for instance in reservation["Instances"]:
                 if instance["State"]["Name"] not in GONE:

@@ -15,11 +15,11 @@ from typing import Any
 import boto3
 from botocore.exceptions import ClientError
 
+from trainyard.plans.identity import OF_CLUSTER
+
 TAG = "cluster.k8s.amazonaws.com/name"
 """Tag of every interface of the VPC CNI (amazon-vpc-cni-k8s, pkg/awsutils)."""
 SUBNET = "aws:ec2/subnet:Subnet"
-OF_CLUSTER = "kubernetes.io/cluster/"
-"""Begins the tag of a subnet that names its cluster."""
 GROUP = "aws:ec2/securityGroup:SecurityGroup"
 CLUSTER = "trainyard:cluster"
 """Tag of the nodes' group in an existing VPC, whose subnets are not the stack's

@@ -81,22 +81,28 @@ def _of_settings(plan: Plan, timeline: Timeline) -> Iterator[InputWarning]:
     """Limits that the stack file sets."""
     for name, job in plan.jobs.items():
         at, needed = f"{_section(plan)}.jobs.{name}", slow_start(plan, job)
-        least = f"write {math.ceil(needed / 60) + 1} or more"
-        start = (
-            f"a slow start takes {_minutes(needed)} from the job to its first step; {least}"
-            f" (the plan: {in_words(timeline)})"
-        )
         if job.wait != "none" and job.wait_minutes * 60 < needed:
             yield At(f"{at}.wait_minutes").warning(
-                f"`pulumi up` gives up after {_minutes(job.wait_minutes * 60)}, and {start}"
+                f"`pulumi up` gives up after {_minutes(job.wait_minutes * 60)}, and"
+                f" {_start(needed, timeline)}"
             )
         limit = time_limit(job.kind, {"spec": job.spec})
         if limit is not None and limit < needed:
             yield At(f"{at}.time_limit_minutes").warning(
-                f"the run fails after {_minutes(limit)}, its wait for nodes included, and {start}"
+                f"the run fails after {_minutes(limit)}, its wait for nodes included, and"
+                f" {_start(needed, timeline)}"
             )
     if isinstance(plan, EnvironmentPlan):
         yield from _of_hangs(plan)
+
+
+def _start(needed: float, timeline: Timeline) -> str:
+    """How slow the start of a job can be, and how many minutes that takes. It draws the time line, which is
+    a tenth of what a check costs: only a limit that is too short asks for it."""
+    return (
+        f"a slow start takes {_minutes(needed)} from the job to its first step; write"
+        f" {math.ceil(needed / 60) + 1} or more (the plan: {in_words(timeline)})"
+    )
 
 
 def _of_hangs(plan: EnvironmentPlan) -> Iterator[InputWarning]:
