@@ -58,6 +58,7 @@ OTHERS: dict[str, Any] = {
     "host": "/other",
     "local_scratch": "/other",
     "etcd": "other:2379",
+    "sweep.over": {"seed": [1, 2]},
     "sources": ["other.py"],
     "image": "registry.example.com/other:2",
     "nodes": 64,
