@@ -467,7 +467,8 @@ UNVERSIONED = [
     for p in PROGRAM
     if not p.is_relative_to(CHECKOUT / "trainyard/catalog")
     and p.name != "upstream_runtimes.py"  # the names of models have versions
-    and p != CHECKOUT / "trainyard/__init__.py"  # the version of Trainyard, which the wheel's build reads
+    and p
+    != CHECKOUT / "trainyard/__init__.py"  # the version of Trainyard, which the wheel's build reads
 ]
 
 
