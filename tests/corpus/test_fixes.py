@@ -1,9 +1,10 @@
-"""A fix leads somewhere: what a machine can apply of it makes its message go, and brings no new one."""
+"""A fix leads somewhere: what a machine can apply of it makes its message go, and brings no new one; what is
+left is for a person, and why is said here."""
 
 from __future__ import annotations
 
-import copy
 import random
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,9 +12,10 @@ import pytest
 
 from tests.corpus import bad_entries
 from tests.support.cases import environment, jobs
+from tests.support.fixes import alternatives, applied, ways
 from tests.support.stackfile import Edit, at, values
 from trainyard.decide import plan_stack
-from trainyard.problems import REMOVE, InputError
+from trainyard.problems import InputError
 from trainyard.settings.reading.reader import read
 
 SEED, SAMPLE = 38, 120
@@ -36,34 +38,36 @@ TWO_FAULTS: dict[str, str] = {
     "command: must be a list": "stands beside a script",
     "arguments: must be a list": "stands beside a script",
     "torchrun: must be settings": "stands beside a script",
+    'capacity_gib: must be a whole number; got "5TiB"': "is no size that FSx sells",
+    "wait_minutes: must be a whole number": "is shorter than the run",
 }
 """Beginning of an error → the other fault of the same value, which shows when the first is gone."""
+BY_A_PERSON: dict[str, str] = {
+    r"(write|copy|add|name) .*\b(ARN|arn:|key of|id|ids|VPC|subnet|zone)\b"
+    r"|write network: |name a bucket|write images: |(starts|both|it) from `aws"
+    r"|copy |write .*own address|add tunnel_port|inside_vpc|a VPN|write each zone": "what is in the account",
+    r"(name|take|use|move|buy|link|lower|run|install|add one|add a |add it|add restarts|wait)\b"
+    r"|(EFS|nearest with|in [a-z-]+-\d these|two blocks|this program|endpoint:)"
+    r"|lustre\.repositories|write (another|wider|fewer|a prefix|auto_export|capacity_gib and|the name of)"
+    r"|make |faster|write (replicas|a range)|for a private|for_model: |set parameters|[\w.-]+$"
+    r"|to S3:|arguments:|allow_no_checkpoint|set it |raise ": "what it costs, or what is lost",
+    r"(shorten|correct|rename (one|the)|use (letters|PET|a key)|the (first|quote|image|strategy|stage)|block)"
+    r"|delete (\d+ of|all of|one of|that|the (comment|job|pool)|what|\{run|text|sets|it where|it for|it, and)"
+    r"|write (what|the |text|a (number|whole|value|list)|numbers|all three|script|kind|torchrun|1[ ,]|\||id)"
+    r"|python|add --|write trainer\.|a name|\{run\}"
+    r"|write (registry|one such|pytorch|parameters|resume|sharding|checkpoints: )"
+    r"|the (settings are|prefix|range)|if the "
+    r"|save|put|persistent|sharding|describe|check out|bake|a digest|leave|drop|with gpus"
+    r"|(Trainium|Gaudi)|add key|write \S+:<|name it|write some": "what is meant",
+    r"revoke|a job takes|write the value in clear": "a secret",
+    r"delete \S+, and (the stack|mount)": "another file of the stack",
+}
+"""Beginning of a way out that no machine takes → what a person knows of it."""
 
 
 def _errors(made: dict[str, Any]) -> tuple[InputError, ...]:
     """Errors of the development environment in these words."""
     return plan_stack(read(made, stack="dev", project="trainyard")).errors
-
-
-def _applied(made: dict[str, Any], error: InputError) -> dict[str, Any] | None:
-    """The values with the fix of an error; None where its place is in no map."""
-    fixed = copy.deepcopy(made)
-    place: Any = fixed["trainyard:environment"]
-    rest = error.path.removeprefix("environment.")
-    while True:
-        step = next((key for key in place if rest == key or rest.startswith(f"{key}.")), None)
-        if rest == step or step is None:
-            break
-        place, rest = place[step], rest[len(step) + 1 :]
-        if not isinstance(place, dict):
-            return None
-    if error.write is REMOVE:
-        place.pop(rest, None)
-    elif "." in rest:
-        return None
-    else:
-        place[rest] = error.write
-    return fixed
 
 
 def _cases() -> dict[str, dict[str, Any]]:
@@ -77,28 +81,42 @@ def _cases() -> dict[str, dict[str, Any]]:
 
 
 def _astray(name: str, made: dict[str, Any]) -> Iterator[str]:
-    """Each fix with a value that does not end its error, or brings one that was not there."""
+    """Each way out that does not end its error, or brings one that was not there."""
     errors = _errors(made)
-    places = {(error.path, error.must) for error in errors}
+    rules = {error.must for error in errors}
     for error in errors:
-        has_other = any(f".{words}" in f".{error}" for words in TWO_FAULTS)
-        if error.write is None or has_other or not error.path.startswith("environment."):
+        if any(f".{words}" in f".{error}" for words in TWO_FAULTS) or not error.path:
             continue
-        fixed = _applied(made, error)
-        if fixed is None:
-            continue
-        after = _errors(fixed)
-        stays = [each for each in after if (each.path, each.must) == (error.path, error.must)]
-        new = [each for each in after if (each.path, each.must) not in places]
-        if stays or new:
-            yield f"{name}: {error}\n    -> {[*map(str, [*stays, *new])]}"
+        for words, edits in ways(error, made):
+            after = _errors(applied(made, edits))
+            wrong = [
+                str(each)
+                for each in after
+                if (each.path, each.must) == (error.path, error.must) or each.must not in rules
+            ]
+            if wrong:
+                yield f"{name}: {error}\n    {words} -> {wrong}"
 
 
-def test_a_fix_with_a_value_ends_its_error_and_brings_no_other() -> None:
+def _left_open(made: dict[str, Any]) -> Iterator[str]:
+    """Each way out that neither a machine nor a line of BY_A_PERSON takes."""
+    for error in _errors(made):
+        taken = {words for words, _ in ways(error, made)}
+        for words in alternatives(error.fix):
+            if words not in taken and not any(re.match(each, words) for each in BY_A_PERSON):
+                yield f"{words} <- {error}"
+
+
+def test_a_way_out_that_a_machine_can_take_ends_its_error_and_brings_no_other() -> None:
     cases = [*_cases().items()]
     assert len(cases) > 400
     some = random.Random(SEED).sample(cases, SAMPLE)
     assert [each for case in some for each in _astray(*case)] == []
+
+
+def test_a_way_out_that_no_machine_takes_says_what_a_person_knows() -> None:
+    some = random.Random(SEED + 1).sample([*_cases().values()], SAMPLE)
+    assert [each for made in some for each in _left_open(made)] == []
 
 
 def test_a_wrong_range_and_a_gpu_in_a_type_s_place_have_the_fix_that_fits() -> None:
@@ -113,5 +131,5 @@ def test_a_wrong_range_and_a_gpu_in_a_type_s_place_have_the_fix_that_fits() -> N
 
 
 @pytest.mark.soak
-def test_every_fix_with_a_value_ends_its_error_and_brings_no_other() -> None:
+def test_every_way_out_that_a_machine_can_take_ends_its_error_and_brings_no_other() -> None:
     assert [each for case in _cases().items() for each in _astray(*case)] == []

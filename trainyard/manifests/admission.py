@@ -335,11 +335,12 @@ def _one_job(
 
 def _metadata(context: ManifestContext, namespace: str) -> Iterator[InputError]:
     if not context.workload.name:
+        begins = str(context.get("metadata", "generateName") or "train").rstrip("-")
         yield context.error(
             ("metadata", "generateName"),
             "have a name, by which it is found again",
             "none",
-            "write metadata.name",
+            f"write name: {begins} in its place",
         )
     given = context.get("metadata", "namespace")
     if given not in (None, namespace):

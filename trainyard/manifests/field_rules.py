@@ -39,6 +39,7 @@ FIXES = {
         "write runtimePatches: [{manager: example.io/me, trainingRuntimeSpec: …}]"
     ),
     "TrainJob.spec.runtimePatches": "write podTemplateOverrides: [{targetJobs: [{name: node}], spec: …}]",
+    "TrainJob.spec.trainer.envFrom": "delete it, and list each variable under env, with valueFrom",
     f"{TORCH}.elasticPolicy": ELASTIC_FIX,
     f"{TORCH}.numProcPerNode": "set numProcPerNode of the TrainJob's trainer",
     "command": 'write [/bin/bash, -c, "…"], or one entry for each word',
@@ -116,12 +117,18 @@ def _members(
                 (*path, key),
                 f"be a field of {context.controller}: its API server drops others silently",
                 entry,
-                FIXES.get(f"{place}.{key}") or _member_fix(near, known),
+                FIXES.get(f"{place}.{key}") or _member_fix(key, entry, near, known),
             )
 
 
-def _member_fix(near: list[str], known: Mapping[str, Schema]) -> str:
-    if near:
+def _member_fix(key: str, entry: Any, near: list[str], known: Mapping[str, Schema]) -> str:
+    """Advice about a field that is not here: it may be one of a field beside it, or a slip of one that takes
+    such a value."""
+    forms = {name: resolved(form) for name, form in known.items()}
+    inside = [name for name, form in forms.items() if key in form.get("properties", {})]
+    if inside:
+        return f"move it into {inside[0]}"
+    if near and isinstance(entry, TYPES.get(forms[near[0]].get("type"), (object,))[0]):
         return f"did you mean {near[0]}?"
     return (
         f"write one of the fields here: {', '.join(known)}" if len(known) <= A_FEW else "delete it"

@@ -218,7 +218,7 @@ def _other_devices(context: ManifestContext, container: Container) -> Problems:
         makers = [maker for start, maker in OTHER_DEVICES.items() if str(name).startswith(start)]
         for maker in makers:
             must = f"be a device of the nodes, whose GPUs are NVIDIA's: this one is of {maker}"
-            fix = f"write {GPU}, and use an image with CUDA"
+            fix = f"rename it to {GPU}, and use an image with CUDA"
             yield context.error(container.at("resources", *place), must, name, fix)
 
 
@@ -247,8 +247,11 @@ def _limits(context: ManifestContext, container: Container) -> Problems:
     for name in sorted(requests.keys() - NO_RESOURCES.keys()):
         requested, limit = amount(requests[name]), amount(limits.get(name))
         at, is_device = container.at("resources", "requests", name), name in (GPU, EFA)
+        if name in limits and limits[name] is None:
+            continue  # a limit without a value is an error of its own
         if is_device and requested != limit:
-            must = f"be equal to its limit ({limits.get(name)}): an extended resource must"
+            of = f"equal to its limit ({limits[name]})" if name in limits else "in the limits, too"
+            must = f"be {of}: an extended resource must"
             fix = f"write {name}: {limits.get(name, requests[name])} in both"
             yield context.error(at, must, requests[name], fix)
         elif requested and limit and requested > limit:

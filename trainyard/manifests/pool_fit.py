@@ -72,7 +72,7 @@ def _selectors(
         if wrong and all(wrong):
             requirement = wrong[0][0]
             theirs = ", ".join(sorted(labels.get(requirement.label) or ()))
-            selected = f"write {POOL}: {name}"
+            selected = f"write {POOL}: {name} in its place"
             fixes = {"In": f"write {theirs}" if theirs else selected, "Exists": selected}
             fix = fixes.get(requirement.operator, f"delete it: the nodes have {theirs or 'it'}")
             yield context.error(requirement.path, f"select nodes of pool {name}", requirement, fix)

@@ -84,7 +84,7 @@ def _address(remote: RemoteWriteConfig) -> Iterator[InputError]:
     secret already, and does not arrive here."""
     if HIDDEN in remote.url:
         return
-    if re.fullmatch(r"https://[\w.-]+(:\d{1,5})?(/[^\s@?#]*)?", remote.url):
+    if re.fullmatch(r"https://[\w.-]+(:\d{1,5})?(/[^\s@#]*)?", remote.url):
         return
     secret, example = "@" in remote.url, "https://metrics.example.com/api/v1/write"
     yield InputError(

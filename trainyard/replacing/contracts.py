@@ -31,7 +31,7 @@ from trainyard.settings.reading.contracts import (
     version_error,
     whole_numbers,
 )
-from trainyard.settings.reading.mistakes import shown
+from trainyard.settings.reading.mistake import shown
 from trainyard.settings.reading.reader import Reading
 
 Way = tuple[str, ...]

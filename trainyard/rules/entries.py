@@ -92,7 +92,7 @@ def _errors(
     yield from _resume(path, job, environment)
     yield from _priority(path, job, environment)
     yield from _time_limit(path, job, environment)
-    yield from _elastic(path, job)
+    yield from _elastic(path, job, environment)
     yield from _wait(path, job)
     yield from pod_errors(path, job, environment)
     yield from secret_errors(path, job, region)
@@ -161,7 +161,13 @@ def _runtime(path: str, job: JobConfig, environment: EnvironmentConfig) -> Itera
         yield At(path).must(
             "have exactly one of runtime (a TrainJob) and pytorch_job (a PyTorchJob)",
             got="both" if job.runtime else "neither",
-            fix=f"write runtime: {known[-1]}" if known else "write pytorch_job: {}",
+            fix=(
+                "delete pytorch_job for a TrainJob, or delete runtime for a PyTorchJob"
+                if job.runtime
+                else f"write runtime: {known[-1]}"
+                if known
+                else "write pytorch_job: {}"
+            ),
         )
     if job.runtime is not None and job.runtime not in known:
         yield At(f"{path}.runtime").must(
@@ -288,26 +294,27 @@ def _time_limit(path: str, job: JobConfig, environment: EnvironmentConfig) -> It
         yield At(f"{path}.time_limit_minutes").must(
             f"not be set: Trainer {release} does not know the field and drops it silently",
             got=job.time_limit_minutes,
-            fix="set trainer.version to 2.3.0, use pytorch_job, or run `timeout` in the script",
+            fix="set trainer.version to 2.3.0, or use pytorch_job, or run `timeout` in the script",
         )
 
 
-def _elastic(path: str, job: JobConfig) -> Iterator[InputError]:
+def _elastic(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterator[InputError]:
     path, wanted = f"{path}.elastic", job.elastic
     if wanted is None:
         return
     size = f"{wanted.min_nodes} to {wanted.max_nodes} nodes"
     if not job.pytorch_job:
-        yield At(path).must(
-            "not be set: no Trainer up to 2.3 implements it, because a JobSet cannot resize",
+        operator = "" if environment.training_operator else f", and {controller_fix('PyTorchJob')}"
+        yield At(path).not_set(
+            "in a TrainJob: no Trainer up to 2.3 implements it, because a JobSet cannot resize",
             got=size,
-            fix="delete it, or write pytorch_job: {}",
+            instead=f"delete runtime, and write pytorch_job: {{}}{operator}",
         )
     elif job.pytorch_job.coordinator:
-        yield At(path).must(
-            "not be set beside coordinator: an elastic PyTorchJob has no Master",
+        yield At(path).not_set(
+            "beside coordinator: an elastic PyTorchJob has no Master",
             got=size,
-            fix="delete elastic or coordinator",
+            instead="delete pytorch_job.coordinator",
         )
     if not wanted.min_nodes <= job.nodes <= wanted.max_nodes:
         yield At(path).must(

@@ -27,7 +27,9 @@ def characters(view: JobView, container: ContainerView) -> Iterator[InputError]:
     text = "\n".join(container.words)
     if "\0" in text:
         yield container.where("script").must(
-            "not contain NUL: an argument of a process ends there", got="NUL", fix="delete it"
+            "not contain NUL: an argument of a process ends there",
+            got="NUL",
+            fix="delete that character",
         )
     elif "\r" in text:
         yield container.where("script").must(

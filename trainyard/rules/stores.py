@@ -85,6 +85,13 @@ def checkpoint_errors(
     path: str, job: JobConfig, environment: EnvironmentConfig, region: str
 ) -> Iterator[InputError]:
     """Checkpoints of a job that cannot work on their store."""
+    if job.goodput_percent is not None and job.goodput_percent < 1:
+        yield At(f"{path}.goodput_percent").must(
+            "be in percent, 1 or more",
+            got=f"{job.goodput_percent:g}",
+            write=round(job.goodput_percent * 100, 3),
+        )
+        return
     verdict = job_verdict(job, environment, region)
     if verdict is not None and job.checkpoints is not None:
         store = environment.storage[job.checkpoints.store]
@@ -196,6 +203,12 @@ def checkpoint_warnings(
     for kind, settings in kinds_of(store):
         yield from kind.checkpoint_warnings(
             f"{path}.checkpoints.store", job.checkpoints.store, settings
+        )
+    minutes, hours = job.checkpoints.interval_minutes, job.expected_hours
+    if minutes and hours and minutes >= hours * 60:
+        yield At(f"{path}.checkpoints.interval_minutes").warning(
+            f"the run is over before its first checkpoint: it takes {hours:g} h, and saves after"
+            f" {minutes:g} minutes; write fewer minutes"
         )
     found = job_verdict(job, environment, region)
     if found and found.goodput < WORTH_A_WARNING and job.goodput_percent is None:

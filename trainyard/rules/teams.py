@@ -121,6 +121,7 @@ def _prefixes(wanted: EnvironmentConfig) -> Iterator[InputError]:
                     "be beginnings of image names, which have no scheme",
                     got=prefix,
                     fix=f"write {prefix.rpartition('//')[2]}",
+                    write=[each.rpartition("//")[2] for each in entry.image_prefixes],
                 )
         if entry.kms_key_arns and not (entry.s3_reads or entry.s3_writes or entry.secrets):
             yield At(f"{at}.kms_key_arns").not_set(

@@ -20,10 +20,11 @@ from trainyard.derive.team_stores import stores_of
 from trainyard.objects.programs.dispatch import MOST_WORKERS
 from trainyard.plans.identity import digest
 from trainyard.plans.jobs import JobPlan
-from trainyard.problems import REMOVE, InputError, InputWarning
+from trainyard.problems import REMOVE, At, InputError, InputWarning
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.queues import QueuesConfig
 from trainyard.settings.reading.teams import environment_named
+from trainyard.settings.reading.yaml_file import as_yaml
 from trainyard.stores.kinds import claim_name
 
 AT = "environment.queues.workers"
@@ -83,13 +84,26 @@ def _manager(wanted: EnvironmentConfig, queues: QueuesConfig) -> Iterator[InputE
 
 
 def _names(stack: str, workers: tuple[str, ...]) -> Iterator[InputError]:
-    twice = {each for each in workers if workers.count(each) > 1}
-    if twice or stack in workers or len(workers) > MOST_WORKERS:
-        yield InputError(
-            path=AT,
-            must=f"be at most {MOST_WORKERS} other environments, each once",
+    others = [each for each in dict.fromkeys(workers) if each != stack]
+    if stack in workers:
+        yield At(AT).must(
+            "name other environments",
+            got=f"{stack}, which is this one",
+            fix=f"write {as_yaml(others)}" if others else "delete it",
+            write=others or REMOVE,
+        )
+    elif len(others) < len(workers):
+        yield At(AT).must(
+            "name each environment once",
             got=", ".join(workers),
-            fix="delete the names that are too many",
+            fix=f"write {as_yaml(others)}",
+            write=others,
+        )
+    if len(others) > MOST_WORKERS:
+        yield At(AT).must(
+            f"be at most {MOST_WORKERS} environments",
+            got=len(others),
+            fix=f"delete {len(others) - MOST_WORKERS} of them",
         )
 
 

@@ -15,7 +15,7 @@ from trainyard.catalog.aws.storage import CHECKPOINT_BYTES_PER_PARAMETER
 from trainyard.catalog.failure_rates import OTHER_STOPS_A_DAY
 from trainyard.catalog.limits import WAIT_MINUTES
 from trainyard.objects.iam.secrets import ManagedSecret
-from trainyard.objects.jobs.pod_template import SecretKey
+from trainyard.objects.jobs.pod_template import SecretKey, SecretObject
 from trainyard.objects.queues.queues import Urgency
 from trainyard.settings.section import AnySecret, Name, Reference, Section
 from trainyard.settings.training.files import FilesConfig, HostPathConfig
@@ -289,7 +289,7 @@ class JobConfig:
     weights: dict[Name, LoadConfig] = field(default_factory=dict)
     """Models that are loaded into stores before the job asks for its nodes, each under a name of your
     choice. See docs/data.md."""
-    pull_secrets: tuple[Name, ...] = ()
+    pull_secrets: tuple[SecretObject, ...] = ()
     """Names of Secrets for registries other than ECR. Nodes pull from ECR with their own role."""
     labels: dict[str, str] = field(default_factory=dict)
     """Labels of the job and its pods."""

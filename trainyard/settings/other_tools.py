@@ -75,7 +75,7 @@ OTHER_TOOLS: dict[tuple[str, str], str] = {
             "disruption consolidateafter consolidationpolicy": _NEVER,
             "instancetype type instance": _TYPES,
             "maxsize max maxcount limits nodes": _MOST,
-            "minsize min desiredsize desiredcapacity desired count size": (
+            "minsize minnodes min desiredsize desiredcapacity desired count size": (
                 "delete it, or write replicas for nodes that run all the time"
             ),
             "gpus gpucount gputype": _FOLLOWS,

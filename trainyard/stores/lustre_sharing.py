@@ -51,7 +51,7 @@ def import_errors(
                 f"not be in {link.path}, where changes in {link.s3} replace and delete checkpoints",
                 got=job.checkpoints.directory,
                 fix=f"write auto_import: [] in environment.storage.{job.checkpoints.store}.lustre"
-                f".repositories.{name}, which then imports once, or auto_export too",
+                f".repositories.{name}, which then imports once, or write auto_export there, too",
             )
 
 

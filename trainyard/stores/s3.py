@@ -241,7 +241,7 @@ def _aging_errors(path: str, settings: S3Config) -> Iterator[InputError]:
             yield At(f"{path}.delete_after_days.{prefix}").must(
                 "be the beginning of objects' keys, up to a slash: checkpoints/",
                 got=prefix or "nothing",
-                fix=f"write {sound}/",
+                fix=f"rename it to {sound}/",
             )
     if settings.bucket is not None:
         for key in ("delete_after_days", "versioning", "old_versions_days"):

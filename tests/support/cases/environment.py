@@ -617,8 +617,8 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "a prefix that begins with a slash": (
         [at("storage.corpus", {"s3": {"delete_after_days": {"/tmp": 3}}})],
         "storage.corpus.s3.delete_after_days./tmp",
-        "must be the beginning of objects' keys, up to a slash: checkpoints/; got /tmp. Fix: write"
-        " tmp/",
+        "must be the beginning of objects' keys, up to a slash: checkpoints/; got /tmp. Fix: rename it"
+        " to tmp/",
     ),
     "versions of an existing bucket": (
         [at("storage.corpus", {"s3": {"bucket": "ours", "versioning": True}})],
@@ -1536,10 +1536,30 @@ REFUSED |= {
         "storage.scratch.lustre.capacity_gib",
         'must be a whole number; got "4800GiB". Fix: write 4800',
     ),
+    "a number with a larger unit of time": (
+        [at(f"{JOB}.wait_minutes", "2h")],
+        f"{JOB}.wait_minutes",
+        'must be a whole number; got "2h". Fix: write 120',
+    ),
+    "a number of days that EFS does not have": (
+        [at("storage.home.efs.lifecycle", {"infrequent_after_days": 10})],
+        "storage.home.efs.lifecycle.infrequent_after_days",
+        "must be one of 1, 7, 14, 30, 60, 90, 180, 270, 365; got 10. Fix: write 7",
+    ),
+    "more addresses than AWS Budgets takes": (
+        [at("budget", {"dollars_a_month": 5000, "emails": [f"a{n}@b.co" for n in range(12)]})],
+        "budget.emails",
+        "must have at most 10 entries; got 12. Fix: delete 2 of them",
+    ),
+    "the type of a pool under another tool's name": (
+        [at("pools.g6e.instance_type", "g6e.48xlarge"), without("pools.g6e.instance_types")],
+        "pools.g6e.instance_type",
+        "Fix: write instance_types: [g6e.48xlarge] in its place",
+    ),
     "a number with another unit": (
         [at("storage.scratch.lustre.capacity_gib", "5TiB")],
         "storage.scratch.lustre.capacity_gib",
-        "Fix: write a whole number, without a unit: it is in gib",
+        'must be a whole number; got "5TiB". Fix: write 5120',
     ),
     "a mount path without its slash": (
         [at(f"{JOB}.storage.scratch.path", "data")],

@@ -364,6 +364,26 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         f"{JOB}.image",
         "take a version, or a digest",
     ),
+    "a goodput as a fraction": (
+        [at(f"{JOB}.goodput_percent", 0.95), at(f"{JOB}.parameters_billion", 0.8)],
+        f"{JOB}.goodput_percent",
+        "must be in percent, 1 or more; got 0.95. Fix: write 95",
+    ),
+    "a command that begins with nothing": (
+        [without(SCRIPT), at(f"{JOB}.command", [""])],
+        f"{JOB}.command",
+        "must begin with a program; got nothing",
+    ),
+    "torchrun of nothing": (
+        [without(SCRIPT), at(f"{JOB}.torchrun", {"script": ""})],
+        f"{JOB}.torchrun.script",
+        "must be a script; got nothing",
+    ),
+    "a secret in two places": (
+        [at(SECRETS, {"A": {"secret": "a", "secrets_manager": "b", "key": "c"}})],
+        f"{SECRETS}.A.secret",
+        "must not be set beside secrets_manager; got",
+    ),
 }
 
 SOUND: dict[str, list[Edit]] = {
@@ -423,7 +443,10 @@ SOUND: dict[str, list[Edit]] = {
         at(f"{JOB}.torchrun", {"script": "a.py", "rendezvous": {"etcd": "etcd:2379"}}),
     ],
     "a folder of the node": [at(f"{JOB}.host_paths", {"data": {"host": "/data", "path": "/data"}})],
-    "secrets, pulled by a secret": [at(SECRETS, TOKEN), at(f"{JOB}.pull_secrets", ["registry"])],
+    "secrets, pulled by a secret": [
+        at(SECRETS, TOKEN),
+        at(f"{JOB}.pull_secrets", ["registry", "my.registry"]),
+    ],
     "labels of other schedulers": [
         at(f"{JOB}.labels", {"kueue.x-k8s.io/queue-name": "team", "app": "llm"})
     ],

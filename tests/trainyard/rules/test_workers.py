@@ -36,8 +36,14 @@ CASES: dict[str, tuple[Edit, Edit, str, str]] = {
         "training_operator",
         "it runs a PyTorchJob in both clusters; got 1.8.1",
     ),
-    "itself": (at(AT, [MANAGER]), nothing, AT, "must be at most 20 other environments, each once"),
+    "itself": (at(AT, [MANAGER]), nothing, AT, "must name other environments; got"),
     "one twice": (at(AT, [WORKER, WORKER]), nothing, AT, "got tokyo, tokyo"),
+    "more than Kueue takes": (
+        at(AT, [f"region-{number}" for number in range(21)]),
+        nothing,
+        AT,
+        "must be at most 20 environments; got 21. Fix: delete 1 of them",
+    ),
     "nodes that stand idle": (
         at("pools.h100.replicas", 1),
         nothing,

@@ -60,12 +60,16 @@ class Mount:
     """A directory of the claim instead of its root; kubelet makes it where it is missing."""
 
 
+SecretObject = Annotated[str, pydantic.Field(pattern=r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$")]
+"""Name of a Secret of Kubernetes."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class SecretKey:
     """A key of a Kubernetes Secret in the job's namespace. The Secret must exist. This program
     never sees its value."""
 
-    secret: Annotated[str, pydantic.Field(pattern=r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$")]
+    secret: SecretObject
     """Name of the Secret."""
     key: Annotated[str, pydantic.Field(pattern=r"^[-._a-zA-Z0-9]+$")]
     """Key in the Secret."""

@@ -17,7 +17,7 @@ from trainyard.plans.identity import digest
 from trainyard.problems import At, InputError
 from trainyard.settings.environment import TeamConfig
 from trainyard.settings.reading.files import is_inside, text_of
-from trainyard.settings.reading.mistakes import shown
+from trainyard.settings.reading.mistake import shown
 from trainyard.settings.reading.reader import Reading, read
 from trainyard.settings.reading.yaml_file import Document, Lines, read_documents
 

@@ -141,12 +141,18 @@ EXAMPLES: dict[str, Any] = {
     "sources": ["train.py"],
     "secret": "hf-token",
     "secrets_manager": "vision/hf-token",
+    "jobs.secrets.*": {"secret": "hf-token", "key": "token"},
+    "secrets.*.key": "token",
     "secrets.*.kms_key_arn": _KEY,
     "teams.*.secrets": ["vision/"],
     "min_nodes": 1,
     "etcd": "etcd:2379",
     "manifest": "job.yaml",
     "env": {"NCCL_DEBUG": "INFO"},
+    "cpus_per_node": 32,
+    "expected_hours": 24,
+    "dollars_a_month": 20_000,
+    "dollars_a_day": 1_000,
     "command": ["python", "train.py"],
 }
 """Setting, or its last two steps, the last `*` for any name → an example. Those of an optional part
@@ -190,8 +196,8 @@ def keys_of(steps: Sequence[str]) -> list[str]:
     """The keys under which EXAMPLES may have a setting, the closest first."""
     *above, last = steps
     holder = above[-1] if above else ""
-    if holder == "storage" and "jobs" in above:
-        return ["jobs.storage.*"]
+    if holder in ("storage", "secrets") and "jobs" in above:
+        return [f"jobs.{holder}.*"]
     in_entry = [f"{above[-2]}.*.{last}"] if len(above) > 1 else []
     return [f"{holder}.{last}", *in_entry, f"{holder}.*", last]
 

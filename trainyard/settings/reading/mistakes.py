@@ -7,74 +7,32 @@ a setting's type.
 from __future__ import annotations
 
 import difflib
-import json
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from datetime import date
 from typing import Any, get_origin
 
 from trainyard.problems import REMOVE, InputError
-from trainyard.settings.aws import KEYS, REPLACEMENTS
-from trainyard.settings.environment import SETTING_HINTS
-from trainyard.settings.job import NO_SETTINGS, JobConfig, ManifestConfig
 from trainyard.settings.reading.examples import PATTERNS, as_name, example, known_version
-from trainyard.settings.reading.lookup import is_required, keys_at, types_at
+from trainyard.settings.reading.lookup import is_required, types_at
+from trainyard.settings.reading.mistake import SIMILAR, Mistake
+from trainyard.settings.reading.unknown_settings import unknown_setting
 from trainyard.settings.reading.yaml_file import as_yaml
 
-SIMILAR = 0.74
-"""Similarity of two names from which one is proposed for the other; below it they mean different
-things: network_policies is not network."""
 COMMAND_LINES = ("arguments", "command")
 """Settings that list the words of a command line."""
-UNITS = {"gib": r"gi?b?", "minutes": r"m|min|minutes?", "mbps": r"mb(ps|/s)"}
-"""Unit in a setting's name → how people write it behind the number."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Mistake:
-    """One error of pydantic."""
-
-    steps: tuple[str, ...]
-    """The path to the value."""
-    type: str
-    """Pydantic's name for what is wrong."""
-    value: Any
-    limits: Mapping[str, Any]
-    """The bound, pattern or choices that the value breaks."""
-    is_key: bool
-    """The last step is itself what is wrong: the name of a pool, for example."""
-    in_manifest: bool
-    """The setting stands in a job that is a YAML file."""
-    written: str
-    """The value's characters in the stack file, where they are known and it is no text."""
-
-    @property
-    def path(self) -> str:
-        return path_of(self.steps)
-
-    @property
-    def text(self) -> str:
-        """The value as the file writes it; a text without its quotes."""
-        return self.value if isinstance(self.value, str) else self.written or shown(self.value)
-
-    @property
-    def key(self) -> str:
-        return self.steps[-1]
-
-    def error(self, must: str, fix: str, write: Any = None) -> InputError:
-        return InputError(
-            path=self.path, must=must, got=self.written or shown(self.value), fix=fix, write=write
-        )
-
-
-def path_of(steps: Sequence[Any]) -> str:
-    """aws:assumeRoles.0.roleArn, as the stack file writes it; or environment.zone."""
-    first, *rest = map(str, steps)
-    if first == "region":
-        return "aws:region"
-    return f"aws:{'.'.join(rest)}" if first == "aws" else ".".join((first, *rest))
+UNITS: Mapping[str, Mapping[str, int]] = {
+    "gib": {r"gi?b?": 1, r"ti?b?": 1024},
+    "minutes": {r"m|min|minutes?": 1, r"h|hours?": 60, r"d|days?": 1440},
+    "hours": {r"h|hours?": 1, r"d|days?": 24},
+    "days": {r"d|days?": 1, r"w|weeks?": 7},
+    "mbps": {r"mb(?:ps|/s)": 1, r"gb(?:ps|/s)": 1000},
+    "billion": {r"b|bn|billion": 1, r"t|trillion": 1000},
+}
+"""Unit in a setting's name → how people write it and larger ones behind a number, and how many of the setting's
+each of them is."""
 
 
 def explained(
@@ -93,22 +51,9 @@ def explained(
     )
     explanation = EXPLANATIONS.get(mistake.type, _anything)
     is_encrypted = isinstance(mistake.value, dict) and "secure" in mistake.value
-    if is_encrypted and explanation is not _unknown_setting:
+    if is_encrypted and explanation is not unknown_setting:
         return _encrypted(mistake)
     return explanation(mistake)
-
-
-def shown(value: Any) -> str:
-    """A value as JSON, cut to 80 characters, without what is encrypted in it."""
-    return json.dumps(_without_secrets(value), default=str)[:80]
-
-
-def _without_secrets(value: Any) -> Any:
-    if isinstance(value, dict):
-        if "secure" in value:
-            return "a secret"
-        return {str(key): _without_secrets(item) for key, item in value.items()}
-    return [_without_secrets(item) for item in value] if isinstance(value, list) else value
 
 
 def _encrypted(mistake: Mistake) -> InputError:
@@ -121,58 +66,6 @@ def _encrypted(mistake: Mistake) -> InputError:
             " Manager, as in secrets: {HF_TOKEN: {secrets_manager: vision/hf-token, key: token}}"
         ),
     )
-
-
-def _unknown_setting(mistake: Mistake) -> InputError:
-    if (
-        mistake.steps[0] == "aws"
-        and len(mistake.steps) == 2
-        and (instead := REPLACEMENTS.get(mistake.key))
-    ):
-        return InputError(
-            path=mistake.path,
-            must="not be set in a stack file",
-            got="a secret" if mistake.key in KEYS else shown(mistake.value),
-            fix=instead,
-            write=REMOVE,
-        )
-    if other := _setting_of_other_jobs(mistake):
-        return other
-    plain = re.sub("[-_]", "", mistake.key).lower()
-    above = mistake.steps[-2:-1] if "environment" in mistake.steps[-3:-2] else mistake.steps[-3:-1]
-    hints = (SETTING_HINTS.get((holder, plain)) for holder in reversed(above))
-    hint = NO_SETTINGS.get(plain) if "jobs" in mistake.steps else next(filter(None, hints), None)
-    fix = hint or _known_settings(mistake)
-    return InputError(
-        path=mistake.path,
-        must="be the name of a setting",
-        got=as_yaml(mistake.key)[:80],
-        fix=fix,
-        write=REMOVE if fix.startswith("delete it") else None,
-    )
-
-
-def _setting_of_other_jobs(mistake: Mistake) -> InputError | None:
-    """A setting that only a job described here has, in a job that is a file; or the reverse."""
-    if len(mistake.steps) != 4 or mistake.steps[1] != "jobs":
-        return None
-    typed, from_file = ({field.name for field in fields(c)} for c in (JobConfig, ManifestConfig))
-    if mistake.in_manifest and mistake.key in typed:
-        says = "says numNodes or replicas" if mistake.key == "nodes" else "says it"
-        return mistake.error(
-            "not be set beside manifest", f"delete it; the manifest file itself {says}", REMOVE
-        )
-    if not mistake.in_manifest and mistake.key in from_file - typed:
-        return mistake.error("not be set without manifest", "delete it", REMOVE)
-    return None
-
-
-def _known_settings(mistake: Mistake) -> str:
-    known = keys_at(mistake.steps[:-1]) if mistake.steps[:-1] else ["environment", "team"]
-    lower = mistake.key.lower().replace("-", "_")
-    near = difflib.get_close_matches(lower, known, n=1, cutoff=SIMILAR)
-    near = near or [name for name in known if name.lower() == lower.replace("_", "")]
-    return f"did you mean {near[0]}?" if near else f"delete it; the settings are {', '.join(known)}"
 
 
 def _missing(mistake: Mistake) -> InputError:
@@ -194,6 +87,9 @@ def _not_text(mistake: Mistake) -> InputError:
     if isinstance(mistake.value, dict) and {"secret", "secrets_manager"} & mistake.value.keys():
         says = f"secrets: {{{mistake.key}: {as_yaml(mistake.value)}}}"
         return mistake.error("be text", f"delete it, and write {says} in the job")
+    if isinstance(mistake.value, dict) and [*mistake.value] == ["value"]:
+        meant = str(mistake.value["value"])
+        return mistake.error("be text", f"write {as_yaml(meant)}", meant)
     return _wrong_kind(mistake, "be text")
 
 
@@ -201,21 +97,30 @@ def _not_a_whole_number(mistake: Mistake) -> InputError:
     number = _number(mistake)
     if number is not None:
         return mistake.error("be a whole number", f"write {number}", number)
-    unit = next((unit for unit in UNITS if unit in mistake.key), "")
-    suffix = f", without a unit: it is in {unit}" if unit and isinstance(mistake.value, str) else ""
-    return _wrong_kind(mistake, "be a whole number", suffix)
+    return _wrong_kind(mistake, "be a whole number")
 
 
 def _number(mistake: Mistake) -> int | None:
-    """4 of 4.0, "4" and 4GiB, where GiB is the setting's unit."""
+    """4 of 4.0, "4", 4GiB and 4 TiB in a setting in GiB: 4096."""
     if isinstance(mistake.value, float) and mistake.value.is_integer():
         return int(mistake.value)
-    units = "|".join(forms for unit, forms in UNITS.items() if unit in mistake.key.split("_"))
-    found = re.fullmatch(rf"(\d{{1,9}})\s*({units})?", str(mistake.value).strip(), re.IGNORECASE)
-    return int(found[1]) if found and isinstance(mistake.value, str) else None
+    if not isinstance(mistake.value, str):
+        return None
+    forms = {"": 1}
+    for unit in {*UNITS} & {*mistake.key.split("_")}:
+        forms |= UNITS[unit]
+    for form, times in forms.items():
+        if found := re.fullmatch(
+            rf"(\d{{1,9}})\s*(?:{form})", mistake.value.strip(), re.IGNORECASE
+        ):
+            return int(found[1]) * times
+    return None
 
 
 def _not_a_number(mistake: Mistake) -> InputError:
+    number = _number(mistake)
+    if number is not None:
+        return mistake.error("be a number", f"write {number}", number)
     return _wrong_kind(mistake, "be a number")
 
 
@@ -236,11 +141,13 @@ def _not_true_or_false(mistake: Mistake) -> InputError:
     value = meant.get(str(mistake.value).lower())
     if value is not None:
         return mistake.error("be true or false", f"write {as_yaml(value)}", value)
-    return _wrong_kind(mistake, "be true or false", ", true or false")
+    return _wrong_kind(mistake, "be true or false")
 
 
 def _no_choice(mistake: Mistake) -> InputError:
     choices = [text for _, text in re.findall(r"(['\"])(.+?)\1", mistake.limits["expected"])]
+    if not choices:
+        return _no_number_of(mistake, [*map(int, re.findall(r"\d+", mistake.limits["expected"]))])
     listed = ", ".join(choices)
     must = f"be {listed}" if len(choices) == 1 else f"be one of {listed}"
     text = str(mistake.value)
@@ -251,6 +158,17 @@ def _no_choice(mistake: Mistake) -> InputError:
     if near:
         return mistake.error(must, f"write {near[0]}", near[0])
     return mistake.error(must, f"write one of {listed}")
+
+
+def _no_number_of(mistake: Mistake, choices: Sequence[int]) -> InputError:
+    """A number that is none of a few: the nearest is what to write."""
+    must, given = f"be one of {', '.join(map(str, choices))}", _number(mistake)
+    if isinstance(mistake.value, int) and not isinstance(mistake.value, bool):
+        given = mistake.value
+    if given is None:
+        return mistake.error(must, f"write one of {', '.join(map(str, choices))}", choices[0])
+    nearest = min(choices, key=lambda choice: abs(choice - given))
+    return mistake.error(must, f"write {nearest}", nearest)
 
 
 def _plain(text: str) -> str:
@@ -277,6 +195,16 @@ def _no_match(mistake: Mistake) -> InputError:
 
 def _too_short(mistake: Mistake) -> InputError:
     return _wrong_kind(mistake, "not be empty")
+
+
+def _too_long(mistake: Mistake) -> InputError:
+    most, given = mistake.limits["max_length"], len(mistake.value)
+    return InputError(
+        path=mistake.path,
+        must=f"have at most {most} entries",
+        got=str(given),
+        fix=f"delete {given - most} of them",
+    )
 
 
 def _not_a_list(mistake: Mistake) -> InputError:
@@ -324,6 +252,9 @@ def _not_settings(mistake: Mistake) -> InputError:
         empty, fix = mistake.value is None, f"write {mistake.key}: {{}}"
         must = f"be settings{', not empty' * empty}"
         return mistake.error(must, f"{fix}{', or delete the line' * empty}", {})
+    examples = {name: example([*mistake.steps, name]) for name in required}
+    if required and None not in examples.values() and example(mistake.steps) is None:
+        return mistake.error("be settings", f"write a value such as {as_yaml(examples)}", examples)
     return _wrong_kind(mistake, "be settings")
 
 
@@ -338,7 +269,7 @@ def _no_time(mistake: Mistake) -> InputError:
     return mistake.error("be a time with a time zone", f"write {as_yaml(text)}", text)
 
 
-def _wrong_kind(mistake: Mistake, must: str, suffix: str = "") -> InputError:
+def _wrong_kind(mistake: Mistake, must: str) -> InputError:
     """Nothing better is known than an example, or that the line can go."""
     value = example(mistake.steps)
     if mistake.value is None and not is_required(mistake.steps):
@@ -349,8 +280,8 @@ def _wrong_kind(mistake: Mistake, must: str, suffix: str = "") -> InputError:
         return mistake.error(must, f"write {as_yaml(mistake.written)}", mistake.written)
     if value is None:
         what = must.removeprefix("be ") if must.startswith("be ") else "a value"
-        return mistake.error(must, f"write {what}{suffix}")
-    return mistake.error(must, f"write a value such as {as_yaml(value)}{suffix}", value)
+        return mistake.error(must, f"write {what}")
+    return mistake.error(must, f"write a value such as {as_yaml(value)}", value)
 
 
 def _anything(mistake: Mistake) -> InputError:
@@ -364,15 +295,16 @@ def _anything(mistake: Mistake) -> InputError:
 
 
 EXPLANATIONS: dict[str, Callable[[Mistake], InputError]] = {
-    "extra_forbidden": _unknown_setting,
-    "unexpected_keyword_argument": _unknown_setting,
-    "invalid_key": _unknown_setting,
+    "extra_forbidden": unknown_setting,
+    "unexpected_keyword_argument": unknown_setting,
+    "invalid_key": unknown_setting,
     "missing": _missing,
     "missing_keyword_only_argument": _missing,
     "string_type": _not_text,
     "string_unicode": _not_text,
     "string_too_short": _too_short,
     "too_short": _too_short,
+    "too_long": _too_long,
     "string_pattern_mismatch": _no_match,
     "int_type": _not_a_whole_number,
     "int_parsing": _not_a_whole_number,

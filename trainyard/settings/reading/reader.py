@@ -19,7 +19,7 @@ from trainyard.problems import At, InputError
 from trainyard.settings.aws import AwsConfig
 from trainyard.settings.environment import EnvironmentConfig, StackConfig, TeamConfig
 from trainyard.settings.reading.files import text_of
-from trainyard.settings.reading.mistakes import shown
+from trainyard.settings.reading.mistake import shown
 from trainyard.settings.reading.namespaces import ENGINE_KEYS, misplaced
 from trainyard.settings.reading.salvage import salvaged
 from trainyard.settings.reading.secrets import Secret, withheld

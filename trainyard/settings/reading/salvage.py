@@ -15,7 +15,8 @@ from trainyard.catalog.scalars import engine_value
 from trainyard.problems import REMOVE, At, InputError
 from trainyard.settings.environment import StackConfig
 from trainyard.settings.reading.examples import as_name
-from trainyard.settings.reading.mistakes import explained, path_of
+from trainyard.settings.reading.mistake import path_of
+from trainyard.settings.reading.mistakes import explained
 from trainyard.settings.reading.placeholders import is_placeholder, placeholders_of_value
 from trainyard.settings.reading.stand_ins import StandIns, stand_ins
 from trainyard.settings.reading.yaml_file import Lines

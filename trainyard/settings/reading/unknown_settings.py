@@ -1,0 +1,99 @@
+"""Errors of settings that do not exist: what is meant, or what serves instead."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import MISSING, Field, fields, is_dataclass
+from typing import Any, get_origin
+
+from trainyard.problems import REMOVE, InputError
+from trainyard.settings.aws import KEYS, REPLACEMENTS
+from trainyard.settings.environment import SETTING_HINTS
+from trainyard.settings.job import NO_SETTINGS, JobConfig, ManifestConfig
+from trainyard.settings.reading.lookup import keys_at, types_at
+from trainyard.settings.reading.mistake import SIMILAR, Mistake, shown
+from trainyard.settings.reading.yaml_file import as_yaml
+
+
+def unknown_setting(mistake: Mistake) -> InputError:
+    """The error of a setting that does not exist, or not here."""
+    if (
+        mistake.steps[0] == "aws"
+        and len(mistake.steps) == 2
+        and (instead := REPLACEMENTS.get(mistake.key))
+    ):
+        return InputError(
+            path=mistake.path,
+            must="not be set in a stack file",
+            got="a secret" if mistake.key in KEYS else shown(mistake.value),
+            fix=instead,
+            write=REMOVE,
+        )
+    if other := _setting_of_other_jobs(mistake) or _of_another_kind(mistake):
+        return other
+    plain = re.sub("[-_]", "", mistake.key).lower()
+    above = mistake.steps[-2:-1] if "environment" in mistake.steps[-3:-2] else mistake.steps[-3:-1]
+    hints = (SETTING_HINTS.get((holder, plain)) for holder in reversed(above))
+    hint = NO_SETTINGS.get(plain) if "jobs" in mistake.steps else next(filter(None, hints), None)
+    fix = hint or _known_settings(mistake)
+    if (meant := re.fullmatch(r"did you mean (\w+)\?", fix)) and _lists_one(mistake, meant[1]):
+        fix = f"write {meant[1]}: {as_yaml([mistake.value])} in its place"
+    return InputError(
+        path=mistake.path,
+        must="be the name of a setting",
+        got=as_yaml(mistake.key)[:80],
+        fix=fix,
+        write=REMOVE if fix.startswith("delete it") else None,
+    )
+
+
+def _is_needed(field: Field[Any]) -> bool:
+    """Whether a field of a dataclass has no default."""
+    return field.default is MISSING and field.default_factory is MISSING
+
+
+def _of_another_kind(mistake: Mistake) -> InputError | None:
+    """A setting of one kind of entry beside one that only another kind has: secret beside secrets_manager."""
+    kinds = [kind for kind in types_at(mistake.steps[:-1]) if is_dataclass(kind)]
+    has = {kind: mistake.key in {field.name for field in fields(kind)} for kind in kinds}
+    own = {field.name for kind in kinds if has[kind] for field in fields(kind)}
+    needed = [
+        field.name for kind in kinds if not has[kind] for field in fields(kind) if _is_needed(field)
+    ]
+    beside = [name for name in needed if name not in own] if own else []
+    if len(beside) != 1:
+        return None
+    return mistake.error(
+        f"not be set beside {beside[0]}", f"delete it, or delete {beside[0]}", REMOVE
+    )
+
+
+def _lists_one(mistake: Mistake, name: str) -> bool:
+    """Whether another setting beside a wrong one would list its value, as instance_types lists that of
+    instance_type."""
+    kinds = types_at([*mistake.steps[:-1], name])
+    return isinstance(mistake.value, str) and any(get_origin(each) is tuple for each in kinds)
+
+
+def _setting_of_other_jobs(mistake: Mistake) -> InputError | None:
+    """A setting that only a job described here has, in a job that is a file; or the reverse."""
+    if len(mistake.steps) != 4 or mistake.steps[1] != "jobs":
+        return None
+    typed, from_file = ({field.name for field in fields(c)} for c in (JobConfig, ManifestConfig))
+    if mistake.in_manifest and mistake.key in typed:
+        says = "says numNodes or replicas" if mistake.key == "nodes" else "says it"
+        return mistake.error(
+            "not be set beside manifest", f"delete it; the manifest file itself {says}", REMOVE
+        )
+    if not mistake.in_manifest and mistake.key in from_file - typed:
+        return mistake.error("not be set without manifest", "delete it", REMOVE)
+    return None
+
+
+def _known_settings(mistake: Mistake) -> str:
+    known = keys_at(mistake.steps[:-1]) if mistake.steps[:-1] else ["environment", "team"]
+    lower = mistake.key.lower().replace("-", "_")
+    near = difflib.get_close_matches(lower, known, n=1, cutoff=SIMILAR)
+    near = near or [name for name in known if name.lower() == lower.replace("_", "")]
+    return f"did you mean {near[0]}?" if near else f"delete it; the settings are {', '.join(known)}"
