@@ -145,7 +145,9 @@ def _same_room(path: Path, module: str, rooms: tuple[str, ...]) -> bool:
 
 def test_every_room_of_the_brain_has_its_floor() -> None:
     assert [
-        _place(path) for path in BRAIN if path.read_text() and _floor(_place(path)) is None
+        _place(path)
+        for path in BRAIN
+        if path != CHECKOUT / "trainyard/__init__.py" and _floor(_place(path)) is None
     ] == []
 
 

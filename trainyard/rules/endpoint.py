@@ -100,7 +100,7 @@ def _ways_in(cluster: ClusterConfig) -> Iterator[InputError]:
         yield At("environment.cluster.inside_vpc").not_set(
             "with a public endpoint, which is reached from everywhere",
             got="true",
-            instead="write endpoint: private",
+            instead="write endpoint: private and delete public_access_cidrs",
         )
 
 

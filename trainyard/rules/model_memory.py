@@ -64,7 +64,8 @@ def model_errors(path: str, job: JobConfig) -> Iterator[InputError]:
         yield At(f"{path}.model").must(
             "have a public name of docs/jobs.md, or parameters_billion beside it",
             got=wanted.name or "neither",
-            fix=f"write parameters_billion, or a name such as {next(iter(MODELS.values())).name}",
+            fix="add parameters_billion to the job, or write"
+            f" model: {{name: {next(iter(MODELS.values())).name}}}, if it is that one",
         )
     if known and billions and abs(known.billions / billions - 1) > NEARLY:
         yield At(f"{path}.parameters_billion").must(

@@ -229,14 +229,18 @@ def _what_runs(path: str, job: JobConfig, environment: EnvironmentConfig) -> Ite
         yield At(f"{path}.script").must(
             "run something", got="nothing", fix="write the script, or delete the job"
         )
-    program = job.command[0] if job.command else job.torchrun.script if job.torchrun else None
-    if program is not None and not program.strip():
-        setting = "command" if job.command else "torchrun.script"
-        yield At(f"{path}.{setting}").must(
-            "begin with a program" if job.command else "be a script",
-            got="nothing",
-            fix="write the program first" if job.command else "write the path of the script",
+    if job.command and not job.command[0].strip():
+        yield At(f"{path}.command").must(
+            "begin with a program", got="nothing", fix="write the program first"
         )
+    if job.torchrun and not job.torchrun.script.strip():
+        yield At(f"{path}.torchrun.script").must(
+            "be a script", got="nothing", fix="write the path of the script"
+        )
+    yield from _ways_to_run(path, job, environment)
+
+
+def _ways_to_run(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterator[InputError]:
     ways = {
         "script": job.script is not None,
         "command": bool(job.command),

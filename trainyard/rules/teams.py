@@ -7,7 +7,7 @@ Parameter Store takes 8 KiB.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from trainyard.derive.pools import TYPES
@@ -115,18 +115,22 @@ def _prefixes(wanted: EnvironmentConfig) -> Iterator[InputError]:
                         fix=f"write a part of its own, such as {_own_part(prefix, name)}",
                     )
         owners |= dict.fromkeys(entry.s3_writes, name)
-        for prefix in entry.image_prefixes:
-            if "//" in prefix:
-                yield At(f"{at}.image_prefixes").must(
-                    "be beginnings of image names, which have no scheme",
-                    got=prefix,
-                    fix=f"write {prefix.rpartition('//')[2]}",
-                    write=[each.rpartition("//")[2] for each in entry.image_prefixes],
-                )
+        yield from _image_prefixes(f"{at}.image_prefixes", entry.image_prefixes)
         if entry.kms_key_arns and not (entry.s3_reads or entry.s3_writes or entry.secrets):
             yield At(f"{at}.kms_key_arns").not_set(
                 "without s3_reads, s3_writes or secrets: a key is for what they name",
                 got=", ".join(entry.kms_key_arns),
+            )
+
+
+def _image_prefixes(path: str, prefixes: Sequence[str]) -> Iterator[InputError]:
+    for prefix in prefixes:
+        if "//" in prefix:
+            yield At(path).must(
+                "be beginnings of image names, which have no scheme",
+                got=prefix,
+                fix=f"write {prefix.rpartition('//')[2]}",
+                write=[each.rpartition("//")[2] for each in prefixes],
             )
 
 

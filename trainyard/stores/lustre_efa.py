@@ -39,7 +39,7 @@ def efa_errors(path: str, lustre: LustreConfig, pools: Pools) -> Iterator[InputE
         yield At(f"{path}.efa").must(
             "not be true with deployment: SCRATCH_2, which has no EFA",
             got="true",
-            fix="delete it, or write deployment: PERSISTENT_2",
+            fix="delete it, or take deployment: PERSISTENT_2 with a capacity in the steps of EFA",
             write=REMOVE,
         )
     else:

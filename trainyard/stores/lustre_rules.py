@@ -30,7 +30,7 @@ def backup_errors(path: str, lustre: LustreConfig) -> Iterator[InputError]:
         yield At(f"{path}.backup_days").not_set(
             "with deployment: SCRATCH_2, of which FSx makes no backups",
             got=lustre.backup_days,
-            instead="write deployment: PERSISTENT_2",
+            instead="write deployment: PERSISTENT_2 and throughput_mbps_per_tib: 125",
         )
 
 
@@ -42,7 +42,7 @@ def restore_errors(path: str, lustre: LustreConfig) -> Iterator[InputError]:
         yield At(f"{path}.restore_from").not_set(
             "with deployment: SCRATCH_2, of which FSx has no backups",
             got=lustre.restore_from,
-            instead="write deployment: PERSISTENT_2",
+            instead="write deployment: PERSISTENT_2 and throughput_mbps_per_tib: 125",
         )
     if lustre.for_model is not None:
         yield At(f"{path}.restore_from").not_set(
@@ -102,7 +102,7 @@ def _size_and_speed(path: str, lustre: LustreConfig) -> Iterator[InputError]:
         yield At(f"{path}.throughput_mbps_per_tib").not_set(
             "with deployment: SCRATCH_2, which has one speed",
             got=tier,
-            instead="write deployment: PERSISTENT_2",
+            instead="write deployment: PERSISTENT_2 and throughput_mbps_per_tib: 125",
         )
 
 

@@ -10,7 +10,7 @@ import difflib
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from datetime import date
 from typing import Any, get_origin
 
@@ -18,7 +18,7 @@ from trainyard.problems import REMOVE, InputError
 from trainyard.settings.reading.examples import PATTERNS, as_name, example, known_version
 from trainyard.settings.reading.lookup import is_required, types_at
 from trainyard.settings.reading.mistake import SIMILAR, Mistake
-from trainyard.settings.reading.unknown_settings import unknown_setting
+from trainyard.settings.reading.unknown_settings import is_needed, unknown_setting
 from trainyard.settings.reading.yaml_file import as_yaml
 
 COMMAND_LINES = ("arguments", "command")
@@ -239,11 +239,7 @@ def _is_pair(item: Any) -> bool:
 def _not_settings(mistake: Mistake) -> InputError:
     """Something else where a map of settings belongs: nothing, or the one setting that it needs."""
     classes = [found for found in types_at(mistake.steps) if is_dataclass(found)]
-    required = [
-        field.name
-        for field in (fields(classes[0]) if classes else ())
-        if field.default is MISSING and field.default_factory is MISSING
-    ]
+    required = [field.name for field in (fields(classes[0]) if classes else ()) if is_needed(field)]
     if isinstance(mistake.value, str) and mistake.value and len(required) == 1:
         lists = any(get_origin(each) is tuple for each in types_at((*mistake.steps, required[0])))
         meant = {required[0]: [mistake.value] if lists else mistake.value}
@@ -252,6 +248,11 @@ def _not_settings(mistake: Mistake) -> InputError:
         empty, fix = mistake.value is None, f"write {mistake.key}: {{}}"
         must = f"be settings{', not empty' * empty}"
         return mistake.error(must, f"{fix}{', or delete the line' * empty}", {})
+    return _with_examples(mistake, required)
+
+
+def _with_examples(mistake: Mistake, required: Sequence[str]) -> InputError:
+    """An example of each setting that a map of settings needs."""
     examples = {name: example([*mistake.steps, name]) for name in required}
     if required and None not in examples.values() and example(mistake.steps) is None:
         return mistake.error("be settings", f"write a value such as {as_yaml(examples)}", examples)

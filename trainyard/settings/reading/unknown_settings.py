@@ -18,19 +18,9 @@ from trainyard.settings.reading.yaml_file import as_yaml
 
 def unknown_setting(mistake: Mistake) -> InputError:
     """The error of a setting that does not exist, or not here."""
-    if (
-        mistake.steps[0] == "aws"
-        and len(mistake.steps) == 2
-        and (instead := REPLACEMENTS.get(mistake.key))
+    if other := (
+        _of_the_provider(mistake) or _setting_of_other_jobs(mistake) or _of_another_kind(mistake)
     ):
-        return InputError(
-            path=mistake.path,
-            must="not be set in a stack file",
-            got="a secret" if mistake.key in KEYS else shown(mistake.value),
-            fix=instead,
-            write=REMOVE,
-        )
-    if other := _setting_of_other_jobs(mistake) or _of_another_kind(mistake):
         return other
     plain = re.sub("[-_]", "", mistake.key).lower()
     above = mistake.steps[-2:-1] if "environment" in mistake.steps[-3:-2] else mistake.steps[-3:-1]
@@ -48,7 +38,21 @@ def unknown_setting(mistake: Mistake) -> InputError:
     )
 
 
-def _is_needed(field: Field[Any]) -> bool:
+def _of_the_provider(mistake: Mistake) -> InputError | None:
+    """A setting of the AWS provider in whose place a stack file has another."""
+    instead = REPLACEMENTS.get(mistake.key)
+    if mistake.steps[0] != "aws" or len(mistake.steps) != 2 or not instead:
+        return None
+    return InputError(
+        path=mistake.path,
+        must="not be set in a stack file",
+        got="a secret" if mistake.key in KEYS else shown(mistake.value),
+        fix=instead,
+        write=REMOVE,
+    )
+
+
+def is_needed(field: Field[Any]) -> bool:
     """Whether a field of a dataclass has no default."""
     return field.default is MISSING and field.default_factory is MISSING
 
@@ -59,7 +63,7 @@ def _of_another_kind(mistake: Mistake) -> InputError | None:
     has = {kind: mistake.key in {field.name for field in fields(kind)} for kind in kinds}
     own = {field.name for kind in kinds if has[kind] for field in fields(kind)}
     needed = [
-        field.name for kind in kinds if not has[kind] for field in fields(kind) if _is_needed(field)
+        field.name for kind in kinds if not has[kind] for field in fields(kind) if is_needed(field)
     ]
     beside = [name for name in needed if name not in own] if own else []
     if len(beside) != 1:
