@@ -164,10 +164,11 @@ def lost_lists(context: ManifestContext) -> Iterator[InputWarning]:
             ]
             if own and lost:
                 listed = "; ".join(_shown(each) for each in lost)
+                every = ", in each term" if field[-1] == "nodeSelectorTerms" else ""
                 yield context.warning(
                     (*pod.path, *field),
-                    f"{field[-1]} takes the place of the runtime's list, so pods lose {listed[:160]}; write it"
-                    " here too, if they need it",
+                    f"{field[-1]} takes the place of the runtime's list, so pods lose {listed[:160]}; if they"
+                    f" need it, write it here too{every}",
                 )
 
 

@@ -156,7 +156,11 @@ def _proposal(before: Asked, after: Asked | None) -> Iterator[Proposal]:
         to_write(before.store, after.store),
     ]
     if found := [change for change in changes if change]:
-        why = "no Lustre is enough, so save asynchronously: " if late else ""
+        why = (
+            "no size or speed of Lustre makes the save short enough, so save asynchronously: "
+            if late
+            else ""
+        )
         listed = " and ".join(filter(None, [", ".join(found[:-1]), found[-1]]))
         words = f"{why}{listed} keep{'' if found[1:] else 's'}"
         yield Proposal(words=words, goodput=verdict.goodput)

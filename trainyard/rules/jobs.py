@@ -73,11 +73,12 @@ def _shared_memory(view: JobView) -> Problems:
 
 def _split_nodes(view: JobView) -> Problems:
     """Pods with a part of a node's GPUs."""
-    whole = view.instance_type.gpus if view.instance_type else 1
-    if 0 < view.gpus < whole and view.nodes > 1 and not view.gpus_elsewhere:
+    kind = view.instance_type
+    if kind and 0 < view.gpus < kind.gpus and view.nodes > 1 and not view.gpus_elsewhere:
+        inside = "NVLink" if kind.nvlink else "PCIe"
         yield view.where("gpus").warning(
-            f"{view.nodes} pods with {view.gpus} of a node's {whole} GPUs send over the network"
-            " what NVLink could carry; take fewer pods, with all GPUs of a node"
+            f"{view.nodes} pods with {view.gpus} of a node's {kind.gpus} GPUs each send over the network"
+            f" what {inside} could carry within a node; take fewer pods, with all GPUs of a node"
         )
 
 
@@ -156,11 +157,14 @@ def _is_cut_off(script: str) -> bool:
 
 
 def _broken_continuation(view: JobView, container: ContainerView) -> Problems:
-    if _is_cut_off(container.script) or re.search(r"\\[ \t]+(?:#|\n|$)", container.script):
+    broken = re.search(r"[^\n]*\\[ \t]+(#|\n|$)", container.script)
+    if broken or _is_cut_off(container.script):
+        behind = "a comment" if broken is None or broken[1] == "#" else "a blank"
+        line = f" in: {broken[0].strip()}" if broken else ""
         yield container.where("script").must(
-            "end a continued line with its backslash",
-            got="a blank or a comment behind \\",
-            fix="delete what follows the backslash",
+            "end a continued line with its backslash: bash ends the command there",
+            got=f"{behind} behind \\{line}",
+            fix=f"delete {behind.replace('a ', 'the ')} behind it",
         )
 
 
@@ -272,11 +276,13 @@ def rendezvous(view: JobView, container: ContainerView) -> Problems:
 
 def _no_endpoint(view: JobView, container: ContainerView, launch: Launch) -> Problems:
     if view.nodes > 1 and launch.is_standalone and (launch.endpoint or not view.elastic):
+        endpoint = ENDPOINT if view.origin == "entry" else IN_FILES
+        alone = "--standalone" in launch.text
         yield container.where("script").must(
             "give torchrun a rendezvous endpoint that all nodes reach: without one each node"
             " waits at its own localhost",
             got=launch.text[:60],
-            fix=f"add {ENDPOINT if view.origin == 'entry' else IN_FILES}",
+            fix=f"write {endpoint} in place of --standalone" if alone else f"add {endpoint}",
         )
 
 

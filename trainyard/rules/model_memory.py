@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import ceil
 
 from trainyard.derive.model_memory.fit import Fit, model_of
 from trainyard.derive.model_memory.models import MODELS, Model, is_fp8, public_model
@@ -32,10 +33,10 @@ def model_memory_warnings(
     if needed_gb > room_gb:
         yield At(f"{path}.parameters_billion").warning(
             f"{job.parameters_billion:g} billion parameters of {bytes_each:g} bytes"
-            f" ({job.bytes_per_parameter:g} of a checkpoint, and weight and gradient in bf16)"
+            f" ({job.bytes_per_parameter:g} that a checkpoint holds, and weight and gradient in bf16)"
             f" need {needed_gb:,.0f} GB, and the {gpus} GPUs of the job have {room_gb:,.0f} GB:"
-            " sharded over all of them (ZeRO-3, FSDP) they do not fit either, before any"
-            " activation; take more nodes, or offload or freeze a part"
+            " they do not fit, even sharded over all of them (ZeRO-3, FSDP), and activations come on top;"
+            f" take {ceil(needed_gb / room_gb * job.nodes)} nodes or more, or offload or freeze a part"
         )
 
 

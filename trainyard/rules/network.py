@@ -71,9 +71,9 @@ def _existing(region: str, zone: str, subnets: Mapping[str, str]) -> Iterator[In
         )
     for twice in sorted({id_ for id_ in subnets.values() if [*subnets.values()].count(id_) > 1}):
         yield At(path).must(
-            "have another subnet for each zone: a subnet is in one zone",
+            "have a subnet of its own for each zone: a subnet is in one zone",
             got=f"{twice} for {', '.join(each for each in subnets if subnets[each] == twice)}",
-            fix="write each zone's own subnet",
+            fix="delete the zones that it is not in, or write their own subnets",
         )
 
 

@@ -199,7 +199,7 @@ def _torchrun_script(path: str, job: JobConfig) -> Iterator[InputError]:
     sources = [source.rpartition("/")[2] for source in job.files.sources]
     if holder == there and script.removeprefix(f"{there}/") not in sources:
         yield At(f"{path}.torchrun.script").must(
-            f"be one of the files in {there}, which has no folders",
+            f"be one of the files in {there}, where files.sources lie without their folders",
             got=script.removeprefix(f"{there}/"),
             fix=f"write one of {', '.join(f'{there}/{name}' for name in sources)}, or add it to files.sources",
         )

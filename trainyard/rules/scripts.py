@@ -35,7 +35,7 @@ def characters(view: JobView, container: ContainerView) -> Iterator[InputError]:
         yield container.where("script").must(
             "end its lines with LF: bash takes the CR of CRLF as part of the last word",
             got="CR",
-            fix="save it with LF (dos2unix)",
+            fix="save the file with LF (dos2unix), and write \\n for \\r\\n in a quoted text",
         )
 
 

@@ -169,8 +169,8 @@ def _checkpoint_interval(
     if verdict.interval_given and minutes > verdict.mtbf_hours * 60:
         best = best_minutes(job, environment, region)
         yield At(f"{path}.checkpoints.interval_minutes").must(
-            f"be less than the {verdict.mtbf_hours:.0f} hours that {job.nodes} nodes run between"
-            " failures",
+            f"be less than {verdict.mtbf_hours * 60:.0f} ({verdict.mtbf_hours:.0f} hours), which"
+            f" {job.nodes} nodes run between failures",
             got=f"{minutes:g}",
             write=best,
         )

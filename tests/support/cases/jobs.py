@@ -198,7 +198,8 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
             at(f"{JOB}.torchrun", {"script": "/workspace/mine/train.py"}),
         ],
         f"{JOB}.torchrun.script",
-        "must be one of the files in /workspace, which has no folders; got mine/train.py",
+        "must be one of the files in /workspace, where files.sources lie without their folders; got"
+        " mine/train.py",
     ),
     "torchrun of a file by its path in the checkout": (
         [

@@ -1598,7 +1598,7 @@ TRAPS = {
     "35": "not keep all pods on one node",
     "36": "got kubernetes.io/zone",
     "37": "- commands that people type",
-    "38": "send over the network what NVLink could",
+    "38": "each send over the network what",
     "82": "leave the ranks memory",
 }
 
