@@ -73,7 +73,7 @@ def _existing(region: str, zone: str, subnets: Mapping[str, str]) -> Iterator[In
         yield At(path).must(
             "have a subnet of its own for each zone: a subnet is in one zone",
             got=f"{twice} for {', '.join(each for each in subnets if subnets[each] == twice)}",
-            fix="delete the zones that it is not in, or write their own subnets",
+            fix="delete one of the zones, or write each zone's own subnet",
         )
 
 

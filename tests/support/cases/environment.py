@@ -1935,8 +1935,8 @@ REFUSED |= {
     "a model that nobody knows": (
         [at(f"{JOB}.model", {"name": "mine"})],
         f"{JOB}.model",
-        "must have a public name of docs/jobs.md, or parameters_billion beside it; got mine. Fix: write"
-        " parameters_billion, or a name such as Llama-2-7b",
+        "must have a public name of docs/jobs.md, or parameters_billion beside it; got mine. Fix: add"
+        " parameters_billion to the job, or write model: {name: Llama-2-7b}, if it is that one",
     ),
     "a model without a size": (
         [at(f"{JOB}.model", {"sharding": "zero3"})],
