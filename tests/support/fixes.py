@@ -166,12 +166,14 @@ def steps(raw: Any, path: str) -> list[str | int]:
     found: list[str | int] = []
     place, rest = raw, path
     if isinstance(raw, dict) and ROOT in raw and path.startswith("environment"):
-        found, place, rest = [ROOT], raw[ROOT], path[12:]
+        found.append(ROOT)
+        place, rest = raw[ROOT], path[12:]
     while rest:
         if isinstance(place, list) and (number := re.match(r"\[?(\d+)\]?\.?", rest)):
-            step: str | int = int(number[1])
+            index = int(number[1])
             rest = rest[number.end() :]
-            place = place[step] if step < len(place) else None
+            place = place[index] if index < len(place) else None
+            found.append(index)
         else:
             names = place if isinstance(place, dict) else {}
             ends = ("", ".", "[")
@@ -179,7 +181,7 @@ def steps(raw: Any, path: str) -> list[str | int]:
             step = next(known, re.split(r"[.\[]", rest, maxsplit=1)[0])
             rest = rest[len(step) :].removeprefix(".")
             place = names.get(step)
-        found.append(step)
+            found.append(step)
     return found
 
 

@@ -128,7 +128,7 @@ def _member_fix(key: str, entry: Any, near: list[str], known: Mapping[str, Schem
     inside = [name for name, form in forms.items() if key in form.get("properties", {})]
     if inside:
         return f"move it into {inside[0]}"
-    if near and isinstance(entry, TYPES.get(forms[near[0]].get("type"), (object,))[0]):
+    if near and isinstance(entry, TYPES.get(str(forms[near[0]].get("type")), (object,))[0]):
         return f"did you mean {near[0]}?"
     return (
         f"write one of the fields here: {', '.join(known)}" if len(known) <= A_FEW else "delete it"
