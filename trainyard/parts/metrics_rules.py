@@ -79,22 +79,29 @@ def _fits(instance_type: str, need: Room) -> bool:
     return has is not None and has.memory_mib >= need.memory_mib and has.millicpus >= need.millicpus
 
 
+CREDENTIAL = re.compile(r"@|[?&][^=&]*(token|key|auth|secret|sig|pass)[^=&]*=", re.IGNORECASE)
+"""A user name, or a key in the query, in an address."""
+
+
 def _address(remote: RemoteWriteConfig) -> Iterator[InputError]:
-    """An address with a user name would stand in a ConfigMap in clear. A password is refused as a
+    """An address with a user name or a key would stand in a ConfigMap in clear. A password is refused as a
     secret already, and does not arrive here."""
     if HIDDEN in remote.url:
         return
-    if re.fullmatch(r"https://[\w.-]+(:\d{1,5})?(/[^\s@#]*)?", remote.url):
+    secret, example = (
+        bool(CREDENTIAL.search(remote.url)),
+        "https://metrics.example.com/api/v1/write",
+    )
+    if not secret and re.fullmatch(r"https://[\w.-]+(:\d{1,5})?(/[^\s@#]*)?", remote.url):
         return
-    secret, example = "@" in remote.url, "https://metrics.example.com/api/v1/write"
     yield InputError(
         path=f"{AT}.remote_write.url",
         must=(
-            "not contain a user name or a password: the address stands in a ConfigMap"
+            "not contain a user name, a password or a key: the address stands in a ConfigMap"
             if secret
             else "be an address that takes samples: https:// with a host and a path"
         ),
-        got="a URL with an @" if secret else remote.url,
+        got="a URL with one" if secret else remote.url,
         fix=f"write such as {example}",
         write=example,
     )

@@ -47,8 +47,14 @@ REFUSED: dict[str, tuple[tuple[Edit, ...], str, str]] = {
     "a user name in the address": (
         (at(WRITE, {"url": "https://me@metrics.example.com/api/v1/write"}),),
         "metrics.remote_write.url",
-        "must not contain a user name or a password: the address stands in a ConfigMap; got a URL with"
-        " an @",
+        "must not contain a user name, a password or a key: the address stands in a ConfigMap; got a URL"
+        " with one",
+    ),
+    "a key in the query of the address": (
+        (at(WRITE, {"url": "https://metrics.example.com/push?db=a&token=b"}),),
+        "metrics.remote_write.url",
+        "must not contain a user name, a password or a key: the address stands in a ConfigMap; got a URL"
+        " with one",
     ),
     "an address without encryption": (
         (at(WRITE, {"url": "http://metrics.example.com/api/v1/write"}),),
