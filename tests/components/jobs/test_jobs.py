@@ -21,10 +21,10 @@ from tests.support.stackfile import (
     team_plan,
     without,
 )
+from trainyard.catalog.aws import quotes
 from trainyard.catalog.aws.prices import Price
 from trainyard.decide import plan_stack
 from trainyard.plan import EnvironmentPlan, TeamPlan
-from trainyard.reports import job_cost
 
 TRAIN_JOB = "kubernetes:trainer.kubeflow.org/v1alpha1:TrainJob t5-large"
 OTHERS = WORKLOADS / "valid"
@@ -95,7 +95,7 @@ def test_it_says_what_an_hour_costs_as_far_as_prices_are_known(
 ) -> None:
     def said(plan: EnvironmentPlan | TeamPlan, **usd: str) -> str:
         monkeypatch.setattr(
-            job_cost,
+            quotes,
             "price",
             lambda service, sku, region: (
                 Price(
@@ -105,6 +105,7 @@ def test_it_says_what_an_hour_costs_as_far_as_prices_are_known(
                 else None
             ),
         )
+        monkeypatch.setattr(quotes, "guess", lambda service, sku, region: None)
         [line] = job_starts(plan).values()
         return line.partition(". It resumes")[0]
 
