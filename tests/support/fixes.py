@@ -216,7 +216,7 @@ def _place(name: str, error: InputError, raw: Any) -> str:
 
 
 def _is_in_text(error: InputError, raw: Any) -> bool:
-    """Whether the error is about a part of a longer text, of which `got` is not the cut beginning."""
+    """True where the error is about a part of a longer text, of which `got` is not the cut beginning."""
     place = at(raw, error.path)
     if (
         not error.got

@@ -50,6 +50,7 @@ WORDS = [
 REQUIRED = {
     "trainyard.reports.pull_request": ["dev"],
     "development.__main__": ["status"],
+    "development.artifacts": ["v0.2.0", "dist"],
     "rehearsal.__main__": ["status"],
 }
 """What else would be missing."""

@@ -97,7 +97,7 @@ def _of_settings(plan: Plan, timeline: Timeline) -> Iterator[InputWarning]:
 
 
 def _start(needed: float, timeline: Timeline) -> str:
-    """How slow the start of a job can be, and how many minutes that takes. It draws the time line, which is
+    """Words for a slow start of a job, and for its minutes. It draws the time line, which is
     a tenth of what a check costs: only a limit that is too short asks for it."""
     return (
         f"a slow start takes {_minutes(needed)} from the job to its first step; write"

@@ -254,7 +254,9 @@ def _not_settings(mistake: Mistake) -> InputError:
 def _with_examples(mistake: Mistake, required: Sequence[str]) -> InputError:
     """An example of each setting that a map of settings needs."""
     examples = {name: example([*mistake.steps, name]) for name in required}
-    if required and None not in examples.values() and example(mistake.steps) is None:
+    can_go = mistake.value is None and not is_required(mistake.steps)
+    is_known = required and None not in examples.values() and example(mistake.steps) is None
+    if is_known and not can_go:
         return mistake.error("be settings", f"write a value such as {as_yaml(examples)}", examples)
     return _wrong_kind(mistake, "be settings")
 

@@ -53,7 +53,7 @@ def _of_the_provider(mistake: Mistake) -> InputError | None:
 
 
 def is_needed(field: Field[Any]) -> bool:
-    """Whether a field of a dataclass has no default."""
+    """True of a field of a dataclass without a default."""
     return field.default is MISSING and field.default_factory is MISSING
 
 
@@ -74,7 +74,7 @@ def _of_another_kind(mistake: Mistake) -> InputError | None:
 
 
 def _lists_one(mistake: Mistake, name: str) -> bool:
-    """Whether another setting beside a wrong one would list its value, as instance_types lists that of
+    """True where another setting beside a wrong one would list its value, as instance_types lists that of
     instance_type."""
     kinds = types_at([*mistake.steps[:-1], name])
     return isinstance(mistake.value, str) and any(get_origin(each) is tuple for each in kinds)

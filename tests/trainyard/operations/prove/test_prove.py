@@ -274,7 +274,7 @@ def test_a_region_without_prices_is_refused_because_no_limit_could_be_kept(
     file = Path("Pulumi.prove.yaml")
     file.write_text(file.read_text().replace("us-east-1", "us-east-2"))
     said = _refused(capsys, "prove", *LIMIT)
-    assert "no price of us-east-2 is known of control plane" in said and "--prices" in said
+    assert "no price of us-east-2 is known of NAT gateway" in said and "--prices" in said
 
 
 def test_a_stack_file_with_errors_is_refused_with_them(
