@@ -24,8 +24,10 @@ def said(billions: float, **settings: object) -> list[str]:
 def test_a_model_larger_than_all_gpus_is_said_with_the_sum() -> None:
     [warning] = said(70)
     assert warning.startswith("environment.jobs.t5-large.parameters_billion: 70 billion parameters")
-    assert "of 16 bytes (12 of a checkpoint," in warning
-    assert "need 1,120 GB, and the 16 GPUs of the job have " in warning
+    assert "of 16 bytes (12 that a checkpoint holds," in warning
+    assert (
+        "need 1,120 GB, and the 16 GPUs of the job have " in warning and "take 3 nodes" in warning
+    )
 
 
 def test_a_model_that_fits_sharded_is_not_called_too_large() -> None:
