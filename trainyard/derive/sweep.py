@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -96,10 +97,7 @@ def points_of(sweep: SweepConfig) -> list[dict[str, str]]:
 
 def size_of(sweep: SweepConfig) -> int:
     """Number of runs that a sweep asks for."""
-    number = 1
-    for values in sweep.over.values():
-        number *= len(values)
-    return number
+    return math.prod(map(len, sweep.over.values()))
 
 
 def text_of(value: Value) -> str:

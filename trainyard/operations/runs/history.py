@@ -30,16 +30,15 @@ from trainyard.operations.runs.records import (
     records,
     runs_of,
 )
-from trainyard.operations.runs.runs import Run, duration
+from trainyard.operations.runs.runs import Run
 from trainyard.operations.runs.runs_page import runs_page
 from trainyard.operations.runs.spent import exact_usd, spent
 from trainyard.operations.runs.sweeps import sweep_of, tables
-from trainyard.operations.runs.told import NOTHING, Told
+from trainyard.operations.runs.told import NOT_KNOWN, NOTHING, Told, share_said, time_said
 from trainyard.plans.jobs import GOODPUT
 from trainyard.reports.plan import as_json
 
 HEAD = ("RUN", "CREATED", "WAITED", "RAN", "NODES", "", "USD", "", "OUTCOME")
-NOT_KNOWN = "not known"
 UNKNOWN = Cause("", "")
 """Cause of a run that has not failed, or of which nobody knows why."""
 HISTORY = {
@@ -193,8 +192,8 @@ def _row(run: Told) -> tuple[str, ...]:
     return (
         f"{run.namespace}/{run.job}",
         run.created.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        _time(run.waited_seconds),
-        _time(run.ran_seconds),
+        time_said(run.waited_seconds),
+        time_said(run.ran_seconds),
         str(run.nodes),
         ", ".join(run.instance_types) or "-",
         "no price" if run.usd is None else f"{run.usd:,.2f}",
@@ -208,7 +207,7 @@ def _below(run: Told) -> list[str]:
     what = f"{run.kind} {origin}, image {run.image or NOT_KNOWN}"
     again = f", {run.restarts} restart{'s' * (run.restarts != 1)}" if run.restarts else ""
     age = run.checkpoint_age_seconds
-    old = f", {_time(age)} ago" if age is not None else ""
+    old = f", {time_said(age)} ago" if age is not None else ""
     lines = [
         f"{what}{again}",
         f"resumed from: {run.resumed_from or NOT_KNOWN}; newest checkpoint:"
@@ -237,7 +236,7 @@ def _beside(run: Told) -> list[str]:
     if run.hours_expected is None:
         return []
     usd = "" if run.usd_planned is None else f", {run.usd_planned:,.2f} USD"
-    return [f"planned: {_time(round(run.hours_expected * 3600))}{usd}"]
+    return [f"planned: {time_said(round(run.hours_expected * 3600))}{usd}"]
 
 
 def _measured(run: Told) -> list[str]:
@@ -245,17 +244,9 @@ def _measured(run: Told) -> list[str]:
     if run.step is None:
         return []
     each = "" if run.step_seconds is None else f", {run.step_seconds:.3g} s each"
-    planned, measured = map(_percent, (run.goodput_planned, run.goodput_measured))
+    planned, measured = map(share_said, (run.goodput_planned, run.goodput_measured))
     return [f"step: {run.step}{each}; goodput: planned {planned}, measured {measured}"]
-
-
-def _percent(share: float | None) -> str:
-    return NOT_KNOWN if share is None else f"{share:.1%}"
 
 
 def _seconds(time: timedelta) -> int:
     return max(0, int(time.total_seconds()))
-
-
-def _time(seconds: int | None) -> str:
-    return NOT_KNOWN if seconds is None else duration(seconds)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from trainyard.operations.runs.runs import duration
-from trainyard.operations.runs.told import Told
+from trainyard.operations.runs.told import Told, share_said, time_said
 from trainyard.reports.page.charts import ACROSS, bars
 from trainyard.reports.page.drawing import (
     ROW,
@@ -28,7 +28,6 @@ from trainyard.reports.page.drawing import (
 
 COLOURS = {"Complete": "kept", "Succeeded": "kept", "Failed": "way", "Running": "main"}
 """Outcome → colour of a bar; others have that of a bar that is calm."""
-UNKNOWN = "not known"
 HEAD = (
     *("run", "created", "waited", "ran", "expected", "nodes", "instance", "restarts"),
     *("GPU hours", "USD", "planned USD", "outcome", "why"),
@@ -107,7 +106,9 @@ def _span(run: Told) -> tuple[datetime, datetime]:
 
 
 def _said(run: Told) -> str:
-    return f"{run.outcome}, waited {_time(run.waited_seconds)}, ran {_time(run.ran_seconds)}"
+    return (
+        f"{run.outcome}, waited {time_said(run.waited_seconds)}, ran {time_said(run.ran_seconds)}"
+    )
 
 
 def _dollars(runs: Sequence[Told]) -> str:
@@ -131,14 +132,14 @@ def _steps(runs: Sequence[Told]) -> str:
 
 def _goodput(runs: Sequence[Told]) -> str:
     return bars(
-        (_name(run), run.goodput_measured, f"{run.goodput_measured:.1%}, planned {_share(run)}")
+        (
+            _name(run),
+            run.goodput_measured,
+            f"{run.goodput_measured:.1%}, planned {share_said(run.goodput_planned)}",
+        )
         for run in runs
         if run.goodput_measured is not None
     )
-
-
-def _share(run: Told) -> str:
-    return UNKNOWN if run.goodput_planned is None else f"{run.goodput_planned:.1%}"
 
 
 def _row(run: Told) -> tuple[str, ...]:
@@ -146,8 +147,8 @@ def _row(run: Told) -> tuple[str, ...]:
     return (
         f"{run.namespace}/{run.job}",
         f"{run.created:%Y-%m-%d %H:%M}",
-        _time(run.waited_seconds),
-        _time(run.ran_seconds),
+        time_said(run.waited_seconds),
+        time_said(run.ran_seconds),
         "-" if expected is None else duration(round(expected * 3600)),
         str(run.nodes),
         ", ".join(run.instance_types) or "-",
@@ -158,7 +159,3 @@ def _row(run: Told) -> tuple[str, ...]:
         run.outcome,
         run.nothing_to_do or run.why or run.reason,
     )
-
-
-def _time(seconds: int | None) -> str:
-    return UNKNOWN if seconds is None else duration(seconds)

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
+from trainyard.operations.runs.runs import duration
+
+NOT_KNOWN = "not known"
 NOTHING = "NothingToDo"
 """Outcome of a run that was complete at once, because a run before it had finished."""
 
@@ -75,3 +78,13 @@ class Told:
     """None for a run that is of no sweep."""
     metric: float | None
     """The last figure of the metric of its sweep."""
+
+
+def time_said(seconds: int | None) -> str:
+    """A time of a run in words."""
+    return NOT_KNOWN if seconds is None else duration(seconds)
+
+
+def share_said(share: float | None) -> str:
+    """A goodput in per cent."""
+    return NOT_KNOWN if share is None else f"{share:.1%}"
