@@ -153,7 +153,7 @@ async def build(plan: EnvironmentPlan) -> Environment:
     kubeconfig = cluster.coordinates.kubeconfig()
     run_jobs(
         plan,
-        training.admits,
+        training,
         pools=pools,
         workspace=workspace,
         add_ons=add_ons,

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pulumi
+import pulumi_kubernetes as k8s
 
 from components.cluster.cluster_access import ClusterAccess
 from components.jobs.dispatch import Dispatch
@@ -15,7 +16,7 @@ from components.jobs.loads import Loads, Waits
 from components.jobs.namespace import JobNamespace
 from components.jobs.priority import Priority
 from components.jobs.queues import Queues
-from components.jobs.trainer import Runtimes, Trainer
+from components.jobs.trainer import API, Runtimes, Trainer
 from components.jobs.training_operator import TrainingOperator
 from components.nodes.gpu_pool import GpuPool
 from components.teams.team_identity import TeamIdentity
@@ -35,6 +36,8 @@ class Training:
     controllers: Sequence[pulumi.Resource]
     admits: Needs
     """Runtime, or kind of job that has none → what takes such a job."""
+    crds: Mapping[str, k8s.helm.v3.Release]
+    """API version → the release that brings its kinds."""
     queues: Queues | None
     dispatch: Dispatch | None
 
@@ -43,7 +46,7 @@ def take_jobs(plan: EnvironmentPlan, cluster: ClusterAccess) -> Training:
     """Make what takes jobs and starts them: the Trainer, its runtimes, and queues where there are any."""
     nodes, opts = cluster.nodes, cluster.opts
     trainer = Trainer("trainer", plan.trainer, nodes=nodes, opts=opts)
-    runtimes = Runtimes("runtimes", plan.runtimes, admission=trainer.ready, opts=opts)
+    runtimes = Runtimes("runtimes", plan.runtimes, trainer=trainer, opts=opts)
     legacy = {
         kind: TrainingOperator("training-operator", each, nodes=nodes, opts=opts)
         for kind, each in plan.training_operators.items()
@@ -71,7 +74,13 @@ def take_jobs(plan: EnvironmentPlan, cluster: ClusterAccess) -> Training:
         **{kind: [*each.ready, *admission] for kind, each in legacy.items()},
         **{name: [runtime, *admission] for name, runtime in runtimes.ready.items()},
     }
-    return Training(controllers=controllers, admits=admits, queues=queues, dispatch=dispatch)
+    return Training(
+        controllers=controllers,
+        admits=admits,
+        crds={API: trainer.crds},
+        queues=queues,
+        dispatch=dispatch,
+    )
 
 
 def job_identity(
@@ -87,7 +96,7 @@ def job_identity(
 
 def run_jobs(
     plan: EnvironmentPlan,
-    admits: Needs,
+    training: Training,
     *,
     pools: Mapping[str, GpuPool],
     workspace: JobNamespace,
@@ -110,7 +119,7 @@ def run_jobs(
     priorities = {key: Priority(key, value, opts=opts) for key, value in plan.priorities.items()}
     needs = {
         key: [
-            *admits[job.runtime or job.kind],
+            *training.admits[job.runtime or job.kind],
             # Ranks find each other by name, and at the end a checkpoint finds its store.
             add_ons["coredns"],
             *pools[job.pool].ready,
@@ -131,6 +140,7 @@ def run_jobs(
             kubeconfig=kubeconfig,
             needs=needs,
             waits=waits,
+            crds=training.crds,
             opts=opts,
         )
 

@@ -44,3 +44,17 @@ def release(
         timeout=minutes * 60,
         opts=pulumi.ResourceOptions(parent=parent, depends_on=list(needs)),
     )
+
+
+def judged_by(crds: k8s.helm.v3.Release, spec: Mapping[str, Any]) -> pulumi.Output[dict[str, Any]]:
+    """The spec of an object whose kind the release `crds` brings. A preview that changes the release does not
+    know the spec, and so lets the API server try none by the CRDs that are about to be replaced. A preview that
+    makes the release knows it: there is no API server yet, or it does not serve the kind."""
+
+    async def value() -> dict[str, Any]:
+        return {**spec}
+
+    async def known() -> bool:
+        return await crds.status.is_known() or not await crds.id.is_known()
+
+    return pulumi.Output({crds}, value(), known())

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pulumi
 import pulumi_kubernetes as k8s
 
+from components.base.chart import judged_by
 from components.jobs import order, run_before, wait_for_job
 from components.jobs.loads import Waits
 from trainyard.catalog.job_kinds import JOB_KINDS
@@ -38,14 +40,17 @@ class Jobs(pulumi.ComponentResource):
         kubeconfig: pulumi.Output[str],
         needs: Mapping[str, Sequence[pulumi.Resource]],
         waits: Waits | None = None,
+        crds: Mapping[str, k8s.helm.v3.Release] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """`plans`: a job stands behind those that it comes after. `starts`: what is said when a run of a job
-        begins. `needs`: what a job waits for. `waits`: for what is loaded before a job."""
+        begins. `needs`: what a job waits for. `waits`: for what is loaded before a job. `crds`: API version →
+        the release of this stack that brings its kinds."""
         super().__init__("trainyard:jobs:Jobs", name, None, opts)
         self._stack = f"urn:pulumi:{identity.stack}::{identity.project}"
         # The engine knows hooks by name: a program can have the jobs of several teams.
         prefix = name.removesuffix("jobs")
+        self._crds = crds or {}
         self._namespace, every = namespace, [_alone(prefix, kubeconfig), _said(prefix, starts)]
         runs: dict[str, pulumi.Resource] = {}
         for key, plan in plans.items():
@@ -102,7 +107,7 @@ class Jobs(pulumi.ComponentResource):
             api_version=made["apiVersion"],
             kind=kind,
             metadata=metadata,
-            spec=made["spec"],
+            spec=self._spec(made["apiVersion"], made["spec"]),
             opts=opts,
         )
 
@@ -130,7 +135,7 @@ class Jobs(pulumi.ComponentResource):
             name,
             api_version=version,
             kind=plan.kind,
-            spec=plan.spec,
+            spec=self._spec(version, plan.spec),
             metadata={
                 "name": plan.name,
                 "namespace": self._namespace,
@@ -140,6 +145,9 @@ class Jobs(pulumi.ComponentResource):
             },
             opts=opts,
         )
+
+    def _spec(self, version: str, spec: Spec) -> pulumi.Input[Mapping[str, Any]]:
+        return judged_by(self._crds[version], spec) if version in self._crds else spec
 
 
 def _of_kind(kind: str) -> pulumi.Alias:

@@ -12,18 +12,23 @@ import pulumi
 import pulumi_kubernetes as k8s
 
 from components.base.admission_policy import admission_policy
-from components.base.chart import release
+from components.base.chart import judged_by, release
+from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.catalog.limits import RELEASE_BEFORE_NODES_MINUTES
 from trainyard.objects.jobs import one_run
 from trainyard.plans.controllers import TrainerPlan
 from trainyard.plans.jobs import RuntimePlan
 
 NAMESPACE = "kubeflow-system"
+API = JOB_KINDS["TrainJob"].api_version
+"""API version of the kinds that the Trainer's CRDs bring."""
 
 
 class Trainer(pulumi.ComponentResource):
     """The controllers and webhooks that turn a TrainJob into pods."""
 
+    crds: k8s.helm.v3.Release
+    """The kinds TrainJob, TrainingRuntime and ClusterTrainingRuntime."""
     ready: list[pulumi.Resource]
     """The controllers, and the nodes that they run on: a finalizer of theirs is only taken off by
     pods that run."""
@@ -37,7 +42,7 @@ class Trainer(pulumi.ComponentResource):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("trainyard:trainer:Trainer", name, None, opts)
-        crds = release(
+        self.crds = release(
             self,
             "kubeflow-trainer-crds",
             plan.crds,
@@ -56,7 +61,7 @@ class Trainer(pulumi.ComponentResource):
             values={"image": {"tag": plan.image_tag}, "crds": {"enabled": False}},
             # Controllers of a newer release need its CRDs; an older CRD drops their fields. Nodes
             # are no need: the pods wait for them, and the release for the pods.
-            needs=[crds],
+            needs=[self.crds],
             minutes=RELEASE_BEFORE_NODES_MINUTES,
         )
         # Also of jobs of the training-operator.
@@ -78,29 +83,27 @@ class Runtimes(pulumi.ComponentResource):
         name: str,
         plan: Sequence[RuntimePlan],
         *,
-        admission: Sequence[pulumi.Resource],
+        trainer: Trainer,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("trainyard:trainer:Runtimes", name, None, opts)
-        self.ready = {runtime.name: self._runtime(runtime, admission) for runtime in plan}
+        self.ready = {runtime.name: self._runtime(runtime, trainer) for runtime in plan}
         self.register_outputs({})
 
-    def _runtime(
-        self, plan: RuntimePlan, admission: Sequence[pulumi.Resource]
-    ) -> k8s.apiextensions.CustomResource:
+    def _runtime(self, plan: RuntimePlan, trainer: Trainer) -> k8s.apiextensions.CustomResource:
         return k8s.apiextensions.CustomResource(
             plan.name,
-            api_version="trainer.kubeflow.org/v1alpha1",
+            api_version=API,
             kind="ClusterTrainingRuntime",
             metadata={
                 "name": plan.name,
                 "labels": {"trainer.kubeflow.org/framework": plan.framework},
             },
-            spec=plan.spec,
+            spec=judged_by(trainer.crds, plan.spec),
             opts=pulumi.ResourceOptions(
                 parent=self,
-                # Its CRD and the webhook that admits it come with the chart.
-                depends_on=list(admission),
+                # The webhook that admits it comes with the chart.
+                depends_on=[*trainer.ready],
                 # JobSet's failure policy cannot be edited in place, and the name is what jobs refer
                 # to.
                 replace_on_changes=["spec.template.spec.failurePolicy"],

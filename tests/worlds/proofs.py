@@ -42,6 +42,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "tests/worlds/test_after_world.py": ("after", "order", "jobs"),
     "tests/worlds/test_calm_world.py": ("metrics", "alerts"),
     "tests/worlds/test_capacity_world.py": ("pools", "gpu_pool", "capacity", "nodes"),
+    "tests/worlds/test_charts_world.py": ("chart", "trainer", "karpenter", "queues", "repair"),
     "tests/worlds/test_diagnosis_world.py": ("status",),
     "tests/worlds/test_ghosts_world.py": ("jobs",),
     "tests/worlds/test_image_world.py": ("images", "image", "registry"),

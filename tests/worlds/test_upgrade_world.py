@@ -150,6 +150,7 @@ def test_a_newer_trainer_runs_a_job_on_the_newest_version(
 ) -> None:
     trial, _ = gang
     _write(trial, AFTER[-1], NEWER, short=_job("true"))
+    assert trial.do("preview", "--stack", "upgrade") == 0, trial.log.read_text()
     assert trial.do("up", "--stack", "upgrade") == 0, trial.log.read_text()
     assert trial.condition("short") == "Complete"
     assert trial.do("up", "--stack", "upgrade") == 0

@@ -1,0 +1,186 @@
+"""A stack gets newer charts of Karpenter, the Trainer and Kueue while the gang of a team runs. The preview of
+it works, and the upgrade of each chart is stopped twice, by kill -9 and by ctrl-C: the next `up` goes on."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+
+import pytest
+import yaml
+
+from rehearsal import world
+from tests.support.patience import until
+from tests.worlds.harness import VICTIMS, Harness, Object, rehearsing_teams, with_l4
+from trainyard.objects.jobs.pod_template import GPU, POOL, TOLERATIONS
+from trainyard.objects.jobs.trainer import changed_pods
+from trainyard.objects.queues.queues import job_labels
+
+pytestmark = [
+    pytest.mark.world,
+    pytest.mark.soak,
+    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
+]
+
+STACK, NAMESPACE = "charts", "team-vision"
+OLDER, NEWER = "2.1.0", "2.3.0"
+END = "/dev/shm/end"
+"""File in a pod of the gang that ends it."""
+UPGRADING = (
+    "kubectl get secrets --all-namespaces --selector owner=helm,status=pending-upgrade --output"
+    " 'jsonpath={range .items[*]}{.metadata.labels.name}/{.metadata.labels.version} {end}'"
+)
+"""Helm writes the status into a label of the revision, and a rollback leaves it there."""
+WAYS = ("kill -9", "ctrl-C")
+MEMORY = "components/nodes/karpenter.py"
+"""The Karpenter of both is the same release, so its memory is what changes."""
+
+
+def _file(trainer: str) -> Object:
+    """The stack file with a release of the Trainer, and with it of Kueue."""
+    vision = {
+        "deployer": "arn:aws:iam::123456789012:role/vision",
+        "guaranteed_nodes": {"l4": 2},
+    }
+    return with_l4(
+        max_nodes=3,
+        queues={},
+        teams={"vision": vision},
+        trainer={"version": trainer, "runtimes": ["torch-distributed"]},
+    )
+
+
+def _gang() -> Object:
+    gpus = {GPU: "4"}
+    pod = {"nodeSelector": {POOL: "l4"}, "tolerations": TOLERATIONS}
+    return {
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "TrainJob",
+        "metadata": {
+            "name": "long",
+            "namespace": NAMESPACE,
+            "labels": job_labels("vision", "normal"),
+        },
+        "spec": {
+            "runtimeRef": {"name": "torch-distributed"},
+            "trainer": {
+                "image": "trainer:1",
+                "command": ["/bin/bash", "-c", f"until [ -e {END} ]; do sleep 1; done"],
+                "numNodes": 2,
+                "resourcesPerNode": {"limits": gpus, "requests": gpus},
+            },
+            "podTemplateOverrides": changed_pods("podTemplateOverrides", {"node": pod}),
+        },
+    }
+
+
+def _pods(trial: Harness) -> list[tuple[str, str, str, int]]:
+    """What tells each pod of the gang from any other, its node, its phase and its restarts."""
+    gang = f"pods --namespace {NAMESPACE} --selector jobset.sigs.k8s.io/jobset-name=long"
+    return sorted(
+        (
+            pod["metadata"]["uid"],
+            pod["spec"].get("nodeName", ""),
+            pod["status"]["phase"],
+            sum(one["restartCount"] for one in pod["status"].get("containerStatuses", ())),
+        )
+        for pod in trial.get(gang)["items"]
+    )
+
+
+@pytest.fixture(scope="module")
+def gang() -> Iterator[tuple[Harness, list[tuple[str, str, str, int]]]]:
+    """The stack with the older charts, and its gang, which runs."""
+    with rehearsing_teams(STACK, _file(OLDER), later=("queues", "teams")) as trial:
+        trial.apply(_gang())
+        assert until(lambda: [pod[2] for pod in _pods(trial)] == ["Running", "Running"])
+        yield trial, _pods(trial)
+
+
+def _newer(trial: Harness) -> None:
+    """The stack file and the program of the newer charts."""
+    file, program = trial.checkout / f"Pulumi.{STACK}.yaml", trial.checkout / MEMORY
+    file.write_text(yaml.safe_dump({"config": _file(NEWER)}))
+    before = program.read_text()
+    assert before.count('"memory": "1Gi"') == 2
+    program.write_text(before.replace('"memory": "1Gi"', '"memory": "1200Mi"'))
+
+
+def test_a_preview_of_newer_charts_works(
+    gang: tuple[Harness, list[tuple[str, str, str, int]]],
+) -> None:
+    trial, _ = gang
+    _newer(trial)
+    assert trial.do("preview", "--stack", STACK) == 0, trial.log.read_text()
+
+
+class Stopper:
+    """Stops an `up` in the middle of each chart's upgrade, each time in a way that this chart has not met."""
+
+    def __init__(self, trial: Harness) -> None:
+        self.trial = trial
+        self.met: list[tuple[str, str]] = []
+        """(release, way) of each stop."""
+        self._seen: set[str] = set()
+
+    def up(self) -> bool:
+        """True if the `up` was stopped; it must end well otherwise."""
+        self._seen |= {*self._upgrading()}
+        command = self.trial.start("up", "--stack", STACK)
+        while command.poll() is None:
+            if self._stopped(command):
+                command.wait()
+                return True
+            time.sleep(0.1)
+        assert command.returncode == 0, self.trial.log.read_text()
+        return False
+
+    def _stopped(self, command: subprocess.Popen[str]) -> bool:
+        for revision in self._upgrading():
+            release = revision.rpartition("/")[0]
+            left = [way for way in WAYS if (release, way) not in self.met]
+            if revision in self._seen or not left:
+                continue
+            if left[0] == "kill -9":
+                self.trial.kill(*VICTIMS["engine"])
+            else:
+                command.send_signal(signal.SIGINT)
+            self.met.append((release, left[0]))
+            return True
+        return False
+
+    def _upgrading(self) -> list[str]:
+        """Release and revision of each upgrade that Helm has begun and not ended."""
+        return self.trial.shell(UPGRADING, check=False).split()
+
+
+def test_an_upgrade_that_is_stopped_at_each_chart_is_gone_on_from(
+    gang: tuple[Harness, list[tuple[str, str, str, int]]],
+) -> None:
+    trial, before = gang
+    stopper = Stopper(trial)
+    stops = 0
+    while stopper.up():
+        stops += 1
+        assert stops <= 14, stopper.met
+        assert _pods(trial) == before, "no pod of the gang moved or was started again"
+    print(stopper.met)
+    for release in ("karpenter", "kubeflow-trainer", "kueue"):
+        assert {way for name, way in stopper.met if name == release} == {*WAYS}, stopper.met
+
+
+def test_after_it_nothing_is_left_to_change_and_the_gang_ends(
+    gang: tuple[Harness, list[tuple[str, str, str, int]]],
+) -> None:
+    trial, before = gang
+    assert _pods(trial) == before
+    assert trial.do("up", "--stack", STACK) == 0, trial.log.read_text()
+    assert " 0 changes" in trial.said("up")
+    unfinished = trial.shell("helm list --all-namespaces --pending --failed --short")
+    assert unfinished.split() == []
+    for pod in trial.get(f"pods --namespace {NAMESPACE}")["items"]:
+        name = pod["metadata"]["name"]
+        trial.shell(f"kubectl exec --namespace {NAMESPACE} {name} -- touch {END}")
+    assert until(lambda: trial.condition("long", NAMESPACE) == "Complete")
