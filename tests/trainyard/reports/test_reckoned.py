@@ -196,6 +196,44 @@ STACKS: dict[str, dict[str, Any]] = {
         "storage": {"scratch": lustre(2400, 125)},
         "jobs": {"j": ("a", 2, 30), "k": ("b", 2, 30)},
     },
+    "own prices on demand and on spot": {
+        "region": "us-east-1",
+        "pools": {
+            "a": pool("p5.48xlarge", 4),
+            "b": pool("p5.48xlarge", 2, capacity="spot"),
+            "c": pool("g6e.48xlarge", 2, replicas=1),
+        },
+        "storage": {"scratch": lustre(2400, 500), "home": FAST_EFS},
+        "prices": {
+            "discount_percent": 9.5,
+            "savings_plan_percent": {"p5": 44, "m7i": 27.25},
+            "support_percent": 3,
+        },
+        "jobs": {"j": ("a", 2, 30), "k": ("b", 2, 30)},
+    },
+    "own prices of a block, where prices are missing": {
+        "region": "ap-northeast-1",
+        "pools": {
+            "a": pool("p5.48xlarge", 8, capacity="block", reservation=DAYS_3 | {"instances": 8})
+        },
+        "storage": {"scratch": lustre(4800, 1000)},
+        "prices": {"discount_percent": 12},
+        "jobs": {"j": ("a", 8, 66)},
+    },
+    "a Savings Plan of a reservation": {
+        "region": "us-west-2",
+        "pools": {
+            "a": pool(
+                "p5.48xlarge",
+                2,
+                capacity="reservation",
+                reservation={"id": BLOCK["id"], "instances": 2},
+            )
+        },
+        "storage": {"scratch": lustre(2400, 250)},
+        "prices": {"savings_plan_percent": {"p5": 40.1}, "support_percent": 10},
+        "jobs": {"j": ("a", 1, 100)},
+    },
     "a small reservation": {
         "region": "us-west-2",
         "pools": {
@@ -244,7 +282,7 @@ def config(name: str) -> dict[str, Any]:
     env["zone"] = row["region"] + row.get("zone", "a")
     env["network"] = row.get("network", env["network"])
     env["cluster"] |= row.get("cluster", {})
-    env |= {key: row[key] for key in ("system_nodes",) if key in row}
+    env |= {key: row[key] for key in ("system_nodes", "prices") if key in row}
     env["jobs"] = {name: _job(row, name) for name in row["jobs"]}
     return found
 
