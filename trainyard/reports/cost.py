@@ -12,6 +12,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import overload
 
+from trainyard.catalog.aws.own_prices import LIST
 from trainyard.catalog.aws.prices import Price
 from trainyard.catalog.versions import control_plane_skus
 from trainyard.derive.pools import PoolUse
@@ -63,6 +64,11 @@ def estimate(plan: EnvironmentPlan | TeamPlan) -> Estimate | TeamEstimate:
         at_work=total_of((*fixed, *storage, *work)) if plan.jobs else None,
         all_full=total_of((*fixed, *storage, *full)),
     )
+
+
+def at_list(plan: EnvironmentPlan | TeamPlan) -> Estimate | TeamEstimate | None:
+    """Every line at the prices of AWS's list; None where the own prices of the plan are the same."""
+    return estimate(replace(plan, prices=LIST)) if plan.prices.lower else None
 
 
 def _all_jobs(plan: TeamPlan) -> Total:

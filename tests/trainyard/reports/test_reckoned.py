@@ -363,6 +363,38 @@ def test_every_figure_is_that_of_the_script(
     same(box["usd_a_run_all_in"], dearest, "run")
 
 
+@pytest.mark.parametrize("name", [name for name, row in STACKS.items() if "prices" in row])
+def test_list_prices_and_support_beside_own_prices_are_those_of_the_script(
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = json.loads(plan_of(name, tmp_path, capsys, "--json"))
+    box, starts = (
+        found["box"],
+        {job["job"]: job["cold_start_seconds"] for job in found["money"]["jobs"]},
+    )
+    own = config(name)
+    prices = own["trainyard:environment"].pop("prices")
+    listed, month = reckoned(own, starts), Decimal(730)
+    beside = box["at_list"]
+    same(beside["usd_a_month_idle"], listed.idle.times(month), "idle")
+    same(beside["usd_a_month_at_most"], listed.full.times(month), "most")
+    same(beside["usd_a_run_all_in"], listed.runs[box["dearest_run"]], "run")
+    same(beside.get("usd_once"), listed.once, "once")
+    near(found["money_at_list"]["idle"]["usd_per_hour"], listed.idle.least, "hour", "0.0001")
+    percent = Decimal(str(prices.get("support_percent", 0)))
+    if not percent:
+        assert box["support"] is None
+        return
+    months = reckoned(config(name), starts)
+    with_it = month * (1 + percent / 100)
+    same(box["support"]["usd_a_month_idle"], months.idle.times(with_it), "support of idle")
+    same(box["support"]["usd_a_month_at_most"], months.full.times(with_it), "support of most")
+
+
 @pytest.mark.parametrize("name", ["n1", "n5", "Ohio, without most prices"])
 def test_box_and_table_print_the_figures_of_the_json(
     name: str,

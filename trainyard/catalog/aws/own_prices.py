@@ -34,6 +34,17 @@ class OwnPrices:
         """True where a price can be lower than that of AWS's list."""
         return bool(self.discount_percent or any(self.savings_plan_percent.values()))
 
+    @property
+    def said(self) -> str:
+        """The discounts in words."""
+        plans = ", ".join(
+            f"{percent.normalize():f} % off {family}"
+            for family, percent in self.savings_plan_percent.items()
+        )
+        each = f"{self.discount_percent.normalize():f} % off each price"
+        both = [each] if self.discount_percent else []
+        return "; ".join(both + ([f"Savings Plans: {plans}"] if plans else []))
+
     def quote(self, service: str, sku: str, region: str) -> Quote:
         """The own price of a region, or what stands in its place."""
         listed, factor = quote(service, sku, region), self._factor(service, sku)
