@@ -327,6 +327,7 @@ def _environment(
         checkpoints=verdicts,
         fits=jobs.fits,
         contract=explained(contract(config.stack, config.region, wanted), runtimes),
+        prices=wanted.own_prices,
     )
     renamed, copies = mirrored(plan, config.region, wanted.artifacts)
     return replace(renamed, copies=copies) if copies else plan
@@ -381,6 +382,7 @@ def _team(
         ),
         checkpoints=verdicts,
         fits=jobs.fits,
+        prices=environment.own_prices,
     )
     renamed, copies = mirrored(plan, config.region, environment.artifacts)
     return replace(renamed, copies=copies) if copies else plan

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from trainyard.catalog.aws.own_prices import LIST, OwnPrices
 from trainyard.derive.model_memory.fit import Fit
 from trainyard.derive.pools import PoolUse
 from trainyard.objects.queues.queues import QueuesPlan
@@ -85,6 +86,8 @@ class EnvironmentPlan:
     """Promises to teams: plain, versioned, without secrets and without ids that AWS gives."""
     copies: tuple[Copy, ...] = ()
     """Images that nodes pull from a registry of the account; empty where they pull from any."""
+    prices: OwnPrices = LIST
+    """Prices that its dollars are counted at."""
 
     @property
     def own_network(self) -> bool:
@@ -146,6 +149,8 @@ class TeamPlan:
     fits: Mapping[str, Fit]
     copies: tuple[Copy, ...] = ()
     """As of an environment."""
+    prices: OwnPrices = LIST
+    """Prices of its environment, which its dollars are counted at."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -351,6 +351,11 @@ def everything() -> dict[str, Any]:
             "history": {"days": 30, "progress": True},
             "logs": {"days": 90},
             "budget": {"dollars_a_month": 200000, "emails": ["gpu-budget@example.com"]},
+            "prices": {
+                "discount_percent": 12,
+                "savings_plan_percent": {"g6e": 30.5},
+                "support_percent": 3,
+            },
             "told": {"emails": ["gpu-oncall@example.com"], "hung_minutes": 20},
             "teams": {"vision": copy.deepcopy(_TEAM)},
             "tags": {"team": "vision"},

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -57,9 +58,17 @@ class Sum:
     guess_least: Decimal = Decimal()
     guess_most: Decimal | None = Decimal()
 
-    def add(self, service: str, sku: str, region: str, quantity: Decimal | int) -> None:
-        """So many units of a price."""
+    def add(
+        self,
+        service: str,
+        sku: str,
+        region: str,
+        quantity: Decimal | int,
+        share: Decimal = Decimal(1),
+    ) -> None:
+        """So many units of a price. `share`: of the list price that is paid."""
         hours = MONTH if service in PER_MONTH else 1
+        quantity *= share
         low, high, guess_low, guess_high = bounds(service, sku, region)
         self.least += low * quantity / hours
         self.guess_least += guess_low * quantity / hours
@@ -111,6 +120,16 @@ def bounds(
     return Decimal(), None, min(others) * 9 / 10, max(others) * 14 / 10
 
 
+def share_of(prices: Mapping[str, Any], service: str, sku: str) -> Decimal:
+    """Share of the list price that is paid: an agreement takes its per cent off each price, and a Savings
+    Plan first its own off instances on demand of its family."""
+    left = (100 - Decimal(str(prices.get("discount_percent", 0)))) / 100
+    if service == "ec2":
+        family, _, _ = sku.partition(".")
+        left *= (100 - Decimal(str(prices.get("savings_plan_percent", {}).get(family, 0)))) / 100
+    return left
+
+
 @dataclass
 class Reckoned:
     """Figures of one environment."""
@@ -130,26 +149,27 @@ def reckoned(
     before its first step, which are no dollars; `endpoints`: interface endpoints times zones."""
     region, env = config["aws:region"], config["trainyard:environment"]
     pools, jobs = env["pools"], env.get("jobs") or {}
-    found = Reckoned(idle=_sum(region, _fixed(env, endpoints)))
+    summed = partial(_sum, region, env.get("prices", {}))
+    found = Reckoned(idle=summed(_fixed(env, endpoints)))
     found.at_work, found.full = (found.idle.plus(Sum()) for _ in range(2))
     for name, pool in pools.items():
         needed = sum(job["nodes"] for job in jobs.values() if job["pool"] == name)
         working = min(pool["max_nodes"], needed)
         most = max(pool["max_nodes"], kept(pool))
-        found.at_work = found.at_work.plus(_sum(region, _added(pool, working)))
-        found.full = found.full.plus(_sum(region, _added(pool, most)))
+        found.at_work = found.at_work.plus(summed(_added(pool, working)))
+        found.full = found.full.plus(summed(_added(pool, most)))
         for kind in pool["instance_types"][1:]:
             other = {"instance_types": [kind], "max_nodes": most}
-            found.full = found.full.plus(_sum(region, _added(other, pool["max_nodes"])))
+            found.full = found.full.plus(summed(_added(other, pool["max_nodes"])))
     blocks = [pool for pool in pools.values() if pool.get("capacity") == "block"]
     if blocks:
         parts = [("ec2-block", pool["instance_types"][0], _block_hours(pool)) for pool in blocks]
-        found.once = _sum(region, parts)
+        found.once = summed(parts)
     for name, job in jobs.items():
         if hours := job.get("expected_hours"):
             paid = Decimal(str(hours)) + Decimal(str(cold_start_seconds[name])) / 3600
             pool = pools[job["pool"]]
-            beside = found.idle.plus(_sum(region, _of_run(pool, job["nodes"])))
+            beside = found.idle.plus(summed(_of_run(pool, job["nodes"])))
             found.runs[name] = beside.times(paid).plus(_images(env, region, job))
     return found
 
@@ -233,12 +253,13 @@ def _images(env: Mapping[str, Any], region: str, job: Mapping[str, Any]) -> Sum:
     """Images of 9.35 GB that come through a NAT gateway."""
     found = Sum()
     if env["network"].get("internet", "outbound") == "outbound":
-        found.add("nat", "gb", region, Decimal(str(job.get("image_gb", "9.35"))) * job["nodes"])
+        gigabytes = Decimal(str(job.get("image_gb", "9.35"))) * job["nodes"]
+        found.add("nat", "gb", region, gigabytes, share_of(env.get("prices", {}), "nat", "gb"))
     return found
 
 
-def _sum(region: str, parts: Iterable[Part]) -> Sum:
+def _sum(region: str, prices: Mapping[str, Any], parts: Iterable[Part]) -> Sum:
     found = Sum()
     for service, sku, quantity in parts:
-        found.add(service, sku, region, quantity)
+        found.add(service, sku, region, quantity, share_of(prices, service, sku))
     return found

@@ -133,6 +133,7 @@ def _environment(wanted: EnvironmentConfig, stores: Mapping[str, StoreConfig]) -
         production=wanted.production,
         artifacts=ArtifactsConfig(images=images) if images else None,
         kms_key_arn=wanted.kms_key_arn,
+        prices=wanted.prices,
         **parts_for_teams(wanted),
     )
 

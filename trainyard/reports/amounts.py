@@ -110,19 +110,23 @@ def amount(
 ) -> Amount:
     """An amount with its words: whole, "at least", or "between … and …", with the date of its oldest
     price. With `guess` a range of its own follows."""
-    if usd is None:
-        said = "no price"
-    elif most_usd is None:
-        said = f"at least {usd:,.{places}f}" if usd else "no price"
-    elif most_usd > usd:
-        said = f"between {usd:,.{places}f} and {most_usd:,.{places}f}"
-    else:
-        said = f"{usd:,.{places}f}"
+    said = figures(usd, most_usd, places)
     if as_of and said != "no price":
         said += f", oldest price {as_of}"
     if guess:
         said += f"; with guessed prices between {guess.usd:,.{places}f} and {guess.most_usd:,.{places}f}"
     return Amount(usd=usd, most_usd=most_usd, as_of=as_of, said=said, guess=guess)
+
+
+def figures(usd: Decimal | None, most_usd: Decimal | None, places: int = 2) -> str:
+    """An amount in words, without its date and without guesses."""
+    if usd is None or (most_usd is None and not usd):
+        return "no price"
+    if most_usd is None:
+        return f"at least {usd:,.{places}f}"
+    if most_usd > usd:
+        return f"between {usd:,.{places}f} and {most_usd:,.{places}f}"
+    return f"{usd:,.{places}f}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,8 +17,16 @@ from trainyard.parts.parts import monthly_limit
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.budget import plain
 from trainyard.problems import At, InputError, InputWarning
-from trainyard.reports.amounts import Amount, Estimate, JobCost, TeamEstimate, Total, amount
-from trainyard.reports.cost import estimate
+from trainyard.reports.amounts import (
+    Amount,
+    Estimate,
+    JobCost,
+    TeamEstimate,
+    Total,
+    amount,
+    figures,
+)
+from trainyard.reports.cost import at_list, estimate
 from trainyard.reports.job_cost import nodes_of
 from trainyard.reports.lines import CENT, HOURS, times, total_of
 from trainyard.reports.minutes.timeline import Timeline, drawn
@@ -38,6 +46,15 @@ class BudgetUse:
     hours_at_work: int | None
     """Hours of a month in which all jobs can run with what is left; None without jobs."""
     said: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Support:
+    """A month with what AWS charges for support."""
+
+    percent: Decimal
+    usd_a_month_idle: Amount
+    usd_a_month_at_most: Amount
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,13 +91,18 @@ class Box:
     minutes_to_first_step: float
     minutes_to_first_step_one_in_ten: float
     teams: Mapping[str, TeamDollars]
+    own_prices: str
+    """The discounts of `environment.prices` in words; empty where AWS's list counts."""
+    at_list: Mapping[str, Amount]
+    """Name of an amount above → the same at the prices of AWS's list; empty where these count."""
+    support: Support | None
 
 
 def box_of(
     plan: EnvironmentPlan | TeamPlan, costs: Estimate | TeamEstimate, timeline: Timeline
 ) -> Box:
     """The box of a plan, from its costs and its time line."""
-    named, minutes = _dearest(costs.jobs), drawn(timeline)
+    named, minutes, listed = _dearest(costs.jobs), drawn(timeline), at_list(plan)
     return Box(
         prices_missing=_missing(costs),
         usd_once=_once(costs),
@@ -94,7 +116,44 @@ def box_of(
         minutes_to_first_step=round(minutes.typical_seconds / 60, 1),
         minutes_to_first_step_one_in_ten=round(minutes.one_in_ten_seconds / 60, 1),
         teams=_teams(plan) if isinstance(plan, EnvironmentPlan) else {},
+        own_prices=plan.prices.said,
+        at_list=_at_list(listed, named.job if named else None) if listed else {},
+        support=_support(costs, plan.prices.support_percent),
     )
+
+
+def _at_list(listed: Estimate | TeamEstimate, dearest: str | None) -> dict[str, Amount]:
+    """Amounts of the box at list prices. `dearest`: the job whose run the box has."""
+    runs = {job.job: job.all_in for job in listed.jobs}
+    whole = isinstance(listed, Estimate)
+    found = {
+        "usd_once": _once(listed),
+        "usd_a_month_idle": _month(listed.idle) if whole else None,
+        "usd_per_hour_at_work": None if whole else _hour(listed.at_work),
+        "usd_a_run_all_in": runs.get(dearest or ""),
+        "usd_a_month_at_most": _month(listed.all_full) if whole else None,
+    }
+    return {name: each for name, each in found.items() if each}
+
+
+def _support(costs: Estimate | TeamEstimate, percent: Decimal) -> Support | None:
+    if isinstance(costs, TeamEstimate) or not percent:
+        return None
+    return Support(
+        percent=percent,
+        usd_a_month_idle=_raised(_month(costs.idle), percent),
+        usd_a_month_at_most=_raised(_month(costs.all_full), percent),
+    )
+
+
+def _raised(each: Amount, percent: Decimal) -> Amount:
+    """An amount with a per cent on top."""
+    factor = 1 + percent / 100
+    usd, most = (
+        None if known is None else (known * factor).quantize(CENT)
+        for known in (each.usd, each.most_usd)
+    )
+    return amount(usd, most, each.as_of, guess=times(each.guess, factor))
 
 
 def rows(box: Box) -> dict[str, str | float]:
@@ -107,11 +166,17 @@ def rows(box: Box) -> dict[str, str | float]:
     shown: dict[str, str | float] = {}
     if box.prices_missing:
         shown["prices_missing"] = "; ".join(box.prices_missing)
-    shown |= {name: each.said for name, each in amounts.items() if each}
+    if box.own_prices:
+        shown["own_prices"] = box.own_prices
+    shown |= {name: _beside_list(box, name, each) for name, each in amounts.items() if each}
     if box.runs:
         shown["usd_a_run_all_in" if box.usd_a_month_idle else "usd_a_run"] = _run(box)
     if box.usd_a_month_at_most:
-        shown["usd_a_month_at_most"] = box.usd_a_month_at_most.said
+        shown["usd_a_month_at_most"] = _beside_list(
+            box, "usd_a_month_at_most", box.usd_a_month_at_most
+        )
+    if box.support:
+        shown["usd_a_month_with_support"] = _with_support(box.support)
     if box.budget:
         shown["budget"] = box.budget.said
     shown["minutes_to_first_step"] = box.minutes_to_first_step
@@ -125,11 +190,32 @@ def rows(box: Box) -> dict[str, str | float]:
     return shown
 
 
+def _beside_list(box: Box, name: str, own: Amount) -> str:
+    """An amount, and the same at list prices where those are others."""
+    listed = box.at_list.get(name)
+    if listed is None:
+        return own.said
+    places = 4 if name == "usd_per_hour_at_work" else 2
+    return f"{own.said} (list {figures(listed.usd, listed.most_usd, places)})"
+
+
+def _with_support(support: Support) -> str:
+    idle, most = (
+        figures(each.usd, each.most_usd)
+        for each in (support.usd_a_month_idle, support.usd_a_month_at_most)
+    )
+    return (
+        f"{support.percent.normalize():f} % on top: {idle} of an idle month; {most} of one in which all"
+        " pools are full"
+    )
+
+
 def _run(box: Box) -> str:
     if box.usd_a_run_all_in is None:
         return "not known: no job has expected_hours"
     which = f"{box.dearest_run}, the dearest of {box.runs} jobs"
-    return f"{box.usd_a_run_all_in.said}, of {which if box.runs > 1 else box.dearest_run}"
+    said = _beside_list(box, "usd_a_run_all_in", box.usd_a_run_all_in)
+    return f"{said}, of {which if box.runs > 1 else box.dearest_run}"
 
 
 def _dearest(jobs: Iterable[JobCost]) -> JobCost | None:

@@ -12,8 +12,8 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import overload
 
-from trainyard.catalog.aws.prices import Price, price
-from trainyard.catalog.aws.quotes import quote
+from trainyard.catalog.aws.own_prices import LIST
+from trainyard.catalog.aws.prices import Price
 from trainyard.catalog.versions import control_plane_skus
 from trainyard.derive.pools import PoolUse
 from trainyard.parts.parts import planned_parts
@@ -66,6 +66,11 @@ def estimate(plan: EnvironmentPlan | TeamPlan) -> Estimate | TeamEstimate:
     )
 
 
+def at_list(plan: EnvironmentPlan | TeamPlan) -> Estimate | TeamEstimate | None:
+    """Every line at the prices of AWS's list; None where the own prices of the plan are the same."""
+    return estimate(replace(plan, prices=LIST)) if plan.prices.lower else None
+
+
 def _all_jobs(plan: TeamPlan) -> Total:
     """The nodes of all jobs of a team. Their disks have no line here."""
     nodes = [nodes_of(plan, job.pool, job.nodes, job.nodes) for job in plan.jobs.values()]
@@ -79,18 +84,20 @@ def _fixed(plan: EnvironmentPlan) -> Iterable[Line]:
     region, system, support = plan.identity.region, plan.system_nodes, plan.cluster.support
     if isinstance(plan.cluster, OwnClusterPlan):
         tier = plan.cluster.scaling_tier or "standard"
-        prices = [(quote("eks", sku, region), 1) for sku in control_plane_skus(support, tier)]
+        prices = [
+            (plan.prices.quote("eks", sku, region), 1) for sku in control_plane_skus(support, tier)
+        ]
         scaled = "" if tier == "standard" else f", {tier}"
         yield line_of("control plane", prices, f"in {support} support{scaled}")
     for cost in by_hour(plan.network):
-        yield line_of(cost.what, [(quote(cost.service, cost.sku, region), cost.units)])
+        yield line_of(cost.what, [(plan.prices.quote(cost.service, cost.sku, region), cost.units)])
     yield line_of(
         f"{system.nodes} system nodes {system.instance_type}",
-        [(quote("ec2", system.instance_type, region), system.nodes)],
+        [(plan.prices.quote("ec2", system.instance_type, region), system.nodes)],
     )
     yield line_of(
         "disks of system nodes",
-        [(quote("ebs", "gp3", region), system.nodes * system.disk_gib)],
+        [(plan.prices.quote("ebs", "gp3", region), system.nodes * system.disk_gib)],
         "gp3",
     )
     for name, use in plan.capacity.items():
@@ -107,7 +114,7 @@ def _once(plan: EnvironmentPlan) -> Iterable[Line]:
         if use.capacity != "block":
             continue
         kind, hours = use.instance_types[0], round(use.reserved_hours or 0)
-        offered = quote("ec2-block", kind, plan.identity.region)
+        offered = plan.prices.quote("ec2-block", kind, plan.identity.region)
         part = part_of(offered, use.reserved_nodes * hours)
         yield Line(
             what=f"block of {name}, {use.reserved_nodes} x {kind}",
@@ -141,7 +148,7 @@ def _once_with_guesses(lines: Sequence[Line]) -> Bounds | None:
 def _storage(plan: EnvironmentPlan) -> Iterable[Line]:
     for name, store in plan.stores.items():
         for cost in plan_kind(store).costs(name, store):
-            offered = quote(cost.service, cost.sku, plan.identity.region)
+            offered = plan.prices.quote(cost.service, cost.sku, plan.identity.region)
             yield line_of(cost.what, [(offered, cost.units)])
 
 
@@ -185,7 +192,7 @@ def _usage(plan: EnvironmentPlan) -> Iterable[Line]:
         if kind.existing:
             yield _not_ours(f"{kind.row(store).kind} {name}")
     for used in rates:
-        found = price(used.service, used.sku, plan.identity.region)
+        found = plan.prices.price(used.service, used.sku, plan.identity.region)
         yield Line(
             what=used.what,
             usd_per_hour=None,

@@ -9,8 +9,9 @@ from decimal import Decimal
 
 from trainyard import command_line
 from trainyard.catalog.aws.latencies import TYPICAL
-from trainyard.catalog.aws.prices import CAPACITY_SERVICES, price
-from trainyard.catalog.aws.quotes import Quote, quote
+from trainyard.catalog.aws.own_prices import OwnPrices
+from trainyard.catalog.aws.prices import CAPACITY_SERVICES
+from trainyard.catalog.aws.quotes import Quote
 from trainyard.catalog.aws.storage import GP3_INCLUDED_IOPS, GP3_INCLUDED_MBPS
 from trainyard.derive.pools import PoolUse
 from trainyard.plan import EnvironmentPlan, TeamPlan
@@ -76,9 +77,9 @@ class _Data:
 _NO_DATA = _Data(usd=Decimal(), bounds=Bounds(usd=Decimal(), most_usd=Decimal()))
 
 
-def _data(costs: Sequence[UsageCost], gigabytes: Decimal, region: str) -> _Data:
+def _data(costs: Sequence[UsageCost], gigabytes: Decimal, region: str, prices: OwnPrices) -> _Data:
     """Price of so many GB, each of which is paid by all these."""
-    offered = [quote(cost.service, cost.sku, region) for cost in costs]
+    offered = [prices.quote(cost.service, cost.sku, region) for cost in costs]
     unpriced = tuple(
         cost.what for cost, each in zip(costs, offered, strict=True) if each.price is None
     )
@@ -103,7 +104,7 @@ def _images(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> _Data:
     if not gigabytes:
         return _NO_DATA
     pulled = UsageCost(what="NAT gateway data", service="nat", sku="gb")
-    return _data([pulled], Decimal(str(gigabytes)), plan.identity.region)
+    return _data([pulled], Decimal(str(gigabytes)), plan.identity.region, plan.prices)
 
 
 def _saves(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> _Data:
@@ -116,7 +117,7 @@ def _saves(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> _Data:
     saves = int(job.expected_hours * 3600 / saved.interval_seconds)
     gigabytes = Decimal(str(saved.bytes)) / 10**9 * saves
     costs = [*plan_kind(plan.stores[store]).save_costs(store, plan.stores[store])]
-    return _data(costs, gigabytes, plan.identity.region)
+    return _data(costs, gigabytes, plan.identity.region, plan.prices)
 
 
 def _paid_hours(job: JobPlan, start_seconds: float) -> Decimal | None:
@@ -181,7 +182,9 @@ def nodes_of(
     region, use = plan.identity.region, plan.capacity[pool]
     kind, service = kind or use.instance_types[0], CAPACITY_SERVICES.get(use.capacity, use.capacity)
     if nodes > 0:
-        yield line_of(f"{nodes} x {kind} in {pool}", [(quote(service, kind, region), nodes)], why)
+        yield line_of(
+            f"{nodes} x {kind} in {pool}", [(plan.prices.quote(service, kind, region), nodes)], why
+        )
     if disks > 0 and isinstance(plan, EnvironmentPlan):
         nodes_of_pool = plan.pools[pool]
         sizes = {
@@ -189,7 +192,9 @@ def nodes_of(
             "gp3-iops": nodes_of_pool.root_volume_iops - GP3_INCLUDED_IOPS,
             "gp3-mbps": nodes_of_pool.root_volume_mbps - GP3_INCLUDED_MBPS,
         }
-        parts = [(quote("ebs", sku, region), size * disks) for sku, size in sizes.items()]
+        parts = [
+            (plan.prices.quote("ebs", sku, region), size * disks) for sku, size in sizes.items()
+        ]
         yield line_of(f"disks of {disks} nodes in {pool}", parts)
 
 
@@ -224,7 +229,9 @@ def _load_figures(plan: EnvironmentPlan | TeamPlan, load: LoadPlan) -> tuple[str
     seconds = TYPICAL["ec2.instance-boot"] + load.seconds
     node = total_of(nodes_of(plan, load.pool, 1, 1))
     data = (
-        price("nat", "gb", plan.identity.region) if load.from_internet and plan.leads_out else None
+        plan.prices.price("nat", "gb", plan.identity.region)
+        if load.from_internet and plan.leads_out
+        else None
     )
     unknown = bool(node.missing) or (load.from_internet and plan.leads_out and data is None)
     usd = node.usd_per_hour * Decimal(seconds) / 3600

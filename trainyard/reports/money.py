@@ -25,19 +25,39 @@ from trainyard.reports.lines import HOURS
 
 WHAT = 38
 """Columns for the name of a line."""
+Rows = list[tuple[str, ...]]
+EACH, AN_HOUR, A_RUN = 1, 3, 6
+"""Columns of rates, of lines and of jobs that are shown at list prices too."""
 UNITS = {"hour": "", "GB-month": " GB", "IOPS-month": " IOPS", "MB/s-month": " MB/s"}
 """Unit of a price → what is behind its quantity."""
 
 
-def money(costs: Estimate | TeamEstimate, today: date) -> list[str]:
-    """Costs while nothing runs, at work, and with full pools; then each job."""
+def money(
+    costs: Estimate | TeamEstimate, today: date, listed: Estimate | TeamEstimate | None = None
+) -> list[str]:
+    """Costs while nothing runs, at work, and with full pools; then each job. `listed`: the same at list
+    prices, in a column of its own; None where these are the own ones."""
     old = stale(_dates(costs), today)
     lines = [line.removeprefix("  ") for line in wrapped(_headline(costs))]
     lines += wrapped(old) if old else []
+    lines += wrapped("own prices; list prices stand beside them") if listed else []
     if isinstance(costs, Estimate):
-        lines += _table(costs)
-        lines += _by_use(costs.usage)
-    return [*lines, *_jobs(costs.jobs)]
+        beside = listed if isinstance(listed, Estimate) else None
+        lines += table(_right(_beside(_rows_of(costs), beside and _rows_of(beside), AN_HOUR)))
+        lines += _by_use(costs.usage, beside and beside.usage)
+    return [*lines, *_jobs(costs.jobs, listed and listed.jobs)]
+
+
+def _beside(rows: Rows, listed: Rows | None, column: int) -> Rows:
+    """Rows with a column of the same at list prices behind theirs."""
+    if listed is None:
+        return rows
+    merged = [
+        (*row[: column + 1], other[column], *row[column + 1 :])
+        for row, other in zip(rows, listed, strict=True)
+    ]
+    head = (*rows[0][: column + 1], "at list", *rows[0][column + 1 :])
+    return [head, *merged[1:]]
 
 
 def _headline(costs: Estimate | TeamEstimate) -> str:
@@ -46,9 +66,9 @@ def _headline(costs: Estimate | TeamEstimate) -> str:
     return "money: in USD without tax; the sums by the month and by the run stand on top"
 
 
-def _table(costs: Estimate) -> list[str]:
+def _rows_of(costs: Estimate) -> Rows:
     """The lines with their parts, and the sums."""
-    rows: list[tuple[str, ...]] = [("", "quantity", "each", "an hour", "a month", "price of")]
+    rows: Rows = [("", "quantity", "each", "an hour", "a month", "price of")]
     for title, lines, monthly in (
         ("while nothing runs", (*costs.fixed, *costs.storage), True),
         ("while its jobs run, in addition", costs.work, False),
@@ -64,7 +84,7 @@ def _table(costs: Estimate) -> list[str]:
         ("while all pools are full", costs.all_full),
     ):
         rows += _sum(name, total) if total else []
-    return table(_right(rows))
+    return rows
 
 
 def _sum(name: str, total: Total) -> Iterable[tuple[str, ...]]:
@@ -110,21 +130,40 @@ def _quantity(part: PricedQuantity) -> tuple[str, str]:
     return f"{part.quantity:,}{UNITS.get(part.unit, '')}", each
 
 
-def _by_use(usage: Iterable[Line]) -> list[str]:
+def _by_use(usage: Iterable[Line], listed: Iterable[Line] | None) -> list[str]:
     """A row for each rate, and below it what an expected quantity comes to."""
-    said = [(line, *line.assumption.removesuffix(", by use").partition("; ")) for line in usage]
-    rows = [("by use, in no sum", "each", "price of")]
-    rows += [(f"  {line.what}", rate, line.as_of or "") for line, rate, _, _ in said]
-    head, *lines = table(rows)
-    expected = [[f"      {words}"] if words else [] for _, _, _, words in said]
+    rates = _rates(usage)
+    head, *lines = table(_beside(rates, listed and _rates(listed), EACH))
+    said = [line.assumption.removesuffix(", by use").partition("; ")[2] for line in usage]
+    expected = [[f"      {words}"] if words else [] for words in said]
     below = ([text, *more] for text, more in zip(lines, expected, strict=True))
     return [head, *(text for both in below for text in both)]
 
 
-def _jobs(jobs: Iterable[JobCost]) -> list[str]:
-    """Cost of each job. A start has the nodes until the first step and the images that they
+def _rates(usage: Iterable[Line]) -> Rows:
+    rows: Rows = [("by use, in no sum", "each", "price of")]
+    for line in usage:
+        rate, _, _ = line.assumption.removesuffix(", by use").partition("; ")
+        rows.append((f"  {line.what}", rate, line.as_of or ""))
+    return rows
+
+
+def _jobs(jobs: Iterable[JobCost], listed: Iterable[JobCost] | None) -> list[str]:
+    """Cost of each job."""
+    rows = _beside(_costs_of(jobs), listed and _costs_of(listed), A_RUN)
+    prepaid = [job.job for job in jobs if job.prepaid]
+    return [
+        *(table(_right(rows, first=1)) if len(rows) > 1 else []),
+        *([f"  paid in advance with a Capacity Block: {', '.join(prepaid)}"] if prepaid else []),
+    ]
+
+
+def _costs_of(jobs: Iterable[JobCost]) -> Rows:
+    """A row for each job. A start has the nodes until the first step and the images that they
     pull."""
-    rows = [("job", "nodes", "an hour", "a start", "a failure", "an idle minute", "a run", "")]
+    rows: Rows = [
+        ("job", "nodes", "an hour", "a start", "a failure", "an idle minute", "a run", "")
+    ]
     for job in jobs:
         start = (job.cold_start_usd, job.image_usd)
         hour, run = (
@@ -144,11 +183,7 @@ def _jobs(jobs: Iterable[JobCost]) -> list[str]:
                 _bound(job),
             )
         )
-    prepaid = [job.job for job in jobs if job.prepaid]
-    return [
-        *(table(_right(rows, first=1)) if len(rows) > 1 else []),
-        *([f"  paid in advance with a Capacity Block: {', '.join(prepaid)}"] if prepaid else []),
-    ]
+    return rows
 
 
 def _bound(job: JobCost) -> str:

@@ -29,7 +29,7 @@ from trainyard.plans.directories import PARENT
 from trainyard.plans.jobs import Spec
 from trainyard.problems import InputError, InputWarning
 from trainyard.reports.box import Box, box_of, rows
-from trainyard.reports.cost import estimate
+from trainyard.reports.cost import at_list, estimate
 from trainyard.reports.job_cost import loads, sweeps
 from trainyard.reports.minutes.limits import below, pauses
 from trainyard.reports.minutes.printed import picture_of, time
@@ -82,7 +82,7 @@ def text(plan: Plan) -> str:
         diagram(plan.jobs),
         time(timeline, [*_block_starts(plan), *thin(plan, timeline)]),
         limits(plan),
-        money(costs, date.today()),
+        money(costs, date.today(), at_list(plan)),
     )
     return "\n\n".join("\n".join(lines) for lines in sections if lines)
 
@@ -91,18 +91,20 @@ def html(plan: Plan, warnings: Iterable[InputWarning] = ()) -> str:
     """A page with the figures of `data`, for people who look."""
     costs, timeline = estimate(plan), schedule(plan)
     said = [*warnings, *below(plan)]
-    return plan_page(plan, costs, timeline, box_of(plan, costs, timeline), said)
+    box = box_of(plan, costs, timeline)
+    return plan_page(plan, costs, timeline, box, said, at_list(plan))
 
 
 def data(plan: Plan) -> dict[str, Any]:
     """Everything the text says and what it follows from."""
-    costs, timeline = estimate(plan), schedule(plan)
+    costs, listed, timeline = estimate(plan), at_list(plan), schedule(plan)
     return {
         "stack": plan.identity.stack,
         "plan": _with_parts(plan) if isinstance(plan, EnvironmentPlan) else plan,
         "box": box_of(plan, costs, timeline),
         "time": {**vars(timeline), "spread": drawn(timeline)},
         "money": costs,
+        **({"money_at_list": listed} if listed else {}),
     }
 
 

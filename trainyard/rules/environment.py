@@ -32,6 +32,7 @@ from trainyard.rules.endpoint import endpoint_warnings
 from trainyard.rules.isolated import isolation_errors, isolation_warnings
 from trainyard.rules.network import network_errors, zone_errors
 from trainyard.rules.pools import pool_errors, pool_warnings
+from trainyard.rules.prices import price_errors, price_warnings
 from trainyard.rules.stores import store_errors, store_warnings, stores_together_errors
 from trainyard.settings.environment import EnvironmentConfig, StackConfig, TeamConfig
 from trainyard.settings.job import JobConfig
@@ -84,6 +85,7 @@ def environment_errors(
     yield from trainer_errors(wanted)
     yield from training_operator_errors(wanted)
     yield from _owned_priorities(wanted)
+    yield from price_errors(wanted)
     for part, settings in wanted_parts(wanted):
         yield from part.errors(settings, region, wanted)
 
@@ -185,6 +187,7 @@ def environment_warnings(
     for part, settings in wanted_parts(wanted):
         yield from part.warnings(settings, region, wanted)
     yield from store_warnings(wanted)
+    yield from price_warnings(wanted)
 
 
 def offers_warnings(today: date) -> Iterator[InputWarning]:

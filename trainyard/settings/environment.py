@@ -10,8 +10,9 @@ from typing import Annotated, ClassVar, Literal
 
 import pydantic
 
+from trainyard.catalog.aws.own_prices import LIST, OwnPrices
 from trainyard.settings.aws import AwsConfig, PolicyArn
-from trainyard.settings.budget import BudgetConfig
+from trainyard.settings.budget import BudgetConfig, PricesConfig
 from trainyard.settings.cluster import ClusterConfig
 from trainyard.settings.history import HistoryConfig
 from trainyard.settings.job import (
@@ -182,6 +183,8 @@ class EnvironmentConfig:
     """Store for the logs of pods. By default a log goes with its pod."""
     budget: Section[BudgetConfig] = None
     """By default AWS tells nobody what the environment costs."""
+    prices: Section[PricesConfig] = None
+    """Prices that your company pays. By default dollars are counted at the prices of AWS's list."""
     told: Section[ToldConfig] = None
     """By default nobody is told what becomes of a run."""
     teams: dict[Name, TeamEntryConfig] = field(default_factory=dict)
@@ -211,6 +214,11 @@ class EnvironmentConfig:
     changes the key, whose policy must allow that (docs/encryption.md). By default AWS encrypts with keys
     of its own. EKS can neither change the key of a cluster nor take it away. A key that is set later
     replaces EFS and Lustre stores."""
+
+    @property
+    def own_prices(self) -> OwnPrices:
+        """Prices that its dollars are counted at."""
+        return self.prices.own() if self.prices else LIST
 
     def own_runtime(self, job: JobConfig) -> OwnRuntimeConfig | None:
         """The own runtime that a job names; None where it names a runtime of upstream."""

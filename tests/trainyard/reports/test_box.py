@@ -26,6 +26,7 @@ DISK = Decimal("200") * Decimal("0.08") + 1000 * Decimal("0.005") + 875 * Decima
 START = Decimal(181)
 """Seconds from the launch of a node to the first step."""
 JOB = {"runtime": "torch-distributed", "nodes": 2, "image": "image:1", "command": ["true"]}
+ROLE = "arn:aws:iam::123456789012:role/vision"
 LIMIT = {"dollars_a_month": 5000, "emails": ["a@example.com"]}
 
 
@@ -256,3 +257,101 @@ def test_text_preview_comment_and_json_have_the_same_rows(found: Any) -> None:
         assert (said[name] or {}).get("said") == shown.get(name)
     assert (said["budget"] or {}).get("said") == shown.get("budget")
     assert said["minutes_to_first_step"] == shown["minutes_to_first_step"]
+
+
+OWN = {"discount_percent": 12, "savings_plan_percent": {"p5": 50}, "support_percent": 3}
+"""A p5 then costs 0.44 of its list price, and everything else but p5 on demand 0.88."""
+
+
+def _own(*edits: Edit) -> Any:
+    return _virginia(at("prices", OWN), *edits)
+
+
+def test_the_box_has_own_prices_and_the_list_beside_them() -> None:
+    """The most in a month: 0.88 of the idle month and of 4 disks, and 4 x 55.04 x 0.44 x 730."""
+    listed, own = _box(_virginia()), _box(_own())
+    idle, most = own.usd_a_month_idle, own.usd_a_month_at_most
+    _, month = _idle(_virginia())
+    assert idle and most and idle.usd and most.usd
+    assert float(idle.usd) == pytest.approx(float(month) * 0.88, abs=0.02)
+    by_hand = float(month) * 0.88 + 4 * float(P5) * 0.44 * 730 + 4 * float(DISK) * 0.88
+    assert float(most.usd) == pytest.approx(by_hand, abs=0.02)
+    assert own.at_list == {
+        "usd_a_month_idle": listed.usd_a_month_idle,
+        "usd_a_run_all_in": listed.usd_a_run_all_in,
+        "usd_a_month_at_most": listed.usd_a_month_at_most,
+    }
+    shown = rows(own)
+    assert shown["own_prices"] == "12 % off each price; Savings Plans: 50 % off p5"
+    assert str(shown["usd_a_month_idle"]).endswith(f" (list {month:,.2f})")
+    assert listed.usd_a_run_all_in and listed.usd_a_run_all_in.usd
+    assert f"(list {listed.usd_a_run_all_in.usd:,.2f}), of train" in str(shown["usd_a_run_all_in"])
+
+
+def test_support_is_on_top_of_a_month_and_in_nothing_else() -> None:
+    without = {key: value for key, value in OWN.items() if key != "support_percent"}
+    one, other = _box(_own()), _box(_virginia(at("prices", without)))
+    assert one.support and other.support is None
+    idle, most = other.usd_a_month_idle, other.usd_a_month_at_most
+    assert idle and most and idle.usd and most.usd
+    assert float(one.support.usd_a_month_idle.usd or 0) == pytest.approx(
+        1.03 * float(idle.usd), abs=0.01
+    )
+    assert float(one.support.usd_a_month_at_most.usd or 0) == pytest.approx(
+        1.03 * float(most.usd), abs=0.01
+    )
+    said = rows(one).pop("usd_a_month_with_support")
+    assert said == (
+        f"3 % on top: {one.support.usd_a_month_idle.usd:,.2f} of an idle month;"
+        f" {one.support.usd_a_month_at_most.usd:,.2f} of one in which all pools are full"
+    )
+    assert (one.usd_a_month_idle, one.usd_a_run_all_in) == (idle, other.usd_a_run_all_in)
+
+
+def test_without_own_prices_the_box_says_nothing_of_them() -> None:
+    found = rows(_box(_virginia()))
+    assert not {"own_prices", "usd_a_month_with_support"} & {*found} and "list" not in str(found)
+    support = rows(_box(_virginia(at("prices", {"support_percent": 10}))))
+    assert "usd_a_month_with_support" in support and "list" not in str(support)
+
+
+def test_a_budget_is_compared_with_own_prices() -> None:
+    """At list prices an idle month is above the budget, at own prices below it."""
+    month = _idle(_virginia())[1]
+    limit = at("budget", {**LIMIT, "dollars_a_month": float(round(month * Decimal("0.95"), 2))})
+    assert isinstance(_problems(limit)[0], InputError)
+    found = list(budget_problems(_own(limit)))
+    assert not [each for each in found if isinstance(each, InputError)]
+    box = _box(_own(limit))
+    assert box.budget and box.budget.left_usd > 0
+
+
+def test_dollars_of_a_team_are_at_the_prices_of_its_environment() -> None:
+    shares = (
+        at("queues", {}),
+        at("jobs", {}),
+        at("teams", {"vision": {"deployer": ROLE, "guaranteed_nodes": {"p5": 2}}}),
+    )
+    [team] = _box(_own(*shares)).teams.values()
+    by_hand = 2 * float(P5) * 0.44 * 730 + 2 * float(DISK) * 0.88
+    assert float(team.usd_a_month_guaranteed.usd or 0) == pytest.approx(by_hand, abs=0.02)
+
+
+def test_the_table_of_money_has_a_column_of_list_prices() -> None:
+    """One node of the pool: 55.04 x 0.44 beside 55.04."""
+    money = plan.text(_own(at("jobs.train.nodes", 1))).partition("money: ")[2]
+    said = " ".join(money.split())
+    assert "own prices; list prices stand beside them" in said
+    assert "quantity each an hour at list a month price of" in said
+    assert "1 x p5.48xlarge in p5 1 24.2176 24.2176 55.0400 " in said
+    assert "at list" not in plan.text(_virginia())
+
+
+def test_json_and_page_have_list_prices_beside_own_ones() -> None:
+    found = json.loads(plan.as_json(plan.data(_own())))
+    listed = json.loads(plan.as_json(plan.data(_virginia())))
+    assert found["money_at_list"] == listed["money"] and "money_at_list" not in listed
+    assert found["money"] != listed["money"]
+    page = plan.html(_own(at("jobs.train.nodes", 1)))
+    assert "24.2176 USD an hour, list 55.0400" in page and "(list " in page
+    assert "list 55.0400" not in plan.html(_virginia())

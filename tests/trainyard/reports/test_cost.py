@@ -10,10 +10,10 @@ from hypothesis import given
 
 from tests.support.recording import Graph
 from tests.support.stackfile import Edit, at, environment_plan, sound_stacks, team_plan
+from trainyard.catalog.aws import own_prices
 from trainyard.catalog.aws.prices import CEILINGS, Price
 from trainyard.catalog.aws.quotes import Quote
 from trainyard.decide import plan_stack
-from trainyard.reports import cost, job_cost
 from trainyard.reports.amounts import Estimate, Line, Total
 from trainyard.reports.cost import estimate
 from trainyard.settings.reading.reader import read
@@ -63,9 +63,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> set[str]:
             price=found, ceiling=price(limit, sku, region) if limit and not found else None
         )
 
-    for module in (cost, job_cost):
-        monkeypatch.setattr(module, "price", price)
-        monkeypatch.setattr(module, "quote", quote)
+    monkeypatch.setattr(own_prices, "quote", quote)
     return regions
 
 

@@ -196,6 +196,44 @@ STACKS: dict[str, dict[str, Any]] = {
         "storage": {"scratch": lustre(2400, 125)},
         "jobs": {"j": ("a", 2, 30), "k": ("b", 2, 30)},
     },
+    "own prices on demand and on spot": {
+        "region": "us-east-1",
+        "pools": {
+            "a": pool("p5.48xlarge", 4),
+            "b": pool("p5.48xlarge", 2, capacity="spot"),
+            "c": pool("g6e.48xlarge", 2, replicas=1),
+        },
+        "storage": {"scratch": lustre(2400, 500), "home": FAST_EFS},
+        "prices": {
+            "discount_percent": 9.5,
+            "savings_plan_percent": {"p5": 44, "m7i": 27.25},
+            "support_percent": 3,
+        },
+        "jobs": {"j": ("a", 2, 30), "k": ("b", 2, 30)},
+    },
+    "own prices of a block, where prices are missing": {
+        "region": "ap-northeast-1",
+        "pools": {
+            "a": pool("p5.48xlarge", 8, capacity="block", reservation=DAYS_3 | {"instances": 8})
+        },
+        "storage": {"scratch": lustre(4800, 1000)},
+        "prices": {"discount_percent": 12},
+        "jobs": {"j": ("a", 8, 66)},
+    },
+    "a Savings Plan of a reservation": {
+        "region": "us-west-2",
+        "pools": {
+            "a": pool(
+                "p5.48xlarge",
+                2,
+                capacity="reservation",
+                reservation={"id": BLOCK["id"], "instances": 2},
+            )
+        },
+        "storage": {"scratch": lustre(2400, 250)},
+        "prices": {"savings_plan_percent": {"p5": 40.1}, "support_percent": 10},
+        "jobs": {"j": ("a", 1, 100)},
+    },
     "a small reservation": {
         "region": "us-west-2",
         "pools": {
@@ -244,7 +282,7 @@ def config(name: str) -> dict[str, Any]:
     env["zone"] = row["region"] + row.get("zone", "a")
     env["network"] = row.get("network", env["network"])
     env["cluster"] |= row.get("cluster", {})
-    env |= {key: row[key] for key in ("system_nodes",) if key in row}
+    env |= {key: row[key] for key in ("system_nodes", "prices") if key in row}
     env["jobs"] = {name: _job(row, name) for name in row["jobs"]}
     return found
 
@@ -323,6 +361,38 @@ def test_every_figure_is_that_of_the_script(
         default=None,
     )
     same(box["usd_a_run_all_in"], dearest, "run")
+
+
+@pytest.mark.parametrize("name", [name for name, row in STACKS.items() if "prices" in row])
+def test_list_prices_and_support_beside_own_prices_are_those_of_the_script(
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = json.loads(plan_of(name, tmp_path, capsys, "--json"))
+    box, starts = (
+        found["box"],
+        {job["job"]: job["cold_start_seconds"] for job in found["money"]["jobs"]},
+    )
+    own = config(name)
+    prices = own["trainyard:environment"].pop("prices")
+    listed, month = reckoned(own, starts), Decimal(730)
+    beside = box["at_list"]
+    same(beside["usd_a_month_idle"], listed.idle.times(month), "idle")
+    same(beside["usd_a_month_at_most"], listed.full.times(month), "most")
+    same(beside["usd_a_run_all_in"], listed.runs[box["dearest_run"]], "run")
+    same(beside.get("usd_once"), listed.once, "once")
+    near(found["money_at_list"]["idle"]["usd_per_hour"], listed.idle.least, "hour", "0.0001")
+    percent = Decimal(str(prices.get("support_percent", 0)))
+    if not percent:
+        assert box["support"] is None
+        return
+    months = reckoned(config(name), starts)
+    with_it = month * (1 + percent / 100)
+    same(box["support"]["usd_a_month_idle"], months.idle.times(with_it), "support of idle")
+    same(box["support"]["usd_a_month_at_most"], months.full.times(with_it), "support of most")
 
 
 @pytest.mark.parametrize("name", ["n1", "n5", "Ohio, without most prices"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from trainyard.derive.pools import PoolUse
 from trainyard.reports.amounts import Line
@@ -106,21 +106,27 @@ def bars(rows: Iterable[tuple[str, float, str]]) -> str:
     return drawing(names + ACROSS / 2 + words + 20, ROW * len(found) + 8, "bars", parts)
 
 
-def by_line(lines: Iterable[Line], unit: str = "USD an hour") -> str:
-    """Dollars of each line; a line without a price says so and has no length."""
+def by_line(
+    lines: Sequence[Line], listed: Sequence[Line] | None = None, unit: str = "USD an hour"
+) -> str:
+    """Dollars of each line; a line without a price says so and has no length. `listed`: the same lines at
+    list prices; None where these are the own ones."""
+    beside = listed or [None] * len(lines)
     return bars(
         (
             line.what,
             float(line.usd_per_hour or 0),
-            _dollars(line, unit),
+            _dollars(line, other, unit),
         )
-        for line in lines
+        for line, other in zip(lines, beside, strict=True)
     )
 
 
-def _dollars(line: Line, unit: str) -> str:
+def _dollars(line: Line, listed: Line | None, unit: str) -> str:
     if line.usd_per_hour is not None:
-        return f"{line.usd_per_hour:,.4f} {unit}"
+        known = listed.usd_per_hour if listed else None
+        beside = "" if known is None else f", list {known:,.4f}"
+        return f"{line.usd_per_hour:,.4f} {unit}{beside}"
     if line.guess is None:
         return "no price"
     least, most = line.guess.usd, line.guess.most_usd

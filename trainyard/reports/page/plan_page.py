@@ -22,8 +22,9 @@ def plan_page(
     timeline: Timeline,
     box: Box,
     warnings: Iterable[InputWarning],
+    listed: Estimate | TeamEstimate | None = None,
 ) -> str:
-    """The whole page of a plan."""
+    """The whole page of a plan. `listed`: its costs at list prices; None where these are its own."""
     capacity = plan.capacity if isinstance(plan, EnvironmentPlan) else {}
     return page(
         f"Plan of {plan.identity.stack}, {plan.identity.region}",
@@ -37,7 +38,7 @@ def plan_page(
                 gantt(timeline, drawn(timeline).one_in_ten_seconds),
             ),
             section("What waits for what", waits(timeline)),
-            *_money(costs),
+            *_money(costs, listed),
             _teams(box),
             _goodput(plan),
             section("Nodes", fleet(capacity)),
@@ -58,8 +59,9 @@ def _list(title: str, said: list[str]) -> str:
     return section(title, table(("",), [(each,) for each in said])) if said else ""
 
 
-def _money(costs: Estimate | TeamEstimate) -> Iterable[str]:
-    """Dollars by line, of each state that is paid."""
+def _money(costs: Estimate | TeamEstimate, listed: Estimate | TeamEstimate | None) -> Iterable[str]:
+    """Dollars by line, of each state that is paid, with list prices beside them."""
+    beside = listed if isinstance(listed, Estimate) else None
     if isinstance(costs, TeamEstimate):
         yield section(
             "Money",
@@ -70,9 +72,16 @@ def _money(costs: Estimate | TeamEstimate) -> Iterable[str]:
             ),
         )
         return
-    yield section("Money while nothing runs", by_line((*costs.fixed, *costs.storage)))
-    yield section("Money while its jobs run, in addition", by_line(costs.work))
-    yield section("Money while all pools are full, in addition", by_line(costs.full))
+    yield section(
+        "Money while nothing runs",
+        by_line((*costs.fixed, *costs.storage), beside and (*beside.fixed, *beside.storage)),
+    )
+    yield section(
+        "Money while its jobs run, in addition", by_line(costs.work, beside and beside.work)
+    )
+    yield section(
+        "Money while all pools are full, in addition", by_line(costs.full, beside and beside.full)
+    )
     yield section(
         "Paid once",
         bars(
