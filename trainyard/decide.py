@@ -46,6 +46,7 @@ from trainyard.plan import EnvironmentPlan, Planned, TeamPlan
 from trainyard.plans.access import AccessPlan
 from trainyard.plans.identity import Identity
 from trainyard.rules.access import access_warnings, environment_access_errors, team_access_errors
+from trainyard.rules.blocks import hours_warnings
 from trainyard.rules.contracts import Base, Promise, base_of_contract, sized_stores
 from trainyard.rules.encryption import encryption_errors
 from trainyard.rules.entries import judged
@@ -236,6 +237,7 @@ def _on_base(
         *entries.warnings,
         *team_warnings_together(share, jobs.at_once(), together, environment),
         *offline_warnings("team.jobs", jobs.described(), environment),
+        *hours_warnings("team.jobs", team.jobs, environment.pools, now),
         *jobs.warnings,
     )
     if errors or not build or base.promise is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +16,8 @@ from trainyard.settings.reading.files import is_inside
 CONFIG_MAP_BYTES = 1 << 20
 """Bytes that the API server takes as the data of one ConfigMap (kubernetes core validation,
 MaxSecretSize)."""
+
+SHELL = (".sh", ".bash")
 
 
 def file_errors(path: str, job: JobConfig, folder: Path) -> Iterator[InputError]:
@@ -35,12 +39,8 @@ def file_errors(path: str, job: JobConfig, folder: Path) -> Iterator[InputError]
             continue
         content = file.read_bytes()
         size += len(content)
-        if not _is_text(content):
-            yield At(path).must(
-                "list text files",
-                got=f"{source}, which is not UTF-8 text",
-                fix="delete it, and put the file into the image or into a store",
-            )
+        yield from _name_errors(path, source)
+        yield from _content_errors(path, source, content)
     if size > CONFIG_MAP_BYTES:
         yield At(path).must(
             "have at most 1 MiB in all, as a ConfigMap takes",
@@ -52,6 +52,35 @@ def file_errors(path: str, job: JobConfig, folder: Path) -> Iterator[InputError]
             "list each file name once, because the folders are left out in the container",
             got=name,
             fix="rename one of the two files",
+        )
+
+
+def _name_errors(path: str, source: str) -> Iterator[InputError]:
+    """A name that no ConfigMap can have as a key (k8s.io/apimachinery, IsConfigMapKey)."""
+    name = Path(source).name
+    if not re.fullmatch(r"[-._a-zA-Z0-9]{1,253}", name):
+        sound = re.sub(r"[^-._a-zA-Z0-9]+", "_", name)[:253]
+        yield At(path).must(
+            "list files whose names have letters, digits, -, _ and . only, as the keys of a ConfigMap do",
+            got=source,
+            fix=f"rename the file to {sound}, also where the job runs it",
+        )
+
+
+def _content_errors(path: str, source: str, content: bytes) -> Iterator[InputError]:
+    """Contents that no ConfigMap takes, or that bash does not read."""
+    is_shell = Path(source).suffix in SHELL or content.startswith(b"#!")
+    if not _is_text(content):
+        yield At(path).must(
+            "list text files",
+            got=f"{source}, which is not UTF-8 text",
+            fix="delete it, and put the file into the image or into a store",
+        )
+    elif is_shell and b"\r\n" in content:
+        yield At(path).must(
+            "list scripts with the line ends of Linux: bash takes the CR as part of each line's last word",
+            got=f"{source}, whose lines end with CR LF",
+            fix=f"change the file: sed -i 's/\\r$//' {shlex.quote(source)}",
         )
 
 

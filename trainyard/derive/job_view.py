@@ -37,6 +37,8 @@ RESERVED_ENV = (
 v1.8.1 sets them, too."""
 V1_ENV = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK")
 """Variables that training-operator v1.8.1 sets where a PyTorchJob has a Master."""
+OPTION = "option."
+OPTIONS = tuple(f"{OPTION}{name}" for name in ("nnodes", "node_rank", "nproc_per_node"))
 Where = Callable[[str], At]
 """Name of a value ("image", "env.NCCL_DEBUG") → its place."""
 
@@ -62,7 +64,7 @@ class ContainerView:
     node_rank: int | None
     """The rank of the only node that runs this container; None where several do."""
     where: Where
-    """Places of "image", "script", "env" and "env.<variable>"."""
+    """Places of "image", "script", "env", "env.<variable>" and "option.<name>", an option of a launcher."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,6 +153,7 @@ def entry_view(path: str, job: JobConfig, environment: EnvironmentConfig) -> Job
             "ranks": "processes_per_node",
             "gpus": "gpus_per_node",
             "script": _runs(job),
+            **dict.fromkeys(OPTIONS, _runs(job)),
             "job": "",
             **{f"env.{variable}": f"secrets.{variable}" for variable in job.secrets},
         }

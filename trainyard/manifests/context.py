@@ -15,6 +15,7 @@ from trainyard.catalog.aws.instances import InstanceType
 from trainyard.catalog.job_kinds import JOB_KINDS, job_kind
 from trainyard.catalog.quantities import amount
 from trainyard.derive.job_view import (
+    OPTION,
     RESERVED_ENV,
     V1_ENV,
     ContainerView,
@@ -291,6 +292,8 @@ class ManifestContext:
                 names = [str(entry.get("name")) for entry in items(container.body.get("env"))]
                 number = names.index(name.removeprefix("env."))
                 return self.workload.at(*container.at("env", number, "name"))
+            if name.startswith(OPTION):
+                return self.workload.at(*container.option(name.removeprefix(OPTION)))
             path = container.runs if name == "script" else container.at(name)
             return self.workload.at(*path)
 

@@ -68,6 +68,13 @@ class Container:
         has_text = len(command) > 1 and script_of(command) != " ".join(command)
         return self.at("args" if self.body.get("args") and not has_text else "command")
 
+    def option(self, name: str) -> Path:
+        """Path of an option of its launcher, which may stand in the command where `runs` is the arguments.
+        `name`: with underscores, such as nproc_per_node."""
+        command = words(self.body.get("command"))
+        is_there = any(each.lstrip("-").replace("-", "_").startswith(name) for each in command)
+        return self.at("command") if is_there else self.runs
+
 
 @dataclass(frozen=True, kw_only=True)
 class Pod:

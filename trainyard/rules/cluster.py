@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, timedelta
 
 from trainyard.catalog import versions
-from trainyard.catalog.aws.instances import GPU_TYPES
+from trainyard.catalog.aws.instances import GENERAL_SIZES, GPU_TYPES
+from trainyard.catalog.aws.zones import SNAPSHOT
 from trainyard.catalog.versions import KubernetesRelease, minor
 from trainyard.derive.job_view import RESERVED_ENV
 from trainyard.objects.jobs.upstream_runtimes import upstream_runtimes
@@ -197,26 +198,53 @@ def training_operator_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
         )
 
 
-SMALL = ("", "nano", "micro", "small", "medium")
-"""Sizes with less than 8 GiB, whatever the family."""
+SYSTEM_TYPE = "environment.system_nodes.instance_type"
+SMALL = re.compile(r"nano|micro|small|medium|large")
+"""Sizes with less than 8 GiB in some or all families."""
+SHAPE = re.compile(r"[a-z][a-z0-9-]*\d[a-z0-9-]*\.(?:(?:\d+x|x)?large|metal(?:-\d+xl)?)")
+"""Names of instance types."""
 
 
 def system_node_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
     yield from _release_errors(wanted)
     kind, usual = wanted.system_nodes.instance_type, SystemNodesConfig().instance_type
     family, _, size = kind.partition(".")
-    is_small = size in SMALL or size == "large" and family.startswith("c")
+    sizes = GENERAL_SIZES.get(family, ())
     if kind in GPU_TYPES:
         must = "have no GPUs: only controllers run there"
     elif re.search(r"\dg|^a1$", family):
         must = "be x86, as the images of the charts are"
     elif re.match(r"mac|(?:trn|inf|dl|f|vt)\d", family):
         must = "be a type for general use, which managed node groups launch"
-    elif is_small:
-        must = "have room for the controllers: at least 2 vCPUs and 8 GiB"
-    else:
+    elif size in sizes:
         return
-    yield At("environment.system_nodes.instance_type").must(must, got=kind, write=usual)
+    elif SMALL.fullmatch(size):
+        must = "have room for the controllers: at least 2 vCPUs and 8 GiB"
+    elif sizes:
+        must, usual = (
+            f"have a size of {family}: {', '.join(sizes)}",
+            f"{family}.{_nearest_size(size, sizes)}",
+        )
+    elif SHAPE.fullmatch(kind):
+        return
+    else:
+        must = "be an EC2 instance type: family, dot and size"
+    yield At(SYSTEM_TYPE).must(must, got=kind, write=usual)
+
+
+def _nearest_size(size: str, sizes: Sequence[str]) -> str:
+    return next(iter(difflib.get_close_matches(size, sizes, 1)), sizes[0])
+
+
+def system_node_warnings(wanted: EnvironmentConfig) -> Iterator[InputWarning]:
+    """A type of a family that EC2 did not have when the catalogue was written."""
+    kind = wanted.system_nodes.instance_type
+    if kind.partition(".")[0] not in GENERAL_SIZES:
+        yield At(SYSTEM_TYPE).warning(
+            f"{kind} is not among the instance types that EC2 had in {SNAPSHOT}: if EC2 does not sell it, EKS"
+            f" cannot make the system nodes; write {SystemNodesConfig().instance_type}, or make sure that"
+            f" `aws ec2 describe-instance-types --instance-types {kind}` lists it"
+        )
 
 
 def _release_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:

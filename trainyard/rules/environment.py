@@ -20,11 +20,12 @@ from trainyard.derive.teams import Share
 from trainyard.parts.parts import PARTS, wanted_parts
 from trainyard.plans.directories import NAMESPACE as DIRECTORIES
 from trainyard.problems import REMOVE, At, InputError, InputWarning
-from trainyard.rules.blocks import hours_errors
+from trainyard.rules.blocks import hours_errors, hours_warnings
 from trainyard.rules.cluster import (
     cluster_errors,
     support_warnings,
     system_node_errors,
+    system_node_warnings,
     trainer_errors,
     training_operator_errors,
 )
@@ -183,7 +184,9 @@ def environment_warnings(
             f"Trainer {trainer} was never tested with Kubernetes {kubernetes}; tested: {tried}"
         )
     yield from support_warnings(wanted, now.date())
+    yield from system_node_warnings(wanted)
     yield from pool_warnings(wanted, now)
+    yield from hours_warnings("environment.jobs", wanted.jobs, wanted.pools, now)
     for part, settings in wanted_parts(wanted):
         yield from part.warnings(settings, region, wanted)
     yield from store_warnings(wanted)

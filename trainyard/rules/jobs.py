@@ -288,7 +288,7 @@ def _no_endpoint(view: JobView, container: ContainerView, launch: Launch) -> Pro
 
 def _other_nodes(view: JobView, container: ContainerView, launch: Launch) -> Problems:
     if view.nodes and launch.nodes.isdecimal() and int(launch.nodes) != view.nodes:
-        yield container.where("script").must(
+        yield container.where("option.nnodes").must(
             f"start the job's {view.nodes} nodes",
             got=f"--nnodes={launch.nodes}",
             fix="write --nnodes=$(PET_NNODES), or leave it out: torchrun reads PET_NNODES",
@@ -298,7 +298,7 @@ def _other_nodes(view: JobView, container: ContainerView, launch: Launch) -> Pro
 def _one_rank_for_all(view: JobView, container: ContainerView, launch: Launch) -> Problems:
     own = container.node_rank is not None and launch.rank == str(container.node_rank)
     if view.nodes > 1 and launch.rank.isdecimal() and not own:
-        yield container.where("script").must(
+        yield container.where("option.node_rank").must(
             "give every node a rank of its own",
             got=f"--node_rank={launch.rank}",
             fix="write --node_rank=$(PET_NODE_RANK), or leave it out: torchrun reads PET_NODE_RANK",
@@ -308,7 +308,7 @@ def _one_rank_for_all(view: JobView, container: ContainerView, launch: Launch) -
 def _ranks_of_a_launch(view: JobView, container: ContainerView) -> Problems:
     for launch in launches(container.script):
         if view.gpus and launch.ranks.isdecimal() and int(launch.ranks) > view.gpus:
-            yield container.where("script").must(
+            yield container.where("option.nproc_per_node").must(
                 f"start at most one process for each of the pod's {view.gpus} GPUs",
                 got=f"--nproc_per_node={launch.ranks}",
                 fix=f"write --nproc_per_node={view.gpus}",

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainyard.derive.teams import Share
+from trainyard.objects.iam.encryption import region_of
 from trainyard.objects.iam.secrets import SECRET_ARN, covers
 from trainyard.plans.access import AccessPlan
 from trainyard.problems import At, InputError, write_one_of
@@ -70,6 +71,15 @@ def entry_secret_errors(wanted: EnvironmentConfig, region: str) -> Iterator[Inpu
     for name, entry in wanted.teams.items():
         for secret in entry.secrets:
             yield from _elsewhere(f"environment.teams.{name}.secrets", secret, region)
+        only_secrets = entry.secrets and not (entry.s3_reads or entry.s3_writes)
+        for key in entry.kms_key_arns if only_secrets else ():
+            if region_of(key) != region:
+                yield At(f"environment.teams.{name}.kms_key_arns").must(
+                    f"be keys of {region}, the region of the stack: Secrets Manager encrypts a secret with a"
+                    " key of its own region",
+                    got=key,
+                    fix=f"write the key of the secret: aws kms list-keys --region {region}",
+                )
 
 
 def account_errors(wanted: EnvironmentConfig, access: AccessPlan) -> Iterator[InputError]:

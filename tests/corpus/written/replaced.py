@@ -13,6 +13,14 @@ def _over(spec: str) -> str:
 
 
 REPLACED: dict[str, Row] = {
+    "another number of nodes in the runtime's command": (
+        "own",
+        "command: [torchrun, /app/train.py]",
+        "command: [torchrun, --nnodes=4, /app/train.py]",
+        "replicatedJobs[1].template.spec.template.spec.containers[0].command",
+        "must start the job's 2 nodes",
+        True,
+    ),
     "memory alone": (
         "own",
         "trainer: {numNodes: 2}",

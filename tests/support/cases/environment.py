@@ -1152,6 +1152,16 @@ REFUSED |= {
         "system_nodes.instance_type",
         "must be x86",
     ),
+    "a size that the family does not have": (
+        [at("system_nodes.instance_type", "m7i.5xlarge")],
+        "system_nodes.instance_type",
+        "must have a size of m7i: large, xlarge,",
+    ),
+    "a type that is no type": (
+        [at("system_nodes.instance_type", "big")],
+        "system_nodes.instance_type",
+        "must be an EC2 instance type: family, dot and size; got big. Fix: write m7i.xlarge",
+    ),
     "controllers without memory": (
         [at("system_nodes.instance_type", "t3.small")],
         "system_nodes.instance_type",

@@ -35,6 +35,27 @@ def test_files_that_no_config_map_takes_are_refused(
     assert error.path == "jobs.a.files.sources" and says in str(error)
 
 
+def test_a_name_that_no_config_map_has_as_a_key_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "my train.py").write_text("print(1)")
+    [error] = file_errors("jobs.a", _bringing("my train.py"), tmp_path)
+    assert error.path == "jobs.a.files.sources" and error.got == "my train.py"
+    assert error.fix == "rename the file to my_train.py, also where the job runs it"
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("run.sh", b"cd /data\r\n"), ("run", b"#!/bin/bash\r\ncd /data\r\n")]
+)
+def test_a_script_with_the_line_ends_of_windows_is_refused(
+    name: str, content: bytes, tmp_path: Path
+) -> None:
+    """Python reads them, bash does not."""
+    for file in (name, "train.py"):
+        (tmp_path / file).write_bytes(content if file == name else b"import os\r\n")
+    [error] = file_errors("jobs.a", _bringing(name, "train.py"), tmp_path)
+    assert error.got == f"{name}, whose lines end with CR LF"
+    assert error.fix == f"change the file: sed -i 's/\\r$//' {name}"
+
+
 def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()

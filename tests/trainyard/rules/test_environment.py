@@ -263,7 +263,8 @@ def test_every_refusal_in_the_rules_is_caused_by_a_test_above(tmp_path: Path) ->
         for name in ("a/big.py", "big.py"):
             (tmp_path / name).write_text("#" * (1 << 20))
         (tmp_path / "binary").write_bytes(b"\0")
-        sources = ["a/big.py", "big.py", "binary", "nowhere.py"]
+        (tmp_path / "my run.sh").write_bytes(b"cd /\r\n")
+        sources = ["a/big.py", "big.py", "binary", "nowhere.py", "my run.sh"]
         planned(at(f"{JOB}.files.sources", sources), folder=tmp_path)
 
     assert lines_not_reached(modules, run) == [], "lines that no case reaches"
@@ -325,6 +326,27 @@ def _kept_block() -> Edit:
 
 
 WARNINGS: dict[str, tuple[list[Edit], str]] = {
+    "a family that EC2 does not have yet": (
+        [at("system_nodes.instance_type", "m9z.xlarge")],
+        "m9z.xlarge is not among the instance types that EC2 had in",
+    ),
+    "a reservation that ends before the job": (
+        [
+            at("pools.h100.capacity", "reservation"),
+            at(
+                "pools.h100.reservation",
+                {
+                    "id": "cr-0123456789abcdef0",
+                    "instances": 2,
+                    "starts": "2098-12-01T00:00:00Z",
+                    "ends": "2098-12-02T00:00:00Z",
+                },
+            ),
+            at(f"{JOB}.pool", "h100"),
+            at(f"{JOB}.expected_hours", 30),
+        ],
+        "the job takes 30 h, and cr-0123456789abcdef0 ends after 24.0 h: its nodes go on at the price on demand",
+    ),
     "endpoint for the whole internet": (
         [at("cluster.public_access_cidrs", ["0.0.0.0/0"])],
         "everybody on the internet can reach the API server",

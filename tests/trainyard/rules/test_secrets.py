@@ -85,6 +85,15 @@ ENTRIES: dict[str, tuple[Edit, str, str]] = {
         f"{JOB}.host_paths.secrets-manager",
         "the setting secrets is called so",
     ),
+    "a key of another region than the secrets": (
+        both(
+            listed,
+            at("teams.vision.secrets", ["vision/"]),
+            at("teams.vision.kms_key_arns", [KEY.replace("ap-northeast-2", "eu-west-1")]),
+        ),
+        "teams.vision.kms_key_arns",
+        "must be keys of ap-northeast-2, the region of the stack",
+    ),
 }
 """What is wrong in an environment → its edit, path of the error, part of its text."""
 

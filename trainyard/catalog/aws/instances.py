@@ -220,6 +220,54 @@ GPU_TYPES: dict[str, InstanceType] = {row["type"]: _read(row) for row in _rows(_
 CPU_TYPES: dict[str, InstanceType] = {row["type"]: _read(row) for row in _rows(_CPU)}
 TYPES: dict[str, InstanceType] = {**GPU_TYPES, **CPU_TYPES}
 """Instance types that a pool may be made of."""
+# Families: sizes, of which 4 is 4xlarge and 1 is xlarge.
+_GENERAL = """
+m8i m8ib m8id m8idb m8idn m8in r8i r8ib r8id r8idb r8idn r8in: large 1 2 4 8 12 16 24 32 48 96 metal-48xl metal-96xl
+i4i m6i m6id m6idn m6in r6i r6id r6idn r6in: large 1 2 4 8 12 16 24 32 metal
+m5 m5d m5dn m5n r5 r5b r5d r5dn r5n: large 1 2 4 8 12 16 24 metal
+i7i m7i m8a r7i r8a: large 1 2 4 8 12 16 24 48 metal-24xl metal-48xl
+c8i c8ib c8id c8in: 1 2 4 8 12 16 24 32 48 96 metal-48xl metal-96xl
+m5a m5ad r5a r5ad: large 1 2 4 8 12 16 24
+c6i c6id c6in: 1 2 4 8 12 16 24 32 metal
+d2 d3 i2: 1 2 4 8
+m7i-flex m8i-flex r8i-flex: large 1 2 4 8 12 16
+t2 t3 t3a: large 1 2
+c3 c4: 2 4 8
+c5 c5d: 1 2 4 9 12 18 24 metal
+c5a c5ad: 1 2 4 8 12 16 24
+c7i-flex c8i-flex: 1 2 4 8 12 16
+c7i c8a: 1 2 4 8 12 16 24 48 metal-24xl metal-48xl
+i3 r4: large 1 2 4 8 16
+m5zn z1d: large 1 2 3 6 12 metal
+m6a r6a: large 1 2 4 8 12 16 24 32 48 metal
+m7a r7a: large 1 2 4 8 12 16 24 32 48 metal-48xl
+m8azn x8aedz: large 1 3 6 12 24 metal-12xl metal-24xl
+c5n: 1 2 4 9 18 metal
+c6a: 1 2 4 8 12 16 24 32 48 metal
+c7a: 1 2 4 8 12 16 24 32 48 metal-48xl
+c8ine: 1 2 4 8 12
+d3en: 1 2 4 6 8 12
+h1: 2 4 8 16
+i3en: large 1 2 3 6 12 24 metal
+i7ie: large 1 2 3 6 12 18 24 48 metal-24xl metal-48xl
+m4: large 1 2 4 10 16
+m8ine: large 1 2 4 8 12
+r3: large 1 2 4 8
+r7iz: large 1 2 4 8 12 16 32 metal-16xl metal-32xl
+x1: 16 32
+x1e: 1 2 4 8 16 32
+x2idn: 16 24 32 metal
+x2iedn: 1 2 4 8 16 24 32 metal
+x2iezn: 2 4 6 8 12 metal
+x8i: large 1 2 4 8 12 16 24 32 48 64 96 metal-48xl metal-96xl
+"""
+GENERAL_SIZES: dict[str, tuple[str, ...]] = {
+    family: tuple(re.sub(r"^(?:1|(\d+))$", r"\1xlarge", size) for size in sizes.split())
+    for families, _, sizes in (line.partition(": ") for line in _GENERAL.strip().splitlines())
+    for family in families.split()
+}
+"""Family of x86 instances without accelerators → its sizes with at least 2 vCPUs and 8 GiB, the smallest
+first. Controllers can run on them."""
 STANDARD = re.compile(r"[acdhimrtz][3-9][^.]*\.(?:large|(\d*)xlarge)")
 """Types that count against Standard instances and have 4 vCPUs an xlarge, 2 a large (all but
 c4.8xlarge, with 36)."""

@@ -14,6 +14,7 @@ import pytest
 
 from trainyard.catalog.aws.instances import (
     CPU_TYPES,
+    GENERAL_SIZES,
     GPU_TYPES,
     QUOTAS,
     REFUSED,
@@ -149,3 +150,19 @@ def test_other_accelerators_are_refused_with_a_way_out(name: str) -> None:
     [why] = [why for start, why in REFUSED.items() if name.startswith(start)]
     assert any(known in why for known in (*ALL, *(kind.family for kind in ALL.values())))
     assert not [ours for ours in ALL if ours.startswith(tuple(REFUSED))]
+
+
+def test_controllers_can_run_on_every_x86_type_with_room_and_without_accelerators() -> None:
+    """Families of the last ten years: m1, m2, m3 and c1 are no longer sold to new accounts."""
+    others = re.compile(r"(?:mac|m[123]$|c1$|u-|u7|hpc|(?:trn|inf|dl|f|vt|p|g|gr)\d)")
+    expected = {
+        name
+        for name, facts in EC2.items()
+        if "x86_64" in facts["ProcessorInfo"]["SupportedArchitectures"]
+        and facts["VCpuInfo"]["DefaultVCpus"] >= 2
+        and facts["MemoryInfo"]["SizeInMiB"] >= 8 << 10
+        and not others.match(name.partition(".")[0])
+    }
+    assert {
+        f"{family}.{size}" for family, sizes in GENERAL_SIZES.items() for size in sizes
+    } == expected
