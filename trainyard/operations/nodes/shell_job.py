@@ -99,7 +99,7 @@ def shell_job(
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What a word wants of a pod."""
+    """A pod that a word asks for."""
 
     pool: str
     image: str
@@ -121,7 +121,7 @@ def pod_job(stack: Stack, name: str, wanted: Wanted) -> Shell:
             f"GPUS must be between 1 and {most}, because a pod on pool {wanted.pool} takes a part of a"
             f" node; got {wanted.gpus}. Fix: --gpus 1"
         )
-    mounted = _stores(stack)
+    mounted = stores_of(stack)
     entry: dict[str, Any] = {
         **_controller(stack),
         **_time_limit(stack, wanted.minutes),
@@ -196,7 +196,7 @@ def first_image(stack: Stack, pool: str) -> str:
     return jobs[0].image
 
 
-def _stores(stack: Stack) -> list[str]:
+def stores_of(stack: Stack) -> list[str]:
     """Stores of which the namespace has claims: of an environment all, of a team those that its
     jobs mount."""
     if stack.environment_stack == stack.name:
