@@ -185,10 +185,7 @@ def ask(method: str, path: str, body: Any = None) -> Any:
         f"{now.account_url}/_world/{path}",
         method=method,
         data=None if body is None else json.dumps(body).encode(),
-        headers={
-            "Content-Type": "application/json",
-            "Authorization": f"Bearer {now.world_secret}",
-        },
+        headers={"Content-Type": "application/json", "Authorization": f"Bearer {now.world_secret}"},
     )
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:

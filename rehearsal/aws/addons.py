@@ -144,11 +144,7 @@ class Addon(ClusterPart):
 
     def _object(self, version: str, kind: str, name: str, **spec: Any) -> Fields:
         space = NAMESPACES.get(self.view["addonName"], "kube-system")
-        made = {
-            "apiVersion": version,
-            "kind": kind,
-            "metadata": {"name": name, "namespace": space},
-        }
+        made = {"apiVersion": version, "kind": kind, "metadata": {"name": name, "namespace": space}}
         return made | ({"spec": spec} if spec else {})
 
 
@@ -179,11 +175,7 @@ def _build(release: str, name: str) -> str:
 
 def _offer(build: str, release: str) -> Fields:
     fits = {"clusterVersion": release, "platformVersions": ["*"], "defaultVersion": True}
-    return {
-        "addonVersion": build,
-        "architecture": ["amd64", "arm64"],
-        "compatibilities": [fits],
-    }
+    return {"addonVersion": build, "architecture": ["amd64", "arm64"], "compatibilities": [fits]}
 
 
 @answers("eks", "CreateAddon")

@@ -14,15 +14,7 @@ from typing import Any
 from rehearsal.aws import backends
 from rehearsal.aws.clock import CLOCK
 from rehearsal.aws.network import drop_interfaces, own_interface
-from rehearsal.aws.operations import (
-    Call,
-    Fields,
-    NotBuilt,
-    answers,
-    follows,
-    refuse,
-    refuses,
-)
+from rehearsal.aws.operations import Call, Fields, NotBuilt, answers, follows, refuse, refuses
 
 INTERFACE = "Interface"
 SERVICES = {
@@ -158,10 +150,7 @@ def _services(call: Call) -> Fields:
         words = f"The Vpc Endpoint Service '{name}' does not exist"
         refuse(name not in names, "InvalidServiceName", words)
     found = [one for one in every if _is_asked_for(call, one)]
-    return {
-        "ServiceNames": sorted({one["ServiceName"] for one in found}),
-        "ServiceDetails": found,
-    }
+    return {"ServiceNames": sorted({one["ServiceName"] for one in found}), "ServiceDetails": found}
 
 
 def _is_asked_for(call: Call, service: Fields) -> bool:

@@ -37,10 +37,7 @@ _DATA = ServiceModel(
     "amp",
 )
 """Model of the API at the endpoint of a workspace: Prometheus's own, which botocore lacks."""
-_PATHS = {
-    ("POST", "remote_write"): "RemoteWrite",
-    ("GET", "label/__name__/values"): "GetLabels",
-}
+_PATHS = {("POST", "remote_write"): "RemoteWrite", ("GET", "label/__name__/values"): "GetLabels"}
 _PATH = re.compile(r"/workspaces/(ws-[^/]+)/api/v1/(.+)")
 
 

@@ -48,15 +48,7 @@ from rehearsal.aws.operations import ANSWERS, CHECKS, FOLLOWS, LOCK, Call, NotBu
 from rehearsal.aws.wire import Environ, Reply
 
 _OURS = frozenset(
-    {
-        "arc-zonal-shift",
-        "cloudwatch",
-        "eks",
-        "fsx",
-        "pricing",
-        "service-quotas",
-        "ssm",
-    }
+    {"arc-zonal-shift", "cloudwatch", "eks", "fsx", "pricing", "service-quotas", "ssm"}
 )
 """Services of which moto is not asked, besides those whose row says so."""
 POLL_SECONDS = 0.05

@@ -119,11 +119,7 @@ class Account:
         instance where the pod has none, or as nobody."""
         who = _credentials(keys) if keys else self.as_instance(instance).role if instance else None
         query = urlencode(
-            {
-                "region": self.region,
-                "tls": str(tls).lower(),
-                "key": who.access_key if who else "",
-            }
+            {"region": self.region, "tls": str(tls).lower(), "key": who.access_key if who else ""}
         )
         found = self.private(f"/file-systems/{system}/mount?{query}")
         return found["allowed"] if found else []
@@ -186,9 +182,7 @@ class Account:
     def private(self, path: str, method: str = "GET") -> Any:
         """One of the account's own endpoints; None for 404."""
         answer = self.pool.request(
-            method,
-            f"{self.url}/_world{path}",
-            headers={"Authorization": f"Bearer {self.secret}"},
+            method, f"{self.url}/_world{path}", headers={"Authorization": f"Bearer {self.secret}"}
         )
         return None if answer.status == 404 else json.loads(_accepted(answer))
 

@@ -24,7 +24,6 @@ from rehearsal.kubelet.pod import Pod
 from rehearsal.kubelet.process import DIE_WITH_PARENT, Sandboxed
 from rehearsal.kubelet.spdy import Data, Event, Frames, Left, Opened, data
 
-PROTOCOL = "v4.channel.k8s.io"
 PIECE = 32 * 1024
 LINGER_SECONDS = 5.0
 """Seconds that the API server may take to leave after the end of the command."""
@@ -89,22 +88,43 @@ def status(code: int) -> bytes:
     """Status that the error stream carries at the end of a command."""
     if code == 0:
         return json.dumps({"metadata": {}, "status": "Success"}).encode()
-    return json.dumps(
-        {
-            "metadata": {},
-            "status": "Failure",
-            "reason": "NonZeroExitCode",
-            "message": f"command terminated with non-zero exit code: exit status {code}",
-            "details": {"causes": [{"reason": "ExitCode", "message": str(code)}]},
-        }
-    ).encode()
+    said = f"command terminated with non-zero exit code: exit status {code}"
+    causes = {"causes": [{"reason": "ExitCode", "message": str(code)}]}
+    ended = {"status": "Failure", "reason": "NonZeroExitCode", "message": said, "details": causes}
+    return json.dumps({"metadata": {}, **ended}).encode()
 
 
-class Session:
-    """One command and its connection, which has been upgraded. One thread reads and writes it."""
+class Upgraded:
+    """A connection that has been upgraded. One thread reads and writes it."""
+
+    def __init__(self, connection: ssl.SSLSocket) -> None:
+        self._connection, self._frames = connection, Frames()
+
+    def _read(self) -> list[Event] | None:
+        """Events that have come; None where the client has left."""
+        try:
+            content = self._connection.recv(PIECE)
+        except OSError:
+            return None
+        events = [*self._frames.feed(content)]
+        for answer in self._frames.answers:
+            self._send(answer)
+        self._frames.answers.clear()
+        return events if content else None
+
+    def _send(self, content: bytes) -> None:
+        with suppress(OSError):  # the next read says that it has left
+            self._connection.sendall(content)
+
+
+class Session(Upgraded):
+    """One command and its connection."""
+
+    PROTOCOL = "v4.channel.k8s.io"
 
     def __init__(self, connection: ssl.SSLSocket, asked: Wanted) -> None:
-        self._connection, self._asked, self._frames = connection, asked, Frames()
+        super().__init__(connection)
+        self._asked = asked
         self._ids: dict[str, int] = {}
         self._typed: queue.Queue[bytes | None] = queue.Queue()
         self._outputs: dict[int, str] = {}
@@ -255,22 +275,6 @@ class Session:
         with suppress(OSError):
             while time.monotonic() < end and self._read() is not None:
                 pass
-
-    def _read(self) -> list[Event] | None:
-        """Events that have come; None where the client has left."""
-        try:
-            content = self._connection.recv(PIECE)
-        except OSError:
-            return None
-        events = [*self._frames.feed(content)]
-        for answer in self._frames.answers:
-            self._send(answer)
-        self._frames.answers.clear()
-        return events if content else None
-
-    def _send(self, content: bytes) -> None:
-        with suppress(OSError):  # the next read says that it has left
-            self._connection.sendall(content)
 
 
 def _controls_terminal() -> None:

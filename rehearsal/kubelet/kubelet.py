@@ -371,10 +371,5 @@ class Kubelet:
         self._version = self._version or self.api.request("GET", "/version")["gitVersion"]
         given = self.capacity | {kind: str(count) for kind, count in shown.items()}
         return node.status(
-            self.instance,
-            self.address,
-            self._version,
-            given,
-            list(conditions),
-            self.unhealthy_gpus,
+            self.instance, self.address, self._version, given, list(conditions), self.unhealthy_gpus
         )

@@ -1,5 +1,5 @@
-"""The kubelet's HTTPS server, so that `kubectl logs` and `kubectl exec` work. What else kubectl asks of a
-kubelet is refused by name."""
+"""The kubelet's HTTPS server, so that `kubectl logs`, `exec` and `port-forward` work. What else kubectl asks of
+a kubelet is refused by name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl, urlparse
 
 from rehearsal import paths
-from rehearsal.kubelet import exec, log_lines
+from rehearsal.kubelet import exec, log_lines, port_forward
 from rehearsal.kubelet.pod import Pod
 
 PORT = 10250
@@ -54,11 +54,11 @@ class _Handler(BaseHTTPRequestHandler):
     unreached: Callable[[int], str]
 
     def do_GET(self) -> None:
-        """/containerLogs/<namespace>/<pod>/<container>, and /exec with the same words."""
+        """/containerLogs/<namespace>/<pod>/<container>, /exec with the same words, /portForward/<namespace>/<pod>."""
         url = urlparse(self.path)
         kind, *words = url.path.strip("/").split("/")
-        if kind == "exec" and len(words) == 3:
-            return self._exec(words, parse_qsl(url.query))
+        if (kind, len(words)) in (("exec", 3), ("portForward", 2)):
+            return self._upgraded(words, parse_qsl(url.query))
         options = dict(parse_qsl(url.query))
         if wall := self.unreached(PORT):
             return self._send(504, f"dial tcp: port {PORT}: i/o timeout: {wall}".encode())
@@ -84,19 +84,25 @@ class _Handler(BaseHTTPRequestHandler):
 
     do_POST = do_GET
 
-    def _exec(self, words: list[str], options: list[tuple[str, str]]) -> None:
+    def _upgraded(self, words: list[str], options: list[tuple[str, str]]) -> None:
+        """A command where the words name a container; connections to ports where they name a pod."""
+        pod, to = self.find("/".join(words[:2])), self.connection
         try:
-            asked = exec.wanted(self.find("/".join(words[:2])), words[2], options)
+            if words[2:]:
+                asked = exec.wanted(pod, words[2], options)
+                talk = exec.Session(to, asked)  # type: ignore[arg-type]
+            else:
+                talk = port_forward.Forwarding(to, port_forward.network(pod))  # type: ignore[arg-type]
         except exec.ExecRefused as error:
             return self._send(400, str(error).encode())
         self.protocol_version = "HTTP/1.1"
         self.send_response(101)
         self.send_header("Connection", "Upgrade")
         self.send_header("Upgrade", "SPDY/3.1")
-        self.send_header("X-Stream-Protocol-Version", exec.PROTOCOL)
+        self.send_header("X-Stream-Protocol-Version", talk.PROTOCOL)
         self.end_headers()
         self.close_connection = True
-        exec.Session(self.connection, asked).run()  # type: ignore[arg-type]
+        talk.run()
 
     def _send(self, code: int, text: bytes) -> None:
         self.send_response(code)

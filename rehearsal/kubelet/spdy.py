@@ -1,5 +1,5 @@
-"""SPDY/3.1, as far as `kubectl exec` needs it: the API server opens streams of one connection, and both
-sides send data. Source: the SPDY Protocol, draft 3.1, and moby/spdystream, which the API server uses.
+"""SPDY/3.1, as far as `kubectl exec` and `port-forward` need it: the API server opens streams of one connection,
+and both sides send data. Source: the SPDY Protocol, draft 3.1, and moby/spdystream, which the API server uses.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ VERSION = 3
 SYN_STREAM, SYN_REPLY, RST_STREAM, PING, GOAWAY = 1, 2, 3, 6, 7
 FIN = 1
 _WORDS = (
-    "options head post put delete trace accept accept-charset accept-encoding accept-language "
-    "accept-ranges age allow authorization cache-control connection content-base "
-    "content-encoding content-language content-length content-location content-md5 "
-    "content-range content-type date etag expect expires from host if-match if-modified-since "
-    "if-none-match if-range if-unmodified-since last-modified location max-forwards pragma "
-    "proxy-authenticate proxy-authorization range referer retry-after server te trailer "
-    "transfer-encoding upgrade user-agent vary via warning www-authenticate method get status"
+    "options,head,post,put,delete,trace,accept,accept-charset,accept-encoding,accept-language,"
+    "accept-ranges,age,allow,authorization,cache-control,connection,content-base,"
+    "content-encoding,content-language,content-length,content-location,content-md5,content-range,"
+    "content-type,date,etag,expect,expires,from,host,if-match,if-modified-since,if-none-match,"
+    "if-range,if-unmodified-since,last-modified,location,max-forwards,pragma,proxy-authenticate,"
+    "proxy-authorization,range,referer,retry-after,server,te,trailer,transfer-encoding,upgrade,"
+    "user-agent,vary,via,warning,www-authenticate,method,get,status,200 OK,version,HTTP/1.1,url,"
+    "public,set-cookie,keep-alive,origin"
 )
 _REST = (
     "100101201202205206300302303304305306307402405406407408409410411412413414415416417502504505"
@@ -31,22 +32,7 @@ _REST = (
     "gzip,deflate,sdchcharset=utf-8charset=iso-8859-1,utf-,*,enq=0."
 )
 DICTIONARY = (
-    b"".join(
-        struct.pack(">I", len(word)) + word.encode()
-        for word in (
-            *_WORDS.split(),
-            *(
-                "200 OK",
-                "version",
-                "HTTP/1.1",
-                "url",
-                "public",
-                "set-cookie",
-                "keep-alive",
-                "origin",
-            ),
-        )
-    )
+    b"".join(struct.pack(">I", len(word)) + word.encode() for word in _WORDS.split(","))
     + _REST.encode()
 )
 """Dictionary with which both sides begin to compress headers."""

@@ -128,12 +128,7 @@ PROGRAMS = (
         for name in ("trainer", "trainer-2.3")
     ),
     *(
-        Program(
-            name=name,
-            folder=name,
-            module="sigs.k8s.io/jobset",
-            seconds=49,
-        )
+        Program(name=name, folder=name, module="sigs.k8s.io/jobset", seconds=49)
         for name in ("jobset", "jobset-0.12")
     ),
     Program(

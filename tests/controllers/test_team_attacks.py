@@ -107,7 +107,11 @@ REQUESTS: dict[str, tuple[str, str, Object | None]] = {
     ),
     "A2 exec": ("POST", f"api/v1/{OWN}/pods/p/exec?command=sh", None),
     "A2 attach": ("POST", f"api/v1/{OWN}/pods/p/attach", None),
-    "A2 port-forward": ("POST", f"api/v1/{OWN}/pods/p/portforward", None),
+    "A2 reach a port of a pod of another team": (
+        "POST",
+        f"api/v1/{FOREIGN}/pods/p/portforward",
+        None,
+    ),
     "A2 debug": ("PATCH", f"api/v1/{OWN}/pods/p/ephemeralcontainers", {}),
     "A4 make a volume": (
         "POST",
@@ -319,6 +323,22 @@ def attempt(teams: TeamServer, role: str, case: str) -> str:
 @pytest.mark.parametrize("case", REQUESTS)
 def test_a_request_beyond_the_team_is_forbidden(teams: TeamServer, case: str, role: str) -> None:
     assert "is forbidden: User" in attempt(teams, role, case)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_who_starts_pods_reaches_their_ports_and_nobody_else(
+    teams: TeamServer, method: str
+) -> None:
+    """There is no such pod: the API server says so to whoever has the right."""
+
+    def answer(role: str) -> str:
+        try:
+            return refusal(teams.of(role), method, f"/api/v1/{OWN}/pods/p/portforward", None)
+        except ApiError:
+            return ""
+
+    assert "is forbidden: User" in answer("viewer")
+    assert answer("deployer") == answer("member") == ""
 
 
 def test_each_of_these_requests_passes_for_whoever_has_the_verb(teams: TeamServer) -> None:

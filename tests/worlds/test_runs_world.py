@@ -56,6 +56,42 @@ while True:
 print(said.decode(), started.wait())
 """
 """A person at a terminal, who types when the pod runs."""
+LOOKER = """\
+import os, signal, subprocess, sys, urllib.error, urllib.request
+how, *words = sys.argv[1:]
+tool = (
+    "from trainyard.operations.nodes import look; look.SAY_SECONDS, look.ALONE_SECONDS = 1, 8;"
+    " from trainyard.cli.main import main; main()"
+)
+started = subprocess.Popen([sys.executable, "-c", tool, *words], stdout=subprocess.PIPE, text=True)
+address = started.stdout.readline().split()[-1]
+for each in (address, address.partition("?")[0]):
+    try:
+        print("answer", urllib.request.urlopen(each).read().decode())
+    except urllib.error.HTTPError as error:
+        print("answer", error.code)
+subprocess.run(["kubectl", "get", "pods", "--namespace=training", "--output=yaml"])
+os.kill(started.pid, signal.Signals[how])
+print("code", started.wait())
+"""
+"""A person who starts a program in a pod, looks at its page, with its token and without, and ends the tool. The pod
+waits 8 seconds for a tool that is gone, and not 5 minutes."""
+LOOKED_AT = f"""\
+#!{sys.executable}
+import http.server, json, os, sys
+options = dict(word[2:].split("=", 1) for word in sys.argv[1:] if "=" in word)
+folder = options.get("logdir") or options["ServerApp.root_dir"]
+token = os.environ.get("JUPYTER_TOKEN", "")
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200 if token in self.path else 403)
+        self.end_headers()
+        said = [sorted(os.listdir(folder)), os.environ.get("CUDA_VISIBLE_DEVICES")]
+        self.wfile.write(json.dumps(said).encode())
+port = int(options.get("port") or options["ServerApp.port"])
+http.server.HTTPServer(("127.0.0.1", port), Handler).serve_forever()
+"""
+"""Stands for TensorBoard and for JupyterLab: it reads their options, and lists its folder."""
 STACK = with_l4(
     storage={"home": {"efs": {}, "data": "delete"}},
     history={"days": 30, "progress": True},
@@ -187,3 +223,49 @@ def test_a_terminal_is_opened_on_a_node_and_its_pod_ends_with_it(harness: Harnes
     assert said.rstrip().endswith("5"), said
     jobs = harness.get("trainjobs --namespace training")["items"]
     assert [job["metadata"]["name"] for job in jobs] == ["seen"]
+
+
+@pytest.fixture
+def looker(harness: Harness) -> str:
+    """The command of a person who looks; an image look:1 has both programs."""
+    (harness.checkout / "looker.py").write_text(LOOKER)
+    program = harness.state / "looked-at"
+    program.write_text(LOOKED_AT)
+    program.chmod(0o755)
+    places = {f"/opt/stand-ins/bin/{name}": str(program) for name in ("tensorboard", "jupyter")}
+    told = {"images": {"look": places}}
+    (harness.state / "images.json").write_text(json.dumps(told))
+    return f"{sys.executable} looker.py"
+
+
+def test_tensorboard_shows_what_a_job_has_written_and_ends_with_the_tool(
+    harness: Harness, looker: str
+) -> None:
+    words = "tensorboard seen --stack see --image look:1 --yes"
+    said = harness.shell(f"{looker} SIGINT {words}", check=False)
+    assert 'answer [["stand-in-checkpoint.json"]' in said and "code 0" in said, said
+    assert "a pod with no GPU on pool l4" in said, said
+    jobs = harness.get("trainjobs --namespace training")["items"]
+    assert [job["metadata"]["name"] for job in jobs] == ["seen"]
+    assert not harness.processes("port-forward")
+
+
+def test_a_notebook_whose_tool_is_killed_ends_by_itself(harness: Harness, looker: str) -> None:
+    words = "notebook see --image look:1 --yes"
+    said = harness.shell(f"{looker} SIGKILL {words}", check=False)
+    assert 'answer [["home"], ' in said and "answer 403" in said and "code -9" in said, said
+
+    def complete() -> bool:
+        jobs = harness.get("trainjobs --namespace training")["items"]
+        looked = [job for job in jobs if job["metadata"]["name"].startswith("notebook-")]
+        return bool(looked) and all(
+            any(
+                each["type"] == "Complete" and each["status"] == "True"
+                for each in job.get("status", {}).get("conditions", ())
+            )
+            for job in looked
+        )
+
+    assert until(complete), harness.shell("kubectl get pods -n training", check=False)
+    assert not harness.processes("port-forward")
+    harness.shell("kubectl delete trainjobs --namespace training --selector trainyard.io/shell")

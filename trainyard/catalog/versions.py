@@ -48,6 +48,12 @@ DCGM_EXPORTER_IMAGE = "nvcr.io/nvidia/k8s/dcgm-exporter:4.5.3-4.8.2-distroless"
 FLUENT_BIT_IMAGE = "public.ecr.aws/aws-observability/aws-for-fluent-bit:3.4.17"
 """Fluent Bit 5.0.9 (2026-09). Pod Identity works from 4.0 on (fluent/fluent-bit#10115), which is release
 3.0 of the image."""
+NOTEBOOK_IMAGE = (
+    "nvcr.io/nvidia/pytorch:25.10-py3"
+    "@sha256:42263b2424fc237b34c4fc4a91c30d603c57eed36e37d31ff6d9a4f1f801edee"
+)
+"""NVIDIA's container of PyTorch 2.9 with CUDA 13.0, JupyterLab and TensorBoard, whose user is root: a new store belongs
+to root. Four public repositories name this digest for the tag (2026-11-27); the registry was not asked."""
 LUSTRE = "2.15"
 """FSx file_system_type_version: the newest that FSx for Lustre creates."""
 LUSTRE_TOO_OLD = "2.10"

@@ -54,7 +54,9 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "--yes": _flag("do it without a question, for programs; on an AWS account it needs --live"),
     "--job": _text("JOB", "the job (may be left out where there is only one)"),
     "--pool": _text("POOL", "the pool (may be left out where only one can be meant)"),
-    "--image": _text("IMAGE", "the image (by default that of a job of the stack file)"),
+    "--image": _text(
+        "IMAGE", "the image (by default that of a job; of `notebook` NVIDIA's of PyTorch)"
+    ),
     # Before anything is created.
     "--policies": _flag("judge the stack by the policies of policy_pack/, too"),
     "--deadline": _text(
@@ -121,6 +123,7 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "--registry": _text("NAME", "one of `registries` (may be left out where there is one)"),
     "--list": _flag("print the list, and ask no account"),
     "--charts": _flag("copy charts, and no images"),
+    "--notebook": _flag("copy the image of `trainyard notebook`, too"),
     "--nodes": _text("NODES", "nodes of a new entry, at least 2 (all of the pool)", type=int),
     "--gpus": _text(
         "GPUS", "GPUs of the pod on a GPU pool (%(default)s by default)", type=int, default=1

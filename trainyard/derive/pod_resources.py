@@ -32,9 +32,8 @@ def devices(job: JobConfig, kind: InstanceType) -> dict[str, int]:
     """
     if not kind.gpus:
         return {"cpu": job.cpus_per_node or cpu_node_cpus(kind)}
-    return {GPU: job.gpus_per_node or kind.gpus} | (
-        {EFA: kind.efa} if kind.efa and job.nodes > 1 else {}
-    )
+    gpus = kind.gpus if job.gpus_per_node is None else job.gpus_per_node
+    return ({GPU: gpus} if gpus else {}) | ({EFA: kind.efa} if kind.efa and job.nodes > 1 else {})
 
 
 def cpus(job: JobConfig, kinds: Sequence[InstanceType]) -> int | None:
@@ -107,7 +106,8 @@ def pods_per_node(job: JobConfig, kind: InstanceType) -> int:
     wanted = devices(job, kind)
     fits = [node_memory_gib(kind) // memory_gib(job, [kind])]
     if kind.gpus:
-        fits += [kind.gpus // wanted[GPU], node_cpus(kind) // (cpus(job, [kind]) or 1)]
+        fits += [kind.gpus // wanted[GPU]] if GPU in wanted else []
+        fits += [node_cpus(kind) // (cpus(job, [kind]) or 1)]
     else:
         fits += [cpu_node_cpus(kind) // wanted["cpu"]]
     if EFA in wanted:

@@ -11,12 +11,7 @@ from typing import Any
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import (
-    BotoCoreError,
-    ClientError,
-    EndpointConnectionError,
-    ProfileNotFound,
-)
+from botocore.exceptions import BotoCoreError, ClientError, EndpointConnectionError, ProfileNotFound
 
 from rehearsal.providers.call import Call
 from rehearsal.providers.problems import Refused

@@ -73,10 +73,7 @@ KINDS = (
             asks={"FlowLogIds": "id"},
             drops={"FlowLogIds": "id"},
             status="FlowLogStatus",
-            names={
-                "vpcId": "ResourceIds.0",
-                "iamRoleArn": "DeliverLogsPermissionArn",
-            },
+            names={"vpcId": "ResourceIds.0", "iamRoleArn": "DeliverLogsPermissionArn"},
             outputs={"vpcId": "ResourceId"},
             minutes=2,
         )

@@ -108,11 +108,7 @@ def _subnet(clients: Clients, region: str, arguments: Properties) -> Properties:
         "State",
         "VpcId",
     ]
-    return {
-        **arguments,
-        **_shared(found, region),
-        **{lower(key): found[key] for key in told},
-    }
+    return {**arguments, **_shared(found, region), **{lower(key): found[key] for key in told}}
 
 
 def _route_table(clients: Clients, region: str, arguments: Properties) -> Properties:

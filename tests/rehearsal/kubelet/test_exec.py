@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 
-from rehearsal.kubelet import exec
 from rehearsal.kubelet.exec import ExecRefused, Session, Wanted, status, wanted
 from rehearsal.kubelet.process import Simulated
 from rehearsal.kubelet.spdy import DICTIONARY, Data, Frames, Left, Opened, data
@@ -175,4 +174,4 @@ def test_what_does_not_run_cannot_be_entered() -> None:
 
 
 def test_only_this_protocol_is_spoken() -> None:
-    assert exec.PROTOCOL == "v4.channel.k8s.io"
+    assert Session.PROTOCOL == "v4.channel.k8s.io"

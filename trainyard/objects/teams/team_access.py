@@ -42,6 +42,9 @@ def _on_files(*verbs: str) -> tuple[Grant, ...]:
     return (Grant(group="", resources=("configmaps",), verbs=verbs),)
 
 
+_CONNECT = Grant(group="", resources=("pods/portforward",), verbs=("get", "create"))
+"""Right to ports of pods, for whoever may start pods (decision 0033). kubectl asks by GET from 1.31 on, and by
+POST before; from Kubernetes 1.35 on GET needs `create`, too."""
 _LOOK = (
     Grant(
         group="",
@@ -67,19 +70,21 @@ ROLES: dict[str, tuple[Grant, ...]] = {
         *_on_jobs(*READ, *_WRITE),
         *_on_runtimes(*READ, *_WRITE),
         *_on_files(*READ, *_WRITE),
+        _CONNECT,
         *_LOOK,
     ),
     "member": (
         *_on_jobs(*READ, *_WRITE, "update"),
         *_on_runtimes(*READ),
         *_on_files(*READ, *_WRITE, "update"),
+        _CONNECT,
         *_LOOK,
     ),
     "viewer": (*_on_jobs(*READ), *_on_runtimes(*READ), *_on_files("get"), *_LOOK),
 }
 """Role → its grants, in the team's namespace. Server-side apply needs patch and create. No role has
-Secrets, pods/exec, pods/attach, pods/portforward, serviceaccounts/token, or a write on pods, Jobs,
-JobSets, claims, quotas or roles."""
+Secrets, pods/exec, pods/attach, serviceaccounts/token, or a write on pods, Jobs, JobSets, claims, quotas or
+roles."""
 IN_QUEUES = Grant(group="kueue.x-k8s.io", resources=("localqueues", "workloads"), verbs=READ)
 """Objects that everybody of a team reads besides, where the environment has queues: they show why a
 job waits."""

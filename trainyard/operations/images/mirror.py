@@ -11,9 +11,11 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TextIO
 
 from trainyard import command_line
+from trainyard.catalog.versions import NOTEBOOK_IMAGE
 from trainyard.decide import plan_stack
 from trainyard.derive.credentials import NotAssumed
 from trainyard.operations.images.builders import CannotBuild, require_crane
@@ -22,7 +24,7 @@ from trainyard.operations.images.copies import Looked, Mirror, coming
 from trainyard.operations.reach.consent import ask
 from trainyard.operations.reach.stack import Stack, read_stack
 from trainyard.plan import EnvironmentPlan, TeamPlan
-from trainyard.plans.images import Copy, images_in, in_region, parts
+from trainyard.plans.images import Copy, copy_of, images_in, in_region, parts
 from trainyard.problems import Refused
 
 NOTHING = "Nothing was copied."
@@ -34,6 +36,8 @@ def main(options: argparse.Namespace) -> int:
     try:
         stack = read_stack(options.stack)
         plan = plan_stack(stack.reading).accepted()
+        if options.notebook:
+            plan = _with_notebook(stack, plan)
         if options.list:
             listed = _listed(stack, plan)
             if options.json:
@@ -57,7 +61,14 @@ def _listed(stack: Stack, plan: EnvironmentPlan | TeamPlan) -> Sequence[Copy]:
     return plan.copies or [Copy(image=image, copy="") for image in images]
 
 
-def _require_mirror(stack: Stack) -> None:
+def _with_notebook(stack: Stack, plan: EnvironmentPlan | TeamPlan) -> EnvironmentPlan | TeamPlan:
+    """The plan with one copy more: the image of `trainyard notebook`, which no plan has."""
+    copy = Copy(image=NOTEBOOK_IMAGE, copy=copy_of(NOTEBOOK_IMAGE, _require_mirror(stack)))
+    return replace(plan, copies=(*plan.copies, copy))
+
+
+def _require_mirror(stack: Stack) -> str:
+    """The registry for copies; CannotBuild where the environment names none."""
     artifacts = stack.environment.artifacts
     if artifacts is None or artifacts.images is None:
         raise CannotBuild(
@@ -65,6 +76,7 @@ def _require_mirror(stack: Stack) -> None:
             f" <account>.dkr.ecr.{stack.region}.amazonaws.com/mirror}} to environment; --list lists"
             " the images without it"
         )
+    return artifacts.images
 
 
 def _copied(plan: EnvironmentPlan | TeamPlan, *, yes: bool, as_json: bool) -> int:

@@ -1,5 +1,5 @@
-"""The job behind `trainyard shell`: one pod on a pool, with the mounts, the namespace and the queue of the
-stack's own jobs.
+"""The job behind `trainyard shell`, `tensorboard` and `notebook`: one pod on a pool, with the mounts, the
+namespace and the queue of the stack's own jobs.
 
 It is planned as an entry of the stack file would be, so that queue, quotas, Pod Security, taints and
 mounts are those of any other job. It is in no stack file.
@@ -8,13 +8,15 @@ mounts are those of any other job. It is in no stack file.
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pydantic
 
 from trainyard.catalog.job_kinds import JOB_KINDS
+from trainyard.catalog.versions import TRAINER_RELEASES
 from trainyard.decide import plan_stack
 from trainyard.derive.jobs import stores
 from trainyard.derive.pools import TYPES
@@ -30,6 +32,10 @@ UPSTREAM = "torch-distributed"
 ENDED = "[ended with "
 """Begins the last line of a command's output; its exit code and a bracket follow."""
 GRACE_SECONDS = 30
+STORES = "/stores"
+"""Folder with the stores, each under its name."""
+START_MINUTES = 60
+"""Minutes in which a pod has its node and its image; a time limit counts them, too."""
 
 
 class ShellError(RuntimeError):
@@ -77,38 +83,81 @@ def shell_job(
     """A job of one pod that ends by itself after `minutes`. `command`: what it runs; None: it waits
     for a terminal. ShellError where something of it is not known; Refused where the plan refuses
     it."""
-    chosen = _pool(stack, pool)
-    kinds = stack.environment.pools[chosen].instance_types
+    chosen = pool_of(stack, pool)
+    return pod_job(
+        stack,
+        name,
+        Wanted(
+            pool=chosen,
+            image=image or first_image(stack, chosen),
+            gpus=gpus,
+            minutes=minutes,
+            words=_waits(minutes) if command is None else _runs(command, minutes),
+        ),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """A pod that a word asks for."""
+
+    pool: str
+    image: str
+    gpus: int | None
+    """GPUs on a pool with GPUs; None: no GPU, so that the pod goes beside a gang that has them all."""
+    minutes: int
+    words: tuple[str, ...]
+    """Command of its container, which ends by itself."""
+    amounts: Mapping[str, int] = field(default_factory=dict)
+    """cpus_per_node and memory_gib; by default the pod's share of its node."""
+
+
+def pod_job(stack: Stack, name: str, wanted: Wanted) -> Shell:
+    """A job of one pod. ShellError where something of it is not known; Refused where the plan refuses it."""
+    kinds = stack.environment.pools[wanted.pool].instance_types
     most = TYPES[kinds[0]].gpus
-    if most and not 1 <= gpus <= most:
+    if most and wanted.gpus is not None and not 1 <= wanted.gpus <= most:
         raise ShellError(
-            f"GPUS must be between 1 and {most}, because a pod on pool {chosen} takes a part of a"
-            f" node; got {gpus}. Fix: --gpus 1"
+            f"GPUS must be between 1 and {most}, because a pod on pool {wanted.pool} takes a part of a"
+            f" node; got {wanted.gpus}. Fix: --gpus 1"
         )
-    mounted = _stores(stack)
+    mounted = stores_of(stack)
     entry: dict[str, Any] = {
         **_controller(stack),
+        **_time_limit(stack, wanted.minutes),
         "nodes": 1,
-        "pool": chosen,
-        "image": image or _image(stack, chosen),
-        "command": _waits(minutes) if command is None else _runs(command, minutes),
+        "pool": wanted.pool,
+        "image": wanted.image,
+        "command": wanted.words,
         "processes_per_node": 1,
         "labels": {SHELL: "true"},
-        "storage": {store: {"path": f"/stores/{store}"} for store in mounted},
+        "storage": {store: {"path": f"{STORES}/{store}"} for store in mounted},
         "allow_no_checkpoint": True,
-        "expected_hours": minutes / 60,
-        **({"gpus_per_node": gpus} if most else {}),
+        "expected_hours": wanted.minutes / 60,
+        **wanted.amounts,
     }
-    plan, price = _planned(stack, name, pydantic.TypeAdapter(JobConfig).validate_python(entry))
+    job = pydantic.TypeAdapter(JobConfig).validate_python(entry)
+    # No stack file can say 0: a job that trains on a GPU pool has a GPU.
+    job = dataclasses.replace(job, gpus_per_node=wanted.gpus or 0) if most else job
+    plan, price = _planned(stack, name, job)
     return Shell(
         plan=plan,
-        pool=chosen,
+        pool=wanted.pool,
         instance_types=kinds,
-        gpus=gpus if most else 0,
-        image=entry["image"],
-        places=tuple(f"/stores/{store}" for store in mounted),
+        gpus=(wanted.gpus or 0) if most else 0,
+        image=wanted.image,
+        places=tuple(f"{STORES}/{store}" for store in mounted),
         price=price,
     )
+
+
+def _time_limit(stack: Stack, minutes: int) -> dict[str, int]:
+    """The time after which its controller ends the job, where there is such a controller: the pod ends before."""
+    environment = stack.environment
+    release = TRAINER_RELEASES[environment.trainer.version]
+    if "runtime" in _controller(stack) and not release.line.time_limit:
+        return {}
+    return {"time_limit_minutes": minutes + START_MINUTES}
 
 
 def _waits(minutes: int) -> tuple[str, ...]:
@@ -126,7 +175,8 @@ def _runs(command: str, minutes: int) -> tuple[str, ...]:
     return ("/bin/sh", "-c", script, command)
 
 
-def _pool(stack: Stack, wanted: str | None) -> str:
+def pool_of(stack: Stack, wanted: str | None) -> str:
+    """The pool of this name; without a name the only one there is. Raises ShellError."""
     pools = stack.environment.pools
     name = next(iter(pools)) if wanted is None and len(pools) == 1 else wanted
     if name is None or name not in pools:
@@ -135,7 +185,7 @@ def _pool(stack: Stack, wanted: str | None) -> str:
     return name
 
 
-def _image(stack: Stack, pool: str) -> str:
+def first_image(stack: Stack, pool: str) -> str:
     """Image of the first job on the pool, else of the first job."""
     jobs = sorted(stack.jobs.values(), key=lambda job: job.pool != pool)
     if not jobs:
@@ -146,7 +196,7 @@ def _image(stack: Stack, pool: str) -> str:
     return jobs[0].image
 
 
-def _stores(stack: Stack) -> list[str]:
+def stores_of(stack: Stack) -> list[str]:
     """Stores of which the namespace has claims: of an environment all, of a team those that its
     jobs mount."""
     if stack.environment_stack == stack.name:

@@ -98,6 +98,15 @@ def test_a_list_asks_nobody_and_names_each_image_once(checkout: Path, capsys: An
     assert all(each["copy"].startswith(f"{REGISTRY}/mirror/") for each in listed)
 
 
+def test_the_image_of_notebooks_is_copied_for_whoever_asks(checkout: Path, capsys: Any) -> None:
+    """No plan has it, and it is large."""
+    copy = f"{REGISTRY}/mirror/nvcr.io/nvidia/pytorch:25.10-py3"
+    assert run_word("mirror", ["dev", "--list"]) == 0
+    assert copy not in capsys.readouterr().out
+    assert run_word("mirror", ["dev", "--list", "--notebook"]) == 0
+    assert copy in capsys.readouterr().out
+
+
 def test_a_list_needs_no_registry_for_copies(checkout: Path, capsys: Any) -> None:
     (checkout / "Pulumi.dev.yaml").write_text(STACK_FILE.partition("      theirs:")[0])
     assert run_word("mirror", ["dev", "--list"]) == 0

@@ -18,9 +18,9 @@ import pytest
 from tests.support.recording import CHECKOUT
 from tests.support.tool import run_word
 from tests.trainyard.operations.terminal import Terminal
-from trainyard.operations.nodes import shell
-from trainyard.operations.nodes.shell import described, waits_for
-from trainyard.operations.nodes.shell_job import ShellError, shell_job
+from trainyard.operations.nodes import one_pod, shell
+from trainyard.operations.nodes.one_pod import described, waits_for
+from trainyard.operations.nodes.shell_job import ShellError, Wanted, pod_job, shell_job
 from trainyard.operations.reach.stack import Stack, read_stack
 
 Object = dict[str, Any]
@@ -63,6 +63,29 @@ def test_its_pod_is_that_of_a_job_of_the_stack_on_one_node() -> None:
     team = a_shell(read_stack("team-vision"))
     assert team.body["metadata"]["namespace"] == "team-vision"
     assert team.places == ("/stores/scratch",), "what its jobs mount"
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_pod_can_go_beside_a_gang_that_has_all_gpus_of_its_node() -> None:
+    amounts = {"cpus_per_node": 1, "memory_gib": 4}
+    wanted = Wanted(
+        pool="g6e", image="a:1", gpus=None, minutes=60, words=("true",), amounts=amounts
+    )
+    made = pod_job(read_stack("dev"), "look-1", wanted)
+    asked = made.body["spec"]["trainer"]["resourcesPerNode"]
+    assert asked == {
+        "requests": {"cpu": "1", "memory": "4Gi"},
+        "limits": {"memory": "4Gi"},
+    }
+    assert made.gpus == 0 and (made.price.at_least_usd_per_hour or 0) > 30
+
+
+def test_its_controller_ends_it_too_where_it_has_a_time_limit(folder: Path) -> None:
+    assert "activeDeadlineSeconds" not in a_shell(read_stack("dev")).body["spec"]
+    file = folder / "Pulumi.dev.yaml"
+    file.write_text(file.read_text().replace("version: 2.1.0", "version: 2.3.0"))
+    spec = a_shell(read_stack("dev"), minutes=60).body["spec"]
+    assert spec["activeDeadlineSeconds"] == 2 * 3600, "an hour for the node and the image"
 
 
 @pytest.mark.usefixtures("folder")
@@ -153,7 +176,7 @@ class Cluster:
         path = f"{program.parent}:{os.environ['PATH']}"
         patch.setenv("PATH", path)
         patch.setattr(shell, "kubectl_with", lambda *_: self)
-        patch.setattr(shell, "POLL_SECONDS", 0)
+        patch.setattr(one_pod, "POLL_SECONDS", 0)
 
         @contextmanager
         def reached(*_: Any, **__: Any) -> Iterator[Any]:

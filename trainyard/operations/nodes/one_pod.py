@@ -1,0 +1,142 @@
+"""A job of one pod, as `trainyard shell`, `tensorboard` and `notebook` use it: described, sent, waited for, and deleted
+at the end whatever happens."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from typing import Any
+
+from trainyard.catalog.job_kinds import ENDED, JOB_KINDS
+from trainyard.catalog.logs.waiting import container_statuses
+from trainyard.operations.nodes.shell_job import Shell
+from trainyard.operations.reach.kubectl import Kubectl, Object
+from trainyard.operations.reach.snapshot import condition_of, last_condition
+from trainyard.operations.recovery.drain import POLL_SECONDS, delete
+from trainyard.reports.amounts import JobCost
+
+
+class Ended(RuntimeError):
+    """The job ended before its pod ran; the message says how."""
+
+
+def described(shell: Shell, minutes: int) -> list[str]:
+    """Lines about what will be started, and its cost."""
+    what = f"{shell.gpus} GPU{'s' * (shell.gpus != 1)}" if shell.gpus else "no GPU"
+    return [
+        f"{shell.plan.kind} {shell.plan.namespace}/{shell.plan.name}: a pod with {what} on pool"
+        f" {shell.pool} ({', '.join(shell.instance_types)})",
+        f"  image {shell.image}",
+        f"  mounts {', '.join(shell.places) or 'no store'}",
+        f"  ends after {minutes} minutes, or when you leave",
+        f"  {_cost(shell.price)}",
+    ]
+
+
+def _cost(price: JobCost) -> str:
+    """Price of an hour, in words."""
+    lacks = f", without {', '.join(price.missing)}" if price.missing else ""
+    if price.prepaid:
+        return "its node is paid already: a Capacity Block"
+    known = price.most_usd_per_hour if price.at_most else price.at_least_usd_per_hour
+    if known is None:
+        return f"no price is known{lacks}"
+    return (
+        f"{'at most ' if price.at_most else ''}{known:,.2f} USD an hour{lacks}, where a node is launched for it;"
+        " nothing more on a node that runs anyway"
+    )
+
+
+@contextmanager
+def running(kubectl: Kubectl, shell: Shell) -> Iterator[Object]:
+    """The pod of a job that is sent here, when its container runs or has run. The job is deleted at the end of the
+    block, also by ctrl-C, by SIGTERM and by a terminal that closes. Raises Ended."""
+    began = time.monotonic()
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file, _no_way_around():
+        file.write(json.dumps(shell.body))
+        file.flush()
+        try:
+            kubectl("create", f"--filename={file.name}")
+            pod = _started(kubectl, shell)
+            print(_place(kubectl, pod), file=sys.stderr, flush=True)
+            yield pod
+        finally:
+            _delete(kubectl, shell)
+            print(f"it took {(time.monotonic() - began) / 60:.0f} minutes", file=sys.stderr)
+
+
+def _started(kubectl: Kubectl, shell: Shell) -> Object:
+    """The pod, when its container runs or has run. Print what it waits for. Raises Ended."""
+    kind = JOB_KINDS[shell.plan.kind]
+    where = (f"--namespace={shell.plan.namespace}", "--output=json")
+    said = ""
+    while True:
+        job = json.loads(kubectl("get", shell.plan.kind.lower(), shell.plan.name, *where))
+        selector = f"--selector={kind.pod_label}={shell.plan.name}"
+        pods = json.loads(kubectl("get", "pods", selector, *where))["items"]
+        for pod in pods:
+            statuses = container_statuses(pod)
+            states = [each.get(key, {}) for each in statuses for key in ("state", "lastState")]
+            if any("running" in state or "terminated" in state for state in states):
+                return pod
+        state = last_condition(job)
+        if state["type"] in ENDED:
+            raise Ended(f"the job ended: {state.get('reason')}: {state.get('message')}")
+        if (why := waits_for(state, pods)) != said:
+            said = why
+            print(f"waits: {why}", file=sys.stderr, flush=True)
+        time.sleep(POLL_SECONDS)
+
+
+def waits_for(state: Object, pods: list[Object]) -> str:
+    """Reason why no container runs yet. `state`: the job's last condition."""
+    for pod in pods:
+        for status in container_statuses(pod):
+            waiting = status.get("state", {}).get("waiting", {})
+            if waiting.get("reason") not in (None, "ContainerCreating", "PodInitializing"):
+                return f"{waiting['reason']}: {waiting.get('message', '')}".rstrip(": ")
+        scheduled = condition_of(pod, "PodScheduled")
+        if scheduled.get("status") == "False":
+            return f"for a node: {scheduled.get('message', '')}".rstrip(": ")
+        return "for its image and its mounts"
+    if state["type"] == "Suspended":
+        return f"in its queue: {state.get('message', '')}".rstrip(": ")
+    return "for its pod"
+
+
+def _place(kubectl: Kubectl, pod: Object) -> str:
+    """Node, instance type and zone of the pod, in words. A team that the environment lists cannot read nodes."""
+    name = pod["spec"].get("nodeName", "")
+    try:
+        labels = json.loads(kubectl("get", "node", name, "--output=json"))["metadata"]["labels"]
+    except RuntimeError:
+        labels = {}
+    kind = labels.get("node.kubernetes.io/instance-type", "")
+    zone = labels.get("topology.kubernetes.io/zone", "")
+    return " ".join(filter(None, ["on node", name, kind, zone and f"in {zone}"]))
+
+
+def _delete(kubectl: Kubectl, shell: Shell) -> None:
+    """The job with its pod. Standard output is the command's alone."""
+    with redirect_stdout(sys.stderr):
+        delete(kubectl, shell.plan.kind.lower(), shell.body)
+
+
+@contextmanager
+def _no_way_around() -> Iterator[None]:
+    """SIGTERM and a terminal that closes end the block as ctrl-C does, so that the job is deleted."""
+
+    def leave(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = {kind: signal.signal(kind, leave) for kind in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for kind, handler in before.items():
+            signal.signal(kind, handler)
