@@ -145,6 +145,10 @@ class Part(ABC, Generic[Settings, Plan]):
         them."""
         return ()
 
+    def cost_tag(self, plan: Plan) -> str:
+        """Key of the tag by which AWS must count costs for it; empty: it needs none."""
+        return ""
+
     def encrypts(self, plan: Plan) -> tuple[str, ...]:
         """Data of the part that `environment.kms_key_arn` encrypts, beside its log groups."""
         return ()
