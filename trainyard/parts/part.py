@@ -115,8 +115,8 @@ class Part(ABC, Generic[Settings, Plan]):
         """EKS add-ons that it needs. `published`: name → build for the Kubernetes version."""
         return ()
 
-    def node_images(self, settings: Settings) -> tuple[str, ...]:
-        """Images of its pods that each node of a pool pulls."""
+    def node_images(self, settings: Settings, *, efa: bool) -> tuple[str, ...]:
+        """Images of its pods that each node of a pool pulls. `efa`: the node has EFA devices."""
         return ()
 
     def targets(self, settings: Settings) -> tuple[Target, ...]:
