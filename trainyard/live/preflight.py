@@ -19,6 +19,7 @@ from trainyard.derive.pools import SYSTEM, quota_of_up, quota_takers
 from trainyard.live.backups import backup_checks
 from trainyard.live.boundary import boundary_checks
 from trainyard.live.copies import copy_checks
+from trainyard.live.cost_tag import cost_tag_checks
 from trainyard.live.encryption import bucket_key_warnings, key_checks
 from trainyard.live.endpoint_zones import endpoint_zone_checks
 from trainyard.live.existing.cluster import existing_cluster_checks
@@ -148,6 +149,7 @@ def checks(
         "keys of buckets": lambda: bucket_key_warnings(plan, caller),
         **boundary_checks(account, plan, caller),
         **copy_checks(account, plan),
+        **cost_tag_checks(account, plan),
         **secret_checks(account, plan, wanted),
         **{
             f"role {role.name}": lambda role=role: role_findings(

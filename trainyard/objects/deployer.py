@@ -29,6 +29,8 @@ ANYWHERE = {"eks:CreateCluster", "elasticfilesystem:CreateFileSystem"}
 """Calls that take no resource in a policy (Service Authorization Reference): in the region only."""
 IDS = ("aps", "ec2", "elasticfilesystem", "fsx")
 """Services whose ARNs have ids that AWS chooses: in the region only, and deletions by the tag."""
+GLOBAL = ("ce", "iam")
+"""Services that every stack can ask and that have no region of their own."""
 PARAMETER_NAMES = "ssm:DescribeParameters"
 """Takes no resource, and answers without values (Service Authorization Reference)."""
 OWN_TAGS = {
@@ -212,7 +214,7 @@ def _reading(read: Iterable[str], scope: Scope) -> list[Document]:
     """Reads, of everything in the region, or everywhere where a service has no region. Of parameters only
     AWS's own about the AMIs of EKS, and the contracts of teams: others may be secrets of the account."""
     every = sorted(a for a in read if not (scope.key and a.startswith("kms:")))
-    global_ones = ("iam", *(each.name for each in scope.services if not each.regional))
+    global_ones = (*GLOBAL, *(each.name for each in scope.services if not each.regional))
     everywhere = [action for action in every if action.partition(":")[0] in global_ones]
     parameters = [a for a in every if a.startswith("ssm:") and a != PARAMETER_NAMES]
     regional = [action for action in every if action not in (*everywhere, *parameters)]

@@ -8,7 +8,7 @@ from decimal import Decimal
 from trainyard.objects.iam.policies import OptionalService
 from trainyard.parts.emails import email_errors
 from trainyard.parts.part import Around, Part
-from trainyard.plans.budget import BudgetPlan, plain
+from trainyard.plans.budget import COST_TAG, BudgetPlan, plain
 from trainyard.plans.identity import Identity
 from trainyard.problems import InputError
 from trainyard.settings.budget import BudgetConfig
@@ -28,7 +28,7 @@ class Budget(Part[BudgetConfig, BudgetPlan]):
             name=me.name("month"),
             dollars=plain(settings.dollars_a_month),
             emails=settings.emails,
-            tag=f"user:trainyard:stack${me.stack}",
+            tag=f"user:{COST_TAG}${me.stack}",
         )
 
     def errors(
@@ -38,6 +38,9 @@ class Budget(Part[BudgetConfig, BudgetPlan]):
 
     def resource_types(self, plan: BudgetPlan) -> tuple[str, ...]:
         return ("aws:budgets/budget:Budget",)
+
+    def cost_tag(self, plan: BudgetPlan) -> str:
+        return COST_TAG
 
     def monthly_limit(self, plan: BudgetPlan) -> Decimal:
         return Decimal(plan.dollars)

@@ -30,7 +30,7 @@ class Logs(Part[LogsConfig, PodLogsPlan]):
     def log_days(self, settings: LogsConfig) -> Mapping[str, int]:
         return {"logs.days": settings.days}
 
-    def node_images(self, settings: LogsConfig) -> tuple[str, ...]:
+    def node_images(self, settings: LogsConfig, *, efa: bool) -> tuple[str, ...]:
         return (versions.FLUENT_BIT_IMAGE,)
 
     def for_teams(self, settings: LogsConfig) -> LogsConfig | None:

@@ -75,6 +75,10 @@ class Metrics(Part[MetricsConfig, MetricsPlan]):
             disk_gib=disk_gib(series, settings.retention_days),
         )
 
+    def node_images(self, settings: MetricsConfig, *, efa: bool) -> tuple[str, ...]:
+        exporters = (versions.DCGM_EXPORTER_IMAGE, versions.NODE_EXPORTER_IMAGE)
+        return (*exporters, versions.PYTHON_IMAGE) if efa else exporters
+
     def errors(
         self, settings: MetricsConfig, region: str, wanted: EnvironmentConfig
     ) -> Iterator[InputError]:

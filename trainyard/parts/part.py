@@ -115,8 +115,8 @@ class Part(ABC, Generic[Settings, Plan]):
         """EKS add-ons that it needs. `published`: name → build for the Kubernetes version."""
         return ()
 
-    def node_images(self, settings: Settings) -> tuple[str, ...]:
-        """Images of its pods that each node of a pool pulls."""
+    def node_images(self, settings: Settings, *, efa: bool) -> tuple[str, ...]:
+        """Images of its pods that each node of a pool pulls. `efa`: the node has EFA devices."""
         return ()
 
     def targets(self, settings: Settings) -> tuple[Target, ...]:
@@ -144,6 +144,10 @@ class Part(ABC, Generic[Settings, Plan]):
         """The types of its resources that not every environment has, as Pulumi's AWS provider calls
         them."""
         return ()
+
+    def cost_tag(self, plan: Plan) -> str:
+        """Key of the tag by which AWS must count costs for it; empty: it needs none."""
+        return ""
 
     def encrypts(self, plan: Plan) -> tuple[str, ...]:
         """Data of the part that `environment.kms_key_arn` encrypts, beside its log groups."""

@@ -71,6 +71,12 @@ def monthly_limit(environment: HasParts) -> Decimal | None:
     return min((usd for usd in limits if usd), default=None)
 
 
+def cost_tags(environment: HasParts) -> dict[str, str]:
+    """Key of each tag by which AWS must count costs for a part → the setting of the part."""
+    found = {part.cost_tag(plan): part.section for part, plan in planned_parts(environment)}
+    return {key: f"environment.{section}" for key, section in found.items() if key}
+
+
 def part_types(environment: HasParts) -> set[str]:
     """The types of AWS resources that an environment has because of its parts."""
     return {kind for part, plan in planned_parts(environment) for kind in part.resource_types(plan)}

@@ -11,6 +11,9 @@ from decimal import Decimal
 TOLD_AT = ((80, "ACTUAL"), (100, "ACTUAL"), (100, "FORECASTED"))
 """Percent of the budget, and whether it is spent or expected."""
 
+COST_TAG = "trainyard:stack"
+"""Key of the tag by which AWS Budgets counts."""
+
 
 def plain(dollars: float) -> str:
     """All digits and no exponent: AWS reads no other number."""

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from trainyard.catalog.aws.permissions import (
     BUCKET_QUESTIONS,
+    BUDGET_QUESTIONS,
     CLUSTER_QUESTIONS,
     COPY_QUESTIONS,
     VPC_QUESTIONS,
@@ -29,7 +30,7 @@ from trainyard.objects.deployer import (
 from trainyard.objects.iam.boundary import boundary
 from trainyard.objects.iam.encryption import key_policy
 from trainyard.objects.iam.policies import Document
-from trainyard.parts.parts import SERVICES, part_types
+from trainyard.parts.parts import SERVICES, cost_tags, part_types
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.clusters import ExistingClusterPlan
 from trainyard.plans.images import parts
@@ -122,11 +123,12 @@ def _questions(plan: EnvironmentPlan) -> set[str]:
     of_stores = {ask for kind, store in stores for ask in kind.questions(store)}
     of_network = () if plan.own_network else VPC_QUESTIONS
     of_cluster = () if plan.own_cluster else CLUSTER_QUESTIONS
+    of_budget = BUDGET_QUESTIONS if cost_tags(plan) else ()
     of_copies = COPY_QUESTIONS if plan.copies else ()
     pods = [*(team.pods for team in plan.teams.values()), plan.job_pods]
     in_buckets = any(each and each.statements for each in pods)
     of_buckets = BUCKET_QUESTIONS if in_buckets else ()
-    return {*of_stores, *of_network, *of_cluster, *of_copies, *of_buckets}
+    return {*of_stores, *of_network, *of_cluster, *of_copies, *of_buckets, *of_budget}
 
 
 def _existing_cluster(plan: EnvironmentPlan) -> ExistingClusterScope | None:

@@ -218,10 +218,10 @@ def ecr_public_warnings(
     if environment.artifacts and environment.artifacts.images:
         return
     pools = _known_pools(environment)
-    found = [image for part, its in wanted_parts(environment) for image in part.node_images(its)]
     pulls: dict[str, int] = {}
     for name, job in jobs.items():
         if job.pool in pools:
+            found = _node_images(environment, pools[job.pool])
             images = found if job.pull_secrets else [*found, job.image]
             each = sum(map(is_on_ecr_public, images))
             pulls[name] = _nodes(job, pools[job.pool]) * each
@@ -235,6 +235,13 @@ def ecr_public_warnings(
             " a registry of the environment (registries), name its copy in a pull-through cache of ECR,"
             " or copy all images (artifacts.images)"
         )
+
+
+def _node_images(environment: EnvironmentConfig, pool: PoolConfig) -> list[str]:
+    """Images that each node of a pool pulls for parts of the environment."""
+    efa = bool(TYPES[pool.instance_types[0]].efa)
+    found = [part.node_images(its, efa=efa) for part, its in wanted_parts(environment)]
+    return [image for images in found for image in images]
 
 
 def _waiting_image_warnings(

@@ -93,6 +93,7 @@ SOUND: dict[str, Any] = {
     "public_addresses": (5, 4),
     "key": {},
     "key_policy": "",
+    "cost_tag": "Active",
     "secret": {"Name": "vision/hf"},
     "keeps_versions": True,
     "is_public": False,
@@ -863,7 +864,7 @@ def test_every_question_reads() -> None:
     asked = "".join(inspect.getsource(kind) for kind in kinds)
     actions = re.findall(r'"[a-z0-9]+:([A-Z][A-Za-z]+)"', asked)
     reads = ("Get", "Describe", "Head", "List")
-    assert len(actions) == 49 and all(action.startswith(reads) for action in actions)
+    assert len(actions) == 50 and all(action.startswith(reads) for action in actions)
 
 
 def test_an_account_is_asked_through_botocore(ours: Account) -> None:

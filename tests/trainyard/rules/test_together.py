@@ -147,6 +147,15 @@ def test_fluent_bit_comes_from_ecr_public_to_every_node_too() -> None:
     assert len(ecr_text_of(at(f"{JOB}.nodes", 61), logs, own)) == 1
 
 
+def test_the_exporter_of_efa_comes_from_ecr_public_to_nodes_with_efa() -> None:
+    own = at(f"{JOB}.image", "123456789012.dkr.ecr.ap-northeast-2.amazonaws.com/t:1")
+    metrics = at("metrics", {})
+    [text] = ecr_text_of(at(f"{JOB}.nodes", 61), metrics, own)
+    assert "61 images" in text
+    without_efa = at("pools.g6e.instance_types", ["g6e.4xlarge"])
+    assert ecr_text_of(at(f"{JOB}.nodes", 61), metrics, own, without_efa) == []
+
+
 def test_images_of_other_registries_and_pulls_with_an_account_are_not_counted() -> None:
     many = at(f"{JOB}.nodes", 101)
     assert hub_text_of(many) == [], "from public.ecr.aws"

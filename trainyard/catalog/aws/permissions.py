@@ -69,6 +69,9 @@ CLUSTER_QUESTIONS = (
 COPY_QUESTIONS = ("ecr:DescribePullThroughCacheRules",)
 """The call of `trainyard check --live` about rules of pull-through caches, where images come from
 copies. It takes no resource (Service Authorization Reference)."""
+BUDGET_QUESTIONS = ("ce:ListCostAllocationTags",)
+"""The call of `trainyard check --live` about the tag by which a budget counts. It takes no resource
+(Service Authorization Reference)."""
 VPC_QUESTIONS = (
     "ec2:DescribeDhcpOptions",
     "ec2:DescribeNetworkAcls",

@@ -248,6 +248,12 @@ class Account(StoreQuestions, ClusterQuestions):
         )
         return quota, len(every) - len(own)
 
+    def cost_tag(self, key: str) -> str:
+        """Status of a tag by which bills can count: Active or Inactive; empty where AWS does not list
+        the tag yet. Only the account that pays may ask."""
+        found = self._ask("ce:ListCostAllocationTags", TagKeys=[key], Type="UserDefined")
+        return next((one["Status"] for one in found.get("CostAllocationTags", ())), "")
+
     def group_ids(self, vpc: str, name: str) -> tuple[str, ...]:
         """Ids of the security groups with that name."""
         asked: Filters = {"vpc-id": [vpc], "group-name": [name]}

@@ -19,6 +19,7 @@ TIMEOUTS = {
 """Seconds, and two retries: a page of an answer takes at most 18 seconds."""
 CLIENTS = (
     "sts",
+    "ce",
     "cloudwatch",
     "ec2",
     "ecr",

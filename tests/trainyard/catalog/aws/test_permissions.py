@@ -15,6 +15,7 @@ from tests.support.recording import CHECKOUT
 from trainyard.catalog.aws import permissions
 from trainyard.catalog.aws.permissions import (
     BUCKET_QUESTIONS,
+    BUDGET_QUESTIONS,
     CLUSTER_QUESTIONS,
     COPY_QUESTIONS,
     HANDLERS,
@@ -90,6 +91,7 @@ def test_the_questions_are_those_that_a_live_check_asks() -> None:
     of_what_exists = {
         *of_stores,
         *BUCKET_QUESTIONS,
+        *BUDGET_QUESTIONS,
         *CLUSTER_QUESTIONS,
         *VPC_QUESTIONS,
         "fsx:DescribeBackups",
