@@ -38,18 +38,23 @@ MEMORY = "components/nodes/karpenter.py"
 """The Karpenter of both is the same release, so its memory is what changes."""
 
 
-def _file(trainer: str) -> Object:
+def _file(trainer: str, **settings: Object) -> Object:
     """The stack file with a release of the Trainer, and with it of Kueue."""
     vision = {
         "deployer": "arn:aws:iam::123456789012:role/vision",
         "guaranteed_nodes": {"l4": 2},
     }
-    return with_l4(
-        max_nodes=3,
+    found = with_l4(
         queues={},
         teams={"vision": vision},
         trainer={"version": trainer, "runtimes": ["torch-distributed"]},
+        **settings,
     )
+    found["trainyard:environment"]["pools"]["cpu"] = {
+        "instance_types": ["m7i.4xlarge"],
+        "max_nodes": 1,
+    }
+    return found
 
 
 def _gang() -> Object:
@@ -100,9 +105,17 @@ def gang() -> Iterator[tuple[Harness, list[tuple[str, str, str, int]]]]:
 
 
 def _newer(trial: Harness) -> None:
-    """The stack file and the program of the newer charts."""
+    """The stack file and the program of the newer charts, with a job that only the newer CRDs admit."""
+    short = {
+        "runtime": "torch-distributed",
+        "nodes": 1,
+        "pool": "cpu",
+        "processes_per_node": 1,
+        "command": ["sh", "-c", "true"],
+        "image": "public.ecr.aws/deep-learning-containers/pytorch:2.11.0-cpu-amzn2023",
+    }
     file, program = trial.checkout / f"Pulumi.{STACK}.yaml", trial.checkout / MEMORY
-    file.write_text(yaml.safe_dump({"config": _file(NEWER)}))
+    file.write_text(yaml.safe_dump({"config": _file(NEWER, jobs={"short": short})}))
     before = program.read_text()
     assert before.count('"memory": "1Gi"') == 2
     program.write_text(before.replace('"memory": "1Gi"', '"memory": "1200Mi"'))
@@ -178,6 +191,7 @@ def test_after_it_nothing_is_left_to_change_and_the_gang_ends(
     assert _pods(trial) == before
     assert trial.do("up", "--stack", STACK) == 0, trial.log.read_text()
     assert " 0 changes" in trial.said("up")
+    assert trial.condition("short") == "Complete"
     unfinished = trial.shell("helm list --all-namespaces --pending --failed --short")
     assert unfinished.split() == []
     for pod in trial.get(f"pods --namespace {NAMESPACE}")["items"]:
