@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-
-from rehearsal import world
 
 
 @contextmanager
@@ -35,5 +34,5 @@ def go_to(process: subprocess.Popen[bytes], notice: Callable[[str], None]) -> It
 
 
 def cancel_with_parent() -> None:
-    """In the engine's own process: it finishes what it has begun when we end."""
-    world.die_with_parent(signal.SIGINT)
+    """In the engine's own process: it finishes what it has begun when we end (prctl, PR_SET_PDEATHSIG)."""
+    ctypes.CDLL(None).prctl(1, signal.SIGINT)

@@ -12,6 +12,9 @@ from trainyard.settings.reading.reader import json_schema
 
 Schema = dict[str, Any]
 NAME = "trainyard"
+NAMESPACE = "pulumi"
+"""First word of the names of SDKs, such as pulumi_trainyard. Without one, Pulumi takes the first folder of the git
+address (setSpecNamespace): each mirror would have another name, and a folder with a dot or a _ is refused."""
 ENVIRONMENT, TEAM, TRAINING_JOB = (
     f"{NAME}:index:{kind}" for kind in ("Environment", "Team", "TrainingJob")
 )
@@ -105,6 +108,7 @@ def schema() -> Schema:
     _with_contract(team["properties"])
     return {
         "name": NAME,
+        "namespace": NAMESPACE,
         "version": TRAINYARD,
         "displayName": "Trainyard",
         "description": "From an AWS account to a running distributed training job.",

@@ -9,7 +9,6 @@ further part of the world is a row of PARTS.
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import shutil
@@ -211,11 +210,6 @@ def environment() -> dict[str, str]:
         "no_proxy": "*",
         "PYTHONUNBUFFERED": "1",
     }
-
-
-def die_with_parent(number: int) -> None:
-    """prctl(PR_SET_PDEATHSIG): this process gets a signal when the one that started it ends."""
-    ctypes.CDLL(None).prctl(1, number)
 
 
 def _spawn_keeper(parts: tuple[str, ...], speed: float) -> None:

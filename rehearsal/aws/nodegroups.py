@@ -289,9 +289,7 @@ def _update_version(call: Call) -> Fields:
     group.view |= given
     group.data, group.outdated, group.ready = data, {one.id for one in group.alive()}, False
     return eks.updated(
-        group.view,
-        "eks.nodegroup.upgrade",
-        ready=lambda: group.leaving() is None and group.ready,
+        group.view, "eks.nodegroup.upgrade", ready=lambda: group.leaving() is None and group.ready
     )
 
 

@@ -107,9 +107,7 @@ def empty_under(process: Sandboxed, plan: Path) -> None:
     for target in mounted(plan):
         bared = f"test -e {target}/.full && umount --lazy {target}"
         subprocess.run(
-            ["nsenter", "-t", str(first), "-m", "sh", "-c", bared],
-            check=False,
-            capture_output=True,
+            ["nsenter", "-t", str(first), "-m", "sh", "-c", bared], check=False, capture_output=True
         )
 
 

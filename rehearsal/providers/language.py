@@ -26,7 +26,6 @@ from pulumi.runtime.proto import language_pb2, language_pb2_grpc, plugin_pb2
 
 from rehearsal.providers.protocol import MESSAGE_LIMIT, announce, stay
 
-EXEC = "pulumi-language-python-exec"
 MESSAGE_SHOWN = 32
 """Exit status of a program whose error the user has seen already."""
 SCAN = """
@@ -45,13 +44,8 @@ print(json.dumps(found))
 
 def interpreter(info: Any) -> tuple[str, dict[str, str]]:
     """The program's Python and its environment, by the `virtualenv` option of Pulumi.yaml."""
-    options = json_format.MessageToDict(info.options) if info.HasField("options") else {}
-    if "virtualenv" not in options:
-        raise FileNotFoundError(
-            "the rehearsal's language host needs runtime.options.virtualenv in Pulumi.yaml"
-        )
-    home = Path(info.root_directory or ".") / options["virtualenv"]
-    python = Path(os.path.abspath(home)) / "bin" / "python"
+    home = _virtualenv(info)
+    python = home / "bin" / "python"
     if not python.exists():
         raise FileNotFoundError(
             f"no virtual environment at {home}: make it, or change runtime.options in Pulumi.yaml"
@@ -60,10 +54,19 @@ def interpreter(info: Any) -> tuple[str, dict[str, str]]:
     return str(python), {**os.environ, "VIRTUAL_ENV": str(python.parent.parent), "PATH": path}
 
 
+def _virtualenv(info: Any) -> Path:
+    options = json_format.MessageToDict(info.options) if info.HasField("options") else {}
+    if "virtualenv" not in options:
+        raise FileNotFoundError(
+            "the rehearsal's language host needs runtime.options.virtualenv in Pulumi.yaml"
+        )
+    return Path(os.path.abspath(Path(info.root_directory or ".") / options["virtualenv"]))
+
+
 class Host(language_pb2_grpc.LanguageRuntimeServicer):
     def __init__(self, engine: str, executor: Path) -> None:
         self.engine, self.executor = engine, executor
-        self.running: set[subprocess.Popen[bytes]] = set()
+        self.running: set[subprocess.Popen[Any]] = set()
 
     def Handshake(self, request, context):
         return language_pb2.LanguageHandshakeResponse()
@@ -82,14 +85,10 @@ class Host(language_pb2_grpc.LanguageRuntimeServicer):
 
     def GetRequiredPackages(self, request, context):
         python, environment = interpreter(request.info)
-        answer = subprocess.run(
-            [python, "-c", SCAN], env=environment, capture_output=True, text=True, check=True
-        )
+        needed = json.loads(subprocess.check_output([python, "-c", SCAN], env=environment))
         packages = [
-            plugin_pb2.PackageDependency(
-                name=name, kind="resource", version=f"v{version}", server=server
-            )
-            for name, version, server in json.loads(answer.stdout)
+            plugin_pb2.PackageDependency(name=name, kind="resource", version=f"v{it}", server=at)
+            for name, it, at in needed
         ]
         return language_pb2.GetRequiredPackagesResponse(packages=packages)
 
@@ -127,11 +126,19 @@ class Host(language_pb2_grpc.LanguageRuntimeServicer):
         self.running.add(plugin)
         context.add_callback(plugin.terminate)
         for name, written in _written(stdout=plugin.stdout, stderr=plugin.stderr):
-            answer = language_pb2.RunPluginResponse()
-            setattr(answer, name, written)
-            yield answer
+            yield language_pb2.RunPluginResponse(**{name: written})
         self.running.discard(plugin)
         yield language_pb2.RunPluginResponse(exitcode=plugin.wait())
+
+    def InstallDependencies(self, request, context):
+        """Make the virtual environment of a program or a plugin, and fill it as pip does."""
+        home, folder = _virtualenv(request.info), request.info.program_directory
+        pip = [home / "bin" / "python", "-m", "pip", "install", "--requirement", "requirements.txt"]
+        for command in ([sys.executable, "-m", "venv", home], pip):
+            done = subprocess.run(command, cwd=folder, capture_output=True)
+            yield language_pb2.InstallDependenciesResponse(stdout=done.stdout, stderr=done.stderr)
+            if done.returncode:
+                context.abort(grpc.StatusCode.UNKNOWN, f"{command} ended with {done.returncode}")
 
     def _arguments(self, request: Any) -> list[str]:
         options = {
@@ -154,7 +161,7 @@ class Host(language_pb2_grpc.LanguageRuntimeServicer):
         return empty_pb2.Empty()
 
 
-def _written(**streams: IO[bytes] | None) -> Iterator[tuple[str, bytes]]:
+def _written(**streams: IO[bytes] | None) -> Iterator[tuple[str, Any]]:
     """(name of the stream, bytes) as they come, until all streams have ended."""
     parts: SimpleQueue[tuple[str, bytes]] = SimpleQueue()
 

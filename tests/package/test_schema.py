@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,6 +27,12 @@ def test_every_property_has_a_sentence() -> None:
     found = dict(_properties())
     assert len(found) > 250
     assert [path for path, value in found.items() if not value["description"].rstrip(".")] == []
+
+
+def test_the_package_has_names_that_pulumi_accepts() -> None:
+    """Its own schema of packages (sdk/v3, schema/package.json) refuses others."""
+    for name in (MADE["namespace"], MADE["name"]):
+        assert re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name)
 
 
 def test_arguments_are_the_settings_of_a_stack_file() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
 
+import grpc
 import pytest
 from pulumi.runtime.proto import language_pb2
 
@@ -51,6 +52,17 @@ def test_a_missing_virtualenv_is_named(tmp_path: Path) -> None:
     assert str(tmp_path / "nowhere") in answer.error
     with pytest.raises(FileNotFoundError, match="runtime.options.virtualenv"):
         language.interpreter(info(tmp_path, toolchain="uv"))
+
+
+def test_an_environment_is_made_and_filled_and_what_pip_refuses_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("no such requirement\n")
+    asked = language_pb2.InstallDependenciesRequest(info=info(tmp_path, virtualenv="venv"))
+    context = MagicMock()
+    answers = [*language.Host("", tmp_path).InstallDependencies(asked, context)]
+    assert (tmp_path / "venv" / "bin" / "pip").exists()
+    assert b"no such requirement" in b"".join(each.stderr for each in answers)
+    [code, text] = context.abort.call_args.args
+    assert code == grpc.StatusCode.UNKNOWN and text.endswith("ended with 1")
 
 
 def test_the_packages_of_the_programs_own_environment_say_which_plugins_it_needs() -> None:
