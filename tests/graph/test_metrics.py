@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -187,6 +188,8 @@ def test_the_budget_of_a_day_counts_nodes_by_the_prices_of_the_plan() -> None:
     assert prices(at("pools.h100.capacity", "spot"))["h100"] == str(known.usd), "at most"
     block = at("pools.h100", H100 | {"capacity": "block", "reservation": BLOCK})
     assert "h100" not in prices(block), "it is paid in advance"
+    own = at("prices", {"discount_percent": 10, "savings_plan_percent": {"p5": 50}})
+    assert prices(own)["h100"] == str(known.usd * Decimal("0.45"))
 
 
 def test_the_end_of_a_reservation_is_in_the_rules() -> None:

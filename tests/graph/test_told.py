@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -111,6 +112,14 @@ def test_it_knows_what_a_node_of_each_pool_costs(own: Graph) -> None:
     prices = settings(own)["prices"]
     dollars, gpus = prices["g6e"]["g6e.48xlarge"]
     assert gpus == 8 and 10 < float(dollars) < 40 and settings(own)["as_of"] >= "2025"
+
+
+def test_it_counts_at_the_prices_that_the_company_pays() -> None:
+    prices = at("prices", {"discount_percent": 10, "savings_plan_percent": {"g6e": 50}})
+    listed, own = (TOLD.of(environment_plan(OWN, *edits)) for edits in ((), (prices,)))
+    assert listed and own
+    usd, gpus = listed.prices["g6e"]["g6e.48xlarge"]
+    assert own.prices["g6e"]["g6e.48xlarge"] == (str(Decimal(usd) * Decimal("0.45")), gpus)
 
 
 @pytest.mark.parametrize(

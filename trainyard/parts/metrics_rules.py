@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from trainyard.catalog.aws.prices import CAPACITY_SERVICES, CEILINGS, Price, price
+from trainyard.catalog.aws.prices import CAPACITY_SERVICES, Price
 from trainyard.parts.metrics_size import (
     LARGEST_DISK_GIB,
     Room,
@@ -112,14 +112,15 @@ def node_prices(region: str, wanted: EnvironmentConfig) -> dict[str, Price | Non
     known. Spot without a price counts with the price on demand, which is the most that it costs. Capacity
     Blocks are paid in advance, and not among them."""
     return {
-        name: _node_price(CAPACITY_SERVICES[pool.capacity], pool.instance_types[0], region)
+        name: _node_price(wanted, CAPACITY_SERVICES[pool.capacity], pool.instance_types[0], region)
         for name, pool in wanted.pools.items()
         if pool.capacity != "block" and pool.instance_types
     }
 
 
-def _node_price(service: str, kind: str, region: str) -> Price | None:
-    return price(service, kind, region) or price(CEILINGS.get(service, service), kind, region)
+def _node_price(wanted: EnvironmentConfig, service: str, kind: str, region: str) -> Price | None:
+    offered = wanted.own_prices.quote(service, kind, region)
+    return offered.price or offered.ceiling
 
 
 def metrics_warnings(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from trainyard.catalog import versions
 from trainyard.catalog.aws.endpoints import TOPICS
 from trainyard.catalog.aws.instances import CPU_TYPES, GPU_TYPES
-from trainyard.catalog.aws.prices import CAPACITY_SERVICES, Price, price
+from trainyard.catalog.aws.prices import CAPACITY_SERVICES, Price
 from trainyard.command_line import wrapped
 from trainyard.objects.programs.told import APP, ToldPlan
 from trainyard.parts.emails import EXAMPLE
@@ -110,7 +110,7 @@ def _prices(region: str, wanted: EnvironmentConfig) -> dict[str, dict[str, Price
         name: {
             kind: found
             for kind in pool.instance_types
-            if (found := price(CAPACITY_SERVICES[pool.capacity], kind, region))
+            if (found := wanted.own_prices.price(CAPACITY_SERVICES[pool.capacity], kind, region))
         }
         for name, pool in wanted.pools.items()
     }

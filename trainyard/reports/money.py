@@ -133,7 +133,7 @@ def _quantity(part: PricedQuantity) -> tuple[str, str]:
 def _by_use(usage: Iterable[Line], listed: Iterable[Line] | None) -> list[str]:
     """A row for each rate, and below it what an expected quantity comes to."""
     rates = _rates(usage)
-    head, *lines = table(_beside(rates, listed and _rates(listed), EACH))
+    head, *lines = table(_beside(rates, None if listed is None else _rates(listed), EACH))
     said = [line.assumption.removesuffix(", by use").partition("; ")[2] for line in usage]
     expected = [[f"      {words}"] if words else [] for words in said]
     below = ([text, *more] for text, more in zip(lines, expected, strict=True))
@@ -150,7 +150,7 @@ def _rates(usage: Iterable[Line]) -> Rows:
 
 def _jobs(jobs: Iterable[JobCost], listed: Iterable[JobCost] | None) -> list[str]:
     """Cost of each job."""
-    rows = _beside(_costs_of(jobs), listed and _costs_of(listed), A_RUN)
+    rows = _beside(_costs_of(jobs), None if listed is None else _costs_of(listed), A_RUN)
     prepaid = [job.job for job in jobs if job.prepaid]
     return [
         *(table(_right(rows, first=1)) if len(rows) > 1 else []),

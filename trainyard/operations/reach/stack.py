@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainyard.catalog.aws.own_prices import LIST, OwnPrices
+from trainyard.decide import plan_stack
 from trainyard.problems import Refused
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import JobConfig, typed
@@ -35,6 +37,16 @@ class Stack:
     @property
     def region(self) -> str:
         return self.reading.configs[0].region
+
+
+def own_prices(name: str) -> OwnPrices:
+    """Prices that the dollars of a stack are counted at. Those of AWS's list, where its stack file is not here
+    or has errors."""
+    try:
+        plan = plan_stack(read_file(name)).plan
+    except FileNotFoundError:
+        return LIST
+    return plan.prices if plan else LIST
 
 
 def read_stack(name: str) -> Stack:

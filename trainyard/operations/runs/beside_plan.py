@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from statistics import median
 
-from trainyard.catalog.aws.prices import CAPACITY_SERVICES, price
+from trainyard.catalog.aws.own_prices import LIST, OwnPrices
+from trainyard.catalog.aws.prices import CAPACITY_SERVICES
 from trainyard.operations.runs.runs import EXACT, Run
 from trainyard.reports.lines import CENT
 
@@ -46,30 +47,34 @@ class BesidePlan:
         return f"{ran}, and {which}cost {self.usd_ratio} × the plan"
 
 
-def planned_usd(run: Run) -> Decimal | None:
-    """Dollars that the plan counted for the nodes of the run, at today's prices; None where it does not say
-    its hours, or a price is not known."""
+def planned_usd(run: Run, prices: OwnPrices = LIST) -> Decimal | None:
+    """Dollars that the plan counted for the nodes of the run, at today's prices of the stack; None where it
+    does not say its hours, or a price is not known."""
     expected = run.expected
     region = next((time.region for time in run.times if time.region), "")
     if expected is None:
         return None
     service = CAPACITY_SERVICES.get(expected.capacity, "")
-    found = price(service, expected.instance_type, region)
+    found = prices.price(service, expected.instance_type, region)
     if found is None:
         return None
     return (found.usd * expected.nodes * Decimal(str(expected.hours))).quantize(CENT)
 
 
-def beside_plan(runs: Iterable[tuple[Run, Decimal | None]]) -> BesidePlan | None:
+def beside_plan(
+    runs: Iterable[tuple[Run, Decimal | None]], prices: OwnPrices = LIST
+) -> BesidePlan | None:
     """The last complete runs beside their plans. `runs`: the first to end first, each with its dollars
-    where they are exact. None where no run can be compared."""
+    where they are exact. `prices`: of the stack. None where no run can be compared."""
     known = [
         (run, usd)
         for run, usd in runs
         if run.job.complete and run.known == EXACT and run.began and run.expected
     ][-LAST:]
     hours = [_hours(run) for run, _ in known]
-    dollars = [usd / plan for run, usd in known if usd is not None and (plan := planned_usd(run))]
+    dollars = [
+        usd / plan for run, usd in known if usd is not None and (plan := planned_usd(run, prices))
+    ]
     if not hours:
         return None
     return BesidePlan(

@@ -13,12 +13,14 @@ from pathlib import Path
 from types import MappingProxyType
 
 from trainyard import command_line
+from trainyard.catalog.aws.own_prices import LIST, OwnPrices
 from trainyard.catalog.logs.cause import Cause
 from trainyard.catalog.logs.log_words import nothing_to_do
 from trainyard.operations.reach.kubectl import Kubectl
 from trainyard.operations.reach.proxy import asking
 from trainyard.operations.reach.rank_logs import cause_on
 from trainyard.operations.reach.snapshot import snapshot_of
+from trainyard.operations.reach.stack import own_prices
 from trainyard.operations.reach.target import answer_of, kubeconfig
 from trainyard.operations.runs.beside_plan import beside_plan
 from trainyard.operations.runs.printed import Printed, printed, recorded, together
@@ -32,7 +34,7 @@ from trainyard.operations.runs.records import (
 )
 from trainyard.operations.runs.runs import Run
 from trainyard.operations.runs.runs_page import runs_page
-from trainyard.operations.runs.spent import exact_usd, spent
+from trainyard.operations.runs.spent import exact_usd, prices_said, spent
 from trainyard.operations.runs.sweeps import sweep_of, tables
 from trainyard.operations.runs.told import NOT_KNOWN, NOTHING, Told, share_said, time_said
 from trainyard.plans.jobs import GOODPUT
@@ -65,13 +67,14 @@ def main(options: argparse.Namespace) -> int:
     if answer is None:
         return 1
     known, said, causes = answer
+    prices = own_prices(options.stack)
     runs = [
-        *(told(run, said, causes, going=False) for run in known.finished),
-        *(told(run, said, going=True) for run in known.going),
+        *(told(run, said, causes, going=False, prices=prices) for run in known.finished),
+        *(told(run, said, going=True, prices=prices) for run in known.going),
     ]
-    notes = (HISTORY[known.history], *NOTES)
+    notes = (HISTORY[known.history], *NOTES, *prices_said(prices))
     ended = [run for run in known.finished if not _idle(run, said.get(_uid(run), Printed()))]
-    beside = beside_plan((run, exact_usd(spent(run))) for run in ended)
+    beside = beside_plan(((run, exact_usd(spent(run, prices))) for run in ended), prices)
     if options.html:
         page = runs_page(options.stack, runs, beside.said if beside else "", notes)
         Path(options.html).write_text(page)
@@ -110,9 +113,10 @@ def told(
     causes: Mapping[str, Cause] = MappingProxyType({}),
     *,
     going: bool,
+    prices: OwnPrices = LIST,
 ) -> Told:
-    """Facts about a run. `said`, `causes`: by uid of the job."""
-    cost = spent(run)
+    """Facts about a run. `said`, `causes`: by uid of the job. `prices`: of the stack."""
+    cost = spent(run, prices)
     prints, cause = said.get(_uid(run), Printed()), causes.get(_uid(run), UNKNOWN)
     began = run.began
     return Told(

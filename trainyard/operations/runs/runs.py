@@ -14,7 +14,8 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from trainyard.catalog.aws.prices import Price, price
+from trainyard.catalog.aws.own_prices import LIST, OwnPrices
+from trainyard.catalog.aws.prices import Price
 from trainyard.catalog.logs.waiting import container_statuses
 from trainyard.catalog.quantities import amount
 from trainyard.derive.pools import TYPES
@@ -118,10 +119,10 @@ def scheduled_at(pod: Object) -> str:
     )
 
 
-def node_price(labels: Labels) -> Price | None:
+def node_price(labels: Labels, prices: OwnPrices = LIST) -> Price | None:
     """Price of an hour of a node with these labels; None where no price is known."""
     capacity = labels.get(CAPACITY, ""), labels.get(RESERVATION, "")
-    return price(SERVICES.get(capacity, ""), labels.get(TYPE, ""), labels.get(REGION, ""))
+    return prices.price(SERVICES.get(capacity, ""), labels.get(TYPE, ""), labels.get(REGION, ""))
 
 
 def pod_gpus(pod: Object) -> int:

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from trainyard import command_line
-from trainyard.catalog.aws.prices import price
+from trainyard.catalog.aws.own_prices import LIST, OwnPrices
+from trainyard.operations.reach.stack import own_prices
 from trainyard.operations.reach.target import answer_of
 from trainyard.operations.runs.beside_plan import beside_plan, planned_usd
 from trainyard.operations.runs.records import KEPT, known_runs
@@ -64,9 +65,10 @@ def main(options: argparse.Namespace) -> int:
     known = answer_of(lambda: known_runs(options.stack))
     if known is None:
         return 1
-    runs, going = [spent(run) for run in known.finished], len(known.going)
-    beside = beside_plan(zip(known.finished, map(exact_usd, runs), strict=True))
-    notes = NOTES if known.history == KEPT else (*NOTES, FORGOTTEN)
+    prices = own_prices(options.stack)
+    runs, going = [spent(run, prices) for run in known.finished], len(known.going)
+    beside = beside_plan(zip(known.finished, map(exact_usd, runs), strict=True), prices)
+    notes = (*NOTES, *prices_said(prices), *(() if known.history == KEPT else (FORGOTTEN,)))
     if options.json:
         teams = by_namespace(runs)
         every = {"runs": runs, "namespaces": teams, "beside_plan": beside, "running": going}
@@ -81,9 +83,14 @@ def exact_usd(one: Spent) -> Decimal | None:
     return one.usd if one.usd_known == EXACT else None
 
 
-def spent(run: Run) -> Spent:
-    """The hours and the dollars of one run."""
-    prices = [price(time.service, time.instance_type, time.region) for time in run.times]
+def prices_said(prices: OwnPrices) -> tuple[str, ...]:
+    """A note about own prices; nothing where AWS's list counts."""
+    return (f"USD are at own prices (environment.prices): {prices.said}.",) if prices.lower else ()
+
+
+def spent(run: Run, own: OwnPrices = LIST) -> Spent:
+    """The hours and the dollars of one run. `own`: prices of the stack."""
+    prices = [own.price(time.service, time.instance_type, time.region) for time in run.times]
     priced = [
         (found, found.usd * time.node_hours)
         for found, time in zip(prices, run.times, strict=True)
@@ -106,7 +113,7 @@ def spent(run: Run) -> Spent:
         else None,
         usd_known=together([run.known, lacks]),
         as_of=min((found.as_of for found, _ in priced), default=None),
-        planned_usd=planned_usd(run),
+        planned_usd=planned_usd(run, own),
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
+from trainyard.catalog.aws.own_prices import LIST, OwnPrices
 from trainyard.catalog.logs.waiting import container_statuses
 from trainyard.catalog.quantities import amount
 from trainyard.objects.jobs.pod_template import GPU, NODES_FOR, POOL
@@ -108,14 +109,15 @@ def view(
     snapshot: Snapshot,
     alerts: tuple[str, ...] | None,
     changed: Sequence[Finding] = (),
+    prices: OwnPrices = LIST,
 ) -> View:
     """View of a snapshot. `alerts`: what Prometheus says. `changed`: objects that are not as the last
-    update left them."""
+    update left them. `prices`: of the stack."""
     problems = [*diagnose(snapshot, silence=None), *changed]
     return View(
         stack=stack,
         taken_at=snapshot.taken_at,
-        pools=None if "nodes" in snapshot.unseen else tuple(_pools(snapshot)),
+        pools=None if "nodes" in snapshot.unseen else tuple(_pools(snapshot, prices)),
         gangs=tuple(_gangs(snapshot)),
         queue=tuple(_queue(snapshot)),
         alerts=alerts,
@@ -136,7 +138,7 @@ def node_state(node: Object, snapshot: Snapshot) -> str:
     return JOINING if young else NOT_READY
 
 
-def _pools(snapshot: Snapshot) -> Iterator[Pool]:
+def _pools(snapshot: Snapshot, prices: OwnPrices) -> Iterator[Pool]:
     nodes = [
         node
         for node in snapshot.of("nodes")
@@ -149,12 +151,14 @@ def _pools(snapshot: Snapshot) -> Iterator[Pool]:
     names = {*made, *(node["metadata"]["labels"].get(POOL, "-") for node in nodes)}
     for name in sorted(names):
         own = [node for node in nodes if node["metadata"]["labels"].get(POOL, "-") == name]
-        yield _pool(snapshot, name, own, made.get(name, []))
+        yield _pool(snapshot, name, own, made.get(name, []), prices)
 
 
-def _pool(snapshot: Snapshot, name: str, nodes: list[Object], made: list[Object]) -> Pool:
+def _pool(
+    snapshot: Snapshot, name: str, nodes: list[Object], made: list[Object], prices: OwnPrices
+) -> Pool:
     names = {node["metadata"]["name"] for node in nodes}
-    prices = [node_price(node["metadata"]["labels"]) for node in nodes]
+    paid = [node_price(node["metadata"]["labels"], prices) for node in nodes]
     states = [node_state(node, snapshot) for node in nodes] + _launching(snapshot, name, names)
     gpus = [node["status"].get("allocatable", {}).get(GPU, 0) for node in nodes]
     return Pool(
@@ -164,8 +168,8 @@ def _pool(snapshot: Snapshot, name: str, nodes: list[Object], made: list[Object]
         most=max(_limits(made), default=None),
         gpus=sum(int(amount(count) or 0) for count in gpus),
         gpus_used=sum(pod_gpus(pod) for pod in snapshot.of("pods") if _holds(pod, names)),
-        usd_per_hour=sum((each.usd for each in prices if each), Decimal()),
-        unpriced=prices.count(None),
+        usd_per_hour=sum((each.usd for each in paid if each), Decimal()),
+        unpriced=paid.count(None),
     )
 
 

@@ -16,10 +16,12 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from trainyard.catalog.aws.own_prices import LIST, OwnPrices
 from trainyard.objects.metrics.metrics import PORT
 from trainyard.operations.reach.kubectl import Kubectl
 from trainyard.operations.reach.proxy import asking
 from trainyard.operations.reach.snapshot import snapshot_of
+from trainyard.operations.reach.stack import own_prices
 from trainyard.operations.reach.target import answer_of, kubeconfig
 from trainyard.operations.runs.frame import Line, coloured, frame, picture, plain
 from trainyard.operations.runs.view import View, view
@@ -47,8 +49,8 @@ def main(options: argparse.Namespace) -> int:
     def read() -> View | int:
         with asking(kubeconfig(options.stack), FRAME_SECONDS) as kubectl:
             changes = Changes(options.stack, kubectl)
-            first = look(options.stack, kubectl, changes)
-            again = partial(look, options.stack, kubectl, changes)
+            again = partial(look, options.stack, kubectl, changes, own_prices(options.stack))
+            first = again()
             return first if once else _follow(again, first, options.every)
 
     first = answer_of(read)
@@ -78,9 +80,9 @@ def _drawn(file: Path, text: str) -> int:
     return 0
 
 
-def look(stack: str, kubectl: Kubectl, changes: Changes) -> View:
-    """One look at the cluster."""
-    return view(stack, snapshot_of(stack, kubectl), alerts(kubectl), changes())
+def look(stack: str, kubectl: Kubectl, changes: Changes, prices: OwnPrices = LIST) -> View:
+    """One look at the cluster. `prices`: of the stack."""
+    return view(stack, snapshot_of(stack, kubectl), alerts(kubectl), changes(), prices)
 
 
 def alerts(kubectl: Kubectl) -> tuple[str, ...] | None:

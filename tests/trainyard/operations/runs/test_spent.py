@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from tests.support.recording import CHECKOUT
 from tests.support.tool import run_word
 from tests.trainyard.operations.finished import cluster, expecting, node, pod, train_job
+from trainyard.catalog.aws.own_prices import LIST
 from trainyard.catalog.aws.prices import price
 from trainyard.operations.reach.snapshot import Snapshot
+from trainyard.operations.reach.stack import own_prices
 from trainyard.operations.reach.target import TargetError
-from trainyard.operations.runs import spent
+from trainyard.operations.runs import history, spent, watch
 from trainyard.operations.runs.records import KEPT, MISSING, Known, runs_of
 from trainyard.operations.runs.runs import ABOUT, AT_LEAST, AT_MOST, EXACT, finished_runs
 
@@ -146,3 +152,60 @@ def test_a_cluster_that_does_not_answer_and_a_stack_without_one_are_said(
         "stack x has no cluster",
         "the cluster does not answer: timed out",
     ]
+
+
+@pytest.fixture
+def own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A folder with Pulumi.dev.yaml, in which a g6e costs 0.45 of its list price; the stack file."""
+    file = yaml.safe_load((CHECKOUT / "Pulumi.dev.yaml").read_text())
+    prices = {"discount_percent": 10, "savings_plan_percent": {"g6e": 50}, "support_percent": 3}
+    file["config"]["trainyard:environment"] |= {"prices": prices, "jobs": {}}
+    (tmp_path / "Pulumi.yaml").write_text((CHECKOUT / "Pulumi.yaml").read_text())
+    found = tmp_path / "Pulumi.dev.yaml"
+    found.write_text(yaml.safe_dump(file))
+    monkeypatch.chdir(tmp_path)
+    return found
+
+
+@pytest.mark.usefixtures("own")
+def test_runs_are_counted_at_the_own_prices_of_the_stack(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two hours of a node. Plan and run are at the same prices, so own ones do not change their ratio."""
+    snapshot = cluster(trainjobs=[expecting(train_job(), hours=1)])
+    monkeypatch.setattr(spent, "known_runs", lambda stack: runs_of(snapshot, [], KEPT))
+    assert run_word("spent", ["dev", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    [run] = found["runs"]
+    dollars = str((2 * NODE * Decimal("0.45")).quantize(Decimal("0.01")))
+    assert (run["usd"], run["planned_usd"]) == (dollars, dollars)
+    assert found["beside_plan"]["usd_ratio"] == "1.00"
+    said = "USD are at own prices (environment.prices): 10 % off each price; Savings Plans: 50 % off g6e."
+    assert said in found["notes"]
+    monkeypatch.setattr(history, "_read", lambda stack: (runs_of(snapshot, [], KEPT), {}, {}))
+    assert run_word("runs", ["dev", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["runs"][0]["usd"], found["runs"][0]["usd_planned"]) == (dollars, dollars)
+    assert said in found["notes"]
+
+
+@pytest.mark.usefixtures("own")
+def test_nodes_that_run_now_cost_the_own_prices_of_the_stack(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    training = node(0, **{"trainyard.io/nodes": "training"})
+    snapshot = cluster(nodes=[training], nodepools=[])
+    monkeypatch.setattr(watch, "kubeconfig", lambda stack: "")
+    monkeypatch.setattr(watch, "asking", lambda *_: nullcontext())
+    monkeypatch.setattr(watch, "snapshot_of", lambda *_: snapshot)
+    monkeypatch.setattr(watch, "alerts", lambda _: None)
+    monkeypatch.setattr(watch, "Changes", lambda *_: lambda: ())
+    assert run_word("watch", ["dev", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert Decimal(found["usd_per_hour"]) == NODE * Decimal("0.45")
+
+
+def test_without_a_stack_file_or_with_a_wrong_one_the_list_counts(own: Path) -> None:
+    assert own_prices("dev").discount_percent == 10
+    own.write_text(own.read_text().replace("support_percent: 3", "support_percent: 300"))
+    assert own_prices("dev") == LIST == own_prices("nowhere")
