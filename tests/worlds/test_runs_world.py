@@ -60,7 +60,7 @@ LOOKER = """\
 import os, signal, subprocess, sys, urllib.error, urllib.request
 how, *words = sys.argv[1:]
 tool = (
-    "from trainyard.operations.nodes import look; look.SAY_SECONDS, look.ALONE_SECONDS = 1, 8;"
+    "from trainyard.operations.nodes import look; look.SAY_SECONDS, look.ALONE_SECONDS = 1, 60;"
     " from trainyard.cli.main import main; main()"
 )
 started = subprocess.Popen([sys.executable, "-c", tool, *words], stdout=subprocess.PIPE, text=True)
@@ -75,7 +75,7 @@ os.kill(started.pid, signal.Signals[how])
 print("code", started.wait())
 """
 """A person who starts a program in a pod, looks at its page, with its token and without, and ends the tool. The pod
-waits 8 seconds for a tool that is gone, and not 5 minutes."""
+waits a minute for a tool that is gone, and not 5."""
 LOOKED_AT = f"""\
 #!{sys.executable}
 import http.server, json, os, sys
@@ -243,7 +243,8 @@ def test_tensorboard_shows_what_a_job_has_written_and_ends_with_the_tool(
 ) -> None:
     words = "tensorboard seen --stack see --image look:1 --yes"
     said = harness.shell(f"{looker} SIGINT {words}", check=False)
-    assert 'answer [["stand-in-checkpoint.json"]' in said and "code 0" in said, said
+    assert re.search(r'answer \[\[.*"stand-in-checkpoint.json"\], ""\]', said), said
+    assert "code 0" in said, said
     assert "a pod with no GPU on pool l4" in said, said
     jobs = harness.get("trainjobs --namespace training")["items"]
     assert [job["metadata"]["name"] for job in jobs] == ["seen"]

@@ -164,6 +164,7 @@ def _gangs(gangs: tuple[Gang, ...]) -> list[Line]:
             (f"{_time(gang.seconds)}{' ago' * gang.ended}".ljust(13), "dim"),
             *_ranks(gang),
             (f"  {gang.restarts} restarts" if gang.restarts else "", "wait"),
+            (f"  {gang.how_far}" if gang.how_far else "", "dim"),
         ]
         for gang in gangs
     ]

@@ -32,6 +32,7 @@ from trainyard.operations.runs.records import (
     records,
     runs_of,
 )
+from trainyard.operations.runs.reported import far_of
 from trainyard.operations.runs.runs import Run
 from trainyard.operations.runs.runs_page import runs_page
 from trainyard.operations.runs.spent import exact_usd, prices_said, spent
@@ -151,6 +152,7 @@ def told(
         step_seconds=prints.step_seconds,
         goodput_planned=_planned(run),
         goodput_measured=prints.goodput,
+        how_far=far_of(run),
         sweep=sweep_of(run.job.body),
         metric=prints.metric,
     )
@@ -217,6 +219,7 @@ def _below(run: Told) -> list[str]:
         f"resumed from: {run.resumed_from or NOT_KNOWN}; newest checkpoint:"
         f" {run.checkpoint or NOT_KNOWN}{old}",
         *_beside(run),
+        *([f"its script says: {run.how_far}"] if run.how_far else []),
         *_measured(run),
         *_why(run),
     ]

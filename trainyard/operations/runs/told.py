@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
+from trainyard.operations.runs.reported import HowFar
 from trainyard.operations.runs.runs import duration
 
 NOT_KNOWN = "not known"
@@ -74,6 +75,8 @@ class Told:
     """Goodput from 0 to 1, as the plan says it."""
     goodput_measured: float | None
     """Share of the time it ran that is in its steps, those that were lost left out."""
+    how_far: HowFar | None
+    """Per cent and time to go as its script says it to the Trainer; None where it says nothing."""
     sweep: Sweep | None
     """None for a run that is of no sweep."""
     metric: float | None

@@ -14,7 +14,8 @@ from trainyard.objects.jobs.pod_template import GPU, NODES_FOR, POOL
 from trainyard.objects.programs.repair import NOTE
 from trainyard.operations.reach.snapshot import Job, Object, Snapshot, condition_of
 from trainyard.operations.runs.logs import node_number
-from trainyard.operations.runs.runs import TYPE, node_price, pod_gpus
+from trainyard.operations.runs.reported import far_of
+from trainyard.operations.runs.runs import TYPE, going_runs, node_price, pod_gpus
 from trainyard.operations.status.diagnosis import diagnose
 from trainyard.operations.status.finding import Finding
 
@@ -70,6 +71,8 @@ class Gang:
     ranks: tuple[str, ...]
     """State of each."""
     restarts: int
+    how_far: str
+    """Per cent, time to go and dollars to the end, as its script says it; empty where it says nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,6 +201,7 @@ def _holds(pod: Object, nodes: set[str]) -> bool:
 def _gangs(snapshot: Snapshot) -> Iterator[Gang]:
     """Jobs that go on, then those that have ended within the hour, the last first."""
     shown = []
+    far = {id(run.job.body): far_of(run) for run in going_runs(snapshot)}
     for job in snapshot.jobs():
         since = (snapshot.taken_at - job.since).total_seconds() if job.since else None
         if not job.ended or since is None or since <= ENDED_SECONDS:
@@ -210,6 +214,7 @@ def _gangs(snapshot: Snapshot) -> Iterator[Gang]:
             ended=ended,
             ranks=() if ended else tuple(_ranks(job)),
             restarts=job.restarts,
+            how_far=str(far.get(id(job.body)) or ""),
         )
 
 

@@ -1,0 +1,113 @@
+"""Progress of a run by the trainerStatus of its TrainJob: per cent, time to go, dollars to the end."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+from tests.support.recording import CHECKOUT
+from tests.trainyard.operations.finished import BEGAN, at, cluster, expecting, pod, train_job
+from trainyard.operations.reach.snapshot import Snapshot
+from trainyard.operations.runs.frame import frame, plain
+from trainyard.operations.runs.history import told
+from trainyard.operations.runs.reported import HowFar, far_of
+from trainyard.operations.runs.runs import finished_runs, going_runs
+from trainyard.operations.runs.view import view
+from trainyard.operations.status.status import tables
+
+Object = dict[str, Any]
+
+
+def running(said: Object | None, *, hours: float | None = None, minutes: float = 65) -> Snapshot:
+    """A run of two nodes since minute 5, looked at in that minute. `said`: its trainerStatus."""
+    status = {"conditions": [], **({"trainerStatus": said} if said else {})}
+    job = train_job(ended=None, status=status)
+    job = expecting(job, hours) if hours else job
+    pods = [pod(number, ended=10_000) for number in range(2)]
+    for each in pods:
+        each["status"]["phase"] = "Running"
+        each["status"]["containerStatuses"][0]["state"] = {"running": {"startedAt": at(6)}}
+    made = cluster(trainjobs=[job], pods=pods)
+    return replace(made, taken_at=BEGAN + timedelta(minutes=minutes))
+
+
+def far(snapshot: Snapshot) -> HowFar | None:
+    [run] = going_runs(snapshot)
+    return far_of(run)
+
+
+SAID = {
+    "progressPercentage": 43,
+    "estimatedRemainingSeconds": 3700,
+    "lastUpdatedTime": at(65 - 100 / 60),
+}
+
+
+def test_time_to_go_counts_from_the_look_and_dollars_as_the_plan_does() -> None:
+    planned = far(running(SAID, hours=10))
+    assert planned and (planned.percent, planned.remaining_seconds) == (43, 3600)
+    [run] = going_runs(running(SAID, hours=10))
+    facts = told(run, {}, going=True)
+    assert facts.usd_planned and planned.usd_remaining
+    assert abs(planned.usd_remaining - facts.usd_planned / 10) < Decimal("0.01")
+    assert str(planned) == f"43%, 1 h 00 min to go, about {planned.usd_remaining:,.2f} USD more"
+
+
+def test_without_a_plan_an_hour_costs_what_it_has_cost_until_now() -> None:
+    """One hour has passed, and one is to come."""
+    seen = running(SAID)
+    [run] = going_runs(seen)
+    usd = told(run, {}, going=True).usd
+    assert usd and usd > 10
+    found = far(seen)
+    assert found and found.usd_remaining and abs(found.usd_remaining - usd) <= Decimal("0.01")
+
+
+def test_a_run_that_says_nothing_or_only_a_part_says_no_more() -> None:
+    assert far(running(None)) is None
+    only = far(running({"progressPercentage": 7, "lastUpdatedTime": at(60)}))
+    assert only and str(only) == "7%" and only.usd_remaining is None
+    metrics = far(running({"metrics": [], "lastUpdatedTime": at(60)}))
+    assert metrics and str(metrics) == ""
+    young = far(running(SAID, minutes=5.5))
+    assert young and young.usd_remaining is None, "half a minute has no price of an hour"
+
+
+def test_an_estimate_whose_time_is_over_is_no_time_before_now() -> None:
+    late = far(running({"estimatedRemainingSeconds": 60, "lastUpdatedTime": at(60)}))
+    assert late and late.remaining_seconds == 0
+
+
+def test_a_run_that_has_ended_has_no_time_to_go() -> None:
+    job = train_job()
+    job["status"]["trainerStatus"] = SAID
+    [run] = finished_runs(cluster(trainjobs=[job]))
+    assert str(far_of(run)) == "43%"
+
+
+def test_runs_status_and_watch_say_it() -> None:
+    seen = running(SAID, hours=10)
+    [run] = going_runs(seen)
+    said = str(told(run, {}, going=True).how_far)
+    assert said.startswith("43%, 1 h 00 min to go, about ")
+    assert "Running 43%" in tables(seen)
+    [line] = [line for line in plain(frame(view("dev", seen, None))) if "training/t5" in line]
+    assert said in line
+    [quiet] = [
+        line for line in plain(frame(view("dev", running(None), None))) if "training/t5" in line
+    ]
+    assert "%" not in quiet
+
+
+def test_the_crd_of_trainer_2_3_has_these_fields_and_that_of_2_1_has_none() -> None:
+    """KEP-2779. A field that the CRD lacks would be pruned without a word."""
+    known: dict[str, Object] = {}
+    for release in ("2.1.0", "2.3.0"):
+        folder = CHECKOUT / "components/charts" / f"kubeflow-trainer-crds-{release}/templates"
+        crd = json.loads((folder / "trainjobs.trainer.kubeflow.org.yaml").read_text())
+        schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]
+        known[release] = schema["properties"].get("trainerStatus", {}).get("properties", {})
+    assert known["2.1.0"] == {} and {*SAID} <= {*known["2.3.0"]}
