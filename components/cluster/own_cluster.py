@@ -86,12 +86,10 @@ class OwnCluster(Cluster):
         self.register_outputs({"name": made.name, "endpoint": made.endpoint})
 
     def _log_group(self, name: str, plan: OwnClusterPlan) -> list[pulumi.Resource]:
-        """The log group of the control plane, where EKS must not make it. EKS knows it by its name (EKS
-        user guide, control-plane-logs)."""
+        """The log group of the control plane, where EKS must not make it."""
         if plan.log_days is None:
             return []
-        group = f"/aws/eks/{plan.name}/cluster"
-        return [log_group(self, f"{name}-logs", plan.identity, group, plan.log_days)]
+        return [log_group(self, f"{name}-logs", plan.identity, plan.log_group, plan.log_days)]
 
     def _service_role(
         self, plan: OwnClusterPlan

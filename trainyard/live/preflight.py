@@ -26,6 +26,7 @@ from trainyard.live.existing.cluster import existing_cluster_checks
 from trainyard.live.existing.free_addresses import address_checks
 from trainyard.live.existing.stores import store_checks
 from trainyard.live.existing.vpc import vpc_checks
+from trainyard.live.log_group import log_group_checks
 from trainyard.live.principals import principal_checks
 from trainyard.live.public_addresses import public_address_checks
 from trainyard.live.questions.account import Account
@@ -150,6 +151,7 @@ def checks(
         **boundary_checks(account, plan, caller),
         **copy_checks(account, plan),
         **cost_tag_checks(account, plan),
+        **log_group_checks(account, plan),
         **secret_checks(account, plan, wanted),
         **{
             f"role {role.name}": lambda role=role: role_findings(

@@ -53,6 +53,11 @@ class OwnClusterPlan(ClusterPlan):
     role_name: str | None
     """Name of the control plane's role; None: pulumi-eks makes it, without a boundary."""
 
+    @property
+    def log_group(self) -> str:
+        """Name of the log group that EKS writes to (EKS user guide, control-plane-logs)."""
+        return f"/aws/eks/{self.name}/cluster"
+
 
 @dataclass(frozen=True, kw_only=True)
 class ExistingClusterPlan(ClusterPlan):

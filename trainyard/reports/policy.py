@@ -16,6 +16,7 @@ from trainyard.catalog.aws.permissions import (
     BUDGET_QUESTIONS,
     CLUSTER_QUESTIONS,
     COPY_QUESTIONS,
+    LOG_QUESTIONS,
     VPC_QUESTIONS,
 )
 from trainyard.catalog.aws_types.row import When
@@ -124,11 +125,13 @@ def _questions(plan: EnvironmentPlan) -> set[str]:
     of_network = () if plan.own_network else VPC_QUESTIONS
     of_cluster = () if plan.own_cluster else CLUSTER_QUESTIONS
     of_budget = BUDGET_QUESTIONS if cost_tags(plan) else ()
+    of_logs = LOG_QUESTIONS if plan.has_log_groups else ()
     of_copies = COPY_QUESTIONS if plan.copies else ()
     pods = [*(team.pods for team in plan.teams.values()), plan.job_pods]
     in_buckets = any(each and each.statements for each in pods)
     of_buckets = BUCKET_QUESTIONS if in_buckets else ()
-    return {*of_stores, *of_network, *of_cluster, *of_copies, *of_buckets, *of_budget}
+    of_settings = {*of_stores, *of_copies, *of_buckets, *of_budget, *of_logs}
+    return {*of_network, *of_cluster, *of_settings}
 
 
 def _existing_cluster(plan: EnvironmentPlan) -> ExistingClusterScope | None:

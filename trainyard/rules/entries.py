@@ -21,7 +21,7 @@ from trainyard.rules.gangs import gang_errors
 from trainyard.rules.jobs import controller_fix, job_problems
 from trainyard.rules.loads import load_errors, load_warnings, shared_place_errors
 from trainyard.rules.model_memory import model_memory_warnings
-from trainyard.rules.pod_resources import request_problems
+from trainyard.rules.pod_resources import mount_memory_warnings, request_problems
 from trainyard.rules.pods import pod_errors, pod_warnings, store_directory_errors
 from trainyard.rules.pools import unknown_pool
 from trainyard.rules.secrets import secret_errors
@@ -106,6 +106,7 @@ def _entry_warnings(
     pool = environment.pools.get(job.pool)
     if pool:
         yield from _pool_warnings(f"{path}.pool", job, pool, environment)
+        yield from mount_memory_warnings(path, job, environment)
     left = job.resumes_from
     if left and job.run > 1:
         yield At(f"{path}.run").warning(

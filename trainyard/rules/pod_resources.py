@@ -10,11 +10,21 @@ from fractions import Fraction
 
 from trainyard.catalog.aws.instances import InstanceType
 from trainyard.derive.job_view import JobView, PodRequest
-from trainyard.derive.pod_resources import node_amount, node_disk_gib
-from trainyard.derive.pools import TYPES
+from trainyard.derive.jobs import stores
+from trainyard.derive.pod_resources import (
+    NODE_PERCENT,
+    node_amount,
+    node_disk_gib,
+    node_memory_gib,
+    pods_per_node,
+)
+from trainyard.derive.pools import TYPES, job_type
 from trainyard.objects.jobs.pod_template import EFA, GPU
-from trainyard.problems import InputError, InputWarning
+from trainyard.problems import At, InputError, InputWarning
+from trainyard.settings.environment import EnvironmentConfig
+from trainyard.settings.job import JobConfig
 from trainyard.settings.pools import PoolConfig
+from trainyard.stores.kinds import kinds_of
 
 DISK = "ephemeral-storage"
 HUGE_PAGES = "hugepages-"
@@ -90,3 +100,27 @@ def _too_much(request: PodRequest, pool: str, smallest: str, most: int) -> Input
         fix=f"write {limit} or less",
         write=None if request.suffix else most,
     )
+
+
+def mount_memory_warnings(
+    path: str, job: JobConfig, environment: EnvironmentConfig
+) -> Iterator[InputWarning]:
+    """A warning about `memory_gib` that leaves a node too little for what mounts the stores of a job. By
+    default a job leaves a tenth of each node."""
+    kind, needed = job_type(job, environment), _mounts_gib(job, environment)
+    if not kind or not job.memory_gib or not needed:
+        return
+    whole = node_memory_gib(kind)
+    left = whole - max(1, pods_per_node(job, kind)) * job.memory_gib
+    if left < needed:
+        yield At(f"{path}.memory_gib").warning(
+            f"it leaves {max(0, left)} GiB of a {kind.name} for what mounts S3 stores, which was seen to take"
+            f" {needed} GiB under load. Where the kernel ends that program, every read fails with"
+            " `Transport endpoint is not connected`. Request less, or delete memory_gib: a job requests"
+            f" {NODE_PERCENT} % of a node by default"
+        )
+
+
+def _mounts_gib(job: JobConfig, environment: EnvironmentConfig) -> int:
+    found = [environment.storage[name] for name in stores(job) if name in environment.storage]
+    return sum(kind.mount_gib for store in found for kind, _ in kinds_of(store))

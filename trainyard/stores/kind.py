@@ -68,6 +68,10 @@ class StoreKind(ABC, Generic[Settings, Plan]):
     resource with the data then has `subnetIds`."""
     root_is_roots: ClassVar[bool] = False
     """The root of a new store belongs to root, and no setting of a pod changes that."""
+    mount_gib: ClassVar[int] = 0
+    """Memory that a mount of it takes of a node under load, in GiB; 0: none that counts."""
+    needs_client: ClassVar[bool] = False
+    """Nodes that mount it need programs of its client, which EKS's AMI lacks."""
     weak_at: ClassVar[Row]
     """Acts of programs that it cannot do."""
     keeps_its_key: ClassVar[bool] = False

@@ -45,6 +45,10 @@ OLD_VERSIONS_DAYS = 30
 """A choice of ours: long enough to see that something is missing."""
 CAPACITY = "1024Gi"
 """S3 grows by itself and ignores the figure, but a PersistentVolume must state one."""
+MOUNT_GIB = 16
+"""Memory that one Mountpoint was seen to take: 13.5 GiB and more than 15 GB (mountpoint-s3#1006, #1556). Its pod
+has no request: the driver makes it after the job's pod, so a request that no longer fits would leave both Pending,
+and the volume of an existing stack cannot get one in place."""
 ALL_USERS = "allow-other"
 """Containers that do not run as root read files, too."""
 
@@ -76,6 +80,7 @@ class S3(StoreKind[S3Config, S3Plan]):
         configuration=json.dumps({"node": {"tolerateAllTaints": True}}),
     )
     mounted_by_pods = True
+    mount_gib = MOUNT_GIB
 
     def plan(
         self, me: Identity, name: str, settings: S3Config, *, keep: bool, zones: tuple[str, ...]

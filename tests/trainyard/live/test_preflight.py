@@ -94,6 +94,7 @@ SOUND: dict[str, Any] = {
     "key": {},
     "key_policy": "",
     "cost_tag": "Active",
+    "log_group": {},
     "secret": {"Name": "vision/hf"},
     "keeps_versions": True,
     "is_public": False,
@@ -864,7 +865,7 @@ def test_every_question_reads() -> None:
     asked = "".join(inspect.getsource(kind) for kind in kinds)
     actions = re.findall(r'"[a-z0-9]+:([A-Z][A-Za-z]+)"', asked)
     reads = ("Get", "Describe", "Head", "List")
-    assert len(actions) == 50 and all(action.startswith(reads) for action in actions)
+    assert len(actions) == 51 and all(action.startswith(reads) for action in actions)
 
 
 def test_an_account_is_asked_through_botocore(ours: Account) -> None:

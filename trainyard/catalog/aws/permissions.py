@@ -72,6 +72,8 @@ copies. It takes no resource (Service Authorization Reference)."""
 BUDGET_QUESTIONS = ("ce:ListCostAllocationTags",)
 """The call of `trainyard check --live` about the tag by which a budget counts. It takes no resource
 (Service Authorization Reference)."""
+LOG_QUESTIONS = ("logs:DescribeLogGroups",)
+"""The call of `trainyard check --live` about the log group of the control plane."""
 VPC_QUESTIONS = (
     "ec2:DescribeDhcpOptions",
     "ec2:DescribeNetworkAcls",

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from trainyard.existing.cluster_faults import AT, ClusterFound, faults, no_admin
+from trainyard.live.other_plugins import plugin_findings
 from trainyard.live.questions.account import Account
 from trainyard.live.questions.caller import once
 from trainyard.live.reach import answers
@@ -37,6 +38,9 @@ def existing_cluster_checks(
         ),
         f"names that are taken in {name}": lambda: (
             taken_findings(account, plan, name) if _lets_in(found()) else ()
+        ),
+        f"device plugins of others in {name}": lambda: (
+            plugin_findings(account, plan, name) if _lets_in(found()) else ()
         ),
     }
     if cluster.public and not plan.access.proxy_url:

@@ -254,6 +254,12 @@ class Account(StoreQuestions, ClusterQuestions):
         found = self._ask("ce:ListCostAllocationTags", TagKeys=[key], Type="UserDefined")
         return next((one["Status"] for one in found.get("CostAllocationTags", ())), "")
 
+    def log_group(self, name: str) -> dict[str, Any]:
+        """As CloudWatch Logs describes the group; empty where there is none."""
+        found = self._ask("logs:DescribeLogGroups", logGroupNamePrefix=name)
+        same = [one for one in found.get("logGroups", ()) if one["logGroupName"] == name]
+        return same[0] if same else {}
+
     def group_ids(self, vpc: str, name: str) -> tuple[str, ...]:
         """Ids of the security groups with that name."""
         asked: Filters = {"vpc-id": [vpc], "group-name": [name]}

@@ -26,6 +26,7 @@ CLIENTS = (
     "eks",
     "iam",
     "kms",
+    "logs",
     "secretsmanager",
     "service-quotas",
     "ssm",

@@ -1,5 +1,5 @@
 """The questions that `trainyard check --live` asks the API server of an existing cluster, with the rights of who
-deploys. They read names and owners, and nothing else of an object.
+deploys. They read names and owners, and of DaemonSets what they mount and tolerate.
 
 Sources: EKS user guide, cluster-auth (the token is an address of STS, signed as `aws eks get-token`
 signs it); Kubernetes API concepts, metadata-only fetches and chunking.
@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,6 +19,8 @@ from typing import Any
 from trainyard.catalog.chart_objects import KINDS, WORKLOADS, ObjectName
 from trainyard.live.questions.caller import TIMEOUTS, Caller, NotAnswered
 
+DEVICE_PLUGINS = "/var/lib/kubelet/device-plugins"
+"""Folder in which a device plugin meets its kubelet (Kubernetes, device-plugins)."""
 METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 PAGE = 500
 """Objects of one answer."""
@@ -35,6 +38,18 @@ class OwnerFound:
     """Programs that have written it, such as kubectl or pulumi-kubernetes."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class PluginFound:
+    """A DaemonSet that mounts the folder of device plugins."""
+
+    name: str
+    namespace: str
+    images: tuple[str, ...]
+    tolerated: tuple[str, ...]
+    """Keys of the taints that its pods tolerate; an empty key stands for all."""
+    owner: OwnerFound
+
+
 class ClusterQuestions(Caller):
     """Each method is a question."""
 
@@ -43,17 +58,26 @@ class ClusterQuestions(Caller):
     ) -> dict[ObjectName, OwnerFound]:
         """Objects of `names` that the cluster has. NotAnswered where its API server cannot be
         reached from here, or says no."""
+        wanted = set(names)
+        listed = sorted({(one.kind, one.namespace) for one in wanted})
+        with self._api_server(cluster) as server:
+            found = [each for kind, space in listed for each in server.objects(kind, space)]
+        return {name: owner for name, owner in found if name in wanted}
+
+    def device_plugins(self, cluster: str) -> list[PluginFound]:
+        """DaemonSets of all namespaces that give nodes devices. NotAnswered as above."""
+        with self._api_server(cluster) as server:
+            return [*server.device_plugins()]
+
+    @contextmanager
+    def _api_server(self, cluster: str) -> Iterator[_ApiServer]:
         asked = self._ask("eks:DescribeCluster", name=cluster)["cluster"]
         with TemporaryDirectory() as folder:
             authority = Path(folder) / "ca.crt"
             authority.write_bytes(base64.b64decode(asked["certificateAuthority"]["data"]))
-            server = _ApiServer(
+            yield _ApiServer(
                 asked["endpoint"], self._token(cluster), str(authority), self._access.proxy_url
             )
-            wanted = set(names)
-            listed = sorted({(one.kind, one.namespace) for one in wanted})
-            found = [each for kind, space in listed for each in server.objects(kind, space)]
-        return {name: owner for name, owner in found if name in wanted}
 
     def _token(self, cluster: str) -> str:
         """A token of the cluster."""
@@ -93,19 +117,38 @@ class _ApiServer:
     def objects(self, kind: str, namespace: str) -> Iterator[tuple[ObjectName, OwnerFound]]:
         """All objects of a kind. `namespace`: empty for a kind in none."""
         path = KINDS.get(kind) or f"/apis/apps/v1/namespaces/{namespace}/{WORKLOADS[kind]}"
+        for item in self._listed(path, METADATA):
+            meta = item["metadata"]
+            yield ObjectName(kind, meta["name"], namespace), _owner(meta)
+
+    def device_plugins(self) -> Iterator[PluginFound]:
+        """DaemonSets that mount the folder of device plugins."""
+        for item in self._listed("/apis/apps/v1/daemonsets", "application/json"):
+            meta, pod = item["metadata"], item["spec"]["template"]["spec"]
+            folders = [one.get("hostPath", {}).get("path", "") for one in pod.get("volumes", ())]
+            if any(folder.rstrip("/") == DEVICE_PLUGINS for folder in folders):
+                yield PluginFound(
+                    name=meta["name"],
+                    namespace=meta["namespace"],
+                    images=tuple(one["image"] for one in pod["containers"]),
+                    tolerated=tuple(one.get("key", "") for one in pod.get("tolerations", ())),
+                    owner=_owner(meta),
+                )
+
+    def _listed(self, path: str, accept: str) -> Iterator[dict[str, Any]]:
+        """All pages of a list."""
         more: str | None = ""
         while more is not None:
-            answer = self._get(path, {"limit": str(PAGE), **({"continue": more} if more else {})})
-            for item in answer["items"] or ():  # null where there is none
-                meta = item["metadata"]
-                yield ObjectName(kind, meta["name"], namespace), _owner(meta)
+            query = {"limit": str(PAGE), **({"continue": more} if more else {})}
+            answer = self._get(path, query, accept)
+            yield from answer["items"] or ()  # null where there is none
             more = answer["metadata"].get("continue") or None
 
-    def _get(self, path: str, query: Mapping[str, str]) -> dict[str, Any]:
+    def _get(self, path: str, query: Mapping[str, str], accept: str) -> dict[str, Any]:
         from botocore.awsrequest import AWSRequest
         from botocore.exceptions import BotoCoreError
 
-        headers = {"Authorization": f"Bearer {self._token}", "Accept": METADATA}
+        headers = {"Authorization": f"Bearer {self._token}", "Accept": accept}
         request = AWSRequest(
             method="GET", url=f"{self._endpoint}{path}", params=query, headers=headers
         )

@@ -175,7 +175,8 @@ class Mirror:
         copy_image(missing.copy.image, name, target, sources)
 
     def _new_repository(self) -> dict[str, Any]:
-        """As a registry of the stack is (components/nodes/registry.py), with its key."""
+        """As a registry of the stack is (components/nodes/registry.py), and with the key of the stack, which that
+        has not: docs/encryption.md says why."""
         me = self._plan.identity
         tags = {**dict(self._plan.access.default_tags), **me.tags("mirror")}
         key = {"encryptionType": "KMS", "kmsKey": me.kms_key_arn}

@@ -19,6 +19,7 @@ from trainyard.catalog.aws.permissions import (
     CLUSTER_QUESTIONS,
     COPY_QUESTIONS,
     HANDLERS,
+    LOG_QUESTIONS,
     QUESTIONS,
     READS,
     STORE_QUESTIONS,
@@ -93,6 +94,7 @@ def test_the_questions_are_those_that_a_live_check_asks() -> None:
         *BUCKET_QUESTIONS,
         *BUDGET_QUESTIONS,
         *CLUSTER_QUESTIONS,
+        *LOG_QUESTIONS,
         *VPC_QUESTIONS,
         "fsx:DescribeBackups",
     }

@@ -16,7 +16,7 @@ from trainyard.catalog.chart_objects import ObjectName
 from trainyard.existing.cluster_faults import AddOnFound, ClusterFound
 from trainyard.live.existing.cluster import existing_cluster_checks
 from trainyard.live.questions.account import Account
-from trainyard.live.questions.cluster_questions import OwnerFound
+from trainyard.live.questions.cluster_questions import OwnerFound, PluginFound
 from trainyard.objects.iam.policies import ADMIN_POLICY
 from trainyard.reports.cost import estimate
 from trainyard.reports.minutes.timeline import schedule
@@ -33,6 +33,7 @@ def account(found: ClusterFound | None = SOUND, **answers: Any) -> Any:
         "add_on_builds": [*BUILDS.values()],
         "karpenter_nodes": [],
         "cluster_objects": {},
+        "device_plugins": [],
         "own_address": "203.0.113.7",
     }
     for name, answer in (sound | answers).items():
@@ -85,6 +86,21 @@ def test_names_that_are_taken_in_it_are_found_before_anything_is_made() -> None:
     assert "of Helm release karpenter in karpenter" in fault
     told = account(replace(SOUND, caller_enters=False), cluster_objects=taken)
     assert len(said(told)) == 1 and not told.cluster_objects.called
+
+
+def test_device_plugins_of_others_are_asked_for_where_the_caller_enters_the_cluster() -> None:
+    other = PluginFound(
+        name="gpus",
+        namespace="platform",
+        images=("nvcr.io/nvidia/k8s-device-plugin:v0.17.0",),
+        tolerated=("nvidia.com/gpu",),
+        owner=OwnerFound(release=None, managers=()),
+    )
+    [warning] = said(account(device_plugins=[other]))
+    assert "DaemonSet gpus in platform" in warning
+    told = account(replace(SOUND, caller_enters=False), device_plugins=[other])
+    said(told)
+    assert not told.device_plugins.called
 
 
 @pytest.mark.parametrize("ranges", [(), ("198.51.100.0/24",)])

@@ -19,7 +19,7 @@ from trainyard.catalog.chart_objects import ObjectName
 from trainyard.live.questions import cluster_questions
 from trainyard.live.questions.account import Account
 from trainyard.live.questions.caller import NotAnswered
-from trainyard.live.questions.cluster_questions import OwnerFound
+from trainyard.live.questions.cluster_questions import OwnerFound, PluginFound
 from trainyard.plans.access import AccessPlan
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -38,6 +38,21 @@ OBJECTS: dict[str, list[dict[str, Any]]] = {
     ],
     "/apis/apps/v1/namespaces/kube-system/daemonsets": [
         {"name": PLUGIN.name, "managedFields": [{"manager": "kubectl"}, {"manager": "kubectl"}]}
+    ],
+    "/apis/apps/v1/daemonsets": [
+        {
+            "metadata": {"name": name, "namespace": "platform", "annotations": HELM},
+            "spec": {
+                "template": {
+                    "spec": {
+                        "containers": [{"image": f"{name}:1"}],
+                        "tolerations": [{"key": "nvidia.com/gpu"}, {"operator": "Exists"}],
+                        "volumes": [{"emptyDir": {}}, {"hostPath": {"path": folder}}],
+                    }
+                }
+            },
+        }
+        for name, folder in (("nvdp", "/var/lib/kubelet/device-plugins/"), ("logs", "/var/log"))
     ],
 }
 
@@ -62,7 +77,8 @@ class ApiServer(BaseHTTPRequestHandler):
         items = OBJECTS.get(url.path, [])
         more = str(page + 1) if page + 1 < len(items) else ""
         # Go writes an empty list as null, as the world of an existing cluster has shown.
-        body = {"items": [{"metadata": one} for one in items[page : page + 1]] or None}
+        shown = [one if "spec" in one else {"metadata": one} for one in items[page : page + 1]]
+        body = {"items": shown or None}
         data = json.dumps(body | {"metadata": {"continue": more}}).encode()
         self.send_response(self.status)
         self.send_header("Content-Length", str(len(data)))
@@ -94,16 +110,20 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str
     listening.shutdown()
 
 
-def asked(described: dict[str, Any], *names: ObjectName, proxy: str | None = None) -> Any:
-    """The answer to who owns these objects."""
+def account(described: dict[str, Any], proxy: str | None = None) -> Account:
+    """An account whose cluster is described so."""
 
     class There(Account):
         def _ask(self, action: str, **_: Any) -> dict[str, Any]:
             assert action == "eks:DescribeCluster"
             return {"cluster": described}
 
-    access = AccessPlan(region="ap-northeast-2", proxy_url=proxy)
-    return There(access).cluster_objects("research", names)
+    return There(AccessPlan(region="ap-northeast-2", proxy_url=proxy))
+
+
+def asked(described: dict[str, Any], *names: ObjectName, proxy: str | None = None) -> Any:
+    """The answer to who owns these objects."""
+    return account(described, proxy).cluster_objects("research", names)
 
 
 def test_objects_that_are_there_say_who_made_them(server: dict[str, Any]) -> None:
@@ -115,6 +135,17 @@ def test_objects_that_are_there_say_who_made_them(server: dict[str, Any]) -> Non
     accepted, signed = ApiServer.asked[0]
     assert "PartialObjectMetadataList" in accepted, "a list of whole CRDs has many MB"
     assert "Action=GetCallerIdentity" in signed and "x-k8s-aws-id" in signed
+
+
+def test_a_device_plugin_is_told_by_the_folder_that_it_mounts(server: dict[str, Any]) -> None:
+    [plugin] = account(server).device_plugins("research")
+    assert plugin == PluginFound(
+        name="nvdp",
+        namespace="platform",
+        images=("nvdp:1",),
+        tolerated=("nvidia.com/gpu", ""),
+        owner=OwnerFound(release=("jobset", "jobset-system"), managers=()),
+    )
 
 
 def test_a_server_that_says_no_or_does_not_answer_is_no_crash(
