@@ -209,8 +209,7 @@ def _plan_team(
 def _on_base(
     config: StackConfig, team: TeamConfig, base: Base, folder: Path, now: datetime, *, build: bool
 ) -> Planned:
-    """Plan a team on its environment; a plan is only made where nothing is refused, and `build` is
-    true."""
+    """Plan a team on its environment; a plan is only made where nothing is refused, and `build` is true."""
     environment, team = base.environment, unfolded(team)
     share = share_of(team, environment, config.stack)
     jobs = read_jobs("team.jobs", team.jobs, environment, share.namespace, folder)
@@ -255,9 +254,8 @@ def _base(
     number: int,
     contract: Mapping[str, Any] | None,
 ) -> Base:
-    """The environment that a team refers to, from its contract or from its stack file in `folder`. Where
-    there is none, anything stands in for it. `number`: of the stand-in for what is wrong with it.
-    `contract`: as of plan_stack."""
+    """The environment that a team refers to, from its contract or its stack file in `folder`. Where there is none,
+    anything stands in for it. `number`: of the stand-in for what is wrong with it. `contract`: as of plan_stack."""
     if contract is not None:
         found = read_contract(contract, team.environment, team.name)
         return base_of_contract(within_setting(found), config.region, number)

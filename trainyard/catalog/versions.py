@@ -17,15 +17,13 @@ from trainyard.catalog.aws.prices import Price, price
 TRAINYARD = __version__
 """The tool and the program; its number is written in trainyard/__init__.py, where the wheel's build reads it."""
 KARPENTER = "1.14.1"
-"""oci://public.ecr.aws/karpenter/{karpenter-crd,karpenter}; the floor for EFA interfaces on the
-NodeClass is 1.11."""
+"""oci://public.ecr.aws/karpenter/{karpenter-crd,karpenter}; EFA interfaces on the NodeClass need 1.11 or newer."""
 NVIDIA_DEVICE_PLUGIN = "0.18.0"
 """https://nvidia.github.io/k8s-device-plugin"""
 EFA_DEVICE_PLUGIN_IMAGE = (
     "602401143452.dkr.ecr.us-west-2.amazonaws.com/eks/aws-efa-k8s-device-plugin:v0.5.20"
 )
-"""Image of the eks-charts release 0.5.30 (2026-08); AWS serves it from us-west-2 to every
-region."""
+"""Image of the eks-charts release 0.5.30 (2026-08); AWS serves it from us-west-2 to every region."""
 PROMETHEUS_IMAGE = "quay.io/prometheus/prometheus:v3.14.0"
 """The release that prometheus-community's chart 29.27.0 had in 2026-08; as a Go module v0.314.0."""
 ALERTMANAGER_IMAGE = "quay.io/prometheus/alertmanager:v0.31.0"
@@ -46,8 +44,7 @@ NODE_EXPORTER_IMAGE = "quay.io/prometheus/node-exporter:v1.12.1"
 DCGM_EXPORTER_IMAGE = "nvcr.io/nvidia/k8s/dcgm-exporter:4.5.3-4.8.2-distroless"
 """NVIDIA/dcgm-exporter 4.5.3-4.8.2 (2026-08), with its own DCGM 4.5.3."""
 FLUENT_BIT_IMAGE = "public.ecr.aws/aws-observability/aws-for-fluent-bit:3.4.17"
-"""Fluent Bit 5.0.9 (2026-09). Pod Identity works from 4.0 on (fluent/fluent-bit#10115), which is release
-3.0 of the image."""
+"""Fluent Bit 5.0.9 (2026-09). Pod Identity works from release 3.0 of the image on (fluent/fluent-bit#10115)."""
 NOTEBOOK_IMAGE = (
     "nvcr.io/nvidia/pytorch:25.10-py3"
     "@sha256:42263b2424fc237b34c4fc4a91c30d603c57eed36e37d31ff6d9a4f1f801edee"
@@ -57,8 +54,7 @@ to root. Four public repositories name this digest for the tag (2026-11-27); the
 LUSTRE = "2.15"
 """FSx file_system_type_version: the newest that FSx for Lustre creates."""
 LUSTRE_TOO_OLD = "2.10"
-"""Version of file systems that the client of Amazon Linux 2023, 2.15, cannot mount (FSx for Lustre
-user guide, lustre-client-matrix)."""
+"""Version that the client of Amazon Linux 2023, 2.15, cannot mount (FSx user guide, lustre-client-matrix)."""
 AMI_RELEASE = "v20261012"
 """Release of the EKS AMIs for AL2023, of GPU nodes and system nodes alike: the newest found on
 2026-11-22, https://github.com/awslabs/amazon-eks-ami/releases/tag/v20261012."""
