@@ -122,16 +122,16 @@ def _questions(plan: EnvironmentPlan) -> set[str]:
     """Calls that ask about existing resources, such as a VPC."""
     stores = [(plan_kind(store), store) for store in plan.stores.values()]
     of_stores = {ask for kind, store in stores for ask in kind.questions(store)}
-    of_network = () if plan.own_network else VPC_QUESTIONS
-    of_cluster = () if plan.own_cluster else CLUSTER_QUESTIONS
-    of_budget = BUDGET_QUESTIONS if cost_tags(plan) else ()
-    of_logs = LOG_QUESTIONS if plan.has_log_groups else ()
-    of_copies = COPY_QUESTIONS if plan.copies else ()
     pods = [*(team.pods for team in plan.teams.values()), plan.job_pods]
-    in_buckets = any(each and each.statements for each in pods)
-    of_buckets = BUCKET_QUESTIONS if in_buckets else ()
-    of_settings = {*of_stores, *of_copies, *of_buckets, *of_budget, *of_logs}
-    return {*of_network, *of_cluster, *of_settings}
+    asked = {
+        VPC_QUESTIONS: not plan.own_network,
+        CLUSTER_QUESTIONS: not plan.own_cluster,
+        BUDGET_QUESTIONS: cost_tags(plan),
+        LOG_QUESTIONS: plan.has_log_groups,
+        COPY_QUESTIONS: plan.copies,
+        BUCKET_QUESTIONS: any(each and each.statements for each in pods),
+    }
+    return of_stores.union(*(calls for calls, needed in asked.items() if needed))
 
 
 def _existing_cluster(plan: EnvironmentPlan) -> ExistingClusterScope | None:

@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import Any
 
 from trainyard import command_line
-from trainyard.catalog.job_kinds import JOB_KINDS
+from trainyard.catalog.job_kinds import JOB_KINDS, percent_of
 from trainyard.catalog.logs.first_end import ROLE
 from trainyard.catalog.logs.waiting import container_statuses
 from trainyard.objects.jobs.pod_template import EFA, GPU
@@ -29,7 +29,6 @@ from trainyard.operations.reach.snapshot import (
 )
 from trainyard.operations.reach.target import answer_of, kubeconfig, update_command
 from trainyard.operations.reach.urn import name_of
-from trainyard.operations.runs.reported import percent_of
 from trainyard.operations.status import by_hand, pools, upgrade
 from trainyard.operations.status.diagnosis import SILENCE, diagnose
 from trainyard.operations.status.finding import Finding
