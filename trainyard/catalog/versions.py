@@ -1,5 +1,4 @@
-"""Every pinned version, in one place. An upgrade is a one-line change here plus the golden diff it
-causes.
+"""Every pinned version, in one place. An upgrade is a one-line change here plus the golden diff it causes.
 
 Checked 2026-11-21 in the registry named beside each.
 """
@@ -17,15 +16,13 @@ from trainyard.catalog.aws.prices import Price, price
 TRAINYARD = __version__
 """The tool and the program; its number is written in trainyard/__init__.py, where the wheel's build reads it."""
 KARPENTER = "1.14.1"
-"""oci://public.ecr.aws/karpenter/{karpenter-crd,karpenter}; the floor for EFA interfaces on the
-NodeClass is 1.11."""
+"""oci://public.ecr.aws/karpenter/{karpenter-crd,karpenter}; the floor for EFA interfaces on the NodeClass is 1.11."""
 NVIDIA_DEVICE_PLUGIN = "0.18.0"
 """https://nvidia.github.io/k8s-device-plugin"""
 EFA_DEVICE_PLUGIN_IMAGE = (
     "602401143452.dkr.ecr.us-west-2.amazonaws.com/eks/aws-efa-k8s-device-plugin:v0.5.20"
 )
-"""Image of the eks-charts release 0.5.30 (2026-08); AWS serves it from us-west-2 to every
-region."""
+"""Image of the eks-charts release 0.5.30 (2026-08); AWS serves it from us-west-2 to every region."""
 PROMETHEUS_IMAGE = "quay.io/prometheus/prometheus:v3.14.0"
 """The release that prometheus-community's chart 29.27.0 had in 2026-08; as a Go module v0.314.0."""
 ALERTMANAGER_IMAGE = "quay.io/prometheus/alertmanager:v0.31.0"
@@ -113,8 +110,8 @@ class KubernetesRelease:
 _FSX, _CNI, _S3 = "v1.9.0-eksbuild.1", "v1.22.4-eksbuild.3", "v2.7.0-eksbuild.1"
 _SECRETS = "v3.1.3-eksbuild.1"
 _AGENT = "v1.7.0-eksbuild.1"
-"""Build of the node monitoring agent. Earlier ones pull a second image for DCGM, and call a node
-broken where the pull takes long (2026-08)."""
+"""Build of the node monitoring agent. Earlier ones pull a second image for DCGM, and call a node broken where the
+pull takes long (2026-08)."""
 KUBERNETES: dict[str, KubernetesRelease] = {
     "1.34": KubernetesRelease(
         standard_ends=date(2026, 12, 2),
@@ -170,13 +167,12 @@ KUBERNETES: dict[str, KubernetesRelease] = {
 }
 """Minor release → what goes with it, the oldest first.
 
-Dates: endoflife-date/endoflife.date@a70eca3 (2026-08-22), products/amazon-eks.md. Add-on builds: as
-public accounts listed them (aws eks describe-addon-versions) between 2026-09-23 and 2026-10-14; the
-builds of aws-fsx-csi-driver were listed without a minor release. Those of
-aws-secrets-store-csi-driver-provider: as public Terraform pinned them for 1.35 and 1.36 (read
-2026-11-23); for 1.34 none was found, and that of 1.35 is taken. Patch releases: the AMI releases of
-2026-09-30 and 2026-10-03; those of AMI_RELEASE itself were not found and are taken to be the same.
-`trainyard check --live` reads them in the account.
+Dates: endoflife-date/endoflife.date@a70eca3 (2026-08-22), products/amazon-eks.md. Add-on builds: as public accounts
+listed them (aws eks describe-addon-versions) between 2026-09-23 and 2026-10-14; the builds of aws-fsx-csi-driver were
+listed without a minor release. Those of aws-secrets-store-csi-driver-provider: as public Terraform pinned them for
+1.35 and 1.36 (read 2026-11-23); for 1.34 none was found, and that of 1.35 is taken. Patch releases: the AMI releases
+of 2026-09-30 and 2026-10-03; those of AMI_RELEASE itself were not found and are taken to be the same. `trainyard
+check --live` reads them in the account.
 """
 DEFAULT_KUBERNETES = "1.35"
 """Release that examples and corrections propose: the newest one in KNOWN_GOOD whose kernel every
@@ -272,9 +268,8 @@ KNOWN_GOOD: tuple[KnownGood, ...] = (
         ),
     ),
 )
-"""JobSet is the one in the Trainer's chart; Kueue (github.com/kubernetes-sigs/kueue, read at its
-tags) and the SDK (pypi.org/project/kubeflow, its requirements) are of the lines that TRAINER_LINES
-gives."""
+"""JobSet is the one in the Trainer's chart; Kueue (github.com/kubernetes-sigs/kueue, read at its tags) and the SDK
+(pypi.org/project/kubeflow, its requirements) are of the lines that TRAINER_LINES gives."""
 
 
 def known_good(kubernetes: str, trainer: str) -> KnownGood | None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
-from trainyard.operations.reach.snapshot import Object
 from trainyard.operations.runs.beside_plan import planned_usd
 from trainyard.operations.runs.runs import Run, duration
 from trainyard.operations.runs.spent import spent
@@ -39,12 +38,6 @@ class HowFar:
             "" if usd is None else f"about {usd:,.2f} USD more",
         )
         return ", ".join(filter(None, parts))
-
-
-def percent_of(job: Object) -> str:
-    """Per cent in words; empty where the job does not say them."""
-    percent = (job.get("status", {}).get("trainerStatus") or {}).get("progressPercentage")
-    return "" if percent is None else f"{percent}%"
 
 
 def far_of(run: Run) -> HowFar | None:

@@ -29,7 +29,6 @@ from trainyard.operations.reach.snapshot import (
 )
 from trainyard.operations.reach.target import answer_of, kubeconfig, update_command
 from trainyard.operations.reach.urn import name_of
-from trainyard.operations.runs.reported import percent_of
 from trainyard.operations.status import by_hand, pools, upgrade
 from trainyard.operations.status.diagnosis import SILENCE, diagnose
 from trainyard.operations.status.finding import Finding
@@ -141,7 +140,7 @@ def _jobs(snapshot: Snapshot) -> Iterator[tuple[str, ...]]:
             job.kind,
             job.runtime,
             str(job.nodes),
-            " ".join(filter(None, [job.state, percent_of(job.body)])),
+            " ".join(filter(None, [job.state, job.percent])),
             str(job.restarts),
         )
 
