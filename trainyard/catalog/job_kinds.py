@@ -163,9 +163,3 @@ def outcome(job: Mapping[str, Any]) -> str | None:
     """The condition with which a job ended: one of ENDED. None: the job has not ended."""
     types = (condition["type"] for condition in true_conditions(job))
     return next((name for name in types if name in ENDED), None)
-
-
-def percent_of(job: Mapping[str, Any]) -> str:
-    """Progress that the script of a TrainJob has said to the Trainer, in words; empty where it has said none."""
-    percent = (job.get("status", {}).get("trainerStatus") or {}).get("progressPercentage")
-    return "" if percent is None else f"{percent}%"

@@ -1,5 +1,4 @@
-"""Every pinned version, in one place. An upgrade is a one-line change here plus the golden diff it
-causes.
+"""Every pinned version, in one place. An upgrade is a one-line change here plus the golden diff it causes.
 
 Checked 2026-11-21 in the registry named beside each.
 """
@@ -17,7 +16,7 @@ from trainyard.catalog.aws.prices import Price, price
 TRAINYARD = __version__
 """The tool and the program; its number is written in trainyard/__init__.py, where the wheel's build reads it."""
 KARPENTER = "1.14.1"
-"""oci://public.ecr.aws/karpenter/{karpenter-crd,karpenter}; EFA interfaces on the NodeClass need 1.11 or newer."""
+"""oci://public.ecr.aws/karpenter/{karpenter-crd,karpenter}; the floor for EFA interfaces on the NodeClass is 1.11."""
 NVIDIA_DEVICE_PLUGIN = "0.18.0"
 """https://nvidia.github.io/k8s-device-plugin"""
 EFA_DEVICE_PLUGIN_IMAGE = (
@@ -44,7 +43,8 @@ NODE_EXPORTER_IMAGE = "quay.io/prometheus/node-exporter:v1.12.1"
 DCGM_EXPORTER_IMAGE = "nvcr.io/nvidia/k8s/dcgm-exporter:4.5.3-4.8.2-distroless"
 """NVIDIA/dcgm-exporter 4.5.3-4.8.2 (2026-08), with its own DCGM 4.5.3."""
 FLUENT_BIT_IMAGE = "public.ecr.aws/aws-observability/aws-for-fluent-bit:3.4.17"
-"""Fluent Bit 5.0.9 (2026-09). Pod Identity works from release 3.0 of the image on (fluent/fluent-bit#10115)."""
+"""Fluent Bit 5.0.9 (2026-09). Pod Identity works from 4.0 on (fluent/fluent-bit#10115), which is release
+3.0 of the image."""
 NOTEBOOK_IMAGE = (
     "nvcr.io/nvidia/pytorch:25.10-py3"
     "@sha256:42263b2424fc237b34c4fc4a91c30d603c57eed36e37d31ff6d9a4f1f801edee"
@@ -54,7 +54,8 @@ to root. Four public repositories name this digest for the tag (2026-11-27); the
 LUSTRE = "2.15"
 """FSx file_system_type_version: the newest that FSx for Lustre creates."""
 LUSTRE_TOO_OLD = "2.10"
-"""Version that the client of Amazon Linux 2023, 2.15, cannot mount (FSx user guide, lustre-client-matrix)."""
+"""Version of file systems that the client of Amazon Linux 2023, 2.15, cannot mount (FSx for Lustre
+user guide, lustre-client-matrix)."""
 AMI_RELEASE = "v20261012"
 """Release of the EKS AMIs for AL2023, of GPU nodes and system nodes alike: the newest found on
 2026-11-22, https://github.com/awslabs/amazon-eks-ami/releases/tag/v20261012."""
@@ -109,8 +110,8 @@ class KubernetesRelease:
 _FSX, _CNI, _S3 = "v1.9.0-eksbuild.1", "v1.22.4-eksbuild.3", "v2.7.0-eksbuild.1"
 _SECRETS = "v3.1.3-eksbuild.1"
 _AGENT = "v1.7.0-eksbuild.1"
-"""Build of the node monitoring agent. Earlier ones pull a second image for DCGM, and call a node
-broken where the pull takes long (2026-08)."""
+"""Build of the node monitoring agent. Earlier ones pull a second image for DCGM, and call a node broken where the
+pull takes long (2026-08)."""
 KUBERNETES: dict[str, KubernetesRelease] = {
     "1.34": KubernetesRelease(
         standard_ends=date(2026, 12, 2),
@@ -166,13 +167,12 @@ KUBERNETES: dict[str, KubernetesRelease] = {
 }
 """Minor release → what goes with it, the oldest first.
 
-Dates: endoflife-date/endoflife.date@a70eca3 (2026-08-22), products/amazon-eks.md. Add-on builds: as
-public accounts listed them (aws eks describe-addon-versions) between 2026-09-23 and 2026-10-14; the
-builds of aws-fsx-csi-driver were listed without a minor release. Those of
-aws-secrets-store-csi-driver-provider: as public Terraform pinned them for 1.35 and 1.36 (read
-2026-11-23); for 1.34 none was found, and that of 1.35 is taken. Patch releases: the AMI releases of
-2026-09-30 and 2026-10-03; those of AMI_RELEASE itself were not found and are taken to be the same.
-`trainyard check --live` reads them in the account.
+Dates: endoflife-date/endoflife.date@a70eca3 (2026-08-22), products/amazon-eks.md. Add-on builds: as public accounts
+listed them (aws eks describe-addon-versions) between 2026-09-23 and 2026-10-14; the builds of aws-fsx-csi-driver were
+listed without a minor release. Those of aws-secrets-store-csi-driver-provider: as public Terraform pinned them for
+1.35 and 1.36 (read 2026-11-23); for 1.34 none was found, and that of 1.35 is taken. Patch releases: the AMI releases
+of 2026-09-30 and 2026-10-03; those of AMI_RELEASE itself were not found and are taken to be the same. `trainyard
+check --live` reads them in the account.
 """
 DEFAULT_KUBERNETES = "1.35"
 """Release that examples and corrections propose: the newest one in KNOWN_GOOD whose kernel every
@@ -268,9 +268,8 @@ KNOWN_GOOD: tuple[KnownGood, ...] = (
         ),
     ),
 )
-"""JobSet is the one in the Trainer's chart; Kueue (github.com/kubernetes-sigs/kueue, read at its
-tags) and the SDK (pypi.org/project/kubeflow, its requirements) are of the lines that TRAINER_LINES
-gives."""
+"""JobSet is the one in the Trainer's chart; Kueue (github.com/kubernetes-sigs/kueue, read at its tags) and the SDK
+(pypi.org/project/kubeflow, its requirements) are of the lines that TRAINER_LINES gives."""
 
 
 def known_good(kubernetes: str, trainer: str) -> KnownGood | None:

@@ -104,6 +104,12 @@ class Job:
         return self.state in (*ENDED, DELETED)
 
     @property
+    def percent(self) -> str:
+        """Part of its work that its script says is done (status.trainerStatus), or nothing."""
+        said = self.body.get("status", {}).get("trainerStatus") or {}
+        return f"{said['progressPercentage']}%" if "progressPercentage" in said else ""
+
+    @property
     def selector(self) -> str:
         """Selects the job's pods in kubectl."""
         return f"{JOB_LABELS[self.kind]}={self.name}"

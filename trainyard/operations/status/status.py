@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import Any
 
 from trainyard import command_line
-from trainyard.catalog.job_kinds import JOB_KINDS, percent_of
+from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.catalog.logs.first_end import ROLE
 from trainyard.catalog.logs.waiting import container_statuses
 from trainyard.objects.jobs.pod_template import EFA, GPU
@@ -140,7 +140,7 @@ def _jobs(snapshot: Snapshot) -> Iterator[tuple[str, ...]]:
             job.kind,
             job.runtime,
             str(job.nodes),
-            " ".join(filter(None, [job.state, percent_of(job.body)])),
+            " ".join(filter(None, [job.state, job.percent])),
             str(job.restarts),
         )
 
