@@ -25,6 +25,8 @@ from trainyard.rules.access import account_of
 
 NOT_THERE = "couldn't find resource"
 """Message of the AWS provider about a parameter that does not exist."""
+NOT_ALLOWED = "not authorized to perform: ssm:GetParameter"
+"""Message of IAM about a role that may not read a parameter."""
 
 
 Compare = Callable[[Mapping[str, Any]], Comparison]
@@ -97,9 +99,27 @@ def _read(plan: TeamPlan, provider: str) -> pulumi.Output[Any]:
         )
     except Exception as error:  # the SDK has no type for what a provider answers
         if not pulumi.runtime.is_dry_run() or NOT_THERE not in str(error):
-            raise
+            raise unread(plan, str(error)) from None
         return pulumi.Output.from_input({})
     return pulumi.Output.from_input(json.loads(found.insecure_value))
+
+
+def unread(plan: TeamPlan, told: str) -> pulumi.RunError:
+    """The way out where the contract of a listed team cannot be read. `told`: what the AWS provider says."""
+    fix = "read the message of AWS"
+    if NOT_THERE in told:
+        fix = f"run `pulumi up` of {plan.environment} first: it publishes the contract of the team"
+    elif NOT_ALLOWED in told:
+        role = (plan.access.role_arn or "<role>").rpartition("/")[2]
+        fix = (
+            "give the role its one policy: `trainyard policy"
+            f" {plan.identity.stack} --part deployer > policy.json`, then `aws iam put-role-policy"
+            f" --role-name {role} --policy-name trainyard --policy-document file://policy.json`"
+        )
+    return pulumi.RunError(
+        f"team.environment: must have a contract for this team, which the deployer can read in SSM"
+        f" parameter {plan.parameter}; got {told}. Fix: {fix}"
+    )
 
 
 def _namespace(

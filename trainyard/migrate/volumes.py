@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainyard.catalog.quantities import amount
+from trainyard.derive.jobs import CHECKPOINTS
 from trainyard.derive.scripts import saved_in
 from trainyard.manifests.document import Container, Pod, Workload, items, look, mapping
 from trainyard.migrate.migrated import Migration, setting_name
@@ -53,11 +54,9 @@ class Volumes:
                 self.migration.no_counterpart.append(
                     f"{path}: {kinds}: put its files into the image or a store"
                 )
-        self._checkpoints()
-        # Stores are mounted at /checkpoints by `checkpoints`.
-        mounted = {
-            name: {"path": path} for name, path in self.stores.items() if path != "/checkpoints"
-        }
+        mounted = {name: {"path": path} for name, path in self.stores.items()}
+        if store := self._checkpoints():
+            del mounted[store]
         self.entry |= {"storage": mounted} if mounted else {}
 
     def _store(self, volume: Mapping[str, Any], path: str, mount: Mapping[str, Any]) -> bool:
@@ -183,22 +182,28 @@ class Volumes:
             self.migration.changed.append(f"files: write {key} from {source}{guess}")
         return keys
 
-    def _checkpoints(self) -> None:
+    def _checkpoints(self) -> str | None:
+        """The store that `checkpoints` alone mounts where the script saves, at /checkpoints. Any other store is
+        mounted whole, so that the paths of the script stay those of its files."""
         saves = saved_in(self.container.script)
         if not saves:
-            return
+            return None
         paths = self.stores.items()
         store = next((name for name, path in paths if f"{saves[0]}/".startswith(f"{path}/")), None)
         if not store:
-            return
-        directory = saves[0][len(self.stores[store]) :].strip("/") or self.migration.name
+            return None
+        below = saves[0][len(self.stores[store]) :].strip("/")
+        directory = below or self.migration.name
         self.entry["checkpoints"] = {"store": store, "directory": directory}
-        self.migration.changed.append(
-            f"checkpoints: {directory} of store {store}; CHECKPOINT_DIR in the script names it too"
-        )
+        alone = saves[0] == CHECKPOINTS
+        said = "CHECKPOINT_DIR in the script names it too"
+        if not below and not alone:
+            said = f"write $CHECKPOINT_DIR for {saves[0]} in the script, which is the whole store"
+        self.migration.changed.append(f"checkpoints: {directory} of store {store}; {said}")
         if self.entry["runtime"] == "torch-distributed":
             self.entry["runtime"] = "torch-distributed-resilient"
             self.migration.changed.append(
                 "runtime: use one of your own_runtimes with max_restarts, which restarts all ranks"
                 " from the checkpoint"
             )
+        return store if alone else None

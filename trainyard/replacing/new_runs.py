@@ -154,9 +154,18 @@ def resumes(job: JobPlan) -> str:
 def differences(old: Any, new: Any) -> str:
     """Differences of two specs of a job, in words: `numNodes` 2 → 4, `--lr=1e-4` → `--lr=2e-4`. Fields that only
     the old one has are left out: they are defaults of the API server, or nobody asks for them any more."""
-    found = list(dict.fromkeys(_differences((), old, new)))
+    found = list(dict.fromkeys(_differences((), _whole(old), new)))
     more = [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
     return ", ".join([*found[:SHOWN], *more])
+
+
+def _whole(value: Any) -> Any:
+    """A spec with whole numbers as integers: the engine tells each number as a float."""
+    if isinstance(value, Mapping):
+        return {key: _whole(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_whole(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _differences(path: tuple[str, ...], old: Any, new: Any) -> Iterator[str]:

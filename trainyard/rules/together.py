@@ -103,12 +103,28 @@ def shared_directory_errors(
     for save, first in zip(own, found, strict=True):
         if first is None:
             continue
-        free = save.path.split(".")[-3]
         yield At(save.path).must(
             f"be apart from the directory of job {first.job}, {first.directory}",
             got=save.directory,
-            fix=f"write a directory of the job's own, such as {free}",
+            fix=f"write a directory of the job's own, such as {_free(save, (*others, *own))}",
         )
+
+
+def _free(save: Saved, every: Sequence[Saved]) -> str:
+    """A directory that is apart from all others: the name of the job, with a number where that is taken."""
+    name = save.path.split(".")[-3]
+    names = [name, *(f"{name}-{number}" for number in range(2, len(every) + 2))]
+    at = [replace(save, directory=PurePosixPath(each)) for each in names]
+    around = {place for each in every for place in each.places}
+    whole = {each.places[0] for each in every}
+    return next(
+        (
+            str(each.directory)
+            for each in at
+            if each.places[0] not in around and whole.isdisjoint(each.places)
+        ),
+        name,
+    )
 
 
 def _overlaps(saves: Sequence[Saved]) -> list[Saved | None]:

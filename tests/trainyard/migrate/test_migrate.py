@@ -125,6 +125,47 @@ def test_every_text_of_a_job_is_the_same_text_for_pyyaml_and_for_pulumi(
         assert entry["env"] == variables
 
 
+@pytest.mark.parametrize(
+    ("mount", "saves", "storage", "said"),
+    [
+        ("/checkpoints", "/checkpoints/run", "/checkpoints", "CHECKPOINT_DIR in the script"),
+        ("/checkpoints", "/checkpoints", None, "CHECKPOINT_DIR in the script names it too"),
+        ("/ckpt", "/ckpt", "/ckpt", "write $CHECKPOINT_DIR for /ckpt in the script"),
+    ],
+)
+def test_a_script_finds_its_checkpoints_where_they_were_in_the_claim(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    mount: str,
+    saves: str,
+    storage: str | None,
+    said: str,
+) -> None:
+    """A directory below the claim was mounted at the claim's own path: the script wrote to run/run."""
+    container = {
+        "name": "pytorch",
+        "image": "image:1",
+        "command": ["torchrun", "train.py", f"--output_dir={saves}"],
+        "resources": {"limits": {"nvidia.com/gpu": 8}},
+        "volumeMounts": [{"name": "ckpt", "mountPath": mount}],
+    }
+    volume = {"name": "ckpt", "persistentVolumeClaim": {"claimName": "ckpt-pvc"}}
+    template = {"spec": {"containers": [container], "volumes": [volume]}}
+    job = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"name": "mine"},
+        "spec": {"pytorchReplicaSpecs": {"Worker": {"replicas": 2, "template": template}}},
+    }
+    (file := tmp_path / "job.yaml").write_text(json.dumps(job))
+    assert run_word("migrate", [str(file)]) == 0
+    out = capsys.readouterr().out
+    [entry] = yaml.safe_load(out)["jobs"].values()
+    assert entry["checkpoints"]["store"] == "ckpt"
+    assert entry.get("storage", {}).get("ckpt", {}).get("path") == storage
+    assert said in out
+
+
 def test_the_30b_job_comes_out_repaired(capsys: pytest.CaptureFixture[str]) -> None:
     entries, said = printed(capsys, "e-q")
     entry = entries["qwen3-30b-fullft"]

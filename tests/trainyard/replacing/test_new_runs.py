@@ -94,6 +94,13 @@ def test_an_object_of_a_list_is_the_same_in_any_order_of_its_fields() -> None:
     assert differences(old, new) == ""
 
 
+def test_the_engines_numbers_are_those_of_the_program() -> None:
+    """The engine tells each number as a float: 30 seconds of a toleration as 30.0."""
+    old, new = ({"overrides": [{"seconds": n}], "numNodes": n} for n in (30.0, 30))
+    assert differences(old, new) == ""
+    assert differences({"numNodes": 2.0}, {"numNodes": 3}) == "`numNodes` `2` → `3`"
+
+
 def test_a_long_value_is_cut_and_many_differences_are_counted() -> None:
     old, new = ({str(n): f"{word}{'x' * 100}" for n in range(9)} for word in ("a", "b"))
     said = differences(old, new)

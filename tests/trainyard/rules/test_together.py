@@ -229,6 +229,16 @@ def test_a_directory_of_another_team_is_refused(checkout: Path) -> None:
     ]
 
 
+def test_a_refused_directory_has_a_fix_that_is_free(checkout: Path) -> None:
+    """A job of the same name in another team has the directory of that name."""
+    assert change(checkout, "directory: two", "directory: vit-base") != []
+    file = checkout / "Pulumi.team-two.yaml"
+    [error] = plan_stack(read_file("team-two", checkout), checkout).errors
+    assert error.fix == "write a directory of the job's own, such as vit-base-2"
+    file.write_text(file.read_text().replace("directory: vit-base", "directory: vit-base-2"))
+    assert plan_stack(read_file("team-two", checkout), checkout).errors == []
+
+
 def test_a_team_of_another_environment_may_have_the_same_names(checkout: Path) -> None:
     other = checkout / "Pulumi.team-vision.yaml"
     other.write_text(other.read_text().replace("environment: dev", "environment: prod"))

@@ -156,6 +156,7 @@ class New:
             "namespace": None if listed else as_yaml(self.stack),
             "max_gpus": None if listed else limit if limit.isdecimal() else as_yaml(limit),
             "sources": as_yaml(sources),
+            "directory": as_yaml(f"{said['name']}/first"),
             **_first_job(environment),
         }
 

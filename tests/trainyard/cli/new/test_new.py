@@ -417,6 +417,12 @@ def test_the_scripts_of_a_team_are_the_samples_that_are_tested(project: Path) ->
         assert written.read_text() == (CHECKOUT / sample).read_text()
 
 
+def test_a_second_team_joins_the_same_environment(project: Path) -> None:
+    assert team() == 0
+    assert run_word("new", ["team", "--name", "nlp"]) == 0
+    assert errors("team-vision") == errors("team-nlp") == []
+
+
 def test_a_team_that_the_environment_lists_has_its_entry(project: Path) -> None:
     file = project / "Pulumi.dev.yaml"
     entry = "    teams: {vision: {deployer: 'arn:aws:iam::123456789012:role/vision'}}\n"
