@@ -106,6 +106,23 @@ OBJECTS: list[tuple[Any, ...]] = [
     ("PyTorchJob", ("spec", "runPolicy", "backoffLimit"), "3"),
     ("PyTorchJob", ("spec", "nprocPerNode"), 99),
     ("PyTorchJob", ("spec", "elasticPolicy"), {"minReplicas": "1"}),
+    *(("TrainJob", (field,), REMOVED, ()) for field in ("apiVersion", "spec")),
+    ("TrainJob", ("spec", "runtimeRef"), REMOVED, ("spec",)),
+    *(("PyTorchJob", (field,), REMOVED, ()) for field in ("apiVersion", "spec")),
+    ("PyTorchJob", ("spec", "pytorchReplicaSpecs"), REMOVED, ("spec",)),
+    ("PyTorchJob", (*_MASTER, "template"), REMOVED, _MASTER),
+    ("PyTorchJob", (*_MASTER, "template", "spec", "containers"), REMOVED, _MASTER),
+    ("PyTorchJob", (*_MAIN, "image"), REMOVED, _MAIN),
+    ("PyTorchJob", (*_MAIN, "command"), ["torchrun train.py"]),
+    ("PyTorchJob", (*_MASTER, "template", "spec", "volumes", 0, "name"), "Dshm_1"),
+    ("PyTorchJob", (*_MASTER, "replicas"), 0),
+    ("PyTorchJob", ("spec", "runPolicy", "backoffLimit"), -1),
+    ("PyTorchJob", ("spec", "elasticPolicy"), {"minReplicas": 0, "maxReplicas": 2}),
+    ("TrainJob", ("spec", "trainer", "numNodes"), 0),
+    ("TrainJob", ("spec", "trainer", "numNodes"), -1),
+    ("TrainJob", ("spec", "trainer", "numProcPerNode"), 0),
+    ("TrainJob", ("spec", "trainer", "command"), ["python3 /app/train.py"]),
+    ("TrainJob", ("spec", "trainer", "resourcesPerNode", "limits", "memory"), "-1Gi"),
 ]
 FIELDS: list[tuple[Any, ...]] = [
     *_of(

@@ -192,3 +192,33 @@ def test_every_sound_stack_file_is_read_alike_in_every_style(style: str) -> None
         made = values(*edits)
         [document], errors = read_documents(_styles(made)[style], "x.yaml")
         assert errors == () and document.value == {"config": made}, name
+
+
+def test_two_jobs_that_make_objects_of_one_name_are_refused(tmp_path: Path) -> None:
+    """Two files, or a file and an entry."""
+    text = yaml.safe_dump(bad_manifests.FILES["PyTorchJob"])
+    for name in ("one.yaml", "two.yaml"):
+        (tmp_path / name).write_text(text)
+    entry = {"manifest": "one.yaml", "pool": "g6e"}
+    operator = at("training_operator", {"version": "1.8.1"})
+    both = {"a": entry, "b": entry | {"manifest": "two.yaml"}}
+    [error] = planned(at("jobs", both), operator, folder=tmp_path).errors
+    assert error.path == "environment.jobs.b.manifest" and error.got == "two.yaml"
+    assert error.fix == "write another metadata.name in two.yaml"
+    apart = both | {"b": entry | {"manifest": "two.yaml"}}
+    (tmp_path / "two.yaml").write_text(text.replace("name: train\n", "name: other\n"))
+    assert planned(at("jobs", apart), operator, folder=tmp_path).errors == ()
+
+
+def test_a_runtime_of_the_file_is_found_by_its_kind(tmp_path: Path) -> None:
+    own = {
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "TrainingRuntime",
+        "metadata": {"name": "mine"},
+        "spec": {"template": {"spec": {"replicatedJobs": []}}},
+    }
+    job = copy.deepcopy(bad_manifests.FILES["TrainJob"])
+    job["spec"]["runtimeRef"] = {"name": "mine"}
+    errors = _judged_file(yaml.safe_dump_all([own, job]), tmp_path).errors
+    [found] = [each for each in errors if each.path == "spec.runtimeRef.name"]
+    assert found.fix.startswith("write kind: TrainingRuntime beside it")

@@ -81,6 +81,8 @@ def _simple(
             simple[word] = _simple(simple[word], place, release, definitions)
     if "properties" not in simple:
         return simple
+    if required := schema.get("required"):
+        simple["required"] = required
     simple["properties"] = {
         name: _member(name, inner, f"{place}.{name}", release, definitions)
         for name, inner in sorted(simple["properties"].items())

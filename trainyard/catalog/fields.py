@@ -15,7 +15,7 @@ from typing import Any
 from trainyard.catalog import versions
 
 Schema = Mapping[str, Any]
-"""A JSON schema with the words type, properties, items, additionalProperties and $ref only. Its
+"""A JSON schema with the words type, properties, required, items, additionalProperties and $ref only. Its
 types are those of JSON, int-or-string, and quantity (64Gi, 8, 500m)."""
 
 FIELDS_FILE = Path(__file__).with_name("fields.json")

@@ -261,7 +261,7 @@ class ManifestContext:
         return ContainerView(
             image=str(container.body.get("image") or ""),
             script=container.script,
-            words=container.command,
+            words=() if isinstance(container.body.get("command"), str) else container.command,
             own_entrypoint=self._starts_own_entrypoint(container),
             env=container.env,
             more_env=self._more_env(container),

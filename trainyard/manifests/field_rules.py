@@ -3,8 +3,8 @@ those of another type than it takes. The fields of each kind: trainyard/catalog/
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 from trainyard.catalog.fields import Schema, resolved, schema
@@ -49,14 +49,45 @@ FIXES = {
 _NO_VALUE = "write it, or delete the line"
 A_FEW = 20
 """Most fields of an object that an error lists."""
+AT_LEAST_ONE = ("numNodes", "numProcPerNode", "minReplicas", "maxReplicas", "nProcPerNode")
+"""Numbers of pods and of processes, of which none is no training."""
+SIGNED = ("priority", "tolerationSeconds")
+"""Fields that may be less than 0 (k8s.io/api/core/v1, types.go)."""
+SERVED = "trainer.kubeflow.org/v1alpha1"
+V1_SERVED = "kubeflow.org/v1"
+API_VERSIONS = {
+    "TrainJob": SERVED,
+    "TrainingRuntime": SERVED,
+    "PyTorchJob": V1_SERVED,
+    "ConfigMap": "v1",
+}
+"""Kind → its apiVersion, which the API server wants as it wants a spec."""
+EMPTY: tuple[Any, ...] = (None, "", {}, [])
 JUDGED = ("TrainJob", "TrainingRuntime", "PyTorchJob", "ConfigMap")
 
 
 def field_errors(context: ManifestContext) -> Iterator[InputError]:
     """Every error of the object's fields."""
-    kind = context.workload.kind
+    kind, body = context.workload.kind, context.workload.body
     if kind in JUDGED:
-        yield from _typed(context, schema(kind, context.trainer_minor), context.workload.body, ())
+        if "kind" in body:
+            wanted = ("apiVersion",) if kind == "ConfigMap" else ("apiVersion", "spec")
+            yield from missing(context, (), body, wanted)
+        yield from _typed(context, schema(kind, context.trainer_minor), body, ())
+
+
+def missing(
+    context: ManifestContext, path: Path, given: Mapping[str, Any], names: Sequence[str]
+) -> Iterator[InputError]:
+    """Fields that an object must have and has not, where it is no fragment, which has no kind; one that is misspelt
+    is an error of its own."""
+    others = [*map(str, given.keys() - {*names})]
+    for name in names:
+        if given.get(name) in EMPTY and not get_close_matches(name, others, 1):
+            article = "an" if name[0] in "aeio" else "a"
+            got = f"only {', '.join(map(str, given))}" if given else "nothing"
+            value = API_VERSIONS[context.workload.kind] if name == "apiVersion" else "…"
+            yield context.error(path, f"have {article} {name}", got, f"add {name}: {value}")
 
 
 def _typed(context: ManifestContext, form: Schema, value: Any, path: Path) -> Iterator[InputError]:
@@ -70,11 +101,24 @@ def _typed(context: ManifestContext, form: Schema, value: Any, path: Path) -> It
     elif form["type"] == "quantity" and amount(value) is None:
         fix = "write a number, and m, k, M, G, Ki, Mi or Gi behind it: 64Gi"
         yield context.error(path, "be a quantity", value, fix)
+    elif form["type"] in ("integer", "int-or-string", "quantity"):
+        yield from _least(context, value, path)
     elif "properties" in form:
         yield from _members(context, form, value, path)
     elif entries := form.get("items") or form.get("additionalProperties"):
         inside = value.items() if form["type"] == "object" else enumerate(value)
         yield from _entries(context, entries, dict(inside), path)
+
+
+def _least(context: ManifestContext, value: Any, path: Path) -> Iterator[InputError]:
+    """A number below what its field can mean."""
+    name = str(path[-1])
+    least = 1 if name in AT_LEAST_ONE or path[-2:] == ("Master", "replicas") else 0
+    number = value if isinstance(value, int) else amount(value)
+    if number is not None and number < least and name not in SIGNED:
+        yield context.error(
+            path, f"be at least {least}", value, f"write {least} or more, or delete the line"
+        )
 
 
 def _entries(
@@ -106,12 +150,14 @@ def _members(
 ) -> Iterator[InputError]:
     """Fields that no object of this type has. Of a type that is open, slips only."""
     known, is_open = form["properties"], bool(form.get("additionalProperties"))
+    if "kind" in context.workload.body:
+        yield from missing(context, path, value, form.get("required", ()))
     place = ".".join([context.workload.kind, *(step for step in path if isinstance(step, str))])
     for key, entry in value.items():
         yield from _typed(context, known.get(key, {}), entry, (*path, key))
         if key in known:
             continue
-        near = difflib.get_close_matches(key, known, 1, 0.85 if is_open else 0.6)
+        near = get_close_matches(key, known, 1, 0.85 if is_open else 0.6)
         if near or not is_open:
             yield context.error(
                 (*path, key),

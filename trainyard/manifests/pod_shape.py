@@ -3,11 +3,12 @@ object is accepted, and none of its pods is ever created."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from difflib import get_close_matches
 
 from trainyard.manifests.context import ManifestContext
 from trainyard.manifests.document import TRAINER, Pod, items, mapping
+from trainyard.manifests.field_rules import missing
 from trainyard.problems import InputError, write_one_of
 
 ALWAYS, ON_FAILURE, NEVER = "Always", "OnFailure", "Never"
@@ -31,23 +32,43 @@ WORDS: dict[str, tuple[str, ...]] = {
 }
 """Field → its values (k8s.io/api/core/v1 v0.34, types.go; training-operator v1.8.1,
 common_types.go)."""
-REQUIRED: dict[str, tuple[str, ...]] = {
-    "** env * valueFrom secretKeyRef": ("name", "key"),
-    "** env * valueFrom configMapKeyRef": ("name", "key"),
-    "** env * valueFrom fieldRef": ("fieldPath",),
-    "** env *": ("name",),
-    "** volumeMounts *": ("name", "mountPath"),
-    "** volumes *": ("name",),
-    "** persistentVolumeClaim": ("claimName",),
-    "** hostPath": ("path",),
+REQUIRED: dict[str, dict[str, tuple[str, ...]]] = {
+    "": {
+        "** env * valueFrom secretKeyRef": ("name",),
+        "** env * valueFrom configMapKeyRef": ("name",),
+    },
+    "PyTorchJob": {
+        "spec pytorchReplicaSpecs *": ("template",),
+        "spec pytorchReplicaSpecs * template": ("spec",),
+        "spec pytorchReplicaSpecs * template spec containers *": ("image",),
+        "spec pytorchReplicaSpecs * template spec initContainers *": ("image",),
+    },
+    "TrainingRuntime": {
+        "spec": ("template",),
+        "spec template": ("spec",),
+        "spec template spec": ("replicatedJobs",),
+        "spec template spec replicatedJobs * template": ("spec",),
+        "spec template spec replicatedJobs * template spec": ("template",),
+        "spec template spec replicatedJobs * template spec template": ("spec",),
+    },
 }
-"""Object → fields that it must have."""
+"""Kind, or none for any → object → fields without which it makes no pod, and which its CRD does not ask for."""
+NAMES = (
+    "** containers * name",
+    "** initContainers * name",
+    "** volumes * name",
+    "** ports * name",
+    "** replicatedJobs * name",
+)
+"""Labels of DNS (k8s.io/apimachinery, IsDNS1123Label)."""
 
 
 def shape_errors(context: ManifestContext) -> Iterator[InputError]:
-    """Every error of words, missing fields and mounts without a volume."""
+    """Every error of words, missing fields, names and mounts without a volume."""
     yield from _words(context)
     yield from _missing(context)
+    yield from _names(context)
+    yield from _no_pods(context)
     for pod in context.workload.pods:
         yield from _mounts(context, pod)
 
@@ -63,15 +84,28 @@ def _words(context: ManifestContext) -> Iterator[InputError]:
 
 
 def _missing(context: ManifestContext) -> Iterator[InputError]:
-    """Fields that are not there; one that is misspelt is an error of its own."""
-    for pattern, names in REQUIRED.items():
+    kind = context.workload.kind if "kind" in context.workload.body else ""
+    for pattern, names in {**REQUIRED[""], **REQUIRED.get(kind, {})}.items():
         for path in context.workload.find(pattern):
-            given = mapping(context.get(*path))
-            others = [*map(str, given.keys() - {*names})]
-            for name in names if given else ():
-                if given.get(name) in (None, "") and not get_close_matches(name, others, 1):
-                    got = f"only {', '.join(map(str, given))}"
-                    yield context.error(path, f"have a {name}", got, f"add {name}: …")
+            yield from missing(context, path, mapping(context.get(*path)), names)
+
+
+def _names(context: ManifestContext) -> Iterator[InputError]:
+    for pattern in NAMES:
+        for path in context.workload.find(pattern):
+            name = str(context.get(*path) or "a")
+            if not re.fullmatch(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?", name):
+                sound = re.sub(r"[^a-z0-9]+", "-", name.lower())[:63].strip("-") or "main"
+                must = "be at most 63 of a-z, 0-9 and -, as Kubernetes takes names"
+                yield context.error(path, must, name, f"write {sound}")
+
+
+def _no_pods(context: ManifestContext) -> Iterator[InputError]:
+    """A PyTorchJob whose replicas are none at all."""
+    paths = [*context.workload.find("spec pytorchReplicaSpecs Worker replicas")]
+    if paths and len(context.workload.pods) == 1 and context.get(*paths[0]) == 0:
+        must = "be at least 1: the job has no other pods"
+        yield context.error(paths[0], must, 0, "write 1 or more")
 
 
 def _mounts(context: ManifestContext, pod: Pod) -> Iterator[InputError]:

@@ -17,7 +17,7 @@ from trainyard.derive.job_files import CONFIG_MAP_BYTES
 from trainyard.manifests import on_stores, over_runtime, webhook_rules
 from trainyard.manifests.context import ManifestContext
 from trainyard.manifests.document import POD, STEP, TRAINER, Path, items, look, mapping
-from trainyard.manifests.field_rules import ELASTIC_FIX, field_errors
+from trainyard.manifests.field_rules import ELASTIC_FIX, SERVED, V1_SERVED, field_errors
 from trainyard.manifests.owned_fields import owned_fields
 from trainyard.manifests.pod_rules import pod_problems
 from trainyard.manifests.waiting import short_policy
@@ -28,8 +28,6 @@ from trainyard.rules.jobs import job_problems
 
 Problems = Iterator[InputError | InputWarning]
 Rule = Callable[[ManifestContext], Problems]
-SERVED = "trainer.kubeflow.org/v1alpha1"
-V1_SERVED = "kubeflow.org/v1"
 JOBS = "spec template spec replicatedJobs"
 
 

@@ -16,7 +16,7 @@ from trainyard.derive.model_memory.fit import Fit, fit_of
 from trainyard.derive.scripts import script_of
 from trainyard.derive.sweep import at_once, in_turn
 from trainyard.plans.jobs import EXPECTED, Expected, JobPlan
-from trainyard.problems import InputError, InputWarning
+from trainyard.problems import At, InputError, InputWarning
 from trainyard.rules.after import after_errors
 from trainyard.rules.model_memory import fit_problems, model_errors
 from trainyard.rules.stores import keep_warnings
@@ -114,6 +114,7 @@ def read_jobs(
     from trainyard.manifests.document import of_body
 
     read, wrong = read_manifests(path, files, environment, namespace, folder)
+    wrong += _same_names(path, jobs, read)
     for name, manifest in read.items():
         scripts = [each.script for body in manifest.objects for each in of_body(body).containers]
         text = partial(_beside, manifest.objects, (folder / files[name].manifest).parent)
@@ -126,6 +127,26 @@ def read_jobs(
         fits=fits,
         errors=(*errors, *_too_large(path, fits), *wrong),
     )
+
+
+def _same_names(
+    path: str, jobs: Mapping[str, AnyJob], read: Mapping[str, Manifest]
+) -> Iterator[InputError]:
+    """Objects that two entries would make, of which the API server takes the first one."""
+    makers = {
+        ("PyTorchJob" if job.pytorch_job else "TrainJob", name): name
+        for name, job in typed(jobs).items()
+    }
+    for name, manifest in read.items():
+        for made in manifest.objects:
+            kind, called = made["kind"], made["metadata"].get("name")
+            other = makers.setdefault((kind, str(called)), name)
+            if called and other != name:
+                yield At(f"{path}.{name}.manifest").must(
+                    f"be a file whose objects have names of their own: job {other} makes {kind} {called}, too",
+                    got=manifests(jobs)[name].manifest,
+                    fix=f"write another metadata.name in {manifests(jobs)[name].manifest}",
+                )
 
 
 def _expected(job: JobPlan, site: JobSite) -> dict[str, str]:

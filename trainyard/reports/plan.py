@@ -22,7 +22,7 @@ from trainyard.decide import plan_stack
 from trainyard.derive.after import diagram
 from trainyard.derive.pools import quota_needed, quota_takers
 from trainyard.live.encryption import encryption
-from trainyard.objects.jobs.pod_template import GPU, pod_requests
+from trainyard.objects.jobs.pod_template import EFA, GPU, pod_requests
 from trainyard.parts.parts import planned_parts
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.directories import PARENT
@@ -43,7 +43,7 @@ from trainyard.stores.goodput import Verdict
 from trainyard.stores.kinds import plan_kind
 
 Plan = EnvironmentPlan | TeamPlan
-REQUESTS = {GPU: "GPUs", "cpu": "CPUs", "memory": "memory"}
+REQUESTS = {GPU: "GPUs", EFA: "EFA devices", "cpu": "CPUs", "memory": "memory"}
 """Resource of a pod → what is behind its amount."""
 
 
@@ -277,7 +277,7 @@ def jobs(plan: Plan) -> list[str]:
 
 
 def requested(spec: Spec) -> str:
-    """Requests of a pod that trains: GPUs, CPUs and memory, as far as the object of its job says
+    """Requests of a pod that trains: GPUs, EFA, CPUs and memory, as far as the object of its job says
     it."""
     found = pod_requests(spec)
     words = [f"{found[name]} {unit}" for name, unit in REQUESTS.items() if name in found]

@@ -348,6 +348,7 @@ OF_CONTAINERS: tuple[Callable[[JobView, ContainerView], Problems], ...] = (
     scripts.escaped_variable,
     scripts.variable_without_shell,
     scripts.ignored_words,
+    scripts.several_words,
     scripts.process_id,
     launchers.other_launchers,
     owners.owned_variable,

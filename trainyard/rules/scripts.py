@@ -140,6 +140,23 @@ def ignored_words(view: JobView, container: ContainerView) -> Iterator[InputWarn
         )
 
 
+PROGRAMS = re.compile(r"(?:python[\d.]*|torchrun|bash|sh|accelerate|deepspeed|mpirun)")
+
+
+def several_words(view: JobView, container: ContainerView) -> Iterator[InputError]:
+    """A program and its arguments as one word, of which no file has the name. Without arguments it may be a path
+    with a blank."""
+    first = container.words[0] if container.words and not container.own_entrypoint else ""
+    program, *arguments = first.split() or [""]
+    is_path = program.startswith("/") and not PROGRAMS.fullmatch(PurePosixPath(program).name)
+    if arguments and not is_path:
+        yield container.where("command").must(
+            "have an item for each word: the first one is the program, and no file has this name",
+            got=first[:80],
+            fix=f"write [{', '.join(first.split())}]",
+        )
+
+
 def process_id(view: JobView, container: ContainerView) -> Iterator[InputWarning]:
     """Two dollar signs in the words of a container. $$( is how one keeps Kubernetes from a
     variable."""

@@ -177,7 +177,7 @@ REFUSED: dict[str, tuple[str, str, tuple[str, str], str, str, str]] = {
     "no job": (
         "g6e",
         JOB,
-        (JOB, "kind: ConfigMap\nmetadata: {name: a}"),
+        (JOB, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}"),
         "",
         "contain a TrainJob",
         "write one",

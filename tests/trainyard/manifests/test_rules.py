@@ -539,7 +539,8 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
         + "---\n"
         + RUNTIME.replace(
             "    spec:\n      replicatedJobs:\n",
-            "    spec:\n      replicatedJobs:\n      - {name: dataset-initializer, template: {spec: {}}}\n",
+            "    spec:\n      replicatedJobs:\n      - {name: dataset-initializer, template: {spec: {template: {spec:"
+            ' {containers: [{name: dataset-initializer, image: "a/i:1"}]}}}}}\n',
         ).replace("name: torch-distributed", "name: own-distributed"),
         ("name: a}", f"name: {'a' * 34}}}"),
         "metadata.name",
@@ -560,8 +561,15 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
         "253 of a-z0-9-.",
         "write torch-own",
     ),
+    "a program and its arguments in one word": (
+        JOB,
+        ('[bash, -c, "torchrun train.py"]', '["torchrun train.py"]'),
+        "spec.trainer.command",
+        "have an item for each word",
+        "write [torchrun, train.py]",
+    ),
     "a ConfigMap whose name is no name": (
-        "kind: ConfigMap\nmetadata: {name: a}\n",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n",
         ("name: a", "name: Scripts"),
         "metadata.name",
         "253 of a-z0-9-.",
@@ -876,7 +884,8 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
         ONE,
         (
             "{spec: {con",
-            "{spec: {topologySpreadConstraints: [{topologyKey: kubernetes.io/region}], con",
+            "{spec: {topologySpreadConstraints: [{maxSkew: 1, whenUnsatisfiable: DoNotSchedule, topologyKey:"
+            " kubernetes.io/region}], con",
         ),
         "topologyKey",
         "label",
@@ -1120,7 +1129,7 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
         "add nvidia.com/gpu: 8 to its limits",
     ),
     "a large ConfigMap": (
-        "kind: ConfigMap\ndata:\n  a: X",
+        "apiVersion: v1\nkind: ConfigMap\ndata:\n  a: X",
         ("X", "x" * (2**20 + 1)),
         "data",
         "1 MiB",

@@ -104,10 +104,10 @@ def test_the_row_of_a_job_says_what_each_pod_requests_of_its_node() -> None:
     def row(*edits: Edit) -> str:
         return " ".join(plan.jobs(environment_plan(*edits))[2].split())
 
-    whole = "t5-large g6e 2 8 GPUs, 171 CPUs, 1272Gi memory 2 scratch/t5-large"
+    whole = "t5-large g6e 2 8 GPUs, 4 EFA devices, 171 CPUs, 1272Gi memory 2 scratch/t5-large"
     assert row() == row(*pytorch_job()) == whole
     part = at("jobs.t5-large.cpus_per_node", 85), at("jobs.t5-large.memory_gib", 100)
-    assert "8 GPUs, 85 CPUs, 100Gi memory" in row(*part)
+    assert "8 GPUs, 4 EFA devices, 85 CPUs, 100Gi memory" in row(*part)
 
 
 def test_a_job_whose_runtime_says_its_resources_has_none_in_its_row() -> None:

@@ -12,6 +12,7 @@ from trainyard.objects.iam.secrets import DRIVER
 from trainyard.problems import InputError, one_of, write_one_of
 
 CLUSTER_RUNTIME = "ClusterTrainingRuntime"
+RUNTIMES = (CLUSTER_RUNTIME, "TrainingRuntime")
 
 
 def given_problems(contexts: Sequence[ManifestContext], around: Around) -> Iterator[InputError]:
@@ -59,4 +60,9 @@ def _runtime(context: ManifestContext, around: Around) -> Iterator[InputError]:
     ):
         must = "be a runtime of the file or of the environment"
         fix = write_one_of(ours, "add one under environment.trainer.runtimes")
+        other = next(
+            (each for each in RUNTIMES if each != named and around.has(each, str(name))), ""
+        )
+        if other:
+            fix = f"write kind: {other} beside it, which is the kind of {name} in the file"
         yield context.error(("spec", "runtimeRef", "name"), must, name, fix)
