@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import pulumi
 import pulumi_kubernetes as k8s
 
+from components.base.lost_node import AWAY, AWAY_SECONDS
 from components.base.one_pod import one_pod
 from components.base.topic import topic
 from components.base.unprivileged import files_of, server, system_pod
@@ -23,8 +24,6 @@ RBAC = "rbac.authorization.k8s.io"
 SETTINGS = "settings.json"
 """The file with the settings of a program, beside its others."""
 SIZE = {"cpu": "50m", "memory": "128Mi"}
-AWAY_SECONDS = 30
-"""Seconds that its pod stays on a system node that died. The default of Kubernetes is 300."""
 
 
 class Program(pulumi.ComponentResource):
@@ -174,11 +173,11 @@ def _pod(
         priority_class="system-cluster-critical",
         tolerations=[
             k8s.core.v1.TolerationArgs(
-                key=f"node.kubernetes.io/{key}",
+                key=key,
                 operator="Exists",
                 effect="NoExecute",
                 toleration_seconds=AWAY_SECONDS,
             )
-            for key in ("unreachable", "not-ready")
+            for key in AWAY
         ],
     )

@@ -13,6 +13,7 @@ import pulumi
 import pulumi_kubernetes as k8s
 
 from components.base.chart import release
+from components.base.lost_node import leaves_lost_nodes
 from trainyard.catalog.limits import RELEASE_BEFORE_NODES_MINUTES
 from trainyard.objects.queues.queues import (
     API,
@@ -110,6 +111,7 @@ def _values(plan: QueuesPlan) -> Spec:
         "controllerManager": {
             "replicas": REPLICAS,
             "podDisruptionBudget": {"enabled": True},
+            "tolerations": leaves_lost_nodes(),
             "manager": {"image": {"pullPolicy": "IfNotPresent"}},
         },
         "managerConfig": {

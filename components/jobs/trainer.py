@@ -13,6 +13,7 @@ import pulumi_kubernetes as k8s
 
 from components.base.admission_policy import admission_policy
 from components.base.chart import judged_by, release
+from components.base.lost_node import leaves_lost_nodes
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.catalog.limits import RELEASE_BEFORE_NODES_MINUTES
 from trainyard.objects.jobs import one_run
@@ -58,7 +59,12 @@ class Trainer(pulumi.ComponentResource):
             namespace=NAMESPACE,
             skip_crds=True,
             # From the chart's version the tag does not follow in every release.
-            values={"image": {"tag": plan.image_tag}, "crds": {"enabled": False}},
+            values={
+                "image": {"tag": plan.image_tag},
+                "crds": {"enabled": False},
+                "manager": {"tolerations": leaves_lost_nodes()},
+                "jobset": {"controller": {"tolerations": leaves_lost_nodes()}},
+            },
             # Controllers of a newer release need its CRDs; an older CRD drops their fields. Nodes
             # are no need: the pods wait for them, and the release for the pods.
             needs=[self.crds],

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import pulumi
 
 from components.base.chart import release
+from components.base.lost_node import leaves_lost_nodes
 from trainyard.catalog.limits import RELEASE_BEFORE_NODES_MINUTES
 from trainyard.plans.controllers import TrainingOperatorPlan
 
@@ -40,7 +41,7 @@ class TrainingOperator(pulumi.ComponentResource):
             plan.chart,
             namespace=NAMESPACE,
             create_namespace=True,
-            values={"initTries": plan.init_tries},
+            values={"initTries": plan.init_tries, "tolerations": leaves_lost_nodes()},
             minutes=RELEASE_BEFORE_NODES_MINUTES,
         )
         self.ready = [controller, *nodes]

@@ -15,7 +15,7 @@ import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
 from trainyard.catalog.limits import EMPTY_NODE_MINUTES, POOL_DELETE_MINUTES, POOL_MINUTES
-from trainyard.objects.jobs.lnet import with_lnet_over_efa
+from trainyard.objects.jobs.lnet import with_lnet_over_efa, with_lustre_client
 from trainyard.objects.jobs.pod_template import GPU, NODES_FOR, POOL, TAINT_VALUE
 from trainyard.plans.pools import GpuPoolPlan, NodeTypePlan
 
@@ -162,11 +162,9 @@ def node_class_spec(
 
 def user_data(kind: NodeTypePlan) -> str:
     """User data that the node reads at boot before Karpenter's own part."""
-    return (
-        with_lnet_over_efa(FAST_PULL, efa=kind.efa, devices=kind.lnet_efa)
-        if kind.lnet_efa
-        else FAST_PULL
-    )
+    if kind.lnet_efa:
+        return with_lnet_over_efa(FAST_PULL, efa=kind.efa, devices=kind.lnet_efa)
+    return with_lustre_client(FAST_PULL) if kind.lustre else FAST_PULL
 
 
 def node_pool_metadata(plan: GpuPoolPlan, kind: NodeTypePlan) -> dict[str, Any]:

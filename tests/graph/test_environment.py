@@ -1045,6 +1045,15 @@ def test_only_nodes_that_can_have_lustre_go_over_efa(dev: Graph) -> None:
     assert boots(dev) == {"g6e-class": False, "h100-class": False}
 
 
+def test_every_pool_has_the_client_of_lustre_where_some_store_is_lustre(dev: Graph) -> None:
+    def installs(graph: Graph) -> set[bool]:
+        classes = graph.of("EC2NodeClass")
+        return {"lustre-client" in one.inputs["spec"]["userData"] for one in classes}
+
+    assert installs(dev) == {True}
+    assert installs(recorded("efs-only")) == {False}
+
+
 def test_nothing_is_ever_forgotten_while_it_still_costs_money(dev: Graph, most: Graph) -> None:
     """Kubernetes itself deletes what lies in a namespace, with the namespace."""
     kept = environment(at("storage.scratch.data", "keep"))

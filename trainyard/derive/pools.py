@@ -23,7 +23,7 @@ from trainyard.plans.system_nodes import SystemNodesPlan
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import JobConfig, typed
 from trainyard.settings.pools import PoolConfig, ReservationConfig
-from trainyard.stores.kinds import made_for_efa
+from trainyard.stores.kinds import made_for_efa, needs_client
 from trainyard.stores.lustre_efa import lnet_devices
 
 MAX_PODS = 64
@@ -87,7 +87,8 @@ def pool_plans(
     tag: so they have the provider's default tags in their plan."""
     tags = {**dict(access.default_tags), **wanted.tags}
     nodes = replace(me, extra_tags=tuple(sorted(tags.items())))
-    efa_lustre = any(map(made_for_efa, wanted.storage.values()))
+    stores = wanted.storage.values()
+    lustre, efa_lustre = any(map(needs_client, stores)), any(map(made_for_efa, stores))
     used, described = {job.pool for job in wanted.jobs.values()}, typed(wanted.jobs)
     return {
         name: pool_plan(
@@ -95,6 +96,7 @@ def pool_plans(
             name,
             pool,
             wanted.zone,
+            lustre=lustre,
             efa_lustre=efa_lustre,
             has_jobs=name in used,
             images=_prefetched(name, pool, described),
@@ -109,13 +111,14 @@ def pool_plan(
     pool: PoolConfig,
     zone: str,
     *,
+    lustre: bool = False,
     efa_lustre: bool = False,
     has_jobs: bool = False,
     images: tuple[str, ...] = (),
 ) -> GpuPoolPlan:
-    """A pool of Karpenter's: one NodePool and EC2NodeClass a type. `efa_lustre`: some store is made
-    for EFA. `has_jobs`: a job of the environment's own stack runs on the pool. `images`: what its
-    nodes pull while they start.
+    """A pool of Karpenter's: one NodePool and EC2NodeClass a type. `lustre`: some store needs the Lustre
+    client. `efa_lustre`: some store is made for EFA. `has_jobs`: a job of the environment's own stack runs
+    on the pool. `images`: what its nodes pull while they start.
 
     A pool without jobs and without kept nodes is not awaited. Where the zone does not sell its
     type, its NodePool may never become Ready, and that must not stop the rest of the environment.
@@ -125,7 +128,7 @@ def pool_plan(
     return GpuPoolPlan(
         identity=me,
         name=name,
-        types=tuple(_node_types(name, pool, efa_lustre)),
+        types=tuple(_node_types(name, pool, lustre, efa_lustre)),
         zones=(zone, *pool.fallback_zones),
         capacity_type=CAPACITY_TYPES[pool.capacity],
         reservation_id=reserved.id if reserved else None,
@@ -343,7 +346,9 @@ def node_type_names(name: str, pool: PoolConfig) -> list[str]:
     return [name, *(f"{name}-{number}" for number in range(2, len(pool.instance_types) + 1))]
 
 
-def _node_types(name: str, pool: PoolConfig, efa_lustre: bool) -> Iterable[NodeTypePlan]:
+def _node_types(
+    name: str, pool: PoolConfig, lustre: bool, efa_lustre: bool
+) -> Iterable[NodeTypePlan]:
     several = len(pool.instance_types) > 1
     for place, (called, chosen) in enumerate(
         zip(node_type_names(name, pool), pool.instance_types, strict=False)
@@ -356,6 +361,7 @@ def _node_types(name: str, pool: PoolConfig, efa_lustre: bool) -> Iterable[NodeT
             efa=kind.efa,
             interfaces=efa_interfaces(kind),
             lnet_efa=lnet_devices(pool, chosen) if efa_lustre else 0,
+            lustre=lustre,
             max_pods=min(MAX_PODS, kind.max_pods),
             weight=FIRST_WEIGHT - place if several else None,
         )

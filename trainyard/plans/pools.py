@@ -29,6 +29,8 @@ class NodeTypePlan:
     interfaces: tuple[NetworkInterface, ...]
     lnet_efa: int
     """EFA devices that Lustre's network takes; 0: it goes over TCP."""
+    lustre: bool
+    """Some store of the environment is Lustre, so the node gets its client."""
     max_pods: int
     weight: int | None
     """Karpenter tries the heavier NodePool first; None where there is no choice."""

@@ -105,7 +105,7 @@ class ExistingLustre(ExistingStore[LustreConfig, ExistingLustrePlan]):
     name, driver = Lustre.name, Lustre.driver
     plans = ExistingLustrePlan
     directories_by_pod, zonal = Lustre.directories_by_pod, Lustre.zonal
-    weak_at = Lustre.weak_at
+    weak_at, needs_client = Lustre.weak_at, Lustre.needs_client
     checked_live = (
         "; `trainyard check --live` says how many fit, and whether the file system keeps data when one of"
         " its servers fails"

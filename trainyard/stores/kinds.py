@@ -157,6 +157,11 @@ def service_account(driver: Driver, stores: Stores) -> str:
     return next(filter(None, wanted), "")
 
 
+def needs_client(store: StoreConfig) -> bool:
+    """True where nodes that mount the store need programs of its client."""
+    return any(kind.needs_client for kind, _ in kinds_of(store))
+
+
 def made_for_efa(store: StoreConfig) -> bool:
     """True where nodes can mount the store over EFA."""
     return any(kind.made_for_efa(settings) for kind, settings in kinds_of(store))

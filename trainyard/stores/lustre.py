@@ -50,7 +50,7 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
     plans = LustrePlan
     example = {"capacity_gib": 4800, "throughput_mbps_per_tib": 500}
     root_is_roots = True
-    weak_at = AT_LUSTRE
+    weak_at, needs_client = AT_LUSTRE, True
     driver = Driver(
         name="fsx.csi.aws.com",
         add_on="aws-fsx-csi-driver",

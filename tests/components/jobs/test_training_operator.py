@@ -145,4 +145,6 @@ def test_the_operator_is_a_release_of_the_chart_in_the_checkout() -> None:
     )
     assert release.inputs["chart"] == f"./{CHART}" and release.inputs["namespace"] == NAMESPACE
     assert (CHECKOUT / release.inputs["chart"] / "Chart.yaml").exists()
+    tolerations = release.inputs["values"].pop("tolerations")
     assert release.inputs["values"] == {"initTries": INIT_TRIES}
+    assert {each["tolerationSeconds"] for each in tolerations} == {30}

@@ -89,6 +89,9 @@ LNET_EFA_DEVICES: dict[str, int] = {
 configure-efa-clients, 2026-11: the default; it has no other type of this catalogue by name)."""
 LNET_PEER_CREDITS = 32
 """Messages that a device has under way to a server (FSX configure-efa-clients, 2026-11)."""
+LUSTRE_MODULES = {"ptlrpc": "ptlrpcd_per_cpt_max=64", "ksocklnd": "credits=2560"}
+"""Module of the Lustre client → its option: threads for requests, and messages under way over TCP (EKS user
+guide, fsx-csi-tuning-non-efa, 2026-11). They count for a module that is loaded afterwards."""
 EFA_CONNECTIONS_AT_MOST = 1024
 """Most EFA connections of a file system; each device of each client is one (FSX
 configure-efa-clients, 2026-11)."""

@@ -1,20 +1,40 @@
-"""Steps of a node before its kubelet starts, so that it mounts Lustre over EFA; where that fails,
-over TCP.
+"""Steps of a node before its kubelet starts, so that it mounts Lustre: over TCP with the client's programs
+and options, or over EFA; where that fails, over TCP.
 
 Steps and figures: FSx for Lustre user guide, configure-efa-clients (2026-11), and EKS user guide,
-fsx-csi-tuning-efa (2026-11), without what they do for other systems. The AMI has EFA's driver, and
-no Lustre client (amazon-eks-ami, 2026-07). cloud-init runs the script before nodeadm starts the
-kubelet (amazon-eks-ami, nodeadm-run.service). It has never run on AWS. One message about a failure
-reaches the console: `aws ec2 get-console-output`.
+fsx-csi-tuning-efa and fsx-csi-tuning-non-efa (2026-11), without what they do for other systems. The AMI has
+EFA's driver, and of the Lustre client only the modules (amazon-eks-ami, 2026-07). Without its programs a
+mount works, but the kernel cannot call lctl, so settings that the servers push are dropped
+(aws-fsx-csi-driver#436, #460). cloud-init runs the script before nodeadm starts the kubelet (amazon-eks-ami,
+nodeadm-run.service). It has never run on AWS. One message about a failure reaches the console:
+`aws ec2 get-console-output`.
 """
 
 from __future__ import annotations
 
-from trainyard.catalog.aws.storage import LNET_PEER_CREDITS
+from trainyard.catalog.aws.storage import LNET_PEER_CREDITS, LUSTRE_MODULES
 
+OPTIONS = "\n".join(
+    f'  echo "options {module} {option}" >> /etc/modprobe.d/lustre.conf'
+    for module, option in LUSTRE_MODULES.items()
+)
+CLIENT_SECONDS = 90
+"""Time that the client's programs have to arrive: a node joins without them. A choice of ours."""
+CLIENT = """#!/bin/bash
+(
+  set -euo pipefail
+{options}
+  timeout {seconds} dnf install -y lustre-client
+)
+if [[ $? -ne 0 ]]; then
+  echo "trainyard: no lustre-client on this node, Lustre is mounted without lctl and lfs" | tee /dev/console
+fi
+exit 0
+"""
 SCRIPT = """#!/bin/bash
 (
   set -euo pipefail
+{options}
   port=$(ip -4 -o route show default | awk '{{print $5; exit}}')
   dnf install -y lustre-client
   modprobe lnet
@@ -56,8 +76,19 @@ Content-Type: text/x-shellscript; charset="us-ascii"
 """As Karpenter writes user data itself; its own NodeConfig comes behind these parts."""
 
 
+def with_lustre_client(node_config: str) -> str:
+    """User data with the node config, and the script for a node that mounts Lustre over TCP."""
+    script = CLIENT.format(options=OPTIONS, seconds=CLIENT_SECONDS)
+    return MULTIPART.format(node_config=node_config, script=script)
+
+
 def with_lnet_over_efa(node_config: str, *, efa: int, devices: int) -> str:
     """User data with the node config, and the script for a node that has `efa` devices and gives
     LNet some of them."""
-    script = SCRIPT.format(step=max(1, efa // devices), devices=devices, credits=LNET_PEER_CREDITS)
+    script = SCRIPT.format(
+        options=OPTIONS,
+        step=max(1, efa // devices),
+        devices=devices,
+        credits=LNET_PEER_CREDITS,
+    )
     return MULTIPART.format(node_config=node_config, script=script)

@@ -14,12 +14,15 @@ from components.nodes.gpu_pool import FAST_PULL
 from trainyard.catalog.aws.instances import GPU_TYPES
 from trainyard.catalog.aws.storage import LNET_EFA_DEVICES
 from trainyard.derive.pools import efa_interfaces
-from trainyard.objects.jobs.lnet import with_lnet_over_efa
+from trainyard.objects.jobs.lnet import with_lnet_over_efa, with_lustre_client
 
 
 def parts(instance_type: str) -> dict[str, str]:
-    kind = GPU_TYPES[instance_type]
-    text = with_lnet_over_efa(FAST_PULL, efa=kind.efa, devices=LNET_EFA_DEVICES[instance_type])
+    """`instance_type`: empty for a node that mounts Lustre over TCP."""
+    text = with_lustre_client(FAST_PULL)
+    if instance_type:
+        kind = GPU_TYPES[instance_type]
+        text = with_lnet_over_efa(FAST_PULL, efa=kind.efa, devices=LNET_EFA_DEVICES[instance_type])
     found = {
         part.get_content_type(): str(part.get_payload())
         for part in email.message_from_string(text).walk()
@@ -29,7 +32,7 @@ def parts(instance_type: str) -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize("instance_type", LNET_EFA_DEVICES)
+@pytest.mark.parametrize("instance_type", ["", *LNET_EFA_DEVICES])
 def test_the_node_config_is_as_it_was_and_the_script_is_one(
     instance_type: str, tmp_path: Path
 ) -> None:
@@ -50,7 +53,8 @@ def ran(instance_type: str, folder: Path, fails: str = "") -> list[str]:
     bin_, devices = folder / "bin", folder / "infiniband"
     bin_.mkdir()
     devices.mkdir()
-    count = sum("efa" in each.kind for each in efa_interfaces(GPU_TYPES[instance_type]))
+    interfaces = efa_interfaces(GPU_TYPES[instance_type]) if instance_type else ()
+    count = sum("efa" in each.kind for each in interfaces)
     for number in range(count):
         (devices / f"rdmap{number:02}s0").touch()
     answers = {
@@ -67,9 +71,9 @@ def ran(instance_type: str, folder: Path, fails: str = "") -> list[str]:
         end = f'[[ "{name} $*" != "{fails}"* ]]' if fails else "true"
         (bin_ / name).write_text(f"#!/bin/bash\n{note}{answers.get(name, 'true')}\n{end}\n")
         (bin_ / name).chmod(0o755)
-    script = parts(instance_type)["text/x-shellscript"].replace(
-        "/sys/class/infiniband", str(devices)
-    )
+    script = parts(instance_type)["text/x-shellscript"]
+    script = script.replace("/sys/class/infiniband", str(devices))
+    script = script.replace("/etc/modprobe.d", str(folder))
     done = subprocess.run(
         ["bash", "-c", script],
         env={"PATH": f"{bin_}:/usr/bin:/bin"},
@@ -125,3 +129,22 @@ def test_a_node_on_which_it_fails_has_no_efa_in_lustres_network_and_says_so(
 ) -> None:
     said = ran("p5.48xlarge", tmp_path, fails)
     assert said[-2:] == ["lnetctl net del --net efa", "tee /dev/console"]
+
+
+def test_a_node_over_tcp_gets_the_programs_of_the_client_and_loads_nothing(tmp_path: Path) -> None:
+    assert ran("", tmp_path) == ["dnf install -y lustre-client"]
+
+
+@pytest.mark.parametrize("instance_type", ["", "p5.48xlarge"])
+def test_the_options_of_the_modules_stand_before_a_module_is_loaded(
+    instance_type: str, tmp_path: Path
+) -> None:
+    ran(instance_type, tmp_path, fails="dnf")
+    assert (tmp_path / "lustre.conf").read_text().splitlines() == [
+        "options ptlrpc ptlrpcd_per_cpt_max=64",
+        "options ksocklnd credits=2560",
+    ]
+
+
+def test_a_node_whose_client_does_not_arrive_says_so_and_joins(tmp_path: Path) -> None:
+    assert ran("", tmp_path, fails="dnf")[-1] == "tee /dev/console"
