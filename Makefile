@@ -53,7 +53,7 @@ watch: $(DEVELOP) $(TOOL) ## show nodes, runs with their ranks, queue, dollars a
 env: $(DEVELOP)           ## print exports for pulumi, kubectl, helm and aws: eval "$(make env)"
 	@$(REHEARSAL) env --stack $(call quoted,$(STACK))
 
-down: $(DEVELOP)          ## delete all stacks and end the rehearsal; with STACK=<name> delete that stack only
+down: $(DEVELOP)          ## delete all stacks and end the rehearsal; with STACK=<name> that stack and the teams on it
 	@$(REHEARSAL) down $(if $(STACK_IS_GIVEN),--stack $(call quoted,$(STACK)))
 
 ##@ For contributors

@@ -80,14 +80,15 @@ def _end_world(kept: list[Object], display: Display) -> int:
             ),
         )
         print(
-            "\nthe world keeps running, so that you can inspect it; `python -m rehearsal down --force`"
-            " ends it"
+            "\nno stack has made these, such as a role that you made for a team. Fix: delete each with"
+            ' `aws` after `eval "$(make env)"`, and type make down again; or end the world with all of'
+            " them: .venv/bin/python -m rehearsal down --force"
         )
         return FAILED
     if data:
         print(
             "\nthe account keeps running, so that the next `make up` uses this data again;"
-            " `python -m rehearsal down --force` deletes the data and ends the account"
+            " `.venv/bin/python -m rehearsal down --force` deletes the data and ends the account"
         )
         return 0
     world.stop()

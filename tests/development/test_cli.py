@@ -159,7 +159,8 @@ def test_what_is_left_in_the_account_without_a_stack_is_named_and_fails(
         {"type": "ec2:instance", "id": "i-1", "name": "forgotten", "state": "running", "tags": {}},
     )
     assert cli.main(["down"]) == 1
-    assert "ec2:instance  i-1  forgotten  running" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "ec2:instance  i-1  forgotten  running" in said and 'after `eval "$(make env)"`' in said
     assert cli.main(["down", "--force"]) == 0
     assert not world.running()
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from trainyard.catalog.fabric import NETWORK_LAYERS, network_layers
-from trainyard.derive.pools import gpus_of, largest_gang
+from trainyard.derive.pools import first_type, gpus_of, largest_gang
 from trainyard.derive.queues import kept_nodes, queued_pools, team_queue_plan
 from trainyard.derive.teams import Share
 from trainyard.objects.queues.queues import URGENCIES
@@ -138,9 +138,11 @@ def _guarantees(wanted: EnvironmentConfig) -> Iterator[InputError]:
 
 def _shares(at: str, entry: TeamEntryConfig, wanted: EnvironmentConfig) -> Iterator[InputError]:
     pools = queued_pools(wanted)
+    # Nobody knows yet whether a pool of an unknown type has GPUs: the error about the type says what to write.
+    untyped = {name for name, pool in wanted.pools.items() if first_type(pool) is None}
     for setting in ("guaranteed_nodes", "max_nodes"):
         said: Mapping[str, int] = getattr(entry, setting)
-        if unknown := [pool for pool in said if pool not in pools]:
+        if unknown := [pool for pool in said if pool not in pools and pool not in untyped]:
             yield At(f"{at}.{setting}").must(
                 "name pools with GPUs of environment.pools",
                 got=", ".join(unknown),

@@ -104,6 +104,14 @@ ENVIRONMENTS: dict[str, tuple[Edit, str, str]] = {
 """What is wrong → edit of the environment, path of the error, part of its text."""
 
 
+def test_a_pool_of_an_unknown_type_is_no_error_about_the_shares_of_teams(tmp_path: Path) -> None:
+    """One typing error led to the advice to delete what the team is guaranteed."""
+    wrong = at("pools.g6e.instance_types", ["g6e.50xlarge"])
+    folder = checkout(tmp_path, both(with_queues, wrong), by_name)
+    found = [error.path for error in planned("dev", folder).errors]
+    assert found == ["environment.pools.g6e.instance_types"]
+
+
 @pytest.mark.parametrize("case", ENVIRONMENTS)
 def test_queues_that_cannot_work_are_refused(case: str, tmp_path: Path) -> None:
     edit, path, says = ENVIRONMENTS[case]

@@ -33,7 +33,7 @@ from trainyard.operations.runs.records import (
     runs_of,
 )
 from trainyard.operations.runs.reported import far_of
-from trainyard.operations.runs.runs import Run
+from trainyard.operations.runs.runs import AT_LEAST, Run
 from trainyard.operations.runs.runs_page import runs_page
 from trainyard.operations.runs.spent import exact_usd, prices_said, spent
 from trainyard.operations.runs.sweeps import sweep_of, tables
@@ -56,7 +56,8 @@ HISTORY = {
 }
 """State of the history → what the list lacks."""
 NOTES = (
-    "WAITED: until the first pod had a node. RAN: from then to the end, or until now.",
+    "WAITED: until the first pod had a node. RAN: from then to the end, or until now. Where the first"
+    " pods are gone, as after a restart, WAITED is not known, and RAN counts the pods that are there.",
     "What a run resumed from, and its newest checkpoint, are what its rank 0 has printed. Stores are"
     " not read: Lustre and EFS can be reached from pods only.",
 )
@@ -120,6 +121,7 @@ def told(
     cost = spent(run, prices)
     prints, cause = said.get(_uid(run), Printed()), causes.get(_uid(run), UNKNOWN)
     began = run.began
+    waited = run.known != AT_LEAST and (began or going)
     return Told(
         namespace=run.job.namespace,
         job=run.job.name,
@@ -127,7 +129,7 @@ def told(
         by_stack=bool(run.identity),
         image=image_of(run),
         created=run.created,
-        waited_seconds=_seconds((began or run.ended) - run.created) if began or going else None,
+        waited_seconds=_seconds((began or run.ended) - run.created) if waited else None,
         ran_seconds=_seconds(run.ended - began) if began else None,
         ended=None if going else run.ended,
         nodes=run.job.nodes,

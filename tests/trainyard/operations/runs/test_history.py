@@ -18,6 +18,7 @@ from trainyard.operations.runs import history
 from trainyard.operations.runs.history import HISTORY, NOTES, Told, text, told
 from trainyard.operations.runs.printed import Printed
 from trainyard.operations.runs.records import KEPT, MISSING, runs_of
+from trainyard.operations.runs.runs import AT_LEAST
 from trainyard.plans.jobs import GOODPUT
 
 SAID = Printed(
@@ -43,6 +44,13 @@ def test_a_finished_run_says_who_what_when_how_long_and_what_it_took() -> None:
     assert (run.waited_seconds, run.ran_seconds) == (5 * 60, 65 * 60)
     assert (run.outcome, run.reason, run.resumed_from) == ("Complete", "", "step-00000012.pt")
     assert run.checkpoint == "step-00000020.pt" and run.checkpoint_age_seconds is None
+
+
+def test_how_long_a_run_waited_is_not_known_where_its_first_pods_are_gone() -> None:
+    """A run of days that was restarted near its end said that it had waited for days."""
+    [run] = runs_of(cluster(), [], MISSING).finished
+    one = told(replace(run, known=AT_LEAST), {}, going=False)
+    assert (one.waited_seconds, one.ran_seconds) == (None, 65 * 60)
 
 
 def test_a_failed_run_says_why() -> None:
