@@ -80,12 +80,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class Cluster:
-    """kubectl, and a pod that is a process of this machine. `runs`: the program in the place of the image's."""
+    """kubectl, and a pod that is a process of this machine. `variable`: what its program answers with."""
 
     def __init__(self, patch: pytest.MonkeyPatch, folder: Path, variable: str) -> None:
         self.calls: list[tuple[str, ...]] = []
         self.may, self.sent, self.pod = "yes", Object(), None
-        self._variable = variable
+        self._variable, self.command = variable, []
+        """Command of the image's program, which `_start` replaces."""
         program = folder / "bin" / "kubectl"
         program.parent.mkdir()
         program.write_text(f"#!{sys.executable}\n{FORWARDS}")
@@ -134,6 +135,7 @@ class Cluster:
         self.sent = sent
         *words, text = sent["spec"]["trainer"]["command"]
         settings = json.loads(text)
+        self.command = settings["command"]
         settings["command"] = [sys.executable, "-c", SERVES, str(settings["port"]), self._variable]
         self.pod = subprocess.Popen(
             [sys.executable, *words[1:], json.dumps(settings)], stdout=subprocess.PIPE, text=True
@@ -202,6 +204,7 @@ def test_a_notebook_is_reached_with_its_token_until_ctrl_c(begin: Any, capsys: A
     token = reader.path.partition("token=")[2]
     assert len(token) > 30 and reader.answer == token
     assert token not in json.dumps(cluster.sent), "whoever reads jobs reads no token"
+    assert {"--ServerApp.ip=127.0.0.1", "--ServerApp.root_dir=/stores"} <= {*cluster.command}
     assert cluster.deleted and cluster.pod and cluster.pod.wait(PATIENCE) == 0
 
 
@@ -212,6 +215,7 @@ def test_tensorboard_sees_no_gpu_of_its_node(begin: Any, capsys: Any) -> None:
     assert run_word("tensorboard", ["--stack", "dev", "--job", "t5-large", "--yes"]) == 0
     reader.join(PATIENCE)
     assert reader.answer == "" and reader.path == "/" and cluster.deleted
+    assert {"--host=127.0.0.1", "--logdir=/stores/scratch/t5-large"} <= {*cluster.command}
 
 
 def test_a_lost_connection_is_made_again_and_the_address_stays(begin: Any, capsys: Any) -> None:
