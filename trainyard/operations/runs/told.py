@@ -74,6 +74,8 @@ class Told:
     """Goodput from 0 to 1, as the plan says it."""
     goodput_measured: float | None
     """Share of the time it ran that is in its steps, those that were lost left out."""
+    sms_at_work: float | None
+    """Mean share of the SMs of its GPUs that worked, 0 to 1, from its first node to its end."""
     sweep: Sweep | None
     """None for a run that is of no sweep."""
     metric: float | None
