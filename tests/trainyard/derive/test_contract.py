@@ -23,6 +23,7 @@ OTHER_PROMISE: list[Edit] = [
     without("storage.home"),
     at("zone", "ap-northeast-2b"),
     at("trainer.runtimes", ["torch-distributed"]),
+    at("prices", {"discount_percent": 12}),
 ]
 
 

@@ -196,6 +196,7 @@ FREE: dict[str, tuple[Edit, ...]] = {
     "logs of pods": (at("logs", {}),),
     "repair": (at("repair", {}),),
     "messages": (at("told", {"emails": ["gpu-oncall@example.com"]}),),
+    "own prices": (at("prices", {"discount_percent": 12, "support_percent": 3}),),
     "a budget": (at("budget", {"dollars_a_month": 90000, "emails": ["money@example.com"]}),),
     # Cluster, network, account.
     "another Kubernetes": (at("cluster.version", "1.36"),),

@@ -34,7 +34,8 @@ def _worst_device(counter: str) -> str:
     return f"max by (node, pool) (rate(node_amazonefa_{counter}{{WHERE}}[2m]))"
 
 
-_SM, _TENSOR, _DRAM = (f"DCGM_FI_PROF_{name}_ACTIVE" for name in ("SM", "PIPE_TENSOR", "DRAM"))
+SM, _TENSOR, _DRAM = (f"DCGM_FI_PROF_{name}_ACTIVE" for name in ("SM", "PIPE_TENSOR", "DRAM"))
+"""Shares of a GPU that work, 0 to 1; SM: of its streaming multiprocessors."""
 
 _NOTICES = "spot_interrupted|capacity_reservation_interrupted|scheduled_change|event_status"
 """Karpenter 1.14.1, pkg/controllers/interruption/messages/types.go."""
@@ -56,7 +57,7 @@ QUERIES: dict[str, Query] = {
         unit="short",
     ),
     "gpus busy": Query(
-        promql=f'count({_SM}{{pod!="",WHERE}} > {BUSY}) or vector(0)',
+        promql=f'count({SM}{{pod!="",WHERE}} > {BUSY}) or vector(0)',
         title="GPUs that compute",
         unit="short",
     ),
@@ -117,7 +118,7 @@ QUERIES: dict[str, Query] = {
         legend=NODE,
     ),
     # ---- runs
-    "run sm": Query(promql=_by_rank(_SM), title="SMs at work", unit="percentunit", legend=RANK),
+    "run sm": Query(promql=_by_rank(SM), title="SMs at work", unit="percentunit", legend=RANK),
     "run tensor": Query(
         promql=_by_rank(_TENSOR), title="Tensor cores at work", unit="percentunit", legend=RANK
     ),
@@ -203,13 +204,13 @@ QUERIES: dict[str, Query] = {
         legend="{{namespace}} {{run}}",
     ),
     "run idlest rank": Query(
-        promql=f"min by (namespace, run) ({_by_rank(_SM)})",
+        promql=f"min by (namespace, run) ({_by_rank(SM)})",
         title="Idlest rank of a run",
         unit="percentunit",
         legend="{{namespace}} {{run}}",
     ),
     "run busiest rank": Query(
-        promql=f"max by (namespace, run) ({_by_rank(_SM)})",
+        promql=f"max by (namespace, run) ({_by_rank(SM)})",
         title="Busiest rank of a run",
         unit="percentunit",
         legend="{{namespace}} {{run}}",

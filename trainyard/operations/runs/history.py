@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -23,6 +24,7 @@ from trainyard.operations.reach.snapshot import snapshot_of
 from trainyard.operations.reach.stack import own_prices
 from trainyard.operations.reach.target import answer_of, kubeconfig
 from trainyard.operations.runs.beside_plan import beside_plan
+from trainyard.operations.runs.gpu_use import LACKS, sms_at_work
 from trainyard.operations.runs.printed import Printed, printed, recorded, together
 from trainyard.operations.runs.records import (
     KEPT,
@@ -33,7 +35,7 @@ from trainyard.operations.runs.records import (
     runs_of,
 )
 from trainyard.operations.runs.reported import far_of
-from trainyard.operations.runs.runs import AT_LEAST, Run
+from trainyard.operations.runs.runs import AT_LEAST, Run, uid_of
 from trainyard.operations.runs.runs_page import runs_page
 from trainyard.operations.runs.spent import exact_usd, prices_said, spent
 from trainyard.operations.runs.sweeps import sweep_of, tables
@@ -68,14 +70,16 @@ def main(options: argparse.Namespace) -> int:
     answer = answer_of(lambda: _read(options.stack))
     if answer is None:
         return 1
-    known, said, causes = answer
+    known, said, causes, busy = answer
     prices = own_prices(options.stack)
+    tell = partial(told, said=said, prices=prices, busy=busy)
     runs = [
-        *(told(run, said, causes, going=False, prices=prices) for run in known.finished),
-        *(told(run, said, going=True, prices=prices) for run in known.going),
+        *(tell(run, causes=causes, going=False) for run in known.finished),
+        *(tell(run, going=True) for run in known.going),
     ]
-    notes = (HISTORY[known.history], *NOTES, *prices_said(prices))
-    ended = [run for run in known.finished if not _idle(run, said.get(_uid(run), Printed()))]
+    lacks = (LACKS,) if runs and not busy else ()
+    notes = (HISTORY[known.history], *NOTES, *lacks, *prices_said(prices))
+    ended = [run for run in known.finished if not _idle(run, said.get(uid_of(run), Printed()))]
     beside = beside_plan(((run, exact_usd(spent(run, prices))) for run in ended), prices)
     if options.html:
         page = runs_page(options.stack, runs, beside.said if beside else "", notes)
@@ -89,24 +93,24 @@ def main(options: argparse.Namespace) -> int:
     return 0
 
 
-def _read(stack: str) -> tuple[Known, Mapping[str, Printed], Mapping[str, Cause]]:
+def _read(
+    stack: str,
+) -> tuple[Known, Mapping[str, Printed], Mapping[str, Cause], Mapping[str, float]]:
+    """Runs, and by uid of their jobs what they print, why they failed, and the use of their GPUs."""
     with asking(kubeconfig(stack)) as kubectl:
         snapshot = snapshot_of(stack, kubectl)
         kept, history = records(kubectl)
         said = together(printed(kubectl, snapshot), recorded(kept))
         known = runs_of(snapshot, kept, history)
-        return known, said, _causes(kubectl, known.finished)
+        busy = sms_at_work(kubectl, (*known.finished, *known.going))
+        return known, said, _causes(kubectl, known.finished), busy
 
 
 def _causes(kubectl: Kubectl, finished: Iterable[Run]) -> Mapping[str, Cause]:
     """Reasons why runs failed, by uid of the job; one call for each whose pods are known."""
     failed = [run for run in finished if run.job.state == "Failed"]
-    causes = {_uid(run): cause_on(kubectl, run.job.namespace, run.job.pods) for run in failed}
+    causes = {uid_of(run): cause_on(kubectl, run.job.namespace, run.job.pods) for run in failed}
     return {uid: cause for uid, cause in causes.items() if cause}
-
-
-def _uid(run: Run) -> str:
-    return run.job.body["metadata"].get("uid", "")
 
 
 def told(
@@ -116,10 +120,11 @@ def told(
     *,
     going: bool,
     prices: OwnPrices = LIST,
+    busy: Mapping[str, float] = MappingProxyType({}),
 ) -> Told:
-    """Facts about a run. `said`, `causes`: by uid of the job. `prices`: of the stack."""
+    """Facts about a run. `said`, `causes`, `busy`: by uid of the job. `prices`: of the stack."""
     cost = spent(run, prices)
-    prints, cause = said.get(_uid(run), Printed()), causes.get(_uid(run), UNKNOWN)
+    prints, cause = said.get(uid_of(run), Printed()), causes.get(uid_of(run), UNKNOWN)
     began = run.began
     waited = run.known != AT_LEAST and (began or going)
     return Told(
@@ -155,6 +160,7 @@ def told(
         goodput_planned=_planned(run),
         goodput_measured=prints.goodput,
         how_far=far_of(run),
+        sms_at_work=busy.get(uid_of(run)),
         sweep=sweep_of(run.job.body),
         metric=prints.metric,
     )
@@ -223,6 +229,7 @@ def _below(run: Told) -> list[str]:
         *_beside(run),
         *([f"its script says: {run.how_far}"] if run.how_far else []),
         *_measured(run),
+        *([] if run.sms_at_work is None else [f"SMs at work: {share_said(run.sms_at_work)}"]),
         *_why(run),
     ]
     return [each for line in lines for each in command_line.wrapped(line)]

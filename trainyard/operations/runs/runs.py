@@ -107,6 +107,11 @@ def going_runs(snapshot: Snapshot) -> list[Run]:
     return sorted(runs, key=lambda run: run.created)
 
 
+def uid_of(run: Run) -> str:
+    """Uid of the run's job."""
+    return run.job.body["metadata"].get("uid", "")
+
+
 def scheduled_at(pod: Object) -> str:
     """Time at which the pod got its node; time of its creation where the object does not tell."""
     return next(

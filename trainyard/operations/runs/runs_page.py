@@ -44,6 +44,7 @@ def runs_page(stack: str, runs: Sequence[Told], beside: str, notes: Iterable[str
             section("Dollars, and what the plan counted", _dollars(runs)),
             section("Seconds of a step", _steps(runs)),
             section("Goodput: share of the time that trains", _goodput(runs)),
+            section("GPUs: share of their SMs at work", _busy(runs)),
             section("Every run", table(HEAD, map(_row, runs)) if runs else ""),
             section("Notes", *map(paragraph, notes)),
         ],
@@ -139,6 +140,14 @@ def _goodput(runs: Sequence[Told]) -> str:
         )
         for run in runs
         if run.goodput_measured is not None
+    )
+
+
+def _busy(runs: Sequence[Told]) -> str:
+    return bars(
+        (_name(run), run.sms_at_work, f"{run.sms_at_work:.1%}")
+        for run in runs
+        if run.sms_at_work is not None
     )
 
 

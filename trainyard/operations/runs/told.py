@@ -77,6 +77,8 @@ class Told:
     """Share of the time it ran that is in its steps, those that were lost left out."""
     how_far: HowFar | None
     """Per cent and time to go as its script says it to the Trainer; None where it says nothing."""
+    sms_at_work: float | None
+    """Mean share of the SMs of its GPUs that worked, 0 to 1, from its first node to its end."""
     sweep: Sweep | None
     """None for a run that is of no sweep."""
     metric: float | None

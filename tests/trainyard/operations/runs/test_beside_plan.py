@@ -100,7 +100,7 @@ def test_both_words_say_it_to_a_person_and_to_a_program(
     known = runs_of(snapshot, [], KEPT)
     said = {"uid-of-training-idle": Printed(resumed_from="step 9", nothing_done="step 9")}
     monkeypatch.setattr(spent, "known_runs", lambda stack: known)
-    monkeypatch.setattr(history, "_read", lambda stack: (known, said, {}))
+    monkeypatch.setattr(history, "_read", lambda stack: (known, said, {}, {}))
     assert run_word("spent", ["dev"]) == 0
     assert "the last 2 complete runs ran 0.55 × expected_hours" in capsys.readouterr().out
     assert run_word("runs", ["dev"]) == 0

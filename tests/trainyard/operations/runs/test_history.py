@@ -150,7 +150,7 @@ def test_a_cluster_without_a_run_says_what_the_list_would_lack() -> None:
 
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "_read", lambda stack: (runs_of(cluster(), [], KEPT), {}, {}))
+    monkeypatch.setattr(history, "_read", lambda stack: (runs_of(cluster(), [], KEPT), {}, {}, {}))
 
 
 @pytest.mark.usefixtures("read")

@@ -40,7 +40,9 @@ def both(
 ) -> tuple[str, dict[str, Any]]:
     """The page, and what `--json` says of the same runs."""
     known = several()
-    monkeypatch.setattr(history, "_read", lambda stack: (known, {"uid-of-training-t5": SAID}, {}))
+    monkeypatch.setattr(
+        history, "_read", lambda stack: (known, {"uid-of-training-t5": SAID}, {}, {})
+    )
     file = tmp_path / "runs.html"
     assert run_word("runs", ["dev", "--html", str(file)]) == 0
     assert capsys.readouterr().out == f"{file}\n"

@@ -34,6 +34,7 @@ def _keeps(settings: dict[str, Any]) -> None:
 
 
 MODEL = {"for_model": {"parameters_billion": 70, "nodes": 4}}
+OWN_PRICES = at("prices", {"discount_percent": 12, "savings_plan_percent": {"g6e": 30.5}})
 LISTED: dict[str, Edit] = {
     "plain": listed,
     "queues": with_queues,
@@ -68,6 +69,7 @@ LISTED: dict[str, Edit] = {
         at(f"{ENTRY}.allowed_priorities", ["high"]),
     ),
     "another namespace": both(listed, at(f"{ENTRY}.namespace", "seers")),
+    "own prices": both(listed, OWN_PRICES),
     "several zones": both(
         listed,
         at("network.zones", ["ap-northeast-2a", "ap-northeast-2c"]),
@@ -105,6 +107,7 @@ def test_the_plan_of_a_listed_team_is_that_beside_the_stack_file(
 
 OUTSIDE: dict[str, Edit] = {
     "plain": both(),
+    "own prices": OWN_PRICES,
     "a role that deploys": at("cluster.deployer_role_arn", "arn:aws:iam::123456789012:role/d"),
     "other teams": both(listed, without("teams.vision")),
 }
