@@ -20,7 +20,8 @@ from trainyard.parts.programs import program_files
 
 TEXT = program_files("while_watched")["while_watched.py"]
 SERVES = """
-import os, socket, sys
+import os, signal, socket, sys
+signal.alarm(120)
 with socket.create_server(("127.0.0.1", int(sys.argv[1]))) as server:
     print("token", len(os.environ["TOKEN"]), flush=True)
     while True:
@@ -50,8 +51,8 @@ def watched(**more: Any) -> Iterator[tuple[subprocess.Popen[str], int]]:
         assert until(lambda: _open(door))
         yield started, door
     finally:
-        started.kill()
-        started.wait()
+        started.terminate()  # by SIGKILL it would leave its program, as no pod ends here
+        started.wait(PATIENCE)
 
 
 def _open(port: int) -> bool:

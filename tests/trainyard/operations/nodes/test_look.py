@@ -32,7 +32,8 @@ from trainyard.operations.reach.stack import read_stack
 
 Object = dict[str, Any]
 FORWARDS = """
-import select, socket, sys
+import select, signal, socket, sys
+signal.alarm(120)
 pairs = [word.split(":") for word in sys.argv if word[:1].isdigit()]
 doors = {socket.create_server(("127.0.0.1", int(here))): int(there) for here, there in pairs}
 for door in doors:
@@ -58,7 +59,8 @@ while True:
 """
 """kubectl port-forward, to this machine's loopback in the place of a pod's."""
 SERVES = """
-import http.server, os, sys
+import http.server, os, signal, sys
+signal.alarm(120)
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         self.send_response(200)
@@ -167,8 +169,8 @@ def begin(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     yield start
     for each in made:
         if each.pod:
-            each.pod.kill()
-            each.pod.wait()
+            each.pod.terminate()  # by SIGKILL it would leave its program, as no pod ends here
+            each.pod.wait(PATIENCE)
 
 
 class Reader(threading.Thread):
