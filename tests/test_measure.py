@@ -155,6 +155,30 @@ def test_bytes_are_those_of_all_efa_devices_and_unknown_without_one(
 
 
 @pytest.mark.parametrize(
+    ("modules", "found"),
+    [
+        ({}, None),
+        ({"lnet": "1"}, 0),
+        ({"lnet": "1", "kefalnd": "0"}, 0),
+        ({"lnet": "1", "kefalnd": "8"}, 1),
+    ],
+    ids=["no Lustre", "TCP", "EFA that was given up", "EFA"],
+)
+def test_the_kernel_says_whether_lustres_network_has_efa(
+    script: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    modules: dict[str, str],
+    found: float | None,
+) -> None:
+    monkeypatch.setattr(script, "MODULES", tmp_path)
+    for name, users in modules.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "refcnt").write_text(f"{users}\n")
+    assert script.lustre_over_efa() == found
+
+
+@pytest.mark.parametrize(
     ("said", "found"),
     [
         ("p:1:9 [0] NCCL INFO NET/OFI Selected provider is efa, fabric is efa (found 32 nics)", 1),

@@ -8,7 +8,7 @@ import pulumi_aws as aws
 
 from components.base.role import role
 from components.cluster.add_ons import CNI_POLICY
-from components.nodes.system_nodes import NODE_POLICIES
+from components.nodes.system_nodes import AGENT_POLICY, NODE_POLICIES
 from trainyard.objects.iam.policies import Document, account_of, pod_identity_trust, trust
 from trainyard.plans.pools import GpuNodesPlan
 
@@ -40,7 +40,11 @@ class GpuNodes(pulumi.ComponentResource):
             plan.identity,
             plan.role_name,
             trust("ec2.amazonaws.com"),
-            managed=(*NODE_POLICIES, *([CNI_POLICY] if plan.cni else [])),
+            managed=(
+                *NODE_POLICIES,
+                *([AGENT_POLICY] if plan.sessions else []),
+                *([CNI_POLICY] if plan.cni else []),
+            ),
         )
         profile = aws.iam.InstanceProfile(
             name,

@@ -24,9 +24,9 @@ NODE_POLICIES = (
 )
 """AWS's policies of a node itself; addresses and volumes are the business of pods with identities
 of their own."""
-TUNNEL_POLICY = "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"
-"""AWS's policy that the agent of Systems Manager on a node needs to open a tunnel. EKS's AMIs have
-the agent."""
+AGENT_POLICY = "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"
+"""AWS's policy that the agent of Systems Manager on a node needs to open a tunnel or a terminal. EKS's AMIs
+have the agent."""
 
 
 class SystemNodes(pulumi.ComponentResource):
@@ -53,7 +53,7 @@ class SystemNodes(pulumi.ComponentResource):
             trust("ec2.amazonaws.com"),
             managed=(
                 *NODE_POLICIES,
-                *([TUNNEL_POLICY] if plan.tunnel else []),
+                *([AGENT_POLICY] if plan.tunnel else []),
                 *([CNI_POLICY] if plan.cni else []),
             ),
         )

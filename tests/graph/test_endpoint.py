@@ -52,6 +52,13 @@ def test_a_prepared_tunnel_gives_system_nodes_the_agents_policy_and_nothing_else
     assert _server(graph) == _server(dev) == {"server": "https://cluster"}
 
 
+def test_sessions_give_nodes_of_pools_the_agents_policy_and_nothing_else(dev: Graph) -> None:
+    graph = environment(at("cluster.node_sessions", True))
+    pools = AGENT.replace("system", "gpu-nodes")
+    assert _node_policies(graph) - _node_policies(dev) == {pools}
+    assert set(graph.nodes) - set(dev.nodes) == {graph.one("RolePolicyAttachment", pools).urn}
+
+
 def test_the_output_opens_the_tunnel_through_a_running_system_node(dev: Graph) -> None:
     graph = environment(at("cluster.tunnel_port", 8443))
     words = shlex.split(graph.outputs["tunnel"])

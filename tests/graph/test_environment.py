@@ -1051,8 +1051,8 @@ def test_every_pool_has_the_client_of_lustre_where_some_store_is_lustre(dev: Gra
         return {"lustre-client" in one.inputs["spec"]["userData"] for one in classes}
 
     assert installs(dev) == {True}
-    without_it = (without("storage.scratch"), at("jobs.t5-large.checkpoints.store", "home"))
-    assert installs(environment(*without_it)) == {False}
+    saves = at("jobs.t5-large.checkpoints.store", "home")
+    assert installs(environment(without("storage.scratch"), saves)) == {False}
 
 
 def test_nothing_is_ever_forgotten_while_it_still_costs_money(dev: Graph, most: Graph) -> None:

@@ -301,6 +301,7 @@ def everything() -> dict[str, Any]:
     wanted["cluster"] |= {
         "admins": {"ops": {"role_arn": f"{_ROLE}/ops"}},
         "service_cidr": "192.168.128.0/18",
+        "node_sessions": True,
         "logs": ["audit"],
         "log_retention_days": 90,
         "deletion_protection": True,

@@ -21,7 +21,7 @@ from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import RUN_NUMBER, JobConfig
 from trainyard.settings.training.files import FilesConfig
 from trainyard.stores.goodput import bytes_per_second
-from trainyard.stores.kinds import kind_of, sized
+from trainyard.stores.kinds import kind_of, kinds_of, sized
 
 SCRIPT = "workloads/accept/measure.py"
 RESTARTS = 3
@@ -44,6 +44,8 @@ class Promise:
     """GPUs of each pod."""
     efa: int
     """EFA devices of each pod."""
+    lustre_over_efa: bool = False
+    """The nodes mount some Lustre store of the job over EFA."""
     stores: Mapping[str, Speed]
     """Store → what all nodes of the job reach together."""
 
@@ -97,6 +99,11 @@ def promise(job: JobConfig, environment: EnvironmentConfig, region: str) -> Prom
         nodes=job.nodes,
         gpus=devices.get(GPU, 0),
         efa=devices.get(EFA, 0),
+        lustre_over_efa=any(
+            store_kind.mounts_over_efa(settings, pool, kind.name)
+            for name in job.storage
+            for store_kind, settings in kinds_of(environment.storage[name])
+        ),
         stores={
             name: speed
             for name in job.storage

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainyard.catalog.aws.endpoints import ALWAYS, SECRETS, TUNNEL
+from trainyard.catalog.aws.endpoints import ALWAYS, SECRETS, SESSIONS
 from trainyard.derive.secrets import mounts_secrets
 from trainyard.parts.parts import wanted_parts
 from trainyard.settings.environment import EnvironmentConfig
@@ -25,5 +25,5 @@ def _from_settings(wanted: EnvironmentConfig) -> Iterator[str]:
         yield SECRETS
     for part, settings in wanted_parts(wanted):
         yield from part.apis(settings)
-    if wanted.cluster.tunnel_port is not None:
-        yield from TUNNEL
+    if wanted.cluster.tunnel_port is not None or wanted.cluster.node_sessions:
+        yield from SESSIONS

@@ -165,5 +165,6 @@ def gpu_nodes_plan(me: Identity, cluster_name: str, wanted: EnvironmentConfig) -
         cluster_name=cluster_name,
         role_name=me.name("gpu-nodes"),
         profile_name=me.name("gpu-nodes"),
+        sessions=wanted.cluster.node_sessions,
         cni=wanted.cluster.name is not None,
     )

@@ -78,5 +78,7 @@ class GpuNodesPlan:
     cluster_name: str
     role_name: str
     profile_name: str
+    sessions: bool
+    """Systems Manager may open a terminal on these nodes."""
     cni: bool = False
     """As that of SystemNodesPlan."""

@@ -78,6 +78,10 @@ class ClusterConfig:
     """Port on your machine of a tunnel to the private endpoint, through a system node (AWS Systems
     Manager). The output `tunnel` is the command that opens it. The kubeconfig uses the tunnel only
     with `endpoint: private`; with `public-and-private` the setting prepares the nodes for it."""
+    node_sessions: Annotated[bool, pydantic.Field(strict=True)] = False
+    """`true`: AWS Systems Manager opens a terminal on nodes of pools, by `aws ssm start-session --target
+    <instance id>`, also on one that never joins the cluster, which no pod reaches. Whoever may start
+    sessions is root there, so IAM and not Kubernetes decides who enters. By default nobody can."""
     proxy_url: str | None = None
     """Proxy through which Pulumi and kubectl reach the endpoint: http://proxy.example.com:3128, or
     with https:// or socks5://. No user name and no password: the kubeconfig is a stack output."""

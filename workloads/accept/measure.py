@@ -56,6 +56,9 @@ HEALTH = {
 """Line → query of nvidia-smi and its field. Fields are numbers, or Yes and No."""
 IN_CONTAINER, OF_NODE = Path("/dev/infiniband"), Path("/sys/class/infiniband")
 """The EFA devices that this container may open, and all of the node with their counters."""
+MODULES = Path("/sys/module")
+"""The kernel's modules, which containers see. Lustre's network over EFA is the module kefalnd; it is in use
+as long as the network is there (boot script: trainyard/objects/jobs/lnet.py)."""
 EFA_SENT = ("tx_bytes", "rdma_write_bytes")
 """Counters of an EFA device of what it sent."""
 NCCL_SAYS = Path(tempfile.gettempdir()) / "nccl"
@@ -138,8 +141,19 @@ def devices(gang: Gang) -> Iterator[Measure]:
     yield from gang.by_node("GPUs", gpus, "GPUs", min)
     efa = len([*IN_CONTAINER.glob("uverbs*")])
     yield from gang.by_node("EFA devices", efa, "devices", min)
+    yield from gang.by_node("Lustre over EFA", lustre_over_efa(), "", min)
     for line, (query, field) in HEALTH.items():
         yield from gang.by_node(line, asked(gang, query, field), "", sum)
+
+
+def lustre_over_efa() -> float | None:
+    """1 where Lustre's network of this node has EFA, 0 where it has TCP only; None without Lustre."""
+    if not (MODULES / "lnet").exists():
+        return None
+    try:
+        return float(int((MODULES / "kefalnd" / "refcnt").read_text()) > 0)
+    except (OSError, ValueError):
+        return 0.0
 
 
 def asked(gang: Gang, query: str, field: str) -> float | None:

@@ -10,7 +10,7 @@ import pytest
 
 from rehearsal.aws.endpoints import LACKING, SERVICES
 from tests.rehearsal.aws_world import REGION, Account, Network, refused, served, speak_to
-from trainyard.catalog.aws.endpoints import ALWAYS, EFS_API, NONE, SECRETS, TOPICS, TUNNEL
+from trainyard.catalog.aws.endpoints import ALWAYS, EFS_API, NONE, SECRETS, SESSIONS, TOPICS
 from trainyard.live.questions.account import Account as Asked
 from trainyard.plans.access import AccessPlan
 
@@ -91,7 +91,7 @@ def test_an_api_without_an_endpoint_has_none(network: Network, api: str) -> None
 
 
 def test_every_api_that_a_stack_may_call_has_an_endpoint_and_no_other_is_named() -> None:
-    assert {*ALWAYS, TOPICS, EFS_API, SECRETS, *TUNNEL} <= SERVICES
+    assert {*ALWAYS, TOPICS, EFS_API, SECRETS, *SESSIONS} <= SERVICES
     assert not NONE.keys() & SERVICES
 
 

@@ -26,8 +26,8 @@ TOPICS, LOGS, EFS_API, SECRETS = "sns", "logs", "elasticfilesystem", "secretsman
 that of Secrets Manager. That of Lustre calls no API: the file systems are there before it."""
 SAMPLES = "aps-workspaces"
 """Called by Prometheus (AMP user guide, AMP-and-interface-VPC)."""
-TUNNEL: tuple[str, ...] = ("ssmmessages",)
-"""Called, beside ssm, by the agent of Systems Manager that opens a tunnel on a system node. Regions that
+SESSIONS: tuple[str, ...] = ("ssmmessages",)
+"""Called, beside ssm, by the agent of Systems Manager that opens a tunnel or a terminal on a node. Regions that
 launched in 2024 or later have no ec2messages, which agents before 3.3.40 called (Systems Manager user
 guide, systems-manager-setting-up-messageAPIs)."""
 NONE: dict[str, str] = {

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from trainyard.existing.cluster_faults import AT, ClusterFound, faults, no_admin
-from trainyard.live.existing.other_plugins import plugin_findings
+from trainyard.live.existing.device_plugins import plugin_findings
 from trainyard.live.questions.account import Account
 from trainyard.live.questions.caller import once
 from trainyard.live.reach import answers

@@ -19,6 +19,7 @@ from trainyard.derive.acceptance import Promise
 RESULT, BEFORE, END = "ACCEPT ", "ACCEPT-BEFORE ", "ACCEPT-END "
 """Beginnings of lines of the script: workloads/accept/measure.py."""
 START, OVER_EFA, SENT = "pod start", "ranks over EFA", "sent over EFA"
+LUSTRE = "Lustre over EFA"
 Word = Literal["pass", "warn", "fail", "measured"]
 
 
@@ -150,6 +151,8 @@ def _missing(results: Results, promise: Promise) -> Iterable[Verdict]:
         # Nobody misses SENT: Linux has counters only on a device of the node's own network
         # (is_full_dev in drivers/infiniband/core/sysfs.c), so a pod may see none.
         wanted |= {OVER_EFA: "warn"}
+    if promise.lustre_over_efa:
+        wanted |= {LUSTRE: "warn"}
     if promise.gpus and not results.gpus:
         wanted |= {"matrix product on GPUs": "fail"}
     for line in sorted(wanted.keys() - {measure.line for measure in results.now}):
@@ -237,6 +240,14 @@ def _sent(measure: Measure, results: Results, promise: Promise) -> Bound:
     return Bound(fail=acceptance.EFA_SHARE, why="the rest went over TCP")
 
 
+def _lustre(measure: Measure, results: Results, promise: Promise) -> Bound:
+    if not promise.lustre_over_efa:
+        return Bound(why="no store of the job is mounted over EFA")
+    return Bound(
+        fail=1, why="Lustre is mounted over TCP; the node's console says why (docs/heal.md)"
+    )
+
+
 def _store(measure: Measure, results: Results, promise: Promise) -> Bound:
     speed = promise.stores.get(measure.of)
     if speed is None:
@@ -281,6 +292,7 @@ JUDGES: Mapping[str, Judge] = {
     "all-reduce": _all_reduce,
     OVER_EFA: _over_efa,
     SENT: _sent,
+    LUSTRE: _lustre,
     "pair of nodes": _pair,
     "write": _store,
     "read": _store,

@@ -4,6 +4,7 @@ fails."""
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -167,6 +168,14 @@ def test_what_could_not_be_measured_is_not_passed_over() -> None:
 
 def test_counters_of_efa_that_a_pod_cannot_see_are_not_missed() -> None:
     assert _bad(_judged(_without("sent over EFA"))) == set()
+
+
+def test_a_node_that_mounts_lustre_over_tcp_against_the_plan_is_named() -> None:
+    promised = replace(PROMISE, lustre_over_efa=True)
+    lines = [_line("Lustre over EFA", node != "node-1", "", node) for node in NODES]
+    assert _bad(_judged([*healthy(), *lines], promised)) == {("Lustre over EFA", "node-1", "fail")}
+    assert _bad(_judged([*healthy(), *lines])) == set(), "the plan does not promise it"
+    assert _bad(_judged(healthy(), promised)) == {("Lustre over EFA", "", "warn")}
 
 
 def test_torch_that_sees_no_gpu_of_a_gpu_node_fails() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.existing_cluster import IN_CLUSTER, NAME
 from tests.support.stackfile import environment_plan
-from trainyard.live.existing.other_plugins import OPERATOR, plugin_findings
+from trainyard.live.existing.device_plugins import OPERATOR, plugin_findings
 from trainyard.live.questions.account import Account
 from trainyard.live.questions.caller import NotAnswered
 from trainyard.live.questions.cluster_questions import OwnerFound, PluginFound
