@@ -3,7 +3,7 @@ those of another type than it takes. The fields of each kind: trainyard/catalog/
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
 
@@ -11,6 +11,7 @@ from trainyard.catalog.fields import Schema, resolved, schema
 from trainyard.catalog.quantities import amount
 from trainyard.manifests.context import ManifestContext
 from trainyard.manifests.document import Path
+from trainyard.manifests.pod_shape import missing
 from trainyard.problems import InputError
 
 TYPES: dict[str, tuple[Any, str]] = {
@@ -53,16 +54,6 @@ AT_LEAST_ONE = ("numNodes", "numProcPerNode", "minReplicas", "maxReplicas", "nPr
 """Numbers of pods and of processes, of which none is no training."""
 SIGNED = ("priority", "tolerationSeconds")
 """Fields that may be less than 0 (k8s.io/api/core/v1, types.go)."""
-SERVED = "trainer.kubeflow.org/v1alpha1"
-V1_SERVED = "kubeflow.org/v1"
-API_VERSIONS = {
-    "TrainJob": SERVED,
-    "TrainingRuntime": SERVED,
-    "PyTorchJob": V1_SERVED,
-    "ConfigMap": "v1",
-}
-"""Kind → its apiVersion, which the API server wants as it wants a spec."""
-EMPTY: tuple[Any, ...] = (None, "", {}, [])
 JUDGED = ("TrainJob", "TrainingRuntime", "PyTorchJob", "ConfigMap")
 
 
@@ -74,20 +65,6 @@ def field_errors(context: ManifestContext) -> Iterator[InputError]:
             wanted = ("apiVersion",) if kind == "ConfigMap" else ("apiVersion", "spec")
             yield from missing(context, (), body, wanted)
         yield from _typed(context, schema(kind, context.trainer_minor), body, ())
-
-
-def missing(
-    context: ManifestContext, path: Path, given: Mapping[str, Any], names: Sequence[str]
-) -> Iterator[InputError]:
-    """Fields that an object must have and has not, where it is no fragment, which has no kind; one that is misspelt
-    is an error of its own."""
-    others = [*map(str, given.keys() - {*names})]
-    for name in names:
-        if given.get(name) in EMPTY and not get_close_matches(name, others, 1):
-            article = "an" if name[0] in "aeio" else "a"
-            got = f"only {', '.join(map(str, given))}" if given else "nothing"
-            value = API_VERSIONS[context.workload.kind] if name == "apiVersion" else "…"
-            yield context.error(path, f"have {article} {name}", got, f"add {name}: {value}")
 
 
 def _typed(context: ManifestContext, form: Schema, value: Any, path: Path) -> Iterator[InputError]:
@@ -177,5 +154,5 @@ def _member_fix(key: str, entry: Any, near: list[str], known: Mapping[str, Schem
     if near and isinstance(entry, TYPES.get(str(forms[near[0]].get("type")), (object,))[0]):
         return f"did you mean {near[0]}?"
     return (
-        f"write one of the fields here: {', '.join(known)}" if len(known) <= A_FEW else "delete it"
+        f"delete it; the fields here are {', '.join(known)}" if len(known) <= A_FEW else "delete it"
     )

@@ -124,8 +124,8 @@ def arguments_stay(context: ManifestContext) -> Iterator[InputWarning]:
         if args := words(container.body.get("args")):
             yield context.warning(
                 (*TRAINER, "command"),
-                f"the runtime's args stay behind this command: {' '.join(args)[:60]}; write args here"
-                " too",
+                f"the runtime's args stay behind this command: {' '.join(args)[:60]}; write the args that it"
+                " needs here, which take the place of those",
             )
 
 

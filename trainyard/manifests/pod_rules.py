@@ -169,7 +169,10 @@ def _fits_no_node(context: ManifestContext, term: Sequence[Requirement]) -> Iter
     for requirement in (r for r in term if r.operator in ("In", "Exists")):
         label = requirement.label
         if right := _label_of_nodes(context, label):
-            fix = f"delete it, or write {right}" if "-type: " in right else f"write {right}"
+            is_pair = "-type: " in right
+            fix = (
+                f"delete it, or write in its place {right}" if is_pair else f"rename it to {right}"
+            )
             yield context.error(requirement.path, "be a label that nodes have", label, fix)
         for value in requirement.values:
             if label.endswith("instance-type") and value.startswith(HYPERPOD):

@@ -4,11 +4,12 @@ object is accepted, and none of its pods is ever created."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
 
 from trainyard.manifests.context import ManifestContext
-from trainyard.manifests.document import TRAINER, Pod, items, mapping
-from trainyard.manifests.field_rules import missing
+from trainyard.manifests.document import TRAINER, Path, Pod, items, mapping
 from trainyard.problems import InputError, write_one_of
 
 ALWAYS, ON_FAILURE, NEVER = "Always", "OnFailure", "Never"
@@ -32,6 +33,16 @@ WORDS: dict[str, tuple[str, ...]] = {
 }
 """Field → its values (k8s.io/api/core/v1 v0.34, types.go; training-operator v1.8.1,
 common_types.go)."""
+SERVED = "trainer.kubeflow.org/v1alpha1"
+V1_SERVED = "kubeflow.org/v1"
+API_VERSIONS = {
+    "TrainJob": SERVED,
+    "TrainingRuntime": SERVED,
+    "PyTorchJob": V1_SERVED,
+    "ConfigMap": "v1",
+}
+"""Kind → its apiVersion, which the API server wants as it wants a spec."""
+EMPTY: tuple[Any, ...] = (None, "", {}, [])
 REQUIRED: dict[str, dict[str, tuple[str, ...]]] = {
     "": {
         "** env * valueFrom secretKeyRef": ("name",),
@@ -81,6 +92,19 @@ def _words(context: ManifestContext) -> Iterator[InputError]:
                 meant = next((each for each in known if each.lower() == word.lower()), known[0])
                 must = f"be one of {', '.join(filter(None, known))}"
                 yield context.error(path, must, word, f"write {meant}")
+
+
+def missing(
+    context: ManifestContext, path: Path, given: Mapping[str, Any], names: Sequence[str]
+) -> Iterator[InputError]:
+    """Fields that an object must have and has not, where it is no fragment, which has no kind; one that is misspelt
+    is an error of its own."""
+    others = [*map(str, given.keys() - {*names})]
+    for name in names:
+        if given.get(name) in EMPTY and not get_close_matches(name, others, 1):
+            got = f"only {', '.join(map(str, given))}" if given else "nothing"
+            value = API_VERSIONS[context.workload.kind] if name == "apiVersion" else "…"
+            yield context.error(path, f"have the field {name}", got, f"add {name}: {value}")
 
 
 def _missing(context: ManifestContext) -> Iterator[InputError]:

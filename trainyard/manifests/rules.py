@@ -17,9 +17,10 @@ from trainyard.derive.job_files import CONFIG_MAP_BYTES
 from trainyard.manifests import on_stores, over_runtime, webhook_rules
 from trainyard.manifests.context import ManifestContext
 from trainyard.manifests.document import POD, STEP, TRAINER, Path, items, look, mapping
-from trainyard.manifests.field_rules import ELASTIC_FIX, SERVED, V1_SERVED, field_errors
+from trainyard.manifests.field_rules import ELASTIC_FIX, field_errors
 from trainyard.manifests.owned_fields import owned_fields
 from trainyard.manifests.pod_rules import pod_problems
+from trainyard.manifests.pod_shape import SERVED, V1_SERVED
 from trainyard.manifests.waiting import short_policy
 from trainyard.objects.jobs.pod_template import GPU
 from trainyard.objects.jobs.runtime_objects import ANCESTOR
@@ -201,7 +202,9 @@ def _override_targets(context: ManifestContext) -> Problems:
     ]
     for path, target in targets:
         if jobs and (look(target, "name") or target) not in jobs:
-            yield context.error(path, "be a job of its runtime", target, f"write name: {trains}")
+            place = (*path, "name") if look(target, "name") else path
+            must = "be a job of its runtime"
+            yield context.error(place, must, context.get(*place), f"write {trains}")
 
 
 def _running(context: ManifestContext) -> Problems:
@@ -319,7 +322,8 @@ def _pytorch_container(context: ManifestContext) -> Problems:
 
 def _replica_without_gpus(context: ManifestContext) -> Problems:
     for path, replica in _values(context, f"{REPLICAS} *"):
-        if context.gpus and f"'{GPU}':" not in str(replica) and "gloo" not in str(replica):
+        text = str(replica) if look(replica, "template", "spec", "containers") else "gloo"
+        if context.gpus and f"'{GPU}':" not in text and "gloo" not in text:
             must = "have GPUs as the other replicas have: its pods are ranks of NCCL"
             yield context.error(path, must, "none", f"add {GPU} to its limits")
 

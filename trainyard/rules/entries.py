@@ -284,7 +284,9 @@ def _priority(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iter
         yield At(f"{path}.priority").must(
             "be one of environment.priorities",
             got=job.priority,
-            fix=write_one_of(environment.priorities, "add one under environment.priorities"),
+            fix=write_one_of(
+                environment.priorities, f"add {job.priority}: 1000 under environment.priorities"
+            ),
         )
 
 

@@ -77,7 +77,9 @@ def environment_errors(
     yield from tag_errors("environment.tags", wanted.tags)
     if wanted.namespace in SYSTEM_NAMESPACES or wanted.namespace.startswith("kube-"):
         yield At(f"{at}.namespace").must(
-            "not be a namespace of the system", got=wanted.namespace, write="training"
+            "not be a namespace of the system: kube-… or that of a chart",
+            got=wanted.namespace,
+            write="training",
         )
     yield from pool_errors(region, wanted, zones, now)
     yield from hours_errors(f"{at}.jobs", wanted.jobs, wanted.pools, now)

@@ -120,7 +120,7 @@ def _pinned(view: JobView, container: ContainerView) -> Problems:
         if view.production:
             yield container.where(name).must("be pinned in production", got=what, fix=fix)
         else:
-            yield container.where(name).warning(f"{what}: {fix}")
+            yield container.where(name).warning(f"the job uses {what}: {fix}")
 
 
 def _nothing_runs(view: JobView, container: ContainerView) -> Problems:

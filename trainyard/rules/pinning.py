@@ -23,9 +23,9 @@ def unpinned(image: str, script: str) -> Iterator[tuple[str, str, str]]:
             "a clone of whatever is newest",
             "check out a commit (git checkout), or bake it into the image",
         )
-    if re.search(r"\b(pip3?|conda) install(?!.*--no-index)", script):
+    if found := re.search(r"\b(?:pip3?|conda) install(?!.*--no-index)[^\n;&|]*", script):
         yield (
             "script",
-            "packages that every pod installs at every start",
-            "bake them into the image",
+            f"`{found[0].strip()[:60]}` at every start of every pod, whose packages may be others tomorrow",
+            "bake the packages into the image",
         )

@@ -59,7 +59,8 @@ def pod_warnings(
     kind = job_type(job, environment)
     if kind and job.local_scratch and not kind.nvme_gb:
         yield At(f"{path}.local_scratch").warning(
-            f"{kind.name} has no NVMe: the folder lies on the root volume"
+            f"{kind.name} has no NVMe: the folder lies on the root volume of the node; set root_volume_gib of"
+            f" pool {job.pool} to what it needs, or take a type with NVMe"
         )
     yield from _script_without_folder(path, job)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 
 from trainyard.catalog.aws.service_roles import SPOT
 from trainyard.derive.pools import NODE_ADDRESSES, TYPES, node_type_names
@@ -76,7 +76,7 @@ def pool_warnings(wanted: EnvironmentConfig, now: datetime) -> Iterator[InputWar
                 " (karpenter-provider-aws#9001)"
             )
             yield At(f"{path}.reservation.starts").warning(
-                f"jobs of this pool wait until {reservation.starts:%Y-%m-%d %H:%M}"
+                f"jobs of this pool wait until {reservation.starts.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
                 f"{late if pool.replicas else ''}"
             )
         if reservation and pool.capacity == "block":

@@ -9,6 +9,7 @@ from trainyard.derive.job_view import ContainerView, JobView
 from trainyard.derive.scripts import LAUNCHER_ENV
 from trainyard.problems import InputWarning
 from trainyard.rules.one_node import READS_MORE, expanded
+from trainyard.settings.reading.secret_names import NAME
 
 STRICT = re.compile(r"\bset\s+-[a-tv-z]*u|\bset\s+-o\s+nounset|\bbash\s+-[a-tv-z]*u")
 """Words by which a script asks bash to end at an unset variable; each script of an entry does."""
@@ -21,6 +22,18 @@ OF_IMAGES = re.compile(
     r"|AWS|OPEN_MPI|UCX|OMP|SLURM|HOROVOD|DEEPSPEED|XLA|JAX|NEURON|PIP)(_\w+|PATH)?$"
 )
 """Variables that a shell, Kubernetes or an image sets."""
+
+
+def _way_out(names: list[str], view: JobView) -> str:
+    """The setting for the value of a variable. A token must not stand in clear."""
+    if any(NAME.fullmatch(name) or name.endswith("PAT") for name in names):
+        is_entry = view.origin == "entry"
+        return (
+            "write it into secrets"
+            if is_entry
+            else "write it into env, with valueFrom: {secretKeyRef: …}"
+        )
+    return f"write it into env, or a default: ${{{names[0]}:-…}}"
 
 
 def unset_variable(view: JobView, container: ContainerView) -> Iterator[InputWarning]:
@@ -51,6 +64,5 @@ def unset_variable(view: JobView, container: ContainerView) -> Iterator[InputWar
     if unknown:
         yield container.where("script").warning(
             f"the script uses {', '.join(unknown)}, which neither the job nor {view.controller} sets: where"
-            " the image does not either, bash ends there, because of set -u; write it into env, or a default:"
-            f" ${{{unknown[0]}:-…}}"
+            f" the image does not either, bash ends there, because of set -u; {_way_out(unknown, view)}"
         )

@@ -226,9 +226,10 @@ def _key_errors(path: str, settings: S3Config, region: str) -> Iterator[InputErr
         return
     if not KEY.fullmatch(key):
         yield At(f"{path}.kms_key_arn").must(
-            "be the ARN of a KMS key: IAM allows an alias to nobody",
+            "be the ARN of a KMS key, and not its alias: a policy of IAM permits keys by their ARN only",
             got=key or "nothing",
-            fix="write one such as arn:aws:kms:<region>:<account>:key/<id>",
+            fix="write the ARN that this prints: aws kms describe-key --query KeyMetadata.Arn --key-id"
+            f" {key if key.startswith('alias/') else 'alias/<name>'}",
         )
     elif settings.bucket is None and region_of(key) != region:
         yield At(f"{path}.kms_key_arn").must(

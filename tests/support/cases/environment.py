@@ -337,7 +337,7 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "namespace of the system": (
         [at("namespace", "kube-system")],
         "namespace",
-        "must not be a namespace of the system; got kube-system. Fix: write training",
+        "must not be a namespace of the system: kube-… or that of a chart; got kube-system. Fix: write training",
     ),
     "no type in a pool": (
         [at("pools.g6e.instance_types", [])],
@@ -1466,7 +1466,7 @@ REFUSED |= {
     "GPUs of a CPU": (
         [CPU, _job_on("cpu", gpus_per_node=1, processes_per_node=1)],
         "jobs.other.gpus_per_node",
-        "be at most 0",
+        "must not be set: m7i.48xlarge of pool cpu has no GPUs",
     ),
     "ranks counted by GPUs on a CPU": (
         [CPU, _job_on("cpu")],

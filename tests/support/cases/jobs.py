@@ -358,7 +358,7 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "in production, packages at start": (
         [at("production", True)],
         f"{JOB}.script",
-        "packages that every pod installs",
+        "whose packages may be others tomorrow",
     ),
     "in production, latest": (
         [at("production", True), at(f"{JOB}.image", "image:latest")],

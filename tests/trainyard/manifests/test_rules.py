@@ -110,12 +110,14 @@ def test_upstream_s_own_runtimes_and_examples_are_not_refused(release: str, fold
 
 def test_what_moves_is_noted_and_not_refused() -> None:
     clone, install = judged(sample("a-t5"))
-    assert clone.startswith("warning: spec.trainer.command [x.yaml:22]: a clone of")
+    assert clone.startswith("warning: spec.trainer.command [x.yaml:22]: the job uses a clone of")
     assert "git checkout" in clone
-    assert install.startswith("warning: spec.trainer.command [x.yaml:22]: packages")
+    assert install.startswith(
+        "warning: spec.trainer.command [x.yaml:22]: the job uses `pip install -r"
+    )
     [latest] = judged(sample("d-trainjob-with-image"))
     assert (
-        latest.startswith("warning: spec.trainer.image [x.yaml:11]: the tag latest")
+        latest.startswith("warning: spec.trainer.image [x.yaml:11]: the job uses the tag latest")
         and "digest" in latest
     )
 
@@ -133,7 +135,7 @@ FLAWED: dict[str, list[tuple[int, str, str, str]]] = {
         (6, "spec.backoffLimit", "Trainer 2.1.0", "failurePolicy.maxRestarts"),
         (7, "spec.restartPolicy", "Trainer 2.1.0", "failurePolicy.maxRestarts"),
         (10, "spec.podTemplateOverrides[0].targetJobs", "be a list", "- name: node"),
-        (11, "spec.podTemplateOverrides[0].targetJobs.name", "job of its runtime", "name: node"),
+        (11, "spec.podTemplateOverrides[0].targetJobs.name", "job of its runtime", "write node"),
         (
             15,
             "spec.podTemplateOverrides[0].spec.nodeSelector.topology.kubernetes.io/zone",
@@ -1304,7 +1306,7 @@ NOTED: dict[str, tuple[str, tuple[str, str], str]] = {
     "the runtime's arguments behind another command": (
         OVER_GPUS.replace('image: "a/b:1",', 'image: "a/b:1", command: [run], args: [--old],'),
         (f"command: {SCRIPT}", "command: [torchrun, t.py]"),
-        "the runtime's args stay behind this command: --old; write args here too",
+        "the runtime's args stay behind this command: --old; write the args that it needs here",
     ),
     "a rank that is asked and that nobody sets": (
         JOB,
@@ -1330,7 +1332,7 @@ NOTED: dict[str, tuple[str, tuple[str, str], str]] = {
     "packages at start": (
         JOB,
         script("pip install x; pip install y; torchrun t"),
-        "packages that every pod installs",
+        "whose packages may be others tomorrow",
     ),
 }
 
@@ -1595,7 +1597,7 @@ TRAPS = {
     "23": "not contain a secret in clear",
     "24": "not be set with 4 of 8 GPUs",
     "25": "save on shared storage",
-    "26": "packages that every pod installs",
+    "26": "whose packages may be others tomorrow",
     "27": "which is another image",
     "28": "be YAML",
     "29": "ranks of NCCL",
@@ -1669,7 +1671,7 @@ def test_a_patch_is_of_a_job_that_its_runtime_has() -> None:
     [error] = judged(JOB.replace(*also(patches.replace("NAME", "worker"))), release="2.3.0")
     assert (
         "replicatedJobs[0].name [x.yaml:5]: must be a job of its runtime" in error
-        and "name: node" in error
+        and "write node" in error
     )
 
 

@@ -95,7 +95,7 @@ REFUSED: dict[str, tuple[tuple[Edit, ...], str, str]] = {
     "a namespace of the metrics' own": (
         (at("namespace", "trainyard-metrics"),),
         "namespace",
-        "must not be a namespace of the system; got trainyard-metrics",
+        "must not be a namespace of the system: kube-… or that of a chart; got trainyard-metrics",
     ),
 }
 

@@ -376,10 +376,13 @@ WARNINGS: dict[str, tuple[list[Edit], str]] = {
     "image by tag": ([], "a digest (@sha256:…) names the image that was tested"),
     "latest": (
         [at(f"{JOB}.image", "image:latest")],
-        "the tag latest, which is another image tomorrow: take a version",
+        "the job uses the tag latest, which is another image tomorrow: take a version",
     ),
     "a clone of whatever is newest": ([], "a clone of whatever is newest: check out a commit"),
-    "packages at every start": ([], "packages that every pod installs at every start"),
+    "packages at every start": (
+        [],
+        "at every start of every pod, whose packages may be others tomorrow: bake the packages",
+    ),
     "folders of nodes": (
         [at(f"{JOB}.host_paths", {"data": {"host": "/data", "path": "/data"}})],
         "must exist on every node",
@@ -422,7 +425,7 @@ WARNINGS: dict[str, tuple[list[Edit], str]] = {
             at(f"{JOB}.pool", "cpu"),
             at(f"{JOB}.processes_per_node", 2),
         ],
-        "has no NVMe: the folder lies on the root volume",
+        "has no NVMe: the folder lies on the root volume of the node; set root_volume_gib of pool",
     ),
 }
 

@@ -63,6 +63,8 @@ def _runtime(context: ManifestContext, around: Around) -> Iterator[InputError]:
         other = next(
             (each for each in RUNTIMES if each != named and around.has(each, str(name))), ""
         )
-        if other:
+        if name in ours:
+            fix = f"write kind: {CLUSTER_RUNTIME}, which is the kind of the environment's {name}"
+        elif other:
             fix = f"write kind: {other} beside it, which is the kind of {name} in the file"
         yield context.error(("spec", "runtimeRef", "name"), must, name, fix)

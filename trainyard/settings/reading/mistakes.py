@@ -228,12 +228,20 @@ def _not_a_map(mistake: Mistake) -> InputError:
     if isinstance(value, list) and value and all(_is_pair(item) for item in value):
         named = {item["name"]: item["value"] for item in value}
         return mistake.error("be a map, not a list", f"write {as_yaml(named)}", named)
-    return _wrong_kind(mistake, "be a map of names")
+    if isinstance(value, list) and value and all(_is_assignment(item) for item in value):
+        named = dict(item.split("=", 1) for item in value)
+        return mistake.error("be a map, not a list", f"write {as_yaml(named)}", named)
+    return _wrong_kind(mistake, "be a map, with a value for each name")
 
 
 def _is_pair(item: Any) -> bool:
     """{name: A, value: "1"}, as Kubernetes writes a variable."""
     return isinstance(item, dict) and {*item} == {"name", "value"} and isinstance(item["name"], str)
+
+
+def _is_assignment(item: Any) -> bool:
+    """A=1, as Docker and a shell write a variable."""
+    return isinstance(item, str) and re.match(r"[A-Za-z_]\w*=", item) is not None
 
 
 def _not_settings(mistake: Mistake) -> InputError:
