@@ -87,7 +87,10 @@ def _advice(stack: Stack, job: Run, end: str | None, cause: Cause | None = None)
         return f"{end or 'not finished'}: " + "\n".join(lines)
     if end:
         return f"{end}, and no log tells why; {NO_LOG}. {status} what the cluster still knows"
-    return f"not finished: {status} the cause"
+    return (
+        "not finished, and goes on: its pods have not changed for some minutes, so `make up` waits no longer."
+        f" `trainyard watch{option_of(stack)}` follows it; {status} what it lacks, if anything"
+    )
 
 
 class Run(NamedTuple):

@@ -203,7 +203,7 @@ class Volumes:
         if self.entry["runtime"] == "torch-distributed":
             self.entry["runtime"] = "torch-distributed-resilient"
             self.migration.changed.append(
-                "runtime: use one of your own_runtimes with max_restarts, which restarts all ranks"
-                " from the checkpoint"
+                "runtime: torch-distributed-resilient stands for a runtime of your own_runtimes with"
+                " max_restarts, which starts all ranks again from the checkpoint"
             )
         return store if alone else None
