@@ -52,6 +52,7 @@ BY_A_PERSON: dict[str, str] = {
     r"|make |faster|write (replicas|a range)|for a private|for_model: |set parameters|[\w.-]+$"
     r"|to S3:|arguments:|allow_no_checkpoint|set it |raise ": "what it costs, or what is lost",
     r"(shorten|correct|rename (one|the)|use (letters|PET|a key)|the (first|quote|image|strategy|stage)|block)"
+    r"|add \S+: \d+ under"
     r"|delete (\d+ of|all of|one of|that|the (comment|job|pool)|what|\{run|text|sets|it where|it for|it, and)"
     r"|write (what|the |text|a (number|whole|value|list)|numbers|all three|script|kind|torchrun|1[ ,]|\||id)"
     r"|python|add --|write trainer\.|a name|\{run\}"

@@ -291,7 +291,7 @@ def _other_nodes(view: JobView, container: ContainerView, launch: Launch) -> Pro
         yield container.where("option.nnodes").must(
             f"start the job's {view.nodes} nodes",
             got=f"--nnodes={launch.nodes}",
-            fix="write --nnodes=$(PET_NNODES), or leave it out: torchrun reads PET_NNODES",
+            fix="put --nnodes=$(PET_NNODES) in its place, or leave it out: torchrun reads PET_NNODES",
         )
 
 
@@ -301,7 +301,7 @@ def _one_rank_for_all(view: JobView, container: ContainerView, launch: Launch) -
         yield container.where("option.node_rank").must(
             "give every node a rank of its own",
             got=f"--node_rank={launch.rank}",
-            fix="write --node_rank=$(PET_NODE_RANK), or leave it out: torchrun reads PET_NODE_RANK",
+            fix="put --node_rank=$(PET_NODE_RANK) in its place, or leave it out: torchrun reads PET_NODE_RANK",
         )
 
 

@@ -181,7 +181,10 @@ def _volume_names(path: str, job: JobConfig) -> Iterator[InputError]:
 
 def _mounted(job: JobConfig) -> Iterator[str]:
     """Every path at which the container has a mount."""
-    yield from ("/dev/shm", CHECKPOINTS, TENSORBOARD)
+    yield "/dev/shm"
+    for path, at in ((CHECKPOINTS, job.checkpoints), (TENSORBOARD, job.tensorboard)):
+        if at and at.store not in job.storage:  # else it is a folder of the whole store
+            yield path
     yield from (mount.path for mount in job.storage.values())
     yield from (mount.path for mount in job.host_paths.values())
     yield from [job.files.path] if job.files else []

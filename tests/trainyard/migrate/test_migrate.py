@@ -349,7 +349,7 @@ def test_words_are_quoted_variables_are_the_shell_s_and_torchrun_meets(
         "claim ckpt is now store ckpt",
     ):
         assert words in told
-    assert "storage" not in entry, "/checkpoints is the place of `checkpoints`"
+    assert entry["storage"] == {"ckpt": {"path": "/checkpoints"}}, "where it saves is not known"
 
 
 @pytest.mark.parametrize(
