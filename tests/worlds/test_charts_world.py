@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import yaml
@@ -38,7 +39,7 @@ MEMORY = "components/nodes/karpenter.py"
 """The Karpenter of both is the same release, so its memory is what changes."""
 
 
-def _file(trainer: str, **settings: Object) -> Object:
+def _file(trainer: str, **settings: Any) -> Object:
     """The stack file with a release of the Trainer, and with it of Kueue."""
     vision = {
         "deployer": "arn:aws:iam::123456789012:role/vision",
