@@ -353,11 +353,12 @@ def test_a_role_of_an_sso_group_is_accepted_as_the_documents_write_it() -> None:
     _yaml("docs/capacity.md"),
     ids=lambda part: part.split()[1],
 )
-def test_every_pool_of_the_documents_is_accepted(part: str):
-    pools = yaml.safe_load(part)["pools"]
-    edits = [at(f"pools.{name}", pool) for name, pool in pools.items()]
+def test_every_pool_and_price_of_the_documents_is_accepted(part: str):
+    said = yaml.safe_load(part)
+    edits = [at(f"pools.{name}", pool) for name, pool in said.get("pools", {}).items()]
+    edits += [at("prices", said["prices"])] if "prices" in said else []
     written = datetime(2026, 11, 25, tzinfo=UTC)
-    assert pools and plan_stack(reading(*edits), now=written).errors == ()
+    assert edits and plan_stack(reading(*edits), now=written).errors == ()
 
 
 @pytest.mark.parametrize(

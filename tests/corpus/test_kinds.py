@@ -159,7 +159,7 @@ KINDS: dict[str, Kind] = {
             ("          volumes:", f"          nodeSelector: {{{label}: x}}\n          volumes:")
             for label in ("sagemaker.amazonaws.com/node-health-status", "nvidia.com/gpu.product")
         ),
-        says="Fix: delete it, or write node.kubernetes.io/instance-type: g6e.48xlarge",
+        says="Fix: delete it, or write in its place node.kubernetes.io/instance-type: g6e.48xlarge",
         where="x",
     ),
     "a user who may not write": Kind(

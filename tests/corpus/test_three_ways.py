@@ -81,6 +81,8 @@ DIFFERENT: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("must have a tag", ENTRIES, "an entry names a tag; Kubernetes takes latest for none"),
     ("the tag latest", FILES, "the image without a tag, which is an error of an entry"),
     ("not be a variable that the Trainer sets", TRAIN_JOBS, "the Trainer's webhook refuses it"),
+    ("because of set -u; write it into secrets", ENTRIES, "the place of a secret in an entry"),
+    ("because of set -u; write it into env, with valueFrom", FILES, "the same in a file"),
     ("writes PET_NNODES behind", PYTORCH_JOBS, "the operator takes it, and writes its own behind"),
     ("nodes of pool g6e", PYTORCH_JOBS, "no TrainJob is elastic"),
     ("must use variables that", TRAIN_JOBS, "the operator sets them, the Trainer does not"),

@@ -196,7 +196,7 @@ REFUSED: dict[str, tuple[str, str, tuple[str, str], str, str, str]] = {
         ("{name: torch-d", "{kind: TrainingRuntime, name: torch-d"),
         "spec.runtimeRef.name [x.yaml:5]",
         "of the file",
-        "one of",
+        "write kind: ClusterTrainingRuntime",
     ),
     "another namespace": (
         "g6e",

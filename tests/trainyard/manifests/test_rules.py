@@ -649,7 +649,7 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
             "{env: [{name: A, valueFrom: {secretKeyRef: {name: a}}}], name: pytorch,",
         ),
         "valueFrom.secretKeyRef",
-        "have a key",
+        "have the field key",
         "add key",
     ),
     "a mount of no volume": (

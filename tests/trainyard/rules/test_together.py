@@ -236,7 +236,7 @@ def test_a_refused_directory_has_a_fix_that_is_free(checkout: Path) -> None:
     [error] = plan_stack(read_file("team-two", checkout), checkout).errors
     assert error.fix == "write a directory of the job's own, such as vit-base-2"
     file.write_text(file.read_text().replace("directory: vit-base", "directory: vit-base-2"))
-    assert plan_stack(read_file("team-two", checkout), checkout).errors == []
+    assert plan_stack(read_file("team-two", checkout), checkout).errors == ()
 
 
 def test_a_team_of_another_environment_may_have_the_same_names(checkout: Path) -> None:

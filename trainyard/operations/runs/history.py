@@ -126,7 +126,6 @@ def told(
     cost = spent(run, prices)
     prints, cause = said.get(uid_of(run), Printed()), causes.get(uid_of(run), UNKNOWN)
     began = run.began
-    waited = run.known != AT_LEAST and (began or going)
     return Told(
         namespace=run.job.namespace,
         job=run.job.name,
@@ -134,7 +133,7 @@ def told(
         by_stack=bool(run.identity),
         image=image_of(run),
         created=run.created,
-        waited_seconds=_seconds((began or run.ended) - run.created) if waited else None,
+        waited_seconds=_waited(run, going=going),
         ran_seconds=_seconds(run.ended - began) if began else None,
         ended=None if going else run.ended,
         nodes=run.job.nodes,
@@ -164,6 +163,13 @@ def told(
         sweep=sweep_of(run.job.body),
         metric=prints.metric,
     )
+
+
+def _waited(run: Run, *, going: bool) -> int | None:
+    """Seconds from its creation to its first pod; None where a restart hides it, or it never had one."""
+    if run.known == AT_LEAST or not (run.began or going):
+        return None
+    return _seconds((run.began or run.ended) - run.created)
 
 
 def _outcome(run: Run, prints: Printed, *, going: bool) -> str:

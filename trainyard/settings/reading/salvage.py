@@ -208,6 +208,8 @@ def _steps(location: Sequence[Any]) -> Steps:
             location = (*location[:secret], *location[secret + 1 :])
     if location[1:2] == ("network",) and location[2:3] in (("own",), ("existing",)):
         location = (*location[:2], *location[3:])
+    if location[-4:-3] == ("over",):  # a value of a sweep: text, a number, true or false
+        location = location[:-1]
     return tuple(location[:-1] if _BRANCH.match(str(location[-1])) else location)
 
 
