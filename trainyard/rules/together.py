@@ -3,8 +3,9 @@ of a pool."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import PurePosixPath
 
 from trainyard.catalog.limits import LONGEST_IMAGE_BACKOFF_SECONDS
@@ -28,6 +29,9 @@ from trainyard.settings.environment import EnvironmentConfig, TeamConfig
 from trainyard.settings.job import JobConfig, typed
 from trainyard.settings.pools import PoolConfig
 
+Place = tuple[str, PurePosixPath]
+"""A store, and a directory in it."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Saved:
@@ -43,7 +47,7 @@ class Saved:
     """Part of the store that the job's namespace sees: all of it, or the directory of its team."""
 
     @property
-    def places(self) -> list[tuple[str, PurePosixPath]]:
+    def places(self) -> list[Place]:
         """The directory, and those that it is in, each with its store."""
         whole = self.part / self.directory
         return [(self.store, each) for each in (whole, *whole.parents)]
@@ -99,39 +103,36 @@ def shared_directory_errors(
 ) -> Iterator[InputError]:
     """Jobs that save where another job saves, of the same stack or of `others`. Each would resume
     from the other's checkpoints, and delete them."""
-    found = _overlaps((*others, *own))[len(others) :]
-    for save, first in zip(own, found, strict=True):
+    every = (*others, *own)
+    whole, around = {save.places[0] for save in every}, {at for save in every for at in save.places}
+    for save, first in zip(own, _overlaps(every)[len(others) :], strict=True):
         if first is None:
             continue
         yield At(save.path).must(
             f"be apart from the directory of job {first.job}, {first.directory}",
             got=save.directory,
-            fix=f"write a directory of the job's own, such as {_free(save, (*others, *own))}",
+            fix=f"write a directory of the job's own, such as {_free(save, whole, around)}",
         )
 
 
-def _free(save: Saved, every: Sequence[Saved]) -> str:
-    """A directory that is apart from all others: the name of the job, with a number where that is taken."""
+def _free(save: Saved, whole: Set[Place], around: Set[Place]) -> str:
+    """A directory that is apart from all others: the name of the job, with a number where that is taken.
+    Where a job has all of the store there is none, and the name stands for it. `whole`: every directory. `around`:
+    every directory, and those that it is in."""
     name = save.path.split(".")[-3]
-    names = [name, *(f"{name}-{number}" for number in range(2, len(every) + 2))]
-    at = [replace(save, directory=PurePosixPath(each)) for each in names]
-    around = {place for each in every for place in each.places}
-    whole = {each.places[0] for each in every}
-    return next(
-        (
-            str(each.directory)
-            for each in at
-            if each.places[0] not in around and whole.isdisjoint(each.places)
-        ),
-        name,
-    )
+    first, *above = replace(save, directory=PurePosixPath(name)).places
+    if first not in around or not whole.isdisjoint(above):
+        return name
+    store, at = first
+    numbered = (f"{name}-{number}" for number in count(2))
+    return next(each for each in numbered if (store, at.with_name(each)) not in around)
 
 
 def _overlaps(saves: Sequence[Saved]) -> list[Saved | None]:
     """For each directory the first one before it that is the same, inside it or around it. Not pair by
     pair: a thousand jobs would be half a million pairs."""
-    here: dict[tuple[str, PurePosixPath], int] = {}
-    inside: dict[tuple[str, PurePosixPath], int] = {}
+    here: dict[Place, int] = {}
+    inside: dict[Place, int] = {}
     found: list[Saved | None] = []
     for number, save in enumerate(saves):
         place = save.places[0]
