@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
+from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.manifests.context import ManifestContext
 from trainyard.manifests.document import TRAINER, Path, Pod, items, mapping
 from trainyard.problems import InputError, write_one_of
@@ -33,8 +34,7 @@ WORDS: dict[str, tuple[str, ...]] = {
 }
 """Field → its values (k8s.io/api/core/v1 v0.34, types.go; training-operator v1.8.1,
 common_types.go)."""
-SERVED = "trainer.kubeflow.org/v1alpha1"
-V1_SERVED = "kubeflow.org/v1"
+SERVED, V1_SERVED = (JOB_KINDS[kind].api_version for kind in ("TrainJob", "PyTorchJob"))
 API_VERSIONS = {
     "TrainJob": SERVED,
     "TrainingRuntime": SERVED,

@@ -19,7 +19,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 
 from trainyard.catalog.logs.waiting import container_statuses
-from trainyard.operations.nodes.one_pod import described, running
+from trainyard.operations.nodes.one_pod import described, may, running
 from trainyard.operations.nodes.shell_job import Shell, Wanted, pod_job
 from trainyard.operations.reach.consent import ask
 from trainyard.operations.reach.kubectl import Kubectl, Login, Object, kubectl_with
@@ -97,12 +97,7 @@ def opened(options: argparse.Namespace, look_of: Callable[[Stack], tuple[Look, W
 
 def _require_ports(kubectl: Kubectl, shell: Shell) -> None:
     """RuntimeError before a node is paid for that nobody could reach."""
-    where = f"--namespace={shell.plan.namespace}"
-    try:
-        allowed = kubectl("auth", "can-i", "create", "pods", "--subresource=portforward", where)
-    except RuntimeError as error:  # kubectl's exit code for "no" is 1
-        allowed = str(error).splitlines()[-1]
-    if allowed.strip() != "yes":
+    if not may(kubectl, "portforward", shell):
         raise RuntimeError(
             f"you cannot connect to pods of namespace {shell.plan.namespace}: that needs `create` on"
             " pods/portforward, which deployers and members of a team have. Fix: let whoever runs the"

@@ -38,6 +38,15 @@ def described(shell: Shell, minutes: int) -> list[str]:
     ]
 
 
+def may(kubectl: Kubectl, subresource: str, shell: Shell) -> bool:
+    """True where whoever asks may create a subresource of pods, such as exec, in the namespace of the pod."""
+    what, where = f"--subresource={subresource}", f"--namespace={shell.plan.namespace}"
+    try:
+        return kubectl("auth", "can-i", "create", "pods", what, where).strip() == "yes"
+    except RuntimeError:  # kubectl's exit code for "no" is 1
+        return False
+
+
 def _cost(price: JobCost) -> str:
     """Price of an hour, in words."""
     lacks = f", without {', '.join(price.missing)}" if price.missing else ""

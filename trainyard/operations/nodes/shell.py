@@ -12,7 +12,7 @@ import secrets
 import subprocess
 import sys
 
-from trainyard.operations.nodes.one_pod import described, running
+from trainyard.operations.nodes.one_pod import described, may, running
 from trainyard.operations.nodes.shell_job import ENDED, Shell, shell_job
 from trainyard.operations.reach.consent import ask
 from trainyard.operations.reach.kubectl import Kubectl, Object, kubectl_with
@@ -61,12 +61,7 @@ def _require_terminal(kubectl: Kubectl, shell: Shell, stack: str) -> None:
         raise RuntimeError(
             f"there is no terminal here. Fix: --run a command, whose output is printed\n{NOTHING}"
         )
-    where = f"--namespace={shell.plan.namespace}"
-    try:
-        allowed = kubectl("auth", "can-i", "create", "pods", "--subresource=exec", where).strip()
-    except RuntimeError as error:  # kubectl's exit code for "no" is 1
-        allowed = str(error).splitlines()[-1]
-    if allowed != "yes":
+    if not may(kubectl, "exec", shell):
         raise RuntimeError(
             f"you cannot open a terminal in pods of namespace {shell.plan.namespace}: a team that the"
             f' environment lists has no right to. Fix: trainyard shell {stack} --run "nvidia-smi"'
