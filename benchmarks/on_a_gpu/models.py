@@ -1,4 +1,4 @@
-"""Models of measured.jsonl with random weights, as transformers makes them: no network is needed."""
+"""Models of measured.jsonl and unseen.jsonl with random weights, as transformers makes them: no network is needed."""
 
 from __future__ import annotations
 
@@ -79,6 +79,32 @@ def _mixture() -> tr.PretrainedConfig:
     )
 
 
+def _unseen(
+    kind: str,
+    hidden: int,
+    layers: int,
+    heads: tuple[int, int, int],
+    inner: int,
+    words: int,
+    **more: Any,
+) -> tr.PretrainedConfig:
+    """A model from which no rule was made. `heads`: of queries, of keys, and the width of one."""
+    queries, keys, width = heads
+    return getattr(tr, f"{kind}Config")(
+        vocab_size=words,
+        hidden_size=hidden,
+        num_hidden_layers=layers,
+        num_attention_heads=queries,
+        num_key_value_heads=keys,
+        head_dim=width,
+        intermediate_size=inner,
+        max_position_embeddings=16384,
+        use_cache=False,
+        **{"pad_token_id": 0, "tie_word_embeddings": False} | more,
+    )
+
+
+TIED = {"tie_word_embeddings": True}
 CONFIGS = {
     "llama1b": lambda: _llama(2048, 16, 32),
     "llama3b": lambda: _llama(3072, 28, 24),
@@ -88,6 +114,15 @@ CONFIGS = {
     "gpt2large": lambda: _gpt2(1280, 36, 20),
     "t5large": _t5,
     "qwen3moe": _mixture,
+    "mistral7b": lambda: _unseen("Mistral", 4096, 32, (32, 8, 128), 14336, 32000),
+    "llama8b": lambda: _unseen("Llama", 4096, 32, (32, 8, 128), 14336, 128256),
+    "phi3mini": lambda: _unseen("Phi3", 3072, 32, (32, 32, 96), 8192, 32064),
+    "gemma2b": lambda: _unseen("Gemma2", 2304, 26, (8, 4, 256), 9216, 256000, **TIED),
+    "qwen06b": lambda: _unseen("Qwen3", 1024, 28, (16, 8, 128), 3072, 151936, **TIED),
+    "qwen17b": lambda: _unseen("Qwen3", 2048, 28, (16, 8, 128), 6144, 151936, **TIED),
+    "qwen4b": lambda: _unseen("Qwen3", 2560, 36, (32, 8, 128), 9728, 151936, **TIED),
+    "qwen3b": lambda: _qwen2(2048, 36, 16, 11008),
+    "gpt2xl": lambda: _gpt2(1600, 48, 25),
 }
 
 
