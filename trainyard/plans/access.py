@@ -17,7 +17,7 @@ class Entrant:
     name: str
     """Its name without its path, which IAM asks for."""
     refusal: str
-    """What is wrong where the role is missing, with the command that makes it."""
+    """Error where the role is missing, with the command that makes it."""
 
 
 @dataclass(frozen=True, kw_only=True)

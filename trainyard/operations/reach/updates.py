@@ -1,4 +1,4 @@
-"""What updates of a stack have left: Pulumi's history, and the state beside it."""
+"""Traces of the updates of a stack: Pulumi's history, and the state beside it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `trainyard status` says of an update that has not ended well: it runs, was killed, was repaired, or
+"""A line of `trainyard status` about an update that has not ended well: it runs, was killed, was repaired, or
 failed."""
 
 from __future__ import annotations
