@@ -55,7 +55,7 @@ def _destroy(stack: Stack, display: Display) -> int:
     repair(stack, display)
     stages = Stages(display)
     status = update(stack, stages, "destroy", "--exclude-protected")
-    return failed(stack, stages, status) if status else 0
+    return failed(stack, stages, status, destroys=True) if status else 0
 
 
 def _end_world(kept: list[Object], display: Display) -> int:

@@ -42,7 +42,6 @@ def _of_stack(options: argparse.Namespace, running: list[Process]) -> int:
     if not any(process.name.startswith("kube-apiserver") for process in running):
         print("no cluster runs: `make up` creates one")
         return 0
-    engine.write_kubeconfig(stack)
     code = _tool("status", options)
     print("\n".join(["\nnot tried in the rehearsal", *(f"  {one}" for one in progress.NOT_RUN)]))
     return code

@@ -89,8 +89,11 @@ MESSAGE_LINES = 5
 PROGRAM_LINES = 60
 """Lines of an error of the program that are printed, such as the last words of ranks."""
 TRACEBACK = "Program failed with an unhandled exception"
-ENDED = "BAIL: run bailed"
-"""Message of the engine about a program that has printed its error itself."""
+ENDED = (
+    "BAIL: run bailed",
+    "an unhandled error occurred: Program exited with non-zero exit code: 1",
+)
+"""Messages of the engine about a program that has printed its error itself."""
 
 Event = dict[str, Any]
 
@@ -192,7 +195,7 @@ class Stages:
         match event:
             case {"diagnosticEvent": {"severity": "error"} as diagnostic}:
                 urn, message = diagnostic.get("urn", ""), diagnostic["message"].strip()
-                if message != ENDED or not self.errors:
+                if message not in ENDED or not self.errors:
                     who = "program" if _is_the_programs(urn) else resource(urn)
                     self._add_error(who, _shortened(who, message))
             case {"diagnosticEvent": {"severity": "info"} as diagnostic} if _is_the_programs(

@@ -113,9 +113,9 @@ def update(stack: Stack, stages: Stages, *how: str) -> int:
     )
 
 
-def failed(stack: Stack, stages: Stages, status: int) -> int:
+def failed(stack: Stack, stages: Stages, status: int, *, destroys: bool = False) -> int:
     """Print the errors, which `status` repeats, the path of the log, and the commands to type
-    next."""
+    next. `destroys`: the stack was being deleted, and only that goes on."""
     causes = [f"  {resource}: {message}" for resource, message in stages.errors]
     end_of_log = [
         f"  {line}"
@@ -146,8 +146,11 @@ def failed(stack: Stack, stages: Stages, status: int) -> int:
                     else []
                 ),
                 (f"less {stack.log}", "read the whole output of Pulumi"),
-                (f"make up{stack.chosen}", "continue from here"),
-                (f"make down{stack.chosen}", "delete everything of this stack"),
+                *([] if destroys else [(f"make up{stack.chosen}", "continue from here")]),
+                (
+                    f"make down{stack.chosen}",
+                    "continue from here" if destroys else "delete everything of this stack",
+                ),
             ]
         ),
     )

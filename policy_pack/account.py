@@ -65,6 +65,10 @@ class InventedAccount:
     def _getSessionContext(self, asked: Answer) -> Answer:
         return {"id": asked["arn"], "issuerArn": self._arn(), "issuerId": "", "issuerName": ""}
 
+    def _getRole(self, asked: Answer) -> Answer:
+        """Each role that enters the cluster is there."""
+        return {"arn": f"arn:aws:iam::{self.id}:role/{asked['name']}"}
+
     def _arn(self) -> str:
         return f"arn:aws:iam::{self.id}:{ROLE}"
 

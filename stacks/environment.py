@@ -9,6 +9,7 @@ from typing import Any
 import pulumi
 
 from components.base.account import aws_provider
+from components.cluster import entrants
 from components.cluster.add_ons import AddOns, CniIdentity, Statements
 from components.cluster.cluster import Cluster
 from components.cluster.cluster_access import ClusterAccess
@@ -68,6 +69,7 @@ async def build(plan: EnvironmentPlan) -> Environment:
     """Make everything."""
     account = aws_provider("aws", plan.access)
     on_aws = pulumi.ResourceOptions(providers=[account])
+    entrants.require(plan.entrants, plan.cluster.name, account)
 
     network = NETWORKS[type(plan.network)]("network", plan.network, opts=on_aws)
     cluster = CLUSTERS[type(plan.cluster)]("cluster", plan.cluster, network=network, opts=on_aws)

@@ -11,11 +11,16 @@ import io
 import signal
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 WIDTH = 100
 """Columns of a terminal that a line takes at most."""
+BEAT_SECONDS = 10.0
+"""Seconds between two lines of something that takes long."""
 INTERRUPTED = 130
 """Exit code after ctrl-C, as shells have it: 128 and the number of SIGINT."""
 
@@ -49,6 +54,27 @@ def wrapped(sentence: str) -> list[str]:
         break_on_hyphens=False,
         break_long_words=False,
     )
+
+
+@contextmanager
+def showing(doing: str) -> Iterator[None]:
+    """Print to stderr what the block does, such as "reads 3 objects", at its begin and then every BEAT_SECONDS
+    with the time since. What a program reads, on standard output, stays as it is."""
+    began, ended = time.monotonic(), threading.Event()
+
+    def beat() -> None:
+        while not ended.wait(BEAT_SECONDS):
+            minutes, seconds = divmod(round(time.monotonic() - began), 60)
+            print(f"{doing}, for {minutes}:{seconds:02}", file=sys.stderr, flush=True)
+
+    print(doing, file=sys.stderr, flush=True)
+    thread = threading.Thread(target=beat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def run(main: Callable[[list[str]], int]) -> NoReturn:

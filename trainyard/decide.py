@@ -59,6 +59,7 @@ from trainyard.rules.environment import (
 from trainyard.rules.isolated import offline_warnings
 from trainyard.rules.loads import team_load_errors
 from trainyard.rules.network import stack_errors
+from trainyard.rules.principals import entrants
 from trainyard.rules.secrets import account_errors, entry_secret_errors, team_secret_errors
 from trainyard.rules.teams import (
     contract_errors,
@@ -285,14 +286,12 @@ def _environment(
     jobs: StackJobs,
     day: date,
 ) -> EnvironmentPlan:
-    """Every part of an environment, in the order of stacks/environment.py, with the images that nodes
-    pull."""
+    """Every part of an environment, in the order of stacks/environment.py, with images as nodes pull them."""
     me = identity(config, wanted)
     cluster, use = cluster_name(me, wanted, zones), network_use(wanted, zones)
     pools = pool_plans(me, wanted, access)
     plugins = device_plugins_plan(pools, wanted.artifacts)
-    runtimes = runtime_plans(wanted)
-    queues, described = queues_plan(me, wanted), typed(wanted.jobs)
+    runtimes, queues, described = runtime_plans(wanted), queues_plan(me, wanted), typed(wanted.jobs)
     verdicts = job_verdicts(described, wanted, config.region)
     site = job_site(wanted, runtimes, wanted.namespace, config.region)
     plan = EnvironmentPlan(
@@ -321,6 +320,7 @@ def _environment(
         queues=queues,
         parts=part_plans(me, wanted, queues, plugins.efa_instance_types),
         teams=team_entry_plans(me, wanted),
+        entrants=entrants(wanted),
         jobs=jobs.planned(site, job_notes(wanted, described, verdicts)),
         allow_replace=wanted.allow_replace,
         capacity=pool_uses(wanted, jobs.described()),

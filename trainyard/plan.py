@@ -13,7 +13,7 @@ from trainyard.objects.queues.queues import QueuesPlan
 from trainyard.objects.teams.team_identity import TeamIdentityPlan
 from trainyard.objects.teams.teams import TeamEntryPlan
 from trainyard.parts.parts import part_types
-from trainyard.plans.access import AccessPlan
+from trainyard.plans.access import AccessPlan, Entrant
 from trainyard.plans.clusters import (
     AddOnsPlan,
     AnyClusterPlan,
@@ -74,6 +74,8 @@ class EnvironmentPlan:
     a part gives it with its type, as `METRICS.of(plan)`."""
     teams: Mapping[str, TeamEntryPlan]
     """Teams that the environment lists."""
+    entrants: tuple[Entrant, ...]
+    """Roles that enter the cluster."""
     jobs: Mapping[str, JobPlan]
     allow_replace: tuple[str, ...]
     """Resources that an update can replace, as trainyard/replacing/replacing.py calls them."""

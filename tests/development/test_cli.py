@@ -187,6 +187,9 @@ def test_after_a_failure_the_next_command_is_the_one_that_helps(
         and f"  {looks}" in shown
         and f"make up{found.chosen}  #" in shown
     )
+    steps.failed(found, stages, 255, destroys=True)
+    shown = capsys.readouterr().out
+    assert "make up" not in shown and f"make down{found.chosen}  # continue from here" in shown
 
 
 @needs_namespaces

@@ -116,7 +116,7 @@ def test_the_last_words_of_ranks_are_shown_whole_and_once():
     clock = Clock()
     words = "TrainJob training/mine is Failed; its ranks said last:\n" + "line\n" * 25
     stack = "urn:pulumi:dev::p::pulumi:pulumi:Stack::p-dev"
-    clock.after(1, _error(words, stack), _error("BAIL: run bailed", stack))
+    clock.after(1, *(_error(each, stack) for each in (words, *progress.ENDED)))
     [(who, shown)] = clock.stages.errors
     assert who == "program" and shown.count("line") == 25
 

@@ -290,3 +290,9 @@ def test_the_policies_see_a_value_as_the_plan_has_it(
     [network] = [one for one in found if one.type == "aws:ec2/vpc:Vpc"]
     seen = {name: network.part("tags", name) for name in meant}
     assert seen == {name: value for name, (_, value) in meant.items()}
+
+
+def test_roles_that_enter_the_cluster_are_there() -> None:
+    plan = plan_stack(read_file("dev", CHECKOUT)).accepted()
+    found = InventedAccount(plan).look_up("aws:iam/getRole:getRole", {"name": "vision"})
+    assert found["arn"].endswith(":role/vision")

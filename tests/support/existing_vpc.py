@@ -46,6 +46,9 @@ class ExistingVpc:
     def _getCallerIdentity(self, arguments: dict[str, Any]) -> dict[str, Any]:
         return {"id": ACCOUNT, "accountId": ACCOUNT, "arn": "", "userId": ""}
 
+    def _getRole(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        return {"arn": ""}
+
     def _getBucket(self, arguments: dict[str, Any]) -> dict[str, Any]:
         return {"id": arguments["bucket"], "bucketRegion": REGION}
 

@@ -324,10 +324,17 @@ CLUSTER = {
 BUCKET = "aws:s3/getBucket:getBucket"
 
 
+ENTRANTS = {
+    "aws:index/getCallerIdentity:getCallerIdentity": {"accountId": "123456789012"},
+    "aws:iam/getRole:getRole": {"arn": ""},
+}
+"""Answers about roles that enter a cluster: all are there."""
+
+
 class NoLookups(pulumi.runtime.Mocks):
     """The only look-ups of the program are those of what is deployed, of a listed team's contract, of
-    buckets, which are all there, and of an existing VPC. Each of AWS names its provider: without one
-    it asks whatever account and region the shell has."""
+    buckets and of roles that enter, which are all there, and of an existing VPC. Each of AWS names its
+    provider: without one it asks whatever account and region the shell has."""
 
     def __init__(
         self,
@@ -357,6 +364,8 @@ class NoLookups(pulumi.runtime.Mocks):
             return {**args.args, "insecureValue": self.parameters[name]}
         if self.vpc:
             return self.vpc(args.token, args.args)
+        if args.token in ENTRANTS:
+            return {**args.args, **ENTRANTS[args.token]}
         if args.token == BUCKET:
             return {**args.args, "bucketRegion": self.region}
         raise AssertionError(f"the program looks something up: {args.token}")

@@ -8,6 +8,7 @@ import importlib
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -239,3 +240,15 @@ def test_how_a_command_ends_is_how_its_process_ends(body: str, code: int, said: 
     )
     assert done.returncode == code and said in done.stderr
     assert said or not done.stderr
+
+
+def test_something_that_takes_long_prints_on_stderr_that_it_goes_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command_line, "BEAT_SECONDS", 0.01)
+    with command_line.showing("reads 3 objects"):
+        time.sleep(0.2)
+    shown = capsys.readouterr()
+    assert shown.out == "" and shown.err.startswith("reads 3 objects\nreads 3 objects, for 0:00\n")
+    time.sleep(0.05)
+    assert capsys.readouterr().err == "", "and no more afterwards"

@@ -9,6 +9,18 @@ from trainyard.plans.documents import account_of
 
 
 @dataclass(frozen=True, kw_only=True)
+class Entrant:
+    """A role that enters the cluster, and that must be there before its access entry."""
+
+    arn: str
+    account: str
+    name: str
+    """Its name without its path, which IAM asks for."""
+    refusal: str
+    """Error where the role is missing, with the command that makes it."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class AssumedRole:
     """A role to assume."""
 

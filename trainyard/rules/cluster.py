@@ -35,7 +35,7 @@ def cluster_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
         yield At("environment.cluster.version").must(
             "be a Kubernetes version whose add-ons this program knows",
             got=_lacking(cluster.version, versions.LATER_KUBERNETES),
-            fix=f"write {' or '.join(map(as_yaml, known))}, or add a row to trainyard/catalog/versions.py",
+            fix=f"write {' or '.join(map(as_yaml, known))}",
             write=versions.DEFAULT_KUBERNETES,
         )
     else:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainyard.derive.teams import principals, setting_of
+from trainyard.plans.access import Entrant
 from trainyard.problems import InputError, InputWarning
 from trainyard.settings.environment import EnvironmentConfig
 
@@ -41,6 +42,20 @@ def entering(wanted: EnvironmentConfig) -> Iterator[Principal]:
     for name, entry in wanted.teams.items():
         for role, arn in principals(entry):
             yield Principal(path=setting_of(name, role), arn=arn)
+
+
+def entrants(wanted: EnvironmentConfig) -> tuple[Entrant, ...]:
+    """The roles for the plan, each once."""
+    told = {
+        each.arn: Entrant(
+            arn=each.arn,
+            account=each.account,
+            name=each.name,
+            refusal="\n".join(map(str, principal_errors(each, exists=False))),
+        )
+        for each in entering(wanted)
+    }
+    return tuple(told.values())
 
 
 def principal_errors(principal: Principal, exists: bool) -> Iterator[InputError]:

@@ -216,14 +216,17 @@ def _caller(clients: Clients, region: str, arguments: Properties) -> Properties:
     }
 
 
+def _role(clients: Clients, region: str, arguments: Properties) -> Properties:
+    found = _asked(clients, region, "iam", "get_role", RoleName=arguments["name"])
+    return {**arguments, "arn": found["Role"]["Arn"]}
+
+
 def _session(clients: Clients, region: str, arguments: Properties) -> Properties:
     """The role behind a session, with its path, which IAM knows; anything else is its own issuer."""
-    arn = arguments["arn"]
-    name = session = ""
+    arn, name, session = arguments["arn"], "", ""
     if ":assumed-role/" in arn:
         name, session = arn.split("/")[1:3]
-        found = _asked(clients, region, "iam", "get_role", RoleName=name)["Role"]
-        arn = found["Arn"]
+        arn = _role(clients, region, {"name": name})["arn"]
     issuer = {"issuerArn": arn, "issuerId": "", "issuerName": name, "sessionName": session}
     return {**arguments, **issuer, "id": arguments["arn"]}
 
@@ -301,6 +304,7 @@ LOOKUPS: dict[str, Lookup] = {
     "aws:eks/getAddon:getAddon": _part_of_cluster("describe_addon", "addon", "Add-On", "addonName"),
     "aws:eks/getCluster:getCluster": _cluster,
     "aws:eks/getClusters:getClusters": _clusters,
+    "aws:iam/getRole:getRole": _role,
     "aws:iam/getSessionContext:getSessionContext": _session,
     "aws:index/getCallerIdentity:getCallerIdentity": _caller,
     "aws:ec2/getNetworkInterface:getNetworkInterface": _interface,

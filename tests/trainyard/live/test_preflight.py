@@ -759,17 +759,21 @@ def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
 def test_a_check_of_an_account_that_hangs_ends_in_time_and_says_what_it_did_not_learn(
     words: list[str], says: list[str], hanging: set[str]
 ) -> None:
+    """On a machine that is busy even the answer about the caller comes late: a longer limit is tried then."""
     hanging.update(words)
-    done = subprocess.run(
-        [sys.executable, "-m", "trainyard", "check", "dev", "--rehearsal", "--deadline", "5"],
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-    )
-    assert "Traceback" not in done.stderr
+    for limit in ("5", "20", "60"):
+        done = subprocess.run(
+            [sys.executable, "-m", "trainyard", "check", "dev", "--rehearsal", "--deadline", limit],
+            cwd=CHECKOUT,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
+        assert "Traceback" not in done.stderr
+        if not words or "not checked: the caller" not in done.stdout:
+            break
     assert all(
-        f"warning  account: no answer in 5 s, so this is not checked: {what}" in done.stdout
+        f"warning  account: no answer in {limit} s, so this is not checked: {what}" in done.stdout
         for what in says
     )
     assert done.returncode == 0 and "next: trainyard plan dev" in done.stderr

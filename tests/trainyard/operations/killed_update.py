@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from trainyard.operations.reach.lookup import ExistingObject
-from trainyard.operations.reach.pulumi import Update
+from trainyard.operations.reach.updates import History, Update
 from trainyard.operations.recovery import adoption, repair
 
 URN = "urn:pulumi:dev::trainyard::trainyard:network:Network$aws:ec2/vpc:Vpc::network"
@@ -83,13 +83,16 @@ class Stack:
             monkeypatch.setattr(module, "deployment", lambda _: json.loads(json.dumps(self.state)))
             monkeypatch.setattr(module, "pulumi", self.pulumi)
         self.last: str | None = "failed" if failed else "succeeded"
-        monkeypatch.setattr(repair, "last_update", lambda _: self.newest())
+        self.later: list[Update] = []
+        """Entries of the history after the last update, newest first."""
+        monkeypatch.setattr(repair, "history_of", lambda _: self.history())
         monkeypatch.setattr(repair, "find", lambda *_: found)
         monkeypatch.setattr(repair.boto3, "Session", self.session)
 
-    def newest(self) -> Update | None:
-        """The newest update that has ended."""
-        return Update(result=self.last, ended=ENDED) if self.last else None
+    def history(self) -> History:
+        """The newest update that has ended, and what came after it."""
+        last = [Update(kind="update", result=self.last, ended=ENDED)] if self.last else []
+        return History(entries=(*self.later, *last))
 
     def session(self, region_name: str | None) -> Account:
         self.region = region_name

@@ -10,7 +10,7 @@ from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
-from trainyard.cli.new.project import New
+from trainyard.cli.new.project import PROJECT_FILE, New
 from trainyard.cli.new.questions import (
     CONTRACT,
     ENVIRONMENT,
@@ -37,6 +37,8 @@ def main(options: argparse.Namespace) -> int:
     if folder.exists() and not folder.is_dir():
         return _refused([At(str(folder)).must("be a folder", got="a file", fix="name another one")])
     interview = Interview(kind, folder, options)
+    if (folder / PROJECT_FILE).exists() and (there := interview.stack_file) and there.exists():
+        return _refused([_exists(there)])  # an option that joins no project would be refused first
     try:
         code = interview.hold()
     except EOFError:
@@ -72,6 +74,17 @@ class Interview:
         samples = {q.field: self._known.get(q.field, q.sample) for q in QUESTIONS[kind]}
         self.answers: dict[str, str] = samples
         """Answers, and samples in the places of those that are still missing."""
+
+    @property
+    def stack_file(self) -> Path | None:
+        """The stack file to write, where an option or a default names it; None where it is asked."""
+        [named] = [each for each in QUESTIONS[self._kind] if each.field == "name"]
+        asked = sys.stdin.isatty() and not self._given["name"]
+        name = None if asked else self._given["name"] or named.default
+        if not name:
+            return None
+        stack = New(kind=self._kind, answers={"name": name}, folder=self._folder).stack
+        return self._folder / f"Pulumi.{stack}.yaml"
 
     def hold(self) -> int:
         """Get every answer; 0, or the exit code where one is missing or refused."""

@@ -16,6 +16,7 @@ import yaml
 
 from trainyard.operations.reach.kubectl import UNSERVED, Login, logged_in_to
 from trainyard.operations.reach.lookup import ExistingObject
+from trainyard.operations.reach.programs import not_on_path
 from trainyard.operations.reach.pulumi import PulumiError
 
 ABSENT = ("not found", "NotFound", UNSERVED, "no matches for kind")
@@ -181,7 +182,7 @@ class StackCluster:
         try:
             return subprocess.run(command, input=text, capture_output=True, text=True, env=env)
         except FileNotFoundError:
-            raise PulumiError(f"{command[0]} is not on PATH") from None
+            raise PulumiError(not_on_path(command[0])) from None
 
 
 def _reason(done: subprocess.CompletedProcess[str]) -> str:

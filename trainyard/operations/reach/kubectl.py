@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from trainyard.operations.reach.programs import not_on_path
+
 Object = dict[str, Any]
 Environment = Mapping[str, str]
 Login = Callable[[], Environment]
@@ -34,7 +36,7 @@ def kubectl_with(login: Login, *flags: str) -> Kubectl:
                 ["kubectl", *arguments, *flags], capture_output=True, text=True, env=login()
             )
         except FileNotFoundError:
-            raise RuntimeError("kubectl is not on PATH") from None
+            raise RuntimeError(not_on_path("kubectl")) from None
         if done.returncode:
             raise RuntimeError(done.stderr.strip() or f"kubectl {arguments[0]} failed")
         return done.stdout

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from trainyard.operations.reach.kubectl import Kubectl, Login, kubectl_with, logged_in_to
+from trainyard.operations.reach.programs import not_on_path
 
 NOT_FOUND = 404
 NO_SUCH_PATH = "Error from server (NotFound): the server could not find the requested resource"
@@ -109,7 +110,7 @@ class _Proxy:
                 env=self._environment,
             )
         except FileNotFoundError:
-            raise RuntimeError("kubectl is not on PATH") from None
+            raise RuntimeError(not_on_path("kubectl")) from None
         until = time.monotonic() + START_SECONDS
         while not _listens(self._socket):
             if process.poll() is not None or time.monotonic() > until:

@@ -10,3 +10,8 @@ def type_of(urn: str) -> str:
 def name_of(urn: str) -> str:
     """The name that the program gave it."""
     return urn.split("::", 3)[3]
+
+
+def title_of(urn: str) -> str:
+    """Kind and name for a person, such as "AccessEntry team-vision-deployer"."""
+    return f"{type_of(urn).rpartition(':')[2]} {name_of(urn)}"

@@ -16,9 +16,11 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
+from trainyard import command_line
 from trainyard.catalog.aws_types.table import AWS_TYPES
 from trainyard.operations.reach.cluster import Entry
 from trainyard.operations.reach.pulumi import deployment, pulumi
+from trainyard.operations.reach.updates import REPAIR
 from trainyard.operations.reach.urn import name_of, type_of
 
 COMPARED = "__inputs"
@@ -45,7 +47,8 @@ class Wanted:
         """Resources that a preview of the stack would create."""
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "import.json"
-            shown = json.loads(pulumi(stack, "preview", "--json", "--import-file", str(file)))
+            with command_line.showing(f"previews {stack}, to know what the program wants"):
+                shown = json.loads(pulumi(stack, "preview", "--json", "--import-file", str(file)))
             made = {
                 op: {
                     step["urn"]: step["newState"]
@@ -84,7 +87,7 @@ class Wanted:
             json.dump(self.importable | {"resources": entries}, file)
             file.flush()
             quiet = ("--yes", "--generate-code=false", "--protect=false", "--skip-preview")
-            pulumi(stack, "import", "--file", file.name, *quiet)
+            pulumi(stack, "import", "--file", file.name, *quiet, "--message", REPAIR)
         self._complete(stack)
 
     def _complete(self, stack: str) -> None:

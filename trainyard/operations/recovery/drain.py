@@ -100,7 +100,7 @@ def ended(kubectl: Kubectl, jobs: Iterable[Object]) -> bool:
                 print(f"not ended after {PATIENCE_SECONDS / 60:g} minutes: {left}", flush=True)
                 return False
             if left and left != said:
-                print(f"waits for the end of {left}", flush=True)
+                print(f"waits until these are gone, which go after their jobs: {left}", flush=True)
             said = left
             if gone < LOOKS:
                 time.sleep(POLL_SECONDS)
@@ -111,11 +111,15 @@ def ended(kubectl: Kubectl, jobs: Iterable[Object]) -> bool:
 
 
 def _pods(kubectl: Kubectl, job: Object) -> list[str]:
-    """Pods of a job. RuntimeError where the cluster does not answer."""
+    """Pods of a job with their phase: those of a job that is complete are there until it is deleted, and
+    hold its claims. RuntimeError where the cluster does not answer."""
     namespace, name = job["metadata"]["namespace"], job["metadata"]["name"]
     label = f"--selector={JOB_KINDS[job['kind']].pod_label}={name}"
     found = json.loads(kubectl("get", "pods", f"--namespace={namespace}", label, "--output=json"))
-    return [f"pod {namespace}/{pod['metadata']['name']}" for pod in found["items"]]
+    return [
+        f"pod {namespace}/{pod['metadata']['name']} ({pod['status'].get('phase', 'Unknown')})"
+        for pod in found["items"]
+    ]
 
 
 def _remaining(kubectl: Kubectl, kind: str, place: Place) -> int:

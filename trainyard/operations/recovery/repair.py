@@ -34,6 +34,7 @@ from dataclasses import dataclass
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
+from trainyard import command_line
 from trainyard.derive.credentials import NotAssumed
 from trainyard.operations.reach.cluster import Entry, Release, StackCluster
 from trainyard.operations.reach.consent import ask
@@ -45,13 +46,12 @@ from trainyard.operations.reach.lookup import (
 )
 from trainyard.operations.reach.pulumi import (
     PulumiError,
-    Update,
     deployment,
-    last_update,
     pulumi,
 )
 from trainyard.operations.reach.stack_account import session_of
-from trainyard.operations.reach.urn import name_of, type_of
+from trainyard.operations.reach.updates import REPAIR, History, history_of
+from trainyard.operations.reach.urn import title_of, type_of
 from trainyard.operations.recovery import deletions, interfaces, replacements
 from trainyard.operations.recovery.adoption import Wanted
 from trainyard.operations.recovery.interfaces import LeakedInterface
@@ -100,11 +100,11 @@ class Repair:
             *(release.way_out for release in self.unfinished_releases),
             *(f"imports {name} ({it.id})" for name, it in self.adopted.items()),
             *(
-                f"keeps the old {name_of(urn)} ({id_}), which the stack file wants again"
+                f"keeps the old {title_of(urn)} ({id_}), which the stack file wants again"
                 for urn, id_ in self.wanted_again.items()
             ),
-            *(f"reads {name_of(it)}, whose change has not ended" for it in self.changing),
-            *(f"reads {name_of(it)}, which may have been changed already" for it in self.unsure),
+            *(f"reads {title_of(it)}, whose change has not ended" for it in self.changing),
+            *(f"reads {title_of(it)}, which may have been changed already" for it in self.unsure),
             *(
                 f"removes from {name} ({self.adopted[name].id}) the egress rule that AWS added"
                 for name in sorted(self.with_egress_rule)
@@ -127,7 +127,9 @@ class Repair:
             interfaces.delete(self.session, interface)
         if read := [*self.replaced, *self.changing, *self.unsure]:
             targets = (word for urn in read for word in ("--target", urn))
-            pulumi(self.stack, "refresh", "--yes", "--skip-preview", *targets)
+            quiet = ("--yes", "--skip-preview", "--message", REPAIR)
+            with command_line.showing("reads these objects"):
+                pulumi(self.stack, "refresh", *quiet, *targets)
         if len(self.adopted) > len(self.replaced):
             self.wanted.adopt(self.stack, {name: it.id for name, it in self.adopted.items()})
 
@@ -149,12 +151,13 @@ def repair(stack: str, *, yes: bool, restored: bool = False) -> int:
     object could not be read."""
     state = deployment(stack)
     pending = _pending(state)
-    if not (restored or pending) and (why := _settled_by(state, last_update(stack))):
+    history = history_of(stack)
+    if not (restored or pending) and (why := _settled_by(state, history)):
         print(f"{stack}: {why}; nothing to repair")
         return 0
     with StackCluster.of(state) as cluster:
         cluster.require_answer(stack)
-        changes = look(stack, state, cluster)
+        changes = look(stack, state, history, cluster)
         if cluster.failure:
             raise PulumiError(
                 f"could not read all objects of the cluster: {cluster.failure}. {NOTHING}"
@@ -170,17 +173,19 @@ def repair(stack: str, *, yes: bool, restored: bool = False) -> int:
     return 0
 
 
-def _settled_by(state: Entry, last: Update | None) -> str:
+def _settled_by(state: Entry, history: History) -> str:
     """Reason why nothing can be amiss; empty where something can. A killed update is not in the history: one
     that had no operation under way leaves a state that is newer than the last one that ended."""
+    last = history.last
     if last is None:
         return "" if state["deployment"].get("resources") else "no update has run yet"
-    whole = last.result == "succeeded" and not last.is_older_than(state)
+    whole = last.succeeded and not last.is_older_than(state)
     return "the last update succeeded" if whole else ""
 
 
-def look(stack: str, state: Entry, cluster: StackCluster) -> Repair:
-    """The changes of a repair. It only reads, and waits for what is still being created or deleted."""
+def look(stack: str, state: Entry, history: History, cluster: StackCluster) -> Repair:
+    """The changes of a repair. It only reads, and waits for what is still being created or deleted. What a
+    repair before it has read is not read again."""
     wanted = Wanted.by(stack)
     session = session_of(state, wanted.region)
     begun = replacements.begun(state)
@@ -206,7 +211,9 @@ def look(stack: str, state: Entry, cluster: StackCluster) -> Repair:
         replaced=replaced,
         wanted_again=replacements.wanted_again(state, wanted.replaced, replaced),
         changing=sorted(changing),
-        unsure=sorted(wanted.changed - changing - replaced.keys()),
+        unsure=[]
+        if history.is_repaired(state)
+        else sorted(wanted.changed - changing - replaced.keys()),
         unfinished_releases=[*unfinished_releases, *_half_changed(cluster, resources)],
         with_egress_rule=frozenset(
             name
@@ -243,7 +250,7 @@ def _role_name(resource: Entry) -> str | None:
 
 
 def _began(operation: Entry) -> str:
-    return f"{operation['type']} {name_of(operation['resource']['urn'])}"
+    return f"{operation['type']} {title_of(operation['resource']['urn'])}"
 
 
 def _same_account(stack: str, state: Entry, session: boto3.Session) -> None:

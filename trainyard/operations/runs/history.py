@@ -73,14 +73,16 @@ def main(options: argparse.Namespace) -> int:
     known, said, causes, busy = answer
     prices = own_prices(options.stack)
     tell = partial(told, said=said, prices=prices, busy=busy)
-    runs = [
-        *(tell(run, causes=causes, going=False) for run in known.finished),
-        *(tell(run, going=True) for run in known.going),
-    ]
+    finished = [tell(run, causes=causes, going=False) for run in known.finished]
+    runs = [*finished, *(tell(run, going=True) for run in known.going)]
     lacks = (LACKS,) if runs and not busy else ()
     notes = (HISTORY[known.history], *NOTES, *lacks, *prices_said(prices))
-    ended = [run for run in known.finished if not _idle(run, said.get(uid_of(run), Printed()))]
-    beside = beside_plan(((run, exact_usd(spent(run, prices))) for run in ended), prices)
+    ended = (
+        (run, exact_usd(facts.usd, facts.usd_known))
+        for run, facts in zip(known.finished, finished, strict=True)
+        if not facts.nothing_to_do
+    )
+    beside = beside_plan(ended, prices)
     if options.html:
         page = runs_page(options.stack, runs, beside.said if beside else "", notes)
         Path(options.html).write_text(page)
@@ -158,7 +160,7 @@ def told(
         step_seconds=prints.step_seconds,
         goodput_planned=_planned(run),
         goodput_measured=prints.goodput,
-        how_far=far_of(run),
+        how_far=far_of(run, prices),
         sms_at_work=busy.get(uid_of(run)),
         sweep=sweep_of(run.job.body),
         metric=prints.metric,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
+from trainyard.catalog.aws.own_prices import LIST, OwnPrices
 from trainyard.operations.runs.beside_plan import planned_usd
 from trainyard.operations.runs.runs import Run, duration
 from trainyard.operations.runs.spent import spent
@@ -40,15 +41,15 @@ class HowFar:
         return ", ".join(filter(None, parts))
 
 
-def far_of(run: Run) -> HowFar | None:
-    """Progress of a run; None where its job does not say it."""
+def far_of(run: Run, prices: OwnPrices = LIST) -> HowFar | None:
+    """Progress of a run; None where its job does not say it. `prices`: of the stack."""
     said = run.job.body.get("status", {}).get("trainerStatus")
     if not said:
         return None
     at, left = datetime.fromisoformat(said["lastUpdatedTime"]), None
     if not run.job.ended and (told := said.get("estimatedRemainingSeconds")) is not None:
         left = max(0, round(told - (run.ended - at).total_seconds()))
-    hourly = None if left is None else _usd_an_hour(run)
+    hourly = None if left is None else _usd_an_hour(run, prices)
     return HowFar(
         percent=said.get("progressPercentage"),
         remaining_seconds=left,
@@ -59,10 +60,10 @@ def far_of(run: Run) -> HowFar | None:
     )
 
 
-def _usd_an_hour(run: Run) -> Decimal | None:
+def _usd_an_hour(run: Run, prices: OwnPrices) -> Decimal | None:
     """As the plan counts the nodes of the run, else as it has cost until now; None where neither is known."""
-    planned = planned_usd(run)
+    planned = planned_usd(run, prices)
     if planned is not None and run.expected:
         return planned / Decimal(str(run.expected.hours))
-    ran, usd = (run.ended - run.began).total_seconds() if run.began else 0.0, spent(run).usd
+    ran, usd = (run.ended - run.began).total_seconds() if run.began else 0.0, spent(run, prices).usd
     return usd * 3600 / Decimal(str(ran)) if usd and ran >= LEAST_SECONDS else None

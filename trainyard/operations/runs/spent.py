@@ -67,7 +67,8 @@ def main(options: argparse.Namespace) -> int:
         return 1
     prices = own_prices(options.stack)
     runs, going = [spent(run, prices) for run in known.finished], len(known.going)
-    beside = beside_plan(zip(known.finished, map(exact_usd, runs), strict=True), prices)
+    dollars = (exact_usd(one.usd, one.usd_known) for one in runs)
+    beside = beside_plan(zip(known.finished, dollars, strict=True), prices)
     notes = (*NOTES, *prices_said(prices), *(() if known.history == KEPT else (FORGOTTEN,)))
     if options.json:
         teams = by_namespace(runs)
@@ -78,9 +79,9 @@ def main(options: argparse.Namespace) -> int:
     return 0
 
 
-def exact_usd(one: Spent) -> Decimal | None:
+def exact_usd(usd: Decimal | None, known: str) -> Decimal | None:
     """Dollars of a run; None where they are not exact."""
-    return one.usd if one.usd_known == EXACT else None
+    return usd if known == EXACT else None
 
 
 def prices_said(prices: OwnPrices) -> tuple[str, ...]:

@@ -121,7 +121,7 @@ def view(
         stack=stack,
         taken_at=snapshot.taken_at,
         pools=None if "nodes" in snapshot.unseen else tuple(_pools(snapshot, prices)),
-        gangs=tuple(_gangs(snapshot)),
+        gangs=tuple(_gangs(snapshot, prices)),
         queue=tuple(_queue(snapshot)),
         alerts=alerts,
         problems=tuple(finding.what for finding in problems),
@@ -198,10 +198,10 @@ def _holds(pod: Object, nodes: set[str]) -> bool:
     return pod["spec"].get("nodeName") in nodes and not ended
 
 
-def _gangs(snapshot: Snapshot) -> Iterator[Gang]:
+def _gangs(snapshot: Snapshot, prices: OwnPrices) -> Iterator[Gang]:
     """Jobs that go on, then those that have ended within the hour, the last first."""
     shown = []
-    far = {id(run.job.body): far_of(run) for run in going_runs(snapshot)}
+    far = {id(run.job.body): far_of(run, prices) for run in going_runs(snapshot)}
     for job in snapshot.jobs():
         since = (snapshot.taken_at - job.since).total_seconds() if job.since else None
         if not job.ended or since is None or since <= ENDED_SECONDS:

@@ -23,6 +23,7 @@ from trainyard.reports.plan import as_json
 
 STEP = re.compile(r"""\.?([^.\[\]"]+)|\["([^"]*)"\]|\[(\d+)\]""")
 """A step of a path as Pulumi writes it: name, ["name"] or [0]."""
+READS = "reads every object of {stack} in the account and in the cluster, as `pulumi refresh` does"
 NO_VALUE = object()
 
 
@@ -51,7 +52,8 @@ def main(options: argparse.Namespace) -> int:
 
 def drift(stack: str) -> list[Drift]:
     """Every object that is gone or changed. PulumiError where an object cannot be read."""
-    answer = pulumi(stack, "refresh", "--preview-only", "--json")
+    with command_line.showing(READS.format(stack=stack)):
+        answer = pulumi(stack, "refresh", "--preview-only", "--json")
     return [*drifted(json.loads(answer)["steps"])]
 
 

@@ -19,7 +19,7 @@ from trainyard.catalog.logs.first_end import ROLE
 from trainyard.catalog.logs.waiting import container_statuses
 from trainyard.objects.jobs.pod_template import EFA, GPU
 from trainyard.operations.reach.proxy import asking
-from trainyard.operations.reach.pulumi import deployment, last_update_failed
+from trainyard.operations.reach.pulumi import deployment
 from trainyard.operations.reach.snapshot import (
     RECENT,
     Object,
@@ -27,9 +27,10 @@ from trainyard.operations.reach.snapshot import (
     condition_of,
     snapshot_of,
 )
-from trainyard.operations.reach.target import answer_of, kubeconfig, update_command
+from trainyard.operations.reach.target import answer_of, kubeconfig
+from trainyard.operations.reach.updates import history_of
 from trainyard.operations.reach.urn import name_of
-from trainyard.operations.status import by_hand, pools, upgrade
+from trainyard.operations.status import by_hand, last_update, pools, upgrade
 from trainyard.operations.status.diagnosis import SILENCE, diagnose
 from trainyard.operations.status.finding import Finding
 
@@ -46,17 +47,21 @@ BEGINS = ("ContainerCreating", "PodInitializing")
 def main(options: argparse.Namespace) -> int:
     """Return 0 when nothing keeps a job from running, else 1."""
     silence = SILENCE if options.silence is None else timedelta(minutes=options.silence)
-    answer = answer_of(lambda: look(options.stack, silence), out=sys.stdout)
+    left = answer_of(lambda: (deployment(options.stack), history_of(options.stack)), out=sys.stdout)
+    if left is None:
+        return 1
+    open_update = last_update.line(options.stack, *left, live=options.live)
+    answer = answer_of(lambda: look(options.stack, left[0], silence), out=sys.stdout)
     if answer is None:
+        print(open_update)
         return 1
     snapshot, changed = answer
     print(tables(snapshot))
     findings = diagnose(snapshot, silence)
     for finding in together(findings):
         print(f"\n! {finding}")
-    if options.live and last_update_failed(options.stack):
-        command = update_command(options.stack, options.live)
-        print(f"\n! The last update of {options.stack} failed: `{command}` goes on from there.")
+    if open_update:
+        print(f"\n! {open_update}")
     for finding in upgrade.unreadable(snapshot) if not upgrade.stuck(snapshot) else ():
         print(f"\nNot a problem until you upgrade the Trainer: {finding}")
     for finding in pools.unready(snapshot, wanted=False):
@@ -85,10 +90,9 @@ def together(findings: list[Finding]) -> Iterator[Finding]:
         yield Finding(what="\n  ".join([*whats[:NAMED], *more]), why=why, do=do)
 
 
-def look(stack: str, silence: timedelta) -> tuple[Snapshot, list[Finding]]:
+def look(stack: str, state: Object, silence: timedelta) -> tuple[Snapshot, list[Finding]]:
     """The cluster of a stack, and what in it is not as the last update left it. RuntimeError where the
     stack has no cluster, or it does not answer."""
-    state = deployment(stack)
     with asking(kubeconfig(stack, state)) as kubectl:
         snapshot = snapshot_of(stack, kubectl, logs=True, recent=min(silence, RECENT))
         changed = by_hand.drifted(by_hand.wanted(state), kubectl, stack)

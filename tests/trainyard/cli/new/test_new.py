@@ -309,6 +309,10 @@ def test_an_option_that_nothing_would_read_is_refused(
 ) -> None:
     assert made(name="prod") == 1
     assert "--source: must not be set beside Pulumi.yaml" in capsys.readouterr().out
+    assert made(name="dev") == 1
+    shown = capsys.readouterr().out
+    assert "Pulumi.dev.yaml: must not exist: no file is overwritten" in shown
+    assert "--source" not in shown, "the project is there, whatever the option says"
     file = project / "Pulumi.dev.yaml"
     entry = "    teams: {vision: {deployer: 'arn:aws:iam::123456789012:role/vision'}}\n"
     file.write_text(file.read_text() + entry)

@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.tool import run_word
 from trainyard.operations.reach import target
+from trainyard.operations.reach.updates import History
 from trainyard.operations.status import status
 
 URN = "urn:pulumi:dev::trainyard::pulumi:providers:kubernetes::cluster"
@@ -72,6 +73,7 @@ def test_status_of_a_stack_reads_the_cluster_of_its_state(
 
     monkeypatch.setattr(status, "asking", login)
     monkeypatch.setattr(status, "deployment", target.deployment)
+    monkeypatch.setattr(status, "history_of", lambda stack: History(entries=()))
     assert run_word("status", ["--stack", "dev"]) == 1
     assert read == ["the stack's own"]
     assert run_word("status", ["--stack", "empty"]) == 1

@@ -103,7 +103,13 @@ class Machine:
                 space, of = scope.partition("=")[2], selector.rpartition("=")[2]
                 seen = self.pods.get(of) or [[]]
                 names = seen.pop(0) if len(seen) > 1 else seen[0]
-                found = [{"metadata": {"namespace": space, "name": name}} for name in names]
+                found = [
+                    {
+                        "metadata": {"namespace": space, "name": name},
+                        "status": {"phase": "Succeeded"},
+                    }
+                    for name in names
+                ]
                 return json.dumps({"items": found})
             case ["kubectl", "delete", kind, name, scope, "--cascade=background", *_]:
                 if name in self.stays:
@@ -276,8 +282,9 @@ def test_it_returns_when_the_pods_of_every_job_are_gone(
     assert run_word("drain", ["dev", "--yes"]) == 0 and pods["llama"] == [[]]
     assert capsys.readouterr().out.endswith(
         "deletes PyTorchJob team-a/old\n"
-        "waits for the end of pod team-a/llama-0, pod team-a/llama-1\n"
-        "waits for the end of pod team-a/llama-1\n"
+        "waits until these are gone, which go after their jobs: pod team-a/llama-0 (Succeeded), pod"
+        " team-a/llama-1 (Succeeded)\n"
+        "waits until these are gone, which go after their jobs: pod team-a/llama-1 (Succeeded)\n"
     )
     labels = [word for call in machine.calls for word in call if "selector" in word]
     assert "--selector=training.kubeflow.org/job-name=old" in labels
@@ -289,7 +296,9 @@ def test_a_pod_that_does_not_end_is_named_and_no_success(
     Machine(monkeypatch, JOBS[0], pods={"llama": [["llama-0"]]})
     monkeypatch.setattr(drain, "PATIENCE_SECONDS", 0.06)
     assert run_word("drain", ["dev", "--yes"]) == 1
-    assert "not ended after 0.001 minutes: pod team-a/llama-0\n" in capsys.readouterr().out
+    assert (
+        "not ended after 0.001 minutes: pod team-a/llama-0 (Succeeded)\n" in capsys.readouterr().out
+    )
 
 
 def test_pods_that_cannot_be_listed_are_no_success_and_the_jobs_are_gone(

@@ -12,10 +12,22 @@ from typing import Any
 import pytest
 
 from tests.support.tool import run_word
-from tests.trainyard.operations.killed_update import ENTRY, OURS, THEIRS, URN, Stack, made
+from tests.trainyard.operations.killed_update import (
+    ENDED,
+    ENTRY,
+    OURS,
+    THEIRS,
+    URN,
+    Stack,
+    made,
+)
 from tests.trainyard.operations.terminal import Terminal
 from trainyard.operations.reach.lookup import ExistingObject
+from trainyard.operations.reach.updates import REPAIR, Update
 from trainyard.operations.recovery import repair
+
+PREVIEWS = "previews dev, to know what the program wants\n"
+READ = ("refresh", "--yes", "--skip-preview", "--message", REPAIR)
 
 
 def test_after_an_update_that_ended_well_nothing_is_asked(
@@ -73,7 +85,7 @@ def test_what_would_change_is_listed_before_the_question(
     assert run_word("repair", ["dev"]) == 3
     assert terminal.asked == ["Make these changes to dev? [y/N] "] and not stack.changed
     assert capsys.readouterr().out == (
-        "reads account 123456789012, us-east-1\nremoves the pending operation: creating network\n"
+        "reads account 123456789012, us-east-1\nremoves the pending operation: creating Vpc network\n"
         "imports networkVpc (vpc-1)\nNothing was changed.\n"
     )
 
@@ -157,7 +169,7 @@ def test_an_old_object_that_the_stack_file_wants_again_is_kept(
     stack = Stack(monkeypatch, pending=False, resources=(new, old | {"delete": True}))
     stack.steps = [{"op": "replace", "urn": urn, "newState": old}]
     assert repair.repair("dev", yes=True) == 0
-    assert "keeps the old network (vision), which the stack file wants again" in (
+    assert "keeps the old Namespace network (vision), which the stack file wants again" in (
         capsys.readouterr().out
     )
     assert stack.written == [old, new | {"delete": True}]
@@ -173,8 +185,8 @@ def test_what_a_killed_update_was_changing_is_read_again(
         {"type": "updating", "resource": {"urn": urn}} for urn in (URN, other)
     ]
     assert repair.repair("dev", yes=True) == 0
-    assert "reads network, whose change has not ended\n" in capsys.readouterr().out
-    assert stack.commands[-1] == ("refresh", "--yes", "--skip-preview", "--target", URN)
+    assert "reads Vpc network, whose change has not ended\n" in capsys.readouterr().out
+    assert stack.commands[-1] == (*READ, "--target", URN)
 
 
 def test_what_an_interrupted_update_may_have_changed_is_read_again(
@@ -186,8 +198,16 @@ def test_what_an_interrupted_update_may_have_changed_is_read_again(
     other = URN.replace(ENTRY["type"], "kubernetes:core/v1:ConfigMap")
     stack.steps = [{"op": "update", "urn": urn, "newState": {}} for urn in (cluster, other)]
     assert repair.repair("dev", yes=True) == 0
-    assert "reads network, which may have been changed already\n" in capsys.readouterr().out
-    assert stack.commands[-1] == ("refresh", "--yes", "--skip-preview", "--target", cluster)
+    assert "reads Cluster network, which may have been changed already\n" in capsys.readouterr().out
+    assert stack.commands[-1] == (*READ, "--target", cluster)
+    stack.later = [Update(kind="refresh", result="succeeded", message=REPAIR, ended=ENDED)]
+    assert repair.repair("dev", yes=True) == 0
+    assert capsys.readouterr().out.endswith(
+        "dev: every object that exists is in its state; nothing to repair\n"
+    ), "a second repair asks nothing again"
+    stack.state["deployment"]["manifest"] = {"time": "2026-11-27T09:31:00Z"}
+    assert repair.repair("dev", yes=True) == 0
+    assert "reads Cluster network" in capsys.readouterr().out, "another update was killed since"
 
 
 @pytest.mark.parametrize("status", ["", "uninstalling", "deployed"])
@@ -202,8 +222,8 @@ def test_a_release_whose_deletion_was_killed_is_deleted_to_its_end_and_forgotten
     stack.state["deployment"]["pending_operations"] = [{"type": "deleting", "resource": karpenter}]
     assert repair.repair("dev", yes=True) == 0
     assert (("helm", "uninstall", "karpenter") in helm.words) == (status == "uninstalling")
-    assert "reads network, whose change has not ended\n" in capsys.readouterr().out
-    assert stack.commands[-1] == ("refresh", "--yes", "--skip-preview", "--target", urn)
+    assert "reads Release network, whose change has not ended\n" in capsys.readouterr().out
+    assert stack.commands[-1] == (*READ, "--target", urn)
 
 
 def test_what_was_never_made_is_left_to_the_next_update(
@@ -211,7 +231,7 @@ def test_what_was_never_made_is_left_to_the_next_update(
 ):
     stack = Stack(monkeypatch)
     assert repair.repair("dev", yes=True) == 0
-    assert "removes the pending operation: creating network\n" in capsys.readouterr().out
+    assert "removes the pending operation: creating Vpc network\n" in capsys.readouterr().out
     assert ("stack", "import") in stack.commands and stack.imported == {}
 
 
@@ -396,7 +416,7 @@ def test_an_object_that_cannot_be_read_is_not_taken_for_one_that_does_not_exist(
     monkeypatch.setattr(subprocess, "run", run)
     stack = Stack(monkeypatch, kind="kubernetes:helm.sh/v3:Release", resources=(CLUSTER,))
     assert run_word("repair", ["dev", "--yes"]) == 1 and not stack.changed
-    assert capsys.readouterr().err == (
+    assert capsys.readouterr().err.removeprefix(PREVIEWS) == (
         "could not read all objects of the cluster: Forbidden. Nothing was changed.\n"
     )
 
@@ -405,10 +425,13 @@ def test_a_program_that_is_missing_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ):
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert run_word("repair", ["dev"]) == 1 and capsys.readouterr().err == "pulumi is not on PATH\n"
+    assert run_word("repair", ["dev"]) == 1 and capsys.readouterr().err == (
+        "pulumi is not on PATH. Fix: install it (https://www.pulumi.com/docs/install), or add its folder"
+        " to PATH\n"
+    )
     stack = Stack(monkeypatch, kind="kubernetes:helm.sh/v3:Release", resources=(CLUSTER,))
     assert run_word("repair", ["dev", "--yes"]) == 1 and stack.commands == []
-    assert capsys.readouterr().err == "kubectl is not on PATH\n"
+    assert "kubectl is not on PATH. Fix: install it (" in capsys.readouterr().err
 
 
 def test_the_kubeconfig_that_the_cluster_is_asked_with_is_gone_afterwards(

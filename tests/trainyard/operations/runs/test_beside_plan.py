@@ -39,7 +39,8 @@ def of(runs: Sequence[tuple[Object, list[Object]]], **objects: list[Object]) -> 
 
 def compared(snapshot: Snapshot) -> BesidePlan | None:
     runs = finished_runs(snapshot)
-    return beside_plan([(run, spent.exact_usd(spent.spent(run))) for run in runs])
+    costs = ((run, spent.spent(run)) for run in runs)
+    return beside_plan([(run, spent.exact_usd(one.usd, one.usd_known)) for run, one in costs])
 
 
 def test_the_last_ten_complete_runs_are_compared_by_their_medians() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from tests.support.recording import CHECKOUT
 from tests.trainyard.operations.finished import BEGAN, at, cluster, expecting, pod, train_job
+from trainyard.catalog.aws.own_prices import OwnPrices
 from trainyard.operations.reach.snapshot import Snapshot
 from trainyard.operations.runs.frame import frame, plain
 from trainyard.operations.runs.history import told
@@ -53,6 +54,10 @@ def test_time_to_go_counts_from_the_look_and_dollars_as_the_plan_does() -> None:
     facts = told(run, {}, going=True)
     assert facts.usd_planned and planned.usd_remaining
     assert abs(planned.usd_remaining - facts.usd_planned / 10) < Decimal("0.01")
+    half = OwnPrices(discount_percent=Decimal(50))
+    cheaper = told(run, {}, going=True, prices=half).how_far
+    assert cheaper and cheaper.usd_remaining
+    assert abs(cheaper.usd_remaining - planned.usd_remaining / 2) < Decimal("0.02")
     assert str(planned) == f"43%, 1 h 00 min to go, about {planned.usd_remaining:,.2f} USD more"
 
 

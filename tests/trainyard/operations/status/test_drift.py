@@ -44,7 +44,9 @@ def test_a_stack_as_it_was_left_has_no_drift_and_nothing_is_written(
     called = answer(monkeypatch)
     assert run_word("drift", ["dev"]) == 0
     assert called == [("dev", "refresh", "--preview-only", "--json")]
-    assert capsys.readouterr().out == "dev: every object is as the last update left it\n"
+    shown = capsys.readouterr()
+    assert shown.out == "dev: every object is as the last update left it\n"
+    assert shown.err.startswith("reads every object of dev in the account and in the cluster")
 
 
 def test_each_object_is_named_with_its_changes_and_the_commands_that_mend_them(

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from tests.support.tool import run_word
 from trainyard.operations.reach.snapshot import Snapshot
+from trainyard.operations.reach.updates import History, Update
 from trainyard.operations.status import status
 from trainyard.operations.status.finding import Finding
+
+
+@pytest.fixture(autouse=True)
+def an_update_that_ended_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status, "deployment", lambda stack: {"deployment": {}})
+    monkeypatch.setattr(status, "history_of", lambda stack: History(entries=()))
+
 
 JOB = {
     "kind": "TrainJob",
@@ -115,7 +124,9 @@ def test_a_failed_update_of_an_account_is_said_with_the_command_that_goes_on(
 ) -> None:
     empty = Snapshot(objects={}, unseen=frozenset({"nodes", "deployments"}))
     monkeypatch.setattr(status, "look", lambda *_: (empty, []))
-    monkeypatch.setattr(status, "last_update_failed", lambda stack: failed)
+    result = "failed" if failed else "succeeded"
+    last = Update(kind="update", result=result, ended=datetime(2026, 11, 27, tzinfo=UTC))
+    monkeypatch.setattr(status, "history_of", lambda stack: History(entries=(last,)))
     run_word("status", ["--live", "--stack", "dev"])
     assert ("`pulumi up --stack dev` goes on from there" in capsys.readouterr().out) is failed
 
@@ -132,3 +143,17 @@ def test_five_hundred_jobs_that_wait_for_one_reason_are_one_finding() -> None:
         str(other),
     ]
     assert [*status.together(waiting[:5])][0].what.endswith("job 4 waits"), "nothing is left out"
+
+
+def test_a_first_update_that_has_no_cluster_yet_is_said_to_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    urn = "urn:pulumi:dev::trainyard::trainyard:network:Network$aws:ec2/vpc:Vpc::network"
+    pending = [{"type": "creating", "resource": {"urn": urn}}]
+    monkeypatch.setattr(
+        status, "deployment", lambda stack: {"deployment": {"pending_operations": pending}}
+    )
+    assert run_word("status", ["--live", "--stack", "dev"]) == 1
+    shown = capsys.readouterr().out
+    assert "stack dev has no cluster" in shown
+    assert "An update of dev runs, or was killed while creating Vpc network" in shown

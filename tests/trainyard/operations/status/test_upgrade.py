@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.tool import run_word
 from trainyard.operations.reach.snapshot import Snapshot
+from trainyard.operations.reach.updates import History
 from trainyard.operations.status import status
 from trainyard.operations.status.diagnosis import diagnose
 from trainyard.operations.status.upgrade import unreadable
@@ -68,6 +69,8 @@ def test_they_are_wrong_only_once_the_newer_trainer_does_not_come_up(
 ):
     snapshot = _snapshot(*WORDS, unavailable=unavailable)
     assert bool(diagnose(snapshot)) == wrong
+    monkeypatch.setattr(status, "deployment", lambda stack: {"deployment": {}})
+    monkeypatch.setattr(status, "history_of", lambda stack: History(entries=()))
     monkeypatch.setattr(status, "look", lambda *_: (snapshot, []))
     assert run_word("status", ["dev"]) == int(wrong)
     output = capsys.readouterr().out
