@@ -66,10 +66,8 @@ def locked(report: Report) -> Iterator[None]:
 def _build_all(missing: list[Program], report: Report) -> None:
     if not missing:  # another process built them, while this one waited
         return
-    names, seconds = (
-        ", ".join(program.name for program in missing),
-        sum(program.seconds for program in missing),
-    )
+    names = ", ".join(program.name for program in missing)
+    seconds = sum(program.seconds for program in missing)
     report(f"building once from pinned sources: {names}; about {duration(seconds)} on two cores")
     side_by_side(missing, report)
     if os.environ.get("TRAINYARD_GO_CACHE") != "keep":

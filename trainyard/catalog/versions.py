@@ -15,8 +15,9 @@ from trainyard.catalog.aws.prices import Price, price
 
 TRAINYARD = __version__
 """The tool and the program; its number is written in trainyard/__init__.py, where the wheel's build reads it."""
-KARPENTER = "1.14.1"
-"""oci://public.ecr.aws/karpenter/{karpenter-crd,karpenter}; the floor for EFA interfaces on the NodeClass is 1.11."""
+KARPENTER, NEWEST_KARPENTER = KARPENTERS = ("1.14.1", "1.15.2")
+"""Releases of Karpenter that a stack file may name, the default first.
+oci://public.ecr.aws/karpenter/{karpenter-crd,karpenter}; the floor for EFA interfaces on the NodeClass is 1.11."""
 NVIDIA_DEVICE_PLUGIN = "0.18.0"
 """https://nvidia.github.io/k8s-device-plugin"""
 EFA_DEVICE_PLUGIN_IMAGE = (
