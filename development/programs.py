@@ -13,6 +13,7 @@ from rehearsal.toolchain.programs import (
     NEEDED,
     PROGRAMS,
 )
+from trainyard.catalog.versions import NEWEST_KARPENTER
 
 LOOKING = ("pulumi", "kubectl", "helm")
 """Names of the programs that a preview runs: it starts no cluster."""
@@ -32,6 +33,7 @@ WANTED: dict[str, tuple[Setting, ...]] = {
         for release in KUBERNETES_RELEASES
         if release != DEFAULT_KUBERNETES
     },
+    "karpenter-1.15": (("karpenter", "version", NEWEST_KARPENTER),),
     "trainer": (_of_trainer("2.1.0"),),
     "jobset": (_of_trainer("2.1.0"),),
     "trainer-2.3": (_of_trainer("2.3.0"),),

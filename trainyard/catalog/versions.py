@@ -180,14 +180,13 @@ DEFAULT_KUBERNETES = "1.35"
 kind of store has."""
 LATER_KUBERNETES: dict[str, str] = {
     "1.37": (
-        "the builds of its add-ons, the patch release in its AMIs, the dates of its support and a"
-        " Karpenter that states support for it"
+        "the builds of its add-ons, the patch release in its AMIs and the dates of its support"
     )
 }
 """Minor release that EKS serves and this program cannot install → what this program lacks for it.
 
-EKS has AMIs of 1.37 since October 2026 (awslabs/amazon-eks-ami, page of v20261012). Karpenter's
-compatibility.yaml ends at 1.36, at v1.14.1 and at v1.15.1.
+EKS has AMIs of 1.37 since October 2026 (awslabs/amazon-eks-ami, page of v20261012). Of Karpenter 1.15
+supports it, and 1.14 does not (KARPENTER_KUBERNETES).
 """
 
 
@@ -226,9 +225,8 @@ NEWEST_KUEUE = "0.19.2"
 class KnownGood:
     """Versions that go together."""
 
-    kubernetes: tuple[str, ...]
-    """Minor releases on which the others ran."""
-    karpenter: str
+    karpenter: Mapping[str, tuple[str, ...]]
+    """Release → minor releases of Kubernetes on which the others ran with it."""
     trainer: str
     jobset: str
     kueue: str
@@ -240,8 +238,7 @@ class KnownGood:
 
 KNOWN_GOOD: tuple[KnownGood, ...] = (
     KnownGood(
-        kubernetes=("1.34", "1.35", "1.36"),
-        karpenter=KARPENTER,
+        karpenter={KARPENTER: ("1.34", "1.35", "1.36")},
         trainer="2.1.0",
         jobset="0.10.1",
         kueue=KUEUE,
@@ -254,8 +251,7 @@ KNOWN_GOOD: tuple[KnownGood, ...] = (
         ),
     ),
     KnownGood(
-        kubernetes=("1.34", "1.35", "1.36"),
-        karpenter=KARPENTER,
+        karpenter={KARPENTER: ("1.34", "1.35", "1.36")},
         trainer="2.3.0",
         jobset="0.12.0",
         kueue=NEWEST_KUEUE,
@@ -273,13 +269,13 @@ KNOWN_GOOD: tuple[KnownGood, ...] = (
 (pypi.org/project/kubeflow, its requirements) are of the lines that TRAINER_LINES gives."""
 
 
-def known_good(kubernetes: str, trainer: str) -> KnownGood | None:
-    """The set with this Kubernetes and this Trainer; None where they were never tried together."""
+def known_good(kubernetes: str, trainer: str, karpenter: str = KARPENTER) -> KnownGood | None:
+    """The set with these three; None where they were never tried together."""
     return next(
         (
             known
             for known in KNOWN_GOOD
-            if kubernetes in known.kubernetes and known.trainer == trainer
+            if known.trainer == trainer and kubernetes in known.karpenter.get(karpenter, ())
         ),
         None,
     )
@@ -385,8 +381,8 @@ LATER_TRAINERS: dict[str, str] = {
 }
 """Release of upstream that this program cannot install → what this program lacks for it.
 
-On 2026-11-27 the Go module proxy refused kubeflow/trainer v2.4.0 and jobset v0.13.0, and a stored copy
-of kubeflow/trainer ended at v2.3.0.
+On 2026-11-27 the Go module proxy refused kubeflow/trainer v2.4.0, jobset v0.13.0 and kueue v0.20.0, v0.20.1 and
+v0.19.3, and a stored copy of kubeflow/trainer ended at v2.3.0.
 """
 TRAINERS: dict[str, str] = {
     version: release.image_tag for version, release in TRAINER_RELEASES.items()
@@ -394,7 +390,8 @@ TRAINERS: dict[str, str] = {
 """Version → tag of its images."""
 
 KARPENTER_KUBERNETES: dict[str, tuple[str, str]] = {
-    "1.13": ("1.26", "1.36"),
     "1.14": ("1.26", "1.36"),
+    "1.15": ("1.26", "1.37"),
 }
-"""Minor release of Karpenter → oldest and newest Kubernetes (its compatibility.yaml at 1.14.1)."""
+"""Minor release of Karpenter → oldest and newest Kubernetes: its compatibility.yaml at 1.14.1; of 1.15, for which
+that file has no row, MinK8sVersion and MaxK8sVersion of its pkg/providers/version."""
