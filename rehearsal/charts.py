@@ -16,7 +16,7 @@ from pathlib import Path
 
 from rehearsal import paths
 from rehearsal.toolchain import go, link, locked
-from rehearsal.toolchain.programs import BY_NAME, own_go, pinned
+from rehearsal.toolchain.programs import own_go, pinned
 from trainyard.catalog.versions import KUEUE, NEWEST_KARPENTER, NEWEST_KUEUE
 
 
@@ -128,9 +128,13 @@ def pinned_mirror() -> Path:
 
 
 def _within_reach() -> list[Chart]:
-    """Every chart but those whose module needs a newer Go: they come with their program, once a world is
-    to run it."""
-    return [one for one in CHARTS if not own_go(one.folder) or BY_NAME[one.folder].built.exists()]
+    """Every chart but those whose module needs a newer Go and was never fetched: whoever needs it does."""
+    modules = paths.CACHE / "go/mod"
+    return [
+        one
+        for one in CHARTS
+        if not own_go(one.folder) or (modules / f"{one.module}@{one.version}").exists()
+    ]
 
 
 def ensure(report: go.Report = print) -> Path:

@@ -72,6 +72,5 @@ def _build_all(missing: list[Program], report: Report) -> None:
     side_by_side(missing, report)
     if os.environ.get("TRAINYARD_GO_CACHE") != "keep":
         report("removing the compiler's cache (TRAINYARD_GO_CACHE=keep keeps it)")
-        subprocess.run(
-            [go.executable(report), "clean", "-cache"], env=go.environment(), check=False
-        )
+        clean = [go.executable(report), "clean", "-cache"]
+        subprocess.run(clean, env=go.environment(), check=False)

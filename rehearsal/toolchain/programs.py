@@ -235,11 +235,8 @@ def pinned(folder: str, module: str) -> str:
 
 def required_go() -> tuple[int, ...]:
     """The lowest Go version that builds every program whose go.mod names no Go of its own."""
-    lines = (
-        re.search(r"^go (\S+)$", _go_mod(program.folder), re.MULTILINE)
-        for program in PROGRAMS
-        if not own_go(program.folder)
-    )
+    pins = [_go_mod(program.folder) for program in PROGRAMS if not own_go(program.folder)]
+    lines = [re.search(r"^go (\S+)$", text, re.MULTILINE) for text in pins]
     return max(tuple(map(int, line[1].split("."))) for line in lines if line)
 
 

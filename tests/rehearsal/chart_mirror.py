@@ -25,7 +25,9 @@ def mirror() -> Path:
 def in_reach(mirror: Path, name: str) -> Path:
     """A chart of the mirror; skips the test where the Go that its module needs was never fetched."""
     if not (mirror / name).exists():
-        pytest.skip("it comes with its program: `python -m rehearsal build --also karpenter-1.15`")
+        pytest.skip(
+            "its module was never fetched: `python -m rehearsal build --also karpenter-1.15`"
+        )
     return mirror / name
 
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from rehearsal import charts, paths
-from rehearsal.toolchain import BY_NAME, ToolchainError, go
+from rehearsal.toolchain import ToolchainError, go
 from tests.rehearsal.chart_mirror import in_reach, mirror, rendered
 
 __all__ = ["mirror"]
@@ -74,7 +74,7 @@ def test_a_line_that_is_not_there_to_replace_is_an_error(
     assert not paths.CHARTS.exists()
 
 
-def test_a_chart_whose_module_needs_a_newer_go_comes_with_its_program(
+def test_a_chart_whose_module_needs_a_newer_go_is_there_once_the_module_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody gets another Go for charts alone."""
@@ -82,9 +82,7 @@ def test_a_chart_whose_module_needs_a_newer_go_comes_with_its_program(
     monkeypatch.setattr(paths, "CACHE", tmp_path)
     without = charts.pinned_mirror()
     assert newer not in [chart.place for chart in charts._within_reach()]
-    program = BY_NAME["karpenter-1.15"].built
-    program.parent.mkdir(parents=True)
-    program.touch()
+    (tmp_path / "go/mod/github.com/aws/karpenter-provider-aws@v1.15.0").mkdir(parents=True)
     assert newer in [chart.place for chart in charts._within_reach()]
     assert charts.pinned_mirror() != without
 
