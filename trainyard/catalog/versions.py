@@ -238,7 +238,7 @@ class KnownGood:
 
 KNOWN_GOOD: tuple[KnownGood, ...] = (
     KnownGood(
-        karpenter={KARPENTER: ("1.34", "1.35", "1.36")},
+        karpenter={KARPENTER: ("1.34", "1.35", "1.36"), NEWEST_KARPENTER: ("1.35",)},
         trainer="2.1.0",
         jobset="0.10.1",
         kueue=KUEUE,
@@ -247,11 +247,13 @@ KNOWN_GOOD: tuple[KnownGood, ...] = (
         proof=(
             "the controllers run together in this checkout's tests, with Kueue 0.16.2: a later 0.16"
             " cannot be built from public modules; the SDK sees its job Complete there; on 1.36 a"
-            " gang of a world goes on through both upgrades, without Kueue and SDK; the AMI never"
+            " gang of a world goes on through both upgrades, without Kueue and SDK; with Karpenter 1.15.0"
+            " in place of 1.15.2 a job of a world to Complete, and a gang that goes on through the"
+            " upgrade from 1.14.1; the AMI never"
         ),
     ),
     KnownGood(
-        karpenter={KARPENTER: ("1.34", "1.35", "1.36")},
+        karpenter={KARPENTER: ("1.34", "1.35", "1.36"), NEWEST_KARPENTER: ("1.35",)},
         trainer="2.3.0",
         jobset="0.12.0",
         kueue=NEWEST_KUEUE,
@@ -260,8 +262,9 @@ KNOWN_GOOD: tuple[KnownGood, ...] = (
         proof=(
             "CRDs, webhooks, controllers and SDK with every object of ours, to Complete, and the"
             " upgrade from 2.1.0 in this checkout's tests, and Kueue, which is built against 2.2.1,"
-            " with jobs of teams; on 1.36 a job of a world to Complete, without Kueue and SDK; the"
-            " AMI never"
+            " with jobs of teams; on 1.36 a job of a world to Complete, without Kueue and SDK; with"
+            " Karpenter 1.15.0 in place of 1.15.2, to which a world moves with it, a job to Complete;"
+            " the AMI never"
         ),
     ),
 )
@@ -381,8 +384,8 @@ LATER_TRAINERS: dict[str, str] = {
 }
 """Release of upstream that this program cannot install → what this program lacks for it.
 
-On 2026-11-27 the Go module proxy refused kubeflow/trainer v2.4.0, jobset v0.13.0 and kueue v0.20.0, v0.20.1 and
-v0.19.3, and a stored copy of kubeflow/trainer ended at v2.3.0.
+On 2026-11-27 the Go module proxy refused kubeflow/trainer v2.4.0, jobset v0.13.0, kueue 0.20 and kueue v0.19.3 once
+more, and a stored copy of kubeflow/trainer ended at v2.3.0.
 """
 TRAINERS: dict[str, str] = {
     version: release.image_tag for version, release in TRAINER_RELEASES.items()
