@@ -6,13 +6,16 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from rehearsal.toolchain import go
 from rehearsal.toolchain.programs import (
     BY_NAME,
     DEFAULT_KUBERNETES,
     KUBERNETES_RELEASES,
     NEEDED,
     PROGRAMS,
+    own_go,
 )
+from trainyard.catalog.versions import NEWEST_KARPENTER
 
 LOOKING = ("pulumi", "kubectl", "helm")
 """Names of the programs that a preview runs: it starts no cluster."""
@@ -32,6 +35,7 @@ WANTED: dict[str, tuple[Setting, ...]] = {
         for release in KUBERNETES_RELEASES
         if release != DEFAULT_KUBERNETES
     },
+    "karpenter-1.15": (("karpenter", "version", NEWEST_KARPENTER),),
     "trainer": (_of_trainer("2.1.0"),),
     "jobset": (_of_trainer("2.1.0"),),
     "trainer-2.3": (_of_trainer("2.3.0"),),
@@ -58,6 +62,14 @@ def wanted(environment: Mapping[str, Any]) -> list[str]:
         or program.name in WANTED
         and all(_says(environment, *setting) for setting in WANTED[program.name])
     ]
+
+
+def fetch_modules(environment: Mapping[str, Any], report: go.Report) -> None:
+    """Have the modules whose charts such a stack installs, and which need a newer Go than the others: a preview
+    needs them before `up` has built their programs."""
+    for program in (BY_NAME[name] for name in wanted(environment)):
+        if own_go(program.folder):
+            go.module_folder(program.folder, program.module, report)
 
 
 def to_build(environment: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from development import engine, progress
 from development.engine import Stack
-from development.programs import wanted
+from development.programs import fetch_modules, wanted
 from development.progress import Display, Stages
 from rehearsal import paths, world
 from rehearsal.commands import words
@@ -29,8 +29,9 @@ def open_world(
     if problem := world.obstacle():
         print(problem, file=sys.stderr)
         return False
-    needed = wanted(stack.section("trainyard:environment")) if programs is None else programs
-    build_programs(display, needed)
+    section = stack.section("trainyard:environment")
+    fetch_modules(section, display.reporter("toolchain"))
+    build_programs(display, wanted(section) if programs is None else programs)
     with display.waiting("world", "starts"):
         world_ = world.start(report=display.reporter("world"), **how)
     tell_images()

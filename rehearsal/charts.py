@@ -16,8 +16,8 @@ from pathlib import Path
 
 from rehearsal import paths
 from rehearsal.toolchain import go, link, locked
-from rehearsal.toolchain.programs import pinned
-from trainyard.catalog.versions import KUEUE, NEWEST_KUEUE
+from rehearsal.toolchain.programs import own_go, pinned
+from trainyard.catalog.versions import KUEUE, NEWEST_KARPENTER, NEWEST_KUEUE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,13 +37,29 @@ class Chart:
         return pinned(self.folder, self.module)
 
 
-_KARPENTER = "github.com/aws/karpenter-provider-aws"
-# hack/release/common.sh of karpenter-provider-aws. The image digest of the release is in no module:
-# left out.
-_KARPENTER_VERSIONS = (
-    ("Chart.yaml", "version: .*", "version: {number}"),
-    ("Chart.yaml", "appVersion: .*", "appVersion: {number}"),
-)
+def _karpenter(suffix: str, folder: str, release: str) -> tuple[Chart, ...]:
+    """Karpenter's charts, as hack/release/common.sh of karpenter-provider-aws writes a release into
+    them. The image digest of the release is in no module: left out."""
+    numbers = (
+        ("Chart.yaml", "version: .*", f"version: {release}"),
+        ("Chart.yaml", "appVersion: .*", f"appVersion: {release}"),
+    )
+    image = (
+        ("values.yaml", "    tag: .*", f"    tag: {release}"),
+        ("values.yaml", "    digest: sha256:.*", '    digest: ""'),
+    )
+    module = "github.com/aws/karpenter-provider-aws"
+    return tuple(
+        Chart(place=place, folder=folder, module=module, source=source, edits=edits)
+        for place, source, edits in (
+            (f"karpenter{suffix}", "charts/karpenter", (*numbers, *image)),
+            # A link in the repository, which a module does not have.
+            (f"karpenter{suffix}/crds", "pkg/apis/crds", ()),
+            (f"karpenter-crd{suffix}", "charts/karpenter-crd", numbers),
+        )
+    )
+
+
 TRAINER, JOBSET = "github.com/kubeflow/trainer/v2", "sigs.k8s.io/jobset"
 # hack/helm-chart-package.sh of jobset
 _JOBSET_RELEASE = (
@@ -57,26 +73,9 @@ _JOBSET_RELEASE = (
     ("values.yaml", "  pullPolicy: Always", "  pullPolicy: IfNotPresent"),
 )
 CHARTS = (
-    Chart(
-        place="karpenter",
-        folder="karpenter",
-        module=_KARPENTER,
-        source="charts/karpenter",
-        edits=(
-            *_KARPENTER_VERSIONS,
-            ("values.yaml", "    tag: .*", "    tag: {number}"),
-            ("values.yaml", "    digest: sha256:.*", '    digest: ""'),
-        ),
-    ),
-    # A link in the repository, which a module does not have.
-    Chart(place="karpenter/crds", folder="karpenter", module=_KARPENTER, source="pkg/apis/crds"),
-    Chart(
-        place="karpenter-crd",
-        folder="karpenter",
-        module=_KARPENTER,
-        source="charts/karpenter-crd",
-        edits=_KARPENTER_VERSIONS,
-    ),
+    *_karpenter("", "karpenter", "{number}"),
+    # The charts of 1.15.0 and 1.15.2 are the same but for these edits.
+    *_karpenter(f"-{NEWEST_KARPENTER}", "karpenter-1.15", NEWEST_KARPENTER),
     # .github/workflows/publish-helm-charts.yaml of trainer; since 2.3 the image's tag follows from
     # the version, and `helm dependency build` brings the chart of a data cache that is off: the
     # mirror does without it
@@ -124,8 +123,18 @@ CHARTS = (
 
 def pinned_mirror() -> Path:
     """Where the charts of these pins lie, whatever the link says that all checkouts share."""
-    pins = repr([(chart, chart.version) for chart in CHARTS]).encode()
+    pins = repr([(chart, chart.version) for chart in _within_reach()]).encode()
     return paths.CHARTS.with_name(f"charts-{hashlib.sha256(pins).hexdigest()[:16]}")
+
+
+def _within_reach() -> list[Chart]:
+    """Every chart but those whose module needs a newer Go and was never fetched: whoever needs it does."""
+    modules = paths.CACHE / "go/mod"
+    return [
+        one
+        for one in CHARTS
+        if not own_go(one.folder) or (modules / f"{one.module}@{one.version}").exists()
+    ]
 
 
 def ensure(report: go.Report = print) -> Path:
@@ -142,12 +151,10 @@ def _make(mirror: Path, report: go.Report) -> None:
         return
     partial = mirror.with_suffix(".partial")
     shutil.rmtree(partial, ignore_errors=True)
-    for chart in CHARTS:
+    for chart in _within_reach():
         report(f"chart {chart.place} of {chart.module} {chart.version}")
-        source, target = (
-            go.module_folder(chart.folder, chart.module, report) / chart.source,
-            partial / chart.place,
-        )
+        source = go.module_folder(chart.folder, chart.module, report) / chart.source
+        target = partial / chart.place
         # without the files' modes: the module cache is read-only
         shutil.copytree(source, target, copy_function=shutil.copyfile, dirs_exist_ok=True)
         for file, line, becomes in chart.edits:

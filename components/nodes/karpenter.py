@@ -28,7 +28,7 @@ INTERRUPTIONS: dict[str, tuple[str, str]] = {
     "state": ("aws.ec2", "EC2 Instance State-change Notification"),
     "reservation": ("aws.ec2", "EC2 Capacity Reservation Instance Interruption Warning"),
 }
-"""Events that EventBridge forwards: exactly the five that Karpenter 1.14 acts on."""
+"""Events that EventBridge forwards: exactly the five that Karpenter 1.14 and 1.15 act on."""
 
 
 class Karpenter(pulumi.ComponentResource):

@@ -16,7 +16,7 @@ from pathlib import Path
 from rehearsal import paths
 from rehearsal.kube import Object
 from rehearsal.kubelet.environment import NotReady
-from trainyard.catalog.versions import KUEUE, NEWEST_KUEUE
+from trainyard.catalog.versions import KUEUE, NEWEST_KARPENTER, NEWEST_KUEUE
 
 STAND_INS = Path(__file__).resolve().parent.parent / "standins"
 STAND_INS_AT, TOOLS_AT = "/opt/stand-ins/lib", "/opt/stand-ins/bin"
@@ -50,6 +50,9 @@ class Program:
 
 
 PROGRAMS = {
+    f"karpenter/controller:{NEWEST_KARPENTER}": Program(
+        binary="karpenter-1.15", entrypoint="/ko-app/controller"
+    ),
     "karpenter/controller": Program(binary="karpenter", entrypoint="/ko-app/controller"),
     "trainer/trainer-controller-manager:v2.1.0": Program(binary="trainer", entrypoint="/manager"),
     "trainer/trainer-controller-manager:v2.3.0": Program(

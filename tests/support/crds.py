@@ -30,7 +30,7 @@ MODULES = (
     Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "trainyard" / "go" / "mod"
 )
 TRAINER = "github.com/kubeflow/trainer/v2@v{trainer}/manifests/base"
-KARPENTER = "github.com/aws/karpenter-provider-aws@v1.14.1/pkg/apis/crds"
+KARPENTER = "github.com/aws/karpenter-provider-aws@v{karpenter}/pkg/apis/crds"
 FILES = {
     "TrainJob": f"{TRAINER}/crds/trainer.kubeflow.org_trainjobs.yaml",
     "TrainingRuntime": f"{TRAINER}/crds/trainer.kubeflow.org_trainingruntimes.yaml",
@@ -47,22 +47,26 @@ FUNCTIONS = {  # Kubernetes' extensions of CEL that the rules use and cel-python
 }
 
 
-def upstream(path: str, release: str = "2.1.0") -> Path:
+def upstream(path: str, release: str = "2.1.0", karpenter: str = "1.14.1") -> Path:
     """A file or folder of the module cache, of a release of the Trainer and the JobSet in its
-    chart; skips the test where the toolchain was never built."""
+    chart, or of one of Karpenter; skips the test where the toolchain was never built."""
     found = MODULES / path.format(
-        trainer=release, jobset=TRAINER_LINES[release.rpartition(".")[0]].jobset
+        trainer=release,
+        jobset=TRAINER_LINES[release.rpartition(".")[0]].jobset,
+        karpenter=karpenter,
     )
     if not found.exists():
         pytest.skip(f"needs {path} of the rehearsal's Go modules (make up fetches them)")
     return found
 
 
-def problems(custom_resource: dict[str, Any], release: str = "2.1.0") -> list[str]:
-    """Errors of an API server with the CRD of a Trainer release, and the fields that it would
-    silently drop."""
+def problems(
+    custom_resource: dict[str, Any], release: str = "2.1.0", karpenter: str = "1.14.1"
+) -> list[str]:
+    """Errors of an API server with the CRD of a release of the Trainer or of Karpenter, and the fields that it
+    would silently drop."""
     closed, schema, validator = _crd(
-        custom_resource["kind"], custom_resource["apiVersion"], release
+        custom_resource["kind"], custom_resource["apiVersion"], release, karpenter
     )
     found = [
         f"{error.json_path}: {error.message[:200]}"
@@ -79,9 +83,11 @@ def rules_of(kind: str, version: str, release: str = "2.1.0") -> int:
 
 @functools.cache
 def _crd(
-    kind: str, api_version: str, release: str = "2.1.0"
+    kind: str, api_version: str, release: str = "2.1.0", karpenter: str = "1.14.1"
 ) -> tuple[dict[str, Any], dict[str, Any], Any]:
-    spec = yaml.load(upstream(FILES[kind], release).read_text(), yaml.CSafeLoader)["spec"]
+    spec = yaml.load(upstream(FILES[kind], release, karpenter).read_text(), yaml.CSafeLoader)[
+        "spec"
+    ]
     group, _, version = api_version.partition("/")
     assert (spec["names"]["kind"], spec["group"]) == (kind, group)
     [schema] = [

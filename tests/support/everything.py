@@ -324,7 +324,7 @@ def everything() -> dict[str, Any]:
                 "nodes": 3,
                 "release": "1.35.4-20260724",
             },
-            "karpenter": {"dry_run": True},
+            "karpenter": {"version": "1.14.1", "dry_run": True},
             "registries": {"images": {"data": "delete", "keep_images": 30}},
             "training_operator": {"version": "1.8.1"},
             "namespace": "training",

@@ -1,4 +1,4 @@
-"""A stack gets newer charts of Karpenter, the Trainer and Kueue while the gang of a team runs. The preview of
+"""A stack gets newer releases of Karpenter, the Trainer and Kueue while the gang of a team runs. The preview of
 it works, and the upgrade of each chart is stopped twice, by kill -9 and by ctrl-C: the next `up` goes on."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import yaml
 
 from rehearsal import world
 from tests.support.patience import until
-from tests.worlds.harness import VICTIMS, Harness, Object, rehearsing_teams, with_l4
+from tests.worlds.harness import VICTIMS, Harness, Object, rehearsing, rehearsing_teams, with_l4
 from trainyard.objects.jobs.pod_template import GPU, POOL, TOLERATIONS
 from trainyard.objects.jobs.trainer import changed_pods
 from trainyard.objects.queues.queues import job_labels
@@ -26,7 +26,8 @@ pytestmark = [
 ]
 
 STACK, NAMESPACE = "charts", "team-vision"
-OLDER, NEWER = "2.1.0", "2.3.0"
+OLDER, NEWER = ("1.14.1", "2.1.0"), ("1.15.2", "2.3.0")
+"""Releases of Karpenter and of the Trainer, with which Kueue moves."""
 END = "/dev/shm/end"
 """File in a pod of the gang that ends it."""
 UPGRADING = (
@@ -35,12 +36,10 @@ UPGRADING = (
 )
 """Helm writes the status into a label of the revision, and a rollback leaves it there."""
 WAYS = ("kill -9", "ctrl-C")
-MEMORY = "components/nodes/karpenter.py"
-"""The Karpenter of both is the same release, so its memory is what changes."""
 
 
-def _file(trainer: str, **settings: Any) -> Object:
-    """The stack file with a release of the Trainer, and with it of Kueue."""
+def _file(karpenter: str, trainer: str, **settings: Any) -> Object:
+    """The stack file with these releases."""
     vision = {
         "deployer": "arn:aws:iam::123456789012:role/vision",
         "guaranteed_nodes": {"l4": 2},
@@ -48,6 +47,7 @@ def _file(trainer: str, **settings: Any) -> Object:
     found = with_l4(
         queues={},
         teams={"vision": vision},
+        karpenter={"version": karpenter},
         trainer={"version": trainer, "runtimes": ["torch-distributed"]},
         **settings,
     )
@@ -99,27 +99,27 @@ def _pods(trial: Harness) -> list[tuple[str, str, str, int]]:
 @pytest.fixture(scope="module")
 def gang() -> Iterator[tuple[Harness, list[tuple[str, str, str, int]]]]:
     """The stack with the older charts, and its gang, which runs."""
-    with rehearsing_teams(STACK, _file(OLDER), later=("queues", "teams")) as trial:
+    with rehearsing_teams(STACK, _file(*OLDER), later=("queues", "teams")) as trial:
         trial.apply(_gang())
         assert until(lambda: [pod[2] for pod in _pods(trial)] == ["Running", "Running"])
         yield trial, _pods(trial)
 
 
+SHORT = {
+    "runtime": "torch-distributed",
+    "nodes": 1,
+    "pool": "cpu",
+    "processes_per_node": 1,
+    "command": ["sh", "-c", "true"],
+    "image": "public.ecr.aws/deep-learning-containers/pytorch:2.11.0-cpu-amzn2023",
+}
+"""A job of the stack that is complete at once, on a node that Karpenter launches for it."""
+
+
 def _newer(trial: Harness) -> None:
-    """The stack file and the program of the newer charts, with a job that only the newer CRDs admit."""
-    short = {
-        "runtime": "torch-distributed",
-        "nodes": 1,
-        "pool": "cpu",
-        "processes_per_node": 1,
-        "command": ["sh", "-c", "true"],
-        "image": "public.ecr.aws/deep-learning-containers/pytorch:2.11.0-cpu-amzn2023",
-    }
-    file, program = trial.checkout / f"Pulumi.{STACK}.yaml", trial.checkout / MEMORY
-    file.write_text(yaml.safe_dump({"config": _file(NEWER, jobs={"short": short})}))
-    before = program.read_text()
-    assert before.count('"memory": "1Gi"') == 2
-    program.write_text(before.replace('"memory": "1Gi"', '"memory": "1200Mi"'))
+    """The stack file with the newer releases, and with a job that only the newer CRDs admit."""
+    file = trial.checkout / f"Pulumi.{STACK}.yaml"
+    file.write_text(yaml.safe_dump({"config": _file(*NEWER, jobs={"short": SHORT})}))
 
 
 def test_a_preview_of_newer_charts_works(
@@ -178,11 +178,34 @@ def test_an_upgrade_that_is_stopped_at_each_chart_is_gone_on_from(
     stops = 0
     while stopper.up():
         stops += 1
-        assert stops <= 14, stopper.met
+        assert stops <= 16, stopper.met
         assert _pods(trial) == before, "no pod of the gang moved or was started again"
     print(stopper.met)
-    for release in ("karpenter", "kubeflow-trainer", "kueue"):
+    for release in ("karpenter-crd", "karpenter", "kubeflow-trainer", "kueue"):
         assert {way for name, way in stopper.met if name == release} == {*WAYS}, stopper.met
+
+
+def test_the_newer_karpenter_runs_and_calls_no_node_of_the_gang_drifted(
+    gang: tuple[Harness, list[tuple[str, str, str, int]]],
+) -> None:
+    trial, before = gang
+    image = "jsonpath={.spec.template.spec.containers[0].image}"
+    namespace = "--namespace kube-system"
+    assert trial.shell(f"kubectl get deployment karpenter {namespace} --output '{image}'").endswith(
+        ":1.15.2"
+    )
+    nodes = {node for _, node, _, _ in before}
+    claims = trial.get("nodeclaims.karpenter.sh")["items"]
+    theirs = [one for one in claims if one["status"]["nodeName"] in nodes]
+    assert len(theirs) == len(nodes) == 2
+    for claim in theirs:
+        hashed = "karpenter.k8s.aws/ec2nodeclass-hash-version"
+        assert claim["metadata"]["annotations"][hashed] == "v6", "1.15 has seen it"
+        conditions = {one["type"]: one["status"] for one in claim["status"]["conditions"]}
+        assert conditions["Ready"] == "True" and "Drifted" not in conditions
+    for pool in trial.get("nodepools.karpenter.sh")["items"]:
+        [ready] = [one for one in pool["status"]["conditions"] if one["type"] == "Ready"]
+        assert ready["status"] == "True", pool["metadata"]["name"]
 
 
 def test_after_it_nothing_is_left_to_change_and_the_gang_ends(
@@ -199,3 +222,16 @@ def test_after_it_nothing_is_left_to_change_and_the_gang_ends(
         name = pod["metadata"]["name"]
         trial.shell(f"kubectl exec --namespace {NAMESPACE} {name} -- touch {END}")
     assert until(lambda: trial.condition("long", NAMESPACE) == "Complete")
+
+
+def test_a_stack_that_begins_with_the_newer_karpenter_trains_and_leaves_nothing() -> None:
+    """With the older Trainer, which the other tests leave behind."""
+    file = _file(NEWER[0], OLDER[1], jobs={"short": SHORT})
+    settings = file["trainyard:environment"]
+    del settings["queues"], settings["teams"]
+    files = {f"Pulumi.{STACK}.yaml": yaml.safe_dump({"config": file})}
+    with rehearsing(STACK, files) as trial:
+        assert trial.do("up", "--stack", STACK) == 0, trial.log.read_text()
+        assert until(lambda: trial.condition("short") == "Complete")
+        assert trial.do("up", "--stack", STACK) == 0 and " 0 changes" in trial.said("up")
+        assert trial.do("down") == 0, trial.log.read_text()

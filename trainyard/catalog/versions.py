@@ -15,8 +15,9 @@ from trainyard.catalog.aws.prices import Price, price
 
 TRAINYARD = __version__
 """The tool and the program; its number is written in trainyard/__init__.py, where the wheel's build reads it."""
-KARPENTER = "1.14.1"
-"""oci://public.ecr.aws/karpenter/{karpenter-crd,karpenter}; the floor for EFA interfaces on the NodeClass is 1.11."""
+KARPENTER, NEWEST_KARPENTER = KARPENTERS = ("1.14.1", "1.15.2")
+"""Releases of Karpenter that a stack file may name, the default first.
+oci://public.ecr.aws/karpenter/{karpenter-crd,karpenter}; the floor for EFA interfaces on the NodeClass is 1.11."""
 NVIDIA_DEVICE_PLUGIN = "0.18.0"
 """https://nvidia.github.io/k8s-device-plugin"""
 EFA_DEVICE_PLUGIN_IMAGE = (
@@ -179,14 +180,13 @@ DEFAULT_KUBERNETES = "1.35"
 kind of store has."""
 LATER_KUBERNETES: dict[str, str] = {
     "1.37": (
-        "the builds of its add-ons, the patch release in its AMIs, the dates of its support and a"
-        " Karpenter that states support for it"
+        "the builds of its add-ons, the patch release in its AMIs and the dates of its support"
     )
 }
 """Minor release that EKS serves and this program cannot install → what this program lacks for it.
 
-EKS has AMIs of 1.37 since October 2026 (awslabs/amazon-eks-ami, page of v20261012). Karpenter's
-compatibility.yaml ends at 1.36, at v1.14.1 and at v1.15.1.
+EKS has AMIs of 1.37 since October 2026 (awslabs/amazon-eks-ami, page of v20261012). Of Karpenter 1.15
+supports it, and 1.14 does not (KARPENTER_KUBERNETES).
 """
 
 
@@ -225,9 +225,8 @@ NEWEST_KUEUE = "0.19.2"
 class KnownGood:
     """Versions that go together."""
 
-    kubernetes: tuple[str, ...]
-    """Minor releases on which the others ran."""
-    karpenter: str
+    karpenter: Mapping[str, tuple[str, ...]]
+    """Release → minor releases of Kubernetes on which the others ran with it."""
     trainer: str
     jobset: str
     kueue: str
@@ -239,8 +238,7 @@ class KnownGood:
 
 KNOWN_GOOD: tuple[KnownGood, ...] = (
     KnownGood(
-        kubernetes=("1.34", "1.35", "1.36"),
-        karpenter=KARPENTER,
+        karpenter={KARPENTER: ("1.34", "1.35", "1.36"), NEWEST_KARPENTER: ("1.35",)},
         trainer="2.1.0",
         jobset="0.10.1",
         kueue=KUEUE,
@@ -249,12 +247,13 @@ KNOWN_GOOD: tuple[KnownGood, ...] = (
         proof=(
             "the controllers run together in this checkout's tests, with Kueue 0.16.2: a later 0.16"
             " cannot be built from public modules; the SDK sees its job Complete there; on 1.36 a"
-            " gang of a world goes on through both upgrades, without Kueue and SDK; the AMI never"
+            " gang of a world goes on through both upgrades, without Kueue and SDK; with Karpenter 1.15.0"
+            " in place of 1.15.2 a job of a world to Complete, and a gang that goes on through the"
+            " upgrade from 1.14.1; the AMI never"
         ),
     ),
     KnownGood(
-        kubernetes=("1.34", "1.35", "1.36"),
-        karpenter=KARPENTER,
+        karpenter={KARPENTER: ("1.34", "1.35", "1.36"), NEWEST_KARPENTER: ("1.35",)},
         trainer="2.3.0",
         jobset="0.12.0",
         kueue=NEWEST_KUEUE,
@@ -263,8 +262,9 @@ KNOWN_GOOD: tuple[KnownGood, ...] = (
         proof=(
             "CRDs, webhooks, controllers and SDK with every object of ours, to Complete, and the"
             " upgrade from 2.1.0 in this checkout's tests, and Kueue, which is built against 2.2.1,"
-            " with jobs of teams; on 1.36 a job of a world to Complete, without Kueue and SDK; the"
-            " AMI never"
+            " with jobs of teams; on 1.36 a job of a world to Complete, without Kueue and SDK; with"
+            " Karpenter 1.15.0 in place of 1.15.2, to which a world moves with it, a job to Complete;"
+            " the AMI never"
         ),
     ),
 )
@@ -272,13 +272,13 @@ KNOWN_GOOD: tuple[KnownGood, ...] = (
 (pypi.org/project/kubeflow, its requirements) are of the lines that TRAINER_LINES gives."""
 
 
-def known_good(kubernetes: str, trainer: str) -> KnownGood | None:
-    """The set with this Kubernetes and this Trainer; None where they were never tried together."""
+def known_good(kubernetes: str, trainer: str, karpenter: str = KARPENTER) -> KnownGood | None:
+    """The set with these three; None where they were never tried together."""
     return next(
         (
             known
             for known in KNOWN_GOOD
-            if kubernetes in known.kubernetes and known.trainer == trainer
+            if known.trainer == trainer and kubernetes in known.karpenter.get(karpenter, ())
         ),
         None,
     )
@@ -384,8 +384,8 @@ LATER_TRAINERS: dict[str, str] = {
 }
 """Release of upstream that this program cannot install → what this program lacks for it.
 
-On 2026-11-27 the Go module proxy refused kubeflow/trainer v2.4.0 and jobset v0.13.0, and a stored copy
-of kubeflow/trainer ended at v2.3.0.
+On 2026-11-27 the Go module proxy refused kubeflow/trainer v2.4.0, jobset v0.13.0, kueue 0.20 and kueue v0.19.3 once
+more, and a stored copy of kubeflow/trainer ended at v2.3.0.
 """
 TRAINERS: dict[str, str] = {
     version: release.image_tag for version, release in TRAINER_RELEASES.items()
@@ -393,7 +393,8 @@ TRAINERS: dict[str, str] = {
 """Version → tag of its images."""
 
 KARPENTER_KUBERNETES: dict[str, tuple[str, str]] = {
-    "1.13": ("1.26", "1.36"),
     "1.14": ("1.26", "1.36"),
+    "1.15": ("1.26", "1.37"),
 }
-"""Minor release of Karpenter → oldest and newest Kubernetes (its compatibility.yaml at 1.14.1)."""
+"""Minor release of Karpenter → oldest and newest Kubernetes: its compatibility.yaml at 1.14.1; of 1.15, for which
+that file has no row, MinK8sVersion and MaxK8sVersion of its pkg/providers/version."""

@@ -31,15 +31,7 @@ CHARTS: dict[str, ChartPlan] = {
         chart="oci://public.ecr.aws/karpenter/karpenter-crd", version=versions.KARPENTER
     ),
     "karpenter": ChartPlan(
-        chart="oci://public.ecr.aws/karpenter/karpenter",
-        version=versions.KARPENTER,
-        images=(
-            ChartImage(
-                image=f"public.ecr.aws/karpenter/controller:{versions.KARPENTER}",
-                at=("controller", "image"),
-                form=_PARTS,
-            ),
-        ),
+        chart="oci://public.ecr.aws/karpenter/karpenter", version=versions.KARPENTER
     ),
     "nvidia-device-plugin": ChartPlan(
         chart="nvidia-device-plugin",
@@ -97,18 +89,37 @@ def kueue_chart(version: str, artifacts: ArtifactsConfig | None) -> ChartPlan:
     return replace(chart("kueue", artifacts, version, (image,)), named=True)
 
 
+def karpenter_charts(
+    version: str, artifacts: ArtifactsConfig | None
+) -> tuple[ChartPlan, ChartPlan]:
+    """The chart of its CRDs, and that of its controller. In a folder of charts those of the default release
+    have no version in their names."""
+    image = ChartImage(
+        image=f"public.ecr.aws/karpenter/controller:{version}",
+        at=("controller", "image"),
+        form=_PARTS,
+    )
+    other = None if version == versions.KARPENTER else version
+    return (
+        chart("karpenter-crd", artifacts, other),
+        chart("karpenter", artifacts, other, (image,)),
+    )
+
+
 def karpenter_plan(me: Identity, cluster_name: str, wanted: EnvironmentConfig) -> KarpenterPlan:
     """Karpenter, as the pools and `karpenter` want it."""
+    crds, controller = karpenter_charts(wanted.karpenter.version, wanted.artifacts)
     return KarpenterPlan(
         identity=me,
         cluster_name=cluster_name,
         role_name=me.name("karpenter"),
         queue_name=me.name("interruptions"),
+        version=wanted.karpenter.version,
         static_capacity=any(pool.replicas for pool in wanted.pools.values()),
         dry_run=wanted.karpenter.dry_run,
         isolated=wanted.network.internet == "none",
-        crds=chart("karpenter-crd", wanted.artifacts),
-        controller=chart("karpenter", wanted.artifacts),
+        crds=crds,
+        controller=controller,
     )
 
 
@@ -167,7 +178,7 @@ def chart(
     images: tuple[ChartImage, ...] | None = None,
 ) -> ChartPlan:
     """A chart of CHARTS, from its public registry or from `artifacts`. `version` and `images`: of a
-    chart whose version the stack file chooses."""
+    chart whose version the stack file chooses; without them the pinned ones."""
     public = CHARTS[name]
     whole = replace(
         public,

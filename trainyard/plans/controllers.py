@@ -30,8 +30,9 @@ class KarpenterPlan:
     cluster_name: str
     role_name: str
     queue_name: str
+    version: str
     static_capacity: bool
-    """Some pool is static, which is an alpha gate of Karpenter 1.14."""
+    """Some pool is static, which is an alpha gate of Karpenter 1.14 and 1.15."""
     dry_run: bool
     """An EC2NodeClass is Ready only after EC2 has answered a dry run of a launch."""
     isolated: bool

@@ -117,7 +117,8 @@ def _system_nodes(plan: EnvironmentPlan) -> Iterator[Due]:
 def _trainer(plan: EnvironmentPlan) -> Iterator[Due]:
     """A later Trainer that was tried with the cluster's Kubernetes."""
     own = plan.trainer.version
-    tried = [one for one in versions.TRAINERS if versions.known_good(plan.cluster.version, one)]
+    kubernetes, karpenter = plan.cluster.version, plan.karpenter.version
+    tried = [one for one in versions.TRAINERS if versions.known_good(kubernetes, one, karpenter)]
     later = [one for one in tried if in_order(one) > in_order(own)]
     if later:
         latest = newest(later)
@@ -144,7 +145,7 @@ def _installed(plan: EnvironmentPlan) -> dict[str, str]:
     """Part of NEWEST → its release in this environment, of those that the environment has."""
     trainer = plan.trainer.version
     found = {
-        "Karpenter": plan.karpenter.controller.version,
+        "Karpenter": plan.karpenter.version,
         "Trainer": trainer,
         "JobSet": versions.TRAINER_RELEASES[trainer].line.jobset,
         "Kueue": plan.queues and plan.queues.version,
@@ -170,11 +171,15 @@ def _upstream(installed: Mapping[str, str]) -> Iterator[Due]:
             yield Due(
                 what=f"{part} is {release} here; {newest_one.release} was the newest on {SEEN}",
                 when="",
-                do=(
-                    "update this program once a release of it has"
-                    f" {newest_one.release}: {newest_one.moving}"
-                ),
+                do=f"{_write(part, newest_one.release)}: {newest_one.moving}",
             )
+
+
+def _write(part: str, release: str) -> str:
+    """A clause that says how an environment gets a release of a part."""
+    if part == "Karpenter" and release in versions.KARPENTERS:
+        return f"write karpenter: {{version: {release}}}"
+    return f"update this program once a release of it has {release}"
 
 
 def _tables(plan: EnvironmentPlan, today: date) -> Iterator[Due]:

@@ -167,17 +167,17 @@ def title(plan: Plan) -> list[str]:
         ]
     return [
         f"{me.stack}: {me.region}, training in {plan.zone}",
-        *_versions(plan.cluster.version, plan.trainer.version),
+        *_versions(plan.cluster.version, plan.trainer.version, plan.karpenter.version),
     ]
 
 
-def _versions(kubernetes: str, trainer: str) -> list[str]:
+def _versions(kubernetes: str, trainer: str, karpenter: str) -> list[str]:
     """Versions that go with those that are set; nothing where they were never tried together."""
-    known = known_good(kubernetes, trainer)
+    known = known_good(kubernetes, trainer, karpenter)
     if not known:
         return []
     return [
-        f"  Kubernetes {kubernetes}, Karpenter {known.karpenter}, Trainer {trainer}, JobSet"
+        f"  Kubernetes {kubernetes}, Karpenter {karpenter}, Trainer {trainer}, JobSet"
         f" {known.jobset}",
         f"  matching releases: Kueue {known.kueue}, SDK kubeflow {known.sdk}",
     ]

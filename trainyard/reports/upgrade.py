@@ -28,8 +28,9 @@ def _next_step(kubernetes: str, plan: EnvironmentPlan) -> str:
     later = [*versions.KUBERNETES][[*versions.KUBERNETES].index(kubernetes) + 1 :]
     if not later:
         return f"no version after {kubernetes} is known to this program"
-    tried = versions.known_good(later[0], plan.trainer.version)
-    never = "" if tried else f", never tested with Trainer {plan.trainer.version}"
+    trainer, karpenter = plan.trainer.version, plan.karpenter.version
+    tried = versions.known_good(later[0], trainer, karpenter)
+    never = "" if tried else f", never tested with Trainer {trainer} and Karpenter {karpenter}"
     return (
         f"next: {later[0]}{never}. It replaces the {plan.system_nodes.nodes} system nodes one by one;"
         " GPU nodes that run keep their version (docs/upgrades.md)"

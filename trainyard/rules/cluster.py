@@ -39,7 +39,7 @@ def cluster_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
             write=versions.DEFAULT_KUBERNETES,
         )
     else:
-        yield from _karpenter(cluster.version)
+        yield from _karpenter(cluster.version, wanted.karpenter.version)
     yield from endpoint_errors(cluster)
     yield from existing_cluster_errors(wanted)
     yield from service_range_errors(wanted)
@@ -59,15 +59,25 @@ def _lacking(version: str, later: Mapping[str, str]) -> str:
     return f"{version}, for which it lacks {later[version]}" if version in later else version
 
 
-def _karpenter(kubernetes: str) -> Iterator[InputError]:
-    """A Kubernetes version that the pinned Karpenter does not run on."""
-    karpenter = versions.KARPENTER.rpartition(".")[0]
+def _karpenter(kubernetes: str, release: str) -> Iterator[InputError]:
+    """A release of Karpenter that this program cannot install, or a Kubernetes version on which it does
+    not run."""
+    if release not in versions.KARPENTERS:
+        near = [one for one in versions.KARPENTERS if one.startswith(f"{release}.")]
+        yield At("environment.karpenter.version").must(
+            "be a Karpenter release that this program supports",
+            got=release,
+            fix=f"write {' or '.join(near or versions.KARPENTERS)}",
+            write=(near or versions.KARPENTERS)[0],
+        )
+        return
+    karpenter = release.rpartition(".")[0]
     oldest, newest = versions.KARPENTER_KUBERNETES[karpenter]
     if not minor(oldest) <= minor(kubernetes) <= minor(newest):
         yield At("environment.cluster.version").must(
             f"be a Kubernetes version that Karpenter {karpenter} supports",
             got=kubernetes,
-            fix=f"write {as_yaml(oldest)} to {as_yaml(newest)}, or raise KARPENTER in trainyard/catalog/versions.py",
+            fix=f"write {as_yaml(oldest)} to {as_yaml(newest)}, or another release in karpenter.version",
         )
 
 

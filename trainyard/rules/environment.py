@@ -179,12 +179,13 @@ def environment_warnings(
         and not versions.known_good(kubernetes, trainer)
     ):
         tried = ", ".join(
-            f"{known.trainer} with {' and '.join(known.kubernetes)}"
+            f"{known.trainer} with {' and '.join(known.karpenter[versions.KARPENTER])}"
             for known in versions.KNOWN_GOOD
         )
         yield At("environment.trainer.version").warning(
             f"Trainer {trainer} was never tested with Kubernetes {kubernetes}; tested: {tried}"
         )
+    yield from _karpenter_warnings(kubernetes, trainer, wanted.karpenter.version)
     yield from support_warnings(wanted, now.date())
     yield from system_node_warnings(wanted)
     yield from pool_warnings(wanted, now)
@@ -193,6 +194,16 @@ def environment_warnings(
         yield from part.warnings(settings, region, wanted)
     yield from store_warnings(wanted)
     yield from price_warnings(wanted)
+
+
+def _karpenter_warnings(kubernetes: str, trainer: str, karpenter: str) -> Iterator[InputWarning]:
+    """A Karpenter that was never tested with a Kubernetes and a Trainer that were tested together."""
+    tried = [one for one in versions.KARPENTERS if versions.known_good(kubernetes, trainer, one)]
+    if karpenter in versions.KARPENTERS and tried and karpenter not in tried:
+        yield At("environment.karpenter.version").warning(
+            f"Karpenter {karpenter} was never tested with Kubernetes {kubernetes} and Trainer {trainer};"
+            f" tested with both: Karpenter {' and '.join(tried)}"
+        )
 
 
 def offers_warnings(today: date) -> Iterator[InputWarning]:

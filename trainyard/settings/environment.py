@@ -11,6 +11,7 @@ from typing import Annotated, ClassVar, Literal
 import pydantic
 
 from trainyard.catalog.aws.own_prices import LIST, OwnPrices
+from trainyard.catalog.versions import KARPENTER
 from trainyard.settings.aws import AwsConfig, PolicyArn
 from trainyard.settings.budget import BudgetConfig, PricesConfig
 from trainyard.settings.cluster import ClusterConfig
@@ -42,6 +43,8 @@ from trainyard.settings.told import ToldConfig
 class KarpenterConfig:
     """Karpenter, the controller that launches the nodes of pools."""
 
+    version: str = KARPENTER
+    """Release of Karpenter: 1.14.1 or 1.15.2, as in trainyard/catalog/versions.py."""
     dry_run: Annotated[bool, pydantic.Field(strict=True)] = True
     """`true`: Karpenter asks EC2 by a dry run if it may launch a node, before it uses a pool. Set
     `false` where a service control policy of your organisation allows only some instance types:

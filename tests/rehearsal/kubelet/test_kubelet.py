@@ -188,6 +188,7 @@ def test_what_the_kubelet_does_not_know_is_named() -> None:
     ("image", "binary"),
     [
         ("public.ecr.aws/karpenter/controller:1.14.1@sha256:abc", "karpenter"),
+        ("public.ecr.aws/karpenter/controller:1.15.2", "karpenter-1.15"),
         ("registry.k8s.io/jobset/jobset:v0.10.1", "jobset"),
         ("registry.k8s.io/jobset/jobset:v0.12.0", "jobset-0.12"),
         ("ghcr.io/kubeflow/trainer/trainer-controller-manager:v2.3.0", "trainer-2.3"),

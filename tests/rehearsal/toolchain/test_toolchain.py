@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from development.programs import wanted
+from development.programs import fetch_modules, wanted
 from rehearsal import paths, processes, toolchain
 from rehearsal.toolchain import genuine, go
 from rehearsal.toolchain.programs import (
@@ -22,6 +22,7 @@ from rehearsal.toolchain.programs import (
     FOLDER,
     NEEDED,
     PROGRAMS,
+    own_go,
     pinned,
     required_go,
 )
@@ -29,6 +30,7 @@ from rehearsal.toolchain.programs import (
 PRETENDED_GO = """#!/bin/sh
 echo "$@" >> "$GO_CALLS"
 [ "$1" = env ] && echo go1.99.0
+[ "$GOTOOLCHAIN" = local ] || [ -z "$ONLY_LOCAL_GO" ] || { echo "go: toolchain not available"; exit 1; }
 [ "$1" = build ] || exit 0
 sleep "${GO_SECONDS:-0}"
 [ -z "$GO_FAILS" ] || { echo "package.go:7: undefined: answer"; exit 1; }
@@ -247,6 +249,7 @@ def test_versions_compiled_in_are_those_of_go_mod() -> None:
     assert "version.gitVersion=v1.35.8 " in BY_NAME["kube-apiserver-1.35"].flags[-1]
     assert "version.gitVersion=v1.34.2 " in BY_NAME["kube-apiserver-1.34"].flags[-1]
     assert BY_NAME["karpenter"].flags[-1].endswith("operator.Version=1.14.1")
+    assert BY_NAME["karpenter-1.15"].flags[-1].endswith("operator.Version=1.15.0")
     assert pinned("jobset", "sigs.k8s.io/jobset") == "v0.10.1"
 
 
@@ -255,6 +258,20 @@ def test_a_controller_of_one_release_is_built_for_the_stacks_that_name_it() -> N
     assert set(wanted({})) == set(wanted({"trainer": None})) == every >= {"etcd", "karpenter"}
     assert set(wanted({"trainer": {"version": "2.1.0"}})) == every | {"trainer", "jobset"}
     assert set(wanted({"trainer": {"version": "2.3.0"}})) == every | {"trainer-2.3", "jobset-0.12"}
+
+
+def test_a_newer_karpenter_is_built_and_its_charts_fetched_for_the_stacks_that_name_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fetched = list[str]()
+    monkeypatch.setattr(go, "module_folder", lambda folder, *_: fetched.append(folder))
+    older, newer = ({"karpenter": {"version": version}} for version in ("1.14.1", "1.15.2"))
+    assert "karpenter-1.15" not in {*wanted(older), *wanted({}), *toolchain.DEFAULT}
+    assert "karpenter-1.15" in wanted(newer)
+    fetch_modules(older, print)
+    assert fetched == []
+    fetch_modules(newer, print)
+    assert fetched == ["karpenter-1.15"]
 
 
 def test_an_older_control_plane_is_built_only_for_the_stacks_that_name_it() -> None:
@@ -285,8 +302,28 @@ def test_every_program_is_a_tool_of_its_go_mod() -> None:
     ] == []
 
 
-def test_the_go_from_pypi_builds_every_program() -> None:
+def test_the_go_from_pypi_builds_every_program_whose_go_mod_names_no_other() -> None:
     assert tuple(map(int, go._pinned_go().split("."))) >= required_go()
+
+
+def test_only_a_program_whose_go_mod_names_a_go_is_built_with_it() -> None:
+    chosen = {name: go.environment(each.folder)["GOTOOLCHAIN"] for name, each in BY_NAME.items()}
+    assert chosen.pop("karpenter-1.15") == own_go("karpenter-1.15") == "go1.27.3"
+    assert {*chosen.values(), go.environment()["GOTOOLCHAIN"]} == {"local"}
+
+
+def test_a_machine_that_cannot_get_the_go_of_a_program_says_which(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ONLY_LOCAL_GO", "yes")
+    workshop.ensure("karpenter")
+    with pytest.raises(toolchain.ToolchainError) as refused:
+        workshop.ensure("karpenter-1.15")
+    said = str(refused.value)
+    assert said.startswith(
+        "karpenter-1.15 could not be built with go1.27.3, which Go downloads from the Go module proxy"
+    )
+    assert said.endswith("go: toolchain not available")
 
 
 @pytest.fixture
@@ -381,11 +418,13 @@ def test_go_sum_names_everything_a_build_needs(name: str) -> None:
         pytest.skip(
             f"its modules are not here: `python -m rehearsal build --also {name}` gets them"
         )
+    # A Go that go.mod names is verified by the checksum database, whose answer is in the cache.
+    sums = {} if own_go(program.folder) else {"GOSUMDB": "off"}
     listed = subprocess.run(
         [go.executable(print), "list", "-deps", *program.flags, program.package],
         cwd=FOLDER / program.folder,
         text=True,
         capture_output=True,
-        env=go.environment() | {"GOPROXY": "off", "GOSUMDB": "off"},
+        env=go.environment(program.folder) | {"GOPROXY": "off"} | sums,
     )
     assert listed.returncode == 0, listed.stderr

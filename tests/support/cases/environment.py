@@ -271,8 +271,18 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "a Kubernetes that EKS has and this program lacks": (
         [at("cluster.version", "1.37")],
         "cluster.version",
-        "got 1.37, for which it lacks the builds of its add-ons, the patch release in its AMIs, the"
-        " dates of its support and a Karpenter that states support for it. Fix: write",
+        "got 1.37, for which it lacks the builds of its add-ons, the patch release in its AMIs and the"
+        " dates of its support. Fix: write",
+    ),
+    "a Karpenter that this program lacks": (
+        [at("karpenter.version", "1.14.3")],
+        "karpenter.version",
+        "must be a Karpenter release that this program supports; got 1.14.3. Fix: write 1.14.1 or 1.15.2",
+    ),
+    "a Karpenter without its patch release": (
+        [at("karpenter.version", "1.15")],
+        "karpenter.version",
+        "must be a Karpenter release that this program supports; got 1.15. Fix: write 1.15.2",
     ),
     "CIDRs of a private endpoint": (
         [at("cluster.endpoint", "private")],

@@ -12,7 +12,9 @@ from trainyard.catalog.aws.storage import LUSTRE_KERNELS
 from trainyard.catalog.versions import (
     AMI_RELEASE,
     DEFAULT_KUBERNETES,
+    KARPENTER,
     KARPENTER_KUBERNETES,
+    KARPENTERS,
     KNOWN_GOOD,
     KUBERNETES,
     NODE_AMI,
@@ -29,20 +31,20 @@ def _minor(version: str) -> str:
 
 def test_every_choice_is_in_a_known_good_set_that_fits_together() -> None:
     assert {known.trainer for known in KNOWN_GOOD} == set(TRAINERS)
-    tried = {version for known in KNOWN_GOOD for version in known.kubernetes}
+    tried = {one for known in KNOWN_GOOD for on in known.karpenter.values() for one in on}
     everywhere = {version for version in tried if KUBERNETES[version].kernel in LUSTRE_KERNELS}
     assert max(everywhere) == DEFAULT_KUBERNETES and tried <= set(KUBERNETES)
     for known in KNOWN_GOOD:
-        line, (oldest, newest) = (
-            TRAINER_LINES[_minor(known.trainer)],
-            KARPENTER_KUBERNETES[_minor(known.karpenter)],
-        )
+        line = TRAINER_LINES[_minor(known.trainer)]
         assert (
             known.jobset == line.jobset
             and _minor(known.kueue) in line.kueue
             and _minor(known.sdk) in line.sdk
         )
-        assert all(oldest <= version <= newest for version in known.kubernetes)
+        assert known.karpenter[KARPENTER] and set(known.karpenter) <= set(KARPENTERS)
+        for karpenter, kubernetes in known.karpenter.items():
+            oldest, newest = KARPENTER_KUBERNETES[_minor(karpenter)]
+            assert all(oldest <= version <= newest for version in kubernetes)
         assert known.ami == NODE_AMI and known.proof
 
 

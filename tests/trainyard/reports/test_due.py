@@ -84,14 +84,15 @@ def test_a_later_trainer_is_due_where_it_was_tried_with_the_clusters_kubernetes(
 def test_newer_releases_of_upstream_are_due_with_what_moving_means() -> None:
     list_ = found()
     assert list_["Karpenter is"] == due.Due(
-        what="Karpenter is 1.14.1 here; 1.15.1 was the newest on 2026-11-26",
+        what="Karpenter is 1.14.1 here; 1.15.2 was the newest on 2026-11-26",
         when="",
         do=(
-            "update this program once a release of it has 1.15.1: its CRDs and its pods change, and no"
+            "write karpenter: {version: 1.15.2}: its CRDs change and then its pods, one by one, and no"
             " node does; its node repair, its reboot gate and its terminate-first drift are off in its"
-            " chart, and stay off"
+            " chart, and stay off; what it asks of IAM is the same"
         ),
     )
+    assert "Karpenter is" not in found(at("karpenter.version", "1.15.2"))
     assert list_["Trainer is"].what == "Trainer is 2.1.0 here; 2.4.0 was the newest on 2026-11-26"
     assert "2.1 moves to 2.3 first" in list_["Trainer is"].do
     assert list_["JobSet is"].what.startswith("JobSet is 0.10.1 here; 0.13.0")

@@ -85,6 +85,7 @@ def test_the_releases_that_a_sentence_names_are_those_of_the_catalogue() -> None
     """Sentences are written by hand, and newcomers need the values."""
     for path, releases in {
         "environment.cluster": versions.KUBERNETES,
+        "environment.karpenter": versions.KARPENTERS,
         "environment.trainer": versions.TRAINERS,
         "environment.training_operator": versions.TRAINING_OPERATORS,
     }.items():

@@ -28,7 +28,7 @@ def test_a_next_version_that_was_never_tested_is_said_to_be_one(
     assert "next: 1.36. It replaces" in " ".join(versions_section(environment_plan()))
     monkeypatch.setattr(versions, "KNOWN_GOOD", ())
     said = " ".join(versions_section(environment_plan()))
-    assert "next: 1.36, never tested with Trainer 2.1.0. It replaces" in said
+    assert "next: 1.36, never tested with Trainer 2.1.0 and Karpenter 1.14.1. It replaces" in said
 
 
 def test_after_the_newest_version_there_is_no_next_one() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -449,6 +450,23 @@ def test_a_pair_of_versions_that_nobody_tested_is_a_warning(
     assert warning.text == (
         "Trainer 2.1.0 was never tested with Kubernetes 1.35; tested: 2.3.0 with 1.34 and 1.35 and"
         " 1.36"
+    )
+
+
+def test_a_karpenter_that_nobody_tested_with_the_rest_is_a_warning(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tested = [
+        replace(one, karpenter={versions.KARPENTER: one.karpenter[versions.KARPENTER]})
+        for one in versions.KNOWN_GOOD
+    ]
+    monkeypatch.setattr(versions, "KNOWN_GOOD", tested)
+    newer = at("karpenter.version", versions.NEWEST_KARPENTER)
+    [warning] = [one for one in planned(newer).warnings if "never tested" in one.text]
+    assert (warning.path, warning.text) == (
+        "environment.karpenter.version",
+        "Karpenter 1.15.2 was never tested with Kubernetes 1.35 and Trainer 2.1.0; tested with both:"
+        " Karpenter 1.14.1",
     )
 
 

@@ -86,7 +86,7 @@ def message_about_placement(waiting: Iterable[Object], events: Iterable[Object])
         if event.get("type") == "Warning" and (about(event) in names or _is_about_nodes(event))
     ]
     found.sort(key=lambda event: event.get("lastTimestamp") or event.get("eventTime") or "")
-    of_karpenter = [event for event in found if _is_of_karpenter(event)]
+    of_karpenter = [event for event in found if is_of_karpenter(event)]
     shortages = [e for e in of_karpenter if e.get("reason") == "InsufficientCapacityError"]
     chosen = shortages or of_karpenter or found
     return chosen[-1]["message"] if chosen else UNKNOWN
@@ -96,7 +96,8 @@ def _is_about_nodes(event: Object) -> bool:
     return event.get("involvedObject", {}).get("kind") in ("NodeClaim", "NodePool")
 
 
-def _is_of_karpenter(event: Object) -> bool:
+def is_of_karpenter(event: Object) -> bool:
+    """True of an event that Karpenter wrote."""
     return "karpenter" in json.dumps([event.get("source"), event.get("reportingComponent")])
 
 

@@ -24,10 +24,11 @@ class Newest:
 
 NEWEST: dict[str, Newest] = {
     "Karpenter": Newest(
-        release="1.15.1",
+        release="1.15.2",
         moving=(
-            "its CRDs and its pods change, and no node does; its node repair, its reboot gate and its"
-            " terminate-first drift are off in its chart, and stay off"
+            "its CRDs change and then its pods, one by one, and no node does; its node repair, its reboot"
+            " gate and its terminate-first drift are off in its chart, and stay off; what it asks of IAM"
+            " is the same"
         ),
     ),
     "Trainer": Newest(
@@ -71,11 +72,11 @@ NEWEST: dict[str, Newest] = {
 }
 """Part → its newest release.
 
-What moving means: Karpenter, charts/karpenter/values.yaml at v1.15.1, keys featureGates and
-awsFeatureGates, and its EC2NodeClass, whose hash version it raises from v5 to v6 and writes anew on
-the NodeClaims that there are; Trainer, release notes of v2.4.0; Kueue, kueue#14558, and its
-CRDs at v0.16.2 and v0.19.2, which store v1beta2 alone; pulumi, the names on PyPI, with
-pkg/resource/stack/deployment.go.
+What moving means: Karpenter, charts/karpenter/values.yaml at v1.15.2, keys featureGates and
+awsFeatureGates, pkg/aws/sdk.go, which names its calls, and its EC2NodeClass, whose hash version it
+raises from v5 to v6 and writes anew on the NodeClaims that there are; Trainer, release notes of
+v2.4.0; Kueue, kueue#14558, and its CRDs at v0.16.2 and v0.19.2, which store v1beta2 alone; pulumi, the
+names on PyPI, with pkg/resource/stack/deployment.go.
 """
 PACKAGES = ("pulumi", "pulumi-aws", "pulumi-kubernetes")
 """Rows of NEWEST that are packages of Python, in the environment in which the program runs."""

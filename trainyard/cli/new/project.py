@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from trainyard.catalog.versions import DEFAULT_KUBERNETES, KNOWN_GOOD
+from trainyard.catalog.versions import DEFAULT_KUBERNETES, TRAINERS, known_good
 from trainyard.cli.new.questions import CONTRACT, ENVIRONMENT, SOURCE, Answers
 from trainyard.cli.program import HOME
 from trainyard.decide import plan_stack
@@ -126,7 +126,7 @@ class New:
     def _environment_values(self) -> dict[str, str | None]:
         said = self.answers
         ranges = [each.strip() for each in said["public_cidrs"].split(",")]
-        known = next(each for each in KNOWN_GOOD if DEFAULT_KUBERNETES in each.kubernetes)
+        trainer = next(each for each in TRAINERS if known_good(DEFAULT_KUBERNETES, each))
         return {
             "region": as_yaml(said["region"]),
             "zone": as_yaml(said["zone"]),
@@ -135,7 +135,7 @@ class New:
             "instance_type": as_yaml([said["instance_type"]]),
             "email": as_yaml([said["email"]]) if said["email"] else None,
             "kubernetes": DEFAULT_KUBERNETES,
-            "trainer": known.trainer,
+            "trainer": trainer,
         }
 
     def _team_values(self) -> dict[str, str | None]:

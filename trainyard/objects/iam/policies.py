@@ -161,7 +161,8 @@ LAUNCHES = ["ec2:RunInstances", "ec2:CreateFleet"]
 def karpenter_nodes(*, region: str, cluster: str) -> Document:
     """Launch, tag and terminate instances that carry this cluster's tags, and nothing else.
 
-    The statements follow Karpenter 1.14's own template; creating instance profiles is left out,
+    The statements follow the template of Karpenter 1.14; 1.15 makes the same calls, and one for reboots, which
+    are off. Creating instance profiles is left out,
     because the graph owns the one that its NodeClasses name.
     """
     return document(*_launch_statements(region, cluster), *_own_nodes_statements(region, cluster))

@@ -14,7 +14,6 @@ import yaml
 
 from trainyard.catalog.job_kinds import ENDED
 from trainyard.catalog.scalars import as_file
-from trainyard.catalog.versions import KARPENTER
 from trainyard.operations.prove import left as leftovers
 from trainyard.operations.prove.hour import Failed, Hour, Output
 from trainyard.operations.prove.record import PlannedStage, Seen, iso
@@ -231,7 +230,7 @@ def _plan(hour: Hour) -> None:
     hour.proof.plan += [stage for stage in stages if stage.stage not in there]
     hour.proof.versions |= {
         "Kubernetes": plan.cluster.version,
-        "Karpenter": KARPENTER,
+        "Karpenter": plan.karpenter.version,
         "Trainer": plan.trainer.version,
         "pulumi": hour.pulumi_version(),
     }

@@ -29,6 +29,7 @@ from trainyard.operations.reach.pods import full_name
 from trainyard.operations.reach.snapshot import Job, Object, Snapshot
 from trainyard.operations.status.finding import Finding
 from trainyard.operations.status.last_words import why_it_ended
+from trainyard.operations.status.pools import silent_reservation
 from trainyard.problems import InputError, InputWarning
 from trainyard.rules.jobs import WHY_RANKS_DO_NOT_MEET
 
@@ -118,7 +119,9 @@ def pending_gangs(snapshot: Snapshot) -> Iterator[Finding]:
         if age < GRACE_SECONDS:
             continue
         message = message_about_placement(waiting, snapshot.of("events"))
-        why, do = read(PENDING, message, "kubectl describe nodepools", namespace=job.namespace)
+        why, do = silent_reservation(snapshot, waiting) or read(
+            PENDING, message, "kubectl describe nodepools", namespace=job.namespace
+        )
         since = snapshot.taken_at - timedelta(seconds=age)
         idle = f"; it has {len(placed)} idle, {_cost(snapshot, placed)}" if placed else ""
         yield Finding(

@@ -4,9 +4,9 @@ their instances end at launch."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from trainyard.catalog.logs.waiting import about
+from trainyard.catalog.logs.waiting import about, is_of_karpenter
 from trainyard.objects.jobs.pod_template import POOL
 from trainyard.operations.reach.snapshot import Object, Snapshot, condition_of
 from trainyard.operations.status.finding import Finding
@@ -56,6 +56,33 @@ def _unreserved(node_class: Object) -> Iterator[Finding]:
             why="it has not begun, it has ended or was cancelled, or this account does not know it",
             do="trainyard check --live says what EC2 says of it",
         )
+
+
+def silent_reservation(snapshot: Snapshot, waiting: Sequence[Object]) -> tuple[str, str] | None:
+    """Cause and next command of pods that wait for nodes of a reservation; None where Karpenter wrote an event
+    about them, or their pool has no reservation. From 1.15 on it writes none while all instances of the reservation
+    are in use (kubernetes-sigs/karpenter 1.15, scheduling/scheduler.go, Results.Record)."""
+    names = {pod["metadata"]["name"] for pod in waiting}
+    selected = {pod["spec"].get("nodeSelector", {}).get(POOL) for pod in waiting}
+    classes = {
+        _class(pool)
+        for pool in snapshot.of("nodepools")
+        if _template(pool).get("metadata", {}).get("labels", {}).get(POOL) in selected
+    }
+    ids = sorted(
+        reservation["id"]
+        for node_class in snapshot.of("ec2nodeclasses")
+        if node_class["metadata"]["name"] in classes
+        for reservation in node_class.get("status", {}).get("capacityReservations", [])
+    )
+    said = [event for event in snapshot.of("events") if about(event) in names]
+    if not ids or any(map(is_of_karpenter, said)):
+        return None
+    return (
+        f"capacity: Karpenter says nothing, as it does while all instances of {', '.join(ids)} are in use",
+        "wait until another job ends: aws ec2 describe-capacity-reservations"
+        f" --capacity-reservation-ids {' '.join(ids)} prints AvailableInstanceCount",
+    )
 
 
 def ended_at_launch(snapshot: Snapshot) -> Iterator[Finding]:

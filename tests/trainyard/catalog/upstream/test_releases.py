@@ -7,7 +7,7 @@ from trainyard.catalog.upstream.releases import NEWEST, PACKAGES
 from trainyard.live.releases import in_order
 
 PINNED = {
-    "Karpenter": [versions.KARPENTER],
+    "Karpenter": [*versions.KARPENTERS],
     "Trainer": [*versions.TRAINERS],
     "JobSet": [line.jobset for line in versions.TRAINER_LINES.values()],
     "Kueue": [versions.KUEUE, versions.NEWEST_KUEUE],

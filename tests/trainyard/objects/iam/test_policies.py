@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.crds import KARPENTER, upstream
+from tests.support.crds import upstream
 from tests.support.recording import Graph
 from trainyard.objects.iam import policies
 
@@ -24,7 +24,8 @@ MADE = (
 )
 """What Karpenter creates: it may only do so with the tags of this cluster."""
 
-MODULE = KARPENTER.partition("/pkg/")[0]
+MODULES = [f"github.com/aws/karpenter-provider-aws@v{release}" for release in ("1.14.1", "1.15.0")]
+"""What the rehearsal runs."""
 NODE_ROLE = "arn:aws:iam::123456789012:role/nodes"
 RULES = [f"arn:aws:events:eu-west-1:123456789012:rule/{name}" for name in ("spot", "health")]
 
@@ -115,15 +116,16 @@ def test_the_node_role_is_handed_to_ec2_only() -> None:
 
 NEVER_CALLED = re.compile(
     r"iam:((Create|Delete|Tag)InstanceProfile|(AddRoleTo|RemoveRoleFrom)InstanceProfile|GetRole)"
-    r"|sqs:SendMessage|timestreamwrite:.*|arczonalshift:.*"
+    r"|sqs:SendMessage|timestreamwrite:.*|arczonalshift:.*|ec2:RebootInstances"
 )
-"""Profiles are the graph's; the rest is for Karpenter's own tests and for zonal shift, which is
-off."""
+"""Profiles are the graph's; the rest is for Karpenter's own tests, for zonal shift, and for reboots
+(RebootForRepair of 1.15), which are off."""
 
 
-def test_karpenter_may_make_every_call_that_its_source_names() -> None:
+@pytest.mark.parametrize("module", MODULES)
+def test_karpenter_may_make_every_call_that_its_source_names(module: str) -> None:
     """Too little is as bad as too much: a call that is denied stops all nodes, on AWS alone."""
-    source = upstream(f"{MODULE}/pkg/aws/sdk.go").read_text()
+    source = upstream(f"{module}/pkg/aws/sdk.go").read_text()
     calls = {
         f"{service}:{call}"
         for call, service in re.findall(r"^\t(\w+)\(.*?\*(\w+)\.\w+Input", source, re.MULTILINE)
@@ -133,14 +135,15 @@ def test_karpenter_may_make_every_call_that_its_source_names() -> None:
     assert {call for call in calls - allowed if not NEVER_CALLED.fullmatch(call)} == set()
 
 
-def test_karpenter_may_set_every_tag_that_it_puts_on_a_node_later() -> None:
+@pytest.mark.parametrize("module", MODULES)
+def test_karpenter_may_set_every_tag_that_it_puts_on_a_node_later(module: str) -> None:
     """The instance is tagged once its node has joined; a denied tag is tried again for ever."""
     names = {
         "NameTagKey": "Name",
         "NodeClaimTagKey": "karpenter.sh/nodeclaim",
         "EKSClusterNameTagKey": "eks:eks-cluster-name",
     }
-    source = upstream(f"{MODULE}/pkg/controllers/nodeclaim/tagging/controller.go").read_text()
+    source = upstream(f"{module}/pkg/controllers/nodeclaim/tagging/controller.go").read_text()
     [tag] = [s for s in DOCUMENTS["nodes"]["Statement"] if s["Sid"] == "TagOwnInstances"]
     assert set(tag["Condition"]["ForAllValues:StringEquals"]["aws:TagKeys"]) == {
         names[name] for name in re.findall(r"v1\.(\w+TagKey)\b", source)

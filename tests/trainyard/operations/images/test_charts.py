@@ -151,16 +151,18 @@ def _of_plan(*edits: Edit) -> list[ChartPlan]:
     return [*found, plan.trainer.chart, plan.queues.chart]
 
 
-def test_every_chart_of_a_plan_is_one_of_them() -> None:
-    config = reading(with_queues).config
+@pytest.mark.parametrize("release", versions.KARPENTERS)
+def test_every_chart_of_a_plan_is_one_of_them(release: str) -> None:
+    wanted = at("karpenter.version", release)
+    config = reading(with_queues, wanted).config
     assert config and config.environment
     charts = public_charts(config.environment)
     in_folder = [f"/m/{one.folder}" for one in charts]
-    assert in_folder == [one.chart for one in _of_plan(at("artifacts.charts", "/m"))]
+    assert in_folder == [one.chart for one in _of_plan(wanted, at("artifacts.charts", "/m"))]
     in_registry = [(f"oci://m/{one.name}", one.version) for one in charts]
     edit = at("artifacts.charts", "oci://m")
-    assert in_registry == [(one.chart, one.version) for one in _of_plan(edit)]
-    public = [(one.chart, one.version, one.repository) for one in _of_plan()]
+    assert in_registry == [(one.chart, one.version) for one in _of_plan(wanted, edit)]
+    public = [(one.chart, one.version, one.repository) for one in _of_plan(wanted)]
     sources = [one.source for one in charts]
     assert public == [(one.chart, one.version, one.repository) for one in sources]
 

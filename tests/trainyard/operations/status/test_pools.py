@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from tests.trainyard.operations.status.test_diagnosis import NOW, pool
 from trainyard.operations.reach.snapshot import Object, Snapshot
-from trainyard.operations.status.pools import ended_at_launch, unready
+from trainyard.operations.status.pools import ended_at_launch, silent_reservation, unready
 
 
 def test_an_idle_pool_that_can_give_no_nodes_is_named_with_what_aws_said():
@@ -44,6 +44,28 @@ def test_a_reservation_that_is_not_active_is_said_once_karpenter_has_looked():
     """check, preview and up cannot know, and Karpenter says that all is well."""
     assert reserved() == ["EC2NodeClass h100-class: no reservation is active: cr-0123456789abcdef0"]
     assert reserved(active=True) == reserved(looked=False) == reserved(terms=False) == []
+
+
+def waiting_for(reservations: list[str], by: str) -> tuple[str, str] | None:
+    """What is said of a pod that waits for a pool, after an event about it."""
+    node_class = {
+        "metadata": {"name": "h100-class"},
+        "status": {"capacityReservations": [{"id": one} for one in reservations]},
+    }
+    event = {"involvedObject": {"kind": "Pod", "name": "run-0"}, "source": {"component": by}}
+    objects = {"nodepools": [pool("h100")], "ec2nodeclasses": [node_class], "events": [event]}
+    pod = {"metadata": {"name": "run-0"}, "spec": {"nodeSelector": {"trainyard.io/pool": "h100"}}}
+    return silent_reservation(Snapshot(objects=objects, taken_at=NOW), [pod])
+
+
+def test_a_full_reservation_is_said_where_karpenter_says_nothing():
+    """Karpenter 1.15 writes no event, and the scheduler's would name a taint of another node."""
+    said = waiting_for(["cr-2", "cr-1"], "default-scheduler")
+    assert said is not None
+    assert said[0].endswith("while all instances of cr-1, cr-2 are in use")
+    assert "--capacity-reservation-ids cr-1 cr-2 prints AvailableInstanceCount" in said[1]
+    assert waiting_for(["cr-1"], "karpenter") is None, "it has said why"
+    assert waiting_for([], "default-scheduler") is None, "the pool has no reservation"
 
 
 KEY = "arn:aws:kms:eu-west-1:111122223333:key/1"
