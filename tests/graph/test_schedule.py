@@ -90,3 +90,20 @@ def test_a_schedule_changes_no_other_resource(graph: Graph) -> None:
         "RoleBinding",
         "CronJob",
     }
+
+
+def test_an_output_says_how_to_see_its_times_and_to_start_a_run_now(graph: Graph) -> None:
+    assert {*graph.outputs["jobs"]} == {"t5-large"}
+    assert graph.outputs["schedules"] == {
+        "nightly": {
+            "kind": "TrainJob",
+            "namespace": "training",
+            "name": "nightly",
+            "cron": "0 3 * * 1",
+            "time_zone": "Etc/UTC",
+            "status": "kubectl -n training get cronjob nightly"
+            " && kubectl -n training get trainjob,jobs -l trainyard.io/schedule=nightly",
+            "start": "kubectl -n training create job --from=cronjob/nightly nightly-now",
+        }
+    }
+    assert "schedules" not in environment().outputs
