@@ -62,6 +62,7 @@ def schedule_outputs(jobs: Mapping[str, JobPlan]) -> dict[str, dict[str, dict[st
             "name": job.name,
             "cron": job.schedule.cron,
             "time_zone": job.schedule.time_zone,
+            **({"suspended": "true"} if job.schedule.suspended else {}),
             **_schedule_commands(job),
         }
         for key, job in jobs.items()

@@ -145,11 +145,9 @@ def zone_of(name: str) -> ZoneInfo:
     return ZoneInfo(name if name in available_timezones() else "UTC")
 
 
-def next_times(
-    schedule: ScheduleConfig | SchedulePlan, now: datetime, count: int = 1
-) -> list[datetime]:
-    """The next times of a schedule that has times, in UTC."""
-    return [*islice(times_of(schedule.cron).after(now, zone_of(schedule.time_zone)), count)]
+def next_times(cron: str, time_zone: str, now: datetime, count: int = 1) -> list[datetime]:
+    """The next times of a schedule, in UTC. Raises NoTimes."""
+    return [*islice(times_of(cron).after(now, zone_of(time_zone)), count)]
 
 
 def labelled(name: str, job: JobConfig) -> JobConfig:

@@ -152,7 +152,7 @@ def _long_runs(path: str, job: JobConfig, schedule: ScheduleConfig) -> Iterator[
     if job.expected_hours is None:
         return
     try:
-        times = next_times(schedule, datetime.now(UTC), _LOOK)
+        times = next_times(schedule.cron, schedule.time_zone, datetime.now(UTC), _LOOK)
     except NoTimes:
         return
     between = min((later - sooner for sooner, later in pairwise(times)), default=None)

@@ -10,7 +10,6 @@ import pytest
 from tests.support.stackfile import Edit, environment_plan
 from trainyard.derive.schedule import NoTimes, next_times, times_of
 from trainyard.plans.jobs import SCHEDULE
-from trainyard.settings.training.schedule import ScheduleConfig
 
 NIGHTLY = "jobs.nightly"
 SUNDAY = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
@@ -33,7 +32,7 @@ def nightly(**more: Any) -> Edit:
 
 
 def said(cron: str, zone: str = "Etc/UTC", count: int = 3) -> list[str]:
-    times = next_times(ScheduleConfig(cron=cron, time_zone=zone), SUNDAY, count)
+    times = next_times(cron, zone, SUNDAY, count)
     return [time.strftime("%a %Y-%m-%d %H:%M") for time in times]
 
 
@@ -67,11 +66,7 @@ def test_the_times_are_those_of_the_zone() -> None:
 
 def test_a_time_that_a_day_has_not_is_left_out() -> None:
     """In Berlin the clocks go from 02:00 to 03:00 on 2027-03-28."""
-    times = next_times(
-        ScheduleConfig(cron="30 2 * 3 *", time_zone="Europe/Berlin"),
-        datetime(2027, 3, 27, 0, 0, tzinfo=UTC),
-        2,
-    )
+    times = next_times("30 2 * 3 *", "Europe/Berlin", datetime(2027, 3, 27, 0, 0, tzinfo=UTC), 2)
     assert [time.day for time in times] == [27, 29]
 
 
