@@ -1,5 +1,9 @@
-"""Progress of a run by `status.trainerStatus` of its TrainJob (Trainer 2.2 and newer, KEP-2779): the script sends it to
-the Trainer where the feature gate TrainJobStatus is on. Why this program does not turn it on: decision 0034."""
+"""Progress of a run: per cent, time to go, dollars to the end.
+
+By `status.trainerStatus` of its TrainJob (Trainer 2.2 and newer, KEP-2779), where the script sends it to a Trainer
+whose feature gate TrainJobStatus is on; why this program does not turn it on: decision 0034. Of all other runs by
+their log.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
+from trainyard.catalog.aws.own_prices import LIST, OwnPrices
 from trainyard.operations.runs.beside_plan import planned_usd
 from trainyard.operations.runs.runs import Run, duration
 from trainyard.operations.runs.spent import spent
@@ -14,6 +19,18 @@ from trainyard.reports.lines import CENT
 
 LEAST_SECONDS = 60
 """A run that is younger says nothing about its dollars an hour."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reached:
+    """Part of its training that a run says is done, and how fast it came there."""
+
+    share: float
+    """0 to 1."""
+    at: datetime
+    """Moment at which it said so."""
+    share_a_second: float | None
+    """Since its log begins, or since it was last set back; None where it said it once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,29 +57,47 @@ class HowFar:
         return ", ".join(filter(None, parts))
 
 
-def far_of(run: Run) -> HowFar | None:
-    """Progress of a run; None where its job does not say it."""
+def far_of(run: Run, prices: OwnPrices = LIST, reached: Reached | None = None) -> HowFar | None:
+    """Progress of a run; None where neither its job nor its log says it. `prices`: of the stack. `reached`: by
+    the log."""
     said = run.job.body.get("status", {}).get("trainerStatus")
     if not said:
-        return None
+        return _by_log(run, prices, reached) if reached else None
     at, left = datetime.fromisoformat(said["lastUpdatedTime"]), None
     if not run.job.ended and (told := said.get("estimatedRemainingSeconds")) is not None:
         left = max(0, round(told - (run.ended - at).total_seconds()))
-    hourly = None if left is None else _usd_an_hour(run)
     return HowFar(
         percent=said.get("progressPercentage"),
         remaining_seconds=left,
-        usd_remaining=None
-        if hourly is None
-        else (hourly * Decimal(left or 0) / 3600).quantize(CENT),
+        usd_remaining=_usd(run, prices, left),
         said_at=at,
     )
 
 
-def _usd_an_hour(run: Run) -> Decimal | None:
+def _by_log(run: Run, prices: OwnPrices, reached: Reached) -> HowFar:
+    """Progress by the log. The rest takes as long as the same part took until now."""
+    left = None
+    if not run.job.ended and reached.share_a_second:
+        rest = (1 - reached.share) / reached.share_a_second
+        left = max(0, round(rest - (run.ended - reached.at).total_seconds()))
+    return HowFar(
+        percent=int(100 * reached.share + 1e-9),
+        remaining_seconds=left,
+        usd_remaining=_usd(run, prices, left),
+        said_at=reached.at,
+    )
+
+
+def _usd(run: Run, prices: OwnPrices, left: int | None) -> Decimal | None:
+    """Price of the time to go."""
+    hourly = None if left is None else _usd_an_hour(run, prices)
+    return None if hourly is None else (hourly * Decimal(left or 0) / 3600).quantize(CENT)
+
+
+def _usd_an_hour(run: Run, prices: OwnPrices) -> Decimal | None:
     """As the plan counts the nodes of the run, else as it has cost until now; None where neither is known."""
-    planned = planned_usd(run)
+    planned = planned_usd(run, prices)
     if planned is not None and run.expected:
         return planned / Decimal(str(run.expected.hours))
-    ran, usd = (run.ended - run.began).total_seconds() if run.began else 0.0, spent(run).usd
+    ran, usd = (run.ended - run.began).total_seconds() if run.began else 0.0, spent(run, prices).usd
     return usd * 3600 / Decimal(str(ran)) if usd and ran >= LEAST_SECONDS else None
