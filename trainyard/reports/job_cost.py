@@ -291,7 +291,7 @@ def _runs_a_month(job: JobPlan) -> float:
 def _month(cost: JobCost, runs: float) -> str:
     """Price of so many runs."""
     if cost.usd is None or not runs:
-        return "0.00" if not runs else UNKNOWN
+        return UNKNOWN if runs else "0"
     times_it = Decimal(str(runs))
     most = None if cost.most_usd is None else (cost.most_usd * times_it).quantize(CENT)
     return amount((cost.usd * times_it).quantize(CENT), most, None).said

@@ -86,7 +86,7 @@ def test_no_more_runs_than_follow_one_another_are_counted() -> None:
 def test_a_schedule_without_hours_has_no_dollars_and_a_suspended_one_no_runs() -> None:
     assert month()[0][1:] == ["?", "?"]
     stopped = {"cron": "@daily", "suspend": True}
-    assert month(expected_hours=1, schedule=stopped)[0] == ["0.0", "0.0", "0.00"]
+    assert month(expected_hours=1, schedule=stopped)[0] == ["0.0", "0.0", "0"]
     assert "\nschedules\n" not in text(environment_plan())
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 
 _OF_EPOCHS = (
     re.compile(
@@ -49,6 +50,18 @@ class Done:
     def share(self) -> float:
         """0 to 1."""
         return min(1.0, self.step / self.of)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reached:
+    """Part of its training that a run says is done, and how fast it came there."""
+
+    share: float
+    """0 to 1."""
+    at: datetime
+    """Moment at which it said so."""
+    share_a_second: float | None
+    """Since its log begins, or since it was last set back; None where it said it once."""
 
 
 def epochs_said(texts: Iterable[str]) -> float | None:

@@ -55,8 +55,9 @@ def choose(
         for kind in KINDS
         for body in jobs_of(kubectl, kind, place)
     ]
-    named = [each for each in found if name in (None, each.entry, each.name, full_name(each.body))]
-    named = _newest(named) if name else named
+    named = _newest(
+        [each for each in found if name in (None, each.entry, each.name, full_name(each.body))]
+    )
     if len(named) == 1:
         return named[0]
     names = ", ".join(dict.fromkeys(each.entry or full_name(each.body) for each in named or found))

@@ -15,12 +15,11 @@ from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 
 from trainyard.catalog.logs.log_words import figure_named, nothing_done, resumed_from, saved
-from trainyard.catalog.logs.share_done import done, epochs_said
+from trainyard.catalog.logs.share_done import Reached, done, epochs_said
 from trainyard.operations.reach.kubectl import Kubectl, Object
 from trainyard.operations.reach.pods import TIMESTAMP
 from trainyard.operations.reach.snapshot import Job, Snapshot
 from trainyard.operations.runs.logs import node_number
-from trainyard.operations.runs.reported import Reached
 from trainyard.operations.runs.sweeps import sweep_of
 
 AGAIN_SECONDS = 30.0
@@ -152,16 +151,18 @@ def _lines(kubectl: Kubectl, *arguments: str) -> list[tuple[datetime | None, str
     ]
 
 
-class PrintedLately:
-    """Figures of runs that go on, read anew after AGAIN_SECONDS: whoever looks every few seconds reads their logs
+class ReachedLately:
+    """How far runs are that go on, read anew after AGAIN_SECONDS: whoever looks every few seconds reads their logs
     no more often than that."""
 
     def __init__(self) -> None:
-        self._found: Mapping[str, Printed] = {}
+        self._found: Mapping[str, Reached] = {}
         self._until = -math.inf
 
-    def __call__(self, kubectl: Kubectl, snapshot: Snapshot) -> Mapping[str, Printed]:
+    def __call__(self, kubectl: Kubectl, snapshot: Snapshot) -> Mapping[str, Reached]:
+        """By uid of the job."""
         if time.monotonic() >= self._until:
-            self._found = printed(kubectl, snapshot, ended=False)
+            said = printed(kubectl, snapshot, ended=False)
+            self._found = {uid: one.reached for uid, one in said.items() if one.reached}
             self._until = time.monotonic() + AGAIN_SECONDS
         return self._found

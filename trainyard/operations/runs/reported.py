@@ -12,6 +12,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from trainyard.catalog.aws.own_prices import LIST, OwnPrices
+from trainyard.catalog.logs.share_done import Reached
 from trainyard.operations.runs.beside_plan import planned_usd
 from trainyard.operations.runs.runs import Run, duration
 from trainyard.operations.runs.spent import spent
@@ -19,18 +20,6 @@ from trainyard.reports.lines import CENT
 
 LEAST_SECONDS = 60
 """A run that is younger says nothing about its dollars an hour."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reached:
-    """Part of its training that a run says is done, and how fast it came there."""
-
-    share: float
-    """0 to 1."""
-    at: datetime
-    """Moment at which it said so."""
-    share_a_second: float | None
-    """Since its log begins, or since it was last set back; None where it said it once."""
 
 
 @dataclass(frozen=True, kw_only=True)

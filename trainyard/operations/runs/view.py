@@ -9,13 +9,13 @@ from decimal import Decimal
 from types import MappingProxyType
 
 from trainyard.catalog.aws.own_prices import LIST, OwnPrices
+from trainyard.catalog.logs.share_done import Reached
 from trainyard.catalog.logs.waiting import container_statuses
 from trainyard.catalog.quantities import amount
 from trainyard.objects.jobs.pod_template import GPU, NODES_FOR, POOL
 from trainyard.objects.programs.repair import NOTE
 from trainyard.operations.reach.snapshot import Job, Object, Snapshot, condition_of
 from trainyard.operations.runs.logs import node_number
-from trainyard.operations.runs.printed import Printed
 from trainyard.operations.runs.reported import far_of
 from trainyard.operations.runs.runs import TYPE, going_runs, node_price, pod_gpus, uid_of
 from trainyard.operations.status.diagnosis import diagnose
@@ -115,16 +115,16 @@ def view(
     alerts: tuple[str, ...] | None,
     changed: Sequence[Finding] = (),
     prices: OwnPrices = LIST,
-    said: Mapping[str, Printed] = MappingProxyType({}),
+    reached: Mapping[str, Reached] = MappingProxyType({}),
 ) -> View:
     """View of a snapshot. `alerts`: what Prometheus says. `changed`: objects that are not as the last
-    update left them. `prices`: of the stack. `said`: what runs print, by uid of the job."""
+    update left them. `prices`: of the stack. `reached`: by logs, by uid of the job."""
     problems = [*diagnose(snapshot, silence=None), *changed]
     return View(
         stack=stack,
         taken_at=snapshot.taken_at,
         pools=None if "nodes" in snapshot.unseen else tuple(_pools(snapshot, prices)),
-        gangs=tuple(_gangs(snapshot, prices, said)),
+        gangs=tuple(_gangs(snapshot, prices, reached)),
         queue=tuple(_queue(snapshot)),
         alerts=alerts,
         problems=tuple(finding.what for finding in problems),
@@ -201,11 +201,11 @@ def _holds(pod: Object, nodes: set[str]) -> bool:
     return pod["spec"].get("nodeName") in nodes and not ended
 
 
-def _gangs(snapshot: Snapshot, prices: OwnPrices, said: Mapping[str, Printed]) -> Iterator[Gang]:
+def _gangs(snapshot: Snapshot, prices: OwnPrices, reached: Mapping[str, Reached]) -> Iterator[Gang]:
     """Jobs that go on, then those that have ended within the hour, the last first."""
     shown = []
     far = {
-        id(run.job.body): far_of(run, prices, said.get(uid_of(run), Printed()).reached)
+        id(run.job.body): far_of(run, prices, reached.get(uid_of(run)))
         for run in going_runs(snapshot)
     }
     for job in snapshot.jobs():

@@ -24,7 +24,7 @@ from trainyard.operations.reach.snapshot import snapshot_of
 from trainyard.operations.reach.stack import own_prices
 from trainyard.operations.reach.target import answer_of, kubeconfig
 from trainyard.operations.runs.frame import Line, coloured, frame, picture, plain
-from trainyard.operations.runs.printed import PrintedLately
+from trainyard.operations.runs.printed import ReachedLately
 from trainyard.operations.runs.view import View, view
 from trainyard.operations.status.by_hand import Changes
 from trainyard.plans.push_gateway import NAMESPACE
@@ -51,7 +51,7 @@ def main(options: argparse.Namespace) -> int:
         with asking(kubeconfig(options.stack), FRAME_SECONDS) as kubectl:
             changes = Changes(options.stack, kubectl)
             prices = own_prices(options.stack)
-            again = partial(look, options.stack, kubectl, changes, prices, PrintedLately())
+            again = partial(look, options.stack, kubectl, changes, prices, ReachedLately())
             first = again()
             return first if once else _follow(again, first, options.every)
 
@@ -87,12 +87,12 @@ def look(
     kubectl: Kubectl,
     changes: Changes,
     prices: OwnPrices = LIST,
-    prints: PrintedLately | None = None,
+    far: ReachedLately | None = None,
 ) -> View:
-    """One look at the cluster. `prices`: of the stack. `prints`: reads what runs print."""
+    """One look at the cluster. `prices`: of the stack. `far`: reads in logs how far runs are."""
     snapshot = snapshot_of(stack, kubectl)
-    said = prints(kubectl, snapshot) if prints else {}
-    return view(stack, snapshot, alerts(kubectl), changes(), prices, said)
+    reached = far(kubectl, snapshot) if far else {}
+    return view(stack, snapshot, alerts(kubectl), changes(), prices, reached)
 
 
 def alerts(kubectl: Kubectl) -> tuple[str, ...] | None:

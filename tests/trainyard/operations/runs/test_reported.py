@@ -14,7 +14,7 @@ from trainyard.catalog.aws.own_prices import OwnPrices
 from trainyard.operations.reach.snapshot import Snapshot
 from trainyard.operations.runs.frame import frame, plain
 from trainyard.operations.runs.history import told
-from trainyard.operations.runs.printed import Printed, reached
+from trainyard.operations.runs.printed import reached
 from trainyard.operations.runs.reported import HowFar, far_of
 from trainyard.operations.runs.runs import finished_runs, going_runs, uid_of
 from trainyard.operations.runs.view import view
@@ -129,11 +129,11 @@ def test_without_a_status_the_log_says_per_cent_and_time_of_a_job_of_either_kind
     found = reached({}, lines)
     [run] = going_runs(running(None, hours=10))
     far = far_of(run, reached=found)
-    assert far and (far.percent, far.remaining_seconds) == (40, 59 * 60)
+    assert found and far and (far.percent, far.remaining_seconds) == (40, 59 * 60)
     planned = told(run, {}, going=True).usd_planned
     assert planned and far.usd_remaining
     assert abs(far.usd_remaining - planned * 59 / 600) < Decimal("0.02")
-    [shown] = view("dev", running(None), None, said={uid_of(run): Printed(reached=found)}).gangs
+    [shown] = view("dev", running(None), None, reached={uid_of(run): found}).gangs
     assert shown.how_far.startswith("40%, 59 min to go")
 
 

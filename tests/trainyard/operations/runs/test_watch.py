@@ -22,7 +22,7 @@ from trainyard.catalog.aws.prices import price
 from trainyard.operations.reach.target import TargetError
 from trainyard.operations.runs import watch
 from trainyard.operations.runs.frame import MOST_RANKS, MOST_ROWS, coloured, frame, picture, plain
-from trainyard.operations.runs.printed import PrintedLately
+from trainyard.operations.runs.printed import ReachedLately
 from trainyard.operations.runs.view import (
     BROKEN,
     DONE,
@@ -212,7 +212,7 @@ def test_a_run_shows_how_far_its_log_is_and_logs_are_read_once_in_a_while(
     cluster.log = "2026-11-22T05:00:00Z step 10/100\n2026-11-22T05:10:00Z step 30/100"
     assert run_word("watch", ["dev", "--once"]) == 0
     assert "30%" in capsys.readouterr().out
-    asked, prints = cluster.logs, PrintedLately()
+    asked, prints = cluster.logs, ReachedLately()
     for _ in range(3):
         prints(cluster, busy())
     assert cluster.logs == 2 * asked
