@@ -152,7 +152,7 @@ def _lines(kubectl: Kubectl, *arguments: str) -> list[tuple[datetime | None, str
 
 
 class ReachedLately:
-    """How far runs are that go on, read anew after AGAIN_SECONDS: whoever looks every few seconds reads their logs
+    """Reader of how far runs are, at most once in AGAIN_SECONDS: whoever looks every few seconds reads their logs
     no more often than that."""
 
     def __init__(self) -> None:
