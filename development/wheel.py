@@ -39,8 +39,10 @@ PROGRAM = (
     "stacks",
     "workloads/ddp/train.py",
     "workloads/checkpoints.py",
+    "workloads/whole.py",
 )
-"""Files and folders of the program, and the scripts that `trainyard new team` writes."""
+"""Files and folders of the program, the scripts that `trainyard new team` writes, and the one that `trainyard
+checkpoint` runs."""
 IN_WHEEL = "trainyard/_program"
 
 

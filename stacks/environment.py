@@ -26,7 +26,7 @@ from components.nodes.karpenter import Karpenter
 from components.nodes.prefetch import Prefetch
 from components.nodes.registry import Registry
 from components.nodes.system_nodes import SystemNodes
-from stacks.outputs import job_outputs
+from stacks.outputs import job_outputs, schedule_outputs
 from stacks.sharing import share
 from stacks.stores import STORES
 from stacks.training import job_identity, run_jobs, take_jobs
@@ -179,6 +179,7 @@ async def build(plan: EnvironmentPlan) -> Environment:
         "kubeconfig": kubeconfig,
         "contract": {**plan.contract, **reached},
         "jobs": job_outputs(plan.identity.stack, plan.jobs),
+        **schedule_outputs(plan.jobs),
         "registries": {key: registry.url for key, registry in registries.items()},
         **watched,
         **({"queues_role": training.dispatch.role_arn} if training.dispatch else {}),

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.plan import EnvironmentPlan, TeamPlan
-from trainyard.plans.jobs import JobPlan
+from trainyard.plans.jobs import SCHEDULE, JobPlan
 from trainyard.replacing.new_runs import resumes
 from trainyard.reports.amounts import JobCost
 from trainyard.reports.cost import estimate
@@ -48,6 +48,34 @@ def job_outputs(stack: str, jobs: Mapping[str, JobPlan]) -> dict[str, dict[str, 
             **_commands(stack, key, job),
         }
         for key, job in jobs.items()
+        if job.schedule is None
+    }
+
+
+def schedule_outputs(jobs: Mapping[str, JobPlan]) -> dict[str, dict[str, dict[str, str]]]:
+    """The output `schedules`: times of each job that has a schedule, and the commands for it; nothing without
+    one."""
+    found = {
+        key: {
+            "kind": job.kind,
+            "namespace": job.namespace,
+            "name": job.name,
+            "cron": job.schedule.cron,
+            "time_zone": job.schedule.time_zone,
+            **({"suspended": "true"} if job.schedule.suspended else {}),
+            **_schedule_commands(job),
+        }
+        for key, job in jobs.items()
+        if job.schedule
+    }
+    return {"schedules": found} if found else {}
+
+
+def _schedule_commands(job: JobPlan) -> dict[str, str]:
+    kubectl, runs = f"kubectl -n {job.namespace}", f"{SCHEDULE}={job.name}"
+    return {
+        "status": f"{kubectl} get cronjob {job.name} && {kubectl} get {job.kind.lower()},jobs -l {runs}",
+        "start": f"{kubectl} create job --from=cronjob/{job.name} {job.name}-now",
     }
 
 

@@ -16,7 +16,7 @@ from components.base.account import aws_provider
 from components.cluster.cluster import ClusterCoordinates
 from components.jobs.jobs import Jobs
 from components.jobs.namespace import JobNamespace, Volume
-from stacks.outputs import job_outputs, job_starts
+from stacks.outputs import job_outputs, job_starts, schedule_outputs
 from stacks.reference import contract_of
 from trainyard.plan import TeamPlan
 from trainyard.plans.jobs import JobNamespacePlan, JobPlan
@@ -75,6 +75,7 @@ def build(
         "kubeconfig": kubeconfig,
         "namespace": plan.workspace.namespace,
         "jobs": job_outputs(plan.identity.stack, plan.jobs),
+        **schedule_outputs(plan.jobs),
     }
 
 

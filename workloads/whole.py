@@ -60,6 +60,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--aside", action="store_true", help="rename newer ones that are not whole")
     options = parser.parse_args(arguments)
+    if not options.folder.is_dir():
+        print(f"{options.folder} is no folder", file=sys.stderr)
+        return 1
     for found in newest_first(options.folder):
         try:
             check(found)

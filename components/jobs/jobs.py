@@ -16,6 +16,7 @@ import pulumi_kubernetes as k8s
 from components.base.chart import judged_by
 from components.jobs import order, run_before, wait_for_job
 from components.jobs.loads import Waits
+from components.jobs.schedules import Schedule
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.plans.identity import Identity
 from trainyard.plans.jobs import RUN, ConfigMapPlan, JobPlan, Spec
@@ -54,6 +55,17 @@ class Jobs(pulumi.ComponentResource):
         self._namespace, every = namespace, [_alone(prefix, kubeconfig), _said(prefix, starts)]
         runs: dict[str, pulumi.Resource] = {}
         for key, plan in plans.items():
+            if plan.schedule:
+                beside = [self._beside(key, made, needs[key]) for made in plan.objects]
+                Schedule(
+                    key,
+                    plan,
+                    plan.schedule,
+                    namespace=namespace,
+                    needs=[*needs[key], *beside],
+                    opts=pulumi.ResourceOptions(parent=self),
+                )
+                continue
             loaded = [waits.hook(key, plan.loads)] if waits and plan.loads else []
             before = [*order.hooks(key, plans, kubeconfig), *loaded, *every]
             files = [self._files(key, plan.files)] if plan.files else []

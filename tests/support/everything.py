@@ -146,6 +146,18 @@ _SWEPT: dict[str, Any] = {
         "metric": {"name": "loss", "goal": "minimize"},
     },
 }
+_SCHEDULED: dict[str, Any] = {
+    **_PART,
+    "arguments": ["--day={scheduled_time}"],
+    "schedule": {
+        "cron": "0 3 * * 1",
+        "time_zone": "Asia/Seoul",
+        "concurrency_policy": "replace",
+        "starting_deadline_minutes": 30,
+        "keep_runs": 5,
+        "suspend": True,
+    },
+}
 _FILE: dict[str, Any] = {
     "manifest": "tests/workloads/valid/trainjob-clone-pinned.yaml",
     "pool": "g6e",
@@ -313,7 +325,14 @@ def everything() -> dict[str, Any]:
     wanted["storage"] |= copy.deepcopy(_STORES)
     wanted["trainer"]["own_runtimes"] |= copy.deepcopy(_RUNTIMES)
     wanted["jobs"] |= copy.deepcopy(
-        {"train": _TRAIN, "legacy": _LEGACY, "part": _PART, "swept": _SWEPT, "file": _FILE}
+        {
+            "train": _TRAIN,
+            "legacy": _LEGACY,
+            "part": _PART,
+            "swept": _SWEPT,
+            "scheduled": _SCHEDULED,
+        }
+        | {"file": _FILE}
     )
     return found | {
         ENVIRONMENT: wanted

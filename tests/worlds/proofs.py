@@ -60,6 +60,14 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "tests/worlds/test_secrets_world.py": ("secrets", "teams"),
     "tests/worlds/test_sequences_world.py": ("jobs", "new_runs", "answered", "next_run"),
     "tests/worlds/test_sweep_world.py": ("sweep", "order", "jobs"),
+    "tests/worlds/test_schedule_world.py": (
+        "schedule",
+        "scheduled",
+        "sweep",
+        "order",
+        "queues",
+        "jobs",
+    ),
     "tests/worlds/test_team_stores_world.py": ("stores", "teams"),
     "tests/worlds/test_upgrade_world.py": ("cluster", "versions"),
 }

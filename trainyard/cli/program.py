@@ -7,10 +7,8 @@ import runpy
 import sys
 from pathlib import Path
 
-_IN_WHEEL = Path(__file__).parents[1] / "_program"
-HOME = _IN_WHEEL if _IN_WHEEL.exists() else Path(__file__).parents[2]
-"""Folder of the program's `__main__.py` with its packages: in a wheel the folder that development/wheel.py
-fills, elsewhere the checkout."""
+from trainyard import HOME
+
 LINK = Path("components")
 """Link in a project's folder to the components, whose charts the program names by a path from there. A path
 of the virtual environment would be another one on each machine, and each would update the releases."""

@@ -283,6 +283,16 @@ WORDS: Mapping[str, Word] = {
         then="trainyard status {stack}",
         otherwise="trainyard status {stack}",
     ),
+    "checkpoint": Word(
+        does="Name the price of a pod, ask, and print the newest checkpoint of a job that is whole.",
+        module="trainyard.operations.nodes.checkpoint",
+        options=("--pool", "--image", "--minutes", "--yes"),
+        argument="job",
+        example="checkpoint t5-large --stack dev",
+        fails="no checkpoint is whole, or the pod does not start",
+        then="trainyard status {stack}",
+        otherwise="trainyard status {stack}",
+    ),
     "notebook": Word(
         does="Name the price of a pod on a pool, ask, and open JupyterLab there.",
         module="trainyard.operations.nodes.notebook",

@@ -13,12 +13,14 @@ from trainyard.derive.job_files import config_map, file_errors
 from trainyard.derive.job_site import JobSite
 from trainyard.derive.jobs import command_of, job_plan
 from trainyard.derive.model_memory.fit import Fit, fit_of
+from trainyard.derive.schedule import labelled, scheduled
 from trainyard.derive.scripts import script_of
 from trainyard.derive.sweep import at_once, in_turn
 from trainyard.plans.jobs import EXPECTED, Expected, JobPlan
 from trainyard.problems import At, InputError, InputWarning
 from trainyard.rules.after import after_errors
 from trainyard.rules.model_memory import fit_problems, model_errors
+from trainyard.rules.schedule import schedule_problems, team_schedule_errors
 from trainyard.rules.stores import keep_warnings
 from trainyard.rules.sweep import sweep_problems
 from trainyard.settings.environment import EnvironmentConfig
@@ -53,7 +55,11 @@ class StackJobs:
         found = [warning for manifest in self.read.values() for warning in manifest.warnings]
         for name, job in typed(self.jobs).items():
             found += keep_warnings(f"{self.path}.{name}", job, self.folder)
-        problems = (*_fit_problems(self.path, self.fits), *sweep_problems(self.path, self.jobs))
+        problems = (
+            *_fit_problems(self.path, self.fits),
+            *sweep_problems(self.path, self.jobs),
+            *schedule_problems(self.path, self.jobs),
+        )
         found += [each for each in problems if isinstance(each, InputWarning)]
         return tuple(found)
 
@@ -65,7 +71,13 @@ class StackJobs:
             for name, job in manifests(self.jobs).items()
         }
         plans |= {
-            name: job_plan(name, job, site, config_map(name, job, self.folder), notes.get(name, {}))
+            name: job_plan(
+                name,
+                labelled(name, job),
+                site,
+                config_map(name, job, self.folder),
+                notes.get(name, {}),
+            )
             for name, job in typed(self.jobs).items()
         }
         named = {
@@ -74,7 +86,7 @@ class StackJobs:
             )
             for name in self.jobs
         }
-        return in_turn(chained(named, self.jobs), self.jobs)
+        return scheduled(in_turn(chained(named, self.jobs), self.jobs), self.jobs)
 
     def described(self) -> dict[str, JobConfig]:
         """Every job in the words of settings, as far as capacity goes."""
@@ -97,7 +109,11 @@ def read_jobs(
     folder: Path,
 ) -> StackJobs:
     """Read the files of a stack's jobs. `path`: of the jobs in the stack file."""
-    errors = (*_file_errors(path, jobs, folder), *after_errors(path, jobs))
+    errors = (
+        *_file_errors(path, jobs, folder),
+        *after_errors(path, jobs),
+        *team_schedule_errors(path, jobs, environment, namespace),
+    )
     files = manifests(jobs)
     fits = _fits(jobs, environment, folder)
     if not files:
@@ -209,8 +225,8 @@ def _too_large(path: str, fits: Mapping[str, Fit]) -> Iterator[InputError]:
 
 
 def _file_errors(path: str, jobs: Mapping[str, AnyJob], folder: Path) -> Iterator[InputError]:
-    of_sweeps = sweep_problems(path, jobs)
-    yield from (each for each in of_sweeps if isinstance(each, InputError))
+    problems = (*sweep_problems(path, jobs), *schedule_problems(path, jobs))
+    yield from (each for each in problems if isinstance(each, InputError))
     for name, job in typed(jobs).items():
         yield from file_errors(f"{path}.{name}", job, folder)
         yield from model_errors(f"{path}.{name}", job)

@@ -106,6 +106,9 @@ class Expected:
 SWEEP = "trainyard.io/sweep"
 """Annotation of a run of a sweep: its entry, its values and the metric by which it is compared, as JSON."""
 
+SCHEDULE = "trainyard.io/schedule"
+"""Label of the runs of a schedule, and of their pods, with the entry of the stack file."""
+
 SHELL = "trainyard.io/shell"
 """Label of a job, and of its pod, in which somebody has a terminal or runs one command."""
 
@@ -153,6 +156,25 @@ class SweepPlan:
     earlier: tuple[str, ...]
     """Runs of the sweep before it, of which fewer than `at_most` go on when it begins. Empty where it need not
     wait."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SchedulePlan:
+    """The schedule of a job: a CronJob, whose pod makes each run."""
+
+    cron: str
+    time_zone: str
+    replaces: bool
+    """A run that still goes on is deleted at the next time; otherwise the next one waits for its end."""
+    deadline_minutes: int
+    keep_runs: int
+    suspended: bool
+    runs_a_month: float
+    """Times of a month, on average."""
+    image: str
+    """Image with Python."""
+    files: Mapping[str, str]
+    """Name → text of the program in the pod."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,6 +229,8 @@ class JobPlan:
     """Entries of jobs that must be complete before it begins."""
     sweep: SweepPlan | None = None
     """None for a job that is no run of a sweep."""
+    schedule: SchedulePlan | None = None
+    """None for a job that begins with an update."""
     loads: tuple[LoadPlan, ...] = ()
     """Everything that is loaded before it starts."""
     run: str

@@ -17,7 +17,7 @@ from trainyard.derive.pools import PoolUse
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.jobs import JobPlan, LoadPlan
 from trainyard.reports.amounts import Amount, Bounds, JobCost, Line, amount
-from trainyard.reports.lines import CENT, bounds_of, line_of, sum_of, times, total_of
+from trainyard.reports.lines import CENT, HOURS, bounds_of, line_of, sum_of, times, total_of
 from trainyard.reports.minutes.timeline import cold_start, gateway_gb
 from trainyard.stores.figures import UsageCost
 from trainyard.stores.kinds import plan_kind
@@ -262,6 +262,39 @@ def sweeps(plan: EnvironmentPlan | TeamPlan, costs: Sequence[JobCost]) -> list[s
         )
     notes = "hours and USD of all runs, without the start of nodes in the hours; they need expected_hours"
     return ["sweeps", *command_line.table(rows), f"  {notes}"] if runs else []
+
+
+def schedules(plan: EnvironmentPlan | TeamPlan, costs: Sequence[JobCost]) -> list[str]:
+    """A line for each schedule: how often, and what a month takes. `costs`: of all jobs."""
+    by_job = {cost.job: cost for cost in costs}
+    rows = [("schedule", "times", "runs a month", "hours a month", "USD a month")]
+    for job in plan.jobs.values():
+        if job.schedule:
+            runs, cost = _runs_a_month(job), by_job[job.name]
+            hours = UNKNOWN if job.expected_hours is None else f"{runs * job.expected_hours:,.1f}"
+            times = f"{job.schedule.cron} {job.schedule.time_zone}"
+            rows.append((job.name, times, f"{runs:,.1f}", hours, _month(cost, runs)))
+    notes = (
+        "a month on average; hours and USD need expected_hours. A suspended schedule has no runs"
+    )
+    return ["schedules", *command_line.table(rows), f"  {notes}"] if len(rows) > 1 else []
+
+
+def _runs_a_month(job: JobPlan) -> float:
+    """Runs of a schedule in a month: its times, and no more than can follow one another."""
+    if not job.schedule or job.schedule.suspended:
+        return 0.0
+    asked = job.schedule.runs_a_month
+    return min(asked, float(HOURS) / job.expected_hours) if job.expected_hours else asked
+
+
+def _month(cost: JobCost, runs: float) -> str:
+    """Price of so many runs."""
+    if cost.usd is None or not runs:
+        return UNKNOWN if runs else "0"
+    times_it = Decimal(str(runs))
+    most = None if cost.most_usd is None else (cost.most_usd * times_it).quantize(CENT)
+    return amount((cost.usd * times_it).quantize(CENT), most, None).said
 
 
 def _runs_at_once(plan: EnvironmentPlan | TeamPlan, jobs: Sequence[JobPlan]) -> int:

@@ -30,7 +30,7 @@ from trainyard.plans.jobs import Spec
 from trainyard.problems import InputError, InputWarning
 from trainyard.reports.box import Box, box_of, rows
 from trainyard.reports.cost import at_list, estimate
-from trainyard.reports.job_cost import loads, sweeps
+from trainyard.reports.job_cost import loads, schedules, sweeps
 from trainyard.reports.minutes.limits import below, pauses
 from trainyard.reports.minutes.printed import picture_of, time
 from trainyard.reports.minutes.timeline import drawn, schedule, thin
@@ -79,6 +79,7 @@ def text(plan: Plan) -> str:
         loads(plan),
         jobs(plan),
         sweeps(plan, costs.jobs),
+        schedules(plan, costs.jobs),
         diagram(plan.jobs),
         time(timeline, [*_block_starts(plan), *thin(plan, timeline)]),
         limits(plan),

@@ -18,7 +18,7 @@ from trainyard.objects.queues.queues import QUEUE_LABEL
 from trainyard.problems import REMOVE, At, InputError, InputWarning, write_one_of
 from trainyard.rules.mounts import mount_path_errors
 from trainyard.settings.environment import EnvironmentConfig
-from trainyard.settings.job import TO_S3, JobConfig
+from trainyard.settings.job import SCHEDULED_TIME, TO_S3, JobConfig
 from trainyard.stores.kinds import kinds_of
 
 VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
@@ -85,8 +85,11 @@ def _stores(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterat
             )
     for setting, place in (("checkpoints", job.checkpoints), ("tensorboard", job.tensorboard)):
         if place:
+            directory = job.in_run(place.directory)
+            if job.schedule:
+                directory = directory.replace(SCHEDULED_TIME, "time")
             yield from store_directory_errors(
-                f"{path}.{setting}", place.store, job.in_run(place.directory), environment
+                f"{path}.{setting}", place.store, directory, environment
             )
 
 

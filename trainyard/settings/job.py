@@ -21,10 +21,13 @@ from trainyard.settings.section import AnySecret, Name, Reference, Section
 from trainyard.settings.training.files import FilesConfig, HostPathConfig
 from trainyard.settings.training.loads import LoadConfig
 from trainyard.settings.training.model import TrainedModelConfig
+from trainyard.settings.training.schedule import ScheduleConfig
 from trainyard.settings.training.sweep import SweepConfig
 
 RUN_NUMBER = "{run}"
 """In a directory of a job it stands for the number of the run."""
+SCHEDULED_TIME = "{scheduled_time}"
+"""In a text of a job with a schedule it stands for the time of the run."""
 Positive = Annotated[int, pydantic.Field(ge=1, strict=True)]
 """Strict, here and below: `true` is not one node."""
 
@@ -239,6 +242,8 @@ class JobConfig:
     """Jobs of this stack that must be complete before this one begins."""
     sweep: Section[SweepConfig] = None
     """Makes the entry several runs, which differ in values of arguments."""
+    schedule: Section[ScheduleConfig] = None
+    """Starts a run at each time of a schedule, and none by `pulumi up`."""
     storage: dict[Name, MountConfig] = field(default_factory=dict)
     """Stores that the job mounts: name of a store in `environment.storage` → path."""
     checkpoints: Section[CheckpointConfig] = None

@@ -148,6 +148,7 @@ KINDS: dict[tuple[str, str], Kind] = {
         ("admissionregistration.k8s.io/v1", kind): Kind()
         for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
     },
+    ("batch/v1", "CronJob"): Kind(),
     ("batch/v1", "Job"): Kind(replaces=("spec.selector", "spec.template"), unmet=_job),
     ("networking.k8s.io/v1", "NetworkPolicy"): Kind(),
     ("scheduling.k8s.io/v1", "PriorityClass"): Kind(),

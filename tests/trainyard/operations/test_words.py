@@ -18,6 +18,7 @@ from tests.trainyard.operations.terminal import Terminal
 from trainyard.operations.reach.chosen import Chosen, NoSuchJob, choose
 from trainyard.operations.reach.place import place_of
 from trainyard.operations.runs.stop import _afterwards
+from trainyard.plans.jobs import SCHEDULE
 
 Object = dict[str, Any]
 STACK_FILE = """\
@@ -328,6 +329,47 @@ def test_of_a_run_of_a_sweep_both_words_name_the_entry(
     ]
     assert run_word("again", ["--stack", "dev", "--job", "mine", "--yes"]) == 0
     assert "        run: 2\n" in checkout.read_text()
+
+
+def test_of_a_schedule_both_words_name_its_times(
+    checkout: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    timed = STACK_FILE.replace(": mine}", ': "mine/{scheduled_time}"}')
+    checkout.write_text(timed.replace("nodes: 2", "nodes: 2\n        schedule: {cron: 0 3 * * 1}"))
+    assert run_word("again", ["--stack", "dev", "--job", "mine", "--yes"]) == 1
+    assert "kubectl create job --from=cronjob/mine mine-now" in capsys.readouterr().err
+    body = _scheduled("mine-20261130-0300", "2026-11-30T03:00:00Z")
+    run = Chosen(kind="TrainJob", body=body, entry="mine")
+    assert _afterwards(run, "dev", "make up") == [
+        "stopped; the schedule of mine in Pulumi.dev.yaml starts the next run at its time",
+        "to be without it: write suspend: true under jobs.mine.schedule, then make up",
+    ]
+
+
+def _scheduled(name: str, created: str) -> Object:
+    job = _job(name)
+    job["metadata"] |= {"labels": {SCHEDULE: "mine"}, "creationTimestamp": created}
+    return job
+
+
+def test_the_entry_of_a_schedule_is_its_newest_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(monkeypatch)
+    names = ("mine-20261130-0300", "mine-20261207-0300", "mine-20261123-0300")
+    cluster.jobs = [
+        _scheduled(name, f"2026-{name[9:11]}-{name[11:13]}T03:00:00Z") for name in names
+    ]
+    cluster.jobs.append(_job("other"))
+    items = json.dumps({"items": cluster.jobs})
+    place = place_of("dev", ENVIRONMENT)
+
+    def kubectl(*words: str) -> str:
+        return items if "trainjobs" in words[1] else '{"items": []}'
+
+    chosen = choose(kubectl, place, {}, "mine")
+    assert (chosen.name, chosen.entry) == (names[1], "mine")
+    assert choose(kubectl, place, {}, names[2]).name == names[2]
+    with pytest.raises(NoSuchJob, match="there are 4 jobs"):
+        choose(kubectl, place, {}, None)
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from typing import Any
 
 import yaml
 
+from trainyard import HOME
 from trainyard.catalog.versions import DEFAULT_KUBERNETES, TRAINERS, known_good
 from trainyard.cli.new.questions import CONTRACT, ENVIRONMENT, SOURCE, Answers
-from trainyard.cli.program import HOME
 from trainyard.decide import plan_stack
 from trainyard.problems import At, InputError
 from trainyard.settings.environment import EnvironmentConfig, StackConfig, TeamConfig

@@ -49,7 +49,7 @@ def main(options: argparse.Namespace) -> int:
             if code := ask("Start it?", yes=options.yes, otherwise=NOTHING):
                 return code
             with running(kubectl, shell) as pod:
-                return _used(cluster, pod, options.run)
+                return used(cluster, pod, options.run)
     except RuntimeError as error:
         print(error, file=sys.stderr)
         return 1
@@ -69,7 +69,7 @@ def _require_terminal(kubectl: Kubectl, shell: Shell, stack: str) -> None:
         )
 
 
-def _used(cluster: Reached, pod: Object, command: str | None) -> int:
+def used(cluster: Reached, pod: Object, command: str | None) -> int:
     """The terminal, or the output of the command; the exit code."""
     name, where = pod["metadata"]["name"], f"--namespace={pod['metadata']['namespace']}"
     container = pod["spec"]["containers"][0]["name"]

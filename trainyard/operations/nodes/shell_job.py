@@ -92,7 +92,7 @@ def shell_job(
             image=image or first_image(stack, chosen),
             gpus=gpus,
             minutes=minutes,
-            words=_waits(minutes) if command is None else _runs(command, minutes),
+            words=_waits(minutes) if command is None else runs(command, minutes),
         ),
     )
 
@@ -165,7 +165,7 @@ def _waits(minutes: int) -> tuple[str, ...]:
     return ("sleep", str(minutes * 60))
 
 
-def _runs(command: str, minutes: int) -> tuple[str, ...]:
+def runs(command: str, minutes: int) -> tuple[str, ...]:
     """The command, for so long at most. A pod that fails would be started again, so the exit code is
     a line of its log."""
     script = (

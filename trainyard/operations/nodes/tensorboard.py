@@ -37,7 +37,7 @@ def main(options: argparse.Namespace) -> int:
             variables={"CUDA_VISIBLE_DEVICES": ""},
             says=(f"TensorBoard of jobs.{name} over {what}: {store}/{directory}",),
         )
-        pool = pool_of(stack, options.pool) if options.pool else _pool(stack, job)
+        pool = pool_of(stack, options.pool) if options.pool else cheapest_pool(stack, job.pool)
         wanted = Wanted(
             pool=pool,
             image=options.image or job.image,
@@ -78,7 +78,7 @@ def shown(job: JobConfig, name: str) -> tuple[str, str, str]:
     return at.store, directory, f"its {setting}"
 
 
-def _pool(stack: Stack, job: JobConfig) -> str:
-    """The first pool without GPUs, else the job's."""
+def cheapest_pool(stack: Stack, otherwise: str) -> str:
+    """The first pool without GPUs, else the other one."""
     pools = stack.environment.pools
-    return next((name for name, pool in pools.items() if without_gpus(pool)), job.pool)
+    return next((name for name, pool in pools.items() if without_gpus(pool)), otherwise)

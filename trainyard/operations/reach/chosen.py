@@ -11,6 +11,7 @@ from trainyard.operations.reach.kubectl import Kubectl, Object
 from trainyard.operations.reach.place import KINDS, Place, jobs_of, title
 from trainyard.operations.reach.pods import full_name
 from trainyard.operations.reach.snapshot import entry_of
+from trainyard.plans.jobs import SCHEDULE
 
 
 class NoSuchJob(RuntimeError):
@@ -47,14 +48,16 @@ class Chosen:
 def choose(
     kubectl: Kubectl, place: Place, entries: Mapping[str, Mapping[str, Any]], name: str | None
 ) -> Chosen:
-    """The job of this name; without a name the only job there is. `entries`: the output `jobs` of
-    the stack. Raises NoSuchJob."""
+    """The job of this name, of a schedule its newest run; without a name the only job there is. `entries`: the
+    output `jobs` of the stack. Raises NoSuchJob."""
     found = [
         Chosen(kind=kind, body=body, entry=entry_of(body, entries))
         for kind in KINDS
         for body in jobs_of(kubectl, kind, place)
     ]
-    named = [each for each in found if name in (None, each.entry, each.name, full_name(each.body))]
+    named = _newest(
+        [each for each in found if name in (None, each.entry, each.name, full_name(each.body))]
+    )
     if len(named) == 1:
         return named[0]
     names = ", ".join(dict.fromkeys(each.entry or full_name(each.body) for each in named or found))
@@ -64,3 +67,11 @@ def choose(
         gone = " It has been stopped, or it has not started." if name in entries else ""
         raise NoSuchJob(f"there is no job {name} in {place}.{gone} Fix: --job one of {names}")
     raise NoSuchJob(f"there are {len(named)} jobs in {place}. Fix: --job one of {names}")
+
+
+def _newest(named: list[Chosen]) -> list[Chosen]:
+    """The newest run, where all are runs of one schedule: they have one entry."""
+    schedules = {each.body["metadata"].get("labels", {}).get(SCHEDULE) for each in named}
+    if len(schedules) != 1 or None in schedules:
+        return named
+    return [max(named, key=lambda each: each.body["metadata"]["creationTimestamp"])]

@@ -26,6 +26,7 @@ from trainyard.operations.reach.pods import (
 )
 from trainyard.operations.reach.pulumi import outputs
 from trainyard.operations.reach.rank_logs import logs_of_ends
+from trainyard.plans.jobs import SCHEDULE
 
 QUEUED = "workloads.kueue.x-k8s.io"
 KINDS = (
@@ -134,6 +135,8 @@ class Snapshot:
     entries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Entry of the stack file → kind, namespace and name of its job, as the stack output `jobs` has
     them."""
+    schedules: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Entry of the stack file → times of its runs, as the stack output `schedules` has them."""
     complete: bool = False
     """The pods of earlier attempts are among the objects: those of the history."""
 
@@ -316,8 +319,11 @@ def _job(
 
 
 def entry_of(job: Object, entries: Mapping[str, Mapping[str, Any]]) -> str:
-    """The entry that describes a job; empty where none does. `entries`: the stack output `jobs`."""
+    """The entry that describes a job; empty where none does. `entries`: the stack output `jobs`. A run of a
+    schedule has it as a label."""
     meta = job["metadata"]
+    if scheduled := meta.get("labels", {}).get(SCHEDULE):
+        return scheduled
     same = {"kind": job["kind"], "namespace": meta["namespace"], "name": meta["name"]}
     return next((key for key, each in entries.items() if same.items() <= dict(each).items()), "")
 

@@ -106,7 +106,13 @@ def job_of(stack: str, name: str) -> JobConfig | ManifestConfig:
         raise CannotCount(
             f"Pulumi.{stack}.yaml has no job {name}. Fix: --job one of its jobs: {names}"
         )
-    return found[name]
+    job = found[name]
+    if isinstance(job, JobConfig) and job.schedule:
+        raise CannotCount(
+            f"{name} has a schedule, and each time is a run of its own. Fix: kubectl create job"
+            f" --from=cronjob/{name} {name}-now, in its namespace, starts a run now"
+        )
+    return job
 
 
 def counted_up(text: str, name: str, number: int) -> Change:

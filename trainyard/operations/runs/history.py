@@ -160,7 +160,7 @@ def told(
         step_seconds=prints.step_seconds,
         goodput_planned=_planned(run),
         goodput_measured=prints.goodput,
-        how_far=far_of(run, prices),
+        how_far=far_of(run, prices, prints.reached),
         sms_at_work=busy.get(uid_of(run)),
         sweep=sweep_of(run.job.body),
         metric=prints.metric,

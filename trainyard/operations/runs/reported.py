@@ -1,5 +1,9 @@
-"""Progress of a run by `status.trainerStatus` of its TrainJob (Trainer 2.2 and newer, KEP-2779): the script sends it to
-the Trainer where the feature gate TrainJobStatus is on. Why this program does not turn it on: decision 0034."""
+"""Progress of a run: per cent, time to go, dollars to the end.
+
+By `status.trainerStatus` of its TrainJob (Trainer 2.2 and newer, KEP-2779), where the script sends it to a Trainer
+whose feature gate TrainJobStatus is on; why this program does not turn it on: decision 0034. Of all other runs by
+their log.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from trainyard.catalog.aws.own_prices import LIST, OwnPrices
+from trainyard.catalog.logs.share_done import Reached
 from trainyard.operations.runs.beside_plan import planned_usd
 from trainyard.operations.runs.runs import Run, duration
 from trainyard.operations.runs.spent import spent
@@ -41,23 +46,41 @@ class HowFar:
         return ", ".join(filter(None, parts))
 
 
-def far_of(run: Run, prices: OwnPrices = LIST) -> HowFar | None:
-    """Progress of a run; None where its job does not say it. `prices`: of the stack."""
+def far_of(run: Run, prices: OwnPrices = LIST, reached: Reached | None = None) -> HowFar | None:
+    """Progress of a run; None where neither its job nor its log says it. `prices`: of the stack. `reached`: by
+    the log."""
     said = run.job.body.get("status", {}).get("trainerStatus")
     if not said:
-        return None
+        return _by_log(run, prices, reached) if reached else None
     at, left = datetime.fromisoformat(said["lastUpdatedTime"]), None
     if not run.job.ended and (told := said.get("estimatedRemainingSeconds")) is not None:
         left = max(0, round(told - (run.ended - at).total_seconds()))
-    hourly = None if left is None else _usd_an_hour(run, prices)
     return HowFar(
         percent=said.get("progressPercentage"),
         remaining_seconds=left,
-        usd_remaining=None
-        if hourly is None
-        else (hourly * Decimal(left or 0) / 3600).quantize(CENT),
+        usd_remaining=_usd(run, prices, left),
         said_at=at,
     )
+
+
+def _by_log(run: Run, prices: OwnPrices, reached: Reached) -> HowFar:
+    """Progress by the log. The rest takes as long as the same part took until now."""
+    left = None
+    if not run.job.ended and reached.share_a_second:
+        rest = (1 - reached.share) / reached.share_a_second
+        left = max(0, round(rest - (run.ended - reached.at).total_seconds()))
+    return HowFar(
+        percent=int(100 * reached.share + 1e-9),
+        remaining_seconds=left,
+        usd_remaining=_usd(run, prices, left),
+        said_at=reached.at,
+    )
+
+
+def _usd(run: Run, prices: OwnPrices, left: int | None) -> Decimal | None:
+    """Price of the time to go."""
+    hourly = None if left is None else _usd_an_hour(run, prices)
+    return None if hourly is None else (hourly * Decimal(left or 0) / 3600).quantize(CENT)
 
 
 def _usd_an_hour(run: Run, prices: OwnPrices) -> Decimal | None:

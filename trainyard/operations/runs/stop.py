@@ -22,6 +22,7 @@ from trainyard.operations.reach.snapshot import last_condition
 from trainyard.operations.reach.target import update_command
 from trainyard.operations.recovery.drain import delete, ended
 from trainyard.operations.runs.again import CannotCount, job_of, sweep_with
+from trainyard.plans.jobs import SCHEDULE
 from trainyard.settings.job import JobConfig
 
 NOTHING = "No job was stopped."
@@ -105,6 +106,11 @@ def _afterwards(job: Chosen, stack: str, up: str) -> list[str]:
     the stack."""
     if not job.entry:
         return ["stopped; no stack file describes it: send it again to begin again"]
+    if job.body["metadata"].get("labels", {}).get(SCHEDULE):
+        return [
+            f"stopped; the schedule of {job.entry} in Pulumi.{stack}.yaml starts the next run at its time",
+            f"to be without it: write suspend: true under jobs.{job.entry}.schedule, then {up}",
+        ]
     if sweep := _sweep(stack, job.entry):
         return [
             f"stopped; the sweep {sweep} of Pulumi.{stack}.yaml still has it, and {up} starts no run of the"

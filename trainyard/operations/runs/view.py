@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from types import MappingProxyType
 
 from trainyard.catalog.aws.own_prices import LIST, OwnPrices
+from trainyard.catalog.logs.share_done import Reached
 from trainyard.catalog.logs.waiting import container_statuses
 from trainyard.catalog.quantities import amount
 from trainyard.objects.jobs.pod_template import GPU, NODES_FOR, POOL
@@ -15,7 +17,7 @@ from trainyard.objects.programs.repair import NOTE
 from trainyard.operations.reach.snapshot import Job, Object, Snapshot, condition_of
 from trainyard.operations.runs.logs import node_number
 from trainyard.operations.runs.reported import far_of
-from trainyard.operations.runs.runs import TYPE, going_runs, node_price, pod_gpus
+from trainyard.operations.runs.runs import TYPE, going_runs, node_price, pod_gpus, uid_of
 from trainyard.operations.status.diagnosis import diagnose
 from trainyard.operations.status.finding import Finding
 
@@ -113,15 +115,16 @@ def view(
     alerts: tuple[str, ...] | None,
     changed: Sequence[Finding] = (),
     prices: OwnPrices = LIST,
+    reached: Mapping[str, Reached] = MappingProxyType({}),
 ) -> View:
     """View of a snapshot. `alerts`: what Prometheus says. `changed`: objects that are not as the last
-    update left them. `prices`: of the stack."""
+    update left them. `prices`: of the stack. `reached`: by logs, by uid of the job."""
     problems = [*diagnose(snapshot, silence=None), *changed]
     return View(
         stack=stack,
         taken_at=snapshot.taken_at,
         pools=None if "nodes" in snapshot.unseen else tuple(_pools(snapshot, prices)),
-        gangs=tuple(_gangs(snapshot, prices)),
+        gangs=tuple(_gangs(snapshot, prices, reached)),
         queue=tuple(_queue(snapshot)),
         alerts=alerts,
         problems=tuple(finding.what for finding in problems),
@@ -198,10 +201,13 @@ def _holds(pod: Object, nodes: set[str]) -> bool:
     return pod["spec"].get("nodeName") in nodes and not ended
 
 
-def _gangs(snapshot: Snapshot, prices: OwnPrices) -> Iterator[Gang]:
+def _gangs(snapshot: Snapshot, prices: OwnPrices, reached: Mapping[str, Reached]) -> Iterator[Gang]:
     """Jobs that go on, then those that have ended within the hour, the last first."""
     shown = []
-    far = {id(run.job.body): far_of(run, prices) for run in going_runs(snapshot)}
+    far = {
+        id(run.job.body): far_of(run, prices, reached.get(uid_of(run)))
+        for run in going_runs(snapshot)
+    }
     for job in snapshot.jobs():
         since = (snapshot.taken_at - job.since).total_seconds() if job.since else None
         if not job.ended or since is None or since <= ENDED_SECONDS:

@@ -24,6 +24,7 @@ from trainyard.operations.reach.snapshot import snapshot_of
 from trainyard.operations.reach.stack import own_prices
 from trainyard.operations.reach.target import answer_of, kubeconfig
 from trainyard.operations.runs.frame import Line, coloured, frame, picture, plain
+from trainyard.operations.runs.printed import ReachedLately
 from trainyard.operations.runs.view import View, view
 from trainyard.operations.status.by_hand import Changes
 from trainyard.plans.push_gateway import NAMESPACE
@@ -49,7 +50,8 @@ def main(options: argparse.Namespace) -> int:
     def read() -> View | int:
         with asking(kubeconfig(options.stack), FRAME_SECONDS) as kubectl:
             changes = Changes(options.stack, kubectl)
-            again = partial(look, options.stack, kubectl, changes, own_prices(options.stack))
+            prices = own_prices(options.stack)
+            again = partial(look, options.stack, kubectl, changes, prices, ReachedLately())
             first = again()
             return first if once else _follow(again, first, options.every)
 
@@ -80,9 +82,17 @@ def _drawn(file: Path, text: str) -> int:
     return 0
 
 
-def look(stack: str, kubectl: Kubectl, changes: Changes, prices: OwnPrices = LIST) -> View:
-    """One look at the cluster. `prices`: of the stack."""
-    return view(stack, snapshot_of(stack, kubectl), alerts(kubectl), changes(), prices)
+def look(
+    stack: str,
+    kubectl: Kubectl,
+    changes: Changes,
+    prices: OwnPrices = LIST,
+    far: ReachedLately | None = None,
+) -> View:
+    """One look at the cluster. `prices`: of the stack. `far`: reads in logs how far runs are."""
+    snapshot = snapshot_of(stack, kubectl)
+    reached = far(kubectl, snapshot) if far else {}
+    return view(stack, snapshot, alerts(kubectl), changes(), prices, reached)
 
 
 def alerts(kubectl: Kubectl) -> tuple[str, ...] | None:

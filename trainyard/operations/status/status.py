@@ -17,6 +17,7 @@ from trainyard import command_line
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.catalog.logs.first_end import ROLE
 from trainyard.catalog.logs.waiting import container_statuses
+from trainyard.derive.schedule import next_times
 from trainyard.objects.jobs.pod_template import EFA, GPU
 from trainyard.operations.reach.proxy import asking
 from trainyard.operations.reach.pulumi import deployment
@@ -75,7 +76,8 @@ def tables(snapshot: Snapshot) -> str:
     """Nodes, jobs and the pods of jobs."""
     return "\n\n".join(
         "\n".join(command_line.table(rows, indent=0))
-        for rows in (_nodes(snapshot), _jobs(snapshot), _pods(snapshot))
+        for rows in (_nodes(snapshot), _jobs(snapshot), _pods(snapshot), _schedules(snapshot))
+        if rows
     )
 
 
@@ -96,19 +98,26 @@ def look(stack: str, state: Object, silence: timedelta) -> tuple[Snapshot, list[
     with asking(kubeconfig(stack, state)) as kubectl:
         snapshot = snapshot_of(stack, kubectl, logs=True, recent=min(silence, RECENT))
         changed = by_hand.drifted(by_hand.wanted(state), kubectl, stack)
-    return replace(snapshot, entries=_entries(state)), changed
+    schedules = _output(state, "schedules")
+    return replace(snapshot, entries=_entries(state), schedules=schedules), changed
 
 
 def _entries(state: Object) -> dict[str, Any]:
     """The stack output `jobs` in a state, and the jobs that an update has made which has not ended yet."""
     resources = state["deployment"].get("resources") or []
-    outputs = [each.get("outputs") or {} for each in resources if each["type"] == STACK]
     made = {
         name_of(each["urn"]): {"kind": TYPES[each["type"]], **_called(each)}
         for each in resources
         if each["type"] in TYPES and each.get("id")
     }
-    return {**made, **next((each["jobs"] for each in outputs if each.get("jobs")), {})}
+    return {**made, **_output(state, "jobs")}
+
+
+def _output(state: Object, name: str) -> dict[str, Any]:
+    """An output of the stack in a state; {} where there is none."""
+    resources = state["deployment"].get("resources") or []
+    outputs = [each.get("outputs") or {} for each in resources if each["type"] == STACK]
+    return next((each[name] for each in outputs if each.get(name)), {})
 
 
 def _called(resource: Object) -> dict[str, str]:
@@ -158,6 +167,17 @@ def _pods(snapshot: Snapshot) -> Iterator[tuple[str, ...]]:
             _phase(pod),
             pod["spec"].get("nodeName", "-"),
         )
+
+
+def _schedules(snapshot: Snapshot) -> list[tuple[str, ...]]:
+    """Times of the jobs that have a schedule, and the next one of each; nothing without one."""
+    rows = [("SCHEDULE", "TIMES", "NEXT RUN")]
+    for name, each in sorted(snapshot.schedules.items()):
+        found = next_times(each["cron"], each["time_zone"], snapshot.taken_at)
+        following = found[0].strftime("%Y-%m-%dT%H:%M:%SZ")
+        shown = "none: suspended" if each.get("suspended") else following
+        rows.append((f"{each['namespace']}/{name}", f"{each['cron']} {each['time_zone']}", shown))
+    return rows if len(rows) > 1 else []
 
 
 def _phase(pod: Object) -> str:

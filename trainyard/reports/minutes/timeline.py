@@ -64,8 +64,8 @@ def schedule(plan: EnvironmentPlan | TeamPlan) -> Timeline:
     """The stages of a plan in time. A team's begin when its environment is there."""
     stages = tuple(_environment(plan)) if isinstance(plan, EnvironmentPlan) else ()
     ends = _ends(stages)
-    # How long a run takes that others come after, nobody says.
-    own = {name: job for name, job in plan.jobs.items() if not job.after}
+    # How long a run takes that others come after, nobody says; and a schedule has no run that an update starts.
+    own = {name: job for name, job in plan.jobs.items() if not job.after and not job.schedule}
     ways = {name: tuple(_job(plan, job)) for name, job in own.items()}
     steps = {name: _ends(way, ends)["first step"] for name, way in ways.items()}
     first = min(steps, key=lambda name: steps[name], default=None)

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -166,7 +166,14 @@ def test_what_it_waits_for_is_said() -> None:
 class Cluster:
     """kubectl, for a job that waits once, runs, and prints `log`."""
 
-    def __init__(self, patch: pytest.MonkeyPatch, folder: Path, log: str, may: str = "yes") -> None:
+    def __init__(
+        self,
+        patch: pytest.MonkeyPatch,
+        folder: Path,
+        log: str,
+        may: str = "yes",
+        module: ModuleType = shell,
+    ) -> None:
         self.calls: list[tuple[str, ...]] = []
         self.may, self.looks, self.fails, self.sent = may, 0, "", ""
         program = folder / "bin" / "kubectl"
@@ -175,14 +182,14 @@ class Cluster:
         program.chmod(0o755)
         path = f"{program.parent}:{os.environ['PATH']}"
         patch.setenv("PATH", path)
-        patch.setattr(shell, "kubectl_with", lambda *_: self)
+        patch.setattr(module, "kubectl_with", lambda *_: self)
         patch.setattr(one_pod, "POLL_SECONDS", 0)
 
         @contextmanager
         def reached(*_: Any, **__: Any) -> Iterator[Any]:
             yield SimpleNamespace(login=lambda: {**os.environ, "PATH": path})
 
-        patch.setattr(shell, "reached", reached)
+        patch.setattr(module, "reached", reached)
 
     def __call__(self, *words: str) -> str:
         self.calls.append(words)

@@ -1,10 +1,10 @@
-"""Progress of a run by the trainerStatus of its TrainJob: per cent, time to go, dollars to the end."""
+"""Progress of a run by the trainerStatus of its TrainJob, or by its log: per cent, time to go, dollars to the end."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -14,8 +14,9 @@ from trainyard.catalog.aws.own_prices import OwnPrices
 from trainyard.operations.reach.snapshot import Snapshot
 from trainyard.operations.runs.frame import frame, plain
 from trainyard.operations.runs.history import told
+from trainyard.operations.runs.printed import reached
 from trainyard.operations.runs.reported import HowFar, far_of
-from trainyard.operations.runs.runs import finished_runs, going_runs
+from trainyard.operations.runs.runs import finished_runs, going_runs, uid_of
 from trainyard.operations.runs.view import view
 from trainyard.operations.status.status import tables
 
@@ -116,3 +117,57 @@ def test_the_crd_of_trainer_2_3_has_these_fields_and_that_of_2_1_has_none() -> N
         schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]
         known[release] = schema["properties"].get("trainerStatus", {}).get("properties", {})
     assert known["2.1.0"] == {} and {*SAID} <= {*known["2.3.0"]}
+
+
+def line(minute: float, text: str) -> tuple[datetime | None, str]:
+    return datetime.fromisoformat(at(minute)), text
+
+
+def bar(step: int, of: int = 100) -> str:
+    return f" {100 * step // of}%|██   | {step}/{of} [00:01<"
+
+
+def test_without_a_status_the_log_says_per_cent_and_time_of_a_job_of_either_kind() -> None:
+    """From 10 to 40 of 100 in 30 minutes: 60 are left a minute before the look."""
+    lines = [line(minute, bar(minute - 24)) for minute in range(34, 65)]
+    found = reached({}, lines)
+    [run] = going_runs(running(None, hours=10))
+    far = far_of(run, reached=found)
+    assert found and far and (far.percent, far.remaining_seconds) == (40, 59 * 60)
+    planned = told(run, {}, going=True).usd_planned
+    assert planned and far.usd_remaining
+    assert abs(far.usd_remaining - planned * 59 / 600) < Decimal("0.02")
+    [shown] = view("dev", running(None), None, reached={uid_of(run): found}).gangs
+    assert shown.how_far.startswith("40%, 59 min to go")
+
+
+def test_what_the_trainer_knows_goes_before_the_log() -> None:
+    [run] = going_runs(running(SAID))
+    far = far_of(run, reached=reached({}, [line(64, bar(90))]))
+    assert far and far.percent == 43
+
+
+def test_a_bar_of_an_evaluation_and_one_before_a_restart_do_not_count() -> None:
+    lines = [line(1, bar(80)), line(5, bar(20)), line(6, bar(3, of=5)), line(9, bar(24))]
+    found = reached({}, lines)
+    assert found and found.share == 0.24
+    assert found.share_a_second and abs(found.share_a_second - 0.04 / 240) < 1e-9
+    once = reached({}, [line(5, bar(20))])
+    [run] = going_runs(running(None))
+    assert once and once.share_a_second is None and str(far_of(run, reached=once)) == "20%"
+    assert reached({}, [line(5, "compiling")]) is None and far_of(run) is None
+
+
+def test_epochs_are_counted_by_the_arguments_of_the_job() -> None:
+    said = [line(5, "{'loss': '6.13', 'epoch': '1.5'}")]
+    spec = {"trainer": {"command": ["torchrun", "train.py", "--num_train_epochs", "3"]}}
+    found = reached(spec, said)
+    assert found and found.share == 0.5 and reached({}, said) is None
+
+
+def test_dollars_to_the_end_are_counted_at_the_prices_of_the_stack() -> None:
+    half = OwnPrices(discount_percent=Decimal(50))
+    [run] = going_runs(running(SAID, hours=10))
+    listed, own = far_of(run), far_of(run, half)
+    assert listed and own and listed.usd_remaining and own.usd_remaining
+    assert abs(listed.usd_remaining - own.usd_remaining * 2) <= Decimal("0.02")

@@ -22,6 +22,7 @@ from trainyard.catalog.aws.prices import price
 from trainyard.operations.reach.target import TargetError
 from trainyard.operations.runs import watch
 from trainyard.operations.runs.frame import MOST_RANKS, MOST_ROWS, coloured, frame, picture, plain
+from trainyard.operations.runs.printed import ReachedLately
 from trainyard.operations.runs.view import (
     BROKEN,
     DONE,
@@ -144,6 +145,7 @@ class Cluster:
     """A cluster that answers with the busy one, `dies` after some looks, and has Prometheus."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.log, self.logs = "", 0
         self.looks, self.slept = 0, list[float]()
         self.changed = list[Finding]()
         self.alerts: str | Exception = json.dumps(
@@ -184,6 +186,9 @@ class Cluster:
             raise KeyboardInterrupt
 
     def __call__(self, *words: str) -> str:
+        if words[0] == "logs":
+            self.logs += 1
+            return self.log
         assert words[:2] == ("get", "--raw")
         if isinstance(self.alerts, Exception):
             raise self.alerts
@@ -198,6 +203,19 @@ def test_once_prints_one_frame_without_colours(
     said = capsys.readouterr().out
     assert "\x1b" not in said and "RunStandsStill: t5 stands still" in said
     assert "Watchdog" not in said and "Slow" not in said
+
+
+def test_a_run_shows_how_far_its_log_is_and_logs_are_read_once_in_a_while(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster = Cluster(monkeypatch)
+    cluster.log = "2026-11-22T05:00:00Z step 10/100\n2026-11-22T05:10:00Z step 30/100"
+    assert run_word("watch", ["dev", "--once"]) == 0
+    assert "30%" in capsys.readouterr().out
+    asked, prints = cluster.logs, ReachedLately()
+    for _ in range(3):
+        prints(cluster, busy())
+    assert cluster.logs == 2 * asked
 
 
 def test_what_somebody_changed_by_hand_is_a_problem(

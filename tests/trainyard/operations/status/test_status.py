@@ -157,3 +157,27 @@ def test_a_first_update_that_has_no_cluster_yet_is_said_to_run(
     shown = capsys.readouterr().out
     assert "stack dev has no cluster" in shown
     assert "An update of dev runs, or was killed while creating Vpc network" in shown
+
+
+def test_the_next_run_of_a_schedule_is_shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = {"namespace": "training", "cron": "0 3 * * 1", "time_zone": "Asia/Seoul"}
+    snapshot = Snapshot(
+        objects={},
+        taken_at=datetime(2026, 11, 29, 12, 0, tzinfo=UTC),
+        schedules={"nightly": told, "old": {**told, "suspended": "true"}},
+    )
+    monkeypatch.setattr(status, "look", lambda *_: (snapshot, []))
+    run_word("status", ["--stack", "dev"])
+    shown = capsys.readouterr().out
+    assert "training/nightly  0 3 * * 1 Asia/Seoul  2026-11-29T18:00:00Z" in shown
+    assert "training/old      0 3 * * 1 Asia/Seoul  none: suspended" in shown
+
+
+def test_schedules_and_entries_are_read_from_the_outputs_of_the_state() -> None:
+    outputs = {"jobs": {"a": {"kind": "TrainJob"}}, "schedules": {"b": {"cron": "@daily"}}}
+    state = {"deployment": {"resources": [{"type": status.STACK, "outputs": outputs}]}}
+    assert status._entries(state) == outputs["jobs"]
+    assert status._output(state, "schedules") == outputs["schedules"]
+    assert status._output({"deployment": {}}, "schedules") == {}

@@ -1,0 +1,184 @@
+"""Makes a run of a schedule, and ends as the run ends.
+
+It is the pod of a Job that a CronJob makes at each time. The run belongs to that Job: whoever deletes the Job, as
+the CronJob does with one that it replaces or no longer keeps, deletes the run. A pod in the place of a lost one
+finds the run of its Job, and goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import time
+import urllib.parse
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from api_server import NOT_FOUND, Api, ApiError, Object, say
+
+SECONDS = 5.0
+"""Between two looks."""
+THERE, TOO_MANY, ERRORS = 409, 429, 500
+SUCCESS = ("Complete", "Succeeded")
+REFUSED = 3
+"""Exit code where no further try can help, or where the run has failed."""
+_TIME = "{scheduled_time}"
+_RUN = "{scheduled_run}"
+
+
+class Refused(Exception):
+    """No further try can help; the message says why."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What trainyard/objects/jobs/schedule.py writes."""
+
+    schedule: str
+    """Entry of the stack file."""
+    label: str
+    """Label of the runs of schedules, and of their pods."""
+    pods: str
+    """Path of the pods of the namespace."""
+    jobs: str
+    """Path of the jobs of the run's kind."""
+    objects: list[dict[str, Any]]
+    """Path and object of everything that a run is; the job is the last one."""
+
+    @staticmethod
+    def read(path: Path) -> Settings:
+        """The file of the ConfigMap."""
+        return Settings(**json.loads(path.read_text()))
+
+
+def time_of(job: str, schedule: str) -> str:
+    """Time of a run in UTC, from the name of its Job, which a CronJob calls after the minute; of a Job that
+    somebody else has made, its name."""
+    minutes = re.fullmatch(rf"{re.escape(schedule)}-(\d+)", job)
+    if not minutes:
+        return job.removeprefix(f"{schedule}-")
+    return time.strftime("%Y%m%d-%H%M", time.gmtime(int(minutes[1]) * 60))
+
+
+def filled(settings: Settings, job: str, uid: str) -> list[dict[str, Any]]:
+    """The objects of the run of a Job, which own nothing of it and end with it."""
+    moment = time_of(job, settings.schedule)
+    name = f"{settings.schedule}-{moment}"
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job, "uid": uid}
+    found = _with_values(settings.objects, {_TIME: moment, _RUN: name})
+    for each in found:
+        each["object"]["metadata"]["ownerReferences"] = [owner]
+    return found
+
+
+def _with_values(value: Any, values: dict[str, str]) -> Any:
+    """An object with the values in all its texts. `${…}` is a variable of a shell, and stays."""
+    if isinstance(value, dict):
+        return {key: _with_values(each, values) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_with_values(each, values) for each in value]
+    if isinstance(value, str) and "{scheduled_" in value:
+        return re.sub(r"(?<!\$)\{scheduled_(?:time|run)\}", lambda match: values[match[0]], value)
+    return value
+
+
+def outcome(job: Object) -> str:
+    """Condition with which a job ended; empty while it goes on."""
+    conditions = (job.get("status") or {}).get("conditions") or []
+    true = [each["type"] for each in conditions if each["status"] == "True"]
+    return next((name for name in (*SUCCESS, "Failed") if name in true), "")
+
+
+def others(api: Api, settings: Settings, name: str) -> list[str]:
+    """Runs of the schedule that go on, and pods of runs that are not gone. Raises ApiError."""
+    query = urllib.parse.urlencode({"labelSelector": f"{settings.label}={settings.schedule}"})
+    jobs = api.ask("GET", f"{settings.jobs}?{query}")["items"]
+    names = {each["metadata"]["name"] for each in jobs}
+    going = [each["metadata"]["name"] for each in jobs if not outcome(each)]
+    pods = api.ask("GET", f"{settings.pods}?{query}")["items"]
+    left = [
+        each["metadata"]["name"]
+        for each in pods
+        if (each.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
+        and not any(each["metadata"]["name"].startswith(f"{run}-") for run in names)
+    ]
+    return [each for each in (*going, *left) if each != name]
+
+
+def tried(what: str, ask: Callable[[], Any], pause: Callable[[float], object] = time.sleep) -> Any:
+    """The answer of the API server, however long it takes. Raises Refused where it refuses."""
+    while True:
+        try:
+            return ask()
+        except ApiError as error:
+            if 0 < error.code < ERRORS and error.code != TOO_MANY:
+                raise Refused(f"{what}: {error}") from None
+            say(f"{what}: {error}; tries again")
+            pause(SECONDS)
+
+
+def make(api: Api, one: dict[str, Any], uid: str) -> Object:
+    """Make an object of a run, or find it. Raises ApiError, and Refused where another one has its name."""
+    named = f"{one['path']}/{one['object']['metadata']['name']}"
+    try:
+        return api.ask("POST", one["path"], one["object"])
+    except ApiError as error:
+        if error.code != THERE:
+            raise
+    if one["object"]["kind"] == "ConfigMap":
+        return one["object"]  # it may be made and not read
+    there = api.ask("GET", named)
+    if uid not in [each["uid"] for each in there["metadata"].get("ownerReferences") or []]:
+        raise Refused(f"{named} is there, and no run of this Job")
+    return there
+
+
+def run(
+    api: Api, settings: Settings, job: str, uid: str, pause: Callable[[float], object] = time.sleep
+) -> str:
+    """Make the run of a Job, and return how it ended. Raises Refused."""
+    objects = filled(settings, job, uid)
+    name = objects[-1]["object"]["metadata"]["name"]
+    while going := tried("runs", lambda: others(api, settings, name), pause):
+        say(f"{name} begins when {', '.join(going)} has ended")
+        pause(SECONDS)
+    for one in objects:
+        tried(f"{one['object']['kind']} {name}", lambda one=one: make(api, one, uid), pause)
+    say(f"{name} is made")
+    while True:
+        found = tried(name, lambda: _seen(api, f"{settings.jobs}/{name}"), pause)
+        if found is None:
+            return "Deleted"
+        if end := outcome(found):
+            return end
+        pause(SECONDS)
+
+
+def _seen(api: Api, path: str) -> Object | None:
+    """A job; None where it is gone."""
+    try:
+        return api.ask("GET", path)
+    except ApiError as error:
+        if error.code == NOT_FOUND:
+            return None
+        raise
+
+
+def main() -> int:
+    """Exit code: 0 where the run is complete."""
+    settings = Settings.read(Path(sys.argv[1]))
+    try:
+        end = run(Api(), settings, os.environ["JOB_NAME"], os.environ["JOB_UID"])
+    except Refused as error:
+        say(str(error))
+        return REFUSED
+    say(f"the run is {end}")
+    return 0 if end in SUCCESS else REFUSED
+
+
+if __name__ == "__main__":
+    sys.exit(main())
