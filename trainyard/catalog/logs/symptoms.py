@@ -42,6 +42,11 @@ PENDING = (
         do="kubectl -n {namespace} describe persistentvolumeclaims",
     ),
     Symptom(
+        pattern=r"reserved offerings? (?:is|are) full",
+        why="capacity: all instances of the pool's reservation are in use",
+        do="wait until another job ends, or write a larger reservation: kubectl get nodeclaims",
+    ),
+    Symptom(
         pattern=(
             r"(?i)insufficient.?capacity|unfulfillable|types were unavailable|(?:has the|es, had a)"
             r" required offer"

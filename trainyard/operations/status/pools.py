@@ -60,8 +60,9 @@ def _unreserved(node_class: Object) -> Iterator[Finding]:
 
 def silent_reservation(snapshot: Snapshot, waiting: Sequence[Object]) -> tuple[str, str] | None:
     """Cause and next command of pods that wait for nodes of a reservation; None where Karpenter wrote an event
-    about them, or their pool has no reservation. From 1.15 on it writes none while all instances of the reservation
-    are in use (kubernetes-sigs/karpenter 1.15, scheduling/scheduler.go, Results.Record)."""
+    about them, or their pool has no reservation. Karpenter 1.15.0 writes none while all instances of the reservation
+    are in use (kubernetes-sigs/karpenter 1.15.0, scheduling/scheduler.go, Results.Record). By its notes 1.15.1
+    changed that (karpenter#3456), and its source could not be had."""
     names = {pod["metadata"]["name"] for pod in waiting}
     selected = {pod["spec"].get("nodeSelector", {}).get(POOL) for pod in waiting}
     classes = {

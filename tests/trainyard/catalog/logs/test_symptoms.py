@@ -40,6 +40,14 @@ PENDING_MESSAGES = {
     KARPENTER + "no instance type has the required offering, requirements=a, resources={}": (
         "capacity: AWS has no capacity"
     ),
+    KARPENTER
+    + POOL
+    + "; the only compatible reserved offering is full; falling through to other": (
+        "capacity: all instances of the pool's reservation are in use"
+    ),
+    KARPENTER + "all compatible reserved offerings are full and no on-demand or spot fallback": (
+        "capacity: all instances of the pool's reservation are in use"
+    ),
     KARPENTER + POOL + '; incompatible requirements, label "disk" does not have known values': (
         'select: "disk"'
     ),

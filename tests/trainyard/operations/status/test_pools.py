@@ -59,7 +59,7 @@ def waiting_for(reservations: list[str], by: str) -> tuple[str, str] | None:
 
 
 def test_a_full_reservation_is_said_where_karpenter_says_nothing():
-    """Karpenter 1.15 writes no event, and the scheduler's would name a taint of another node."""
+    """Karpenter 1.15.0 writes no event, and the scheduler's would name a taint of another node."""
     said = waiting_for(["cr-2", "cr-1"], "default-scheduler")
     assert said is not None
     assert said[0].endswith("while all instances of cr-1, cr-2 are in use")
