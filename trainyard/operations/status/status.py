@@ -54,7 +54,8 @@ def main(options: argparse.Namespace) -> int:
     open_update = last_update.line(options.stack, *left, live=options.live)
     answer = answer_of(lambda: look(options.stack, left[0], silence), out=sys.stdout)
     if answer is None:
-        print(open_update)
+        if open_update:
+            print(open_update)
         return 1
     snapshot, changed = answer
     print(tables(snapshot))
