@@ -13,7 +13,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from development.down import down
-from development.engine import EngineError
+from development.engine import EngineError, Stack
 from development.look import drain, env, kubeconfig, needs, preview, prove, repair, run, status
 from development.mirror import mirror
 from development.up import up
@@ -94,8 +94,11 @@ def main(arguments: list[str]) -> int:
         print("no world runs: `make up` starts one; on an AWS account add --live", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
+        stack = getattr(options, "stack", None)
+        chosen = Stack(name=stack).chosen if stack else ""
         print(
-            "\nstopped; running processes keep running: `make up` continues, `make down` deletes everything",
+            f"\nstopped; running processes keep running: `make up{chosen}` continues,"
+            f" `make down{chosen}` deletes everything",
             file=sys.stderr,
         )
         return command_line.INTERRUPTED

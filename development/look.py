@@ -11,6 +11,7 @@ from development.programs import LOOKING, to_build
 from development.progress import Display
 from development.steps import failure, in_full, open_world
 from rehearsal import world
+from rehearsal.__main__ import alone
 from rehearsal.commands import words
 from rehearsal.processes import Process
 from rehearsal.terminal import REFUSED
@@ -35,16 +36,29 @@ def status(options: argparse.Namespace) -> int:
 
 def _of_stack(options: argparse.Namespace, running: list[Process]) -> int:
     """Print the nodes and jobs of the stack; the exit code of `status`."""
-    stack = engine.find(options.stack)
-    if failure(stack).exists():
+    stack, busy = engine.find(options.stack), _busy()
+    if busy:
+        print(
+            "`make up`, `make down` or `make preview` runs in this checkout, and prints what it does"
+        )
+    elif failure(stack).exists():
         print(f"the last update of {stack.name} failed; `make up{stack.chosen}` goes on from there")
         print(f"{failure(stack).read_text()}\n")
     if not any(process.name.startswith("kube-apiserver") for process in running):
-        print("no cluster runs: `make up` creates one")
+        print("no cluster runs yet" if busy else "no cluster runs: `make up` creates one")
         return 0
     code = _tool("status", options)
     print("\n".join(["\nnot tried in the rehearsal", *(f"  {one}" for one in progress.NOT_RUN)]))
     return code
+
+
+def _busy() -> bool:
+    """True while a word that changes the world runs."""
+    try:
+        with alone():
+            return False
+    except world.WorldError:
+        return True
 
 
 def preview(options: argparse.Namespace) -> int:

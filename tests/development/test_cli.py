@@ -16,6 +16,7 @@ from development import down, engine, look, steps, up
 from development.progress import Display, Stages
 from rehearsal import __main__ as of_a_world
 from rehearsal import paths, world
+from rehearsal.__main__ import alone
 from rehearsal.commands import words
 from rehearsal.terminal import REFUSED
 from rehearsal.toolchain.programs import BY_NAME
@@ -205,10 +206,15 @@ def test_status_repeats_a_failure_until_an_update_succeeds(
     shown = capsys.readouterr().out
     assert "the last update of dev failed; `make up` goes on from there" in shown
     assert "program: no more addresses" in shown
+    with alone():
+        cli.main(["status"])
+    shown = capsys.readouterr().out
+    assert "`make down` or `make preview` runs in this checkout" in shown and "failed" not in shown
     cli.main(["up"])
     capsys.readouterr()
     cli.main(["status"])
-    assert "failed" not in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "failed" not in shown and "runs in this checkout" not in shown
 
 
 @pytest.mark.parametrize(
@@ -301,3 +307,17 @@ def test_an_unknown_stack_is_refused_before_anything_starts(
     assert cli.main(["up", "--stack", "prod"]) == 1
     assert "the stacks are dev, team" in capsys.readouterr().err
     assert not world.running()
+
+
+@pytest.mark.parametrize(("stack", "chosen"), [("dev", ""), ("plat", " STACK=plat")])
+def test_a_word_that_is_stopped_names_the_commands_of_its_stack(
+    stack: str, chosen: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stopped(options: argparse.Namespace) -> int:
+        raise KeyboardInterrupt
+
+    options = argparse.Namespace(act=stopped, stack=stack)
+    monkeypatch.setattr(cli, "parser", lambda: argparse.Namespace(parse_args=lambda _: options))
+    assert cli.main(["up"]) == 130
+    said = capsys.readouterr().err
+    assert f"`make up{chosen}` continues, `make down{chosen}` deletes everything" in said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from trainyard.decide import plan_stack
 from trainyard.plan import EnvironmentPlan, Planned, TeamPlan
@@ -25,8 +26,10 @@ def planned_file(stack: str) -> tuple[Reading, Planned] | None:
         reading = read_file(stack)
         return reading, plan_stack(reading)
     except FileNotFoundError as error:
-        missing = f"stack file ({error.filename}); copy Pulumi.dev.yaml and change it"
-        print(f"{stack}: no {PROJECT if error.filename == 'Pulumi.yaml' else missing}")
+        missing = PROJECT
+        if error.filename != "Pulumi.yaml" and Path("Pulumi.yaml").exists():
+            missing = f"stack file ({error.filename}); copy Pulumi.dev.yaml and change it"
+        print(f"{stack}: no {missing}")
         return None
 
 

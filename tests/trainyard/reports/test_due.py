@@ -227,4 +227,4 @@ def test_a_stack_without_a_sound_file_has_no_list(
     (tmp_path / "Pulumi.yaml").write_text("name: trainyard\nruntime: python\n")
     (tmp_path / "Pulumi.dev.yaml").write_text("config: {trainyard:environment: {}}\n")
     assert run_word("due", ["dev"]) == 1
-    assert "no stack file" in capsys.readouterr().out
+    assert "no project file" in capsys.readouterr().out

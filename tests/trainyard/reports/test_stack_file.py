@@ -41,10 +41,10 @@ def test_a_folder_without_a_project_is_told_so(
     main: Main, wrong: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("Pulumi.yaml").unlink()
-    assert main([wrong]) == 2
-    assert (
-        "no project file (Pulumi.yaml); go to the folder of Pulumi.yaml" in capsys.readouterr().out
-    )
+    for stack in (wrong, "there-is-none"):
+        assert main([stack]) == 2
+        said = capsys.readouterr().out
+        assert "no project file (Pulumi.yaml); go to the folder of Pulumi.yaml" in said
 
 
 @of_each_report

@@ -24,8 +24,9 @@ ABSENT = ("not found", "NotFound", UNSERVED, "no matches for kind")
 NAMING = ("apiVersion", "kind", "metadata")
 """Fields of an object that a kubectl needs when it reads from its input."""
 WAY_OUT = """Nothing was changed. Fix:
+  where its API server is slow or starts again, wait a minute
   where its endpoint is private, open the tunnel; where it is public, allow the address of this machine
-  where the cluster is gone, take its objects out of the state:
+  only where `aws eks describe-cluster` says that the cluster is gone, take its objects out of the state:
     PULUMI_K8S_DELETE_UNREACHABLE=true pulumi refresh --stack {stack}
 then repair again"""
 """Advice where the cluster does not answer. The variable is one of pulumi-kubernetes."""
