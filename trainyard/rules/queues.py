@@ -14,7 +14,7 @@ from trainyard.derive.pools import first_type, gpus_of, largest_gang
 from trainyard.derive.queues import kept_nodes, queued_pools, team_queue_plan
 from trainyard.derive.teams import Share
 from trainyard.objects.queues.queues import URGENCIES
-from trainyard.problems import REMOVE, At, InputError, write_one_of
+from trainyard.problems import REMOVE, At, InputError, InputWarning, write_one_of
 from trainyard.settings.environment import EnvironmentConfig, TeamConfig
 from trainyard.settings.job import AnyJob, JobConfig
 from trainyard.settings.team_entry import TeamEntryConfig
@@ -134,6 +134,20 @@ def _guarantees(wanted: EnvironmentConfig) -> Iterator[InputError]:
                 got=f"{total}: {listed}",
                 fix=f"lower guaranteed_nodes, or raise the nodes of environment.pools.{pool}",
             )
+
+
+def maximum_warnings(wanted: EnvironmentConfig) -> Iterator[InputWarning]:
+    """Warnings of teams whose most nodes the pool does not have, so that the setting keeps nobody from anything."""
+    if wanted.queues is None:
+        return
+    pools = queued_pools(wanted)
+    for name, entry in wanted.teams.items():
+        for pool, most in entry.max_nodes.items():
+            nodes = largest_gang(pools[pool]) if pool in pools else most
+            if most > nodes:
+                yield At(f"environment.teams.{name}.max_nodes.{pool}").warning(
+                    f"jobs can have at most {nodes} nodes of pool {pool}, so {most} limits nothing"
+                )
 
 
 def _shares(at: str, entry: TeamEntryConfig, wanted: EnvironmentConfig) -> Iterator[InputError]:

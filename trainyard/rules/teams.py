@@ -17,7 +17,12 @@ from trainyard.plans.access import AccessPlan
 from trainyard.plans.jobs import JobPlan
 from trainyard.problems import REMOVE, At, InputError, InputWarning, write_one_of
 from trainyard.rules.environment import SYSTEM_NAMESPACES, TAGS, tag_errors
-from trainyard.rules.queues import outside_errors, queue_errors, queued_job_errors
+from trainyard.rules.queues import (
+    maximum_warnings,
+    outside_errors,
+    queue_errors,
+    queued_job_errors,
+)
 from trainyard.rules.team_stores import past_the_wall_errors, read_only_errors, wall_warnings
 from trainyard.rules.workers import dispatched_job_errors, nodes_of_workers
 from trainyard.settings.environment import EnvironmentConfig, TeamConfig
@@ -154,6 +159,7 @@ def entry_warnings(wanted: EnvironmentConfig) -> Iterator[InputWarning]:
     """Warnings about the teams of an environment that work."""
     yield from wall_warnings(wanted)
     yield from _shares_together(wanted)
+    yield from maximum_warnings(wanted)
 
 
 def _shares_together(wanted: EnvironmentConfig) -> Iterator[InputWarning]:

@@ -199,3 +199,13 @@ def test_every_line_of_the_rules_is_reached_by_a_case_above(tmp_path: Path) -> N
             planned("team-vision", checkout(tmp_path, environment, team))
 
     assert lines_not_reached((queues,), run) == []
+
+
+@pytest.mark.parametrize(("most", "warned"), [(5, True), (4, False)])
+def test_a_maximum_that_limits_nothing_is_said(most: int, warned: bool, tmp_path: Path) -> None:
+    edited = both(with_queues, at("teams.vision.max_nodes", {"g6e": most}))
+    found = planned("dev", checkout(tmp_path, edited, nothing)).warnings
+    said = [each for each in found if each.path == "environment.teams.vision.max_nodes.g6e"]
+    assert [each.text for each in said] == (
+        ["jobs can have at most 4 nodes of pool g6e, so 5 limits nothing"] if warned else []
+    )
