@@ -40,6 +40,14 @@ TWO_FAULTS: dict[str, str] = {
     "torchrun: must be settings": "stands beside a script",
     'capacity_gib: must be a whole number; got "5TiB"': "is no size that FSx sells",
     "wait_minutes: must be a whole number": "is shorter than the run",
+    "storage.data: must be a store": "is a key, and the fix names keys",
+    "files.sources: must list files": "names a file, and nobody knows which one is meant",
+    "spot: must be the name of a setting": "is another setting, with another name",
+    "system_nodes.count: must be the name": "is too small for the setting that is meant",
+    "image: must not contain a placeholder": "is text that a person knows",
+    "prefetch.0: must not contain a placeholder": "is text that a person knows",
+    "script: must run something: YAML folded": "is folded by YAML, before anybody reads it",
+    "checkpoints.store: must have room for 3": "promises a goodput that no store keeps",
 }
 """Beginning of an error → the other fault of the same value, which shows when the first is gone."""
 BY_A_PERSON: dict[str, str] = {
@@ -59,7 +67,12 @@ BY_A_PERSON: dict[str, str] = {
     r"|write (registry|one such|pytorch|parameters|resume|sharding|checkpoints: )"
     r"|the (settings are|prefix|range)|if the "
     r"|save|put|persistent|sharding|describe|check out|bake|a digest|leave|drop|with gpus"
-    r"|(Trainium|Gaudi)|add key|write \S+:<|name it|write some": "what is meant",
+    r"|(Trainium|Gaudi)|add key|write \S+:<|name it|write some"
+    r"|(pytorch_job: \{restarts|list the teams|change aws:region|rename it|turn on|set replicas)"
+    r"|\"1\.\d+\"|\{(efs|s3): \{\}\}|add parameters|delete (throughput|the blank)"
+    r"|write (max_restarts|that size|name: |image_prefixes|model: )": "what is meant",
+    r"a pool has|GPU nodes have|the owner of|an existing VPC|with \d+ GiB|the setting is in|no size|speed of Lustre"
+    r"|auto_export keeps|a faster tier|it follows|each team|the manifest file": "nothing: it says why",
     r"revoke|a job takes|write the value in clear": "a secret",
     r"delete \S+, and (the stack|mount)": "another file of the stack",
 }
@@ -134,3 +147,8 @@ def test_a_wrong_range_and_a_gpu_in_a_type_s_place_have_the_fix_that_fits() -> N
 @pytest.mark.soak
 def test_every_way_out_that_a_machine_can_take_ends_its_error_and_brings_no_other() -> None:
     assert [each for case in _cases().items() for each in _astray(*case)] == []
+
+
+@pytest.mark.soak
+def test_every_way_out_that_no_machine_takes_says_what_a_person_knows() -> None:
+    assert [each for made in _cases().values() for each in _left_open(made)] == []
