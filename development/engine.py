@@ -24,6 +24,7 @@ import yaml
 from development import interrupts, stack_copy
 from rehearsal import environment, paths, processes, world
 from trainyard.catalog.scalars import as_file
+from trainyard.operations.reach.cluster import kubeconfig_in
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 TICK_SECONDS = 0.2
@@ -338,8 +339,8 @@ def outputs(stack: Stack) -> dict[str, Any]:
 
 def write_kubeconfig(stack: Stack) -> Path:
     """The stack's own kubeconfig, with what its credential plugin needs to ask the rehearsal's
-    account."""
-    exported = outputs(stack).get("kubeconfig")
+    account. It is there as soon as the cluster is, while the first update still runs."""
+    exported = outputs(stack).get("kubeconfig") or kubeconfig_in({"deployment": _deployment(stack)})
     if not exported:
         raise EngineError(f"stack {stack.name} has no cluster yet: `make up STACK={stack.name}`")
     config = yaml.safe_load(exported) if isinstance(exported, str) else exported

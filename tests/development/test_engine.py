@@ -292,6 +292,24 @@ def test_the_kubeconfig_works_by_itself_and_holds_no_token(dev: Stack):
     assert file.stat().st_mode & 0o777 == 0o600
 
 
+def test_the_kubeconfig_is_there_while_the_first_update_runs(
+    dev: Stack, monkeypatch: pytest.MonkeyPatch
+):
+    """`trainyard kubeconfig` said that the stack had no cluster, beside the update that filled it."""
+    whole = engine.outputs(dev)["kubeconfig"]
+    provider = {
+        "type": "pulumi:providers:kubernetes",
+        "urn": "urn:cluster",
+        "inputs": {"kubeconfig": whole},
+    }
+    monkeypatch.setattr(engine, "outputs", lambda _: {})
+    monkeypatch.setattr(engine, "_deployment", lambda _: {"resources": [provider]})
+    assert "users" in yaml.safe_load(engine.write_kubeconfig(dev).read_text())
+    monkeypatch.setattr(engine, "_deployment", lambda _: {"resources": []})
+    with pytest.raises(engine.EngineError, match="has no cluster yet"):
+        engine.write_kubeconfig(dev)
+
+
 def test_each_stack_has_a_kubeconfig_of_its_own(dev: Stack):
     """A word about a team overwrote the kubeconfig that the shell of the environment reads."""
     team = engine.find("team")
