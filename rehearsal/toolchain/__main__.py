@@ -26,6 +26,7 @@ def main(command: list[str]) -> int:
 
 def _build() -> int:
     """Build silently where nothing can be built: the word that needs the programs says why."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
     try:
         if world.obstacle():
             return 1

@@ -161,8 +161,14 @@ def test_programs_are_built_while_another_command_runs(
 def test_the_builds_stop_with_the_command_beside_them(
     beside: Callable[..., subprocess.CompletedProcess[str]], workshop: Workshop
 ) -> None:
+    """Also as a background job of a shell, which ignores ctrl-C, and whose programs do: the tests themselves
+    waited for ever in one."""
     began = time.monotonic()
-    done = beside("until test -s $GO_CALLS; do sleep 0.1; done", GO_SECONDS="300")
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        done = beside("until test -s $GO_CALLS; do sleep 0.1; done", GO_SECONDS="300")
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert done.returncode == 0 and "Traceback" not in done.stderr, done
     assert time.monotonic() - began < 100
 
