@@ -36,7 +36,7 @@ COMPONENTS = {
     "messages": ("jobs:Program",),
     "logs": ("logs:",),
     "budget": ("money:",),
-    "jobs": ("jobs:Workspace", "jobs:Loads", "jobs:Jobs"),
+    "jobs": ("jobs:Workspace", "jobs:Loads", "jobs:Jobs", "jobs:Schedule"),
 }
 """Stage → what the types of its components begin with. A component that is not listed is a stage of its own."""
 SIMULATED = (

@@ -352,6 +352,7 @@ _FILED = (
 NO_INPUT = {
     "InternetGateway": "its VPC changes in place",
     "Eip": "`domain` has one value",
+    "CronJob": "its name is that of the job's entry: another name is another resource",
     "ClusterQueue": _NAMED,
     "LocalQueue": _NAMED,
     "ResourceFlavor": _NAMED,
