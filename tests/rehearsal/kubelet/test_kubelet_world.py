@@ -503,8 +503,11 @@ def test_logs_can_be_followed_and_simulated_pods_say_that_they_are(world: World)
 
 
 def test_a_command_runs_in_a_container_by_kubectl_exec(world: World) -> None:
-    world.apply(job("entered", "export LATE=1; cd /workspace; sleep 300", env={"MINE": "yes"}))
+    command = "export LATE=1; cd /workspace; echo up; sleep 300"
+    world.apply(job("entered", command, env={"MINE": "yes"}))
     until(lambda: [p for p in world.pods("entered") if p["status"].get("phase") == "Running"])
+    # Until its process 1 has mounted what it sees, who enters sees what the node sees.
+    until(lambda: "up" in world.kubectl("logs", "job/entered"))
     [pod] = world.pods("entered")
     name = pod["metadata"]["name"]
     inside = "echo $MINE $HOSTNAME; tr '\\0' ' ' < /proc/1/cmdline; cat; exit 3"
