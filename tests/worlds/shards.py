@@ -21,7 +21,7 @@ from tests.worlds import proofs
 from tests.worlds.pieces import CHECKOUT, PIECES, Piece
 from trainyard import command_line
 
-SHARDS = 26
+SHARDS = 30
 """Shards of the nightly workflow, and those that CI chooses from."""
 AT_A_TIME = 2
 CI_SECONDS = 600
