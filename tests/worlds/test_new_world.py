@@ -143,8 +143,8 @@ def test_both_go_again(project: Project) -> None:
 
 
 def test_pulumi_new_makes_a_project_of_the_template_that_can_be_previewed(project: Project) -> None:
-    """The language host of the rehearsal installs nothing, so that `pulumi new` ends with an error there,
-    after everything else. It refuses the name of a project that the backend has: this one is empty."""
+    """The address in the template's requirements has no package, so that `pulumi new` ends with an error, after
+    everything else. It refuses the name of a project that the backend has: this one is empty."""
     own = replace(project, folder=project.state.parent / "n")
     shutil.copytree(TEMPLATES / "environment", project.state.parent / "t")
     for folder in (own.folder, project.state.parent / "b"):
@@ -154,6 +154,7 @@ def test_pulumi_new_makes_a_project_of_the_template_that_can_be_previewed(projec
         f"{elsewhere} pulumi new ../t --yes --stack dev --config aws:region=us-west-2", fails=True
     )
     assert "Created stack 'dev'" in said and "Saved config" in said
+    shutil.rmtree(own.folder / ".venv", ignore_errors=True)  # where nothing is installed
     (own.folder / ".venv").symlink_to(project.folder / ".venv")
     zone = "trainyard:environment.zone us-west-2a"
     own.shell(f"{elsewhere} pulumi config set --stack dev --path {zone}")
