@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
+from functools import cache
 from itertools import islice
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -44,7 +45,8 @@ _FIELDS: tuple[tuple[str, int, int, tuple[str, ...]], ...] = (
 STARS = ("*", "?", "*/1", "?/1")
 """Parts of a field that leave the day to the other kind of days."""
 _PART = re.compile(r"(?P<first>\*|\?|\w+)(?:-(?P<last>\w+))?(?:/(?P<step>\d+))?")
-_FOUR_YEARS = [date(2025, 1, 1) + timedelta(days=day) for day in range(1461)]
+_FIRST_DAY, _FOUR_YEARS = date(2025, 1, 1), 1461
+"""A day, and the days of four years from it."""
 _YEARS = 8
 """Years in which a time is looked for: 29 February is at most 8 years away."""
 
@@ -72,7 +74,7 @@ class Times:
     @property
     def a_month(self) -> float:
         """Times of a month, on average over four years."""
-        days = sum(map(self.on, _FOUR_YEARS))
+        days = sum(self.on(_FIRST_DAY + timedelta(days=day)) for day in range(_FOUR_YEARS))
         return days * len(self.hours) * len(self.minutes) / 48
 
     def after(self, moment: datetime, zone: ZoneInfo) -> Iterator[datetime]:
@@ -137,12 +139,18 @@ def _number(text: str, names: tuple[str, ...]) -> int | None:
 
 def known_zone(name: str) -> bool:
     """True for a time zone, and where this machine has no list of them."""
-    return not (zones := available_timezones()) or name in zones
+    return not (zones := _zones()) or name in zones
 
 
 def zone_of(name: str) -> ZoneInfo:
     """The zone; UTC where this machine does not have it."""
-    return ZoneInfo(name if name in available_timezones() else "UTC")
+    return ZoneInfo(name if name in _zones() else "UTC")
+
+
+@cache
+def _zones() -> set[str]:
+    """The time zones of this machine, whose files are read once."""
+    return available_timezones()
 
 
 def next_times(cron: str, time_zone: str, now: datetime, count: int = 1) -> list[datetime]:
