@@ -57,11 +57,19 @@ def test_what_is_kept_of_a_release_is_what_its_commit_has(release: Release) -> N
         assert (FOLDER / release.name / name).read_text() == git("show", f"{release.commit}:{path}")
 
 
-@pytest.mark.parametrize("release", OLDER[-1:], ids=NAMES[-1:])
+@pytest.mark.parametrize("release", OLDER, ids=NAMES)
 def test_the_changelog_names_everything_that_an_update_replaces_or_deletes(
     release: Release,
 ) -> None:
     assert lost(release.graph, today(release)) == told(release, CHANGELOG)
+
+
+def test_an_update_over_two_releases_loses_what_each_of_them_names() -> None:
+    first, second = (each.name for each in RELEASES[-2:])
+    both = "### Upgrading from {}\n\n| `Queue {}` | deleted: no use | why |\n\n### Other\n"
+    changelog = both.format(second, "b") + both.format(first, "a")
+    assert told(RELEASES[-1], changelog) == {"Queue b": DELETED}
+    assert told(RELEASES[-2], changelog) == {"Queue a": DELETED, "Queue b": DELETED}
 
 
 def test_nothing_is_lost_between_a_program_and_itself(dev: Graph) -> None:

@@ -47,7 +47,7 @@ class Place:
         return done.stdout
 
 
-@pytest.fixture(scope="module", params=OLDER[-1:], ids=[each.name for each in OLDER[-1:]])
+@pytest.fixture(scope="module", params=OLDER, ids=[each.name for each in OLDER])
 def place(request: pytest.FixtureRequest) -> Iterator[Place]:
     """The environment of a release, made by its own program."""
     release: Release = request.param

@@ -132,11 +132,14 @@ def lost_by(steps: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def told(release: Release, changelog: str) -> dict[str, str]:
-    """Rows of the table below "Upgrading from <release>" in the changelog: resources that the update replaces or
-    deletes."""
-    section = changelog.partition(f"### Upgrading from {release.name}\n")[2].partition("\n### ")[0]
-    rows = re.findall(r"^\| `(.+?)` \| (.+?)(?::.*)? \|.*\|$", section, re.MULTILINE)
-    return dict(rows)
+    """Resources that an update from a release to today's program replaces or deletes: rows of the tables below
+    "Upgrading from <release>" in the changelog, of this release and of each one after it."""
+    names = [each.name for each in RELEASES]
+    found = dict[str, str]()
+    for name in names[names.index(release.name) :]:
+        section = changelog.partition(f"### Upgrading from {name}\n")[2].partition("\n### ")[0]
+        found |= re.findall(r"^\| `(.+?)` \| (.+?)(?::.*)? \|.*\|$", section, re.MULTILINE)
+    return found
 
 
 def _label(resource: Resource) -> str:

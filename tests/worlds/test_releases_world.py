@@ -106,7 +106,7 @@ def changes(trial: Harness) -> None:
     command.wait()
 
 
-@pytest.fixture(scope="module", params=OLDER[-1:], ids=[each.name for each in OLDER[-1:]])
+@pytest.fixture(scope="module", params=OLDER, ids=[each.name for each in OLDER])
 def made(request: pytest.FixtureRequest) -> Iterator[tuple[Release, Harness, Gang]]:
     """A release, its environment, and the gang that runs there."""
     release: Release = request.param
