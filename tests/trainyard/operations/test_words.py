@@ -184,7 +184,8 @@ def test_a_rank_is_a_node_of_either_kind_of_job(
         ),
         (
             [],
-            "there are 3 jobs in all namespaces of cluster ours, stack dev. Fix: --job one of mine",
+            "there are 3 jobs in all namespaces of cluster ours, stack dev: mine, training/gone, mnist. Fix:"
+            " name one, as in trainyard logs mine --stack dev\n",
         ),
     ],
 )
