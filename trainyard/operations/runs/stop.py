@@ -56,7 +56,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _over(kubectl: Kubectl, job: Chosen) -> bool:
-    """Whether the job has ended, and none of its pods holds a node."""
+    """True where the job has ended, and none of its pods holds a node."""
     return outcome(job.body) is not None and not pods_that_go_on(kubectl, job.body)
 
 
@@ -72,7 +72,7 @@ def _nothing_to_stop(job: Chosen, stack: str, up: str) -> list[str]:
 
 
 def _scheduled(job: Chosen) -> bool:
-    """Whether it is a run of a schedule."""
+    """True of a run of a schedule."""
     return bool(job.body["metadata"].get("labels", {}).get(SCHEDULE))
 
 
