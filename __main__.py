@@ -9,6 +9,7 @@ import pulumi
 from components.jobs.answered import complete_runs
 from stacks import environment, team
 from stacks.engine import read_deployed, read_engine
+from stacks.outputs import prices_of_runs
 from trainyard.catalog.versions import TRAINYARD
 from trainyard.decide import plan_stack
 from trainyard.plan import EnvironmentPlan
@@ -30,6 +31,8 @@ except Refused as refused:
     raise pulumi.RunError(str(refused)) from None
 for line in told(planned.warnings):
     pulumi.warn(line)
+for line in prices_of_runs(plan, planned.starts):
+    pulumi.info(line)
 
 
 async def program() -> dict[str, Any]:

@@ -17,15 +17,17 @@ from development.steps import failed, open_world, option_of, repair, update
 from rehearsal import control_plane, paths
 from rehearsal.kube import Api, ApiError, Object
 from rehearsal.terminal import FAILED, REFUSED
-from trainyard.catalog.job_kinds import JOB_KINDS, SUCCEEDED, outcome
+from trainyard.catalog.job_kinds import JOB_KINDS, SUCCEEDED, outcome, resource_of
 from trainyard.catalog.logs.cause import Cause, Watched
 from trainyard.catalog.logs.first_end import TAIL, End, ranks
 from trainyard.catalog.logs.known_failures import NO_LOG
 from trainyard.catalog.logs.log_words import STEP_LINES, nothing_done, nothing_to_do
+from trainyard.catalog.logs.tries import EVENTS, JOB_SETS, Tries
 from trainyard.catalog.logs.waiting import phases, restarts
 from trainyard.operations.reach.kubectl import Environment, logged_in
 
 POLL_SECONDS = 1
+JOB_SET_API = "/apis/jobset.x-k8s.io/v1alpha2"
 STOPPED = "stopped"
 """State of a job that is not on the cluster any more."""
 RESTARTS = 10
@@ -103,6 +105,11 @@ class Run(NamedTuple):
     name: str
 
     @property
+    def api(self) -> str:
+        """Path of its API version."""
+        return f"/apis/{JOB_KINDS[self.kind].api_version}"
+
+    @property
     def selector(self) -> str:
         """Selects its pods."""
         return f"{JOB_KINDS[self.kind].pod_label}={self.name}"
@@ -114,15 +121,38 @@ class Causes:
     def __init__(self, api: Api) -> None:
         self._api = api
         self._watched: dict[Run, Watched] = {}
+        self._tries: dict[Run, Tries] = {}
         self._ended: set[Run] = set()
 
-    def look(self, pods: Mapping[Run, list[Object]], ended: Iterable[Run]) -> None:
-        """Look at the pods of jobs that go on, and once more at those of jobs that have ended."""
+    def look(self, pods: Mapping[Run, list[Object]], ended: Iterable[Run]) -> list[str]:
+        """Look at the pods of jobs that go on, and once more at those of jobs that have ended. Returns lines about
+        gangs that have begun again."""
         last = {job: _pods(self._api, job) for job in ended if job not in self._ended}
         self._ended |= {*last}
         for job, of_job in {**pods, **last}.items():
             watched = self._watched.setdefault(job, Watched())
             watched.look(of_job, lambda end, job=job: self._log(job, end))
+        return [
+            line
+            for job, of_job in pods.items()
+            for line in self._tries_of(job).look(of_job, self._watched[job])
+        ]
+
+    def _tries_of(self, job: Run) -> Tries:
+        return self._tries.setdefault(
+            job,
+            Tries(job.kind, job.namespace, job.name, lambda *asked: self._selected(job, *asked)),
+        )
+
+    def _selected(self, job: Run, resource: str, fields: str) -> list[Object] | None:
+        """Objects that a field selector selects; None where the API server does not answer."""
+        root = {EVENTS: "/api/v1", JOB_SETS: JOB_SET_API, resource_of(job.kind): job.api}[resource]
+        query = urllib.parse.urlencode({"fieldSelector": fields})
+        path = f"{root}/namespaces/{job.namespace}/{resource.partition('.')[0]}?{query}"
+        try:
+            return self._api.request("GET", path)["items"]
+        except ApiError:
+            return None
 
     def of(self, job: Run) -> Cause | None:
         return self._watched[job].cause if job in self._watched else None
@@ -159,7 +189,8 @@ def _follow_jobs(
         going = [job for job, end in zip(jobs, ends, strict=True) if not end]
         pods = [_pods(api, job) for job in going]
         failed = [job for job, end in zip(jobs, ends, strict=True) if end == "Failed"]
-        causes.look(dict(zip(going, pods, strict=True)), failed)
+        for line in causes.look(dict(zip(going, pods, strict=True)), failed):
+            display.line("jobs", line)
         state = "; ".join(
             f"{job.namespace}/{job.name}: {phases(of_job)}"
             for job, of_job in zip(going, pods, strict=True)
@@ -178,7 +209,7 @@ def _follow_jobs(
 
 def _end(api: Api, job: Run) -> str | None:
     """The condition with which the job ended; STOPPED where somebody has deleted it."""
-    path = f"/apis/{JOB_KINDS[job.kind].api_version}/namespaces/{job.namespace}/{job.kind.lower()}s/{job.name}"
+    path = f"{job.api}/namespaces/{job.namespace}/{job.kind.lower()}s/{job.name}"
     try:
         return outcome(api.request("GET", path))
     except ApiError as error:

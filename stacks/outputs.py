@@ -3,27 +3,67 @@ repeat it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from decimal import Decimal
 
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.jobs import SCHEDULE, JobPlan
 from trainyard.replacing.new_runs import resumes
-from trainyard.reports.amounts import JobCost
+from trainyard.reports.amounts import JobCost, figures
 from trainyard.reports.cost import estimate
+
+FEW = 5
+"""Runs of one update that have a line each."""
 
 
 def job_starts(plan: EnvironmentPlan | TeamPlan) -> dict[str, str]:
     """job → what is said whenever a run of it begins: the nodes it takes, what an hour of them
     costs or that it is paid already, and which checkpoint it resumes from."""
-    types = {name: " or ".join(use.instance_types) for name, use in plan.capacity.items()}
     return {
         key: (
-            f"{key} starts a run: {cost.nodes} x {types[plan.jobs[key].pool]}, {_hourly(cost)} in"
+            f"{key} starts a run: {cost.nodes} x {_types(plan, key)}, {_hourly(cost)} in"
             f" {plan.identity.region}{resumes(plan.jobs[key])}"
         )
         for key, cost in zip(plan.jobs, estimate(plan).jobs, strict=True)
     }
+
+
+def prices_of_runs(plan: EnvironmentPlan | TeamPlan, starts: Collection[str]) -> list[str]:
+    """Lines about the runs that an update starts, to be said before it makes anything: nodes, and what an hour and
+    the whole run cost. Of more than FEW runs the first ones, and one line about all. `starts`: their jobs."""
+    costs = [cost for cost in estimate(plan).jobs if cost.job in starts] if starts else []
+    lines = [
+        f"this update starts a run of {cost.job}: {cost.nodes} x {_types(plan, cost.job)},"
+        f" {_hourly(cost)} in {plan.identity.region}{_whole(plan.jobs[cost.job], cost)}"
+        for cost in costs[: FEW if len(costs) > FEW + 1 else None]
+    ]
+    if len(costs) == 1:
+        return lines
+    more = f"; {len(costs) - FEW} have no line here" if len(lines) < len(costs) else ""
+    return [*lines, f"these {len(costs)} runs: {_together(costs)}{more}"] if lines else []
+
+
+def _types(plan: EnvironmentPlan | TeamPlan, job: str) -> str:
+    return " or ".join(plan.capacity[plan.jobs[job].pool].instance_types)
+
+
+def _whole(job: JobPlan, cost: JobCost) -> str:
+    """Price of the whole run, where its hours are known; with the start of its nodes."""
+    if cost.usd is None or job.expected_hours is None:
+        return ""
+    usd = figures(cost.usd, cost.most_usd)
+    return f"; {usd} USD for the {job.expected_hours:g} hours of its expected_hours"
+
+
+def _together(costs: Sequence[JobCost]) -> str:
+    """Price of an hour in which all these runs go on. What is paid already is left out."""
+    own = [cost for cost in costs if not cost.prepaid]
+    known = sum((cost.at_least_usd_per_hour or Decimal() for cost in own), Decimal())
+    most = [cost.most_usd_per_hour for cost in own if cost.most_usd_per_hour is not None]
+    whole = sum(most, Decimal()) if len(most) == len(own) else None
+    said = figures(known, whole)
+    return "no price known" if said == "no price" else f"{said} USD an hour while all of them run"
 
 
 def _hourly(cost: JobCost) -> str:

@@ -162,6 +162,8 @@ class Planned:
     plan: EnvironmentPlan | TeamPlan | None
     errors: tuple[InputError, ...]
     warnings: tuple[InputWarning, ...] = ()
+    starts: tuple[str, ...] = ()
+    """Jobs of which the update starts a run, once it is compared with what is deployed."""
 
     def accepted(self) -> EnvironmentPlan | TeamPlan:
         """The plan; raises Refused with every error where there are any."""

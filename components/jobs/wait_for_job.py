@@ -26,6 +26,7 @@ from trainyard.catalog.logs.first_end import TAIL, End, Object
 from trainyard.catalog.logs.known_failures import NO_LOG
 from trainyard.catalog.logs.log_words import nothing_done, nothing_to_do
 from trainyard.catalog.logs.symptoms import GRACE_SECONDS
+from trainyard.catalog.logs.tries import Tries
 from trainyard.catalog.logs.waiting import phases, why_they_wait
 
 POLL_SECONDS = 3.0
@@ -80,13 +81,14 @@ def wait(
     say: Callable[[str], object] = pulumi.info,
 ) -> str:
     """Wait until the run is `running` or `complete`, at most so many minutes. Returns its state. `say` gets a
-    line whenever the pods of the run do something else.
+    line whenever the pods of the run do something else, and whenever its gang begins again.
 
     Raises RunFailed when it fails, when the time is over, and at once where there is no kubectl.
     """
     deadline, selector = time.monotonic() + minutes * 60, f"{JOB_KINDS[kind].pod_label}={name}"
     with kubectl_of(kubeconfig, namespace) as kubectl:
-        where, said, watched, told = "not seen yet", "", Watched(), Told(say)
+        tries = Tries(kind, namespace, name, functools.partial(_selected, kubectl))
+        where, said, watched, told = "not seen yet", "", Watched(), Told(say, tries)
         while time.monotonic() < deadline:
             found = jobs_named(kubectl, kind, name)
             if found == []:
@@ -125,10 +127,11 @@ def kubectl_of(kubeconfig: str, namespace: str) -> Iterator[Kubectl]:
 
 
 class Told:
-    """Lines about a run while `up` waits for it: the phases of its pods, and why they wait or fail."""
+    """Lines about a run while `up` waits for it: the phases of its pods, why they wait or fail, and each try that
+    begins."""
 
-    def __init__(self, say: Callable[[str], object]) -> None:
-        self._say, self._said, self._at = say, "", -EVERY_SECONDS
+    def __init__(self, say: Callable[[str], object], tries: Tries) -> None:
+        self._say, self._tries, self._said, self._at = say, tries, "", -EVERY_SECONDS
 
     def look(
         self,
@@ -138,10 +141,14 @@ class Told:
         pods: Sequence[Object] | None,
         watched: Watched,
     ) -> None:
-        """Say what is new, and nothing for EVERY_SECONDS after it: a large gang changes all the time. `pods`: None
-        where the API server did not answer."""
+        """Say what is new, and nothing for EVERY_SECONDS after it: a large gang changes all the time. That the gang
+        begins again is said at once. `pods`: None where the API server did not answer."""
         now = time.monotonic()
-        if pods is None or now - self._at < EVERY_SECONDS:
+        if pods is None:
+            return
+        if begun := self._tries.look(pods, watched):
+            self._say("\n".join(begun))
+        if now - self._at < EVERY_SECONDS:
             return
         lines = [f"{run}: {phases(pods)}", *self._why(kubectl, selector, pods, watched)]
         if "\n".join(lines) != self._said:
@@ -172,6 +179,11 @@ def _waits_long(pod: Object) -> bool:
 def jobs_named(kubectl: Kubectl, kind: str, name: str) -> list[Any] | None:
     """The job; an empty list where there is none. None where the API server does not answer."""
     return listed(kubectl, kind.lower(), f"--field-selector=metadata.name={name}")
+
+
+def _selected(kubectl: Kubectl, resource: str, fields: str) -> list[Any] | None:
+    """Objects that a field selector selects; None where the API server does not answer."""
+    return listed(kubectl, resource, f"--field-selector={fields}")
 
 
 def listed(kubectl: Kubectl, kind: str, *which: str) -> list[Any] | None:

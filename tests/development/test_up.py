@@ -81,6 +81,8 @@ class Failing:
     def request(self, method: str, path: str) -> dict[str, Any]:
         if "/pods" in path:
             return {"items": self._pods()}
+        if "/jobsets?" in path:
+            return {"items": []}
         self.looks += 1
         ended = {"type": "Failed", "status": "True"}
         return {"status": {"conditions": [ended] if self.looks > 2 else []}}
@@ -123,6 +125,42 @@ def test_a_job_of_which_up_has_read_nothing_names_the_ways_to_have_a_log_next_ti
     said = _said(lines, Failing(keeps=False))
     for way in ("own_runtimes", "wait: complete", "logs: {}", "`trainyard status`"):
         assert way in said
+
+
+class Restarting(Failing):
+    """The same, but its runtime makes new pods at the third look, and it is complete at the fourth."""
+
+    def request(self, method: str, path: str) -> dict[str, Any]:
+        if "/jobsets?" in path:
+            assert path == (
+                "/apis/jobset.x-k8s.io/v1alpha2/namespaces/training/jobsets?fieldSelector="
+                "metadata.name%3Dmine"
+            )
+            status = {"restarts": 1, "restartsCountTowardsMax": 1} if self.looks > 2 else {}
+            return {"items": [{"spec": {"failurePolicy": {"maxRestarts": 3}}, "status": status}]}
+        if "/pods" in path:
+            return super().request(method, path)
+        self.looks += 1
+        ended = {"type": "Complete", "status": "True"}
+        return {"status": {"conditions": [ended] if self.looks > 3 else []}}
+
+    def _pods(self) -> list[dict[str, Any]]:
+        if self.looks == 2:
+            return super()._pods()
+        pod = _pod(0)
+        pod["metadata"] |= {"uid": "new", "creationTimestamp": "2026-11-26T13:00:50Z"}
+        return [pod] if self.looks > 2 else [_pod(0)]
+
+
+def test_a_gang_that_begins_again_is_said_as_it_happens(lines: list[str]):
+    server: Any = Restarting(keeps=True)
+    causes = Causes(server)
+    assert _follow_jobs(server, [MINE], Display(lines.append), 300, causes) == ["Complete"]
+    [said] = [line for line in lines if "begins again" in line]
+    assert said.endswith(
+        "training/mine has failed and begins again, try 2 of 4: rank 1 on node n1 ended first, with exit code"
+        " 1: OSError: [Errno 28] No space left on device (a file system is full)"
+    )
 
 
 def test_a_job_that_resumed_and_did_no_step_is_said_to_have_had_nothing_to_do(lines: list[str]):

@@ -94,6 +94,11 @@ JOB_KINDS: dict[str, JobKind] = {
 }
 
 
+RESTARTING = "PyTorchJobRestarting"
+"""Reason of an event of the training-operator v1.8.1 (its pod.go): it has deleted a failed pod and
+creates it again."""
+
+
 def resource_of(kind: str) -> str:
     """A kind of job as the API server and quotas call it, such as trainjobs.trainer.kubeflow.org."""
     return f"{kind.lower()}s.{JOB_KINDS[kind].api_version.partition('/')[0]}"

@@ -45,6 +45,18 @@ def run_warnings(plan: EnvironmentPlan | TeamPlan, deployed: Deployed) -> Iterat
         )
 
 
+def starting(plan: EnvironmentPlan | TeamPlan, deployed: Deployed) -> tuple[str, ...]:
+    """Jobs of which the update starts a run: those that are not deployed, and those whose run it ends. Of a
+    schedule the time starts the runs."""
+    there = {name for kind in KINDS.values() for name in deployed.names(kind)}
+    changed = {name for name, *_ in _changed(plan, deployed)}
+    return tuple(
+        name
+        for name, job in plan.jobs.items()
+        if job.schedule is None and (name not in there or name in changed)
+    )
+
+
 def run_errors(
     plan: EnvironmentPlan | TeamPlan, deployed: Deployed, complete: Complete
 ) -> Iterator[InputError]:

@@ -60,7 +60,8 @@ TYPES = frozenset(
 
 
 def compared(planned: Planned, lines: Lines, ask: Ask, complete: Complete) -> Planned:
-    """The plan, refused where it would replace something by accident. `lines`: of the stack file.
+    """The plan, refused where it would replace something by accident, with the runs that it starts. `lines`: of
+    the stack file.
     `ask`: tells what is deployed. `complete`: which jobs are."""
     plan = planned.plan
     if plan is None or (isinstance(plan, TeamPlan) and not plan.jobs):
@@ -81,7 +82,9 @@ def compared(planned: Planned, lines: Lines, ask: Ask, complete: Complete) -> Pl
             *leaving.leaving_warnings(plan, deployed),
             *leaving.team_warnings(plan, deployed),
         ]
-    return replace(planned, errors=tuple(errors), warnings=tuple(warnings)).located(lines)
+    starts = new_runs.starting(plan, deployed)
+    compared_with = replace(planned, errors=(*errors,), warnings=(*warnings,), starts=starts)
+    return compared_with.located(lines)
 
 
 def replacing_errors(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[InputError]:

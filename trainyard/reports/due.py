@@ -60,13 +60,16 @@ def main(options: argparse.Namespace) -> int:
 
 def due(plan: EnvironmentPlan, wanted: EnvironmentConfig, now: datetime) -> list[Due]:
     """Everything that the stack file and the catalogue say, the first to be due first."""
-    today = now.date()
+    today, trainer = now.date(), [*_trainer(plan)]
+    installed = _installed(plan)
+    if trainer:  # it says what upstream has, too
+        del installed["Trainer"]
     found = [
         _support(wanted, today),
         *_blocks(wanted),
         *_system_nodes(plan),
-        *_trainer(plan),
-        *_upstream(_installed(plan)),
+        *trainer,
+        *_upstream(installed),
         *_tables(plan, today),
     ]
     return sorted(found, key=lambda one: one.when.rpartition(" ")[2])
@@ -115,18 +118,25 @@ def _system_nodes(plan: EnvironmentPlan) -> Iterator[Due]:
 
 
 def _trainer(plan: EnvironmentPlan) -> Iterator[Due]:
-    """A later Trainer that was tried with the cluster's Kubernetes."""
+    """A later Trainer that was tried with the cluster's Kubernetes, and the newest of upstream."""
     own = plan.trainer.version
     kubernetes, karpenter = plan.cluster.version, plan.karpenter.version
     tried = [one for one in versions.TRAINERS if versions.known_good(kubernetes, one, karpenter)]
     later = [one for one in tried if in_order(one) > in_order(own)]
     if later:
         latest = newest(later)
+        write = f"write trainer: {{version: {latest}}}; {UPGRADES}{_before(plan, latest)}"
+        beyond = [*_upstream({"Trainer": latest})]
         yield Due(
-            what=f"Trainer {own} is installed; {latest} is newer",
+            what=f"Trainer {own} is installed; {latest} is newer{_newest_of_all(beyond)}",
             when="",
-            do=f"write trainer: {{version: {latest}}}; {UPGRADES}{_before(plan, latest)}",
+            do=". Then ".join([write, *(one.do for one in beyond)]),
         )
+
+
+def _newest_of_all(beyond: Sequence[Due]) -> str:
+    """A clause about the newest release of the Trainer, where this program does not know it; or nothing."""
+    return f", and {NEWEST['Trainer'].release} was the newest on {SEEN}" if beyond else ""
 
 
 def _before(plan: EnvironmentPlan, later: str) -> str:

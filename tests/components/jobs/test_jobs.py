@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from stacks.outputs import job_starts
+from stacks.outputs import FEW, job_starts, prices_of_runs
 from tests.support.cases.jobs import JOB, SCRIPT, pytorch_job
+from tests.support.deployed import deployed
 from tests.support.graphs import environment
-from tests.support.recording import CHECKOUT, WORKLOADS, Graph, deploy
+from tests.support.recording import CHECKOUT, WORKLOADS, Graph, RecordingMonitor, deploy
 from tests.support.stackfile import (
     at,
     environment_plan,
@@ -21,6 +22,7 @@ from tests.support.stackfile import (
     team_plan,
     without,
 )
+from tests.trainyard.derive.test_after import beside
 from trainyard.catalog.aws import quotes
 from trainyard.catalog.aws.prices import Price
 from trainyard.decide import plan_stack
@@ -85,9 +87,49 @@ def test_a_run_that_begins_says_so_in_a_preview_too(
 ) -> None:
     with caplog.at_level(logging.INFO):
         deploy("dev", preview=preview)
-    assert [line for line in caplog.messages if "starts a run" in line] == [
+    assert [line for line in caplog.messages if "starts a run:" in line] == [
         job_starts(environment_plan())["t5-large"]
     ]
+
+
+@pytest.mark.parametrize("preview", [True, False])
+def test_the_price_of_a_run_is_said_before_anything_is_made(
+    preview: bool, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It came with the run, when its nodes were launching."""
+    before: list[list[str]] = []
+    register = RecordingMonitor.RegisterResource
+
+    def registered(monitor: RecordingMonitor, request: Any) -> Any:
+        if request.type != "pulumi:pulumi:Stack":
+            before.append([*caplog.messages])
+        return register(monitor, request)
+
+    monkeypatch.setattr(RecordingMonitor, "RegisterResource", registered)
+    with caplog.at_level(logging.INFO):
+        deploy("dev", preview=preview)
+    [line] = [line for line in before[0] if "this update starts a run" in line]
+    assert line.startswith("this update starts a run of t5-large: 2 x g6e.48xlarge, $")
+    assert line.endswith(" in ap-northeast-2")
+
+
+def test_an_update_that_starts_no_run_says_no_price(
+    dev: Graph, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        deploy("dev", deployed=deployed(dev))
+    assert not [line for line in caplog.messages if "this update starts" in line]
+
+
+def test_the_whole_price_of_runs_is_said_where_their_hours_are_known_and_the_sum_of_many() -> None:
+    hours = at(f"{JOB}.expected_hours", 8.0)
+    [line] = prices_of_runs(environment_plan(hours), ["t5-large"])
+    assert line.endswith(" USD for the 8 hours of its expected_hours")
+    many = environment_plan(beside(**{f"t5-{n}": None for n in range(8)}))
+    said = prices_of_runs(many, [*many.jobs])
+    assert len(said) == FEW + 1 and "these 9 runs: " in said[-1]
+    assert said[-1].endswith("USD an hour while all of them run; 4 have no line here")
+    assert prices_of_runs(many, []) == []
 
 
 def test_it_says_what_an_hour_costs_as_far_as_prices_are_known(

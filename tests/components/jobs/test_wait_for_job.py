@@ -37,6 +37,8 @@ case "$*" in
 *" logs "*) echo "the log of $5 $8"; exit;;
 *" get pods "*) cat {tmp_path}/pods.json; exit;;
 *" get events "*) cat {tmp_path}/events.json; exit;;
+*" get jobsets."*) cat {tmp_path}/jobsets.json 2>/dev/null || echo '{{"items": []}}'; exit;;
+*" get pytorchjobs."*) exit;;
 esac
 n=$(cat {tmp_path}/n 2>/dev/null || echo 0); echo $((n + 1)) > {tmp_path}/n
 [ -e {tmp_path}/$n.json ] || n={len(statuses) - 1}
@@ -249,6 +251,38 @@ def test_the_log_of_a_pod_is_known_after_its_runtime_has_deleted_it(
     monkeypatch.setattr(wait_for_job, "time", clock)
     with pytest.raises(RunFailed, match="the log of gone --previous"):
         wait("kubeconfig", "TrainJob", "training", "job", until="complete", minutes=1)
+
+
+def test_a_gang_that_begins_again_is_said_at_once_with_the_reason(
+    says: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a gang that failed and began again only `trainyard runs` knew, hours later."""
+    monkeypatch.setattr(wait_for_job, "EVERY_SECONDS", 60.0)
+    says(READY, READY, READY, _condition("Complete"), pods=(_pod("a", 1, "01"),))
+
+    def sleep(_: float) -> None:
+        new = _pod("b", 0, "09", "lastState")
+        new["metadata"] |= {"uid": "b", "creationTimestamp": "2026-11-22T05:00:04Z"}
+        (tmp_path / "pods.json").write_text(json.dumps({"items": [new]}))
+        restarted = {
+            "spec": {"failurePolicy": {"maxRestarts": 3}},
+            "status": {"restarts": 1, "restartsCountTowardsMax": 1},
+        }
+        (tmp_path / "jobsets.json").write_text(json.dumps({"items": [restarted]}))
+
+    clock = SimpleNamespace(monotonic=time.monotonic, sleep=sleep)
+    monkeypatch.setattr(wait_for_job, "time", clock)
+    said = list[str]()
+    wait(
+        *("kubeconfig", "TrainJob", "training", "job"),
+        until="complete",
+        minutes=1,
+        say=said.append,
+    )
+    assert said[1:] == [
+        "training/job has failed and begins again, try 2 of 4: rank 0 on node of-a ended first, with exit"
+        " code 1: the log of a"
+    ]
 
 
 def test_a_failed_run_fails_the_process_after_everything_else_has_ended(

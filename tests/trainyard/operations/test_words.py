@@ -184,7 +184,8 @@ def test_a_rank_is_a_node_of_either_kind_of_job(
         ),
         (
             [],
-            "there are 3 jobs in all namespaces of cluster ours, stack dev. Fix: --job one of mine",
+            "there are 3 jobs in all namespaces of cluster ours, stack dev: mine, training/gone, mnist. Fix:"
+            " name one, as in trainyard logs mine --stack dev\n",
         ),
     ],
 )
@@ -252,6 +253,39 @@ def test_without_a_yes_no_job_is_stopped(
         run_word("stop", ["--stack", "dev", "--job", "mine", "--yes"]) == 0
         and len(cluster.jobs) == 2
     )
+
+
+@pytest.mark.parametrize("state", ["Succeeded", "Failed"])
+def test_a_job_that_has_ended_is_left_alone_with_its_record_and_its_logs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], state: str
+) -> None:
+    """`stop --yes` of a job that was complete deleted it with all that was known of it."""
+    cluster = Cluster(monkeypatch)
+    cluster.jobs[1] = _job("pytorch-mnist", "PyTorchJob", state)
+    for pod in PODS["pytorch-mnist"]:
+        monkeypatch.setitem(pod, "status", {"phase": state})
+    assert run_word("stop", ["--stack", "dev", "--job", "mnist", "--yes"]) == 0
+    assert len(cluster.jobs) == 3
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        f"PyTorchJob training/pytorch-mnist, jobs.mnist of the stack file: {state} since"
+        " 2026-11-22T05:40:00Z",
+        "nothing to stop: it has ended, and no pod of it runs. It stays with its pods and their logs",
+        "to be without it: delete jobs.mnist from Pulumi.dev.yaml, then make up STACK=dev",
+    ]
+    assert run_word("stop", ["--stack", "dev", "--job", "gone", "--yes"]) == 0
+    assert capsys.readouterr().out.endswith(
+        "to be without it: kubectl -n training delete trainjob gone\n"
+    )
+
+
+def test_a_job_that_has_ended_and_whose_pods_still_run_can_be_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = Cluster(monkeypatch)
+    for pod, phase in zip(PODS["mine"], ("Running", "Failed"), strict=True):
+        monkeypatch.setitem(pod, "status", {"phase": phase})
+    assert run_word("stop", ["--stack", "dev", "--job", "mine", "--yes"]) == 0
+    assert len(cluster.jobs) == 2
 
 
 @pytest.fixture

@@ -11,7 +11,14 @@ import pytest
 from tests.support.stackfile import Edit, at, environment_plan, planned, reading, team_plan
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.replacing.deployed import Deployed
-from trainyard.replacing.new_runs import KINDS, PROVIDER, differences, resumes, run_warnings
+from trainyard.replacing.new_runs import (
+    KINDS,
+    PROVIDER,
+    differences,
+    resumes,
+    run_warnings,
+    starting,
+)
 from trainyard.replacing.replacing import compared
 
 JOB = {
@@ -73,6 +80,16 @@ def test_a_changed_job_is_said_by_what_changed(edit: tuple[str, Any], said: str)
     assert "environment.jobs.t5" in warning
     assert f"this update ends its run and starts another one: {said}" in warning
     assert warning.rstrip().endswith(said.rstrip())
+
+
+def test_an_update_starts_new_and_changed_runs_and_no_others() -> None:
+    plan = environment_plan(_job())
+    assert starting(plan, Deployed(resources={})) == ("t5",)
+    assert starting(plan, _deployed(plan)) == ()
+    assert starting(plan, _deployed(environment_plan(_job(("run", 2))))) == ("t5",)
+    times = {"cron": "0 3 * * *", "time_zone": "Asia/Seoul"}
+    nightly = environment_plan(_job(("schedule", times), ("checkpoints.when_changed", "resume")))
+    assert starting(nightly, Deployed(resources={})) == (), "the time starts its runs"
 
 
 def test_more_nodes_and_another_counter_are_said() -> None:

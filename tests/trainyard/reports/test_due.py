@@ -93,12 +93,31 @@ def test_newer_releases_of_upstream_are_due_with_what_moving_means() -> None:
         ),
     )
     assert "Karpenter is" not in found(at("karpenter.version", "1.15.2"))
-    assert list_["Trainer is"].what == "Trainer is 2.1.0 here; 2.4.0 was the newest on 2026-11-26"
-    assert "2.1 moves to 2.3 first" in list_["Trainer is"].do
     assert list_["JobSet is"].what.startswith("JobSet is 0.10.1 here; 0.13.0")
     assert list_["NVIDIA device"].what.startswith("NVIDIA device plugin is 0.18.0 here; 0.20.0")
     assert list_["pulumi is"].what.startswith("pulumi is 3.259.0 here; 3.272.0")
     assert "pulumi-aws is" not in list_, "it is the newest"
+
+
+def test_the_trainer_is_due_once_with_the_release_to_write_and_the_newest_of_upstream(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It had two entries, one for each release."""
+    list_ = found()
+    [said] = [one for one in list_.values() if one.what.startswith("Trainer")]
+    assert said.what == (
+        "Trainer 2.1.0 is installed; 2.3.0 is newer, and 2.4.0 was the newest on 2026-11-26"
+    )
+    assert said.do.startswith(
+        "write trainer: {version: 2.3.0}; docs/upgrades.md has the order. Then update this program once a"
+        " release of it has 2.4.0: 2.1 moves to 2.3 first"
+    )
+    later = found(at("trainer.version", "2.3.0"))["Trainer is"]
+    assert later.what == "Trainer is 2.3.0 here; 2.4.0 was the newest on 2026-11-26"
+    monkeypatch.setitem(NEWEST, "Trainer", replace(NEWEST["Trainer"], release="2.3.0"))
+    known = found()["Trainer 2.1.0"]
+    assert known.what == "Trainer 2.1.0 is installed; 2.3.0 is newer"
+    assert known.do == "write trainer: {version: 2.3.0}; docs/upgrades.md has the order"
 
 
 def test_a_newer_kueue_is_due_where_there_are_queues() -> None:
@@ -125,10 +144,10 @@ def test_what_is_as_new_as_upstream_is_not_due(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_later_trainer_that_would_take_stores_from_queued_jobs_says_so() -> None:
     said = found(with_queues)["Trainer 2.1.0"].do
-    assert said.endswith(
+    assert (
         "docs/upgrades.md has the order. Before it let TrainJobs end that wait in a queue: they lose"
-        " podTemplateOverrides, and with it their stores"
-    )
+        " podTemplateOverrides, and with it their stores. Then update this program"
+    ) in said
     assert "queue" not in found()["Trainer 2.1.0"].do
 
 

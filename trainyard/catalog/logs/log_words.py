@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable
 
 RESUMED = (
-    re.compile(r"\bresumed from (step \d+|\S+)", re.I),
+    re.compile(r"\bresumed from(?:: *| )(step \d+|\S+)", re.I),
     re.compile(r"\bLoading model from (\S+?)\.?$"),
     re.compile(r"\bRestored all states from the checkpoint(?: file)? at (\S+)"),
     re.compile(r"\[Torch\] Loaded checkpoint from (\S+?)\.?$"),
@@ -23,7 +23,7 @@ RESUMED = (
 )
 """Each has one group: what the script resumed from."""
 SAVED = (
-    re.compile(r"\bsaved(?: checkpoint)? (step \d+|step-\S+)", re.I),
+    re.compile(r"\bsaved(?: checkpoint)?(?:: *| )(step \d+|step-\S+)", re.I),
     re.compile(r"\bSaving model checkpoint to (\S+)"),
     re.compile(r"\[Torch\] Saved (\S+?)\.?$"),
     re.compile(r"\bsuccessfully saved checkpoint from iteration +(\d+)", re.I),

@@ -46,10 +46,15 @@ class Chosen:
 
 
 def choose(
-    kubectl: Kubectl, place: Place, entries: Mapping[str, Mapping[str, Any]], name: str | None
+    kubectl: Kubectl,
+    place: Place,
+    entries: Mapping[str, Mapping[str, Any]],
+    name: str | None,
+    *,
+    word: str = "logs",
 ) -> Chosen:
     """The job of this name, of a schedule its newest run; without a name the only job there is. `entries`: the
-    output `jobs` of the stack. Raises NoSuchJob."""
+    output `jobs` of the stack. `word`: what somebody has typed. Raises NoSuchJob."""
     found = [
         Chosen(kind=kind, body=body, entry=entry_of(body, entries))
         for kind in KINDS
@@ -60,13 +65,17 @@ def choose(
     )
     if len(named) == 1:
         return named[0]
-    names = ", ".join(dict.fromkeys(each.entry or full_name(each.body) for each in named or found))
+    every = list(dict.fromkeys(each.entry or full_name(each.body) for each in named or found))
+    names = ", ".join(every)
     if not found:
         raise NoSuchJob(f"no TrainJob and no PyTorchJob in {place}")
     if name and not named:
         gone = " It has been stopped, or it has not started." if name in entries else ""
         raise NoSuchJob(f"there is no job {name} in {place}.{gone} Fix: --job one of {names}")
-    raise NoSuchJob(f"there are {len(named)} jobs in {place}. Fix: --job one of {names}")
+    raise NoSuchJob(
+        f"there are {len(named)} jobs in {place}: {names}. Fix: name one, as in trainyard {word} {every[0]}"
+        f" --stack {place.stack}"
+    )
 
 
 def _newest(named: list[Chosen]) -> list[Chosen]:

@@ -11,7 +11,13 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
 
-from trainyard.catalog.job_kinds import ENDED, JOB_KINDS, SUCCEEDED, true_conditions
+from trainyard.catalog.job_kinds import (
+    ENDED,
+    JOB_KINDS,
+    RESTARTING,
+    SUCCEEDED,
+    true_conditions,
+)
 from trainyard.catalog.logs.waiting import about, container_statuses
 from trainyard.objects.programs.history import DELETED
 from trainyard.operations.reach.kubectl import Kubectl, Object
@@ -59,9 +65,6 @@ OF_TEAM = (
 trainyard/objects/teams/team_access.py. Where the environment has queues, QUEUED besides."""
 FORBIDDEN = "forbidden"
 """Part of kubectl's message where the API server does not permit a call."""
-RESTARTING = "PyTorchJobRestarting"
-"""Reason of an event of the training-operator v1.8.1 (its pod.go): it has deleted a failed pod and
-creates it again."""
 PAGE = 500
 """Objects of one answer, as kubectl asks for them."""
 NOT_SERVED = "(NotFound)"

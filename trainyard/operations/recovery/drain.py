@@ -110,16 +110,30 @@ def ended(kubectl: Kubectl, jobs: Iterable[Object]) -> bool:
     return True
 
 
+def pods_that_go_on(kubectl: Kubectl, job: Object) -> list[Object]:
+    """Pods of a job that hold a node, or wait for one. RuntimeError where the cluster does not answer."""
+    return [pod for pod in _pods_of(kubectl, job) if _phase(pod) not in ("Succeeded", "Failed")]
+
+
 def _pods(kubectl: Kubectl, job: Object) -> list[str]:
     """Pods of a job with their phase: those of a job that is complete are there until it is deleted, and
     hold its claims. RuntimeError where the cluster does not answer."""
+    return [
+        f"pod {job['metadata']['namespace']}/{pod['metadata']['name']} ({_phase(pod)})"
+        for pod in _pods_of(kubectl, job)
+    ]
+
+
+def _pods_of(kubectl: Kubectl, job: Object) -> list[Object]:
     namespace, name = job["metadata"]["namespace"], job["metadata"]["name"]
     label = f"--selector={JOB_KINDS[job['kind']].pod_label}={name}"
-    found = json.loads(kubectl("get", "pods", f"--namespace={namespace}", label, "--output=json"))
-    return [
-        f"pod {namespace}/{pod['metadata']['name']} ({pod['status'].get('phase', 'Unknown')})"
-        for pod in found["items"]
+    return json.loads(kubectl("get", "pods", f"--namespace={namespace}", label, "--output=json"))[
+        "items"
     ]
+
+
+def _phase(pod: Object) -> str:
+    return pod.get("status", {}).get("phase", "Unknown")
 
 
 def _remaining(kubectl: Kubectl, kind: str, place: Place) -> int:

@@ -2,7 +2,8 @@
 
 The job is deleted on the cluster, with its pods and their logs, and the command returns when the pods
 are gone: until then they may write a checkpoint. Its checkpoints stay. The stack file
-still has its entry, so the last lines say how it begins again and how it stays away.
+still has its entry, so the last lines say how it begins again and how it stays away. A job that has ended is left
+alone, unless a pod of it still holds a node.
 
 The cluster is the one in the stack's own outputs. The current context of kubectl is not used.
 """
@@ -13,14 +14,15 @@ import argparse
 import sys
 from collections.abc import Iterator
 
+from trainyard.catalog.job_kinds import outcome
 from trainyard.derive.next_run import Way, next_run
 from trainyard.operations.reach.chosen import Chosen, choose
 from trainyard.operations.reach.consent import ask
-from trainyard.operations.reach.kubectl import Object, kubectl_with
+from trainyard.operations.reach.kubectl import Kubectl, Object, kubectl_with
 from trainyard.operations.reach.place import jobs_of, reached
 from trainyard.operations.reach.snapshot import last_condition
 from trainyard.operations.reach.target import update_command
-from trainyard.operations.recovery.drain import delete, ended
+from trainyard.operations.recovery.drain import delete, ended, pods_that_go_on
 from trainyard.operations.runs.again import CannotCount, job_of, sweep_with
 from trainyard.plans.jobs import SCHEDULE
 from trainyard.settings.job import JobConfig
@@ -29,12 +31,16 @@ NOTHING = "No job was stopped."
 
 
 def main(options: argparse.Namespace) -> int:
-    """Return 0 where the job and its pods are gone, 1 where they are not or the cluster does not
-    answer, 2 where there is no terminal to ask."""
+    """Return 0 where the job and its pods are gone, or the job had ended before, 1 where they are not or the
+    cluster does not answer, 2 where there is no terminal to ask."""
     try:
         with reached(options.stack) as cluster:
             kubectl = kubectl_with(cluster.login, "--request-timeout=150s")
-            job = choose(kubectl, cluster.place, cluster.entries, options.job)
+            job = choose(kubectl, cluster.place, cluster.entries, options.job, word="stop")
+            up = update_command(options.stack, options.live)
+            if _over(kubectl, job):
+                print("\n".join(_nothing_to_stop(job, options.stack, up)))
+                return 0
             if code := _asked(job, yes=options.yes):
                 return code
             delete(kubectl, job.kind, job.body)
@@ -45,17 +51,42 @@ def main(options: argparse.Namespace) -> int:
     except RuntimeError as error:
         print(f"{error}\n{NOTHING}", file=sys.stderr)
         return 1
-    up = update_command(options.stack, options.live)
     print("\n".join(_afterwards(job, options.stack, up)))
     return 0
 
 
-def _asked(job: Chosen, *, yes: bool) -> int:
-    """Name the job, and ask."""
+def _over(kubectl: Kubectl, job: Chosen) -> bool:
+    """True where the job has ended, and none of its pods holds a node."""
+    return outcome(job.body) is not None and not pods_that_go_on(kubectl, job.body)
+
+
+def _nothing_to_stop(job: Chosen, stack: str, up: str) -> list[str]:
+    """Lines about a job that has ended, and how it is deleted."""
+    alone = not job.entry or _scheduled(job)
+    by_hand = f"kubectl -n {job.namespace} delete {job.body['kind'].lower()} {job.name}"
+    return [
+        _titled(job),
+        "nothing to stop: it has ended, and no pod of it runs. It stays with its pods and their logs",
+        f"to be without it: {by_hand}" if alone else _afterwards(job, stack, up)[-1],
+    ]
+
+
+def _scheduled(job: Chosen) -> bool:
+    """True of a run of a schedule."""
+    return bool(job.body["metadata"].get("labels", {}).get(SCHEDULE))
+
+
+def _titled(job: Chosen) -> str:
+    """A job with its entry and its state."""
     state = last_condition(job.body)
     since = f" since {state['lastTransitionTime']}" if "lastTransitionTime" in state else ""
     entry = f", jobs.{job.entry} of the stack file" if job.entry else ", in no stack file"
-    print(f"{job}{entry}: {state['type']}{since}")
+    return f"{job}{entry}: {state['type']}{since}"
+
+
+def _asked(job: Chosen, *, yes: bool) -> int:
+    """Name the job, and ask."""
+    print(_titled(job))
     return ask(
         "Stop this job, and delete its pods and their logs? Its checkpoints stay.",
         yes=yes,
@@ -106,7 +137,7 @@ def _afterwards(job: Chosen, stack: str, up: str) -> list[str]:
     the stack."""
     if not job.entry:
         return ["stopped; no stack file describes it: send it again to begin again"]
-    if job.body["metadata"].get("labels", {}).get(SCHEDULE):
+    if _scheduled(job):
         return [
             f"stopped; the schedule of {job.entry} in Pulumi.{stack}.yaml starts the next run at its time",
             f"to be without it: write suspend: true under jobs.{job.entry}.schedule, then {up}",

@@ -12,6 +12,8 @@ from trainyard.catalog.logs.log_words import nothing_done, nothing_to_do, resume
     [
         ("resumed from step-00000012.pt", "step-00000012.pt"),
         ("resumed from step 11", "step 11"),
+        ("[rank 0] Resumed from: step-00000012.pt", "step-00000012.pt"),
+        ("resumed from: step 11", "step 11"),
         ("INFO:trainer:Loading model from out/checkpoint-500.", "out/checkpoint-500"),
         ("Restored all states from the checkpoint at /ckpt/last.ckpt", "/ckpt/last.ckpt"),
         ("[INFO] [Torch] Loaded checkpoint from /c/global_step9/a.pt.", "/c/global_step9/a.pt"),
@@ -27,6 +29,7 @@ def test_a_script_says_what_it_resumed_from(line: str, what: str) -> None:
     ("line", "what"),
     [
         ("saved step-00000012.pt", "step-00000012.pt"),
+        ("saved: step-00000012.pt", "step-00000012.pt"),
         ("Saving model checkpoint to out/checkpoint-500", "out/checkpoint-500"),
         ("[Torch] Saved /c/global_step9/a.pt.", "/c/global_step9/a.pt"),
         ("  successfully saved checkpoint from iteration     500 to /ckpt", "500"),
