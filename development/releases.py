@@ -1,4 +1,4 @@
-"""Why a Helm release that `up` waits for is not ready, asked of the world's cluster."""
+"""Reasons why a Helm release that `up` waits for is not ready, asked of the world's cluster."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def why_it_waits(name: str, namespace: str) -> list[str]:
 
 
 def lines_of(api: Api, name: str, namespace: str) -> list[str]:
-    """The same, of any API server. Raises ApiError, OSError, or urllib3's error."""
+    """A line for each pod of the release that is not ready. Raises ApiError, OSError, or urllib3's error."""
     space = f"namespaces/{namespace}"
     every = [one for kind in WORKLOADS for one in _items(api, f"/apis/apps/v1/{space}/{kind}")]
     made = of_release(every, name, namespace)

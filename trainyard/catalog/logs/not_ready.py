@@ -22,7 +22,7 @@ MANY = 3
 
 
 def of_release(workloads: Iterable[Object], name: str, namespace: str) -> list[Object]:
-    """Those workloads that a release has made."""
+    """Workloads that a release has made."""
     wanted = {RELEASE: name, SPACE: namespace}.items()
     return [
         each for each in workloads if wanted <= (each["metadata"].get("annotations") or {}).items()
@@ -74,7 +74,7 @@ def _ready(pod: Object) -> bool:
 
 
 def _why(pod: Object, events: Sequence[Object]) -> str:
-    """Why a pod is not ready, in one line."""
+    """The reason why a pod is not ready, in one line."""
     names = {"namespace": pod["metadata"].get("namespace", ""), "job": ""}
     if not pod["spec"].get("nodeName"):
         said, _ = read(PENDING, message_about_placement([pod], events), "", **names)
@@ -104,7 +104,7 @@ def _crashed(pod: Object) -> str:
 
 
 def _end(status: Object) -> Object:
-    """How a container has ended that does not run; empty for others."""
+    """The end of a container that does not run; empty for others."""
     state, last = status.get("state") or {}, status.get("lastState") or {}
     if "running" in state:
         return {}
