@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rehearsal.processes import HEARTBEAT_SECONDS, heartbeat
-from trainyard.catalog.aws.latencies import STAGES
+from trainyard.catalog.aws.latencies import STAGES, TYPICAL
 from trainyard.command_line import table
 
 COMPONENTS = {
@@ -82,6 +82,9 @@ PODS = (
 """Columns of `kubectl get`."""
 SETTLED_SECONDS = 3
 """A stage without a change for so long is reported as done."""
+RELEASE = "kubernetes:helm.sh/v3:Release"
+RELEASE_SECONDS = TYPICAL["helm.controller"]
+"""A Helm release that takes longer is explained by its pods."""
 SILENT = ("stack", "providers")
 """Stages of resources without a component; they are not reported."""
 MESSAGE_LINES = 5
@@ -160,11 +163,23 @@ class Stage:
         return f"{counted(self.counts - self.told)} in {clock(self.busy - self.told_busy)}"
 
 
+Explain = Callable[[str, str], list[str]]
+"""Name and namespace of a Helm release → lines: which of its pods are not ready, and why."""
+
+
+def _unexplained(name: str, namespace: str) -> list[str]:
+    return []
+
+
 class Stages:
     """Follows the engine's events."""
 
-    def __init__(self, display: Display) -> None:
-        self.display = display
+    def __init__(self, display: Display, explain: Explain = _unexplained) -> None:
+        self.display, self._explain = display, explain
+        self._releases: dict[str, tuple[str, str]] = {}
+        """URN of a Helm release that is being made → its name and namespace."""
+        self._explained: dict[str, list[str]] = {}
+        """URN of a Helm release → the lines about it that were printed last."""
         self.stages: dict[str, Stage] = {}
         self.errors: list[tuple[str, str]] = []
         """(resource, message) of every failure."""
@@ -221,6 +236,9 @@ class Stages:
         if name not in self.stages and name not in SILENT:
             self.display.line(name, "begins")
         self.stages.setdefault(name, Stage()).pending[step["urn"]] = self.display.now()
+        inputs = (step.get("new") or {}).get("inputs") or {}
+        if step.get("type") == RELEASE and {"name", "namespace"} <= inputs.keys():
+            self._releases[step["urn"]] = inputs["name"], inputs["namespace"]
 
     def _end(self, step: Event) -> Stage:
         stage, now = self.stages.setdefault(stage_of(step["urn"]), Stage()), self.display.now()
@@ -246,6 +264,17 @@ class Stages:
             stage_of(urn),
             f"waiting {clock(self.display.now() - since)} for {resource(urn)}{others}",
         )
+        for since, urn in sorted(waiting):
+            if urn in self._releases and self.display.now() - since >= RELEASE_SECONDS:
+                self._print_late(urn)
+
+    def _print_late(self, urn: str) -> None:
+        """Say what a Helm release waits for that takes longer than usual, where that is news."""
+        lines = self._explain(*self._releases[urn])
+        if lines and lines != self._explained.get(urn):
+            for line in lines:
+                self.display.line(stage_of(urn), f"{resource(urn)}: {line}")
+        self._explained[urn] = lines
 
 
 def stage_of(urn: str) -> str:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from development import engine, progress
 from development.engine import Stack
 from development.progress import Display, Stages
+from development.releases import why_it_waits
 from development.steps import failed, open_world, option_of, repair, update
 from rehearsal import control_plane, paths
 from rehearsal.kube import Api, ApiError, Object
@@ -43,7 +44,7 @@ def up(options: argparse.Namespace) -> int:
     engine.prepare(stack, display.reporter("engine"))
     if repair(stack, display) and engine.interrupted(stack):
         return FAILED
-    stages, first = Stages(display), not engine.resources(stack)
+    stages, first = Stages(display, why_it_waits), not engine.resources(stack)
     if status := update(stack, stages, "up"):
         return failed(stack, stages, status)
     engine.write_kubeconfig(stack)

@@ -13,9 +13,9 @@ VPC = "urn:pulumi:dev::trainyard::trainyard:network:Network$aws:ec2/vpc:Vpc::net
 class Clock:
     """Time that passes when told."""
 
-    def __init__(self) -> None:
+    def __init__(self, *explain: progress.Explain) -> None:
         self.now, self.lines = 0.0, list[str]()
-        self.stages = Stages(Display(self.lines.append, lambda: self.now))
+        self.stages = Stages(Display(self.lines.append, lambda: self.now), *explain)
 
     def after(self, seconds: float, *events: dict[str, Any]) -> str:
         self.now += seconds
@@ -72,6 +72,36 @@ def test_silence_is_broken_with_what_is_waited_for():
     clock = Clock()
     clock.after(0, _step("resourcePreEvent"), _step("resourcePreEvent", VPC + "-b"))
     assert clock.after(9) == "  0:09  network       waiting 0:09 for Vpc network, and 1 more"
+
+
+def test_a_helm_release_that_takes_long_is_said_with_its_pods_that_are_not_ready():
+    """`waiting 12:00 for Release kueue` named none of them."""
+    asked, why = list[tuple[str, str]](), ["pod kueue-7x: the image cannot be pulled"]
+
+    def explain(name: str, namespace: str) -> list[str]:
+        asked.append((name, namespace))
+        return [*why]
+
+    clock = Clock(explain)
+    urn = "urn:pulumi:dev::p::trainyard:queues:Queues$kubernetes:helm.sh/v3:Release::kueue"
+    begins = _step("resourcePreEvent", urn)
+    inputs = {"name": "kueue", "namespace": "kueue-system"}
+    begins["resourcePreEvent"]["metadata"] |= {"type": progress.RELEASE}
+    begins["resourcePreEvent"]["metadata"]["new"] |= {"inputs": inputs}
+    clock.after(0, begins)
+    clock.after(30)
+    assert asked == [], "that is usual"
+    clock.after(60)
+    assert asked == [("kueue", "kueue-system")]
+    assert [line.split(maxsplit=2)[2] for line in clock.lines[-2:]] == [
+        "waiting 1:30 for Release kueue",
+        "Release kueue: pod kueue-7x: the image cannot be pulled",
+    ]
+    assert clock.after(10).endswith("waiting 1:40 for Release kueue"), "it is no news"
+    why[:] = ["pod kueue-7x: it starts"]
+    assert clock.after(10).endswith("Release kueue: pod kueue-7x: it starts")
+    why.clear()
+    assert clock.after(10).endswith("waiting 2:00 for Release kueue")
 
 
 def test_silence_while_the_program_waits_repeats_what_it_said_last():

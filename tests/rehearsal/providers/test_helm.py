@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from development import releases
 from rehearsal import paths
 from rehearsal.providers.call import Call
 from rehearsal.providers.kubernetes import helm
@@ -207,13 +208,20 @@ def test_a_name_in_use_is_refused(plugin, chart):
     assert not isinstance(caught.value, NotReady)
 
 
-def test_a_release_that_does_not_get_ready_stays_in_the_state_as_failed(plugin, chart):
+def test_a_release_that_does_not_get_ready_stays_in_the_state_as_failed(
+    api_server: ApiServer, plugin, chart
+):
     inputs = checked(plugin, release(chart, timeout=1, values={"hangs": True}))
     with pytest.raises(
         NotReady, match="was created, but failed to initialize completely"
     ) as caught:
         plugin.create(call(), inputs)
     assert caught.value.state["status"]["status"] == "failed"
+    # `make up` says it meanwhile. There is no node here, and perhaps no pod yet.
+    name = inputs["name"]
+    [line] = releases.lines_of(api_server.admin, name, "default")
+    assert line == f"{name} has no pod yet" or f"pod {name}-" in line and "has no node" in line
+    assert releases.lines_of(api_server.admin, "another", "default") == []
     mended = inputs | {"values": {"hangs": False}}
     after = plugin.update(call(id=caught.value.id), inputs, mended, caught.value.state)
     assert after["status"] | {"revision": 2, "status": "deployed"} == after["status"]

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 
+from trainyard.catalog.logs.not_ready import why_not_ready
 from trainyard.catalog.logs.symptoms import GRACE_SECONDS
 from trainyard.catalog.logs.waiting import about
 from trainyard.operations.reach.snapshot import Object, Snapshot, condition_of
@@ -110,9 +111,18 @@ def _controllers(snapshot: Snapshot) -> Iterator[Finding]:
         elif not ready:
             yield Finding(
                 what=f"nothing {task}",
-                why=f"Deployment {deployments[0]['metadata']['name']} has no available pod",
+                why=(
+                    f"Deployment {deployments[0]['metadata']['name']} has no available pod"
+                    f"{_of_its_pods(snapshot, deployments[0])}"
+                ),
                 do=f"kubectl -n {deployments[0]['metadata']['namespace']} describe pods",
             )
+
+
+def _of_its_pods(snapshot: Snapshot, deployment: Object) -> str:
+    """The reason why the first of its pods is not ready; empty where nothing tells it."""
+    lines = why_not_ready(deployment, snapshot.of("pods"), snapshot.of("events"))
+    return next((f": {line}" for line in lines), "")
 
 
 def _forbidden(snapshot: Snapshot) -> Iterator[Finding]:

@@ -104,6 +104,26 @@ def test_a_chart_that_is_not_installed_is_named():
     assert "nothing starts jobs" in _printed(deployments=CONTROLLERS[:2])
 
 
+def test_a_controller_that_does_not_run_is_named_with_its_pod_and_the_reason():
+    waiting = {"reason": "ImagePullBackOff", "message": 'image "kueue:1" not found'}
+    pod = {
+        "metadata": {"name": "karpenter-7x", "namespace": "training", "labels": {"app": "k"}},
+        "spec": {"nodeName": "n1", "containers": []},
+        "status": {
+            "phase": "Pending",
+            "containerStatuses": [{"name": "controller", "state": {"waiting": waiting}}],
+        },
+    }
+    away = _object("Deployment", "karpenter", status={})
+    away["metadata"]["namespace"] = "training"
+    away["spec"] = {"selector": {"matchLabels": {"app": "k"}}}
+    said = _printed(deployments=[away, *CONTROLLERS[1:]], pods=[pod])
+    assert (
+        "Deployment karpenter has no available pod: pod karpenter-7x: the image cannot be pulled: kueue:1"
+        " does not exist"
+    ) in said
+
+
 def test_kinds_that_nobody_serves_name_their_release():
     snapshot = Snapshot(objects={}, unserved=frozenset({"trainjobs", "nodepools"}))
     text = "\n".join(map(str, diagnose(snapshot)))
