@@ -52,7 +52,7 @@ def _destroy(stack: Stack, display: Display) -> int:
         # jobs that no stack owns would keep their runtime and their nodes
         operate(stack, display, "drain", "deletes jobs that no stack owns", stack.name, "--yes")
     # A NodePool that a killed destroy deletes waits for those jobs, and the repair waits for the NodePool.
-    repair(stack, display)
+    repair(stack, display, "would stay in the account: only what the state has is deleted")
     stages = Stages(display)
     status = update(stack, stages, "destroy", "--exclude-protected")
     return failed(stack, stages, status, destroys=True) if status else 0

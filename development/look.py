@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import json
 import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 from development import engine, progress
+from development.engine import Stack
 from development.programs import LOOKING, to_build
 from development.progress import Display
-from development.steps import failure, in_full, open_world
-from rehearsal import world
+from development.steps import failure, in_full, of_roles, open_world, option_of, warnings_in_full
+from rehearsal import paths, world
 from rehearsal.__main__ import alone
 from rehearsal.commands import words
 from rehearsal.processes import Process
@@ -20,6 +24,10 @@ PACK = engine.CHECKOUT / "policy_pack"
 CONFIG = PACK / "config.json"
 POLICIES = ("--policy-pack", str(PACK), "--policy-pack-config", str(CONFIG))
 """Every preview is judged by the policies."""
+STAYS = (
+    ".venv/bin/python -m rehearsal up",
+    "start a world that stays: what you make in it, such as roles, `make up` finds",
+)
 
 
 def status(options: argparse.Namespace) -> int:
@@ -71,13 +79,54 @@ def preview(options: argparse.Namespace) -> int:
     parts = world.PARTS[:1] if began else None
     if not open_world(stack, display, programs=LOOKING, parts=parts):
         return REFUSED
+    if began:
+        _of_a_preview().touch()
+        display.line(
+            "world", "runs for this preview alone: what you make in it, such as roles, ends with it"
+        )
     try:
         engine.prepare(stack, display.reporter("engine"), only_preview=True)
-        return _run(options, "pulumi", "preview", "--diff", "--non-interactive", *POLICIES)
-    finally:
+        events = paths.STATE / "preview-events.json"
+        events.unlink(missing_ok=True)
+        shown = ("--diff", "--non-interactive", "--event-log", str(events))
+        code = _run(options, "pulumi", "preview", *shown, *POLICIES)
         needs(options)
+        _summary(stack, display, [] if code else _warnings(events), passes=began)
+        return code
+    finally:
         if began:
             world.stop()
+
+
+def _of_a_preview() -> Path:
+    """A file that is there while the world runs for a preview alone."""
+    return paths.STATE / "preview"
+
+
+def _warnings(events: Path) -> list[str]:
+    """Each warning in a log of the engine's events; none where there is no log."""
+    lines = events.read_text().splitlines() if events.exists() else []
+    return progress.warnings_in(map(json.loads, lines))
+
+
+def _summary(stack: Stack, display: Display, warnings: list[str], *, passes: bool) -> None:
+    """Print the warnings of a preview once more, since they stand above thousands of lines, and the commands to
+    type next. `passes`: the world ends with the preview."""
+    made = words.inventory_table(words.things()) if passes else []
+    if made:
+        display.section(
+            "made in this world, and gone with it: it runs for this preview alone", made
+        )
+    if warnings:
+        display.section(*progress.shown_warnings(warnings))
+    if not warnings and not made:
+        return
+    roles = of_roles(stack, warnings)
+    up = (f"make up{stack.chosen}", "create or update the stack")
+    stays = [STAYS] if passes and (roles or made) else []
+    display.section(
+        "next", progress.suggestions([*stays, *(roles or [warnings_in_full(stack)]), up])
+    )
 
 
 def needs(options: argparse.Namespace) -> int:
@@ -94,7 +143,26 @@ def env(options: argparse.Namespace) -> int:
     stack = engine.find(options.stack)
     engine.own_pulumi()
     print("\n".join(words.exports(engine.variables(stack))))
+    for note in _notes(stack):
+        print(note, file=sys.stderr)
     return 0
+
+
+def _notes(stack: Stack) -> Iterator[str]:
+    """Sentences about what the exports name and that is not there, or will not stay."""
+    if _of_a_preview().exists():
+        yield (
+            "this world ends with `make preview`, and what you make in it, such as roles, with it; after the"
+            f" preview `{STAYS[0]}` starts one that stays"
+        )
+    if not stack.kubeconfig.exists():
+        try:
+            engine.write_kubeconfig(stack)
+        except engine.EngineError:
+            yield (
+                f"KUBECONFIG names {stack.kubeconfig}, which is not there before the stack has a cluster; then"
+                f" `trainyard kubeconfig{option_of(stack)}` or the end of `make up{stack.chosen}` writes it"
+            )
 
 
 def kubeconfig(options: argparse.Namespace) -> int:

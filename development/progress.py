@@ -6,9 +6,10 @@ anything.
 
 from __future__ import annotations
 
+import textwrap
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 from rehearsal.processes import HEARTBEAT_SECONDS, heartbeat
 from trainyard.catalog.aws.latencies import STAGES, TYPICAL
 from trainyard.command_line import table
+from trainyard.operations.reach.urn import title_of
 
 COMPONENTS = {
     "network": ("network:",),
@@ -91,6 +93,8 @@ MESSAGE_LINES = 5
 """Lines of a plugin's error that are printed; the log contains the whole error."""
 PROGRAM_LINES = 60
 """Lines of an error of the program that are printed, such as the last words of ranks."""
+WARNING_CHARACTERS = 200
+"""Characters of a warning that the list at the end of a command has."""
 TRACEBACK = "Program failed with an unhandled exception"
 ENDED = (
     "BAIL: run bailed",
@@ -183,6 +187,8 @@ class Stages:
         self.stages: dict[str, Stage] = {}
         self.errors: list[tuple[str, str]] = []
         """(resource, message) of every failure."""
+        self.warnings: list[str] = []
+        """Each one once."""
         self.said: tuple[str, float] | None = None
         """The first line of what the program said last, and when."""
 
@@ -208,6 +214,8 @@ class Stages:
 
     def _take(self, event: Event) -> None:
         match event:
+            case {"diagnosticEvent": {"severity": "warning"}}:
+                self.warnings += [it for it in warnings_in([event]) if it not in self.warnings]
             case {"diagnosticEvent": {"severity": "error"} as diagnostic}:
                 urn, message = diagnostic.get("urn", ""), diagnostic["message"].strip()
                 if message not in ENDED or not self.errors:
@@ -277,6 +285,26 @@ class Stages:
         self._explained[urn] = lines
 
 
+def warnings_in(events: Iterable[Event]) -> list[str]:
+    """Each warning of the engine's events, once."""
+    found = (event.get("diagnosticEvent") or {} for event in events)
+    return [
+        *dict.fromkeys(
+            each["message"].strip() for each in found if each.get("severity") == "warning"
+        )
+    ]
+
+
+def shown_warnings(warnings: Sequence[str]) -> tuple[str, list[str]]:
+    """Title and lines of the list of warnings at the end of a command. The fix of one, where it has one, stands
+    among the commands to type."""
+    without_fix = (warning.partition(". Fix: ")[0] for warning in warnings)
+    lines = [
+        f"  {textwrap.shorten(text, WARNING_CHARACTERS, placeholder=' …')}" for text in without_fix
+    ]
+    return f"{len(lines)} warning{'s' * (len(lines) != 1)}", lines
+
+
 def stage_of(urn: str) -> str:
     """The stage of the outermost component around a resource."""
     chain = urn.split("::")[2].split("$")
@@ -300,8 +328,7 @@ def resource(urn: str) -> str:
     """`LustreFileSystem scratch` for a URN, `program` for none."""
     if urn.count("::") < 3:
         return "program"
-    _, _, chain, name = urn.split("::", 3)
-    return f"{chain.rpartition('$')[2].rpartition(':')[2]} {name}"
+    return title_of(urn)
 
 
 def counted(counts: Counter[str]) -> str:

@@ -17,6 +17,7 @@ from development.progress import Display, Stages
 from rehearsal import paths, world
 from rehearsal.commands import words
 from rehearsal.terminal import FAILED
+from trainyard.rules.principals import creations_in
 
 UNREPAIRED = "could not compare the state of the stack with the account"
 
@@ -59,10 +60,10 @@ def tell_images() -> None:
     (paths.STATE / "images.json").write_text(json.dumps(told))
 
 
-def repair(stack: Stack, display: Display) -> int:
-    """Import the objects of a killed update, before the next update creates them twice; the exit
-    status of the repair."""
-    doing = "compares the state of the stack with the account"
+def repair(stack: Stack, display: Display, why: str = "would be created twice") -> int:
+    """Import the objects of a killed update; the exit status of the repair. `why`: what would become of them
+    without it."""
+    doing = f"looks for objects of a killed update, which {why}"
     if status := operate(stack, display, "repair", doing, stack.name, "--yes"):
         display.line("repair", UNREPAIRED)
     return status
@@ -96,6 +97,20 @@ def option_of(stack: Stack) -> str:
     return "" if stack.name == "dev" else f" --stack {stack.name}"
 
 
+def of_roles(stack: Stack, messages: Iterable[str]) -> list[tuple[str, str]]:
+    """Commands, with their purpose, that make the roles which the messages miss."""
+    commands = [*dict.fromkeys(it for message in messages for it in creations_in(message))]
+    if not commands:
+        return []
+    shell = (f'eval "$(make env{stack.chosen})"', "let aws work in the rehearsal")
+    return [shell, *((command, "make the role") for command in commands)]
+
+
+def warnings_in_full(stack: Stack) -> tuple[str, str]:
+    """The command, with its purpose, that prints warnings without a cut."""
+    return f"trainyard check{option_of(stack)}", "print the warnings of the stack file in full"
+
+
 def failure(stack: Stack) -> Path:
     """The errors of the last update; no such file where it succeeded."""
     return paths.LOGS / f"failure-{stack.name}.log"
@@ -126,8 +141,11 @@ def failed(stack: Stack, stages: Stages, status: int, *, destroys: bool = False)
         )
     ]
     failure(stack).write_text("\n".join(causes or end_of_log))
+    if stages.warnings:
+        stages.display.section(*progress.shown_warnings(stages.warnings))
     stages.display.section("failed", causes or end_of_log)
     refused = any("in the stack file" in message for _, message in stages.errors)
+    roles = of_roles(stack, (message for _, message in stages.errors))
     has_jobs = any(
         stack.section(f"trainyard:{kind}").get("jobs") for kind in ("environment", "team")
     )
@@ -140,10 +158,10 @@ def failed(stack: Stack, stages: Stages, status: int, *, destroys: bool = False)
         "next",
         progress.suggestions(
             [
-                (f"trainyard {word}{option_of(stack)}", purpose),
+                *(roles or [(f"trainyard {word}{option_of(stack)}", purpose)]),
                 *(
                     [(f"trainyard logs <job>{option_of(stack)}", "print a job's logs")]
-                    if has_jobs and not refused
+                    if has_jobs and not refused and not roles
                     else []
                 ),
                 (f"less {stack.log}", "read the whole output of Pulumi"),

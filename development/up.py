@@ -14,7 +14,7 @@ from development import engine, progress
 from development.engine import Stack
 from development.progress import Display, Stages
 from development.releases import why_it_waits
-from development.steps import failed, open_world, option_of, repair, update
+from development.steps import failed, open_world, option_of, repair, update, warnings_in_full
 from rehearsal import control_plane, paths
 from rehearsal.kube import Api, ApiError, Object
 from rehearsal.terminal import FAILED, REFUSED
@@ -250,6 +250,8 @@ def _summary(stack: Stack, stages: Stages, jobs: list[Run], rows: list[str]) -> 
     display.section("simulated", [f"  {line.format(**facts)}" for line in progress.SIMULATED])
     if jobs:
         display.section("not tried here", [f"  {line}" for line in progress.NOT_RUN])
+    if stages.warnings:
+        display.section(*progress.shown_warnings(stages.warnings))
     logs = [
         (f"trainyard logs {job.entry}{option_of(stack)}", "print the logs of all ranks")
         for job in jobs
@@ -263,6 +265,7 @@ def _summary(stack: Stack, stages: Stages, jobs: list[Run], rows: list[str]) -> 
                     "print nodes and jobs, and what keeps a job from running",
                 ),
                 *logs,
+                *([warnings_in_full(stack)] if stages.warnings else []),
                 (
                     f"trainyard spent{option_of(stack)}",
                     "print what each finished run took and cost",

@@ -21,6 +21,8 @@ WIDTH = 100
 """Columns of a terminal that a line takes at most."""
 BEAT_SECONDS = 10.0
 """Seconds between two lines of something that takes long."""
+SHORT_SECONDS = 2.0
+"""Seconds in which most words have ended. One that has not says what it does."""
 INTERRUPTED = 130
 """Exit code after ctrl-C, as shells have it: 128 and the number of SIGINT."""
 
@@ -57,17 +59,20 @@ def wrapped(sentence: str) -> list[str]:
 
 
 @contextmanager
-def showing(doing: str) -> Iterator[None]:
-    """Print to stderr what the block does, such as "reads 3 objects", at its begin and then every BEAT_SECONDS
-    with the time since. What a program reads, on standard output, stays as it is."""
+def showing(doing: str, *, after: float = 0.0) -> Iterator[None]:
+    """Print to stderr what the block does, such as "reads 3 objects", once it has taken `after` seconds, and then
+    every BEAT_SECONDS with the time since its begin. What a program reads, on standard output, stays as it is."""
     began, ended = time.monotonic(), threading.Event()
 
     def beat() -> None:
+        if after and not ended.wait(after):
+            print(doing, file=sys.stderr, flush=True)
         while not ended.wait(BEAT_SECONDS):
             minutes, seconds = divmod(round(time.monotonic() - began), 60)
             print(f"{doing}, for {minutes}:{seconds:02}", file=sys.stderr, flush=True)
 
-    print(doing, file=sys.stderr, flush=True)
+    if not after:
+        print(doing, file=sys.stderr, flush=True)
     thread = threading.Thread(target=beat, daemon=True)
     thread.start()
     try:

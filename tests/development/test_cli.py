@@ -2,6 +2,7 @@
 
 import argparse
 import fcntl
+import json
 import os
 import re
 import subprocess
@@ -20,6 +21,8 @@ from rehearsal.__main__ import alone
 from rehearsal.commands import words
 from rehearsal.terminal import REFUSED
 from rehearsal.toolchain.programs import BY_NAME
+from trainyard.rules import principals
+from trainyard.rules.principals import Principal, principal_errors
 
 REPOSITORY = Path(__file__).parents[2]
 needs_namespaces = pytest.mark.skipif(world.obstacle() is not None, reason=world.obstacle() or "")
@@ -104,6 +107,108 @@ def test_a_preview_builds_no_cluster_and_says_what_up_builds(
     said = capfd.readouterr().out
     assert "`make up` builds first, once from pinned sources: etcd, pulumi, " in said
     assert re.search(r"karpenter.*; about \d+ minutes on two cores\n$", said)
+
+
+PREVIEWED = argparse.Namespace(stack="dev")
+ROLE = Principal(
+    path="environment.teams.vision.role_arn", arn="arn:aws:iam::123456789012:role/vision"
+)
+NO_ROLE = str(next(principal_errors(ROLE, exists=False)))
+"""What the program says of a role that is missing."""
+
+
+def _event(severity: str, message: str) -> dict[str, Any]:
+    return {"diagnosticEvent": {"severity": severity, "message": message}}
+
+
+@pytest.fixture
+def previewed(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Events of a preview that succeeds and prints thousands of lines."""
+    events: list[dict[str, Any]] = []
+
+    def run(options: argparse.Namespace, *command: str) -> int:
+        log = Path(command[command.index("--event-log") + 1])
+        log.write_text("".join(f"{json.dumps(event)}\n" for event in events))
+        print("    + aws:ec2/vpc:Vpc: (create)\n" * 2_000)
+        return 0
+
+    monkeypatch.setattr(look, "open_world", lambda *_, **__: True)
+    monkeypatch.setattr(look, "_run", run)
+    monkeypatch.setattr(look, "needs", lambda _: 0)
+    monkeypatch.setattr(look.world, "running", lambda: True)
+    monkeypatch.setattr(look.world, "stop", lambda: (paths.STATE / "preview").unlink())
+    monkeypatch.setattr(look.words, "things", list)
+    monkeypatch.setattr(look.subprocess, "call", lambda *_, **__: 0)  # judges the policies' names
+    return events
+
+
+def test_a_preview_ends_with_its_warnings_and_the_commands_that_make_missing_roles(
+    previewed: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They stood above 3,900 lines."""
+    assert look.preview(PREVIEWED) == 0
+    assert "warning" not in capsys.readouterr().out
+    previewed += [_event("warning", "zone_id: it is not set"), _event("warning", NO_ROLE)]
+    previewed += [_event("warning", NO_ROLE), _event("debug", "registering")]
+    assert look.preview(PREVIEWED) == 0
+    *_, warnings, following = capsys.readouterr().out.split("\n\n")
+    assert warnings.strip().splitlines() == [
+        "2 warnings",
+        "  zone_id: it is not set",
+        f"  {NO_ROLE.partition('. Fix: ')[0]}",
+    ]
+    commands = [line.rpartition("  # ")[0].strip() for line in following.splitlines()]
+    made = principals.creation(ROLE)
+    assert commands == ["", 'eval "$(make env)"', made, "make up"]
+    assert following.startswith("next\n")
+
+
+def test_what_somebody_makes_in_the_world_of_a_preview_is_said_to_go_with_it(
+    previewed: list[dict[str, Any]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(look.world, "running", lambda: False)
+    made = {"type": "iam-role", "id": "vision", "name": "vision", "state": "available"}
+    prepared: list[int] = []
+
+    def prepare(*_: Any, **__: Any) -> None:
+        """While the preview is at work somebody types `make env` beside it."""
+        prepared.append(look.env(PREVIEWED))
+
+    monkeypatch.setattr(engine, "prepare", prepare)
+    monkeypatch.setattr(look.words, "things", lambda: [made])
+    assert look.preview(PREVIEWED) == 0 and prepared == [0]
+    said = capsys.readouterr()
+    assert (
+        "world         runs for this preview alone: what you make in it, such as roles, ends"
+        in said.out
+    )
+    assert "made in this world, and gone with it" in said.out and "iam-role  vision" in said.out
+    stays = look.STAYS[0]
+    assert said.out.index(f"  {stays}  # start a world that stays") > said.out.index("iam-role")
+    assert "this world ends with `make preview`" in said.err and f"`{stays}` starts one" in said.err
+    assert not (paths.STATE / "preview").exists()
+    look.env(PREVIEWED)
+    assert "this world ends" not in capsys.readouterr().err
+
+
+def test_env_says_that_the_kubeconfig_is_not_there_yet_or_writes_it(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stack = engine.find("team")
+    with monkeypatch.context() as no_cluster:
+        no_cluster.setattr(engine, "outputs", lambda _: {})
+        no_cluster.setattr(engine, "_deployment", lambda _: {"resources": []})
+        assert cli.main(["env", "--stack", "team"]) == 0
+    said = capsys.readouterr()
+    assert f"export KUBECONFIG={stack.kubeconfig}\n" in said.out
+    assert said.err == (
+        f"KUBECONFIG names {stack.kubeconfig}, which is not there before the stack has a cluster; then"
+        " `trainyard kubeconfig --stack team` or the end of `make up STACK=team` writes it\n"
+    )
+    assert cli.main(["env", "--stack", "team"]) == 0
+    assert capsys.readouterr().err == "" and stack.kubeconfig.exists()
 
 
 def test_a_check_names_what_up_builds_until_it_is_built(
@@ -193,6 +298,23 @@ def test_after_a_failure_the_next_command_is_the_one_that_helps(
     assert "make up" not in shown and f"make down{found.chosen}  # continue from here" in shown
 
 
+def test_after_missing_roles_the_next_commands_make_them(
+    checkout: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found, stages = engine.find("team"), Stages(Display())
+    paths.LOGS.mkdir(parents=True)
+    found.log.write_text("")
+    refusal = f"roles are missing; nothing was changed\n{NO_ROLE}"
+    stages.consume([_event("warning", "zone_id: it is not set"), _event("error", refusal)])
+    assert steps.failed(found, stages, 255) == 1
+    warnings, failed, following = capsys.readouterr().out.strip().split("\n\n")
+    assert warnings == "1 warning\n  zone_id: it is not set"
+    assert failed.startswith("failed\n  program: roles are missing")
+    commands = [line.rpartition("  # ")[0].strip() for line in following.splitlines()[1:]]
+    assert commands[:2] == ['eval "$(make env STACK=team)"', principals.creation(ROLE)]
+    assert commands[3:] == ["make up STACK=team", "make down STACK=team"]
+
+
 @needs_namespaces
 def test_status_repeats_a_failure_until_an_update_succeeds(
     machine: Path, capsys: pytest.CaptureFixture[str]
@@ -260,15 +382,18 @@ def test_down_drains_and_repairs_the_stack_and_asks_nobody(
 ):
     cli.main(["up"])
     operated: list[tuple[str, ...]] = []
+    why: list[str] = []
 
     def record(stack: object, display: object, operation: str, doing: str, *words: str) -> int:
         operated.append((operation, *words))
+        why.append(doing)
         return 0
 
     for module in (steps, down):
         monkeypatch.setattr(module, "operate", record)
     assert cli.main(["down"]) == 0
     assert operated == [("drain", "dev", "--yes"), ("repair", "dev", "--yes")]
+    assert "a killed update" in why[1] and "would stay in the account" in why[1]
 
 
 def test_down_without_a_world_says_so(machine: Path, capsys: pytest.CaptureFixture[str]):

@@ -6,6 +6,7 @@ from typing import Any
 from development import progress
 from development.progress import Display, Stages
 from tests.support.recording import CHECKOUT
+from trainyard.operations.reach.urn import title_of
 
 VPC = "urn:pulumi:dev::trainyard::trainyard:network:Network$aws:ec2/vpc:Vpc::network"
 
@@ -182,3 +183,32 @@ def test_a_component_that_is_in_no_table_is_a_stage_of_its_own():
         progress.stage_of("urn:pulumi:dev::p::trainyard:new:Queues$aws:sqs/queue:Queue::q")
         == "Queues"
     )
+
+
+def test_each_warning_is_listed_once_in_short_and_its_fix_stands_among_the_commands():
+    clock = Clock()
+    long = "environment.zone_id [Pulumi.dev.yaml:3]: " + "it is not set, " * 30
+    role = (
+        "environment.teams.vision.role_arn: must be a role that exists; got a. Fix: run `aws iam`"
+    )
+    said = [
+        {"diagnosticEvent": {"severity": severity, "message": f"{text}\n"}}
+        for severity, text in (
+            ("warning", long),
+            ("debug", "registering"),
+            ("warning", role),
+            ("warning", long),
+        )
+    ]
+    clock.stages.consume([*said, {"cancelEvent": {}}])
+    assert clock.stages.warnings == progress.warnings_in(said) == [long.strip(), role]
+    title, lines = progress.shown_warnings(clock.stages.warnings)
+    assert title == "2 warnings" and progress.shown_warnings([role])[0] == "1 warning"
+    assert lines[0].startswith("  environment.zone_id [Pulumi.dev.yaml:3]: it is not set, it")
+    assert lines[0].endswith(" …") and 150 < len(lines[0]) <= 202
+    assert lines[1] == "  environment.teams.vision.role_arn: must be a role that exists; got a"
+
+
+def test_an_object_has_the_title_that_the_words_of_the_tool_give_it():
+    assert progress.resource(VPC) == title_of(VPC) == "Vpc network"
+    assert progress.resource("") == "program"

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from development import pulumi_templates as templates
+from tests.support.recording import CHECKOUT
 from trainyard.cli.new.project import PROJECT
 from trainyard.decide import plan_stack
 from trainyard.settings.reading.reader import read_file
@@ -66,3 +67,13 @@ def test_check_accepts_a_project_of_both_templates(tmp_path: Path) -> None:
         shutil.copytree(templates.FOLDER / kind, tmp_path, dirs_exist_ok=True)
     for stack in ("dev", "team-vision"):
         assert plan_stack(read_file(stack, tmp_path), tmp_path).errors == ()
+
+
+def test_the_page_says_what_the_template_of_a_team_overwrites_beside_its_environment() -> None:
+    """An example overwrote the stack file that another one had made."""
+    page = (CHECKOUT / "docs/projects.md").read_text()
+    bullet = page[page.index("- The template `team`") :].partition("\n\n")[0]
+    overwritten = bullet[bullet.index("--force") :]
+    team = {each.partition("/")[0] for each in _written(templates.FOLDER / "team")}
+    assert [name for name in team if name not in overwritten and name[0] != "."] == []
+    assert "empty folder" in bullet

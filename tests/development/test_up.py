@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import IO, Any
 
 import pytest
 
-from development import steps, up
+from development import engine, steps, up
 from development.engine import Stack
-from development.progress import Display
+from development.progress import Display, Stages
 from development.up import Causes, Run, _advice, _follow_jobs
 from rehearsal.kube import ApiError
 from tests.support.launchers import torchrun
@@ -187,3 +188,20 @@ def test_a_word_that_up_calls_leaves_it_to_up_what_comes_next(
     said: list[str] = []
     assert steps.operate(Stack(name="dev"), Display(said.append), "repair", "looks", "dev") == 0
     assert [line.split(maxsplit=2)[2] for line in said] == ["dev: repaired"]
+
+
+def test_up_ends_with_the_warnings_that_the_engine_had(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the log of the engine had them."""
+    monkeypatch.setattr(up, "logged_in", lambda _: contextlib.nullcontext(dict))
+    monkeypatch.setattr(up, "_kubectl", lambda *_: [])
+    for warnings, check in ((["zone_id: it is not set"], True), ([], False)):
+        said: list[str] = []
+        stages = Stages(Display(said.append))
+        events = [{"severity": "warning", "message": each} for each in warnings * 2]
+        stages.consume([{"diagnosticEvent": each} for each in events])
+        up._summary(engine.find("dev"), stages, [], [])
+        assert (said[-2] == "\n1 warning\n  zone_id: it is not set") == check
+        assert said[-1].startswith("\nnext\n")
+        assert ("  trainyard check  # print the warnings" in said[-1]) == check

@@ -206,7 +206,8 @@ def _with_a_reader_who_left(*command: str) -> tuple[int, str]:
 def test_a_closed_pipe_ends_a_command_quietly(words: tuple[str, ...]) -> None:
     code, said = _with_a_reader_who_left("-m", *words)
     lines = said.splitlines()
-    assert code == 0 and all(line.startswith(("stack dev: ", "next: ")) for line in lines)
+    ours = ("stack dev: ", "next: ", "reads ")
+    assert code == 0 and all(line.startswith(ours) for line in lines)
 
 
 @pytest.mark.parametrize("unbuffered", [(), ("-u",)])
@@ -252,3 +253,15 @@ def test_something_that_takes_long_prints_on_stderr_that_it_goes_on(
     assert shown.out == "" and shown.err.startswith("reads 3 objects\nreads 3 objects, for 0:00\n")
     time.sleep(0.05)
     assert capsys.readouterr().err == "", "and no more afterwards"
+
+
+def test_what_mostly_ends_at_once_is_shown_only_where_it_takes_long(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command_line, "BEAT_SECONDS", 0.05)
+    with command_line.showing("reads the runs", after=5):
+        pass
+    assert capsys.readouterr().err == ""
+    with command_line.showing("reads the runs", after=0.01):
+        time.sleep(0.3)
+    assert capsys.readouterr().err.startswith("reads the runs\nreads the runs, for 0:00\n")

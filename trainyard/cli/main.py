@@ -11,6 +11,7 @@ import importlib
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import NoReturn
 
@@ -75,11 +76,22 @@ def typed(arguments: list[str]) -> int:
         says = place.says if place else f"Pulumi.{options.stack}.yaml, no account"
         print(f"stack {options.stack}: {says}", file=sys.stderr, flush=True)
     options.live = place.live if place else False
-    code = importlib.import_module(word.module).main(options)
+    with _showing(options, word):
+        code = importlib.import_module(word.module).main(options)
     if code in (0, 1) and (then := _then(options, word, code)):
         sys.stdout.flush()
         print(f"next: {then}", file=sys.stderr)
     return code
+
+
+def _showing(options: argparse.Namespace, word: Word) -> AbstractContextManager[None]:
+    """Prints what the word reads or asks, where that takes long."""
+    if not word.reads:
+        return nullcontext()
+    reads = word.reads.format(stack=options.stack)
+    asks = word.acts is Acts.ASKING and options.asks
+    doing = f"asks the account what {reads} needs" if asks else f"reads {reads}"
+    return command_line.showing(doing, after=command_line.SHORT_SECONDS)
 
 
 NAMES = {"folder": "from"}
@@ -213,4 +225,8 @@ def _then(options: argparse.Namespace, word: Word, code: int) -> str:
         destroy=f"pulumi destroy {pulumi} --exclude-protected" if on_account else "make down",
     )
     next_word = WORDS.get(said.split()[1])
+    if (
+        code and word.acts is Acts.ASKING and options.asks
+    ):  # what the account refused, it is asked again
+        return said + (" --live" if options.live else " --rehearsal")
     return said + " --live" * (bool(next_word) and word.acts is Acts.THERE and options.live)

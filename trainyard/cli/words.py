@@ -43,6 +43,9 @@ class Word:
     """The command to type after it, where it does not print one that depends on what it found."""
     otherwise: str = ""
     """The command to type where the exit code is 1."""
+    reads: str = ""
+    """Name of what it reads, for the line that it prints where that takes long: "the runs of {stack}". Empty where
+    it prints lines of its own while it works."""
     by_rehearsal: bool = False
     """The rehearsal has a part of its own in the word: `python -m development <word>` calls it."""
 
@@ -73,6 +76,7 @@ WORDS: Mapping[str, Word] = {
         module="trainyard.cli.check",
         options=("--policies", "--deadline"),
         acts=Acts.ASKING,
+        reads="Pulumi.{stack}.yaml",
         example="check dev --live",
         fails=f"{ERRORS}, or a mandatory policy is violated",
         then="trainyard plan {stack}",
@@ -83,6 +87,7 @@ WORDS: Mapping[str, Word] = {
         module="trainyard.reports.plan",
         options=("--json", "--picture", "--html"),
         acts=Acts.ON_FILES,
+        reads="Pulumi.{stack}.yaml",
         example="plan dev",
         fails=ERRORS,
         then="{preview}",
@@ -165,6 +170,7 @@ WORDS: Mapping[str, Word] = {
         does="Print nodes and jobs, and what keeps a job from running.",
         module="trainyard.operations.status.status",
         options=("--silence",),
+        reads="nodes, jobs and the state of {stack}",
         example="status dev --live",
         fails=f"something keeps a job from running, or {NO_ANSWER}",
         then="trainyard watch {stack}",
@@ -193,6 +199,7 @@ WORDS: Mapping[str, Word] = {
         does="Print each run: who, what, when, how long, dollars, outcome.",
         module="trainyard.operations.runs.history",
         options=("--json", "--html"),
+        reads="the runs of {stack}",
         example="runs dev --json",
         fails=NO_ANSWER,
         then="trainyard spent {stack}",
@@ -202,9 +209,9 @@ WORDS: Mapping[str, Word] = {
         does="Print GPU hours and dollars of each finished run, and of each team.",
         module="trainyard.operations.runs.spent",
         options=("--json",),
+        reads="the runs of {stack}",
         example="spent dev",
         fails=NO_ANSWER,
-        then="trainyard runs {stack}",
         otherwise="trainyard status {stack}",
     ),
     "watch": Word(
@@ -213,7 +220,6 @@ WORDS: Mapping[str, Word] = {
         options=("--once", "--json", "--svg", "--every"),
         example="watch dev --once",
         fails=NO_ANSWER,
-        then="trainyard status {stack}",
         otherwise="trainyard status {stack}",
     ),
     "stop": Word(

@@ -4,6 +4,7 @@ entry of a role that does not exist, after minutes of an update."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -90,6 +91,11 @@ def creation(principal: Principal) -> str:
     return (
         f"aws iam create-role --role-name {principal.name} --assume-role-policy-document '{said}'"
     )
+
+
+def creations_in(message: str) -> list[str]:
+    """Commands that make the roles which a message of `principal_errors` misses."""
+    return re.findall(r"run `(aws iam create-role [^`]*)`", message)
 
 
 def unasked(wanted: EnvironmentConfig) -> Iterator[InputWarning]:

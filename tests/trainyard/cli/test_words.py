@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import inspect
+import io
 import re
 import shlex
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -178,13 +181,85 @@ def test_the_next_command_is_printed_behind_the_output_and_can_be_typed(
 
 PRINT_THEIR_OWN = {
     *("stop", "again", "image", "accept", "dashboards", "schema", "completion", "new", "contract"),
-    "prove",
+    *("prove", "watch", "spent"),
 }
 """Their next command depends on what they found, or there is none."""
 
 
 def test_a_word_names_the_next_one() -> None:
     assert {name for name, word in WORDS.items() if not word.then} == PRINT_THEIR_OWN
+
+
+def _followed(word: str, code: int, monkeypatch: pytest.MonkeyPatch, *options: str) -> list[str]:
+    """Words that somebody types who starts with one and always types the next command. `code`: the end of
+    the first word; all others end well."""
+    typed = list[str]()
+    line = [word, *least(word), *options]
+    while line and line[0] not in typed:
+        typed.append(line[0])
+        answers(monkeypatch, line[0], code if len(typed) == 1 else 0)
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            main.typed(line)
+        [*found] = re.findall(r"^next: trainyard (.*)$", said.getvalue(), re.MULTILINE)
+        line = found[0].split() if found else []
+    return [*typed, *line[:1]]
+
+
+@of_each_word
+@pytest.mark.parametrize("code", [0, 1])
+def test_who_always_types_the_next_command_comes_to_an_end(
+    word: str, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """status named watch and watch status; runs named spent and spent runs."""
+    met = _followed(word, code, monkeypatch)
+    mended = code == 1 and len(met) > 1 and met[-1] == met[0]  # what failed is tried again
+    assert len({*met}) == len(met) - mended, met
+
+
+@pytest.mark.parametrize("place", ["--live", "--rehearsal"])
+def test_what_the_account_refuses_is_asked_again(
+    place: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A check of the file alone passed then, and the account was never asked again."""
+    if place == "--rehearsal":
+        monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    answers(monkeypatch, "check", 1)
+    assert main.typed(["check", "dev", place]) == 1
+    assert capsys.readouterr().err.endswith(f"\nnext: trainyard check dev {place}\n")
+    answers(monkeypatch, "check", 0)
+    assert main.typed(["check", "dev", place]) == 0
+    assert capsys.readouterr().err.endswith("\nnext: trainyard plan dev\n")
+
+
+SLOW = ("check", "plan", "status", "runs", "spent")
+
+
+@pytest.mark.parametrize("word", SLOW)
+def test_a_word_that_takes_long_says_what_it_reads(
+    word: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module = importlib.import_module(WORDS[word].module)
+    monkeypatch.setattr(main.command_line, "SHORT_SECONDS", 0.01)
+    monkeypatch.setattr(module, "main", lambda options: time.sleep(0.2) or 0)
+    main.typed([word, "dev"])
+    said = capsys.readouterr()
+    assert said.out == "" and f"\nreads {WORDS[word].reads.format(stack='dev')}\n" in said.err
+    monkeypatch.setattr(main.command_line, "SHORT_SECONDS", 2.0)
+    main.typed([word, "dev"])
+    assert "reads" not in capsys.readouterr().err, "what ends at once says nothing"
+
+
+def test_a_check_that_waits_for_an_account_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module = importlib.import_module(WORDS["check"].module)
+    monkeypatch.setattr(main.command_line, "SHORT_SECONDS", 0.01)
+    monkeypatch.setattr(module, "main", lambda options: time.sleep(0.2) or 0)
+    main.typed(["check", "dev", "--live"])
+    assert "\nasks the account what Pulumi.dev.yaml needs\n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -274,7 +349,5 @@ def test_the_tool_runs_in_any_folder_and_as_a_module(tmp_path: Path) -> None:
         0,
         "dev: no errors, 6 warnings",
     )
-    assert done.stderr.splitlines() == [
-        "stack dev: Pulumi.dev.yaml, no account",
-        "next: trainyard plan dev",
-    ]
+    said = [line for line in done.stderr.splitlines() if not line.startswith("reads ")]
+    assert said == ["stack dev: Pulumi.dev.yaml, no account", "next: trainyard plan dev"]

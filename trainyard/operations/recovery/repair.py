@@ -177,10 +177,14 @@ def _settled_by(state: Entry, history: History) -> str:
     """Reason why nothing can be amiss; empty where something can. A killed update is not in the history: one
     that had no operation under way leaves a state that is newer than the last one that ended."""
     last = history.last
-    if last is None:
+    if last is None and not history.ends_refused:
         return "" if state["deployment"].get("resources") else "no update has run yet"
-    whole = last.succeeded and not last.is_older_than(state)
-    return "the last update succeeded" if whole else ""
+    if not history.is_settled(state):
+        return ""
+    if history.ends_refused:
+        before = ", and the one before it succeeded" if last else ""
+        return f"the last update was refused before it changed anything{before}"
+    return "the last update succeeded"
 
 
 def look(stack: str, state: Entry, history: History, cluster: StackCluster) -> Repair:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import subprocess
 import tempfile
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,32 @@ def test_a_first_update_that_was_killed_is_looked_into(
     stack.last = None
     assert run_word("repair", ["dev"]) == 0
     assert "no update has run yet" not in capsys.readouterr().out
+
+
+def test_after_an_update_that_was_refused_nothing_is_asked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`up` did the whole repair, as if the update had been killed: the program had not begun it."""
+    stack = Stack(monkeypatch, pending=False, failed=False)
+    refused = Update(
+        kind="update",
+        result="failed",
+        ended=ENDED + timedelta(minutes=5),
+        registered={"same": 1},
+        sections=frozenset({"trainyard:environment"}),
+    )
+    stack.later = [refused]
+    stack.state["deployment"]["manifest"] = {"time": "2026-11-27T09:35:00Z"}
+    said = "dev: the last update was refused before it changed anything"
+    assert run_word("repair", ["dev"]) == 0 and stack.commands == []
+    before = ", and the one before it succeeded"
+    assert capsys.readouterr().out == f"{said}{before}; nothing to repair\n"
+    stack.last = None
+    assert run_word("repair", ["dev"]) == 0 and stack.commands == []
+    assert capsys.readouterr().out == f"{said}; nothing to repair\n"
+    operation = {"type": "creating", "resource": {"urn": URN}}
+    stack.state["deployment"]["pending_operations"] = [operation]
+    assert run_word("repair", ["dev", "--yes"]) == 0 and stack.changed, "a kill is repaired"
 
 
 def test_an_older_state_that_was_put_back_gets_what_exists(
