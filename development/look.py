@@ -13,7 +13,15 @@ from development import engine, progress
 from development.engine import Stack
 from development.programs import LOOKING, to_build
 from development.progress import Display
-from development.steps import failure, in_full, of_roles, open_world, option_of, warnings_in_full
+from development.steps import (
+    failure,
+    in_full,
+    of_a_preview,
+    of_roles,
+    open_world,
+    option_of,
+    warnings_in_full,
+)
 from rehearsal import paths, world
 from rehearsal.__main__ import alone
 from rehearsal.commands import words
@@ -75,12 +83,13 @@ def preview(options: argparse.Namespace) -> int:
     judge = [sys.executable, "-m", "policy_pack.configured", str(CONFIG)]
     if code := subprocess.call(judge, cwd=engine.CHECKOUT):  # the engine would say less, and later
         return code
-    stack, display, began = engine.find(options.stack), Display(), not world.running()
+    stack, display = engine.find(options.stack), Display()
+    began = not world.running() or of_a_preview().exists()
     parts = world.PARTS[:1] if began else None
     if not open_world(stack, display, programs=LOOKING, parts=parts):
         return REFUSED
     if began:
-        _of_a_preview().touch()
+        of_a_preview().touch()
         display.line(
             "world", "runs for this preview alone: what you make in it, such as roles, ends with it"
         )
@@ -96,11 +105,6 @@ def preview(options: argparse.Namespace) -> int:
     finally:
         if began:
             world.stop()
-
-
-def _of_a_preview() -> Path:
-    """A file that is there while the world runs for a preview alone."""
-    return paths.STATE / "preview"
 
 
 def _warnings(events: Path) -> list[str]:
@@ -150,7 +154,7 @@ def env(options: argparse.Namespace) -> int:
 
 def _notes(stack: Stack) -> Iterator[str]:
     """Sentences about what the exports name and that is not there, or will not stay."""
-    if _of_a_preview().exists():
+    if of_a_preview().exists():
         yield (
             "this world ends with `make preview`, and what you make in it, such as roles, with it; after the"
             f" preview `{STAYS[0]}` starts one that stays"

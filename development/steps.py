@@ -33,6 +33,9 @@ def open_world(
     section = stack.section("trainyard:environment")
     fetch_modules(section, display.reporter("toolchain"))
     build_programs(display, wanted(section) if programs is None else programs)
+    if of_a_preview().exists():
+        display.line("world", "clears away that of a preview which was killed: it has no cluster")
+        world.stop()
     with display.waiting("world", "starts"):
         world_ = world.start(report=display.reporter("world"), **how)
     tell_images()
@@ -40,6 +43,11 @@ def open_world(
         "world", f"AWS is at {world_.account_url}, the API server will be at {world_.api_url}"
     )
     return True
+
+
+def of_a_preview() -> Path:
+    """A file that is there while the world runs for a preview alone, which has no part but the account."""
+    return paths.STATE / "preview"
 
 
 def build_programs(display: Display, programs: Iterable[str]) -> None:

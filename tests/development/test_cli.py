@@ -193,6 +193,23 @@ def test_what_somebody_makes_in_the_world_of_a_preview_is_said_to_go_with_it(
     assert "this world ends" not in capsys.readouterr().err
 
 
+@needs_namespaces
+def test_up_does_not_go_on_in_the_world_of_a_preview_that_was_killed(
+    machine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """That world has an account and no cluster, so that no node would ever join."""
+    dev = engine.find("dev")
+    parts = ("tests.development.fake_account",)
+    assert steps.open_world(dev, Display(), programs=(), parts=parts)
+    before = paths.world()
+    steps.of_a_preview().touch()
+    assert cli.main(["up"]) == 0
+    assert "clears away that of a preview which was killed" in capsys.readouterr().out
+    assert paths.world() != before and not steps.of_a_preview().exists()
+    cli.main(["up"])
+    assert "clears away" not in capsys.readouterr().out
+
+
 def test_env_says_that_the_kubeconfig_is_not_there_yet_or_writes_it(
     checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

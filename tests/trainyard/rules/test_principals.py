@@ -16,7 +16,14 @@ from tests.trainyard.live.test_preflight import SESSION, account
 from trainyard.live.principals import principal_checks
 from trainyard.problems import InputWarning
 from trainyard.reports import check
-from trainyard.rules.principals import Principal, entering, principal_errors, unasked
+from trainyard.rules.principals import (
+    Principal,
+    creation,
+    creations_in,
+    entering,
+    principal_errors,
+    unasked,
+)
 from trainyard.settings.environment import EnvironmentConfig
 
 HERE, THERE = "arn:aws:iam::123456789012:role/", "arn:aws:iam::999999999999:role/"
@@ -94,3 +101,11 @@ def test_a_role_of_identity_center_is_assigned_and_not_made_by_hand() -> None:
     [error] = principal_errors(Principal(path="environment.teams.vision.members", arn=SSO), False)
     assert "assign the permission set to a group of this account" in error.fix
     assert "create-role" not in error.fix
+
+
+def test_the_commands_that_make_roles_are_found_in_what_is_said_of_them() -> None:
+    made = Principal(path="environment.teams.nlp.deployer", arn=f"{HERE}nlp")
+    by_others = Principal(path="environment.teams.vision.members", arn=SSO)
+    said = [str(error) for one in (made, by_others) for error in principal_errors(one, False)]
+    assert creations_in("\n".join(said)) == [creation(made)]
+    assert creations_in("connection reset") == []
