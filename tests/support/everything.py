@@ -110,7 +110,6 @@ _TRAIN: dict[str, Any] = {
 _LEGACY: dict[str, Any] = {
     "pytorch_job": {
         "clean_pods": "none",
-        "keep_finished_minutes": 5,
         "restarts": 2,
         "coordinator": False,
         "image_pull_policy": "always",

@@ -381,7 +381,6 @@ def _torchrun(wanted: TorchrunConfig) -> tuple[str, ...]:
 def _operator(job: JobConfig, wanted: PyTorchJobConfig) -> PyTorchJobSettings:
     return PyTorchJobSettings(
         clean_pods=CLEAN_PODS[wanted.clean_pods],
-        keep_finished_minutes=wanted.keep_finished_minutes,
         restarts=wanted.restarts,
         coordinator=wanted.coordinator,
         priority=job.priority,

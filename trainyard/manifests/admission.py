@@ -17,6 +17,7 @@ from trainyard.manifests.document import REPLICAS, Workload, look, read_manifest
 from trainyard.manifests.names.around import Around
 from trainyard.manifests.names.names import name_problems
 from trainyard.manifests.on_stores import store_warnings
+from trainyard.manifests.owned_fields import without_time_to_live
 from trainyard.manifests.pod_security import pod_security_errors
 from trainyard.manifests.pool_fit import pool_problems
 from trainyard.manifests.queue_fields import queue_field_errors
@@ -76,7 +77,9 @@ class Manifest:
             image=self.image,
             checkpoints=None,
             labels=job["metadata"].get("labels", {}),
-            spec=waiting(job["kind"], job["spec"]) if self.lacks_waiting else job["spec"],
+            spec=without_time_to_live(
+                waiting(job["kind"], job["spec"]) if self.lacks_waiting else job["spec"]
+            ),
             files=None,
             objects=tuple(beside),
             priorities=(),

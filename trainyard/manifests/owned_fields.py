@@ -8,15 +8,17 @@ the job's name as subdomain), JobSet v0.10.1 (jobset_webhook.go: Indexed, and DN
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from trainyard.manifests.context import ManifestContext
 from trainyard.manifests.document import JOBS, REPLICAS, STEP, Path, look
+from trainyard.plans.jobs import Spec
 from trainyard.problems import InputError, InputWarning
 
 _JOBS = " ".join(map(str, JOBS))
+TIME_TO_LIVE = "ttlSecondsAfterFinished"
 DEFAULT_RESTART = "OnFailure"
 """restartPolicy of a replica that has none (training-operator v1.8.1)."""
 
@@ -64,6 +66,15 @@ OWNED: tuple[OwnedField, ...] = (
         text=(
             "the training-operator writes {theirs} over it, from restartPolicy of the replica; write that one,"
             " and delete this"
+        ),
+    ),
+    OwnedField(
+        kind="PyTorchJob",
+        place=f"spec runPolicy {TIME_TO_LIVE}",
+        is_theirs=lambda context, path, value: value is None,
+        text=(
+            "it is left out: `pulumi up` would start a job again that it has deleted; a job that has ended"
+            " holds no node"
         ),
     ),
     *(
@@ -130,3 +141,13 @@ def owned_fields(context: ManifestContext) -> Iterator[InputError | InputWarning
             else:
                 theirs = owned.theirs(context, path)
                 yield context.warning(path, owned.text.format(theirs=theirs))
+
+
+def without_time_to_live(spec: Mapping[str, Any]) -> Spec:
+    """The spec of a job that nothing deletes when it has ended (docs/decisions/0037). Files could set the
+    field before this was decided, so it is part of the identity of a run: call it after that."""
+    policy = spec.get("runPolicy")
+    if not isinstance(policy, Mapping) or TIME_TO_LIVE not in policy:
+        return dict(spec)
+    kept = {name: value for name, value in policy.items() if name != TIME_TO_LIVE}
+    return {**spec, "runPolicy": kept}

@@ -18,7 +18,9 @@ from tests.support.sweep import lines_not_reached
 from trainyard.derive.pools import TYPES
 from trainyard.manifests import admission
 from trainyard.manifests.admission import KINDS, Manifest, judged
+from trainyard.plans.identity import digest
 from trainyard.settings.environment import EnvironmentConfig
+from trainyard.settings.job import ManifestConfig
 
 VALID = WORKLOADS / "valid"
 CLAIMS = {"fsx-pvc": "scratch-1", "fsx": "scratch-1", "ckpt": "home-2"}
@@ -68,6 +70,23 @@ def made(
     }
     asked["environment"] = environment()
     return judged(text, "x.yaml", pool=pool, claims=claims, **asked | given)
+
+
+def test_a_time_to_live_is_left_out_with_a_warning_and_starts_no_run_again() -> None:
+    """A file that had it before keeps the identity of its run."""
+    entry = ManifestConfig(manifest="x.yaml", pool="g6e")
+    short = V1.replace(
+        "spec:\n", "spec:\n  runPolicy: {ttlSecondsAfterFinished: 60, backoffLimit: 3}\n", 1
+    )
+    found = made(short)
+    assert ["runPolicy.ttlSecondsAfterFinished" in warning.where for warning in found.warnings] == [
+        True
+    ]
+    plan = found.plan(entry, "training", {})
+    assert plan.spec["runPolicy"] == {"backoffLimit": 3}
+    assert plan.run == f"{digest([found.objects[-1]['spec'], []])[:12]}-1"
+    kept = made(V1).plan(entry, "training", {})
+    assert plan.spec["pytorchReplicaSpecs"] == kept.spec["pytorchReplicaSpecs"]
 
 
 def said(text: str, pool: str = "g6e", **given: Any) -> list[str]:
