@@ -344,7 +344,7 @@ def everything() -> dict[str, Any]:
             },
             "karpenter": {"version": "1.14.1", "dry_run": True},
             "registries": {"images": {"data": "delete", "keep_images": 30}},
-            "training_operator": {"version": "1.8.1"},
+            "training_operator": {"version": "1.8.1", "more_kinds": ["TFJob"]},
             "namespace": "training",
             "priorities": {"high": 1000},
             "production": False,
