@@ -133,7 +133,7 @@ MORE_KINDS: dict[str, JobKind] = {
 }
 """Kinds that only a file can be, and that the training-operator runs where training_operator.more_kinds
 lists them (training-operator v1.8.1, pkg/apis/kubeflow.org/v1 and pkg/webhooks)."""
-JOB_KINDS = ENTRY_KINDS
+JOB_KINDS = ENTRY_KINDS | MORE_KINDS
 
 
 def resource_of(kind: str) -> str:

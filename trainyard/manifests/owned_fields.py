@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.manifests.context import ManifestContext
 from trainyard.manifests.document import JOBS, REPLICAS, STEP, Path, look
 from trainyard.plans.jobs import Spec
@@ -58,24 +59,19 @@ def _meets(context: ManifestContext) -> bool:
 
 
 OWNED: tuple[OwnedField, ...] = (
-    OwnedField(
-        kind="PyTorchJob",
-        place="spec pytorchReplicaSpecs * template spec restartPolicy",
-        theirs=_of_replica,
-        is_theirs=lambda context, path, value: value == _of_replica(context, path),
-        text=(
-            "the training-operator writes {theirs} over it, from restartPolicy of the replica; write that one,"
-            " and delete this"
-        ),
-    ),
-    OwnedField(
-        kind="PyTorchJob",
-        place=f"spec runPolicy {TIME_TO_LIVE}",
-        is_theirs=lambda context, path, value: value is None,
-        text=(
-            "it is left out: `pulumi up` would start a job again that it has deleted; a job that has ended"
-            " holds no node"
-        ),
+    *(
+        OwnedField(
+            kind=name,
+            place=f"spec {kind.replicas} * template spec restartPolicy",
+            theirs=_of_replica,
+            is_theirs=lambda context, path, value: value == _of_replica(context, path),
+            text=(
+                "the training-operator writes {theirs} over it, from restartPolicy of the replica; write that"
+                " one, and delete this"
+            ),
+        )
+        for name, kind in JOB_KINDS.items()
+        if kind.replicas
     ),
     *(
         OwnedField(
@@ -141,6 +137,16 @@ def owned_fields(context: ManifestContext) -> Iterator[InputError | InputWarning
             else:
                 theirs = owned.theirs(context, path)
                 yield context.warning(path, owned.text.format(theirs=theirs))
+
+
+def time_to_live_warnings(context: ManifestContext) -> Iterator[InputWarning]:
+    """Warnings about times to live that are left out of the object."""
+    for path in context.workload.find(f"spec runPolicy {TIME_TO_LIVE}"):
+        yield context.warning(
+            path,
+            "it is left out: `pulumi up` would start a job again that it has deleted; a job that has ended"
+            " holds no node",
+        )
 
 
 def without_time_to_live(spec: Mapping[str, Any]) -> Spec:
