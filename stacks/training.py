@@ -72,6 +72,11 @@ def take_jobs(plan: EnvironmentPlan, cluster: ClusterAccess) -> Training:
     admits = {
         "TrainJob": [*trainer.ready, *admission],
         **{kind: [*each.ready, *admission] for kind, each in legacy.items()},
+        **{
+            kind: legacy[first].ready
+            for first, each in plan.training_operators.items()
+            for kind in each.more_kinds
+        },
         **{name: [runtime, *admission] for name, runtime in runtimes.ready.items()},
     }
     return Training(

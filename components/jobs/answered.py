@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Collection
 
 from components.jobs.wait_for_job import kubectl_of, listed
-from trainyard.catalog.job_kinds import JOB_KINDS, SUCCEEDED, outcome
+from trainyard.catalog.job_kinds import ENTRY_KINDS, SUCCEEDED, outcome
 
 
 def complete_runs(kubeconfig: str, namespaces: Collection[str]) -> set[tuple[str, str]]:
@@ -17,6 +17,6 @@ def complete_runs(kubeconfig: str, namespaces: Collection[str]) -> set[tuple[str
     for namespace in namespaces if shutil.which("kubectl") else ():
         with kubectl_of(kubeconfig, namespace) as kubectl:
             # In one call, a kind that is not served would hide the other.
-            jobs = [job for kind in JOB_KINDS for job in listed(kubectl, kind.lower()) or ()]
+            jobs = [job for kind in ENTRY_KINDS for job in listed(kubectl, kind.lower()) or ()]
         found |= {(namespace, job["metadata"]["name"]) for job in jobs if outcome(job) in SUCCEEDED}
     return found

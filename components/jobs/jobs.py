@@ -17,7 +17,7 @@ from components.base.chart import judged_by
 from components.jobs import order, run_before, wait_for_job
 from components.jobs.loads import Waits
 from components.jobs.schedules import Schedule
-from trainyard.catalog.job_kinds import JOB_KINDS
+from trainyard.catalog.job_kinds import ENTRY_KINDS, JOB_KINDS
 from trainyard.plans.identity import Identity
 from trainyard.plans.jobs import RUN, ConfigMapPlan, JobPlan, Spec
 
@@ -136,7 +136,7 @@ class Jobs(pulumi.ComponentResource):
         version = it.api_version
         opts = self._options(name, f"{version}:{plan.kind}", needs)
         # A job that changes its kind is replaced, too: as another resource it would run beside its end.
-        others = [_of_kind(kind) for kind in JOB_KINDS if kind != plan.kind]
+        others = [_of_kind(kind) for kind in ENTRY_KINDS if kind != plan.kind]
         opts.aliases = [*(opts.aliases or ()), *others]
         # Controllers write to the spec (suspend, overrides); a paid run follows its identity only.
         opts.ignore_changes = ["spec"]

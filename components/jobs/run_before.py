@@ -31,6 +31,7 @@ kubectl."""
 UNANSWERED = 5
 """Looks in a row without an answer after which the run begins all the same."""
 
+POD_LABELS = (*dict.fromkeys(it.pod_label for it in JOB_KINDS.values()),)
 _THREADS = ThreadPoolExecutor(32, thread_name_prefix="run-before")
 """Threads for these waits alone: runs that `up` waits for can hold all threads of the loop for days."""
 
@@ -93,7 +94,7 @@ def _left(kubectl: Kubectl, kind: str, name: str) -> list[str] | None:
     calls = [
         (resource, f"--field-selector=metadata.name={name}") for resource in JOB_KINDS[kind].whole
     ]
-    calls += [("jobs.batch,pods", f"--selector={it.pod_label}={name}") for it in JOB_KINDS.values()]
+    calls += [("jobs.batch,pods", f"--selector={label}={name}") for label in POD_LABELS]
     found: list[str] = []
     for words in calls:
         shown = answer(*kubectl, "get", *words, "--output=json")

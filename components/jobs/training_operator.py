@@ -1,5 +1,5 @@
-"""Kubeflow's training-operator, which runs PyTorchJobs (v1), by a chart of ours: upstream has
-published none.
+"""Kubeflow's training-operator, which runs PyTorchJobs and other kinds of v1 jobs, by a chart of ours:
+upstream has published none.
 
 The chart and what it leaves out: components/charts/training-operator/README.md. Jobs:
 trainyard/objects/jobs/pytorch.py.
@@ -35,13 +35,18 @@ class TrainingOperator(pulumi.ComponentResource):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("trainyard:trainer:TrainingOperator", name, None, opts)
+        more = [kind.lower() for kind in plan.more_kinds]
         controller = release(
             self,
             "training-operator",
             plan.chart,
             namespace=NAMESPACE,
             create_namespace=True,
-            values={"initTries": plan.init_tries, "tolerations": leaves_lost_nodes()},
+            values={
+                "initTries": plan.init_tries,
+                "tolerations": leaves_lost_nodes(),
+                **({"moreKinds": more} if more else {}),
+            },
             minutes=RELEASE_BEFORE_NODES_MINUTES,
         )
         self.ready = [controller, *nodes]

@@ -155,6 +155,7 @@ MISNAMED: list[tuple[Any, ...]] = [
     (f"{JOB}.max_restarts", 3),
     (f"{JOB}.restartPolicy", "OnFailure"),
     (f"{JOB}.ttlSecondsAfterFinished", 60),
+    (f"{JOB}.ttl", 60),
     (f"{JOB}.nodeSelector", {"a": "b"}),
     (f"{JOB}.tolerations", []),
     (f"{JOB}.resources", {"limits": {"nvidia.com/gpu": 8}}),

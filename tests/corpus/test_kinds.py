@@ -319,7 +319,6 @@ def test_an_encrypted_key_is_never_to_be_written_in_clear() -> None:
 @pytest.mark.parametrize(
     ("kind", "way_out"),
     [
-        ("MPIJob", "write an own runtime of kind mpi"),
         ("HyperPodPyTorchJob", "write it as a PyTorchJob"),
         ("RayJob", "no stack has KubeRay"),
         ("AppWrapper", "into a file of its own"),
@@ -332,6 +331,21 @@ def test_another_kind_of_job_is_one_error_with_what_serves_instead(
     text = f"apiVersion: a/v1\nkind: {kind}\nmetadata: {{name: j}}\nspec: {{}}\n"
     [error] = _problems(text, [], KINDS["all GPUs of a whole node"], tmp_path)
     assert str(error).startswith("kind [job.yaml:2]: must be one of ") and way_out in str(error)
+
+
+@pytest.mark.parametrize(
+    ("kind", "way_out"),
+    [
+        ("MPIJob", "write an own runtime of kind mpi"),
+        ("TFJob", "with nodes and torchrun or script"),
+    ],
+)
+def test_a_kind_that_the_operator_does_not_run_is_one_error_with_two_ways_out(
+    kind: str, way_out: str, tmp_path: Path
+) -> None:
+    text = f"apiVersion: kubeflow.org/v1\nkind: {kind}\nmetadata: {{name: j}}\nspec: {{}}\n"
+    [error] = _problems(text, [], KINDS["all GPUs of a whole node"], tmp_path)
+    assert way_out in str(error) and f"more_kinds: [{kind}]" in str(error)
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,6 @@ _TRAIN: dict[str, Any] = {
 _LEGACY: dict[str, Any] = {
     "pytorch_job": {
         "clean_pods": "none",
-        "keep_finished_minutes": 5,
         "restarts": 2,
         "coordinator": False,
         "image_pull_policy": "always",
@@ -345,7 +344,7 @@ def everything() -> dict[str, Any]:
             },
             "karpenter": {"version": "1.14.1", "dry_run": True},
             "registries": {"images": {"data": "delete", "keep_images": 30}},
-            "training_operator": {"version": "1.8.1"},
+            "training_operator": {"version": "1.8.1", "more_kinds": ["TFJob"]},
             "namespace": "training",
             "priorities": {"high": 1000},
             "production": False,

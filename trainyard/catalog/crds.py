@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from trainyard.catalog.fields import METADATA
+from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.catalog.versions import TRAINERS, TRAINING_OPERATORS
 
 CHARTS = Path(__file__).parents[2] / "components" / "charts"
@@ -20,7 +21,11 @@ FILES: dict[str, dict[str, str]] = {
     "TrainingRuntime": {
         v: TRAINER_CRDS.format(release=v, plural="trainingruntimes") for v in TRAINERS
     },
-    "PyTorchJob": {TRAINING_OPERATORS[-1]: "training-operator/files/kubeflow.org_pytorchjobs.yaml"},
+    **{
+        kind: {TRAINING_OPERATORS[-1]: f"training-operator/files/kubeflow.org_{kind.lower()}s.yaml"}
+        for kind, it in JOB_KINDS.items()
+        if it.replicas
+    },
 }
 """Kind → release → the file of its CRD. A ClusterTrainingRuntime has the fields of a
 TrainingRuntime."""

@@ -7,7 +7,7 @@ Sources: Trainer v2.1.0 and v2.3.0, JobSet v0.10.1, training-operator v1.8.1, re
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 
@@ -55,8 +55,20 @@ class JobKind:
     Running, as soon as its Master runs, or one Worker where there is no Master (kueue 0.16.2 and
     0.19.2, kubeflowjob_controller.go; training-operator, pytorchjob_controller.go)."""
 
+    replicas: str = ""
+    """Field of the spec with the pods of each role. Empty: a runtime has the pods."""
+    container: str = ""
+    """Name of the container that each pod must have; empty: any."""
+    roles: tuple[str, ...] = ()
+    """Roles of pods that the controller knows; empty: any."""
+    needed_role: str = ""
+    """Role of which there must be one pod."""
+    a_process_each_gpu: bool = False
+    """A program needs a process for each GPU, as with PyTorch. Of TensorFlow, JAX and others one takes all
+    GPUs of a pod."""
 
-JOB_KINDS: dict[str, JobKind] = {
+
+ENTRY_KINDS: dict[str, JobKind] = {
     "TrainJob": JobKind(
         api_version="trainer.kubeflow.org/v1alpha1",
         pod_label="jobset.sigs.k8s.io/jobset-name",
@@ -90,8 +102,38 @@ JOB_KINDS: dict[str, JobKind] = {
         suspend=("spec", "runPolicy", "suspend"),
         whole=(),
         ready_as_a_whole=False,
+        replicas="pytorchReplicaSpecs",
+        container="pytorch",
+        a_process_each_gpu=True,
     ),
 }
+"""Kinds that an entry of a stack file can become."""
+
+
+def _more(replicas: str, container: str, roles: str, needed_role: str = "") -> JobKind:
+    return replace(
+        ENTRY_KINDS["PyTorchJob"],
+        replicas=replicas,
+        container=container,
+        roles=tuple(roles.split()),
+        needed_role=needed_role,
+        a_process_each_gpu=False,
+        rank_variables="those of its framework",
+    )
+
+
+MORE_KINDS: dict[str, JobKind] = {
+    "MPIJob": _more("mpiReplicaSpecs", "", "Launcher Worker", "Launcher"),
+    "MXJob": _more(
+        "mxReplicaSpecs", "mxnet", "Scheduler Server Worker TunerTracker TunerServer Tuner"
+    ),
+    "PaddleJob": _more("paddleReplicaSpecs", "paddle", "Master Worker"),
+    "TFJob": _more("tfReplicaSpecs", "tensorflow", "Chief Evaluator Master PS Worker"),
+    "XGBoostJob": _more("xgbReplicaSpecs", "xgboost", "Master Worker", "Master"),
+}
+"""Kinds that only a file can be, and that the training-operator runs where training_operator.more_kinds
+lists them (training-operator v1.8.1, pkg/apis/kubeflow.org/v1 and pkg/webhooks)."""
+JOB_KINDS = ENTRY_KINDS | MORE_KINDS
 
 
 RESTARTING = "PyTorchJobRestarting"
@@ -126,7 +168,7 @@ OTHER_JOBS: dict[str, str] = {
     "Workflow": _INSIDE,
     "SparkApplication": "run it with a controller of yours, and kubectl",
 }
-"""Kind of an object that runs pods and that no stack runs → what serves instead."""
+"""Kind of an object that runs pods and that no stack runs, or only with more_kinds → what serves instead."""
 BESIDE: dict[str, str] = {
     "Secret": "create a Secret with kubectl, and name it here",
     "PersistentVolumeClaim": "`claims` gives a PersistentVolumeClaim a store",

@@ -205,14 +205,14 @@ def control_plane_skus(support: Support, tier: str = "standard") -> tuple[str, .
 
 
 TRAINING_OPERATORS: tuple[str, ...] = ("1.8.1",)
-"""Releases of the legacy training-operator that components/charts has; 1.8.1 is the last that the
-inputs name."""
+"""Releases of the legacy training-operator in components/charts: the last one that the inputs name."""
 
 TRAINING_OPERATOR_IMAGES: dict[str, tuple[str, str]] = {
     "1.8.1": ("docker.io/kubeflow/training-operator:v1-04f9f13", "docker.io/library/alpine:3.10")
 }
-"""Release → the image of its controller, and that of what waits for a master, as the values of
-components/charts/training-operator have them."""
+"""Release → the image of its controller, and that of what waits for a master."""
+KUBECTL_DELIVERY = "docker.io/kubeflow/kubectl-delivery:v1-04f9f13"
+"""Image that brings kubectl to the launcher of an MPIJob, of the same commit as the controller."""
 
 KUEUE = "0.16.9"
 """The last release that is built against Trainer 2.1. 0.16.2 to 0.16.8 have bugs that stop jobs or show

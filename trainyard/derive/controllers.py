@@ -70,11 +70,13 @@ def _trainer_images(version: str) -> tuple[ChartImage, ...]:
     )
 
 
-def _operator_images(version: str) -> tuple[ChartImage, ...]:
-    controller, waiting = versions.TRAINING_OPERATOR_IMAGES[version]
+def _operator_images(wanted: TrainingOperatorConfig) -> tuple[ChartImage, ...]:
+    controller, waiting = versions.TRAINING_OPERATOR_IMAGES[wanted.version]
+    of_mpi = ChartImage(image=versions.KUBECTL_DELIVERY, at=("kubectlImage",), form="whole")
     return (
         ChartImage(image=controller, at=("image",), form="repository"),
         ChartImage(image=waiting, at=("initImage",), form="whole"),
+        *([of_mpi] if "MPIJob" in wanted.more_kinds else []),
     )
 
 
@@ -158,10 +160,11 @@ def training_operator_plans(
             version=wanted.version,
             chart=replace(
                 CHARTS["training-operator"],
-                images=_operator_images(wanted.version),
+                images=_operator_images(wanted),
                 named=_mirrored(artifacts),
             ),
             init_tries=INIT_TRIES,
+            more_kinds=tuple(sorted(wanted.more_kinds)),
         )
     }
 

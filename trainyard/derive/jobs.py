@@ -238,9 +238,11 @@ def _asked(job: JobConfig, training: Training) -> dict[str, Any]:
 
 
 def _said(operator: dict[str, Any]) -> dict[str, Any]:
-    """Settings of the PyTorchJob for the run's identity, without newer ones that it does not use."""
+    """Settings of the PyTorchJob for the run's identity, without newer ones that it does not use, and with
+    one of 0.1.0: without it each run would be another."""
     later = ("pull_policy", "role_labels")
-    return {name: value for name, value in operator.items() if value or name not in later}
+    said = {name: value for name, value in operator.items() if value or name not in later}
+    return {"keep_finished_minutes": None, **said}
 
 
 def runtime_plans(wanted: EnvironmentConfig) -> tuple[RuntimePlan, ...]:
@@ -381,7 +383,6 @@ def _torchrun(wanted: TorchrunConfig) -> tuple[str, ...]:
 def _operator(job: JobConfig, wanted: PyTorchJobConfig) -> PyTorchJobSettings:
     return PyTorchJobSettings(
         clean_pods=CLEAN_PODS[wanted.clean_pods],
-        keep_finished_minutes=wanted.keep_finished_minutes,
         restarts=wanted.restarts,
         coordinator=wanted.coordinator,
         priority=job.priority,

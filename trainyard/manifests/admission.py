@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from trainyard.catalog import versions
-from trainyard.catalog.job_kinds import BESIDE, JOB_KINDS, OTHER_JOBS
+from trainyard.catalog.job_kinds import BESIDE, ENTRY_KINDS, JOB_KINDS, MORE_KINDS, OTHER_JOBS
 from trainyard.derive.pools import TYPES
 from trainyard.manifests.blanks import agreed
 from trainyard.manifests.context import ManifestContext, contexts_of
@@ -17,6 +17,7 @@ from trainyard.manifests.document import REPLICAS, Workload, look, read_manifest
 from trainyard.manifests.names.around import Around
 from trainyard.manifests.names.names import name_problems
 from trainyard.manifests.on_stores import store_warnings
+from trainyard.manifests.owned_fields import time_to_live_warnings, without_time_to_live
 from trainyard.manifests.pod_security import pod_security_errors
 from trainyard.manifests.pool_fit import pool_problems
 from trainyard.manifests.queue_fields import queue_field_errors
@@ -76,7 +77,9 @@ class Manifest:
             image=self.image,
             checkpoints=None,
             labels=job["metadata"].get("labels", {}),
-            spec=waiting(job["kind"], job["spec"]) if self.lacks_waiting else job["spec"],
+            spec=without_time_to_live(
+                waiting(job["kind"], job["spec"]) if self.lacks_waiting else job["spec"]
+            ),
             files=None,
             objects=tuple(beside),
             priorities=(),
@@ -191,7 +194,7 @@ def judged(
     `privileged_pods`: what the namespace admits."""
     workloads, errors = read_manifest(file_text, file_name)
     release = trainer or next(iter(versions.TRAINERS))
-    controllers = {"TrainJob": trainer, "PyTorchJob": operator}
+    controllers = _controllers(trainer, operator, environment)
 
     site = _Site(
         environment=environment,
@@ -203,7 +206,8 @@ def judged(
     )
 
     def in_order(workloads: Sequence[Workload]) -> list[ManifestContext]:
-        accepted = [workload for workload in workloads if _kind(workload) in KINDS]
+        absent = MORE_KINDS.keys() - controllers.keys()
+        accepted = [each for each in workloads if _kind(each) in KINDS and each.kind not in absent]
         return contexts_of(
             sorted(accepted, key=lambda workload: KINDS.index(_kind(workload))),
             release=release,
@@ -256,7 +260,8 @@ class _Site:
         places = {problem.where for problem in (*before, *problems)}
         problems += _new(name_problems(contexts, self._around(workloads)), places)
         for context in contexts:
-            problems += _metadata(context, self.namespace)
+            problems += [*_metadata(context, self.namespace), *time_to_live_warnings(context)]
+            problems += _of_a_team(context, self.namespace, self.environment)
             if not self.privileged_pods:
                 problems += pod_security_errors(context, self.namespace)
             problems += _new(queue_field_errors(context, self.environment, self.release), places)
@@ -272,6 +277,15 @@ class _Site:
             claims=self.claims,
             workloads=tuple(workloads),
         )
+
+
+def _controllers(
+    trainer: str | None, operator: str | None, environment: EnvironmentConfig
+) -> dict[str, str | None]:
+    """Kind of job → release of the controller that runs it; None where there is none."""
+    legacy = environment.training_operator
+    more = dict.fromkeys(legacy.more_kinds if legacy else (), operator)
+    return {"TrainJob": trainer, "PyTorchJob": operator, **more}
 
 
 def _image(job: ManifestContext | None) -> str:
@@ -326,11 +340,24 @@ def _one_job(
             fix="give it a file and an entry of its own",
         )
     for job in jobs:
-        if not controllers[job.kind]:
-            yield job.at("kind").must(
-                "have its controller in the environment", got=job.kind, fix=controller_fix(job.kind)
-            )
+        if not controllers.get(job.kind):
+            fix = "; or ".join(filter(None, (controller_fix(job.kind), OTHER_JOBS.get(job.kind))))
+            must = "have its controller in the environment"
+            yield job.at("kind").must(must, got=job.kind, fix=fix)
     yield from map(_not_ours, others)
+
+
+def _of_a_team(
+    context: ManifestContext, namespace: str, environment: EnvironmentConfig
+) -> Iterator[InputError]:
+    """A kind that no team has a right to, and no queue counts."""
+    if context.workload.kind in MORE_KINDS and namespace != environment.namespace:
+        yield context.error(
+            ("kind",),
+            f"be {' or '.join(ENTRY_KINDS)} in a team, which has no right to other kinds",
+            context.workload.kind,
+            "write the job into environment.jobs of the environment's stack file",
+        )
 
 
 def _metadata(context: ManifestContext, namespace: str) -> Iterator[InputError]:

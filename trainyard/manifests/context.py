@@ -25,7 +25,6 @@ from trainyard.derive.job_view import (
 from trainyard.derive.jobs import own_spec
 from trainyard.derive.pools import TYPES
 from trainyard.manifests.document import (
-    REPLICAS,
     TRAINER,
     Container,
     Path,
@@ -44,7 +43,6 @@ from trainyard.manifests.pod_amounts import (
     volume_kinds,
 )
 from trainyard.objects.jobs.pod_template import EFA, GPU
-from trainyard.objects.jobs.pytorch import CONTAINER as TRAINS
 from trainyard.objects.jobs.upstream_runtimes import upstream_runtimes
 from trainyard.problems import At, InputError, InputWarning
 from trainyard.settings.environment import EnvironmentConfig
@@ -83,7 +81,7 @@ class ManifestContext:
     @cached_property
     def nodes(self) -> int:
         """Number of pods that train; 0 where it is not known."""
-        pods = (*(self.runs_for.pods if self.runs_for else ()), *self.workload.pods)
+        pods = (*(self.runs_for.pods if self.runs_for else ()), *self.workload.training_pods)
         own = [pod.nodes for pod in pods if isinstance(pod.nodes, int)]
         counts = own or [self.policy("numNodes")]
         return sum(counts) if isinstance(counts[0], int) else 0
@@ -200,7 +198,7 @@ class ManifestContext:
         pod may."""
         policy = ("spec", "template", "spec", "failurePolicy", "maxRestarts")
         of_pods = self.get("spec", "runPolicy", "backoffLimit") if self.pods_restart else 0
-        count = of_pods if self.get(*REPLICAS) else look(self.runtime, *policy)
+        count = of_pods if self.workload.replicas else look(self.runtime, *policy)
         return count if isinstance(count, int) else 0
 
     @property
@@ -211,7 +209,7 @@ class ManifestContext:
     @property
     def pods_restart(self) -> bool:
         """True where the containers of a PyTorchJob start again after a failure."""
-        replicas = self.get(*REPLICAS)
+        replicas = self.workload.replicas
         policies = items([*replicas.values()]) if isinstance(replicas, Mapping) else []
         return any(
             each.get("restartPolicy") in ("OnFailure", "Always", "ExitCode") for each in policies
@@ -277,7 +275,7 @@ class ManifestContext:
         if kind is None or container.body.get("command"):
             return False
         if not kind.has_runtime:
-            return container.body.get("name") == TRAINS
+            return container.body.get("name") == kind.container
         of_runtime = [
             container.body.get("command")
             for pod in self.runtime_pods
@@ -302,7 +300,7 @@ class ManifestContext:
     def _more_env(self, container: Container) -> frozenset[str] | None:
         if container.body.get("envFrom") or self.policy("mpi") is not None:
             return None
-        by_operator = V1_ENV if self.get(*REPLICAS, "Master") else ()
+        by_operator = V1_ENV if self.get("spec", "pytorchReplicaSpecs", "Master") else ()
         by_runtime = re.findall(r"'([A-Z][A-Z0-9_]*)'", str(self.runtime))
         by_job = (
             [name for each in self.runs_for.containers for name in each.env]

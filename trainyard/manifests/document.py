@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any
 
+from trainyard.catalog.job_kinds import JOB_KINDS, MORE_KINDS
 from trainyard.derive.scripts import script_of
+from trainyard.objects.jobs.pod_template import GPU
 from trainyard.objects.jobs.runtime_objects import ANCESTOR
 from trainyard.problems import At, InputError
 from trainyard.settings.reading.yaml_file import Document, Path, read_documents
@@ -21,6 +23,8 @@ STEP: Path = ("template", "metadata", "labels", ANCESTOR)
 """From a replicated job to what it is to the Trainer."""
 TRAINER: Path = ("spec", "trainer")
 REPLICAS: Path = ("spec", "pytorchReplicaSpecs")
+REPLICA_FIELDS = tuple(kind.replicas for kind in JOB_KINDS.values() if kind.replicas)
+"""Fields of the spec of a job of the training-operator that have the pods of each role."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,6 +166,20 @@ class Workload:
         """The value at a path; None where there is none."""
         return look(self.body, *path)
 
+    @property
+    def replicas(self) -> Any:
+        """The pods of each role of a job of the training-operator; None of any other object."""
+        kind = JOB_KINDS.get(self.kind)
+        return self.get("spec", kind.replicas) if kind and kind.replicas else None
+
+    @property
+    def training_pods(self) -> tuple[Pod, ...]:
+        """Its pods, but for launchers, schedulers and servers without GPUs where others have some."""
+        if self.kind not in MORE_KINDS:
+            return self.pods
+        with_gpus = [pod for pod in self.pods if any(it.amount(GPU) for it in pod.containers)]
+        return tuple(with_gpus) or self.pods
+
     @cached_property
     def containers(self) -> list[Container]:
         return [each for pod in self.pods for each in pod.containers]
@@ -294,9 +312,10 @@ def pods_of(kind: str, body: Mapping[str, Any]) -> Iterator[Pod]:
         for path in _each(body, "spec", "runtimePatches"):
             for job in _each(body, *path, "trainingRuntimeSpec", *JOBS[1:]):
                 yield _pod("override", None, body, (*job, *POD), str(look(body, *job, "name")))
-    for role, replica in mapping(look(body, "spec", "pytorchReplicaSpecs")).items():
-        path = ("spec", "pytorchReplicaSpecs", role, "template", "spec")
-        yield _pod(role, mapping(replica).get("replicas", 1), body, path)
+    for field in REPLICA_FIELDS:
+        for role, replica in mapping(look(body, "spec", field)).items():
+            path = ("spec", field, role, "template", "spec")
+            yield _pod(role, mapping(replica).get("replicas", 1), body, path)
     for job in _each(body, *JOBS):
         yield _pod(str(look(body, *job, "name")), None, body, (*job, *POD))
 

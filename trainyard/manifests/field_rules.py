@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from trainyard.catalog.fields import Schema, resolved, schema
+from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.catalog.quantities import amount
 from trainyard.manifests.context import ManifestContext
 from trainyard.manifests.document import Path
@@ -54,7 +55,7 @@ AT_LEAST_ONE = ("numNodes", "numProcPerNode", "minReplicas", "maxReplicas", "nPr
 """Numbers of pods and of processes, of which none is no training."""
 SIGNED = ("priority", "tolerationSeconds")
 """Fields that may be less than 0 (k8s.io/api/core/v1, types.go)."""
-JUDGED = ("TrainJob", "TrainingRuntime", "PyTorchJob", "ConfigMap")
+JUDGED = (*JOB_KINDS, "TrainingRuntime", "ConfigMap")
 
 
 def field_errors(context: ManifestContext) -> Iterator[InputError]:

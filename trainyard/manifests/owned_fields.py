@@ -8,15 +8,18 @@ the job's name as subdomain), JobSet v0.10.1 (jobset_webhook.go: Indexed, and DN
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.manifests.context import ManifestContext
 from trainyard.manifests.document import JOBS, REPLICAS, STEP, Path, look
+from trainyard.plans.jobs import Spec
 from trainyard.problems import InputError, InputWarning
 
 _JOBS = " ".join(map(str, JOBS))
+TIME_TO_LIVE = "ttlSecondsAfterFinished"
 DEFAULT_RESTART = "OnFailure"
 """restartPolicy of a replica that has none (training-operator v1.8.1)."""
 
@@ -56,15 +59,19 @@ def _meets(context: ManifestContext) -> bool:
 
 
 OWNED: tuple[OwnedField, ...] = (
-    OwnedField(
-        kind="PyTorchJob",
-        place="spec pytorchReplicaSpecs * template spec restartPolicy",
-        theirs=_of_replica,
-        is_theirs=lambda context, path, value: value == _of_replica(context, path),
-        text=(
-            "the training-operator writes {theirs} over it, from restartPolicy of the replica; write that one,"
-            " and delete this"
-        ),
+    *(
+        OwnedField(
+            kind=name,
+            place=f"spec {kind.replicas} * template spec restartPolicy",
+            theirs=_of_replica,
+            is_theirs=lambda context, path, value: value == _of_replica(context, path),
+            text=(
+                "the training-operator writes {theirs} over it, from restartPolicy of the replica; write that"
+                " one, and delete this"
+            ),
+        )
+        for name, kind in JOB_KINDS.items()
+        if kind.replicas
     ),
     *(
         OwnedField(
@@ -130,3 +137,23 @@ def owned_fields(context: ManifestContext) -> Iterator[InputError | InputWarning
             else:
                 theirs = owned.theirs(context, path)
                 yield context.warning(path, owned.text.format(theirs=theirs))
+
+
+def time_to_live_warnings(context: ManifestContext) -> Iterator[InputWarning]:
+    """Warnings about times to live that are left out of the object."""
+    for path in context.workload.find(f"spec runPolicy {TIME_TO_LIVE}"):
+        yield context.warning(
+            path,
+            "it is left out: `pulumi up` would start a job again that it has deleted; a job that has ended"
+            " holds no node",
+        )
+
+
+def without_time_to_live(spec: Mapping[str, Any]) -> Spec:
+    """The spec of a job that nothing deletes when it has ended (docs/decisions/0037). Files could set the
+    field before this was decided, so it is part of the identity of a run: call it after that."""
+    policy = spec.get("runPolicy")
+    if not isinstance(policy, Mapping) or TIME_TO_LIVE not in policy:
+        return dict(spec)
+    kept = {name: value for name, value in policy.items() if name != TIME_TO_LIVE}
+    return {**spec, "runPolicy": kept}

@@ -299,7 +299,7 @@ def _restarts_for_ever(context: ManifestContext) -> Problems:
     fail (training-operator v1.8.1, pkg/core/job.go: PastBackoffLimit, PastActiveDeadline)."""
     if any(context.get("spec", "runPolicy", limit) is not None for limit in LIMITS):
         return
-    for path in context.workload.find("spec pytorchReplicaSpecs * restartPolicy"):
+    for path in context.workload.find("spec * * restartPolicy"):
         if context.get(*path) == "OnFailure":
             yield context.warning(
                 path,

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from trainyard.catalog.job_kinds import JOB_KINDS
+from trainyard.catalog.job_kinds import JOB_KINDS, MORE_KINDS
 from trainyard.manifests.context import ManifestContext
-from trainyard.manifests.document import TRAINER, Path, Pod, items, mapping
+from trainyard.manifests.document import REPLICA_FIELDS, TRAINER, Path, Pod, items, mapping
 from trainyard.problems import InputError, write_one_of
 
 ALWAYS, ON_FAILURE, NEVER = "Always", "OnFailure", "Never"
@@ -18,7 +18,10 @@ WORDS: dict[str, tuple[str, ...]] = {
     "** containers * imagePullPolicy": (ALWAYS, "IfNotPresent", NEVER),
     "** initContainers * imagePullPolicy": (ALWAYS, "IfNotPresent", NEVER),
     "** template spec restartPolicy": (ALWAYS, ON_FAILURE, NEVER),
-    "spec pytorchReplicaSpecs * restartPolicy": (ALWAYS, ON_FAILURE, NEVER, "ExitCode"),
+    **{
+        f"spec {field} * restartPolicy": (ALWAYS, ON_FAILURE, NEVER, "ExitCode")
+        for field in REPLICA_FIELDS
+    },
     "spec runPolicy cleanPodPolicy": ("All", "Running", "None"),
     "** tolerations * operator": ("Exists", "Equal"),
     "** tolerations * effect": ("NoSchedule", "PreferNoSchedule", "NoExecute"),
@@ -40,6 +43,7 @@ API_VERSIONS = {
     "TrainingRuntime": SERVED,
     "PyTorchJob": V1_SERVED,
     "ConfigMap": "v1",
+    **dict.fromkeys(MORE_KINDS, V1_SERVED),
 }
 """Kind → its apiVersion, which the API server wants as it wants a spec."""
 EMPTY: tuple[Any, ...] = (None, "", {}, [])
@@ -48,11 +52,16 @@ REQUIRED: dict[str, dict[str, tuple[str, ...]]] = {
         "** env * valueFrom secretKeyRef": ("name",),
         "** env * valueFrom configMapKeyRef": ("name",),
     },
-    "PyTorchJob": {
-        "spec pytorchReplicaSpecs *": ("template",),
-        "spec pytorchReplicaSpecs * template": ("spec",),
-        "spec pytorchReplicaSpecs * template spec containers *": ("image",),
-        "spec pytorchReplicaSpecs * template spec initContainers *": ("image",),
+    **{
+        name: {
+            "spec": (kind.replicas,),
+            f"spec {kind.replicas} *": ("template",),
+            f"spec {kind.replicas} * template": ("spec",),
+            f"spec {kind.replicas} * template spec containers *": ("image",),
+            f"spec {kind.replicas} * template spec initContainers *": ("image",),
+        }
+        for name, kind in JOB_KINDS.items()
+        if kind.replicas
     },
     "TrainingRuntime": {
         "spec": ("template",),

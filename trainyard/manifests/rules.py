@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from trainyard.catalog.job_kinds import MORE_KINDS
 from trainyard.derive.job_files import CONFIG_MAP_BYTES
 from trainyard.manifests import on_stores, over_runtime, webhook_rules
 from trainyard.manifests.context import ManifestContext
@@ -308,16 +309,7 @@ def _restart_policy(context: ManifestContext) -> Problems:
             yield context.error(path, must, policy, "write Never")
 
 
-# PyTorchJobs and ConfigMaps.
-
 REPLICAS = "spec pytorchReplicaSpecs"
-
-
-def _pytorch_container(context: ManifestContext) -> Problems:
-    for path, containers in _values(context, f"{REPLICAS} * template spec containers"):
-        if "pytorch" not in (names := _names(containers)):
-            must = "have a container with the name pytorch"
-            yield context.error(path, must, names, "write name: pytorch")
 
 
 def _replica_without_gpus(context: ManifestContext) -> Problems:
@@ -387,11 +379,21 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "PyTorchJob": (
         _api_version(V1_SERVED),
         _replica_name,
-        _pytorch_container,
+        webhook_rules.named_container,
         _replica_without_gpus,
         _master,
         short_policy,
         on_stores.restarts_from_nothing,
+    ),
+    **dict.fromkeys(
+        MORE_KINDS,
+        (
+            _api_version(V1_SERVED),
+            _replica_name,
+            webhook_rules.named_container,
+            webhook_rules.roles,
+            on_stores.restarts_from_nothing,
+        ),
     ),
     "ConfigMap": (_object_name, _config_map_size),
 }

@@ -11,7 +11,7 @@ from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.catalog.versions import TRAINER_RELEASES
 from trainyard.derive.pools import TYPES
 from trainyard.manifests.context import ManifestContext
-from trainyard.manifests.document import REPLICAS, Workload, items, mapping
+from trainyard.manifests.document import Workload, items, mapping
 from trainyard.objects.jobs.pod_template import GPU, POOL, TAINT_VALUE
 from trainyard.objects.jobs.trainer import changed_pods
 from trainyard.plans.jobs import Spec
@@ -43,16 +43,17 @@ def tolerating(
     wanted = {role: [*tolerations, added] for role, tolerations in lacking.items()}
     body = context.workload.body
     spec = {**body["spec"]}
-    if JOB_KINDS[context.workload.kind].has_runtime:
+    kind = JOB_KINDS[context.workload.kind]
+    if kind.has_runtime:
         field = TRAINER_RELEASES[release].pod_changes
         spec[field] = [
             *(spec.get(field) or []),
             *changed_pods(field, {role: {"tolerations": given} for role, given in wanted.items()}),
         ]
     else:
-        spec[REPLICAS[-1]] = {
+        spec[kind.replicas] = {
             role: _replica(replica, wanted[role]) if role in wanted else replica
-            for role, replica in spec[REPLICAS[-1]].items()
+            for role, replica in spec[kind.replicas].items()
         }
     return replace(context.workload, body={**body, "spec": spec})
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from trainyard.catalog.job_kinds import JOB_KINDS
+from trainyard.catalog.job_kinds import JOB_KINDS, MORE_KINDS
 from trainyard.manifests.context import ManifestContext
 from trainyard.manifests.document import TRAINER, items, mapping
 from trainyard.objects.jobs.pytorch import CONTAINER
@@ -22,6 +22,8 @@ def lacks_waiting(context: ManifestContext | None) -> bool:
     if context is None or context.nodes < 2:
         return False
     kind = JOB_KINDS[context.workload.kind]
+    if context.workload.kind in MORE_KINDS:
+        return False
     if kind.has_runtime and (context.policy("torch") is None or context.get(*TRAINER) is None):
         return False
     by_policy = context.get("spec", "elasticPolicy", "rdzvConf")

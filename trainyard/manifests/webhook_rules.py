@@ -1,7 +1,9 @@
 """Errors about what the webhook of a Trainer refuses in a TrainJob beside its pods: initializers,
-and the managers of patches. Labels that the API server refuses in any object.
+and the managers of patches; and what that of the training-operator refuses: roles, and containers
+without their name. Labels that the API server refuses in any object.
 
-Source: Kubeflow Trainer at v2.1.0 and v2.3.0 (trainjob_webhook.go, and the plugin jobset's Validate).
+Sources: Kubeflow Trainer at v2.1.0 and v2.3.0 (trainjob_webhook.go, and the plugin jobset's Validate),
+training-operator v1.8.1 (pkg/webhooks; for MPIJobs, which have no webhook, mpi_validation.go).
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from trainyard.catalog.job_kinds import job_kind
 from trainyard.manifests.context import ManifestContext
 from trainyard.manifests.document import items, look, mapping
 from trainyard.problems import InputError
@@ -85,3 +88,31 @@ def labels(context: ManifestContext) -> Iterator[InputError]:
         if path[-3:-1] == ("metadata", "labels") and (len(path) == 3 or path[-4] == "template"):
             at, value = context.workload.at(*path), context.get(*path)
             yield from label_errors(at, str(path[-1]), str(value))
+
+
+def named_container(context: ManifestContext) -> Iterator[InputError]:
+    """Pods of the training-operator without the container that it looks for."""
+    wanted = job_kind(context.workload.kind).container
+    for pod in context.workload.pods:
+        names = [container.body.get("name") for container in pod.containers]
+        if wanted and names and wanted not in names:
+            must = f"have a container with the name {wanted}"
+            fix = f"write name: {wanted}"
+            yield context.error((*pod.path, "containers"), must, names, fix)
+
+
+def roles(context: ManifestContext) -> Iterator[InputError]:
+    """Roles of pods that the training-operator refuses or never starts."""
+    kind = job_kind(context.workload.kind)
+    replicas, at = mapping(context.get("spec", kind.replicas)), ("spec", kind.replicas)
+    for role in map(str, replicas):
+        if role not in kind.roles:
+            must = f"be one of {', '.join(kind.roles)}"
+            yield context.error((*at, role), must, role, "write one of them, or delete it")
+    leader = kind.needed_role
+    if leader and replicas and leader not in replicas:
+        must = f"have a {leader}, with whose end the job ends"
+        yield context.error(at, must, ", ".join(map(str, replicas)), f"add a {leader}")
+    count = look(replicas, leader, "replicas") if leader else None
+    if count not in (None, 1):
+        yield context.error((*at, leader, "replicas"), "be 1", count, "write 1")

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from trainyard.catalog import versions
-from trainyard.catalog.job_kinds import JOB_KINDS, OTHER_JOBS
+from trainyard.catalog.job_kinds import ENTRY_KINDS, OTHER_JOBS
 from trainyard.catalog.scalars import as_file
 from trainyard.manifests.blanks import agreed
 from trainyard.manifests.context import contexts_of
@@ -126,7 +126,7 @@ def migrate_all(
     environment: EnvironmentConfig | None = None,
 ) -> tuple[list[Migration], list[InputError]]:
     """The entries of all jobs, and why others cannot be migrated. `file` is the first file."""
-    jobs = [workload for workload in workloads if workload.kind in JOB_KINDS]
+    jobs = [workload for workload in workloads if workload.kind in ENTRY_KINDS]
     if not jobs:
         kinds = [workload.kind for workload in workloads]
         instead = next((OTHER_JOBS[kind] for kind in kinds if kind in OTHER_JOBS), "")

@@ -29,8 +29,8 @@ from trainyard.migrate.twin import pytorch_job, restarts_of_a_gang
 from trainyard.migrate.v2_script import SET_BY_V1, v2_script
 from trainyard.migrate.volumes import Volumes
 from trainyard.settings.environment import EnvironmentConfig
-from trainyard.settings.job import TO_S3
 from trainyard.settings.reading.secrets import HIDDEN
+from trainyard.settings.training.no_settings import TO_S3
 
 CHANGED = {
     "nodeSelector": "the pool decides where pods run",
@@ -63,6 +63,7 @@ NO_COUNTERPART = {
     "envFrom": "name each variable in env or secrets",
     "workingDir": "use cd in the script",
     "initializer": "download data in the script, or into a store",
+    "ttlSecondsAfterFinished": "a job that has ended holds no node; it stays until its entry is deleted",
     "suspend": "leave the entry out until the job shall run",
 }
 """Field without a counterpart → what to do."""

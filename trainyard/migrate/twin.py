@@ -21,7 +21,6 @@ def pytorch_job(job: Workload) -> dict[str, Any]:
     own = {
         "clean_pods": str(policy.get("cleanPodPolicy") or "none").lower(),
         "restarts": _first(elastic.get("maxRestarts"), policy.get("backoffLimit")),
-        "keep_finished_minutes": _minutes(policy.get("ttlSecondsAfterFinished")),
         "image_pull_policy": _pull_policy(job),
         "master_labels": _labels(job, "Master"),
         "worker_labels": _labels(job, "Worker"),

@@ -67,3 +67,5 @@ class TrainingOperatorPlan:
     chart: ChartPlan
     init_tries: int
     """Number of times that a Worker looks up its Master before its pod fails."""
+    more_kinds: tuple[str, ...] = ()
+    """Kinds of jobs that it runs beside PyTorchJob."""

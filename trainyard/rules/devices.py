@@ -104,7 +104,7 @@ def visible_devices(view: JobView, container: ContainerView) -> Iterator[InputEr
 
 def _one_a_gpu(view: JobView) -> bool:
     """True where each GPU needs a process of its own, as with PyTorch; JAX has one a node."""
-    return view.gpus > 1 and (view.torch or not job_kind(view.kind).has_runtime)
+    return view.gpus > 1 and (view.torch or job_kind(view.kind).a_process_each_gpu)
 
 
 def _idle(started: str, used: int, gpus: int) -> str:

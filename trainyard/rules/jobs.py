@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 from trainyard.catalog import fabric, versions
 from trainyard.catalog.aws.instances import GPU_TYPES
-from trainyard.catalog.job_kinds import JOB_KINDS, job_kind
+from trainyard.catalog.job_kinds import JOB_KINDS, MORE_KINDS, job_kind
 from trainyard.derive.job_view import RESERVED_ENV, V1_ENV, ContainerView, JobView
 from trainyard.derive.scripts import LAUNCHER_ENV, Launch, launches, saved_in, single_program
 from trainyard.problems import InputError, InputWarning
@@ -40,9 +40,10 @@ IN_FILES = ENDPOINT.replace("{", "(").replace("}", ")")
 
 def controller_fix(kind: str) -> str:
     """Fix that installs the controller of a kind of job."""
-    releases = {"TrainJob": versions.TRAINERS, "PyTorchJob": versions.TRAINING_OPERATORS}
-    release = next(iter(releases[kind]))
-    return f"add {JOB_KINDS[kind].controller_setting}: {{version: {release}}}"
+    is_trainer = JOB_KINDS[kind].has_runtime
+    release = next(iter(versions.TRAINERS if is_trainer else versions.TRAINING_OPERATORS))
+    more = f", more_kinds: [{kind}]" if kind in MORE_KINDS else ""
+    return f"add {JOB_KINDS[kind].controller_setting}: {{version: {release}{more}}}"
 
 
 def job_problems(view: JobView) -> Problems:

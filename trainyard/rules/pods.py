@@ -18,7 +18,8 @@ from trainyard.objects.queues.queues import QUEUE_LABEL
 from trainyard.problems import REMOVE, At, InputError, InputWarning, write_one_of
 from trainyard.rules.mounts import mount_path_errors
 from trainyard.settings.environment import EnvironmentConfig
-from trainyard.settings.job import SCHEDULED_TIME, TO_S3, JobConfig
+from trainyard.settings.job import SCHEDULED_TIME, JobConfig
+from trainyard.settings.training.no_settings import TO_S3
 from trainyard.stores.kinds import kinds_of
 
 VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"

@@ -110,12 +110,6 @@ def _beside_errors(path: str, job: JobConfig) -> Iterator[InputError]:
         yield At(f"{path}.run").not_set(
             "beside schedule: each time is a run of its own", got=job.run
         )
-    if job.pytorch_job and job.pytorch_job.keep_finished_minutes is not None:
-        yield At(f"{path}.pytorch_job.keep_finished_minutes").not_set(
-            "beside schedule, which must see the end of each run",
-            got=job.pytorch_job.keep_finished_minutes,
-            instead="write schedule.keep_runs",
-        )
 
 
 def _directory_problems(path: str, job: JobConfig) -> Iterator[InputError | InputWarning]:

@@ -112,6 +112,9 @@ class TrainingOperatorConfig:
 
     version: str
     """Release of the training-operator: 1.8.1."""
+    more_kinds: tuple[Literal["MPIJob", "MXJob", "PaddleJob", "TFJob", "XGBoostJob"], ...] = ()
+    """Other kinds of jobs that it runs, for jobs of the environment that are files. With MPIJob it may make
+    roles, and run commands in pods."""
 
 
 MIRROR = r"^\d{12}\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com(/[a-z0-9]+([._-][a-z0-9]+)*)+$"

@@ -144,9 +144,6 @@ class PyTorchJobConfig:
     """Pods that are deleted when the job ends. With `none` the other pods keep running, and cost
     money, after one failed. With `running` the log of a Worker is lost if it ends shortly after the
     Master."""
-    keep_finished_minutes: Annotated[int, pydantic.Field(ge=0, strict=True)] | None = None
-    """Minutes for which a finished job is kept. By default it is kept until the job is removed from
-    the stack file. Once it is deleted, `pulumi refresh` and `pulumi up` start it again."""
     restarts: Annotated[int, pydantic.Field(ge=0, le=100, strict=True)] = 0
     """Number of times that the whole gang can restart. One failed rank restarts every pod, and the
     first pod back usually fails once more, so backoffLimit is set to two restarts of each pod."""
@@ -344,34 +341,6 @@ class JobConfig:
         run has a directory of its own."""
         at = self.checkpoints
         return f"{at.store}/{at.directory}" if at and RUN_NUMBER not in at.directory else None
-
-
-TO_S3 = (
-    "use a Lustre store whose lustre.repositories export to S3: what a node copies itself is lost with"
-    " the node, and pods have no AWS identity but that of a team with s3_writes"
-)
-_ONE_POD = (
-    "drop it: pods ask for whole nodes, so each has its own; with gpus_per_node they may share one"
-)
-_BY_POOL = "drop it: the pool decides where pods run, and what they tolerate"
-NO_SETTINGS = {
-    **dict.fromkeys(
-        ("spread", "antiaffinity", "podantiaffinity", "topologyspreadconstraints"), _ONE_POD
-    ),
-    **dict.fromkeys(("gpus", "gpu", "numgpus", "gpuspernodes"), "did you mean gpus_per_node?"),
-    **dict.fromkeys(
-        ("backofflimit", "maxrestarts", "restartpolicy", "restarts", "retries"),
-        "delete it; write max_restarts of an own runtime, or pytorch_job: {restarts: 3}",
-    ),
-    **dict.fromkeys(
-        ("affinity", "nodeselector", "nodeaffinity", "tolerations", "zone", "instancetype"),
-        _BY_POOL,
-    ),
-    **dict.fromkeys(
-        ("copyto", "copytos3", "s3", "bucket", "upload", "uploadto", "sync", "syncto"), TO_S3
-    ),
-}
-"""Settings that people look for in a job, in small letters → what serves instead."""
 
 
 def _which_job(value: object) -> str:

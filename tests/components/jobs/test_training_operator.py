@@ -3,6 +3,7 @@ graph."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 from typing import Any
 
@@ -16,6 +17,8 @@ from rehearsal.kubelet import images
 from rehearsal.toolchain.programs import pinned
 from tests.support import crds
 from tests.support.recording import CHECKOUT, record
+from trainyard.catalog import versions
+from trainyard.catalog.job_kinds import MORE_KINDS
 from trainyard.catalog.limits import INIT_TRIES
 from trainyard.plans.controllers import ChartPlan, TrainingOperatorPlan
 from trainyard.plans.jobs import Spec
@@ -23,6 +26,7 @@ from trainyard.plans.jobs import Spec
 CHART = "components/charts/training-operator"
 MODULE = "github.com/kubeflow/training-operator"
 UPSTREAM = f"{MODULE}@v1.8.1/manifests"
+CRD = "CustomResourceDefinition"
 MAIN = f"{MODULE}@v1.8.1/cmd/training-operator.v1/main.go"
 
 
@@ -33,6 +37,11 @@ def objects() -> dict[str, Any]:
 
 def templated(*words: str) -> dict[str, Any]:
     """Kind → object, as Helm would install the chart."""
+    return {o["kind"]: o for o in rendered(*words)}
+
+
+def rendered(*words: str) -> list[Any]:
+    """Every object, as Helm would install the chart."""
     if not (paths.BIN / "helm").exists():
         pytest.skip("the toolchain was never built here")
     command = [
@@ -45,7 +54,7 @@ def templated(*words: str) -> dict[str, Any]:
     ]
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    return {o["kind"]: o for o in yaml.load_all(done.stdout, yaml.CSafeLoader) if o}
+    return [o for o in yaml.load_all(done.stdout, yaml.CSafeLoader) if o]
 
 
 def upstream(file: str) -> Any:
@@ -76,6 +85,35 @@ def test_the_crd_is_upstreams_byte_for_byte_and_no_uninstall_deletes_it(
         objects["CustomResourceDefinition"]["metadata"]["annotations"]["helm.sh/resource-policy"]
         == "keep"
     )
+
+
+def test_with_more_kinds_it_is_all_of_upstreams_that_they_need() -> None:
+    kinds = [kind.lower() for kind in MORE_KINDS]
+    found = rendered("--set-json", f"moreKinds={json.dumps(kinds)}")
+    crds_of = {o["spec"]["names"]["singular"] for o in found if o["kind"] == CRD}
+    assert crds_of == {"pytorchjob", *kinds}
+    for kind in kinds:
+        theirs = crds.upstream(f"{UPSTREAM}/base/crds/kubeflow.org_{kind}s.yaml")
+        assert (CHECKOUT / CHART / "files" / theirs.name).read_bytes() == theirs.read_bytes()
+    [role] = [o for o in found if o["kind"] == "ClusterRole"]
+    assert rules(role) <= rules(upstream("base/rbac/role.yaml"))
+    [config] = [o for o in found if o["kind"] == "ValidatingWebhookConfiguration"]
+    theirs = {
+        each["name"]: each["rules"] for each in upstream("base/webhook/manifests.yaml")["webhooks"]
+    }
+    assert {each["name"]: each["rules"] for each in config["webhooks"]} == theirs
+    [deployment] = [o for o in found if o["kind"] == "Deployment"]
+    args = container({"Deployment": deployment})["args"]
+    assert {f"--enable-scheme={kind}" for kind in kinds} <= {*args}
+    assert f"--mpi-kubectl-delivery-image={versions.KUBECTL_DELIVERY}" in args
+
+
+def test_only_mpi_jobs_give_the_operator_a_right_to_roles_and_to_pods() -> None:
+    others = json.dumps([kind.lower() for kind in MORE_KINDS if kind != "MPIJob"])
+    [role] = [
+        o for o in rendered("--set-json", f"moreKinds={others}") if o["kind"] == "ClusterRole"
+    ]
+    assert not {"roles", "pods/exec", "serviceaccounts"} & {name for _, name, _ in rules(role)}
 
 
 def test_image_and_version_are_the_release_of_the_pinned_module(objects: dict[str, Any]) -> None:
@@ -148,3 +186,16 @@ def test_the_operator_is_a_release_of_the_chart_in_the_checkout() -> None:
     tolerations = release.inputs["values"].pop("tolerations")
     assert release.inputs["values"] == {"initTries": INIT_TRIES}
     assert {each["tolerationSeconds"] for each in tolerations} == {30}
+
+
+def test_more_kinds_reach_the_chart_and_its_jobs_wait_for_it() -> None:
+    plan = TrainingOperatorPlan(
+        version="1.8.1",
+        chart=ChartPlan(chart=f"./{CHART}"),
+        init_tries=INIT_TRIES,
+        more_kinds=("MPIJob", "TFJob"),
+    )
+    [release] = record(lambda: TrainingOperator("training-operator", plan, nodes=[]), "dev", {}).of(
+        "Release"
+    )
+    assert release.inputs["values"]["moreKinds"] == ["mpijob", "tfjob"]

@@ -398,7 +398,7 @@ SOUND: dict[str, list[Edit]] = {
     ],
     "a PyTorchJob": pytorch_job(),
     "a PyTorchJob with everything": [
-        *pytorch_job(clean_pods="all", keep_finished_minutes=60, restarts=2, coordinator=True),
+        *pytorch_job(clean_pods="all", restarts=2, coordinator=True),
         PRIORITIES,
         at(f"{JOB}.priority", "high"),
         at(f"{JOB}.time_limit_minutes", 600),

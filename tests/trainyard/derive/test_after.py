@@ -92,17 +92,8 @@ def test_plan_draws_each_job_once() -> None:
             [beside(a=["t5-large"], b=["a"]), at(f"{JOB}.after", ["b"])],
             "must not lead back to the job itself",
         ),
-        (
-            [
-                beside(a=None, b=["a"]),
-                at("training_operator", {"version": "1.8.1"}),
-                lambda settings: settings["jobs"]["a"].pop("runtime"),
-                at("jobs.a.pytorch_job", {"keep_finished_minutes": 60}),
-            ],
-            "must name jobs that stay when they have ended",
-        ),
     ],
-    ids=["itself", "nobody", "circle", "gone"],
+    ids=["itself", "nobody", "circle"],
 )
 def test_an_order_that_cannot_be_is_refused(edits: list[Edit], words: str) -> None:
     with pytest.raises(Refused) as refused:

@@ -15,10 +15,13 @@ from tests.support.cases.jobs import tune
 from tests.support.recording import WORKLOADS
 from tests.support.stackfile import Edit, at, environment_plan, planned, reading
 from tests.support.sweep import lines_not_reached
+from trainyard.catalog.job_kinds import MORE_KINDS
 from trainyard.derive.pools import TYPES
 from trainyard.manifests import admission
 from trainyard.manifests.admission import KINDS, Manifest, judged
+from trainyard.plans.identity import digest
 from trainyard.settings.environment import EnvironmentConfig
+from trainyard.settings.job import ManifestConfig
 
 VALID = WORKLOADS / "valid"
 CLAIMS = {"fsx-pvc": "scratch-1", "fsx": "scratch-1", "ckpt": "home-2"}
@@ -68,6 +71,100 @@ def made(
     }
     asked["environment"] = environment()
     return judged(text, "x.yaml", pool=pool, claims=claims, **asked | given)
+
+
+EVERY_KIND = environment(at("training_operator", {"version": "1.8.1", "more_kinds": [*MORE_KINDS]}))
+
+
+def of_kind(kind: str, old: str = "", new: str = "", **given: Any) -> Manifest:
+    text = (WORKLOADS / f"v1/{kind.removesuffix('Job').lower()}.yaml").read_text()
+    assert old in text
+    return made(text.replace(old, new), environment=EVERY_KIND, **given)
+
+
+@pytest.mark.parametrize("kind", MORE_KINDS)
+def test_a_sound_job_of_another_kind_is_not_blamed_and_its_nodes_are_those_with_gpus(
+    kind: str,
+) -> None:
+    found = of_kind(kind)
+    assert (found.errors, found.warnings) == ((), ())
+    assert (found.nodes, found.gpus, found.lacks_waiting) == (2, 8, False)
+
+
+FLAWS: dict[str, tuple[str, str, str, str]] = {
+    "a slip of a role": ("PaddleJob", "Worker:", "Wroker:", "paddleReplicaSpecs.Wroker"),
+    "no launcher": ("MPIJob", "Launcher:", "Worker2:", "spec.mpiReplicaSpecs"),
+    "two launchers": ("MPIJob", "replicas: 1", "replicas: 2", "Launcher.replicas"),
+    "another container": (
+        "TFJob",
+        "name: tensorflow",
+        "name: main",
+        "Worker.template.spec.containers",
+    ),
+    "no master": ("XGBoostJob", "Master:", "Chief:", "xgbReplicaSpecs"),
+    "a field that it has not": ("MXJob", "jobMode:", "jobKind:", "spec.jobKind"),
+    "a field of a pod that there is not": ("TFJob", "command:", "comand:", "containers[0].comand"),
+    "more GPUs than a node has": ("TFJob", "gpu: 8", "gpu: 16", "nvidia.com/gpu"),
+    "another scheduler": (
+        "PaddleJob",
+        "containers:",
+        "schedulerName: x\n          containers:",
+        "schedulerName",
+    ),
+    "folders of the node": (
+        "MXJob",
+        "containers:\n            -",
+        "volumes: [{name: a, hostPath: {path: /}}]\n          containers:\n            -",
+        "hostPath",
+    ),
+    "a claim without a store": (
+        "TFJob",
+        "containers:",
+        "volumes: [{name: a, persistentVolumeClaim: {claimName: nobody}}]\n          containers:",
+        "claimName",
+    ),
+    "another zone": (
+        "MPIJob",
+        "containers:",
+        "nodeSelector: {topology.kubernetes.io/zone: us-east-1a}\n          containers:",
+        "topology.kubernetes.io/zone",
+    ),
+    "a restart that there is not": (
+        "TFJob",
+        "restartPolicy: Never",
+        "restartPolicy: Nevr",
+        "restartPolicy",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FLAWS)
+def test_a_flaw_of_another_kind_is_refused_by_its_path_with_a_way_out(case: str) -> None:
+    kind, old, new, path = FLAWS[case]
+    found = [error for error in of_kind(kind, old, new).errors if path in error.where]
+    assert found and all(error.fix for error in found)
+
+
+def test_a_team_has_no_job_of_another_kind() -> None:
+    [error] = of_kind("TFJob", namespace="team-vision").errors
+    assert "in a team" in str(error) and "environment.jobs" in error.fix
+
+
+def test_a_time_to_live_is_left_out_with_a_warning_and_starts_no_run_again() -> None:
+    """A file that had it before keeps the identity of its run."""
+    entry = ManifestConfig(manifest="x.yaml", pool="g6e")
+    short = V1.replace(
+        "spec:\n", "spec:\n  runPolicy: {ttlSecondsAfterFinished: 60, backoffLimit: 3}\n", 1
+    )
+    found = made(short)
+    assert ["runPolicy.ttlSecondsAfterFinished" in warning.where for warning in found.warnings] == [
+        True
+    ]
+    plan = found.plan(entry, "training", {})
+    assert plan.spec["runPolicy"] == {"backoffLimit": 3}
+    assert plan.run == f"{digest([found.objects[-1]['spec'], []])[:12]}-1"
+    kept = made(V1).plan(entry, "training", {})
+    assert plan.spec["pytorchReplicaSpecs"] == kept.spec["pytorchReplicaSpecs"]
 
 
 def said(text: str, pool: str = "g6e", **given: Any) -> list[str]:

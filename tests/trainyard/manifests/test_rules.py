@@ -1511,6 +1511,10 @@ def test_every_fix_begins_with_a_verb() -> None:
     assert without_a_verb(provoked().splitlines()) == []
 
 
+NO_LAUNCHER = "apiVersion: kubeflow.org/v1\nkind: MPIJob\nspec: {mpiReplicaSpecs: {Worker: {}}}\n"
+"""Other flaws of such kinds: tests/trainyard/manifests/test_admission.py."""
+
+
 def test_every_rule_is_broken_by_a_test_above() -> None:
     """A rule that no file breaks would say nothing, and nobody would notice."""
     texts = [
@@ -1521,7 +1525,7 @@ def test_every_rule_is_broken_by_a_test_above() -> None:
     contexts = [context for text in texts for context in contexts_of(read_manifest(text, "x")[0])]
     contexts += [
         context
-        for text in (INITIALIZED.replace("hf://a/b", "a/b"), PATCHED, OVER_LIMIT)
+        for text in (INITIALIZED.replace("hf://a/b", "a/b"), PATCHED, OVER_LIMIT, NO_LAUNCHER)
         for context in contexts_of(read_manifest(text, "x")[0], release="2.3.0")
     ]
     silent = [

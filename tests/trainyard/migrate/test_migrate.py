@@ -344,7 +344,7 @@ def test_words_are_quoted_variables_are_the_shell_s_and_torchrun_meets(
     told = "\n".join(said)
     for words in (
         "env.WORLD_SIZE: removed",
-        "keep_finished_minutes: 1",
+        "ttlSecondsAfterFinished [x.yaml:5]: a job that has ended holds no node",
         "name each variable in env",
         "claim ckpt is now store ckpt",
     ):
@@ -415,7 +415,7 @@ def test_what_only_a_pytorch_job_has_is_kept_in_its_twin(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     _, said = printed(capsys, "valid/pytorchjob-torchrun-env")
-    own = {"clean_pods": "none", "restarts": 3, "keep_finished_minutes": 1440}
+    own = {"clean_pods": "none", "restarts": 3}
     assert as_pytorch_jobs(said) == {"bert": {"pytorch_job": own, "time_limit_minutes": 14400}}
     entries, said = printed(capsys, "valid/pytorchjob-elastic")
     assert as_pytorch_jobs(said)["elastic-echo"]["elastic"] == {"min_nodes": 1, "max_nodes": 3}

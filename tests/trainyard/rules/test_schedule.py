@@ -79,14 +79,6 @@ CASES: dict[str, tuple[list[Edit], str, str]] = {
         "checkpoints.when_changed",
         "each run begin afresh",
     ),
-    "a job that is gone": (
-        [
-            at("training_operator", {"version": "1.8.1"}),
-            nightly(runtime=None, pytorch_job={"keep_finished_minutes": 5}),
-        ],
-        "pytorch_job.keep_finished_minutes",
-        "must see the end of each run",
-    ),
 }
 
 

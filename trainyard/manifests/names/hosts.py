@@ -58,7 +58,8 @@ def _endpoints(context: ManifestContext) -> Iterator[tuple[At, str]]:
 def _is_own(context: ManifestContext, host: str, job: str) -> bool:
     """True for the name of a pod, with or without its domain."""
     first = re.escape(job)
-    if JOB_KINDS.get(context.workload.kind) == JOB_KINDS["PyTorchJob"]:
+    kind = JOB_KINDS.get(context.workload.kind)
+    if kind and kind.replicas:
         roles = "|".join(pod.role.lower() for pod in context.workload.pods)
         return bool(re.fullmatch(rf"{first}-({roles})-\d+(\..+)?", host))
     jobs = "|".join(re.escape(pod.role) for pod in context.runtime_pods) or r"[a-z0-9-]+"

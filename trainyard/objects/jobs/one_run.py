@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trainyard.catalog.job_kinds import JOB_KINDS, JobKind
+from trainyard.catalog.job_kinds import ENTRY_KINDS, JobKind
 
 POLICY = "trainyard-one-run"
 
@@ -34,7 +34,7 @@ def policy() -> Any:
                     "resources": [f"{name.lower()}s"],
                     "operations": ["CREATE", *(["UPDATE"] if kind.suspend else [])],
                 }
-                for name, kind in JOB_KINDS.items()
+                for name, kind in ENTRY_KINDS.items()
             ]
         },
         "matchConditions": [
@@ -51,7 +51,7 @@ def policy() -> Any:
                 ),
                 "reason": "Forbidden",
             }
-            for name, kind in JOB_KINDS.items()
+            for name, kind in ENTRY_KINDS.items()
         ],
     }
 
@@ -69,7 +69,7 @@ def _again(kind: JobKind) -> str:
 
 _RESUMED = " || ".join(
     f"object.kind == '{name}' && {_suspended('oldObject', kind)} && !{_suspended('object', kind)}"
-    for name, kind in JOB_KINDS.items()
+    for name, kind in ENTRY_KINDS.items()
     if kind.suspend
 )
 _OF_POD = "params.metadata.?labels[?'{label}'].orValue('')"

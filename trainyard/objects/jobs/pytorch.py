@@ -41,8 +41,6 @@ class PyTorchJobSettings:
     clean_pods: Literal["None", "Running", "All"] = "Running"
     """Pods that are deleted when the job has ended. With None the peers of a failed pod go on, and
     are paid for."""
-    keep_finished_minutes: int | None = None
-    """Then the job itself is deleted; None keeps it."""
     restarts: int = 0
     """Number of times that the whole gang may start again."""
     coordinator: bool = False
@@ -94,8 +92,6 @@ def _run_policy(training: Training, operator: PyTorchJobSettings, *, pods: int) 
         # Counted in restarts of containers, of all pods together, and failed when it is reached. 0
         # would delete all pods, with their logs, whatever cleanPodPolicy says.
         made["backoffLimit"] = operator.restarts * pods * RESTARTS_PER_GANG_RESTART + 1
-    if operator.keep_finished_minutes is not None:
-        made["ttlSecondsAfterFinished"] = operator.keep_finished_minutes * 60
     if training.time_limit_minutes is not None:
         # From the first reconcile on, the wait for nodes included.
         made["activeDeadlineSeconds"] = training.time_limit_minutes * 60

@@ -10,10 +10,11 @@ from typing import Any, get_origin
 from trainyard.problems import REMOVE, InputError
 from trainyard.settings.aws import KEYS, REPLACEMENTS
 from trainyard.settings.environment import SETTING_HINTS
-from trainyard.settings.job import NO_SETTINGS, JobConfig, ManifestConfig
+from trainyard.settings.job import JobConfig, ManifestConfig
 from trainyard.settings.reading.lookup import keys_at, types_at
 from trainyard.settings.reading.mistake import SIMILAR, Mistake, shown
 from trainyard.settings.reading.yaml_file import as_yaml
+from trainyard.settings.training.no_settings import NO_SETTINGS
 
 
 def unknown_setting(mistake: Mistake) -> InputError:

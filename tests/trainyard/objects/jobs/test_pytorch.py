@@ -70,7 +70,6 @@ def pod(spec: Spec, role: str) -> Spec:
         PyTorchJobSettings,
         clean_pods=st.sampled_from(["None", "Running", "All"]),
         coordinator=st.booleans(),
-        keep_finished_minutes=st.none() | st.integers(0, 10**6),
         restarts=st.integers(0, 100),
         elastic=st.none() | st.just((1, 8)),
         priority=st.none() | st.just("high"),
