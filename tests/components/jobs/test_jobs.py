@@ -45,6 +45,24 @@ def test_a_train_job_waits_for_its_runtime_and_a_pytorch_job_for_its_operator(de
     assert run.inputs["metadata"]["annotations"].keys() == {"trainyard.io/run"}
 
 
+def test_a_job_of_another_kind_waits_for_the_operator_that_runs_it_and_is_replaced_as_others_are() -> (
+    None
+):
+    kinds = {"mpi": "MPIJob", "tf": "TFJob"}
+    graph = environment(
+        at("training_operator", {"version": "1.8.1", "more_kinds": [*kinds.values()]}),
+        *(
+            at(f"jobs.{name}", {"manifest": f"tests/workloads/v1/{name}.yaml", "pool": "g6e"})
+            for name in kinds
+        ),
+    )
+    for name, kind in kinds.items():
+        run = graph[f"kubernetes:kubeflow.org/v1:{kind} {name}"]
+        assert graph.waits_for(run, graph["Release training-operator"])
+        assert list(run.options.hooks.before_create) == ["job-alone", "job-starts"]
+        assert list(run.options.replaceOnChanges) == ['metadata.annotations["trainyard.io/run"]']
+
+
 def test_a_train_job_is_deleted_in_the_background_or_the_trainer_makes_it_again(dev: Graph) -> None:
     """Its annotation is none of its spec, of which its identity is a digest."""
     assert dev[TRAIN_JOB].inputs["metadata"]["annotations"] == {
