@@ -27,7 +27,7 @@ TYPES: list[tuple[Any, ...]] = [
     (f"{JOB}.gpus_per_node", 9),
     (f"{JOB}.gpus_per_node", 0),
     (f"{JOB}.processes_per_node", 16),
-    (f"{JOB}.processes_per_node", "gpu"),
+    (f"{JOB}.processes_per_node", "gpus"),
     (f"{JOB}.cpus_per_node", 400),
     (f"{JOB}.cpus_per_node", "32"),
     (f"{JOB}.cpus_per_node", "500m"),

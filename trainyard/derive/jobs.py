@@ -138,7 +138,7 @@ def _training(
         command=secrets.exporting(command) if secrets else command,
         arguments=job.arguments or (),
         nodes=job.nodes,
-        processes_per_node=job.processes_per_node,
+        processes_per_node=pod_resources.processes(job, kinds),
         resources=pod_resources.devices(job, kinds[0]),
         cpus=pod_resources.cpus(job, kinds),
         memory_gib=pod_resources.memory_gib(job, kinds),
@@ -230,6 +230,8 @@ def _asked(job: JobConfig, training: Training) -> dict[str, Any]:
     for name, said in settings.items():
         if said is None:
             del asked[name]
+    if job.processes_per_node == "cpu":  # its number follows from the type
+        asked["processes_per_node"] = "cpu"
     asked["command"] = [word for word in asked["command"] if word != RUN_ID]
     for later in (push_gateway.VARIABLE, rendezvous.VARIABLE):
         if later not in job.env:

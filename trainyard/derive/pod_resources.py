@@ -44,6 +44,13 @@ def cpus(job: JobConfig, kinds: Sequence[InstanceType]) -> int | None:
     return job.cpus_per_node or _least(job, kinds, node_cpus)
 
 
+def processes(job: JobConfig, kinds: Sequence[InstanceType]) -> int | str:
+    """Number of ranks of a pod, or auto: one for each GPU."""
+    if job.processes_per_node == "cpu":
+        return cpus(job, kinds) or devices(job, kinds[0])["cpu"]
+    return "auto" if job.processes_per_node == "gpu" else job.processes_per_node
+
+
 def memory_gib(job: JobConfig, kinds: Sequence[InstanceType]) -> int:
     """Memory of a pod, in GiB."""
     return job.memory_gib or _least(job, kinds, node_memory_gib)

@@ -147,12 +147,17 @@ def _pool_warnings(
 
 
 def _cpu_pool(path: str, job: JobConfig, pool: PoolConfig) -> Iterator[InputError]:
-    name = pool.instance_types[0]
-    if not TYPES[name].gpus and job.processes_per_node == "auto":
-        yield At(f"{path}.processes_per_node").must(
-            f"be a number on {name}: auto counts GPUs",
-            got="auto",
-            fix="write 1, and let threads do the rest; or write 1 for each NUMA node",
+    name, wanted = pool.instance_types[0], job.processes_per_node
+    at = At(f"{path}.processes_per_node")
+    if not TYPES[name].gpus and wanted in ("auto", "gpu"):
+        yield at.must(
+            f"be a number on {name}: {wanted} counts GPUs",
+            got=wanted,
+            fix="write 1, and let threads do the rest; or write 1 for each NUMA node; or write cpu",
+        )
+    if TYPES[name].gpus and wanted == "cpu":
+        yield at.must(
+            f"be gpu or a number on {name}: each rank takes a GPU", got=wanted, fix="write gpu"
         )
 
 

@@ -227,8 +227,9 @@ class JobConfig:
     gpus_per_node: Positive | None = None
     """Number of GPUs of each pod. By default a pod gets all GPUs of its node, which NVLink and EFA
     are made for."""
-    processes_per_node: Positive | Literal["auto"] = "auto"
-    """Number of ranks of each pod (`nproc_per_node` of torchrun). `auto` is one rank for each GPU."""
+    processes_per_node: Positive | Literal["auto", "gpu", "cpu"] = "auto"
+    """Number of ranks of each pod (`nproc_per_node` of torchrun). `auto` and `gpu` are one rank for
+    each GPU; `cpu` is one for each vCPU that the pod requests, for pools without GPUs."""
     cpus_per_node: Positive | None = None
     """Number of vCPUs that each pod requests. By default it is the pod's share of 90 % of the
     node's vCPUs, by its share of the GPUs. A pod can use more while its node has some to spare."""

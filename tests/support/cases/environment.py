@@ -1483,6 +1483,11 @@ REFUSED |= {
         "jobs.other.processes_per_node",
         "auto counts GPUs",
     ),
+    "ranks counted by vCPUs beside GPUs": (
+        [at(f"{JOB}.processes_per_node", "cpu")],
+        f"{JOB}.processes_per_node",
+        "be gpu or a number on g6e.48xlarge: each rank takes a GPU",
+    ),
     "no image": ([at(f"{JOB}.image", " ")], f"{JOB}.image", "be the name of an image"),
     "an empty script": ([at(SCRIPT, "\n")], f"{JOB}.script", "run something"),
     "a variable nobody can name": (

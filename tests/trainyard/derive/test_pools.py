@@ -356,6 +356,18 @@ def test_a_cpu_job_asks_for_cpus_and_for_no_device() -> None:
     assert limits == {"cpu": "191", "memory": "630Gi"}
 
 
+def test_a_pod_has_a_rank_for_each_gpu_or_for_each_cpu_that_it_requests() -> None:
+    on_cpus = environment_plan(CPU, _job_on("cpu", processes_per_node="cpu")).jobs["other"]
+    assert on_cpus.spec["trainer"]["numProcPerNode"] == 191
+    fewer = _job_on("cpu", processes_per_node="cpu", cpus_per_node=4)
+    assert environment_plan(CPU, fewer).jobs["other"].spec["trainer"]["numProcPerNode"] == 4
+    asked, unasked = (
+        environment_plan(*edits).jobs["t5-large"]
+        for edits in ([at(f"{JOB}.processes_per_node", "gpu")], [])
+    )
+    assert (asked.spec, asked.run) == (unasked.spec, unasked.run)
+
+
 def test_a_job_on_several_types_is_held_to_the_pool_and_to_no_type() -> None:
     plan = environment_plan(
         at("pools.g6e.instance_types", ["g6e.48xlarge", "g6.48xlarge"]), at(f"{JOB}.nodes", 1)
