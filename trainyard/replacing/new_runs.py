@@ -7,6 +7,7 @@ controllers write to them.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any
@@ -60,8 +61,10 @@ def starting(plan: EnvironmentPlan | TeamPlan, deployed: Deployed) -> tuple[str,
 def run_errors(
     plan: EnvironmentPlan | TeamPlan, deployed: Deployed, complete: Complete
 ) -> Iterator[InputError]:
-    """An error for each job that changes, reads the checkpoint of the run before it, and does not say that it may,
-    where that run is complete. The cluster knows whether it is, and no plan does: `complete` asks it."""
+    """An error for each job that changes and leaves behind what the run before it saved in a directory of its own;
+    and for each that reads the checkpoint of that run, and does not say that it may, where that run is complete.
+    The cluster knows whether it is, and no plan does: `complete` asks it."""
+    yield from _left_behind(plan, deployed)
     asked = {
         name: job
         for name, job, _, was in _changed(plan, deployed)
@@ -74,6 +77,28 @@ def run_errors(
     for name, job in asked.items():
         if (job.namespace, job.name) in ended:
             yield _unanswered(f"{_jobs(plan)}.{name}", job)
+
+
+def _left_behind(plan: EnvironmentPlan | TeamPlan, deployed: Deployed) -> Iterator[InputError]:
+    """Changed runs that would begin in the directory of the job, where the run before saved in one of its own below
+    it (when_changed: afresh). Another number, `run`, says that this is meant."""
+    for name, job, _, was in _changed(plan, deployed):
+        same_number = _number(_run_of(was) or "") == _number(job.run)
+        if job.when_changed == "afresh" or not job.checkpoints or not same_number:
+            continue
+        store, _, directory = job.checkpoints.partition("/")
+        own = re.compile(rf"(?:.*/)?({re.escape(directory)}/[0-9a-f]{{12}})") if store else None
+        found = filter(None, map(own.fullmatch, _leaves(_spec(was)))) if own else ()
+        for before in list(found)[:1]:
+            yield At(f"{_jobs(plan)}.{name}.checkpoints.directory").must(
+                "be where the run before saved: with when_changed: afresh it had a directory of its own, and this"
+                f" run would read {directory} in place of it",
+                got=directory,
+                fix=(
+                    f"write {before[1]} to go on from there; or write when_changed: afresh, or another `run`, to"
+                    " begin elsewhere"
+                ),
+            )
 
 
 def _kubeconfig(deployed: Deployed) -> str | None:
@@ -140,6 +165,11 @@ def _run_of(resource: Mapping[str, Any]) -> str | None:
 def _described(run: str) -> str:
     """The description's part of a run's identity, without its number."""
     return run.rpartition("-")[0]
+
+
+def _number(run: str) -> str:
+    """The number of a run, which `run` of its job says."""
+    return run.rpartition("-")[2]
 
 
 def resumes(job: JobPlan) -> str:

@@ -233,6 +233,23 @@ def test_a_number_that_stays_is_the_directory_of_before() -> None:
     assert "in scratch/t5/1 can" in str(_asked(_job(place), _job(place, ("nodes", 3))))
 
 
+@pytest.mark.parametrize("storage", [JOB["storage"], {}], ids=["a path of a store", "a mount"])
+@pytest.mark.parametrize("way", [[], [(ANSWER, "resume")]], ids=["unsaid", "resume"])
+def test_a_run_after_one_with_a_directory_of_its_own_goes_on_there_or_is_refused(
+    storage: Any, way: Any
+) -> None:
+    before, longer = ("storage", storage), ("torchrun.arguments", ["--lr=1e-4", "--steps=900"])
+    afresh = _job(before, (ANSWER, "afresh"))
+    own = environment_plan(afresh).jobs["t5"].checkpoints or ""
+    error = str(_asked(afresh, _job(before, longer, *way)))
+    assert error.startswith("environment.jobs.t5.checkpoints.directory")
+    assert f"write {own.removeprefix('scratch/')} to go on from there" in error
+    there = ("checkpoints.directory", own.removeprefix("scratch/"))
+    assert _asked(afresh, _job(before, longer, (ANSWER, "resume"), there)) is None
+    assert _asked(afresh, _job(before, longer, (ANSWER, "afresh"))) is None
+    assert _asked(afresh, _job(before, longer, (ANSWER, "resume"), ("run", 2))) is None
+
+
 def test_the_line_of_a_start_says_the_way_that_was_chosen() -> None:
     def line(*edits: tuple[str, Any]) -> str:
         return resumes(environment_plan(_job(*edits)).jobs["t5"])
