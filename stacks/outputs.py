@@ -32,16 +32,28 @@ def job_starts(plan: EnvironmentPlan | TeamPlan) -> dict[str, str]:
 def prices_of_runs(plan: EnvironmentPlan | TeamPlan, starts: Collection[str]) -> list[str]:
     """Lines about the runs that an update starts, to be said before it makes anything: nodes, and what an hour and
     the whole run cost. Of more than FEW runs the first ones, and one line about all. `starts`: their jobs."""
-    costs = [cost for cost in estimate(plan).jobs if cost.job in starts] if starts else []
+    every = [cost for cost in estimate(plan).jobs if cost.job in starts] if starts else []
+    costs = [cost for cost in every if plan.jobs[cost.job].schedule is None]
     lines = [
         f"this update starts a run of {cost.job}: {cost.nodes} x {_types(plan, cost.job)},"
         f" {_hourly(cost)} in {plan.identity.region}{_whole(plan.jobs[cost.job], cost)}"
         for cost in costs[: FEW if len(costs) > FEW + 1 else None]
     ]
-    if len(costs) == 1:
-        return lines
-    more = f"; {len(costs) - FEW} have no line here" if len(lines) < len(costs) else ""
-    return [*lines, f"these {len(costs)} runs: {_together(costs)}{more}"] if lines else []
+    if len(costs) > 1:
+        more = f"; {len(costs) - FEW} have no line here" if len(lines) < len(costs) else ""
+        lines.append(f"these {len(costs)} runs: {_together(plan, costs)}{more}")
+    return [*lines, *(_begun(plan, cost) for cost in every if plan.jobs[cost.job].schedule)]
+
+
+def _begun(plan: EnvironmentPlan | TeamPlan, cost: JobCost) -> str:
+    """A line about a schedule that an update begins."""
+    schedule = plan.jobs[cost.job].schedule
+    assert schedule is not None
+    return (
+        f"this update begins the schedule of {cost.job}, {schedule.cron} ({schedule.time_zone}): about"
+        f" {schedule.runs_a_month:,.0f} runs a month of {cost.nodes} x {_types(plan, cost.job)}, {_hourly(cost)} in"
+        f" {plan.identity.region}"
+    )
 
 
 def _types(plan: EnvironmentPlan | TeamPlan, job: str) -> str:
@@ -56,8 +68,12 @@ def _whole(job: JobPlan, cost: JobCost) -> str:
     return f"; {usd} USD for the {job.expected_hours:g} hours of its expected_hours"
 
 
-def _together(costs: Sequence[JobCost]) -> str:
-    """Price of an hour in which all these runs go on. What is paid already is left out."""
+def _together(plan: EnvironmentPlan | TeamPlan, costs: Sequence[JobCost]) -> str:
+    """Price of an hour in which all these runs go on, where none waits for another one. What is paid already is left
+    out."""
+    jobs = [plan.jobs[cost.job] for cost in costs]
+    if any(job.after or (job.sweep and job.sweep.earlier) for job in jobs):
+        return "some wait for others; `trainyard plan` has the price of all"
     own = [cost for cost in costs if not cost.prepaid]
     known = sum((cost.at_least_usd_per_hour or Decimal() for cost in own), Decimal())
     most = [cost.most_usd_per_hour for cost in own if cost.most_usd_per_hour is not None]

@@ -19,8 +19,8 @@ from trainyard.problems import At, InputError, InputWarning
 from trainyard.replacing.deployed import Deployed
 
 KINDS = {kind: f"kubernetes:{it.api_version}:{kind}" for kind, it in JOB_KINDS.items()}
-PROVIDER = "pulumi:providers:kubernetes"
-TYPES = frozenset({*KINDS.values(), PROVIDER})
+PROVIDER, CRON_JOB = "pulumi:providers:kubernetes", "kubernetes:batch/v1:CronJob"
+TYPES = frozenset({*KINDS.values(), PROVIDER, CRON_JOB})
 """Types of resources that the rules look at."""
 Complete = Callable[[str, Collection[str]], Collection[tuple[str, str]]]
 """Ask a cluster which jobs are complete: kubeconfig, namespaces → namespace and name of each; none where nobody
@@ -47,14 +47,14 @@ def run_warnings(plan: EnvironmentPlan | TeamPlan, deployed: Deployed) -> Iterat
 
 
 def starting(plan: EnvironmentPlan | TeamPlan, deployed: Deployed) -> tuple[str, ...]:
-    """Jobs of which the update starts a run: those that are not deployed, and those whose run it ends. Of a
-    schedule the time starts the runs."""
-    there = {name for kind in KINDS.values() for name in deployed.names(kind)}
+    """Jobs of which the update starts a run: those that are not deployed, and those whose run it ends. Jobs whose
+    schedule it begins: the time then starts the runs."""
+    there, schedules = deployed.names(*KINDS.values()), deployed.names(CRON_JOB)
     changed = {name for name, *_ in _changed(plan, deployed)}
     return tuple(
         name
         for name, job in plan.jobs.items()
-        if job.schedule is None and (name not in there or name in changed)
+        if name not in (schedules if job.schedule else there) or name in changed
     )
 
 

@@ -19,7 +19,7 @@ from trainyard.plan import EnvironmentPlan, Planned, TeamPlan
 from trainyard.plans.networks import SERVICE_CIDRS, ExistingNetworkPlan, ExistingZonePlan
 from trainyard.plans.stores import StorePlan
 from trainyard.problems import InputError, InputWarning
-from trainyard.replacing import immutable, leaving, new_runs
+from trainyard.replacing import immutable, leaving, moving, new_runs
 from trainyard.replacing.deployed import Ask, Deployed
 from trainyard.replacing.guarded import Change, Guarded, Setting, shown
 from trainyard.replacing.new_runs import Complete
@@ -53,6 +53,7 @@ TYPES = frozenset(
         POOL,
         RUNTIME,
         *leaving.TYPES,
+        *moving.TYPES,
         *STORES,
     }
 )
@@ -61,8 +62,7 @@ TYPES = frozenset(
 
 def compared(planned: Planned, lines: Lines, ask: Ask, complete: Complete) -> Planned:
     """The plan, refused where it would replace something by accident, with the runs that it starts. `lines`: of
-    the stack file.
-    `ask`: tells what is deployed. `complete`: which jobs are."""
+    the stack file. `ask`: tells what is deployed. `complete`: which jobs are."""
     plan = planned.plan
     if plan is None or (isinstance(plan, TeamPlan) and not plan.jobs):
         return planned.located(lines)
@@ -79,6 +79,7 @@ def compared(planned: Planned, lines: Lines, ask: Ask, complete: Complete) -> Pl
         warnings += [
             *replacing_warnings(plan, deployed),
             *growing_warnings(plan, deployed),
+            *moving.moving_warnings(plan, deployed),
             *leaving.leaving_warnings(plan, deployed),
             *leaving.team_warnings(plan, deployed),
         ]

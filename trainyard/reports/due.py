@@ -146,7 +146,7 @@ def _before(plan: EnvironmentPlan, later: str) -> str:
     if plan.queues is None or own.pod_changes == new.pod_changes:
         return ""
     return (
-        ". Before it let TrainJobs end that wait in a queue: they lose"
+        ". Before it let the TrainJobs of teams end, those that wait and those that run: they lose"
         f" {own.pod_changes}, and with it their stores"
     )
 

@@ -150,6 +150,31 @@ def test_the_whole_price_of_runs_is_said_where_their_hours_are_known_and_the_sum
     assert prices_of_runs(many, []) == []
 
 
+def test_runs_that_wait_for_others_have_no_price_together() -> None:
+    chain = environment_plan(beside(later=["t5-large"]))
+    *_, last = prices_of_runs(chain, [*chain.jobs])
+    assert last == "these 2 runs: some wait for others; `trainyard plan` has the price of all"
+    sweep = {"over": {"LR": ["1", "2", "3"]}, "at_most": 1}
+    swept = environment_plan(
+        at(f"{JOB}.sweep", sweep),
+        at(f"{JOB}.env", {"LEARNING_RATE": "{LR}"}),
+        at(f"{JOB}.checkpoints.directory", "t5/{LR}/{run}"),
+    )
+    assert prices_of_runs(swept, [*swept.jobs])[-1].startswith("these 3 runs: some wait for others")
+
+
+def test_a_schedule_that_begins_is_said_with_the_price_of_its_runs() -> None:
+    times = {"cron": "0 3 * * *", "time_zone": "Asia/Seoul"}
+    nightly = environment_plan(
+        at(f"{JOB}.schedule", times), at(f"{JOB}.checkpoints.when_changed", "resume")
+    )
+    [line] = prices_of_runs(nightly, ["t5-large"])
+    assert line.startswith(
+        "this update begins the schedule of t5-large, 0 3 * * * (Asia/Seoul): about 30 runs a month of"
+        " 2 x g6e.48xlarge, $"
+    )
+
+
 def test_it_says_what_an_hour_costs_as_far_as_prices_are_known(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

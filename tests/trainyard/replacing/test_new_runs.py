@@ -12,6 +12,7 @@ from tests.support.stackfile import Edit, at, environment_plan, planned, reading
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.replacing.deployed import Deployed
 from trainyard.replacing.new_runs import (
+    CRON_JOB,
     KINDS,
     PROVIDER,
     differences,
@@ -89,7 +90,8 @@ def test_an_update_starts_new_and_changed_runs_and_no_others() -> None:
     assert starting(plan, _deployed(environment_plan(_job(("run", 2))))) == ("t5",)
     times = {"cron": "0 3 * * *", "time_zone": "Asia/Seoul"}
     nightly = environment_plan(_job(("schedule", times), ("checkpoints.when_changed", "resume")))
-    assert starting(nightly, Deployed(resources={})) == (), "the time starts its runs"
+    assert starting(nightly, Deployed(resources={})) == ("t5",), "its schedule begins"
+    assert starting(nightly, Deployed(resources={(CRON_JOB, "t5"): {}})) == ()
 
 
 def test_more_nodes_and_another_counter_are_said() -> None:

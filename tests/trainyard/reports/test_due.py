@@ -145,8 +145,8 @@ def test_what_is_as_new_as_upstream_is_not_due(monkeypatch: pytest.MonkeyPatch) 
 def test_a_later_trainer_that_would_take_stores_from_queued_jobs_says_so() -> None:
     said = found(with_queues)["Trainer 2.1.0"].do
     assert (
-        "docs/upgrades.md has the order. Before it let TrainJobs end that wait in a queue: they lose"
-        " podTemplateOverrides, and with it their stores. Then update this program"
+        "docs/upgrades.md has the order. Before it let the TrainJobs of teams end, those that wait and those that"
+        " run: they lose podTemplateOverrides, and with it their stores. Then update this program"
     ) in said
     assert "queue" not in found()["Trainer 2.1.0"].do
 

@@ -155,9 +155,14 @@ KNOWN = (
         "compare its path with the mounts of the job (storage), and with what lies in the store",
     ),
     Failure(
-        r"PermissionError|Permission denied|Read-only file system|Errno 13\b|Errno 30\b",
+        r"Read-only file system|Errno 30\b",
+        "the program writes to a place that nobody can write to, such as a folder of `files`",
+        "write checkpoints to $CHECKPOINT_DIR, and what ends with the pod to /tmp",
+    ),
+    Failure(
+        r"PermissionError|Permission denied|Errno 13\b",
         "the user of the container cannot write or read a file",
-        "write into a store, /workspace or /tmp, and compare the owner of the folder with the user of the image",
+        "write into a store or /tmp, and compare the owner of the folder with the user of the image",
     ),
     Failure(
         r"illegal memory access|misaligned address|unspecified launch failure",
