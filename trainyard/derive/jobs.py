@@ -33,7 +33,7 @@ from trainyard.settings.environment import EnvironmentConfig, OwnRuntimeConfig
 from trainyard.settings.job import JobConfig, PyTorchJobConfig, TorchrunConfig, TorchtuneConfig
 from trainyard.stores.kinds import claim_name
 
-CHECKPOINTS = "/checkpoints"
+PLACE, CHECKPOINTS = "CHECKPOINT_DIR", "/checkpoints"
 """Where a job finds its checkpoint directory, whatever store it lies on."""
 KEEP = "CHECKPOINT_KEEP"
 """Variable with the number of checkpoints that its script keeps."""
@@ -75,7 +75,7 @@ def job_plan(
         nodes=job.nodes,
         image=job.image,
         image_gb=job.image_gb,
-        checkpoints=_saved(job) or training.env.get("CHECKPOINT_DIR"),
+        checkpoints=_saved(job) or training.env.get(PLACE),
         resumes_from=job.resumes_from,
         when_changed=job.checkpoints.when_changed if job.checkpoints else None,
         other_directory=after.afresh.directory if (after := next_run(job)) else None,
@@ -322,7 +322,7 @@ def _mounts(job: JobConfig, claims: Mapping[str, str]) -> tuple[tuple[Mount, ...
     wanted = {
         variable: (path, at)
         for variable, path, at in (
-            ("CHECKPOINT_DIR", CHECKPOINTS, job.checkpoints),
+            (PLACE, CHECKPOINTS, job.checkpoints),
             ("TENSORBOARD_DIR", TENSORBOARD, job.tensorboard),
         )
         if at

@@ -20,8 +20,8 @@ from trainyard.plans.jobs import EXPECTED, Expected, JobPlan
 from trainyard.problems import At, InputError, InputWarning
 from trainyard.rules.after import after_errors
 from trainyard.rules.model_memory import fit_problems, model_errors
+from trainyard.rules.saves import keep_warnings, place_warnings
 from trainyard.rules.schedule import schedule_problems, team_schedule_errors
-from trainyard.rules.stores import keep_warnings
 from trainyard.rules.sweep import sweep_problems
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import AnyJob, JobConfig, manifests, typed
@@ -55,6 +55,7 @@ class StackJobs:
         found = [warning for manifest in self.read.values() for warning in manifest.warnings]
         for name, job in typed(self.jobs).items():
             found += keep_warnings(f"{self.path}.{name}", job, self.folder)
+            found += place_warnings(f"{self.path}.{name}", job, self.folder)
         problems = (
             *_fit_problems(self.path, self.fits),
             *sweep_problems(self.path, self.jobs),

@@ -7,17 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import ceil
-from pathlib import Path
 
 from trainyard.catalog import versions
 from trainyard.catalog.aws.storage import Driver
-from trainyard.derive.jobs import KEEP, command_of
 from trainyard.derive.stores import job_verdict, sized_store
 from trainyard.problems import REMOVE, At, InputError, InputWarning
 from trainyard.rules.checkpoint_advice import best_minutes, better_checkpoints
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import CheckpointConfig, JobConfig
-from trainyard.settings.reading.files import is_inside
 from trainyard.settings.reading.yaml_file import as_yaml
 from trainyard.settings.stores import StoreConfig
 from trainyard.stores.existing import existing_store_errors
@@ -216,21 +213,4 @@ def checkpoint_warnings(
             f"a save takes {found.write_seconds / 60:.0f} minutes, which leaves"
             f" {found.goodput:.0%} of the time to train;"
             f" {better_checkpoints(job, environment, region)}"
-        )
-
-
-def keep_warnings(path: str, job: JobConfig, folder: Path) -> Iterator[InputWarning]:
-    """A number of checkpoints to keep that nothing of the stack file hands to whoever deletes them."""
-    if job.checkpoints is None or job.checkpoints.keep is None:
-        return
-    sources = job.files.sources if job.files else ()
-    texts = [*command_of(job), *(job.arguments or ()), *job.env.values()]
-    texts += [
-        (folder / each).read_text("utf-8", "replace") for each in sources if is_inside(folder, each)
-    ]
-    if not any(KEEP in text for text in texts):
-        yield At(f"{path}.checkpoints.keep").warning(
-            f"neither the command of the job nor a file that it brings names {KEEP}: if no script in"
-            " the image reads it, every checkpoint stays until the store is full. Hand it over, such"
-            f" as --save_total_limit $({KEEP}) to transformers"
         )

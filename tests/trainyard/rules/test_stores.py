@@ -206,17 +206,6 @@ def test_the_script_is_told_how_many_checkpoints_stay_and_a_stack_that_does_not_
     assert "CHECKPOINT_KEEP" not in str(before.spec) and keeps.run != before.run
 
 
-def test_a_number_that_nothing_reads_is_a_warning() -> None:
-    keep, says = at(f"{JOB}.checkpoints.keep", 4), "names CHECKPOINT_KEEP"
-    assert says in warnings(keep)
-    assert says not in warnings()
-    handed = at(f"{JOB}.env", {"FLAGS": "--save_total_limit $(CHECKPOINT_KEEP)"})
-    assert says not in warnings(keep, handed)
-    files = at(f"{JOB}.files", {"sources": ["workloads/checkpoints.py"]})
-    assert says not in warnings(keep, files)
-    assert says in warnings(keep, at(f"{JOB}.files", {"sources": ["workloads/ddp/train.py"]}))
-
-
 @pytest.mark.parametrize(
     "link", [{"path": 5, "s3": True}, {"s3": "x"}, {"path": "/a", "s3": "s3://bucket/a"}]
 )
