@@ -33,6 +33,8 @@ class Account:
         if token == BUCKET:
             return {**arguments, "bucketRegion": "ap-northeast-2"}
         if "getCallerIdentity" in token:
+            if not self.number:
+                return {}, [("", "configuring: AWS account ID not allowed: 444455556666")]
             return {"accountId": self.number}
         if "getRole" in token:
             if self.refused:
@@ -44,6 +46,15 @@ class Account:
 
 def environment(account: Account, *, preview: bool = False) -> Graph:
     return deploy("dev", lambda values: listed(values[ENVIRONMENT]), vpc=account, preview=preview)
+
+
+@pytest.mark.parametrize("preview", [True, False])
+def test_credentials_of_an_account_that_is_not_listed_are_one_error(preview: bool) -> None:
+    with pytest.raises(pulumi.RunError) as refused:
+        environment(Account(number=""), preview=preview)
+    said = str(refused.value)
+    assert said.startswith("aws:allowedAccountIds: must list the account of the credentials")
+    assert "got 444455556666. Fix: take the credentials of another account" in said
 
 
 def test_an_update_with_a_role_that_is_missing_ends_with_the_command_that_makes_it() -> None:

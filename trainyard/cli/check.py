@@ -29,7 +29,8 @@ def _judge(stack: str) -> int:
         judges = import_module(JUDGE)
     except ModuleNotFoundError as missing:
         print(
-            f"--policies needs {missing.name}. Fix: pip install -r requirements/policy.txt",
+            f"--policies needs {missing.name}. Fix: pip install --no-deps --require-hashes -r requirements/policy.txt,"
+            " in a clone of Trainyard",
             file=sys.stderr,
         )
         return 1
