@@ -16,6 +16,7 @@ from development.down import down
 from development.engine import EngineError, Stack
 from development.look import drain, env, kubeconfig, needs, preview, prove, repair, run, status
 from development.mirror import mirror
+from development.steps import option_of
 from development.up import up
 from rehearsal import paths, toolchain, world
 from rehearsal.__main__ import alone
@@ -96,9 +97,11 @@ def main(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         stack = getattr(options, "stack", None)
         chosen = Stack(name=stack).chosen if stack else ""
+        named = option_of(Stack(name=stack)) if stack else ""
         print(
-            f"\nstopped; running processes keep running: `make up{chosen}` continues,"
-            f" `make down{chosen}` deletes everything",
+            f"\nstopped. Runs that have begun go on, and cost money on AWS: `trainyard watch{named}` shows them,"
+            f" `trainyard stop <job>{named}` ends one; `make up{chosen}` continues, `make down{chosen}` deletes"
+            " everything",
             file=sys.stderr,
         )
         return command_line.INTERRUPTED

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from trainyard.catalog.job_kinds import JOB_KINDS, RESTARTING, resource_of
 from trainyard.catalog.logs.cause import Cause, Watched
 from trainyard.catalog.logs.first_end import Object
+from trainyard.catalog.logs.known_failures import NO_LOG
 from trainyard.catalog.logs.waiting import restarts
 
 Ask = Callable[[str, str], Sequence[Object] | None]
@@ -60,9 +61,11 @@ class Tries:
         self._restarts, cause = begun.restarts, self._cause
         self._cause, self._said_at = None, self._at
         said = cause.sentence if cause else UNSEEN
+        # A log that is not there yet is read at a later look: the ways to have one are for runs that have ended.
+        do = cause.do if cause and NO_LOG not in cause.do else ""
         return [
             f"{self._namespace}/{self._name} has failed and begins again, {begun.said}: {said}",
-            *([f"    Fix: {cause.do}"] if cause and cause.do else []),
+            *([f"    Fix: {do}"] if do else []),
         ]
 
     @property

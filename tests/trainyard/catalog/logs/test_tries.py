@@ -122,3 +122,12 @@ def test_a_pod_that_the_training_operator_has_made_again_is_a_try_and_one_of_an_
     events.append({"involvedObject": {"uid": "1"}})
     [said, _] = _looked(tries, watched, [_pod("b", "10:33")])
     assert said == f"training/mine has failed and begins again, try 2: rank 0 on node n1 {CAUSE}"
+
+
+def test_a_log_that_was_not_read_yet_brings_no_advice_about_logs() -> None:
+    world, watched = World(jobsets=_job_set(0)), Watched()
+    tries = Tries("TrainJob", "training", "mine", world.ask)
+    _looked(tries, watched, [_pod("a", "10:00", ended="10:30")], log="")
+    world.objects["jobsets"] = _job_set(1, 1)
+    [said] = _looked(tries, watched, [_pod("b", "10:33")], log="")
+    assert "begins again, try 2 of 4" in said and "no log tells why" in said
