@@ -12,13 +12,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from trainyard.catalog.job_kinds import JOB_KINDS
+from trainyard.catalog.job_kinds import ENTRY_KINDS
 from trainyard.catalog.limits import TORCH_SECONDS
 from trainyard.catalog.logs.first_end import ranks
 from trainyard.catalog.logs.waiting import container_statuses
 from trainyard.operations.reach.kubectl import Kubectl, Object
 
-JOB_LABELS = {name: kind.pod_label for name, kind in JOB_KINDS.items()}
+JOB_LABELS = {name: kind.pod_label for name, kind in ENTRY_KINDS.items()}
 """Kind of job → label of its pods with the job's name."""
 CONTROLLER_LABELS = {"app.kubernetes.io/name", "control-plane"}
 TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\dT\S+) ")

@@ -12,7 +12,7 @@ import json
 import subprocess
 import sys
 
-from trainyard.catalog.job_kinds import JOB_KINDS, SUCCEEDED, outcome
+from trainyard.catalog.job_kinds import ENTRY_KINDS, SUCCEEDED, outcome
 from trainyard.catalog.logs.first_end import ROLE, ranks
 from trainyard.catalog.logs.known_failures import NO_LOG
 from trainyard.operations.reach.chosen import Chosen, choose
@@ -20,7 +20,7 @@ from trainyard.operations.reach.kubectl import Kubectl, Object, kubectl_with
 from trainyard.operations.reach.place import reached
 from trainyard.operations.reach.rank_logs import cause_on
 
-RANK_LABELS = (*dict.fromkeys(kind.rank_label for kind in JOB_KINDS.values()),)
+RANK_LABELS = tuple(kind.rank_label for kind in ENTRY_KINDS.values())
 MOST_PODS = 1000
 """Number of pods that can be followed at once; kubectl's own limit is 5."""
 
