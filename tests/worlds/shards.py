@@ -21,7 +21,7 @@ from tests.worlds import proofs
 from tests.worlds.pieces import CHECKOUT, PIECES, Piece
 from trainyard import command_line
 
-SHARDS = 30
+SHARDS = 32
 """Shards of the nightly workflow, and those that CI chooses from."""
 AT_A_TIME = 2
 CI_SECONDS = 600
