@@ -8,12 +8,11 @@ from collections.abc import Callable, Sequence
 import pulumi
 import pulumi_aws as aws
 
+from components.base.account import caller_identity
 from trainyard.plans.access import Entrant
 
 NOT_THERE = ("couldn't find resource", "NoSuchEntity", "ResourceNotFoundException")
 """Text of the AWS provider for a role, a cluster or an access entry that does not exist."""
-OTHER_ACCOUNT = "AWS account ID not allowed: "
-"""Text of the AWS provider for credentials of an account that the stack file keeps out; the number follows."""
 
 
 def require(
@@ -25,7 +24,7 @@ def require(
     if not entrants:
         return
     ask = pulumi.InvokeOptions(provider=account)
-    own = _own_account(ask)
+    own = caller_identity(ask).account_id
     missing = [
         each.refusal
         for each in entrants
@@ -42,21 +41,6 @@ def require(
             pulumi.warn(each)
     elif missing:
         raise pulumi.RunError("\n".join(["roles are missing; nothing was changed", *missing]))
-
-
-def _own_account(ask: pulumi.InvokeOptions) -> str:
-    """The account of the credentials."""
-    try:
-        return aws.get_caller_identity(opts=ask).account_id
-    except Exception as error:  # the SDK has no type for what a provider answers
-        _, other, number = str(error).partition(OTHER_ACCOUNT)
-        if not other:
-            raise
-        raise pulumi.RunError(
-            "aws:allowedAccountIds: must list the account of the credentials, and aws:forbiddenAccountIds must not; "
-            f"got {number[:12]}. Fix: take the credentials of another account, such as AWS_PROFILE=<profile>; or"
-            " correct the list"
-        ) from None
 
 
 def _absent(look_up: Callable[[], object]) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import pulumi
 import pulumi_aws as aws
 
+from components.base.account import caller_identity
 from components.cluster.cluster import Cluster, ClusterCoordinates
 from components.network.network import Network
 from trainyard.existing.cluster_faults import AddOnFound, ClusterFound, faults
@@ -87,8 +88,8 @@ class ExistingCluster(Cluster):
     def _caller(self) -> str:
         """The role of the session that deploys, with its path, which the session's ARN lacks; or a
         user."""
-        caller = aws.get_caller_identity(opts=self._ask).arn
-        return aws.iam.get_session_context(arn=caller, opts=self._ask).issuer_arn
+        own = caller_identity(self._ask).arn
+        return aws.iam.get_session_context(arn=own, opts=self._ask).issuer_arn
 
     def _enters(self, caller: str) -> bool:
         try:

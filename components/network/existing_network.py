@@ -12,6 +12,7 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
+from components.base.account import caller_identity
 from components.network.network import Network, node_security_group, private_endpoints, s3_endpoint
 from trainyard.existing.vpc_faults import EVERYWHERE, SubnetFound, VpcFound, faults
 from trainyard.plans.networks import NODES, ExistingNetworkPlan, service_cidr
@@ -32,13 +33,13 @@ class ExistingNetwork(Network):
         # The type token stays: deployed state names it.
         super().__init__("trainyard:network:BroughtNetwork", name, None, opts)
         self._plan, self._ask = plan, pulumi.InvokeOptions(parent=self)
-        caller = aws.get_caller_identity(opts=self._ask).account_id
+        own = caller_identity(self._ask).account_id
         tables = self._route_tables()
-        found = self._found(tables, caller)
+        found = self._found(tables, own)
         wrong = [*faults(plan, found)]
         if wrong or not found:
             raise pulumi.RunError("\n".join(["the VPC cannot be used", *map(str, wrong)]))
-        self.account_id = caller
+        self.account_id = own
         if plan.s3_endpoint:
             ids = sorted({table.route_table_id for table in tables.values() if table})
             s3_endpoint(self, name, plan.identity, plan.vpc_id, ids)
