@@ -18,6 +18,7 @@ from rehearsal.processes import HEARTBEAT_SECONDS, heartbeat
 from trainyard.catalog.aws.latencies import STAGES, TYPICAL
 from trainyard.command_line import table
 from trainyard.operations.reach.urn import title_of
+from trainyard.plans.controllers import RELEASE
 
 COMPONENTS = {
     "network": ("network:",),
@@ -84,7 +85,6 @@ PODS = (
 """Columns of `kubectl get`."""
 SETTLED_SECONDS = 3
 """A stage without a change for so long is reported as done."""
-RELEASE = "kubernetes:helm.sh/v3:Release"
 RELEASE_SECONDS = TYPICAL["helm.controller"]
 """A Helm release that takes longer is explained by its pods."""
 SILENT = ("stack", "providers")

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from trainyard.plans.identity import Identity
 from trainyard.plans.images import ChartImage
 
+RELEASE = "kubernetes:helm.sh/v3:Release"
+"""Type of a Helm release, as the engine calls it."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ChartPlan:

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from trainyard.catalog.versions import TRAINER_RELEASES
 from trainyard.plan import EnvironmentPlan
+from trainyard.plans.controllers import RELEASE
 from trainyard.problems import InputWarning
 from trainyard.replacing.deployed import Deployed
 
-RELEASE, TRAINER = "kubernetes:helm.sh/v3:Release", "kubeflow-trainer"
+TRAINER = "kubeflow-trainer"
 TYPES = frozenset({RELEASE})
 """Types of resources that the rules look at."""
 

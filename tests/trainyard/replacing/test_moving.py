@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from tests.support.recording import Graph
 from tests.support.stackfile import at, environment_plan
+from trainyard.plans.controllers import RELEASE
 from trainyard.replacing.deployed import Deployed
-from trainyard.replacing.moving import RELEASE, TRAINER, moving_warnings
+from trainyard.replacing.moving import TRAINER, moving_warnings
 
 NEWER, KUEUE = at("trainer.version", "2.3.0"), at("queues", {})
 TEAM = {"deployer": "arn:aws:iam::123456789012:role/vision"}

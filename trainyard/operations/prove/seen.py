@@ -9,6 +9,7 @@ from typing import Any
 
 from trainyard.catalog.aws.latencies import add_on, lustre
 from trainyard.operations.prove.record import Node, Seen, epoch, iso
+from trainyard.plans.controllers import RELEASE
 
 Object = dict[str, Any]
 KARPENTER = "karpenter.sh/nodepool"
@@ -17,7 +18,6 @@ GPUS, EFA = "nvidia.com/gpu", "vpc.amazonaws.com/efa"
 TYPE = "node.kubernetes.io/instance-type"
 BEGINS, SUCCEEDS, FAILS = "resourcePreEvent", "resOutputsEvent", "resOpFailedEvent"
 WORK = ("create", "delete")
-RELEASE = "kubernetes:helm.sh/v3:Release"
 NODE_GROUP = "eks.nodegroup"
 _DELETES = {
     "aws:ec2/natGateway:NatGateway": "ec2.nat-gateway.delete",

@@ -55,12 +55,12 @@ from trainyard.operations.reach.urn import title_of, type_of
 from trainyard.operations.recovery import deletions, interfaces, replacements
 from trainyard.operations.recovery.adoption import Wanted
 from trainyard.operations.recovery.interfaces import LeakedInterface
+from trainyard.plans.controllers import RELEASE
 
 PATIENCE_SECONDS = 1800
 """Seconds to wait for an object that AWS is still creating. A cluster takes ten minutes."""
 NOTHING = "Nothing was changed."
 ROLE = "aws:iam/role:Role"
-RELEASE = "kubernetes:helm.sh/v3:Release"
 
 
 @dataclass(frozen=True, kw_only=True)
