@@ -95,9 +95,8 @@ def main(arguments: list[str]) -> int:
         print("no world runs: `make up` starts one; on an AWS account add --live", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
-        stack = getattr(options, "stack", None)
-        chosen = Stack(name=stack).chosen if stack else ""
-        named = option_of(Stack(name=stack)) if stack else ""
+        stack = Stack(name=getattr(options, "stack", None) or "dev")
+        chosen, named = stack.chosen, option_of(stack)
         print(
             f"\nstopped. Runs that have begun go on, and cost money on AWS: `trainyard watch{named}` shows them,"
             f" `trainyard stop <job>{named}` ends one; `make up{chosen}` continues, `make down{chosen}` deletes"

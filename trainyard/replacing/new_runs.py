@@ -83,22 +83,32 @@ def _left_behind(plan: EnvironmentPlan | TeamPlan, deployed: Deployed) -> Iterat
     """Changed runs that would begin in the directory of the job, where the run before saved in one of its own below
     it (when_changed: afresh). Another number, `run`, says that this is meant."""
     for name, job, _, was in _changed(plan, deployed):
+        directory = _directory(job)
         same_number = _number(_run_of(was) or "") == _number(job.run)
-        if job.when_changed == "afresh" or not job.checkpoints or not same_number:
+        if job.when_changed == "afresh" or not directory or not same_number:
             continue
-        store, _, directory = job.checkpoints.partition("/")
-        own = re.compile(rf"(?:.*/)?({re.escape(directory)}/[0-9a-f]{{12}})") if store else None
-        found = filter(None, map(own.fullmatch, _leaves(_spec(was)))) if own else ()
-        for before in list(found)[:1]:
+        if before := _own_directory(directory, was):
             yield At(f"{_jobs(plan)}.{name}.checkpoints.directory").must(
                 "be where the run before saved: with when_changed: afresh it had a directory of its own, and this"
                 f" run would read {directory} in place of it",
                 got=directory,
                 fix=(
-                    f"write {before[1]} to go on from there; or write when_changed: afresh, or another `run`, to"
+                    f"write {before} to go on from there; or write when_changed: afresh, or another `run`, to"
                     " begin elsewhere"
                 ),
             )
+
+
+def _own_directory(directory: str, was: Mapping[str, Any]) -> str:
+    """The directory below that of the job in which a deployed run saves, if it began afresh; empty otherwise."""
+    own = re.compile(rf"(?:.*/)?({re.escape(directory)}/[0-9a-f]{{12}})")
+    return next((found[1] for found in map(own.fullmatch, _leaves(_spec(was))) if found), "")
+
+
+def _directory(job: JobPlan) -> str:
+    """Directory of a job's checkpoints in its store; empty where it has none, or only a path in the container."""
+    store, _, directory = (job.checkpoints or "").partition("/")
+    return directory if store else ""
 
 
 def _kubeconfig(deployed: Deployed) -> str | None:
@@ -123,9 +133,9 @@ def _unanswered(path: str, job: JobPlan) -> InputError:
 
 def _reads_on(job: JobPlan, was: Mapping[str, Any]) -> bool:
     """True where the new run saves where the run before it did, and nobody has said that it may."""
-    if job.when_changed or not job.checkpoints or job.checkpoints.startswith("/"):
+    directory = _directory(job)
+    if job.when_changed or not directory:
         return False
-    directory = job.checkpoints.partition("/")[2]
     return any(text == directory or text.endswith(f"/{directory}") for text in _leaves(_spec(was)))
 
 
@@ -180,7 +190,7 @@ def resumes(job: JobPlan) -> str:
             " and begins afresh unless a run of the same description left one there"
         )
     if job.resumes_from is None:
-        if not job.checkpoints or job.checkpoints.startswith("/"):  # a path in the container
+        if not _directory(job):
             return ""
         return (
             f". It keeps its checkpoints in {job.checkpoints}: a changed job with the same `run` goes on"

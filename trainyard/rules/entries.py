@@ -82,7 +82,7 @@ def _errors(
         yield unknown_pool(path, job.pool, environment)
     if pool is not None and pool.instance_types and set(pool.instance_types) <= set(TYPES):
         yield from gang_errors(view, job.pool, pool)
-        yield from _cpu_pool(path, job, pool)
+        yield from _processes(path, job, pool)
         problems = request_problems(view, job.pool, pool)
         yield from (each for each in problems if isinstance(each, InputError))
         yield from checkpoint_errors(path, job, environment, region)
@@ -146,7 +146,7 @@ def _pool_warnings(
         yield from store_kind.mount_warnings(path, name, settings, pool)
 
 
-def _cpu_pool(path: str, job: JobConfig, pool: PoolConfig) -> Iterator[InputError]:
+def _processes(path: str, job: JobConfig, pool: PoolConfig) -> Iterator[InputError]:
     name, wanted = pool.instance_types[0], job.processes_per_node
     at = At(f"{path}.processes_per_node")
     if not TYPES[name].gpus and wanted in ("auto", "gpu"):
