@@ -6,7 +6,7 @@ from typing import Any
 
 import pulumi
 
-from components.jobs.answered import complete_runs
+from components.jobs.shown import shown
 from stacks import environment, team
 from stacks.engine import read_deployed, read_engine
 from stacks.outputs import prices_of_runs
@@ -25,7 +25,7 @@ gc.set_threshold(20_000, 1_000)
 try:
     reading = read_engine()
     planned = judged(plan_stack(reading), reading.lines)
-    planned = compared(planned, reading.lines, read_deployed, complete_runs)
+    planned = compared(planned, reading.lines, read_deployed, shown)
     plan = planned.accepted()
 except Refused as refused:
     raise pulumi.RunError(str(refused)) from None

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rehearsal.kube import ApiError, Object
-from tests.support.kueue_server import KINDS, KueueServer, kueue_server
+from tests.support.kueue_server import CORE, KINDS, KueueServer, kueue_server
 from tests.support.patience import until
 from tests.support.recording import WORKLOADS
 from tests.support.team_server import PREFIX
@@ -22,6 +22,7 @@ from trainyard.objects.jobs.trainer import changed_pods
 from trainyard.objects.queues.queues import QUEUE_LABEL, job_labels
 from trainyard.objects.teams.queue_admission import POLICY
 from trainyard.plans.jobs import RUN
+from trainyard.replacing.moving import STOPPED, WAITS, losing
 
 pytestmark = pytest.mark.apart
 
@@ -117,6 +118,13 @@ def waits(cluster: KueueServer, team: str, name: str) -> str:
     """Why a job waits; empty while Kueue has not looked at it."""
     condition = cluster.condition(f"team-{team}", name, "QuotaReserved")
     return condition.get("message", "") if condition.get("status") == "False" else ""
+
+
+def losing_of(cluster: KueueServer) -> list[str]:
+    """What the rule about a Trainer that moves makes of the TrainJobs and Workloads of real controllers."""
+    jobs = cluster.api.request("GET", f"/apis/{KINDS['TrainJob']}/trainjobs")["items"]
+    workloads = cluster.api.request("GET", f"{CORE}/workloads")["items"]
+    return [*losing(jobs, workloads, TRAINER_RELEASES[cluster.trainer.release].pod_changes)]
 
 
 def starts(cluster: KueueServer, team: str, name: str, kind: str = "TrainJob") -> bool:
@@ -249,6 +257,7 @@ def test_a_job_waits_for_all_its_nodes_and_gets_them_at_once(cluster: KueueServe
     cluster.trainer.create(job(cluster, "nlp", "second", 3))
     assert until(lambda: "insufficient unused quota" in waits(cluster, "nlp", "second"))
     assert not started(cluster, "nlp", "second")
+    assert losing_of(cluster) == [f"team-nlp/second ({WAITS})"], "the first one runs"
     cluster.api.delete(job(cluster, "vision", "first", 2))
     assert starts(cluster, "nlp", "second")
 
@@ -262,8 +271,10 @@ def test_a_team_gets_its_guaranteed_nodes_back(cluster: KueueServer) -> None:
     assert not started(cluster, "nlp", "borrower")
     assert cluster.condition("team-nlp", "borrower", "Preempted")["reason"] == "InCohortReclamation"
     assert live(cluster, "nlp", "borrower")["metadata"]["annotations"][RUN] == "0123456789ab-1"
+    assert losing_of(cluster) == [f"team-nlp/borrower ({STOPPED})"]
     cluster.api.delete(job(cluster, "vision", "owner", 1))
     assert starts(cluster, "nlp", "borrower")
+    assert losing_of(cluster) == [f"team-nlp/borrower ({STOPPED})"], "it was stopped once"
 
 
 def test_nobody_takes_what_is_nobodys_guarantee_from_another_team(cluster: KueueServer) -> None:

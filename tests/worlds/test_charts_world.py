@@ -17,7 +17,7 @@ from tests.support.patience import until
 from tests.worlds.harness import VICTIMS, Harness, Object, rehearsing, rehearsing_teams, with_l4
 from trainyard.objects.jobs.pod_template import GPU, POOL, TOLERATIONS
 from trainyard.objects.jobs.trainer import changed_pods
-from trainyard.objects.queues.queues import job_labels
+from trainyard.objects.queues.queues import Urgency, job_labels
 
 pytestmark = [
     pytest.mark.world,
@@ -58,16 +58,16 @@ def _file(karpenter: str, trainer: str, **settings: Any) -> Object:
     return found
 
 
-def _gang() -> Object:
+def _gang(name: str = "long", urgency: Urgency = "normal") -> Object:
     gpus = {GPU: "4"}
     pod = {"nodeSelector": {POOL: "l4"}, "tolerations": TOLERATIONS}
     return {
         "apiVersion": "trainer.kubeflow.org/v1alpha1",
         "kind": "TrainJob",
         "metadata": {
-            "name": "long",
+            "name": name,
             "namespace": NAMESPACE,
-            "labels": job_labels("vision", "normal"),
+            "labels": job_labels("vision", urgency),
         },
         "spec": {
             "runtimeRef": {"name": "torch-distributed"},
@@ -96,10 +96,16 @@ def _pods(trial: Harness) -> list[tuple[str, str, str, int]]:
     )
 
 
+def _started(trial: Harness, name: str) -> bool:
+    return trial.get(f"trainjob {name} --namespace {NAMESPACE}")["spec"].get("suspend") is False
+
+
 @pytest.fixture(scope="module")
 def gang() -> Iterator[tuple[Harness, list[tuple[str, str, str, int]]]]:
-    """The stack with the older charts, and its gang, which runs."""
+    """The stack with the older charts, and its gang, which runs because its queue stopped another one."""
     with rehearsing_teams(STACK, _file(*OLDER), later=("queues", "teams")) as trial:
+        trial.apply(_gang("patient", "low"))
+        assert until(lambda: _started(trial, "patient"))
         trial.apply(_gang())
         assert until(lambda: [pod[2] for pod in _pods(trial)] == ["Running", "Running"])
         yield trial, _pods(trial)
@@ -120,6 +126,20 @@ def _newer(trial: Harness) -> None:
     """The stack file with the newer releases, and with a job that only the newer CRDs admit."""
     file = trial.checkout / f"Pulumi.{STACK}.yaml"
     file.write_text(yaml.safe_dump({"config": _file(*NEWER, jobs={"short": SHORT})}))
+
+
+def test_a_preview_of_newer_charts_is_refused_while_a_job_waits_that_would_lose_its_stores(
+    gang: tuple[Harness, list[tuple[str, str, str, int]]],
+) -> None:
+    trial, _ = gang
+    _newer(trial)
+    assert trial.do("preview", "--stack", STACK) != 0
+    refused = (
+        f"got {NEWER[1]} beside {NAMESPACE}/patient (its queue stopped it once). Fix: let them"
+    )
+    assert refused in trial.said("preview")
+    assert "environment.trainer.version" in trial.said("preview")
+    trial.shell(f"kubectl delete trainjob patient --namespace {NAMESPACE}")
 
 
 def test_a_preview_of_newer_charts_works(

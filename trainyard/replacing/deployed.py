@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 Outputs = Mapping[str, Any]
+Object = Mapping[str, Any]
+"""An object of Kubernetes."""
+PROVIDER = "pulumi:providers:kubernetes"
 
 
 class UnknownStackError(LookupError):
@@ -31,7 +34,18 @@ class Deployed:
             found = found.get(step) if isinstance(found, Mapping) else None
         return found
 
+    @property
+    def kubeconfig(self) -> str | None:
+        """The kubeconfig of the last update; None before there was a cluster. The provider of pulumi-eks has no
+        identifier of a cluster."""
+        every = (it for (kind, _), it in self.resources.items() if kind == PROVIDER)
+        ours = (it.get("kubeconfig") for it in every if it.get("clusterIdentifier"))
+        return next((it for it in ours if isinstance(it, str)), None)
+
 
 Ask = Callable[[Collection[str], str | None], Deployed]
 """Ask the engine: types of resources, and a stack of this project, by default the one that is updated →
 what it holds. Raises UnknownStackError where there is no such stack."""
+Show = Callable[[str, str, str | None], Sequence[Object]]
+"""Ask a cluster: kubeconfig, kind of object, and a namespace, or None for all of them → the objects there; none
+where nobody answers."""

@@ -2,30 +2,113 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
+from trainyard.catalog.job_kinds import outcome
 from trainyard.catalog.versions import TRAINER_RELEASES
 from trainyard.plan import EnvironmentPlan
 from trainyard.plans.controllers import RELEASE
-from trainyard.problems import InputWarning
-from trainyard.replacing.deployed import Deployed
+from trainyard.problems import At, InputError, InputWarning
+from trainyard.replacing.deployed import Deployed, Object, Show
 
-TRAINER = "kubeflow-trainer"
+TRAINER, SETTING = "kubeflow-trainer", "environment.trainer.version"
 TYPES = frozenset({RELEASE})
 """Types of resources that the rules look at."""
+SHOWN = 10
+"""Jobs that an error names."""
+WAITS = "waits"
+STOPPED = "its queue stopped it once"
+
+
+def moving_errors(plan: EnvironmentPlan, deployed: Deployed, show: Show) -> Iterator[InputError]:
+    """TrainJobs that a Trainer with another field for their pods would start without their stores, or that their
+    queue would stop for good."""
+    releases, kubeconfig = _releases(plan, deployed), deployed.kubeconfig
+    if releases is None or kubeconfig is None:
+        return
+    was, to = releases
+    jobs = show(kubeconfig, "trainjobs.trainer.kubeflow.org", None)
+    workloads = show(kubeconfig, "workloads.kueue.x-k8s.io", None) if jobs and plan.queues else ()
+    field = TRAINER_RELEASES[was].pod_changes
+    lost = list(losing(jobs, workloads, field))
+    if lost:
+        more = [f"and {len(lost) - SHOWN} more"] if len(lost) > SHOWN else []
+        yield At(SETTING).must(
+            f"stay {was} until these TrainJobs have ended or are deleted: Trainer {to} does not know their field"
+            f" {field}, so a job that waits would start without its stores, and one that its queue stopped once"
+            " would stop for good",
+            got=f"{to} beside {', '.join([*lost[:SHOWN], *more])}",
+            fix=(
+                "let them end; or delete each with kubectl --namespace <its namespace> delete trainjob <its name>,"
+                " and hand it in again after the update: trainyard again <job>, then pulumi up of its stack"
+            ),
+        )
+    yield from _unreadable(jobs, was, to)
+
+
+def _unreadable(jobs: Sequence[Object], was: str, to: str) -> Iterator[InputError]:
+    """TrainJobs with a word where a later Trainer reads a number: it then reads no TrainJob at all."""
+    named = sorted(_name(job) for job in jobs if ranks_are_a_string(job))
+    if named:
+        yield At(SETTING).must(
+            f"stay {was} while TrainJobs set numProcPerNode to a string, even if they have ended: Trainer {to} then"
+            " reads no TrainJob, and never becomes ready",
+            got=f"{to} beside {', '.join(named)}",
+            fix="delete each with kubectl --namespace <its namespace> delete trainjob <its name>",
+        )
 
 
 def moving_warnings(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[InputWarning]:
     """A Trainer whose TrainJobs have another field for their pods, where queues start and stop TrainJobs."""
-    was, to = deployed.output(RELEASE, TRAINER, "version"), plan.trainer.version
-    before, after = TRAINER_RELEASES.get(was), TRAINER_RELEASES[to]
-    if plan.queues is None or before is None or before.pod_changes == after.pod_changes:
+    releases = _releases(plan, deployed)
+    if releases is None or plan.queues is None:
         return
-    yield InputWarning(
-        path="environment.trainer.version",
-        text=(
-            f"this update moves the Trainer from {was} to {to}, whose TrainJobs have no {before.pod_changes}:"
-            " Kueue can stop TrainJobs of teams that wait or run, and they do not start again. Let them end, or"
-            " delete them, before `pulumi up`; `trainyard runs` names them"
-        ),
+    was, to = releases
+    yield At(SETTING).warning(
+        f"this update moves the Trainer from {was} to {to}, whose TrainJobs have no"
+        f" {TRAINER_RELEASES[was].pod_changes}. TrainJobs of teams that run go on; one that its queue stops later"
+        " does not start again. Before `pulumi up` let those end that must not stop; `trainyard runs` names them"
     )
+
+
+def losing(jobs: Sequence[Object], workloads: Sequence[Object], field: str) -> Iterator[str]:
+    """TrainJobs of a cluster that have not ended and do not outlive the loss of `field`, with the reason of each.
+    `workloads`: those of Kueue."""
+    stopped = {
+        (each["metadata"]["namespace"], owner["name"])
+        for each in workloads
+        if _evictions(each)
+        for owner in each["metadata"].get("ownerReferences") or ()
+    }
+    for job in sorted(jobs, key=_name):
+        if outcome(job):
+            continue
+        if (job["metadata"]["namespace"], job["metadata"]["name"]) in stopped:
+            yield f"{_name(job)} ({STOPPED})"
+        elif job["spec"].get("suspend") and job["spec"].get(field):
+            yield f"{_name(job)} ({WAITS})"
+
+
+def ranks_are_a_string(job: Object) -> bool:
+    """True for a TrainJob that a Trainer of 2.2 or later cannot read (docs/decisions/0002)."""
+    return isinstance(job["spec"].get("trainer", {}).get("numProcPerNode"), str)
+
+
+def _releases(plan: EnvironmentPlan, deployed: Deployed) -> tuple[str, str] | None:
+    """The Trainer's release of before and the one that the update moves it to, where TrainJobs of the one have another
+    field for their pods than those of the other."""
+    was, to = deployed.output(RELEASE, TRAINER, "version"), plan.trainer.version
+    before = TRAINER_RELEASES.get(was)
+    if before is None or before.pod_changes == TRAINER_RELEASES[to].pod_changes:
+        return None
+    return was, to
+
+
+def _evictions(workload: Object) -> Any:
+    """Reasons for which Kueue has stopped the job of a Workload, with how often; None where it never has."""
+    return ((workload.get("status") or {}).get("schedulingStats") or {}).get("evictions")
+
+
+def _name(job: Object) -> str:
+    return f"{job['metadata']['namespace']}/{job['metadata']['name']}"

@@ -8,23 +8,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
-from trainyard.catalog.job_kinds import JOB_KINDS
+from trainyard.catalog.job_kinds import ENTRY_KINDS, JOB_KINDS, SUCCEEDED, outcome
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.jobs import RUN, JobPlan
 from trainyard.problems import At, InputError, InputWarning
-from trainyard.replacing.deployed import Deployed
+from trainyard.replacing.deployed import PROVIDER, Deployed, Show
 
 KINDS = {kind: f"kubernetes:{it.api_version}:{kind}" for kind, it in JOB_KINDS.items()}
-PROVIDER, CRON_JOB = "pulumi:providers:kubernetes", "kubernetes:batch/v1:CronJob"
+CRON_JOB = "kubernetes:batch/v1:CronJob"
 TYPES = frozenset({*KINDS.values(), PROVIDER, CRON_JOB})
 """Types of resources that the rules look at."""
-Complete = Callable[[str, Collection[str]], Collection[tuple[str, str]]]
-"""Ask a cluster which jobs are complete: kubeconfig, namespaces → namespace and name of each; none where nobody
-answers."""
 SHOWN, WIDTH = 6, 60
 """Differences that are shown of a run, and characters of a value."""
 ELSE = "its `run`, or something that its spec does not show, is another one"
@@ -59,21 +56,21 @@ def starting(plan: EnvironmentPlan | TeamPlan, deployed: Deployed) -> tuple[str,
 
 
 def run_errors(
-    plan: EnvironmentPlan | TeamPlan, deployed: Deployed, complete: Complete
+    plan: EnvironmentPlan | TeamPlan, deployed: Deployed, show: Show
 ) -> Iterator[InputError]:
     """An error for each job that changes and leaves behind what the run before it saved in a directory of its own;
     and for each that reads the checkpoint of that run, and does not say that it may, where that run is complete.
-    The cluster knows whether it is, and no plan does: `complete` asks it."""
+    The cluster knows whether it is, and no plan does: `show` asks it."""
     yield from _left_behind(plan, deployed)
     asked = {
         name: job
         for name, job, _, was in _changed(plan, deployed)
         if _described(_run_of(was) or "") != _described(job.run) and _reads_on(job, was)
     }
-    kubeconfig = _kubeconfig(deployed)
+    kubeconfig = deployed.kubeconfig
     if not asked or kubeconfig is None:
         return
-    ended = complete(kubeconfig, {job.namespace for job in asked.values()})
+    ended = _complete(kubeconfig, {job.namespace for job in asked.values()}, show)
     for name, job in asked.items():
         if (job.namespace, job.name) in ended:
             yield _unanswered(f"{_jobs(plan)}.{name}", job)
@@ -111,12 +108,15 @@ def _directory(job: JobPlan) -> str:
     return directory if store else ""
 
 
-def _kubeconfig(deployed: Deployed) -> str | None:
-    """The kubeconfig of the last update; None before there was a cluster. The provider of pulumi-eks has no
-    identifier of a cluster."""
-    every = (it for (kind, _), it in deployed.resources.items() if kind == PROVIDER)
-    ours = (it.get("kubeconfig") for it in every if it.get("clusterIdentifier"))
-    return next((it for it in ours if isinstance(it, str)), None)
+def _complete(kubeconfig: str, namespaces: Collection[str], show: Show) -> set[tuple[str, str]]:
+    """Namespace and name of each job there that is complete."""
+    return {
+        (namespace, job["metadata"]["name"])
+        for namespace in namespaces
+        for kind in ENTRY_KINDS
+        for job in show(kubeconfig, kind.lower(), namespace)
+        if outcome(job) in SUCCEEDED
+    }
 
 
 def _unanswered(path: str, job: JobPlan) -> InputError:

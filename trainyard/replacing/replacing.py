@@ -20,9 +20,8 @@ from trainyard.plans.networks import SERVICE_CIDRS, ExistingNetworkPlan, Existin
 from trainyard.plans.stores import StorePlan
 from trainyard.problems import InputError, InputWarning
 from trainyard.replacing import immutable, leaving, moving, new_runs
-from trainyard.replacing.deployed import Ask, Deployed
+from trainyard.replacing.deployed import Ask, Deployed, Show
 from trainyard.replacing.guarded import Change, Guarded, Setting, shown
-from trainyard.replacing.new_runs import Complete
 from trainyard.settings.reading.yaml_file import Lines
 from trainyard.stores.kinds import KINDS, AnyKind, plan_kind
 
@@ -60,21 +59,22 @@ TYPES = frozenset(
 """Types of resources that the rules look at."""
 
 
-def compared(planned: Planned, lines: Lines, ask: Ask, complete: Complete) -> Planned:
+def compared(planned: Planned, lines: Lines, ask: Ask, show: Show) -> Planned:
     """The plan, refused where it would replace something by accident, with the runs that it starts. `lines`: of
-    the stack file. `ask`: tells what is deployed. `complete`: which jobs are."""
+    the stack file. `ask`: tells what is deployed. `show`: what is in the cluster."""
     plan = planned.plan
     if plan is None or (isinstance(plan, TeamPlan) and not plan.jobs):
         return planned.located(lines)
     more = TYPES | immutable.TYPES if isinstance(plan, EnvironmentPlan) else frozenset()
     deployed = ask(more | new_runs.TYPES, None)
-    errors = [*planned.errors, *new_runs.run_errors(plan, deployed, complete)]
+    errors = [*planned.errors, *new_runs.run_errors(plan, deployed, show)]
     warnings = [*planned.warnings, *new_runs.run_warnings(plan, deployed)]
     if isinstance(plan, EnvironmentPlan):
         errors += [
             *replacing_errors(plan, deployed),
             *immutable.immutable_errors(plan, deployed),
             *leaving.team_errors(plan, deployed, ask=ask),
+            *moving.moving_errors(plan, deployed, show),
         ]
         warnings += [
             *replacing_warnings(plan, deployed),

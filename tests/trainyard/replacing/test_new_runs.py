@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection
 from typing import Any
 
 import pytest
 
 from tests.support.stackfile import Edit, at, environment_plan, planned, reading, team_plan
 from trainyard.plan import EnvironmentPlan, TeamPlan
-from trainyard.replacing.deployed import Deployed
+from trainyard.replacing.deployed import PROVIDER, Deployed
 from trainyard.replacing.new_runs import (
     CRON_JOB,
     KINDS,
-    PROVIDER,
     differences,
     resumes,
     run_warnings,
@@ -165,7 +163,7 @@ def test_a_preview_and_an_update_ask_the_engine_for_runs(stack: str) -> None:
     for resource in deployed.resources.values():
         resource["metadata"]["annotations"]["trainyard.io/run"] = "another"
     lines = reading(stack=stack).lines
-    asked = compared(wanted, lines, lambda types, other: deployed, lambda *_: set())
+    asked = compared(wanted, lines, lambda types, other: deployed, lambda *_: ())
     said = [str(each) for each in asked.warnings if "starts another one" in str(each)]
     assert len(said) == len(plan.jobs) > 0
 
@@ -180,19 +178,31 @@ OF_EKS = {"kubeconfig": "that of pulumi-eks"}
 
 
 def _asked(
-    was: Edit, now: Edit, *, complete: str = "t5", clusters: tuple[Any, ...] = (OF_EKS, CLUSTER)
+    was: Edit,
+    now: Edit,
+    *,
+    complete: str = "t5",
+    clusters: tuple[Any, ...] = (OF_EKS, CLUSTER),
+    **ends: str,
 ) -> str | None:
-    """The refusal of a change. `complete`: the job that the cluster says is; `clusters`: the providers."""
+    """The refusal of a change. `complete`: the job that the cluster says is; `clusters`: the providers; `ends`: kind
+    of job → its condition there."""
+    ends = ends or {"trainjob": "Complete"}
     of_jobs = _deployed(environment_plan(was)).resources
     providers = {(PROVIDER, f"{number}"): it for number, it in enumerate(clusters)}
     deployed = Deployed(resources={**of_jobs, **providers})
 
-    def ask(kubeconfig: str, namespaces: Collection[str]) -> set[tuple[str, str]]:
-        assert (kubeconfig, {*namespaces}) == ("ours", {"training"})
-        return {("training", complete)}
+    def show(kubeconfig: str, kind: str, namespace: str | None) -> list[Any]:
+        assert (kubeconfig, namespace) == ("ours", "training")
+        return [_ended(complete, ends[kind]), _ended("running")] if kind in ends else []
 
-    found = compared(planned(now), reading(now).lines, lambda types, other: deployed, ask)
+    found = compared(planned(now), reading(now).lines, lambda types, other: deployed, show)
     return next(map(str, found.errors), None)
+
+
+def _ended(name: str, *conditions: str) -> dict[str, Any]:
+    shown = [{"type": each, "status": "True"} for each in conditions]
+    return {"metadata": {"name": name}, "status": {"conditions": shown}}
 
 
 @pytest.mark.parametrize(
@@ -224,10 +234,15 @@ def test_a_job_that_stays_begins_elsewhere_or_says_it_has_no_question(edits: Any
 
 
 @pytest.mark.parametrize(
-    "more", [{"complete": "another"}, {"clusters": ()}, {"clusters": (OF_EKS,)}]
+    "more",
+    [{"complete": "another"}, {"trainjob": "Failed"}, {"clusters": ()}, {"clusters": (OF_EKS,)}],
 )
 def test_a_run_that_is_not_complete_or_of_which_nobody_knows_is_replaced(more: Any) -> None:
     assert _asked(_job(), _job(("nodes", 3)), **more) is None
+
+
+def test_a_complete_run_of_either_kind_is_asked_about() -> None:
+    assert _asked(_job(), _job(("nodes", 3)), pytorchjob="Succeeded")
 
 
 def test_a_number_that_stays_is_the_directory_of_before() -> None:

@@ -8,6 +8,7 @@ from itertools import groupby
 from trainyard.operations.reach.place import KIND
 from trainyard.operations.reach.snapshot import Object, Snapshot
 from trainyard.operations.status.finding import Finding
+from trainyard.replacing.moving import ranks_are_a_string
 
 RELEASE = "kubeflow-trainer"
 """Part of the name of the controller's Deployment."""
@@ -16,7 +17,7 @@ RELEASE = "kubeflow-trainer"
 def unreadable(snapshot: Snapshot) -> Iterator[Finding]:
     """TrainJobs that a Trainer of 2.2 or later cannot read: a finding for each namespace."""
     unreadable_jobs = [
-        job["metadata"] for job in snapshot.of("trainjobs") if _ranks_are_a_string(job)
+        job["metadata"] for job in snapshot.of("trainjobs") if ranks_are_a_string(job)
     ]
     by_namespace = groupby(sorted(unreadable_jobs, key=_place), key=lambda meta: meta["namespace"])
     for namespace, jobs in by_namespace:
@@ -42,10 +43,6 @@ def stuck(snapshot: Snapshot) -> bool:
         for deployment in snapshot.of("deployments")
         if RELEASE in deployment["metadata"]["name"]
     )
-
-
-def _ranks_are_a_string(job: Object) -> bool:
-    return isinstance(job["spec"].get("trainer", {}).get("numProcPerNode"), str)
 
 
 def _place(meta: Object) -> tuple[str, str]:
