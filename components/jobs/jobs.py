@@ -17,7 +17,7 @@ from components.base.chart import judged_by
 from components.jobs import order, run_before, wait_for_job
 from components.jobs.loads import Waits
 from components.jobs.schedules import Schedule
-from trainyard.catalog.job_kinds import ENTRY_KINDS, JOB_KINDS
+from trainyard.catalog.job_kinds import ENGINE_TYPES, ENTRY_KINDS, JOB_KINDS
 from trainyard.plans.identity import Identity
 from trainyard.plans.jobs import RUN, ConfigMapPlan, JobPlan, Spec
 
@@ -164,7 +164,7 @@ class Jobs(pulumi.ComponentResource):
 
 def _of_kind(kind: str) -> pulumi.Alias:
     """Names the job as it was while its entry had another kind."""
-    return pulumi.Alias(type_=f"kubernetes:{JOB_KINDS[kind].api_version}:{kind}")
+    return pulumi.Alias(type_=ENGINE_TYPES[kind])
 
 
 def _said(prefix: str, starts: Mapping[str, str]) -> pulumi.ResourceHook:

@@ -134,6 +134,8 @@ MORE_KINDS: dict[str, JobKind] = {
 """Kinds that only a file can be, and that the training-operator runs where training_operator.more_kinds
 lists them (training-operator v1.8.1, pkg/apis/kubeflow.org/v1 and pkg/webhooks)."""
 JOB_KINDS = ENTRY_KINDS | MORE_KINDS
+ENGINE_TYPES = {kind: f"kubernetes:{it.api_version}:{kind}" for kind, it in JOB_KINDS.items()}
+"""Kind of a job → its type for Pulumi's engine."""
 
 
 RESTARTING = "PyTorchJobRestarting"

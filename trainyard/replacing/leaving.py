@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from trainyard.catalog.job_kinds import JOB_KINDS
+from trainyard.catalog.job_kinds import ENGINE_TYPES
 from trainyard.plan import EnvironmentPlan
 from trainyard.problems import InputError, InputWarning
 from trainyard.replacing.deployed import Ask, Deployed, UnknownStackError
@@ -20,7 +20,7 @@ from trainyard.settings.reading.reader import read_file, stack_files
 
 TEAM, PREFIX = "trainyard:teams:Team", "team-"
 """Type and beginning of the name of a team among the resources of its environment."""
-JOBS = frozenset(f"kubernetes:{kind.api_version}:{name}" for name, kind in JOB_KINDS.items())
+JOBS = frozenset(ENGINE_TYPES.values())
 TEAMS = "environment.teams"
 GROUP = "aws:ec2/placementGroup:PlacementGroup"
 TYPES = frozenset({TEAM, GROUP})

@@ -12,15 +12,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
-from trainyard.catalog.job_kinds import ENTRY_KINDS, JOB_KINDS, SUCCEEDED, outcome
+from trainyard.catalog.job_kinds import ENGINE_TYPES, ENTRY_KINDS, SUCCEEDED, outcome
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.jobs import RUN, JobPlan
 from trainyard.problems import At, InputError, InputWarning
 from trainyard.replacing.deployed import PROVIDER, Deployed, Show
 
-KINDS = {kind: f"kubernetes:{it.api_version}:{kind}" for kind, it in JOB_KINDS.items()}
 CRON_JOB = "kubernetes:batch/v1:CronJob"
-TYPES = frozenset({*KINDS.values(), PROVIDER, CRON_JOB})
+TYPES = frozenset({*ENGINE_TYPES.values(), PROVIDER, CRON_JOB})
 """Types of resources that the rules look at."""
 SHOWN, WIDTH = 6, 60
 """Differences that are shown of a run, and characters of a value."""
@@ -46,7 +45,7 @@ def run_warnings(plan: EnvironmentPlan | TeamPlan, deployed: Deployed) -> Iterat
 def starting(plan: EnvironmentPlan | TeamPlan, deployed: Deployed) -> tuple[str, ...]:
     """Jobs of which the update starts a run: those that are not deployed, and those whose run it ends. Jobs whose
     schedule it begins: the time then starts the runs."""
-    there, schedules = deployed.names(*KINDS.values()), deployed.names(CRON_JOB)
+    there, schedules = deployed.names(*ENGINE_TYPES.values()), deployed.names(CRON_JOB)
     changed = {name for name, *_ in _changed(plan, deployed)}
     return tuple(
         name
@@ -153,7 +152,7 @@ def _changed(
 ) -> Iterator[tuple[str, JobPlan, str, Mapping[str, Any]]]:
     """Each job whose run the update ends: name, plan, and kind and outputs of what is deployed."""
     for name, job in plan.jobs.items():
-        for kind, of_the_engine in KINDS.items():
+        for kind, of_the_engine in ENGINE_TYPES.items():
             was = deployed.resources.get((of_the_engine, name))
             if was is not None and _run_of(was) not in (None, job.run):
                 yield name, job, kind, was

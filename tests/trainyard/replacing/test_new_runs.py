@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from tests.support.stackfile import Edit, at, environment_plan, planned, reading, team_plan
+from trainyard.catalog.job_kinds import ENGINE_TYPES
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.replacing.deployed import PROVIDER, Deployed
 from trainyard.replacing.new_runs import (
     CRON_JOB,
-    KINDS,
     differences,
     resumes,
     run_warnings,
@@ -46,7 +46,7 @@ def _deployed(plan: EnvironmentPlan | TeamPlan, **more: Any) -> Deployed:
     """The jobs of a plan, as the API server keeps them: with fields that nobody has given."""
     return Deployed(
         resources={
-            (KINDS[job.kind], name): {
+            (ENGINE_TYPES[job.kind], name): {
                 "metadata": {"annotations": {"trainyard.io/run": job.run}},
                 "spec": {"suspend": False, "managedBy": "trainer", **copy.deepcopy(dict(job.spec))},
                 **more,

@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import Any
 
 from trainyard import command_line
-from trainyard.catalog.job_kinds import ENTRY_KINDS
+from trainyard.catalog.job_kinds import ENGINE_TYPES, ENTRY_KINDS
 from trainyard.catalog.logs.first_end import ROLE
 from trainyard.catalog.logs.waiting import container_statuses
 from trainyard.derive.schedule import next_times
@@ -37,7 +37,7 @@ from trainyard.operations.status.finding import Finding
 
 STACK = "pulumi:pulumi:Stack"
 """Type of the resource whose outputs are those of the stack."""
-TYPES = {f"kubernetes:{it.api_version}:{kind}": kind for kind, it in ENTRY_KINDS.items()}
+TYPES = {ENGINE_TYPES[kind]: kind for kind in ENTRY_KINDS}
 """Type of a job's resource → its kind."""
 NAMED = 5
 """Findings with one cause that are named."""
