@@ -27,7 +27,9 @@ from tests.support.patience import until
 from tests.support.recording import CHECKOUT, WORKLOADS
 from tests.support.stackfile import at, reading
 from trainyard.catalog.job_kinds import JOB_KINDS, MORE_KINDS, outcome
+from trainyard.catalog.logs.first_end import ranks
 from trainyard.manifests.admission import Manifest, judged
+from trainyard.operations.reach.snapshot import Job, Snapshot
 from trainyard.settings.job import ManifestConfig
 
 NAMESPACE, SECRET = "kubeflow", "training-operator-webhook-cert"
@@ -246,12 +248,19 @@ def test_a_job_of_each_kind_goes_to_its_end(kind: str, operator: Operator) -> No
     pods = operator.pods(job)
     for pod in pods:
         operator.say(pod, "Running")
+    assert sorted(number for _, number in ranks(pods)) == [*range(PODS[kind])], "as in logs --rank"
 
     def state() -> list[Any]:
         conditions = (operator.api.get(job) or {}).get("status", {}).get("conditions") or []
         return [each["type"] for each in conditions if each["status"] == "True"]
 
     assert until(lambda: "Running" in state())
+    [seen] = _seen(operator, job)
+    assert (seen.kind, seen.state, seen.nodes, len(seen.pods)) == (
+        kind,
+        "Running",
+        *2 * [PODS[kind]],
+    )
     for pod in pods:
         waits = (
             kind == "MPIJob" and "worker" in pod["metadata"]["name"]
@@ -259,6 +268,14 @@ def test_a_job_of_each_kind_goes_to_its_end(kind: str, operator: Operator) -> No
         if not waits:
             operator.say(pod, "Succeeded")
     assert until(lambda: outcome(operator.api.get(job) or {}) == JOB_KINDS[kind].succeeded)
+    [seen] = _seen(operator, job)
+    assert seen.complete
+
+
+def _seen(operator: Operator, job: Object) -> list[Job]:
+    """Jobs as `trainyard status` sees them."""
+    there = {f"{job['kind'].lower()}s": [operator.api.get(job)], "pods": operator.pods(job)}
+    return Snapshot(objects=there).jobs()
 
 
 @pytest.mark.parametrize("kind", FLAWS)

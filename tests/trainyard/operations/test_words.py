@@ -13,7 +13,7 @@ import pytest
 from tests.support.launchers import torchrun
 from tests.support.recording import CHECKOUT
 from tests.support.tool import run_word
-from tests.trainyard.operations.recovery.test_drain import ENVIRONMENT, OURS
+from tests.trainyard.operations.recovery.test_drain import ENVIRONMENT, OURS, SERVED
 from tests.trainyard.operations.terminal import Terminal
 from trainyard.operations.reach.chosen import Chosen, NoSuchJob, choose
 from trainyard.operations.reach.place import place_of
@@ -105,6 +105,9 @@ class Cluster:
         match words[1:]:
             case ["get", "--raw=/version", *_]:
                 return "{}"
+            case ["get", "--raw", path, *_]:
+                assert path == "/apis/kubeflow.org/v1"
+                return SERVED
             case ["get", "pods", _, selector, *_]:
                 job = selector.rpartition("=")[2]
                 there = any(one["metadata"]["name"] == job for one in self.jobs)
@@ -218,8 +221,13 @@ def test_a_job_is_chosen_by_its_entry_its_name_or_namespace_and_name(
 
 
 def test_an_empty_cluster_has_no_job_to_choose() -> None:
-    with pytest.raises(NoSuchJob, match="no TrainJob and no PyTorchJob in all namespaces"):
-        choose(lambda *_: '{"items": []}', place_of("dev", ENVIRONMENT), {}, None)
+    with pytest.raises(NoSuchJob, match="no training job in all namespaces"):
+        choose(
+            lambda *words: SERVED if "--raw" in words else '{"items": []}',
+            place_of("dev", ENVIRONMENT),
+            {},
+            None,
+        )
 
 
 def test_a_job_is_stopped_after_its_name_and_a_yes_and_the_way_back_is_printed(
@@ -397,6 +405,8 @@ def test_the_entry_of_a_schedule_is_its_newest_run(monkeypatch: pytest.MonkeyPat
     place = place_of("dev", ENVIRONMENT)
 
     def kubectl(*words: str) -> str:
+        if "--raw" in words:
+            return SERVED
         return items if "trainjobs" in words[1] else '{"items": []}'
 
     chosen = choose(kubectl, place, {}, "mine")

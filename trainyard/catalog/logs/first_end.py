@@ -13,6 +13,8 @@ Object = dict[str, Any]
 
 ROLE, MASTER = "training.kubeflow.org/replica-type", "master"
 """Label of the training-operator's pods, and the value of a Master's; a Worker has worker."""
+FIRST = {MASTER, "chief", "launcher", "scheduler"}
+"""Roles of which a job has one pod."""
 RANKS = ("batch.kubernetes.io/job-completion-index", "training.kubeflow.org/replica-index")
 TAIL = 600
 """Lines that are read of the log of that rank: the summary of torchrun has 7 lines for each rank of a node."""
@@ -72,17 +74,22 @@ def newer(found: End, known: End, there: Iterable[str]) -> bool:
 
 
 def ranks(pods: Iterable[Object]) -> list[tuple[Object, int]]:
-    """Each pod with the number of its node, as `trainyard logs --rank` counts: in a PyTorchJob the Master
-    is node 0, and the first Worker is node 1 beside it."""
+    """Each pod with the number of its node, as `trainyard logs --rank` counts: the Master, the Launcher, the Chief or
+    the Scheduler of a job is node 0, and the first Worker is the node behind it."""
     every = [*pods]
-    masters = any(_labels(pod).get(ROLE) == MASTER for pod in every)
-    return [(pod, _rank(pod, masters=masters)) for pod in every]
+    sizes: dict[str, int] = {}
+    for pod in every:
+        role, number = _place(pod)
+        sizes[role] = max(sizes.get(role, 0), number + 1)
+    roles = sorted(sizes, key=lambda role: (role not in FIRST, role))
+    begins = {role: sum(sizes[each] for each in roles[:at]) for at, role in enumerate(roles)}
+    return [(pod, begins[role] + number) for pod in every for role, number in [_place(pod)]]
 
 
-def _rank(pod: Object, *, masters: bool) -> int:
+def _place(pod: Object) -> tuple[str, int]:
+    """A pod's role, and its number in it."""
     own = _labels(pod)
-    number = next((int(own[key]) for key in RANKS if key in own), 0)
-    return number + (masters and own.get(ROLE, MASTER) != MASTER)
+    return own.get(ROLE, MASTER), next((int(own[key]) for key in RANKS if key in own), 0)
 
 
 def end_of(pod: Object, at: str, number: int, **more: Any) -> End:

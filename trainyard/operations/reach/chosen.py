@@ -8,7 +8,7 @@ from typing import Any
 
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.operations.reach.kubectl import Kubectl, Object
-from trainyard.operations.reach.place import KINDS, Place, jobs_of, title
+from trainyard.operations.reach.place import Place, every_job, title
 from trainyard.operations.reach.pods import full_name
 from trainyard.operations.reach.snapshot import entry_of
 from trainyard.plans.jobs import SCHEDULE
@@ -57,8 +57,7 @@ def choose(
     output `jobs` of the stack. `word`: what somebody has typed. Raises NoSuchJob."""
     found = [
         Chosen(kind=kind, body=body, entry=entry_of(body, entries))
-        for kind in KINDS
-        for body in jobs_of(kubectl, kind, place)
+        for kind, body in every_job(kubectl, place)
     ]
     named = _newest(
         [each for each in found if name in (None, each.entry, each.name, full_name(each.body))]
@@ -68,7 +67,7 @@ def choose(
     every = list(dict.fromkeys(each.entry or full_name(each.body) for each in named or found))
     names = ", ".join(every)
     if not found:
-        raise NoSuchJob(f"no TrainJob and no PyTorchJob in {place}")
+        raise NoSuchJob(f"no training job in {place}")
     if name and not named:
         gone = " It has been stopped, or it has not started." if name in entries else ""
         raise NoSuchJob(f"there is no job {name} in {place}.{gone} Fix: --job one of {names}")

@@ -22,9 +22,8 @@ from trainyard.operations.reach.kubectl import (
 )
 from trainyard.operations.reach.pods import full_name
 from trainyard.operations.reach.pulumi import outputs
+from trainyard.operations.reach.served import KIND, served
 
-KIND = "trainjobs.trainer.kubeflow.org"
-KINDS = (KIND, "pytorchjobs.kubeflow.org")
 LOG_LINE = re.compile(r"[EIWF]\d{4} ")
 
 
@@ -138,6 +137,13 @@ def _another_context(place: Place) -> str:
 def title(job: Object) -> str:
     """Kind, namespace and name."""
     return f"{job['kind']} {full_name(job)}"
+
+
+def every_job(kubectl: Kubectl, place: Place) -> list[tuple[str, Object]]:
+    """Each job there, with its kind as kubectl calls it."""
+    return [
+        (kind, job) for kind in (KIND, *served(kubectl)) for job in jobs_of(kubectl, kind, place)
+    ]
 
 
 def jobs_of(kubectl: Kubectl, kind: str, place: Place) -> list[Object]:

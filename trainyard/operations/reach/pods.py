@@ -12,14 +12,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from trainyard.catalog.job_kinds import ENTRY_KINDS
+from trainyard.catalog.job_kinds import ENTRY_KINDS, JOB_KINDS
 from trainyard.catalog.limits import TORCH_SECONDS
 from trainyard.catalog.logs.first_end import ranks
 from trainyard.catalog.logs.waiting import container_statuses
 from trainyard.operations.reach.kubectl import Kubectl, Object
 
 JOB_LABELS = {name: kind.pod_label for name, kind in ENTRY_KINDS.items()}
-"""Kind of job → label of its pods with the job's name."""
+"""Kind of job → label of its pods with the job's name. The other kinds of the training-operator have that of
+PyTorchJob."""
 CONTROLLER_LABELS = {"app.kubernetes.io/name", "control-plane"}
 TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\dT\S+) ")
 """Text that the kubelet writes before a line, if it is asked for timestamps."""
@@ -56,9 +57,15 @@ def gangs(pods: Iterable[Object]) -> Gangs:
         labels = pod["metadata"].get("labels", {})
         for kind, label in JOB_LABELS.items():
             if label in labels:
-                key = (kind, pod["metadata"]["namespace"], labels[label])
+                key = (_owner(pod) or kind, pod["metadata"]["namespace"], labels[label])
                 found.setdefault(key, []).append(pod)
     return found
+
+
+def _owner(pod: Object) -> str | None:
+    """Kind of the job that owns a pod itself, as those of the training-operator do."""
+    owners = pod["metadata"].get("ownerReferences") or []
+    return next((each["kind"] for each in owners if each["kind"] in JOB_KINDS), None)
 
 
 def read_logs(

@@ -16,14 +16,14 @@ from trainyard.catalog.job_kinds import (
     JOB_KINDS,
     RESTARTING,
     SUCCEEDED,
+    resource_of,
     true_conditions,
 )
 from trainyard.catalog.logs.waiting import about, container_statuses
 from trainyard.objects.programs.history import DELETED
-from trainyard.operations.reach.kubectl import Kubectl, Object
+from trainyard.operations.reach.kubectl import NOT_SERVED, Kubectl, Object
 from trainyard.operations.reach.pods import (
     AT_ONCE,
-    JOB_LABELS,
     Gangs,
     Log,
     full_name,
@@ -32,9 +32,12 @@ from trainyard.operations.reach.pods import (
 )
 from trainyard.operations.reach.pulumi import outputs
 from trainyard.operations.reach.rank_logs import logs_of_ends
+from trainyard.operations.reach.served import served
 from trainyard.plans.jobs import SCHEDULE
 
 QUEUED = "workloads.kueue.x-k8s.io"
+JOBS = tuple(f"{kind.lower()}s" for kind in JOB_KINDS)
+"""Kinds of jobs, as Snapshot.objects has them."""
 KINDS = (
     "trainjobs.trainer.kubeflow.org",
     "pytorchjobs.kubeflow.org",
@@ -67,8 +70,6 @@ FORBIDDEN = "forbidden"
 """Part of kubectl's message where the API server does not permit a call."""
 PAGE = 500
 """Objects of one answer, as kubectl asks for them."""
-NOT_SERVED = "(NotFound)"
-"""Part of kubectl's message where the API server does not serve a path."""
 RECENT = timedelta(minutes=1)
 """The first rank of a run has written a line so lately: then its other ranks are not asked."""
 
@@ -116,7 +117,7 @@ class Job:
     @property
     def selector(self) -> str:
         """Selects the job's pods in kubectl."""
-        return f"{JOB_LABELS[self.kind]}={self.name}"
+        return f"{JOB_KINDS[self.kind].pod_label}={self.name}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,18 +148,14 @@ class Snapshot:
         return self.objects.get(kind, [])
 
     def jobs(self) -> list[Job]:
-        """Every TrainJob of Trainer v2 and every PyTorchJob of the training operator."""
+        """Every TrainJob of Trainer v2 and every job of the training-operator."""
         return self._jobs
 
     @cached_property
     def _jobs(self) -> list[Job]:
         of_jobs = gangs(self.of("pods"))
         restarts = _Restarts(self)
-        return [
-            _job(self, obj, of_jobs, restarts)
-            for kind in ("trainjobs", "pytorchjobs")
-            for obj in self.of(kind)
-        ]
+        return [_job(self, obj, of_jobs, restarts) for kind in JOBS for obj in self.of(kind)]
 
     def runtimes(self) -> list[Object]:
         """Every runtime that a TrainJob may refer to."""
@@ -195,7 +192,7 @@ def read(
     read no other. `recent`: of a run whose first rank has written a line so lately, the other ranks are
     not asked. So the number of questions grows with the jobs, and with the ranks of those in trouble."""
     groups = _groups(kubectl)
-    kinds = _of_team(kubectl, groups, namespace) if namespace else KINDS
+    kinds = _of_team(kubectl, groups, namespace) if namespace else _of_cluster(kubectl, groups)
     lists = _lists(kubectl, {kind: groups.get(_group(kind)) for kind in kinds}, namespace)
     objects = {_plural(kind): found for kind, found in lists.items() if found is not None}
     of_jobs = gangs(objects["pods"])
@@ -237,6 +234,12 @@ def _plural(kind: str) -> str:
 def _group(kind: str) -> str:
     """The API group of a kind; of "events" and its neighbours that of Pods."""
     return kind.partition(".")[2]
+
+
+def _of_cluster(kubectl: Kubectl, groups: Collection[str]) -> tuple[str, ...]:
+    """KINDS, and the kinds of jobs that the training-operator runs beside PyTorchJob here."""
+    more = served(kubectl) if _group(resource_of("PyTorchJob")) in groups else ()
+    return tuple(dict.fromkeys((*KINDS, *more)))
 
 
 def _of_team(kubectl: Kubectl, groups: Collection[str], namespace: str) -> tuple[str, ...]:
@@ -332,14 +335,14 @@ def entry_of(job: Object, entries: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def _replicas(obj: Object) -> list[Object]:
-    """The trainer of a TrainJob; the first container of each replica type of a PyTorchJob, with
-    its number of nodes."""
+    """The trainer of a TrainJob; the first container of each role of another job, with its number of
+    nodes."""
     spec = obj["spec"]
     if obj["kind"] == "TrainJob":
         return [spec.get("trainer", {})]
     return [
         replica["template"]["spec"]["containers"][0] | {"numNodes": replica.get("replicas", 1)}
-        for replica in spec["pytorchReplicaSpecs"].values()
+        for replica in spec[JOB_KINDS[obj["kind"]].replicas].values()
     ]
 
 

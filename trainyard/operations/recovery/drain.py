@@ -22,7 +22,7 @@ from trainyard.operations.reach.kubectl import (
     Object,
     kubectl_with,
 )
-from trainyard.operations.reach.place import KINDS, Place, PlaceError, jobs_of, reached, title
+from trainyard.operations.reach.place import Place, every_job, reached, title
 from trainyard.operations.reach.snapshot import last_condition
 
 NOTHING = "No job was deleted."
@@ -59,9 +59,9 @@ def main(options: argparse.Namespace) -> int:
 
 def drain(place: Place, kubectl: Kubectl, *, yes: bool) -> int:
     """List the jobs, ask, and delete them; the exit code. RuntimeError before a job is deleted."""
-    jobs = [(kind, job) for kind in KINDS for job in jobs_of(kubectl, kind, place)]
+    jobs = every_job(kubectl, place)
     if not jobs:
-        print(f"no TrainJob and no PyTorchJob in {place}: nothing to delete")
+        print(f"no training job in {place}: nothing to delete")
         return 0
     for _, job in jobs:
         print(f"{title(job)}, {last_condition(job)['type']}")
@@ -70,8 +70,7 @@ def drain(place: Place, kubectl: Kubectl, *, yes: bool) -> int:
         return code
     for kind, job in jobs:
         delete(kubectl, kind, job)
-    remaining = max([_remaining(kubectl, kind, place) for kind in KINDS])
-    return remaining or int(not ended(kubectl, [job for _, job in jobs]))
+    return _remaining(kubectl, place) or int(not ended(kubectl, [job for _, job in jobs]))
 
 
 def delete(kubectl: Kubectl, kind: str, job: Object) -> None:
@@ -136,11 +135,11 @@ def _phase(pod: Object) -> str:
     return pod.get("status", {}).get("phase", "Unknown")
 
 
-def _remaining(kubectl: Kubectl, kind: str, place: Place) -> int:
-    """Return 1 where jobs of the kind remain, or cannot be listed, and print that."""
+def _remaining(kubectl: Kubectl, place: Place) -> int:
+    """Return 1 where jobs remain, or cannot be listed, and print that."""
     try:
-        jobs = ", ".join(title(job) for job in jobs_of(kubectl, kind, place))
-    except PlaceError as error:
+        jobs = ", ".join(title(job) for _, job in every_job(kubectl, place))
+    except RuntimeError as error:
         jobs = str(error)
     if jobs:
         print(f"not deleted: {jobs}", flush=True)

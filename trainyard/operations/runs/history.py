@@ -15,6 +15,7 @@ from types import MappingProxyType
 
 from trainyard import command_line
 from trainyard.catalog.aws.own_prices import LIST, OwnPrices
+from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.catalog.logs.cause import Cause
 from trainyard.catalog.logs.log_words import nothing_to_do
 from trainyard.operations.reach.kubectl import Kubectl
@@ -195,7 +196,7 @@ def image_of(run: Run) -> str:
     spec = run.job.body["spec"]
     if "trainer" in spec:
         return spec["trainer"].get("image", "")
-    replicas = spec.get("pytorchReplicaSpecs", {}).values()
+    replicas = spec.get(JOB_KINDS[run.job.kind].replicas, {}).values()
     containers = [each["template"]["spec"]["containers"][0] for each in replicas]
     return next((each.get("image", "") for each in containers), "")
 

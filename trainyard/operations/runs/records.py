@@ -19,6 +19,7 @@ from trainyard.operations.reach.kubectl import Kubectl, Object
 from trainyard.operations.reach.proxy import asking
 from trainyard.operations.reach.snapshot import (
     FORBIDDEN,
+    JOBS,
     Snapshot,
     last_condition,
     snapshot_of,
@@ -66,7 +67,7 @@ def runs_of(snapshot: Snapshot, kept: list[Object], history: str) -> Known:
     """Every run once. A record and its job that is there go together."""
     by_uid = {record["job"]["metadata"]["uid"]: record for record in kept}
     seen: list[Snapshot] = []
-    for job in [*snapshot.of("trainjobs"), *snapshot.of("pytorchjobs")]:
+    for job in [each for kind in JOBS for each in snapshot.of(kind)]:
         record = by_uid.pop(job["metadata"].get("uid"), None)
         seen.append(_of_job(snapshot, job, record))
     seen += [_of_job(snapshot, _missed(record), record, gone=True) for record in by_uid.values()]
@@ -84,7 +85,7 @@ def _of_job(
 ) -> Snapshot:
     """The snapshot with this job alone, and with what its record adds. `gone`: the job is deleted;
     another one may have its name and pods."""
-    objects = {**snapshot.objects, "trainjobs": [], "pytorchjobs": []}
+    objects = {**snapshot.objects, **{kind: [] for kind in JOBS}}
     objects[f"{job['kind'].lower()}s"] = [job]
     if record is None:
         return replace(snapshot, objects=objects)

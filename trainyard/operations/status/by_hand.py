@@ -20,10 +20,10 @@ from typing import Any
 
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.catalog.quantities import amount
-from trainyard.operations.reach.kubectl import Kubectl, Object
+from trainyard.operations.reach.kubectl import NOT_SERVED, Kubectl, Object
 from trainyard.operations.reach.pods import AT_ONCE
 from trainyard.operations.reach.pulumi import deployment
-from trainyard.operations.reach.snapshot import FORBIDDEN, NOT_SERVED, objects_at, root_of
+from trainyard.operations.reach.snapshot import FORBIDDEN, objects_at, root_of
 from trainyard.operations.status.finding import Finding
 
 NOT_COMPARED = {*JOB_KINDS, "Job", "Secret"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.catalog.logs.cause import Cause, cause_of_end
 from trainyard.catalog.logs.first_end import End, first_to_fail
 from trainyard.catalog.logs.waiting import about
@@ -50,7 +51,7 @@ def _deleted(snapshot: Snapshot, job: Job) -> End | None:
     if not said:
         return None
     role, number, code = said[-1].groups()
-    behind = role == "worker" and "Master" in job.body["spec"].get("pytorchReplicaSpecs", {})
+    behind = role == "worker" and "Master" in job.body["spec"].get(JOB_KINDS[job.kind].replicas, {})
     return End(
         pod=f"{job.name}-{role}-{number}",
         uid="",

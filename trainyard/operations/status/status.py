@@ -37,7 +37,7 @@ from trainyard.operations.status.finding import Finding
 
 STACK = "pulumi:pulumi:Stack"
 """Type of the resource whose outputs are those of the stack."""
-TYPES = {ENGINE_TYPES[kind]: kind for kind in ENTRY_KINDS}
+TYPES = {it: kind for kind, it in ENGINE_TYPES.items()}
 """Type of a job's resource → its kind."""
 NAMED = 5
 """Findings with one cause that are named."""

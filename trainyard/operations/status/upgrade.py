@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
-from trainyard.operations.reach.place import KIND
+from trainyard.operations.reach.served import KIND
 from trainyard.operations.reach.snapshot import Object, Snapshot
 from trainyard.operations.status.finding import Finding
 from trainyard.replacing.moving import ranks_are_a_string

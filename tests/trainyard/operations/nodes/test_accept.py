@@ -95,6 +95,8 @@ class Cluster:
         match words[1:]:
             case ["config", *_]:
                 return json.dumps(OURS)
+            case ["get", "--raw", "/apis/kubeflow.org/v1", *_]:
+                return '{"resources": []}'
             case ["get", "pods", *_]:
                 return json.dumps({"items": [_pod(n) for n in range(3)]})
             case ["get", "nodes", *_]:

@@ -9,8 +9,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from trainyard.catalog.job_kinds import resource_of
 from trainyard.objects.teams.team_access import IN_QUEUES, ROLES
 from trainyard.operations.reach import snapshot
+from trainyard.operations.reach.pods import gangs
 from trainyard.operations.reach.snapshot import Snapshot
 
 RANKS = 512
@@ -45,6 +47,8 @@ class Cluster:
         self.old = old
         self.unserved: set[str] = set()
         """Groups, and plurals of kinds."""
+        self.operator: tuple[str, ...] = ("pytorchjobs",)
+        """Kinds of the training-operator, as plurals."""
         self.gangs = {
             kind: [
                 _pod(f"{kind.lower()}-{n}", **{label: kind.lower(), _rank(kind): str(n)})
@@ -64,6 +68,8 @@ class Cluster:
         at = urlsplit(words[2])
         if at.path == "/apis":
             return json.dumps({"groups": self._groups()})
+        if at.path == "/apis/kubeflow.org/v1":
+            return json.dumps({"resources": [{"name": name} for name in self.operator]})
         query = {key: value for key, [value] in parse_qs(at.query).items()}
         return self._log(at.path, query) if at.path.endswith("/log") else self._page(at.path, query)
 
@@ -80,7 +86,7 @@ class Cluster:
                 "Error from server (NotFound): the server could not find the requested resource"
             )
         assert path.startswith("/apis/") == any(
-            kind.startswith(f"{plural}.") for kind in snapshot.KINDS
+            kind.startswith(f"{plural}.") for kind in (*snapshot.KINDS, resource_of("MPIJob"))
         )
         pods = [pod for gang in self.gangs.values() for pod in gang]
         others = [_pod("karpenter", **{"control-plane": "x"}), _pod("web", app="x")]
@@ -194,7 +200,22 @@ def test_logs_are_read_for_those_who_want_them_only() -> None:
     cluster = Cluster(ranks=2)
     taken = snapshot.read(cluster, logs=False)
     assert cluster.asked() == [] and taken.logs == {} and len(taken.of("pods")) == 6
-    assert len(cluster.calls) == 1 + len(snapshot.KINDS)
+    assert len(cluster.calls) == 2 + len(snapshot.KINDS)
+
+
+def test_jobs_of_the_other_kinds_of_the_operator_are_read_where_it_runs_them() -> None:
+    cluster = Cluster(ranks=1)
+    cluster.operator = ("pytorchjobs", "mpijobs")
+    taken = snapshot.read(cluster, logs=False)
+    asked = [words[2].partition("?")[0] for words in cluster.calls if "jobs?" in words[-1]]
+    assert {each.rpartition("/")[2] for each in asked} == {"trainjobs", "pytorchjobs", "mpijobs"}
+    assert "mpijobs" in taken.objects and "tfjobs" not in taken.objects
+
+
+def test_pods_are_those_of_the_job_that_owns_them() -> None:
+    pod = _pod("rings-worker-1", **{"training.kubeflow.org/job-name": "rings"})
+    pod["metadata"]["ownerReferences"] = [{"kind": "MPIJob", "name": "rings"}]
+    assert [*gangs([pod])] == [("MPIJob", "t", "rings")]
 
 
 def test_objects_are_read_page_by_page_and_are_what_kubectl_shows() -> None:

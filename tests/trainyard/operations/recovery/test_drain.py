@@ -15,7 +15,6 @@ from tests.support.recording import CHECKOUT
 from tests.support.tool import run_word
 from tests.trainyard.operations.terminal import Terminal
 from trainyard.operations.reach import place, pulumi
-from trainyard.operations.reach.place import KIND
 from trainyard.operations.recovery import drain
 
 
@@ -31,6 +30,8 @@ def kubeconfig(cluster: str, server: str) -> dict[str, Any]:
 OURS, THEIRS = kubeconfig("ours", "https://ours"), kubeconfig("theirs", "https://theirs")
 ENVIRONMENT = {"kubeconfig": json.dumps(OURS), "contract": {"cluster": {"name": "ours"}}}
 TEAM = {"kubeconfig": json.dumps(OURS), "namespace": "team-a"}
+SERVED = json.dumps({"resources": [{"name": "pytorchjobs"}, {"name": "mpijobs"}]})
+"""What the API server has of the training-operator."""
 ENDS = "reads jobs in all namespaces of cluster ours, stack dev\n"
 
 
@@ -97,6 +98,8 @@ class Machine:
         match words:
             case ["kubectl", "get", "--raw=/version", *_]:
                 return "{}"
+            case ["kubectl", "get", "--raw", "/apis/kubeflow.org/v1", *_]:
+                return SERVED
             case ["kubectl", "get", kind, scope, "--output=json", *_]:
                 return json.dumps({"items": [*self._found(kind, scope)]})
             case ["kubectl", "get", "pods", scope, selector, "--output=json", *_]:
@@ -231,9 +234,17 @@ def test_where_there_is_no_job_nobody_is_asked(
 
 
 def test_a_kind_that_the_cluster_does_not_know_has_no_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
-    unserved = {"get pytorchjobs": 'error: the server doesn\'t have a resource type "pytorchjobs"'}
+    unserved = {
+        "get --raw /apis/kubeflow": "Error from server (NotFound): the server could not find it"
+    }
     machine = Machine(monkeypatch, JOBS[0], refuses=unserved)
     assert run_word("drain", ["dev", "--yes"]) == 0 and machine.ended == ["team-a/llama"]
+    assert not [call for call in machine.calls if "pytorchjobs" in " ".join(call)]
+
+
+def test_jobs_of_the_other_kinds_of_the_operator_end_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine(monkeypatch, job("training", "rings", "MPIJob"))
+    assert run_word("drain", ["dev", "--yes"]) == 0 and machine.ended == ["training/rings"]
 
 
 REFUSED = "E1122 06:32:41.1 memcache.go:265] error\nUnable to connect: no such host\n\nSome advice"
@@ -250,7 +261,7 @@ def test_the_reason_of_a_cluster_that_does_not_answer_is_one_line(
     )
 
 
-@pytest.mark.parametrize("call", ["--raw=/version", "get pytorchjobs"])
+@pytest.mark.parametrize("call", ["--raw=/version", "get pytorchjobs", "get --raw /apis"])
 def test_a_cluster_that_does_not_answer_is_no_success_and_nothing_ends(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], call: str
 ) -> None:
@@ -340,7 +351,7 @@ def test_a_cluster_that_answers_no_more_after_the_deletions_is_no_success(
 
     monkeypatch.setattr(subprocess, "run", mute)
     assert run_word("drain", ["dev", "--yes"]) == 1
-    assert f"cannot list {KIND}: connection refused" in capsys.readouterr().out
+    assert "cannot list kinds of jobs: connection refused" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
