@@ -3,13 +3,14 @@ into a job."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from rehearsal.kube import ApiError, Object
-from tests.support.kueue_server import KINDS, KueueServer, kueue_server
+from tests.support.kueue_server import CORE, KINDS, KueueServer, kueue_server
 from tests.support.patience import until
 from tests.support.recording import WORKLOADS
 from tests.support.team_server import PREFIX
@@ -21,6 +22,8 @@ from trainyard.objects.jobs.pod_template import GPU, POOL, TOLERATIONS
 from trainyard.objects.jobs.trainer import changed_pods
 from trainyard.objects.queues.queues import QUEUE_LABEL, job_labels
 from trainyard.objects.teams.queue_admission import POLICY
+from trainyard.operations.reach.snapshot import Snapshot
+from trainyard.operations.status.interruptions import interruptions
 from trainyard.plans.jobs import RUN
 
 pytestmark = pytest.mark.apart
@@ -253,6 +256,26 @@ def test_a_job_waits_for_all_its_nodes_and_gets_them_at_once(cluster: KueueServe
     assert starts(cluster, "nlp", "second")
 
 
+PREEMPTED = (
+    "TrainJob borrower was preempted at [0-9:]{8} by TrainJob owner of team vision, whose team took back"
+    " nodes that it is guaranteed"
+)
+
+
+def seen(cluster: KueueServer) -> Snapshot:
+    """What `trainyard status` reads of jobs, queues and events."""
+    api = cluster.api
+    lists = {
+        "trainjobs": f"/apis/{KINDS['TrainJob']}/trainjobs",
+        "workloads": f"{CORE}/workloads",
+        "events": "/api/v1/events",
+    }
+    objects = {name: api.request("GET", path)["items"] for name, path in lists.items()}
+    for each in objects["trainjobs"]:
+        each["kind"] = "TrainJob"
+    return Snapshot(objects=objects)
+
+
 def test_a_team_gets_its_guaranteed_nodes_back(cluster: KueueServer) -> None:
     """nlp has borrowed two of vision's nodes: its job stops as a whole, and waits again."""
     cluster.trainer.create(job(cluster, "nlp", "borrower", 4))
@@ -262,8 +285,14 @@ def test_a_team_gets_its_guaranteed_nodes_back(cluster: KueueServer) -> None:
     assert not started(cluster, "nlp", "borrower")
     assert cluster.condition("team-nlp", "borrower", "Preempted")["reason"] == "InCohortReclamation"
     assert live(cluster, "nlp", "borrower")["metadata"]["annotations"][RUN] == "0123456789ab-1"
+    [said] = interruptions(seen(cluster))
+    assert re.fullmatch(f"{PREEMPTED}; it waits again in the queue of team nlp", str(said)), said
     cluster.api.delete(job(cluster, "vision", "owner", 1))
     assert starts(cluster, "nlp", "borrower")
+    [said] = interruptions(seen(cluster))
+    again = PREEMPTED.replace("TrainJob owner", "(TrainJob owner|a job)")  # it is being deleted
+    assert re.fullmatch(f"{again}; it has nodes again since [0-9:]{{8}}", str(said)), said
+    assert said.evictions == 1
 
 
 def test_nobody_takes_what_is_nobodys_guarantee_from_another_team(cluster: KueueServer) -> None:
