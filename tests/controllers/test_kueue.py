@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from tests.support.recording import WORKLOADS
 from tests.support.team_server import PREFIX
 from tests.support.zero_values import find_zeros, zero_spec
 from trainyard.catalog.kueue_types import as_written_back
+from trainyard.catalog.logs.symptoms import GRACE_SECONDS
 from trainyard.catalog.versions import TRAINER_RELEASES
 from trainyard.manifests.document import read_manifest
 from trainyard.objects.jobs.pod_template import GPU, POOL, TOLERATIONS
@@ -24,6 +26,7 @@ from trainyard.objects.queues.queues import QUEUE_LABEL, job_labels
 from trainyard.objects.teams.queue_admission import POLICY
 from trainyard.operations.reach.snapshot import Snapshot
 from trainyard.operations.status.interruptions import interruptions
+from trainyard.operations.status.upgrade import KUEUE, PATCHES, jobs_left_behind
 from trainyard.plans.jobs import RUN
 
 pytestmark = pytest.mark.apart
@@ -262,8 +265,8 @@ PREEMPTED = (
 )
 
 
-def seen(cluster: KueueServer) -> Snapshot:
-    """What `trainyard status` reads of jobs, queues and events."""
+def seen(cluster: KueueServer, later: timedelta = timedelta()) -> Snapshot:
+    """What `trainyard status` reads of jobs, queues and events. `later`: from now."""
     api = cluster.api
     lists = {
         "trainjobs": f"/apis/{KINDS['TrainJob']}/trainjobs",
@@ -273,7 +276,7 @@ def seen(cluster: KueueServer) -> Snapshot:
     objects = {name: api.request("GET", path)["items"] for name, path in lists.items()}
     for each in objects["trainjobs"]:
         each["kind"] = "TrainJob"
-    return Snapshot(objects=objects)
+    return Snapshot(objects=objects, taken_at=datetime.now(UTC) + later)
 
 
 def test_a_team_gets_its_guaranteed_nodes_back(cluster: KueueServer) -> None:
@@ -293,6 +296,27 @@ def test_a_team_gets_its_guaranteed_nodes_back(cluster: KueueServer) -> None:
     again = PREEMPTED.replace("TrainJob owner", "(TrainJob owner|a job)")  # it is being deleted
     assert re.fullmatch(f"{again}; it has nodes again since [0-9:]{{8}}", str(said)), said
     assert said.evictions == 1
+
+
+def test_a_trainjob_without_kueues_patch_is_admitted_in_vain_and_named(
+    cluster: KueueServer,
+) -> None:
+    """So a TrainJob looks that is older than the Trainer 2.2."""
+    if TRAINER_RELEASES[cluster.trainer.release].pod_changes != PATCHES:
+        return
+    cluster.trainer.create(job(cluster, "vision", "owner", 4))
+    assert starts(cluster, "vision", "owner")
+    cluster.trainer.create(job(cluster, "nlp", "old", 2))
+    assert until(lambda: bool(waits(cluster, "nlp", "old")))
+    old = live(cluster, "nlp", "old")
+    old["spec"][PATCHES] = [each for each in old["spec"][PATCHES] if each["manager"] != KUEUE]
+    cluster.api.request("PUT", f"/apis/{KINDS['TrainJob']}/namespaces/team-nlp/trainjobs/old", old)
+    assert jobs_left_behind(seen(cluster)) == []
+    cluster.api.delete(job(cluster, "vision", "owner", 4))
+    assert until(lambda: cluster.condition("team-nlp", "old", "Admitted").get("status") == "True")
+    later = timedelta(seconds=GRACE_SECONDS + 1)
+    assert until(lambda: [each.name for each in jobs_left_behind(seen(cluster, later))] == ["old"])
+    assert not started(cluster, "nlp", "old")
 
 
 def test_nobody_takes_what_is_nobodys_guarantee_from_another_team(cluster: KueueServer) -> None:

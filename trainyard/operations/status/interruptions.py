@@ -85,7 +85,7 @@ def _evicted(snapshot: Snapshot) -> Iterator[Interruption]:
             job=job,
             what=_what(snapshot, workload, at),
             evictions=count,
-            now=_now(snapshot, workload),
+            now=_now(snapshot, job, workload),
         )
 
 
@@ -142,13 +142,14 @@ def _evicted_at(snapshot: Snapshot, workload: Object, count: int) -> datetime | 
     return max(times, default=None)
 
 
-def _now(snapshot: Snapshot, workload: Object) -> str:
+def _now(snapshot: Snapshot, job: Job, workload: Object) -> str:
     finished, reserved = condition_of(workload, "Finished"), condition_of(workload, "QuotaReserved")
     if finished.get("status") == "True":
         return "it has ended since"
     if reserved.get("status") == "True":
         since = datetime.fromisoformat(reserved["lastTransitionTime"])
-        return f"it has nodes again{_at(snapshot, since, 'since')}"
+        has = "has its quota again, and is still suspended," if job.suspended else "has nodes again"
+        return f"it {has}{_at(snapshot, since, 'since')}"
     waits = f"it waits again in the queue of team {workload['spec'].get('queueName', '')}"
     again = (workload["status"].get("requeueState") or {}).get("requeueAt")
     return f"{waits}, not before {_said(snapshot, again)}" if again else waits

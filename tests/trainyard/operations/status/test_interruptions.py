@@ -101,6 +101,14 @@ def test_a_preempted_job_that_runs_again_says_when_it_was_and_since_when_it_runs
     assert said(lost(AGAIN, OWNER)) == [f"{TAKEN}; it has nodes again since 12:40:00"]
 
 
+def test_a_job_that_kueue_has_admitted_and_not_started_has_no_nodes() -> None:
+    """As of a TrainJob from before the Trainer 2.2, which Kueue cannot start: upgrade.py."""
+    jobs = lost().of("trainjobs")
+    jobs[0]["spec"]["suspend"] = True
+    [found] = said(lost(AGAIN, OWNER, trainjobs=jobs))
+    assert found.endswith("; it has its quota again, and is still suspended, since 12:40:00")
+
+
 def test_several_evictions_are_counted_and_the_last_one_is_told_by_its_event() -> None:
     several = AGAIN | {"status": AGAIN["status"] | {"schedulingStats": stats(3)}}
     [silent] = said(lost(several, OWNER))
