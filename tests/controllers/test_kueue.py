@@ -3,7 +3,9 @@ into a job."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -15,12 +17,16 @@ from tests.support.recording import WORKLOADS
 from tests.support.team_server import PREFIX
 from tests.support.zero_values import find_zeros, zero_spec
 from trainyard.catalog.kueue_types import as_written_back
+from trainyard.catalog.logs.symptoms import GRACE_SECONDS
 from trainyard.catalog.versions import TRAINER_RELEASES
 from trainyard.manifests.document import read_manifest
 from trainyard.objects.jobs.pod_template import GPU, POOL, TOLERATIONS
 from trainyard.objects.jobs.trainer import changed_pods
 from trainyard.objects.queues.queues import QUEUE_LABEL, job_labels
 from trainyard.objects.teams.queue_admission import POLICY
+from trainyard.operations.reach.snapshot import Snapshot
+from trainyard.operations.status.interruptions import interruptions
+from trainyard.operations.status.upgrade import KUEUE, PATCHES, jobs_left_behind
 from trainyard.plans.jobs import RUN
 from trainyard.replacing.moving import STOPPED, WAITS, losing
 
@@ -262,6 +268,26 @@ def test_a_job_waits_for_all_its_nodes_and_gets_them_at_once(cluster: KueueServe
     assert starts(cluster, "nlp", "second")
 
 
+PREEMPTED = (
+    "TrainJob borrower was preempted at [0-9:]{8} by TrainJob owner of team vision, whose team took back"
+    " nodes that it is guaranteed"
+)
+
+
+def seen(cluster: KueueServer, later: timedelta = timedelta()) -> Snapshot:
+    """What `trainyard status` reads of jobs, queues and events. `later`: from now."""
+    api = cluster.api
+    lists = {
+        "trainjobs": f"/apis/{KINDS['TrainJob']}/trainjobs",
+        "workloads": f"{CORE}/workloads",
+        "events": "/api/v1/events",
+    }
+    objects = {name: api.request("GET", path)["items"] for name, path in lists.items()}
+    for each in objects["trainjobs"]:
+        each["kind"] = "TrainJob"
+    return Snapshot(objects=objects, taken_at=datetime.now(UTC) + later)
+
+
 def test_a_team_gets_its_guaranteed_nodes_back(cluster: KueueServer) -> None:
     """nlp has borrowed two of vision's nodes: its job stops as a whole, and waits again."""
     cluster.trainer.create(job(cluster, "nlp", "borrower", 4))
@@ -271,10 +297,37 @@ def test_a_team_gets_its_guaranteed_nodes_back(cluster: KueueServer) -> None:
     assert not started(cluster, "nlp", "borrower")
     assert cluster.condition("team-nlp", "borrower", "Preempted")["reason"] == "InCohortReclamation"
     assert live(cluster, "nlp", "borrower")["metadata"]["annotations"][RUN] == "0123456789ab-1"
+    [said] = interruptions(seen(cluster))
+    assert re.fullmatch(f"{PREEMPTED}; it waits again in the queue of team nlp", str(said)), said
     assert losing_of(cluster) == [f"team-nlp/borrower ({STOPPED})"]
     cluster.api.delete(job(cluster, "vision", "owner", 1))
     assert starts(cluster, "nlp", "borrower")
     assert losing_of(cluster) == [f"team-nlp/borrower ({STOPPED})"], "it was stopped once"
+    [said] = interruptions(seen(cluster))
+    again = PREEMPTED.replace("TrainJob owner", "(TrainJob owner|a job)")  # it is being deleted
+    assert re.fullmatch(f"{again}; it has nodes again since [0-9:]{{8}}", str(said)), said
+    assert said.evictions == 1
+
+
+def test_a_trainjob_without_kueues_patch_is_admitted_in_vain_and_named(
+    cluster: KueueServer,
+) -> None:
+    """So a TrainJob looks that is older than the Trainer 2.2."""
+    if TRAINER_RELEASES[cluster.trainer.release].pod_changes != PATCHES:
+        return
+    cluster.trainer.create(job(cluster, "vision", "owner", 4))
+    assert starts(cluster, "vision", "owner")
+    cluster.trainer.create(job(cluster, "nlp", "old", 2))
+    assert until(lambda: bool(waits(cluster, "nlp", "old")))
+    old = live(cluster, "nlp", "old")
+    old["spec"][PATCHES] = [each for each in old["spec"][PATCHES] if each["manager"] != KUEUE]
+    cluster.api.request("PUT", f"/apis/{KINDS['TrainJob']}/namespaces/team-nlp/trainjobs/old", old)
+    assert jobs_left_behind(seen(cluster)) == []
+    cluster.api.delete(job(cluster, "vision", "owner", 4))
+    assert until(lambda: cluster.condition("team-nlp", "old", "Admitted").get("status") == "True")
+    later = timedelta(seconds=GRACE_SECONDS + 1)
+    assert until(lambda: [each.name for each in jobs_left_behind(seen(cluster, later))] == ["old"])
+    assert not started(cluster, "nlp", "old")
 
 
 def test_nobody_takes_what_is_nobodys_guarantee_from_another_team(cluster: KueueServer) -> None:

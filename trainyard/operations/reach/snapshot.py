@@ -109,6 +109,12 @@ class Job:
         return self.state in (*ENDED, DELETED)
 
     @property
+    def suspended(self) -> bool:
+        """True where it is to have no pods, such as of a job that waits in a queue."""
+        spec = self.body["spec"]
+        return bool(spec.get("suspend") or spec.get("runPolicy", {}).get("suspend"))
+
+    @property
     def percent(self) -> str:
         """Part of its work that its script says is done (status.trainerStatus), or nothing."""
         said = self.body.get("status", {}).get("trainerStatus") or {}

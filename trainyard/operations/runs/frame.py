@@ -61,6 +61,7 @@ def frame(shown: View) -> list[Line]:
         *_section("POOLS", _pools(shown)),
         *_section("RUNS", _gangs(shown.gangs)),
         *(_section("QUEUE", _queue(shown)) if shown.queue else []),
+        *_section("INTERRUPTED", [[("↺ ", "wait"), (what, "")] for what in shown.interrupted]),
         *_section("ALERTS", _alerts(shown)),
         *_section("PROBLEMS", [[("! ", "bad"), (what, "")] for what in shown.problems]),
         LEGEND,

@@ -41,6 +41,7 @@ from trainyard.operations.runs.runs_page import runs_page
 from trainyard.operations.runs.spent import exact_usd, prices_said, spent
 from trainyard.operations.runs.sweeps import sweep_of, tables
 from trainyard.operations.runs.told import NOT_KNOWN, NOTHING, Told, share_said, time_said
+from trainyard.operations.status.interruptions import Interruption
 from trainyard.plans.jobs import GOODPUT
 from trainyard.reports.plan import as_json
 
@@ -73,7 +74,7 @@ def main(options: argparse.Namespace) -> int:
         return 1
     known, said, causes, busy = answer
     prices = own_prices(options.stack)
-    tell = partial(told, said=said, prices=prices, busy=busy)
+    tell = partial(told, said=said, prices=prices, busy=busy, interrupted=known.interrupted)
     finished = [tell(run, causes=causes, going=False) for run in known.finished]
     runs = [*finished, *(tell(run, going=True) for run in known.going)]
     lacks = (LACKS,) if runs and not busy else ()
@@ -124,11 +125,12 @@ def told(
     going: bool,
     prices: OwnPrices = LIST,
     busy: Mapping[str, float] = MappingProxyType({}),
+    interrupted: Mapping[str, tuple[Interruption, ...]] = MappingProxyType({}),
 ) -> Told:
-    """Facts about a run. `said`, `causes`, `busy`: by uid of the job. `prices`: of the stack."""
+    """Facts about a run. `said`, `causes`, `busy`, `interrupted`: by uid of the job. `prices`: of the stack."""
     cost = spent(run, prices)
     prints, cause = said.get(uid_of(run), Printed()), causes.get(uid_of(run), UNKNOWN)
-    began = run.began
+    began, lost = run.began, interrupted.get(uid_of(run))
     return Told(
         namespace=run.job.namespace,
         job=run.job.name,
@@ -142,6 +144,8 @@ def told(
         nodes=run.job.nodes,
         instance_types=cost.instance_types,
         restarts=run.job.restarts,
+        evictions=None if lost is None else sum(each.evictions for each in lost),
+        interrupted=tuple(map(str, lost or ())),
         gpu_hours=cost.gpu_hours,
         usd=cost.usd,
         usd_known=cost.usd_known,
@@ -228,13 +232,13 @@ def _row(run: Told) -> tuple[str, ...]:
 def _below(run: Told) -> list[str]:
     origin = "of a stack file" if run.by_stack else "sent by hand"
     what = f"{run.kind} {origin}, image {run.image or NOT_KNOWN}"
-    again = f", {run.restarts} restart{'s' * (run.restarts != 1)}" if run.restarts else ""
     age = run.checkpoint_age_seconds
     old = f", {time_said(age)} ago" if age is not None else ""
     lines = [
-        f"{what}{again}",
+        f"{what}{_again(run)}",
         f"resumed from: {run.resumed_from or NOT_KNOWN}; newest checkpoint:"
         f" {run.checkpoint or NOT_KNOWN}{old}",
+        *(f"interrupted: {sentence}" for sentence in run.interrupted),
         *_beside(run),
         *([f"its script says: {run.how_far}"] if run.how_far else []),
         *_measured(run),
@@ -242,6 +246,12 @@ def _below(run: Told) -> list[str]:
         *_why(run),
     ]
     return [each for line in lines for each in command_line.wrapped(line)]
+
+
+def _again(run: Told) -> str:
+    """Count of restarts of its gang, and of its evictions by Kueue."""
+    counts = {"restart": run.restarts, "eviction": run.evictions or 0}
+    return "".join(f", {n} {word}{'s' * (n != 1)}" for word, n in counts.items() if n)
 
 
 def _why(run: Told) -> Iterator[str]:

@@ -26,6 +26,7 @@ from trainyard.operations.reach.snapshot import (
 )
 from trainyard.operations.reach.target import kubeconfig
 from trainyard.operations.runs.runs import Run, finished_runs, going_runs
+from trainyard.operations.status.interruptions import Interruption, interruptions_by_uid
 
 MISSING, UNREADABLE, KEPT = "missing", "unreadable", "kept"
 """States of the history: no program keeps one; this caller cannot read it; it is kept."""
@@ -41,6 +42,8 @@ class Known:
     """The first to be created first."""
     history: str
     """MISSING, UNREADABLE or KEPT."""
+    interrupted: Mapping[str, tuple[Interruption, ...]]
+    """By uid of each job that is there: the Workload that counts evictions goes with its job."""
 
 
 def known_runs(stack: str) -> Known:
@@ -77,6 +80,7 @@ def runs_of(snapshot: Snapshot, kept: list[Object], history: str) -> Known:
         finished=tuple(sorted(finished, key=lambda run: run.ended)),
         going=tuple(sorted(going, key=lambda run: run.created)),
         history=history,
+        interrupted=interruptions_by_uid(snapshot),
     )
 
 

@@ -30,7 +30,7 @@ COLOURS = {"Complete": "kept", "Succeeded": "kept", "Failed": "way", "Running": 
 """Outcome → colour of a bar; others have that of a bar that is calm."""
 HEAD = (
     *("run", "created", "waited", "ran", "expected", "nodes", "instance", "restarts"),
-    *("GPU hours", "USD", "planned USD", "outcome", "why"),
+    *("evictions", "GPU hours", "USD", "planned USD", "outcome", "why"),
 )
 
 
@@ -162,6 +162,7 @@ def _row(run: Told) -> tuple[str, ...]:
         str(run.nodes),
         ", ".join(run.instance_types) or "-",
         str(run.restarts),
+        "-" if run.evictions is None else str(run.evictions),
         f"{run.gpu_hours:,.2f}",
         "no price" if run.usd is None else f"{run.usd_known} {run.usd:,.2f}".strip(),
         "-" if run.usd_planned is None else f"{run.usd_planned:,.2f}",

@@ -47,6 +47,10 @@ class Told:
     nodes: int
     instance_types: tuple[str, ...]
     restarts: int
+    evictions: int | None
+    """Times that Kueue took its nodes; None where its job is deleted."""
+    interrupted: tuple[str, ...]
+    """Sentences on its last eviction, and on nodes that AWS took back within the hour."""
     gpu_hours: Decimal
     usd: Decimal | None
     usd_known: str

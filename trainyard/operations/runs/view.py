@@ -20,6 +20,7 @@ from trainyard.operations.runs.reported import far_of
 from trainyard.operations.runs.runs import TYPE, going_runs, node_price, pod_gpus, uid_of
 from trainyard.operations.status.diagnosis import diagnose
 from trainyard.operations.status.finding import Finding
+from trainyard.operations.status.interruptions import interruptions
 
 READY, LAUNCHING, JOINING, NOT_READY, SICK, LEAVING = (
     "ready",
@@ -98,6 +99,8 @@ class View:
     queue: tuple[Waiting, ...]
     alerts: tuple[str, ...] | None
     """Alerts that fire; None where no metrics are on, or where they cannot be read."""
+    interrupted: tuple[str, ...]
+    """Jobs that lost nodes to another job or to AWS, by whom or why, when, and whether they wait again."""
     problems: tuple[str, ...]
 
     @property
@@ -127,6 +130,7 @@ def view(
         gangs=tuple(_gangs(snapshot, prices, reached)),
         queue=tuple(_queue(snapshot)),
         alerts=alerts,
+        interrupted=tuple(map(str, interruptions(snapshot))),
         problems=tuple(finding.what for finding in problems),
     )
 

@@ -192,6 +192,7 @@ CAUSES: tuple[Callable[[Snapshot], Iterator[Finding]], ...] = (
     sick_nodes.warned,
     _pools,
     _node_claims,
+    upgrade.left_behind,
     job_causes.torchrun_mismatch,
     job_causes.failed_jobs,
     shares.exceeded,

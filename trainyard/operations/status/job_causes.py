@@ -76,7 +76,8 @@ def failed_jobs(snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def _jobs_without_pods(snapshot: Snapshot) -> Iterator[Finding]:
-    names = tuple(job.name for job in _not_complete(snapshot) if not job.pods)
+    jobs = [job for job in _not_complete(snapshot) if not job.pods and not job.suspended]
+    names = tuple(job.name for job in jobs)
     messages = {
         about(event): event["message"]
         for event in snapshot.of("events")

@@ -19,6 +19,7 @@ from trainyard.objects.programs.dispatch import CHECK
 from trainyard.objects.programs.gangs import AGAIN, TRIES
 from trainyard.operations.reach.snapshot import Object, Snapshot, condition_of
 from trainyard.operations.status.finding import Finding
+from trainyard.operations.status.upgrade import jobs_left_behind
 
 LACKS = re.compile(r"insufficient unused quota for \S+ in flavor (\S+), (\d+) more needed")
 NEVER = re.compile(r"insufficient quota for \S+ in flavor (\S+),.*maximum capacity \((\d+)\)")
@@ -31,10 +32,13 @@ HALF = "a part of its pods ran without the others, and it gave its nodes back"
 
 
 def waiting_jobs(snapshot: Snapshot) -> Iterator[Finding]:
-    """Jobs that their queue has not started."""
+    """Jobs that their queue has not started, and can start."""
+    left = {(job.namespace, f"{job.kind} {job.name}") for job in jobs_left_behind(snapshot)}
     for workload in snapshot.of("workloads"):
         seconds = snapshot.age(workload)
         if seconds < GRACE_SECONDS or not _owner(workload) or _is(workload, "Finished"):
+            continue
+        if (workload["metadata"]["namespace"], _owner(workload)) in left:
             continue
         if _is(workload, "QuotaReserved"):
             yield from _handed_on(workload)

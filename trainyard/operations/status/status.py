@@ -1,8 +1,9 @@
 """`trainyard status STACK [--silence MINUTES]`: print nodes and jobs, what keeps jobs from running, and which
 jobs have logged nothing for MINUTES.
 
-At the end come problems that keep no job from running now: what would break an upgrade of the
-Trainer, idle pools that cannot launch nodes, and objects of the stack that somebody has deleted or changed."""
+At the end come what keeps no job from running now: jobs that lost nodes to another job or to AWS, what would break
+an upgrade of the Trainer, idle pools that cannot launch nodes, and objects of the stack that somebody has deleted or
+changed."""
 
 from __future__ import annotations
 
@@ -34,6 +35,7 @@ from trainyard.operations.reach.urn import name_of
 from trainyard.operations.status import by_hand, last_update, pools, upgrade
 from trainyard.operations.status.diagnosis import SILENCE, diagnose
 from trainyard.operations.status.finding import Finding
+from trainyard.operations.status.interruptions import interruptions
 
 STACK = "pulumi:pulumi:Stack"
 """Type of the resource whose outputs are those of the stack."""
@@ -64,13 +66,21 @@ def main(options: argparse.Namespace) -> int:
         print(f"\n! {finding}")
     if open_update:
         print(f"\n! {open_update}")
-    for finding in upgrade.unreadable(snapshot) if not upgrade.stuck(snapshot) else ():
-        print(f"\nNot a problem until you upgrade the Trainer: {finding}")
-    for finding in pools.unready(snapshot, wanted=False):
-        print(f"\nAn idle pool cannot launch nodes: {finding}")
-    for finding in together(changed):
-        print(f"\nNot as the last update of {options.stack} left it: {finding}")
+    for line in _besides(snapshot, options.stack, changed):
+        print(f"\n{line}")
     return 1 if findings else 0
+
+
+def _besides(snapshot: Snapshot, stack: str, changed: list[Finding]) -> Iterator[str]:
+    """Lines about what keeps no job from running now."""
+    for interruption in interruptions(snapshot):
+        yield f"Interrupted: {interruption}"
+    for finding in upgrade.unreadable(snapshot) if not upgrade.stuck(snapshot) else ():
+        yield f"Not a problem until you upgrade the Trainer: {finding}"
+    for finding in pools.unready(snapshot, wanted=False):
+        yield f"An idle pool cannot launch nodes: {finding}"
+    for finding in together(changed):
+        yield f"Not as the last update of {stack} left it: {finding}"
 
 
 def tables(snapshot: Snapshot) -> str:
