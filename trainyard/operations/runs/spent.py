@@ -17,7 +17,7 @@ from trainyard.catalog.aws.own_prices import LIST, OwnPrices
 from trainyard.operations.reach.stack import own_prices
 from trainyard.operations.reach.target import answer_of
 from trainyard.operations.runs.beside_plan import beside_plan, planned_usd
-from trainyard.operations.runs.records import KEPT, known_runs
+from trainyard.operations.runs.records import KEPT, MISSING, UNREADABLE, known_runs
 from trainyard.operations.runs.runs import ABOUT, AT_LEAST, AT_MOST, EXACT, Run, together
 from trainyard.reports.lines import CENT
 from trainyard.reports.plan import as_json
@@ -30,10 +30,17 @@ NOTES = (
     f"{AT_LEAST}: pods of an earlier attempt are gone, or a price is not known. {AT_MOST}: all pods"
     f" are gone, so each node counts from the creation of the job to its end. {ABOUT}: both.",
 )
-FORGOTTEN = (
-    "A run leaves no record here once its job is deleted, or replaced by another run, unless the"
-    " environment has a history (trainyard runs)."
-)
+FORGOTTEN = {
+    MISSING: (
+        f"Sums are {AT_LEAST}: a run whose job is deleted, or replaced by another run, is in none of them. Fix:"
+        " write history: {} under environment of the stack file, which records the runs from then on."
+    ),
+    UNREADABLE: (
+        f"Sums are {AT_LEAST}: a run whose job is deleted, or replaced by another run, is in none of them,"
+        " because you cannot read the history of the environment."
+    ),
+}
+"""State of the history → what sums lack."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,13 +76,14 @@ def main(options: argparse.Namespace) -> int:
     runs, going = [spent(run, prices) for run in known.finished], len(known.going)
     dollars = (exact_usd(one.usd, one.usd_known) for one in runs)
     beside = beside_plan(zip(known.finished, dollars, strict=True), prices)
-    notes = (*NOTES, *prices_said(prices), *(() if known.history == KEPT else (FORGOTTEN,)))
+    notes = (*NOTES, *prices_said(prices), *filter(None, [FORGOTTEN.get(known.history)]))
     if options.json:
-        teams = by_namespace(runs)
+        teams = by_namespace(runs, known.history)
         every = {"runs": runs, "namespaces": teams, "beside_plan": beside, "running": going}
-        print(as_json({**every, "notes": notes}))
+        print(as_json({**every, "history": known.history, "notes": notes}))
     else:
-        print("\n".join(text(runs, going, notes, beside.said if beside else "")))
+        said = beside.said if beside else ""
+        print("\n".join(text(runs, going, notes, said, known.history)))
     return 0
 
 
@@ -118,11 +126,12 @@ def spent(run: Run, own: OwnPrices = LIST) -> Spent:
     )
 
 
-def by_namespace(runs: Iterable[Spent]) -> list[Spent]:
-    """The sums of each namespace. A run without a price makes its sum "at least"."""
-    every = [*runs]
+def by_namespace(runs: Iterable[Spent], history: str = KEPT) -> list[Spent]:
+    """The sums of each namespace. A run without a price makes its sum "at least", and so does a `history` that
+    is not there: runs are missing then."""
+    every, lacks = [*runs], EXACT if history == KEPT else AT_LEAST
     return [
-        _sum(name, [run for run in every if run.namespace == name])
+        _sum(name, [run for run in every if run.namespace == name], lacks)
         for name in sorted({run.namespace for run in every})
     ]
 
@@ -130,16 +139,18 @@ def by_namespace(runs: Iterable[Spent]) -> list[Spent]:
 def text(
     runs: list[Spent],
     going: int,
-    notes: tuple[str, ...] = (*NOTES, FORGOTTEN),
+    notes: tuple[str, ...] = NOTES,
     beside: str = "",
+    history: str = KEPT,
 ) -> list[str]:
     """Runs, sums and what they leave out, for a person. `going`: jobs that have not ended. `beside`: the
-    sentence about runs beside their plans."""
+    sentence about runs beside their plans. `history`: its state."""
     more = f"{going} job{'s' * (going != 1)} not ended" if going else ""
     if not runs:
         nothing = f"no finished run is on the cluster{f'; {more}' if more else ''}"
-        return [nothing, *(command_line.wrapped(FORGOTTEN) if FORGOTTEN in notes else [])]
-    sums = [(one.namespace, one.runs, *_amounts(one)) for one in by_namespace(runs)]
+        lacks = FORGOTTEN.get(history)
+        return [nothing, *(command_line.wrapped(lacks) if lacks else [])]
+    sums = [(one.namespace, one.runs, *_amounts(one)) for one in by_namespace(runs, history)]
     dates = [run.as_of for run in runs if run.as_of]
     return [
         *command_line.table([HEAD, *map(_row, runs)], indent=0),
@@ -170,14 +181,15 @@ def _amounts(one: Spent) -> tuple[str, str, str, str]:
     return one.known, f"{one.gpu_hours:,.2f}", "" if one.usd is None else one.usd_known, usd
 
 
-def _sum(namespace: str, runs: list[Spent]) -> Spent:
+def _sum(namespace: str, runs: list[Spent], missing: str) -> Spent:
+    """The sum of some runs. `missing`: AT_LEAST where others can have been there, else EXACT."""
     dollars = [run.usd for run in runs if run.usd is not None]
-    lacks = AT_LEAST if len(dollars) < len(runs) else EXACT
+    lacks = AT_LEAST if len(dollars) < len(runs) else missing
     return Spent(
         namespace=namespace,
         runs=len(runs),
         gpu_hours=sum((run.gpu_hours for run in runs), Decimal()),
-        known=together(run.known for run in runs),
+        known=together([missing, *(run.known for run in runs)]),
         usd=sum(dollars, Decimal()) if dollars else None,
         usd_known=together([lacks, *(run.usd_known for run in runs if run.usd is not None)]),
         as_of=min((run.as_of for run in runs if run.as_of), default=None),

@@ -20,7 +20,7 @@ from trainyard.operations.reach.snapshot import Snapshot
 from trainyard.operations.reach.stack import own_prices
 from trainyard.operations.reach.target import TargetError
 from trainyard.operations.runs import history, spent, watch
-from trainyard.operations.runs.records import KEPT, MISSING, Known, runs_of
+from trainyard.operations.runs.records import KEPT, MISSING, UNREADABLE, Known, runs_of
 from trainyard.operations.runs.runs import ABOUT, AT_LEAST, AT_MOST, EXACT, finished_runs
 
 PRICE = next(filter(None, [price("ec2", "g6e.48xlarge", "us-east-1")]))
@@ -88,17 +88,34 @@ def test_a_person_reads_runs_sums_and_what_they_leave_out() -> None:
     assert sums[-1][2:4] == ["at", "most"], "the words stand before their figure"
     assert "1 job not ended" in said
     notes = " ".join(" ".join(said).split())
-    assert (
-        all(note in notes for note in (*spent.NOTES, spent.FORGOTTEN))
-        and max(map(len, said[-9:])) <= 100
-    )
+    assert all(note in notes for note in spent.NOTES) and max(map(len, said[-9:])) <= 100
 
 
 def test_a_cluster_without_a_finished_run_says_so_and_why_one_may_be_gone() -> None:
-    first, why, _ = spent.text([], 2)
+    first, why, *_ = spent.text([], 2, history=MISSING)
     assert first == "no finished run is on the cluster; 2 jobs not ended"
-    assert why.startswith("  A run leaves no record")
-    assert spent.text([], 0, spent.NOTES) == ["no finished run is on the cluster"]
+    assert why.startswith("  Sums are at least: a run whose job is deleted")
+    assert spent.text([], 0) == ["no finished run is on the cluster"]
+
+
+@pytest.mark.parametrize(
+    ("state", "fix"),
+    [(MISSING, "write history: {} under environment"), (UNREADABLE, "you cannot read the history")],
+)
+def test_without_a_history_every_sum_is_a_bound_and_says_why(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], state: str, fix: str
+) -> None:
+    """A job that is deleted or replaced takes its run with it: the sum looked as if it were all."""
+    [exact], [bound] = (spent.by_namespace(of(cluster()), each) for each in (KEPT, state))
+    assert (exact.known, exact.usd_known) == (EXACT, EXACT)
+    assert (bound.known, bound.usd_known, bound.usd) == (AT_LEAST, AT_LEAST, exact.usd)
+    [gone] = spent.by_namespace(of(cluster(pods=[], nodes=[])), state)
+    assert (gone.known, gone.usd_known) == (ABOUT, ABOUT), "one run is at most, others are missing"
+    monkeypatch.setattr(spent, "known_runs", lambda stack: runs_of(cluster(), [], state))
+    assert run_word("spent", ["dev"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "NAMESPACE RUNS GPU HOURS USD training 1 at least 16.00 at least" in said
+    assert "Sums are at least" in said and fix in said
 
 
 def test_with_a_history_nothing_is_said_to_be_missing(
@@ -106,7 +123,7 @@ def test_with_a_history_nothing_is_said_to_be_missing(
 ) -> None:
     monkeypatch.setattr(spent, "known_runs", lambda stack: runs_of(cluster(), [], KEPT))
     assert run_word("spent", ["dev"]) == 0
-    assert "leaves no record" not in capsys.readouterr().out
+    assert "Sums are at least" not in capsys.readouterr().out
 
 
 @pytest.fixture
@@ -124,6 +141,7 @@ def test_a_program_reads_it_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     told = json.loads(capsys.readouterr().out)
     [run], [team] = told["runs"], told["namespaces"]
     assert (run["job"], run["gpu_hours"], run["usd_known"]) == ("t5", "16.00", "")
+    assert (team["usd_known"], told["history"]) == ("at least", "missing")
     assert team["usd"] == run["usd"] and told["running"] == 0 and len(told["notes"]) == 4
     assert told["beside_plan"] is None
 
