@@ -171,7 +171,7 @@ def _plan_environment(config: StackConfig, folder: Path, now: datetime, *, build
     warnings = (
         *access_warnings(access),
         *environment_warnings(config.region, wanted, now),
-        *entry_warnings(wanted),
+        *entry_warnings(wanted, access),
         *worker_warnings(wanted, folder),
         *entries.warnings,
         *gang_warnings("environment.jobs", jobs.at_once(), wanted),

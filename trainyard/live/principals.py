@@ -5,17 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from trainyard.live.questions.account import Account
-from trainyard.problems import InputError
-from trainyard.rules.principals import entering, principal_errors
+from trainyard.problems import InputError, InputWarning
+from trainyard.rules.principals import (
+    deployer_errors,
+    entering,
+    foreign_warnings,
+    principal_errors,
+)
 from trainyard.settings.environment import EnvironmentConfig
 
 
 def principal_checks(
     account: Account, wanted: EnvironmentConfig, caller: str
-) -> Mapping[str, Callable[[], Iterator[InputError]]]:
-    """A question for each role of the caller's account. Roles of other accounts cannot be asked for."""
+) -> Mapping[str, Callable[[], Iterator[InputError | InputWarning]]]:
+    """A question for each role of the caller's account, and what must be known of roles of other accounts, which
+    cannot be asked for."""
     own = caller.split(":")[4]
-    return {
+
+    def of_others() -> Iterator[InputError | InputWarning]:
+        yield from deployer_errors(wanted, {own})
+        yield from foreign_warnings(wanted, {own})
+
+    return {"roles of other accounts": of_others} | {
         f"role {each.name}": lambda each=each: principal_errors(each, account.has_role(each.name))
         for each in entering(wanted)
         if each.account == own

@@ -1,16 +1,20 @@
 """IAM roles that a stack file lets into the cluster and that must be there before: EKS refuses the access
-entry of a role that does not exist, after minutes of an update."""
+entry of a role that does not exist, after minutes of an update.
+
+An access entry of type STANDARD can name a role of another account than the cluster's (EKS user guide,
+creating-access-entries). A team's deployer cannot be one: it reads the contract in the SSM of its own account.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from trainyard.derive.teams import principals, setting_of
 from trainyard.plans.access import Entrant
-from trainyard.problems import InputError, InputWarning
+from trainyard.problems import At, InputError, InputWarning
 from trainyard.settings.environment import EnvironmentConfig
 
 SSO = ":role/aws-reserved/sso.amazonaws.com/"
@@ -71,6 +75,36 @@ def principal_errors(principal: Principal, exists: bool) -> Iterator[InputError]
             got=principal.arn,
             fix=f"{made}, or name the role that your team has",
         )
+
+
+def deployer_errors(wanted: EnvironmentConfig, ours: Collection[str]) -> Iterator[InputError]:
+    """Deployers of teams that are not in the environment's account. `ours`: the accounts in which the
+    environment can be; empty where nobody knows."""
+    for name, entry in wanted.teams.items():
+        deployer = Principal(path=setting_of(name, "deployer"), arn=entry.deployer)
+        if ours and deployer.account not in ours:
+            ids, own = " or ".join(sorted(ours)), min(ours)
+            yield At(deployer.path).must(
+                f"be a role of the environment's account, {ids}: the deployer reads the team's contract in"
+                " Parameter Store of its own account",
+                got=deployer.arn,
+                fix=(
+                    f"write {deployer.arn.replace(deployer.account, own, 1)}, and name {deployer.arn} in"
+                    " the trust policy of that role if it must assume it"
+                ),
+            )
+
+
+def foreign_warnings(wanted: EnvironmentConfig, ours: Collection[str]) -> Iterator[InputWarning]:
+    """Roles of other accounts, which EKS admits. `ours`: as of deployer_errors()."""
+    for each in entering(wanted):
+        if ours and each.account not in ours and not each.path.endswith(".deployer"):
+            yield At(each.path).warning(
+                f"{each.arn} is a role of account {each.account} and not of the environment's,"
+                f" {' or '.join(sorted(ours))}: EKS admits it, but trainyard check --live cannot ask"
+                " whether it exists, and its people need the kubeconfig from you, because"
+                " `aws eks update-kubeconfig` looks for the cluster in their own account"
+            )
 
 
 def creation(principal: Principal) -> str:

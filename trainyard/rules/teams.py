@@ -17,6 +17,7 @@ from trainyard.plans.access import AccessPlan
 from trainyard.plans.jobs import JobPlan
 from trainyard.problems import REMOVE, At, InputError, InputWarning, write_one_of
 from trainyard.rules.environment import SYSTEM_NAMESPACES, TAGS, tag_errors
+from trainyard.rules.principals import deployer_errors, foreign_warnings
 from trainyard.rules.queues import (
     maximum_warnings,
     outside_errors,
@@ -34,6 +35,7 @@ def entry_errors(wanted: EnvironmentConfig, access: AccessPlan) -> Iterator[Inpu
     """Every error of the teams that an environment lists."""
     yield from _namespaces(wanted)
     yield from _roles(wanted, access)
+    yield from deployer_errors(wanted, access.accounts)
     yield from _prefixes(wanted)
     yield from queue_errors(wanted)
     for name, entry in wanted.teams.items():
@@ -155,8 +157,9 @@ def contract_errors(plans: Mapping[str, TeamEntryPlan]) -> Iterator[InputError]:
             )
 
 
-def entry_warnings(wanted: EnvironmentConfig) -> Iterator[InputWarning]:
-    """Warnings about the teams of an environment that work."""
+def entry_warnings(wanted: EnvironmentConfig, access: AccessPlan) -> Iterator[InputWarning]:
+    """Warnings about the teams of an environment that work, and about roles of another account."""
+    yield from foreign_warnings(wanted, access.accounts)
     yield from wall_warnings(wanted)
     yield from _shares_together(wanted)
     yield from maximum_warnings(wanted)

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tests.support.recording import CHECKOUT
-from tests.support.stackfile import at, reading, values
+from tests.support.stackfile import at, planned, reading, values
 from tests.support.tool import run_word
 from tests.trainyard.live.test_preflight import SESSION, account
 from trainyard.live.principals import principal_checks
@@ -21,10 +21,12 @@ from trainyard.rules.principals import (
     creation,
     creations_in,
     entering,
+    foreign_warnings,
     principal_errors,
     unasked,
 )
 from trainyard.settings.environment import EnvironmentConfig
+from trainyard.settings.reading.reader import read_file
 
 HERE, THERE = "arn:aws:iam::123456789012:role/", "arn:aws:iam::999999999999:role/"
 SSO = f"{HERE}aws-reserved/sso.amazonaws.com/AWSReservedSSO_vision_1"
@@ -57,10 +59,13 @@ def test_the_account_is_asked_for_each_of_its_own_roles() -> None:
     told = account()
     told.has_role.side_effect = lambda name: name != "nlp"
     asked = principal_checks(told, wanted(), SESSION)
-    [error] = [error for check in asked.values() for error in check()]
+    guest, error = (found for check in asked.values() for found in check())
     assert [call.args[0] for call in told.has_role.call_args_list] == [
         *("ops", "vision-deployer", "AWSReservedSSO_vision_1", "nlp", "auditors")
     ]
+    assert str(guest).startswith(
+        f"environment.teams.vision.members: {THERE}guest is a role of account"
+    )
     said = str(error)
     assert said.startswith(
         "environment.teams.nlp.deployer: must be a role that exists: EKS refuses the access entry of"
@@ -69,6 +74,41 @@ def test_the_account_is_asked_for_each_of_its_own_roles() -> None:
     words = shlex.split(said.split("`")[1])
     trust = json.loads(words[words.index("--assume-role-policy-document") + 1])
     assert trust["Statement"][0]["Principal"] == {"AWS": "arn:aws:iam::123456789012:root"}
+
+
+def test_an_account_is_asked_whether_deployers_are_its_own() -> None:
+    config = reading(at("teams", {"vision": {"deployer": f"{THERE}vision"}})).config
+    assert config and config.environment
+    asked = principal_checks(account(), config.environment, SESSION)
+    [error] = [error for check in asked.values() for error in check()]
+    assert "must be a role of the environment's account, 123456789012" in str(error)
+
+
+def test_a_role_of_another_account_may_enter_and_is_named_with_what_it_needs() -> None:
+    [warning] = foreign_warnings(wanted(), {"123456789012"})
+    assert str(warning) == (
+        f"environment.teams.vision.members: {THERE}guest is a role of account 999999999999 and not of the"
+        " environment's, 123456789012: EKS admits it, but trainyard check --live cannot ask whether it exists,"
+        " and its people need the kubeconfig from you, because `aws eks update-kubeconfig` looks for the"
+        " cluster in their own account"
+    )
+    assert not [*foreign_warnings(wanted(), set())]
+    found = planned(at("teams", TEAMS), at("cluster.deployer_role_arn", f"{HERE}platform"))
+    assert warning in found.warnings and found.plan
+
+
+def test_each_team_without_a_deployer_is_proposed_one_of_its_own_in_the_account(
+    tmp_path: Path,
+) -> None:
+    """EKS has one access entry for a role, so that one role for two teams would be refused next."""
+    (tmp_path / "Pulumi.yaml").write_text((CHECKOUT / "Pulumi.yaml").read_text())
+    config = values(at("teams", {"vision": {}, "nlp": {"deployer": "nlp"}}))
+    config["aws:allowedAccountIds"] = ["444455556666"]
+    (tmp_path / "Pulumi.dev.yaml").write_text(yaml.safe_dump({"config": config}))
+    assert [str(each).partition("Fix: ")[2] for each in read_file("dev", tmp_path).errors] == [
+        "write one such as arn:aws:iam::444455556666:role/nlp-deployer",
+        "add deployer: arn:aws:iam::444455556666:role/vision-deployer",
+    ]
 
 
 def test_a_check_without_the_account_names_the_roles_once() -> None:

@@ -67,6 +67,16 @@ ENTRIES: dict[str, tuple[Edit, str, str]] = {
         "teams.nlp.deployer",
         f"got {DEPLOYER}, which is environment.teams.vision.deployer already",
     ),
+    "a deployer of another account": (
+        both(
+            at("cluster.deployer_role_arn", "arn:aws:iam::111122223333:role/platform"),
+            at("teams.nlp.deployer", "arn:aws:iam::999999999999:role/nlp"),
+        ),
+        "teams.nlp.deployer",
+        "must be a role of the environment's account, 111122223333: the deployer reads the team's contract in"
+        " Parameter Store of its own account; got arn:aws:iam::999999999999:role/nlp. Fix: write"
+        " arn:aws:iam::111122223333:role/nlp, and name arn:aws:iam::999999999999:role/nlp in the trust policy",
+    ),
     "one role twice in a team": (
         at("teams.vision.members", [DEPLOYER]),
         "teams.vision.members",

@@ -12,13 +12,16 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
 
 from trainyard import command_line
 from trainyard.operations.reach.pulumi import PulumiError, pulumi
 from trainyard.operations.reach.urn import name_of, type_of
+from trainyard.operations.status.added_rules import added_rules
 from trainyard.operations.status.by_hand import CIPHER, FORCE, REFRESH, UP, said
+from trainyard.operations.status.finding import Drift
 from trainyard.reports.plan import as_json
 
 STEP = re.compile(r"""\.?([^.\[\]"]+)|\["([^"]*)"\]|\[(\d+)\]""")
@@ -27,23 +30,11 @@ READS = "reads every object of {stack} in the account and in the cluster, as `pu
 NO_VALUE = object()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Drift:
-    """An object that is not as the last update left it."""
-
-    name: str
-    type: str
-    """Pulumi's type of it."""
-    gone: bool
-    changed: tuple[str, ...] = ()
-    """A text for each changed field, such as "tags.team is b and was a"."""
-
-
 def main(options: argparse.Namespace) -> int:
     """Print the objects; 1 where there is one, or where an object cannot be read."""
     try:
         found = drift(options.stack)
-    except PulumiError as error:
+    except (PulumiError, BotoCoreError, ClientError) as error:
         print(error, file=sys.stderr)
         return 1
     print(as_json(found) if options.json else "\n".join(text(options.stack, found)))
@@ -51,10 +42,11 @@ def main(options: argparse.Namespace) -> int:
 
 
 def drift(stack: str) -> list[Drift]:
-    """Every object that is gone or changed. PulumiError where an object cannot be read."""
+    """Every object that is gone or changed. PulumiError where an object cannot be read, and botocore's errors where
+    the rules of security groups cannot."""
     with command_line.showing(READS.format(stack=stack)):
         answer = pulumi(stack, "refresh", "--preview-only", "--json")
-    return [*drifted(json.loads(answer)["steps"])]
+        return [*drifted(json.loads(answer)["steps"]), *added_rules(stack)]
 
 
 def drifted(steps: list[dict[str, Any]]) -> Iterator[Drift]:
@@ -105,10 +97,15 @@ def text(stack: str, found: list[Drift]) -> list[str]:
     rows = [("gone" if one.gone else "changed", one.name, one.type) for one in found]
     for one, row in zip(found, command_line.table(rows), strict=True):
         lines += [row, *(f"      {change}" for change in one.changed)]
+    refreshed = [one for one in found if not one.mends]
     force = any(not one.gone and one.type.startswith("kubernetes:") for one in found)
+    by_hand = [f"{command}   # no update deletes it" for one in found for command in one.mends]
+    if not refreshed:
+        return [*lines, "", *by_hand]
     return [
         *lines,
         "",
+        *by_hand,
         f"{REFRESH.format(stack=stack)}   # writes into the state what is there",
         f"{FORCE if force else ''}{UP.format(stack=stack)}   # makes it as the stack file says",
     ]

@@ -1,4 +1,4 @@
-"""A problem as `status` prints it."""
+"""A problem as `status` prints it, and an object as `drift` does."""
 
 from __future__ import annotations
 
@@ -15,3 +15,17 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.what}\n    {self.why}\n    → {self.do}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drift:
+    """An object that is not as the last update left it."""
+
+    name: str
+    type: str
+    """Pulumi's type of it."""
+    gone: bool
+    changed: tuple[str, ...] = ()
+    """A text for each changed field, such as "tags.team is b and was a"."""
+    mends: tuple[str, ...] = ()
+    """Commands that mend it where neither a refresh nor an update does."""

@@ -21,6 +21,8 @@ from trainyard.settings.team_entry import ImagePrefix, S3Prefix
 _ROLE = "arn:aws:iam::123456789012:role/deployer"
 _POLICY = "arn:aws:iam::123456789012:policy/boundary"
 _KEY = "arn:aws:kms:ap-northeast-2:123456789012:key/0123abcd-01ab-23cd-45ef-0123456789ab"
+IN_ARN = ":123456789012:"
+"""The account of ARNs that errors propose."""
 _MIRROR = "111122223333.dkr.ecr.ap-northeast-2.amazonaws.com/mirror"
 _KUBERNETES, _TRAINER = versions.DEFAULT_KUBERNETES, [*versions.TRAINERS][0]
 _POOL = {"instance_types": ["g6e.48xlarge"], "max_nodes": 4}
@@ -188,7 +190,10 @@ def known_version(steps: Sequence[str], text: str) -> str | None:
 
 
 def example(steps: Sequence[str]) -> Any | None:
-    """A value that a setting takes; None where none is known."""
+    """A value that a setting takes; None where none is known. Each team has a deployer of its own: EKS has one
+    access entry for a role."""
+    if len(steps) > 2 and (steps[-3], steps[-1]) == ("teams", "deployer"):
+        return f"{_ROLE.removesuffix('deployer')}{steps[-2]}-deployer"
     return next((EXAMPLES[key] for key in keys_of(steps) if key in EXAMPLES), None)
 
 

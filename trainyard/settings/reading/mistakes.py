@@ -181,10 +181,11 @@ def _no_match(mistake: Mistake) -> InputError:
         return _anything(mistake)
     meant = pattern.meant(str(mistake.value))
     if not mistake.is_key and mistake.steps != ("stack",):
-        fix = (
-            f"write {as_yaml(meant)}" if meant else f"write one such as {as_yaml(pattern.example)}"
-        )
-        return mistake.error(f"be {pattern.is_}", fix, meant or pattern.example)
+        known = example(mistake.steps)
+        own = isinstance(known, str) and re.match(mistake.limits["pattern"], known)
+        shown = known if own else pattern.example
+        fix = f"write {as_yaml(meant)}" if meant else f"write one such as {as_yaml(shown)}"
+        return mistake.error(f"be {pattern.is_}", fix, meant or shown)
     if mistake.is_key:
         meant = as_name(mistake.key, mistake.steps[-2])
         return mistake.error(f"be {pattern.is_}", f"rename it to {meant}")

@@ -14,7 +14,7 @@ import pydantic
 from trainyard.catalog.scalars import engine_value
 from trainyard.problems import REMOVE, At, InputError
 from trainyard.settings.environment import StackConfig
-from trainyard.settings.reading.examples import as_name
+from trainyard.settings.reading.examples import IN_ARN, as_name
 from trainyard.settings.reading.mistake import path_of
 from trainyard.settings.reading.mistakes import explained
 from trainyard.settings.reading.placeholders import is_placeholder, placeholders_of_value
@@ -127,7 +127,7 @@ class _Attempt:
         errors."""
         known = StandIns(paths=tuple(self.stood_in))
         errors = {
-            place: _merged([_explained(each, self.lines) for each in mistakes])
+            place: self._ours(_merged([_explained(each, self.lines) for each in mistakes]))
             for places in wrong.values()
             for place, mistakes in places.items()
         }
@@ -141,6 +141,17 @@ class _Attempt:
                 self._rename(setting[:-1], errors[place].path)
             else:
                 self._stand_in(setting, places, errors[place].write)
+
+    def _ours(self, error: InputError) -> InputError:
+        """The error with the account of the stack file in the ARNs that its fix proposes."""
+        aws = self.raw.get("aws")
+        ids = aws.get("allowedAccountIds") if isinstance(aws, dict) else None
+        if not isinstance(ids, list) or not ids or not isinstance(ids[0], str):
+            return error
+        write, own = error.write, f":{ids[0]}:"
+        if isinstance(write, str):
+            write = write.replace(IN_ARN, own)
+        return replace(error, fix=error.fix.replace(IN_ARN, own), write=write)
 
     def _stand_in(self, setting: Steps, places: Iterable[Steps], meant: Any) -> None:
         """Put a stand-in into the place of a setting. `places`: of what is wrong with it. `meant`:
