@@ -12,9 +12,11 @@ import re
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 
+from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.catalog.logs.not_ready import why_not_ready
 from trainyard.catalog.logs.symptoms import GRACE_SECONDS
 from trainyard.catalog.logs.waiting import about
+from trainyard.objects.queues.queues import QUEUE_LABEL
 from trainyard.operations.reach.snapshot import Object, Snapshot, condition_of
 from trainyard.operations.status import job_causes, pools, queue_causes, shares, sick_nodes, upgrade
 from trainyard.operations.status.finding import Finding
@@ -28,11 +30,12 @@ REQUIRED = {
 """Kind → the Helm release that installs it."""
 CONTROLLERS = {
     "karpenter": ("launches nodes", None),
-    "jobset-controller": ("makes pods", "TrainJob"),
-    "kubeflow-trainer": ("starts jobs", "TrainJob"),
-    "training-operator": ("starts jobs", "PyTorchJob"),
+    "jobset-controller": ("makes pods", "Trainer"),
+    "kubeflow-trainer": ("starts jobs", "Trainer"),
+    "training-operator": ("starts jobs", "training-operator"),
+    "kueue-controller-manager": ("admits the jobs of queues", "Kueue"),
 }
-"""Part of a Deployment's name → what it does, and the kind of job that needs it; None for all."""
+"""Part of a Deployment's name → what it does, and the controller of the jobs that need it; None for all jobs."""
 RBAC = re.compile(r'User "([^"]+)" cannot (\w+) resource "([^"]+)"')
 IAM = re.compile(r"(UnauthorizedOperation|AccessDenied\w*|not authorized to perform)[^\n]{0,160}")
 STEPS = {
@@ -98,8 +101,11 @@ def _unserved(snapshot: Snapshot) -> Iterator[Finding]:
 def _controllers(snapshot: Snapshot) -> Iterator[Finding]:
     if "deployments" in snapshot.unseen:
         return
-    kinds = {None, *(job.kind for job in snapshot.jobs())}
-    for part, task in ((part, task) for part, (task, kind) in CONTROLLERS.items() if kind in kinds):
+    jobs = [job for job in snapshot.jobs() if not job.ended]
+    needed = {None, *(JOB_KINDS[job.kind].controller for job in jobs)}
+    needed |= {"Kueue" for job in jobs if QUEUE_LABEL in (job.body["metadata"].get("labels") or {})}
+    for part in (part for part, (_, of) in CONTROLLERS.items() if of in needed):
+        task = CONTROLLERS[part][0]
         deployments = [d for d in snapshot.of("deployments") if part in d["metadata"]["name"]]
         ready = sum(d.get("status", {}).get("availableReplicas") or 0 for d in deployments)
         if not deployments:

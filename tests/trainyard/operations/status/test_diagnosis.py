@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.launchers import torchrun
+from trainyard.objects.queues.queues import QUEUE_LABEL
 from trainyard.operations.reach.snapshot import Snapshot
 from trainyard.operations.status import status
 from trainyard.operations.status.diagnosis import SILENCE, diagnose
@@ -102,6 +103,17 @@ def test_a_complete_job_is_left_alone_whatever_else_is_wrong():
 def test_a_chart_that_is_not_installed_is_named():
     assert "nothing launches nodes" in _printed(deployments=CONTROLLERS[1:])
     assert "nothing starts jobs" in _printed(deployments=CONTROLLERS[:2])
+
+
+def test_jobs_of_queues_need_kueue_and_the_other_kinds_of_the_operator_need_it():
+    queued = _job()
+    queued["metadata"] = queued["metadata"] | {"labels": {QUEUE_LABEL: "vision"}}
+    text = _printed(trainjobs=[queued])
+    assert "nothing admits the jobs of queues" in text
+    assert "no Deployment is named kueue-controller-manager" in text
+    rings = {"mpiReplicaSpecs": PYTORCH_JOB["spec"]["pytorchReplicaSpecs"]}
+    text = _printed(trainjobs=[], mpijobs=[_object("MPIJob", "rings", spec=rings)])
+    assert "no Deployment is named training-operator" in text
 
 
 def test_a_controller_that_does_not_run_is_named_with_its_pod_and_the_reason():
