@@ -162,9 +162,7 @@ def test_a_job_is_refused_until_the_pods_of_the_one_before_are_gone(guarded: Tra
     assert refusal(guarded, job(guarded, "another")) == ""
     for each in pods:
         _finalizers(guarded, each, None)
-    began = time.monotonic()
     assert until(lambda: refusal(guarded, job(guarded, "slow")) == "")
-    assert time.monotonic() - began < 5
     assert guarded.pods("slow", 2)
 
 
