@@ -235,7 +235,7 @@ def _on_base(
     warnings = (
         *access_warnings(access),
         *entries.warnings,
-        *team_warnings_together(share, jobs.at_once(), together, environment),
+        *team_warnings_together(share, jobs.at_once(), together, environment, typed(team.jobs)),
         *offline_warnings("team.jobs", jobs.described(), environment),
         *hours_warnings("team.jobs", team.jobs, environment.pools, now),
         *jobs.warnings,

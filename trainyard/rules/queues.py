@@ -233,3 +233,33 @@ def queued_job_errors(
                     else "take another pool: other teams keep all nodes of this one"
                 ),
             )
+
+
+def borrowing_warnings(
+    share: Share, entries: Mapping[str, JobConfig], environment: EnvironmentConfig
+) -> Iterator[InputWarning]:
+    """Jobs of a team without checkpoints on nodes that other teams are guaranteed and lend: Kueue stops such a job
+    when one of these teams wants its nodes (reclaimWithinCohort). `entries`: described in the stack file."""
+    if share.queue is None or share.queue.preemption == "never":
+        return
+    shares = {each.pool: each for each in share.queue.shares}
+    for name, job in entries.items():
+        of, lent = shares.get(job.pool), _lent(share.queue.team, job.pool, environment)
+        if of is None or not lent or job.checkpoints is not None:
+            continue
+        if gpus_of(job, environment) > of.guaranteed * of.gpus:
+            yield At(f"team.jobs.{name}").warning(
+                f"the team is guaranteed {of.guaranteed} nodes of pool {job.pool}, so the job borrows nodes that it"
+                " is stopped for when a team wants those that it is guaranteed. The job has no checkpoints,"
+                " so it begins at its first step then. Set checkpoints, or let the environment raise the"
+                f" team's guaranteed_nodes of {job.pool}"
+            )
+
+
+def _lent(team: str, pool: str, environment: EnvironmentConfig) -> int:
+    """Nodes of a pool that other teams are guaranteed, and lend."""
+    return sum(
+        entry.guaranteed_nodes.get(pool, 0)
+        for name, entry in environment.teams.items()
+        if name != team and entry.lends_nodes
+    )

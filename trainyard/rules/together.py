@@ -20,10 +20,12 @@ from trainyard.catalog.upstream.public_registries import (
 )
 from trainyard.catalog.versions import TRAINING_OPERATOR_IMAGES
 from trainyard.derive.pools import TYPES, gpus_of, largest_gang
+from trainyard.derive.queues import queued_pools
 from trainyard.derive.teams import Share
 from trainyard.parts.parts import wanted_parts
 from trainyard.plans.directories import path_of
 from trainyard.problems import At, InputError, InputWarning, few
+from trainyard.rules.queues import borrowing_warnings
 from trainyard.rules.teams import listing_errors
 from trainyard.settings.environment import EnvironmentConfig, TeamConfig
 from trainyard.settings.job import JobConfig, typed
@@ -161,8 +163,12 @@ def shared_namespace_errors(
 def gang_warnings(
     path: str, jobs: Mapping[str, JobConfig], environment: EnvironmentConfig
 ) -> Iterator[InputWarning]:
-    """Jobs of several nodes that do not fit their pool together. `path`: that holds the jobs."""
+    """Jobs of several nodes that do not fit their pool together. `path`: that holds the jobs. A queue gives a job all
+    its nodes or none, so jobs on its pools only wait."""
+    queued = set(queued_pools(environment)) if environment.queues else set()
     for name, pool in _known_pools(environment).items():
+        if name in queued:
+            continue
         gangs = {
             job: _nodes(wanted, pool)
             for job, wanted in jobs.items()
@@ -184,15 +190,17 @@ def team_warnings_together(
     own: Mapping[str, JobConfig],
     together: Mapping[str, JobConfig],
     environment: EnvironmentConfig,
+    entries: Mapping[str, JobConfig],
 ) -> Iterator[InputWarning]:
     """Warnings about the jobs of a team, alone and beside those of the environment. `together`:
-    both."""
+    both. `entries`: those of the team that its stack file describes."""
+    yield from borrowing_warnings(share, entries, environment)
     yield from gang_warnings("team.jobs", together, environment)
     yield from docker_hub_warnings("team.jobs", together, environment)
     yield from ecr_public_warnings("team.jobs", together, environment)
     gpus = {name: gpus_of(job, environment) for name, job in own.items()}
     needed, most = sum(gpus.values()), share.max_gpus
-    if most and needed > most and max(gpus.values()) <= most:
+    if most and share.queue is None and needed > most and max(gpus.values()) <= most:
         yield At("team.jobs").warning(
             f"jobs need {needed} GPUs together ({few([f'{job} {n}' for job, n in gpus.items()])}),"
             f" and {share.limit} is {most}: when they start at the same time, one gets a part of"

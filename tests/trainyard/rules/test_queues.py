@@ -191,12 +191,79 @@ def test_sound_queues_are_not_refused(edit: Edit, tmp_path: Path) -> None:
     assert planned("team-vision", folder).errors == ()
 
 
+def without_checkpoints(settings: dict[str, Any]) -> None:
+    """The job saves nothing."""
+    del settings["jobs"]["vit-base"]["checkpoints"]
+
+
+NLP_LENDS = both(with_queues, at("teams.nlp.guaranteed_nodes", {"g6e": 1}))
+BORROWS = NLP_LENDS, both(by_name, at(f"{JOB}.nodes", 3), without_checkpoints)
+
+
+def test_a_job_that_borrows_nodes_and_saves_no_checkpoint_is_warned(tmp_path: Path) -> None:
+    """vision is guaranteed 2 nodes of g6e."""
+    [warning] = borrowing(tmp_path, *BORROWS)
+    assert warning.startswith("team.jobs.vit-base [Pulumi.team-vision.yaml") and warning.partition(
+        "]: "
+    )[2] == (
+        "the team is guaranteed 2 nodes of pool g6e, so the job borrows nodes that it is stopped for when a"
+        " team wants those that it is guaranteed. The job has no checkpoints, so it begins at its first"
+        " step then. Set checkpoints, or let the environment raise the team's guaranteed_nodes of g6e"
+    )
+
+
+@pytest.mark.parametrize(
+    ("environment", "team"),
+    [
+        (NLP_LENDS, both(by_name, at(f"{JOB}.nodes", 3))),
+        (NLP_LENDS, both(by_name, without_checkpoints)),
+        (with_queues, BORROWS[1]),
+        (both(NLP_LENDS, at("teams.nlp.lends_nodes", False)), BORROWS[1]),
+        (both(NLP_LENDS, at("queues.preemption", "never")), BORROWS[1]),
+        (listed, BORROWS[1]),
+    ],
+    ids=["checkpoints", "guaranteed", "nobody's nodes", "not lent", "never", "no queues"],
+)
+def test_a_job_that_is_not_stopped_for_a_guarantee_or_resumes_is_not_warned(
+    environment: Edit, team: Edit, tmp_path: Path
+) -> None:
+    assert borrowing(tmp_path, environment, team) == []
+
+
+def test_gangs_in_queues_get_no_part_of_their_nodes(tmp_path: Path) -> None:
+    """The warning contradicted docs/teams.md: Kueue starts a job when all its nodes are free."""
+
+    def two(settings: dict[str, Any]) -> None:
+        by_name(settings)
+        first = settings["jobs"]["vit-base"] | {"nodes": 3}
+        saves = first["checkpoints"] | {"directory": "other"}
+        settings["jobs"] = {"vit-base": first, "other": first | {"checkpoints": saves}}
+
+    def parts(environment: Edit) -> list[str]:
+        found = planned("team-vision", checkout(tmp_path, environment, two)).warnings
+        return [each.text for each in found if "get a part of its nodes" in each.text]
+
+    assert parts(with_queues) == [] and len(parts(both(listed, without_limit))) == 1
+
+
+def without_limit(settings: dict[str, Any]) -> None:
+    """The team may have any number of GPUs."""
+    settings["jobs"] = {}
+    del settings["teams"]["vision"]["max_gpus"]
+
+
+def borrowing(tmp_path: Path, environment: Edit, team: Edit) -> list[str]:
+    found = planned("team-vision", checkout(tmp_path, environment, team)).warnings
+    return [str(each) for each in found if "borrows" in each.text]
+
+
 def test_every_line_of_the_rules_is_reached_by_a_case_above(tmp_path: Path) -> None:
     def run() -> None:
         for edit, _, _ in ENVIRONMENTS.values():
             planned("dev", checkout(tmp_path, edit, nothing))
         for environment, team, _, _ in STACKS.values():
             planned("team-vision", checkout(tmp_path, environment, team))
+        planned("team-vision", checkout(tmp_path, *BORROWS))
 
     assert lines_not_reached((queues,), run) == []
 
