@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rehearsal.kube import ApiError, Object
-from tests.support.cases.trainer import API, JOB, OWN, VARIANTS, runtime, train_job
+from tests.support.cases.trainer import API, JOB, NODE, OWN, VARIANTS, runtime, train_job
 from tests.support.patience import until
 from tests.support.recording import CHECKOUT
 from tests.support.trainer_server import TrainerServer, runtimes, trainer_server
@@ -19,7 +19,7 @@ from trainyard.catalog import versions
 from trainyard.decide import plan_stack
 from trainyard.manifests.document import look
 from trainyard.objects.jobs.own_runtimes import OwnRuntime, own_runtime
-from trainyard.objects.jobs.pod_template import GPU, TOLERATIONS
+from trainyard.objects.jobs.pod_template import EFA, GPU, TOLERATIONS
 from trainyard.objects.jobs.trainer import pod_jobs, train_job_spec
 from trainyard.objects.jobs.upstream_runtimes import upstream_runtimes
 from trainyard.plan import EnvironmentPlan
@@ -119,6 +119,37 @@ def test_a_torch_jobs_pods_know_their_peers_and_have_what_they_need(trainer: Tra
             env["PET_MASTER_ADDR"] == "gang-node-0-0.gang"
             and pod["spec"]["restartPolicy"] == "Never"
         )
+
+
+def test_a_job_that_names_a_runtime_with_a_pool_gets_whole_nodes_of_it(
+    trainer: TrainerServer,
+) -> None:
+    """What a person sends with the SDK: the runtime, and the number of nodes."""
+    spec = {"runtimeRef": {"name": "own-whole"}, "trainer": {"numNodes": 2}}
+    trainer.create(train_job("short", spec))
+    for pod in trainer.pods("short", 2):
+        [node] = pod["spec"]["containers"]
+        assert (
+            node["resources"]["limits"].items() >= {GPU: "8", EFA: "4", "memory": "1272Gi"}.items()
+        )
+        assert node["resources"]["requests"]["cpu"] == "171"
+        assert pod["spec"]["nodeSelector"] == NODE.node_selector
+        assert {each["key"] for each in TOLERATIONS} <= {
+            each.get("key") for each in pod["spec"]["tolerations"]
+        }
+        assert _mounted(pod).keys() >= {"/dev/shm"}
+        variables = {each["name"]: each.get("value") for each in node["env"]}
+        assert (variables["OF_THE_TYPE"], variables["PET_NPROC_PER_NODE"]) == ("1", "auto")
+        assert pod["metadata"]["annotations"]["karpenter.sh/do-not-disrupt"] == "true"
+
+
+def test_an_entry_on_a_runtime_with_a_pool_has_each_volume_once(trainer: TrainerServer) -> None:
+    trainer.create(train_job("over", train_job_spec(trainer.release, "own-whole", JOB)))
+    for pod in trainer.pods("over", 2):
+        assert _lacks(pod) == []
+        volumes = [each["name"] for each in pod["spec"]["volumes"]]
+        mounts = [each["mountPath"] for each in pod["spec"]["containers"][0]["volumeMounts"]]
+        assert len(volumes) == len({*volumes}) and len(mounts) == len({*mounts})
 
 
 def test_an_mpi_jobs_launcher_starts_after_its_nodes_and_has_all_that_they_have(

@@ -287,7 +287,33 @@ def own_spec(
             env=own.env,
             pull_policy=PULL_POLICIES.get(own.image_pull_policy or ""),
             priority=own.priority,
+            node=_whole_node(own, environment),
         ),
+    )
+
+
+def _whole_node(own: OwnRuntimeConfig, environment: EnvironmentConfig) -> Training | None:
+    """A pod that takes a whole node of the runtime's pool; None where the runtime names no pool that can be
+    had, which is refused. Any number of nodes may meet, so the pod has the node's EFA devices."""
+    pool = environment.pools.get(own.pool or "")
+    kinds = [TYPES[each] for each in pool.instance_types if each in TYPES] if pool else []
+    if own.pool is None or pool is None or not kinds:
+        return None
+    job = JobConfig(pool=own.pool, image=own.image, nodes=2)
+    has_workers = environment.queues is not None and bool(environment.queues.workers)
+    return Training(
+        image=own.image,
+        command=(),
+        nodes=job.nodes,
+        processes_per_node=job.processes_per_node,
+        resources=pod_resources.devices(job, kinds[0]),
+        cpus=pod_resources.cpus(job, kinds),
+        memory_gib=pod_resources.memory_gib(job, kinds),
+        node_selector=pod_resources.node_selector(
+            own.pool, pool, environment.zone, has_workers=has_workers
+        ),
+        env=fabric.environment(kinds[0], job.nodes),
+        shared_memory_gib=pod_resources.shared_memory_gib(job, kinds),
     )
 
 

@@ -179,6 +179,13 @@ def _own_runtime(
             fix=f"write one of {listed}, or {add}" if listed else f"delete it, or {add}",
             write=next(iter(wanted.priorities), REMOVE),
         )
+    if own.pool and own.pool not in wanted.pools:
+        yield At(f"{path}.pool").must(
+            "be one of environment.pools",
+            got=own.pool,
+            fix=f"write one of {', '.join(wanted.pools)}",
+            write=next(iter(wanted.pools), REMOVE),
+        )
     yield from torchtune_errors(path, own, wanted)
     yield from variable_errors(f"{path}.env", own.env)
     for variable in own.env.keys() & {*RESERVED_ENV}:

@@ -188,6 +188,13 @@ def _runtime(path: str, job: JobConfig, environment: EnvironmentConfig) -> Itera
             got=job.image,
             write=own.image,
         )
+    if own and own.pool and own.pool != job.pool:
+        yield At(f"{path}.pool").must(
+            f"be the pool of {job.runtime}, whose pods select its nodes",
+            got=job.pool,
+            fix=f"write {own.pool}, or another runtime",
+            write=own.pool,
+        )
     if own and own.kind == "torchtune":
         yield from _torchtune_job(path, job)
 

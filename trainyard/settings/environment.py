@@ -91,6 +91,10 @@ class OwnRuntimeConfig:
     priority: Reference | None = None
     """A name from `environment.priorities`. The Trainer takes the priority of pods from the
     runtime, never from a TrainJob."""
+    pool: Reference | None = None
+    """Name of a pool. A TrainJob on this runtime that names no resources then gets whole nodes of the pool:
+    node selector, tolerations, GPUs, EFA devices, vCPUs, memory and /dev/shm. So a person who sends a
+    TrainJob writes the runtime, the image and the number of nodes."""
 
 
 @dataclass(frozen=True, kw_only=True)

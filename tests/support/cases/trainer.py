@@ -44,6 +44,8 @@ VARIANTS = {
         labels={"team": "vision"},
     ),
 }
+NODE = dataclasses.replace(JOB, command=(), mounts=(), env={"OF_THE_TYPE": "1"})
+"""A whole node, as a runtime with a pool has it."""
 OWN = {
     "torch": OwnRuntime(kind="torch", image="registry/image:1", max_restarts=5),
     "mpi": OwnRuntime(kind="mpi", image="registry/mpi:1", max_restarts=5),
@@ -64,6 +66,13 @@ OWN = {
             directory="tuned",
             token=SecretKey(secret="hf", key="token"),
         ),
+    ),
+    "whole": OwnRuntime(
+        kind="torch",
+        image="registry/image:1",
+        max_restarts=5,
+        command=("torchrun", "a.py"),
+        node=NODE,
     ),
     "urgent": OwnRuntime(kind="mpi", image="registry/mpi:1", max_restarts=0, priority="urgent"),
 }

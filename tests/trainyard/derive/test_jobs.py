@@ -286,3 +286,15 @@ def test_a_secret_of_kubernetes_stays_beside_a_managed_one() -> None:
     planned = job(at(f"{JOB}.secrets", {**MANAGED, "OTHER": TOKEN["HF_TOKEN"]}))
     variables = {each["name"]: each for each in planned.spec["trainer"]["env"]}
     assert "OTHER" in variables and "HF_TOKEN" not in variables
+
+
+def test_a_runtime_with_a_pool_has_its_nodes_and_the_run_of_a_job_stays() -> None:
+    own = "trainer.own_runtimes.torch-distributed-resilient.pool"
+    before, after = environment_plan(), environment_plan(at(own, "g6e"))
+    [runtime] = [each for each in after.runtimes if each.name == "torch-distributed-resilient"]
+    [node] = runtime.spec["template"]["spec"]["replicatedJobs"]
+    pod = node["template"]["spec"]["template"]["spec"]
+    wanted = after.jobs["t5-large"].spec
+    assert pod["containers"][0]["resources"] == wanted["trainer"]["resourcesPerNode"]
+    assert pod["nodeSelector"]["trainyard.io/pool"] == "g6e"
+    assert before.jobs["t5-large"].run == after.jobs["t5-large"].run

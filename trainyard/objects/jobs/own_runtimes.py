@@ -7,7 +7,16 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from trainyard.catalog.versions import TRAINER_RELEASES, TrainerRelease
-from trainyard.objects.jobs.pod_template import SecretKey, secret_variable
+from trainyard.objects.jobs.pod_template import (
+    SecretKey,
+    Training,
+    env,
+    pod_metadata,
+    pod_spec,
+    resources,
+    secret_variable,
+    volume_mounts,
+)
 from trainyard.objects.jobs.runtime_objects import (
     container,
     mpi_runtime,
@@ -61,6 +70,8 @@ class OwnRuntime:
     """PriorityClass of the pods; a TrainJob cannot name one."""
     fetched: Fetched | None = None
     """Files that torchtune fetches before it trains."""
+    node: Training | None = None
+    """What each pod that trains gets where its TrainJob does not say it; None: nothing."""
 
 
 def own_runtime(version: str, own: OwnRuntime) -> tuple[str, Spec]:
@@ -73,6 +84,8 @@ def own_runtime(version: str, own: OwnRuntime) -> tuple[str, Spec]:
         if job["name"] in TRAINING_JOBS:
             for each in pod["containers"]:
                 _complete(each, own)
+            if own.node:
+                _place(job["template"]["spec"]["template"], own.node)
     return framework, spec
 
 
@@ -84,6 +97,20 @@ def _complete(container: Spec, own: OwnRuntime) -> None:
         container["env"] = [*kept, *given]
     if own.pull_policy:
         container["imagePullPolicy"] = own.pull_policy
+
+
+def _place(template: Spec, node: Training) -> None:
+    """Node, devices and shared memory of the pods of a template. A variable that a container has stays."""
+    pod, wanted = template["spec"], pod_spec(node)
+    template["metadata"] = pod_metadata(node)
+    template["spec"] = pod | wanted | {"volumes": [*pod.get("volumes", []), *wanted["volumes"]]}
+    for each in pod["containers"]:
+        known = {variable["name"] for variable in each.get("env", [])}
+        added = [variable for variable in env(node) if variable["name"] not in known]
+        each["resources"] = resources(node)
+        each["volumeMounts"] = [*each.get("volumeMounts", []), *volume_mounts(node)]
+        if added:
+            each["env"] = [*each.get("env", []), *added]
 
 
 def _own_torch(release: TrainerRelease, own: OwnRuntime) -> tuple[str, Spec]:
