@@ -89,6 +89,7 @@ train-real: $(TRAIN)      ## install torch for the CPU (3.8 GB) and train the sa
 	@.venv/bin/pytest tests/test_workloads.py tests/test_measure.py tests/test_whole.py tests/worlds/test_training_world.py
 
 $(PRODUCT): requirements.txt
+	@echo "installs the Python packages of $< into .venv" >&2
 	@test -x .venv/bin/python || $(PYTHON) -m venv .venv
 	@.venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
@@ -100,6 +101,7 @@ $(TOOL): $(wildcard trainyard/cli/script.py) | $(PRODUCT)
 BESIDE :=
 up test story: BESIDE := $(PYTHON) -m rehearsal.toolchain
 $(DEVELOP): requirements/develop.txt requirements/policy.txt
+	@echo "installs the Python packages of $< into .venv" >&2
 	@test -x .venv/bin/python || $(PYTHON) -m venv .venv
 	@$(BESIDE) .venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@.venv/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements/policy.txt

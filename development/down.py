@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import json
+import subprocess
+import sys
 
 from development import engine, progress
 from development.engine import Stack
@@ -14,6 +17,8 @@ from rehearsal.terminal import FAILED
 from trainyard import command_line
 from trainyard.catalog.aws.prices import lustre_per_month
 
+RUNS_SECONDS = 60
+"""Most seconds for the question which jobs run."""
 GONE = ("deleted", "terminated")
 """States in which AWS still lists something for a while that costs nothing and blocks nothing."""
 
@@ -47,6 +52,8 @@ def _destroy(stack: Stack, display: Display) -> int:
     engine.prepare(stack, display.reporter("engine"))
     if not engine.resources(stack):
         return 0
+    for line in running(stack):
+        display.line("jobs", line)
     display.line("engine", f"destroys stack {stack.name}")
     if stack.refers_to is None and engine.outputs(stack).get("kubeconfig"):
         # jobs that no stack owns would keep their runtime and their nodes
@@ -56,6 +63,37 @@ def _destroy(stack: Stack, display: Display) -> int:
     stages = Stages(display)
     status = update(stack, stages, "destroy", "--exclude-protected")
     return failed(stack, stages, status, destroys=True) if status else 0
+
+
+def running(stack: Stack) -> list[str]:
+    """A line for each run that goes on and ends with the stack: since when, on how many nodes, dollars so far."""
+    if not engine.outputs(stack).get("kubeconfig"):
+        return []
+    try:
+        told = subprocess.run(
+            [sys.executable, "-m", "trainyard", "runs", stack.name, "--json"],
+            cwd=engine.CHECKOUT,
+            env=engine.complete(stack),
+            check=True,
+            capture_output=True,
+            timeout=RUNS_SECONDS,
+        ).stdout
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
+        return ["the cluster does not say which jobs run"]
+    return [
+        f"deletes {run['namespace']}/{run['job']}: {run['outcome']}, created {run['created'][:16]} UTC, on"
+        f" {run['nodes']} node{'s' * (run['nodes'] != 1)}, {_dollars(run)}"
+        for run in json.loads(told)["runs"]
+        if run["ended"] is None
+    ]
+
+
+def _dollars(run: Object) -> str:
+    return (
+        "dollars so far are not known"
+        if run["usd"] is None
+        else f"{float(run['usd']):,.2f} USD so far"
+    )
 
 
 def _end_world(kept: list[Object], display: Display) -> int:
@@ -87,8 +125,9 @@ def _end_world(kept: list[Object], display: Display) -> int:
         return FAILED
     if data:
         print(
-            "\nthe account keeps running, so that the next `make up` uses this data again;"
-            " `.venv/bin/python -m rehearsal down --force` deletes the data and ends the account"
+            "\nthe account keeps running, so that the next `make up` uses this data again. To delete it, too:"
+            " write `data: delete` at what was kept, type make up, which takes the protection away, and then"
+            " make down. `.venv/bin/python -m rehearsal down --force` deletes it at once, and ends the account"
         )
         return 0
     world.stop()

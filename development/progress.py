@@ -60,7 +60,7 @@ NOT_RUN = (
     (
         "scripts under torchrun, but those of images named trainyard/… after `make train-real`: they are read"
         " for syntax and not executed, so arguments, imports and errors are not tried, and steps are those of"
-        " a stand-in"
+        " a stand-in. docs/jobs.md says how a script really runs here"
     ),
     (
         "files of an image: no image is pulled, so a job that starts a file of its image fails here:"

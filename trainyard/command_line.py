@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import os
 import signal
 import sys
 import textwrap
@@ -56,6 +57,21 @@ def wrapped(sentence: str) -> list[str]:
         break_on_hyphens=False,
         break_long_words=False,
     )
+
+
+def cut_apart(one: str, other: str, width: int) -> tuple[str, str]:
+    """Two texts with at most `width` characters each. What is left out before and behind is …, and the first
+    character that differs is never left out."""
+    same = len(os.path.commonprefix([one, other]))
+    begin = max(0, same - width // 3) if max(len(one), len(other)) > width else 0
+    return _part(one, begin, width), _part(other, begin, width)
+
+
+def _part(text: str, begin: int, width: int) -> str:
+    if begin:
+        text, width = text[begin:], width - 1
+    shown = text if len(text) <= width else text[: width - 1] + "…"
+    return f"…{shown}" if begin else shown
 
 
 @contextmanager

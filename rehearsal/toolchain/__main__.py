@@ -8,8 +8,10 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from functools import partial
 
 from rehearsal import toolchain, world
+from rehearsal.processes import heartbeat
 
 
 def main(command: list[str]) -> int:
@@ -18,10 +20,15 @@ def main(command: list[str]) -> int:
         return _build()
     builds = subprocess.Popen([sys.executable, "-m", "rehearsal.toolchain"])
     try:
-        return subprocess.call(command)
+        with heartbeat(_installs):
+            return subprocess.call(command)
     finally:
         builds.send_signal(signal.SIGINT)
         builds.wait()
+
+
+def _installs(seconds: float) -> None:
+    print(f"installs Python packages … {toolchain.duration(seconds)}", file=sys.stderr, flush=True)
 
 
 def _build() -> int:
@@ -30,7 +37,7 @@ def _build() -> int:
     try:
         if world.obstacle():
             return 1
-        toolchain.ensure(toolchain.NEEDED)
+        toolchain.ensure(toolchain.NEEDED, partial(print, flush=True))
     except (KeyboardInterrupt, toolchain.ToolchainError):
         return 1
     return 0

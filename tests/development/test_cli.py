@@ -463,3 +463,55 @@ def test_a_word_that_is_stopped_names_the_commands_of_its_stack(
     assert cli.main(["up"]) == 130
     said = capsys.readouterr().err
     assert f"`make up{chosen}` continues, `make down{chosen}` deletes everything" in said
+
+
+RUN = {"namespace": "training", "job": "t5-large", "outcome": "Running", "ended": None}
+RUN |= {"created": "2027-03-01T12:04:09Z", "nodes": 2, "usd": "12.3400"}
+
+
+@pytest.mark.parametrize(
+    ("code", "runs", "said"),
+    [
+        (
+            0,
+            [RUN, RUN | {"ended": "2027-03-01T13:00:00Z"}],
+            [
+                "deletes training/t5-large: Running, created 2027-03-01T12:04 UTC, on 2 nodes, 12.34 USD so far"
+            ],
+        ),
+        (0, [], []),
+        (1, [], ["the cluster does not say which jobs run"]),
+    ],
+)
+def test_jobs_that_run_are_named_before_down_deletes_them(
+    code: int, runs: list[Any], said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answer(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+        assert command[2:] == ["trainyard", "runs", "dev", "--json"]
+        if code:
+            raise subprocess.CalledProcessError(code, command)
+        return subprocess.CompletedProcess(command, 0, json.dumps({"runs": runs}))
+
+    monkeypatch.setattr(engine, "outputs", lambda _: {"kubeconfig": "{}"})
+    monkeypatch.setattr(engine, "complete", lambda _: {})
+    monkeypatch.setattr(down.subprocess, "run", answer)
+    assert down.running(engine.Stack(name="dev")) == said
+
+
+def test_what_is_kept_is_listed_with_the_way_to_delete_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = {
+        "id": "fs-1",
+        "protect": True,
+        "urn": "urn:pulumi:dev::trainyard::aws:efs/fileSystem:FileSystem::home",
+    }
+    there = [{"id": "fs-1", "name": "home", "type": "file-system", "state": "available"}]
+    monkeypatch.setattr(down.world, "ask", lambda *_: there)
+    assert down._end_world([store], down.Display()) == 0
+    said = capsys.readouterr().out
+    assert "fs-1" in said
+    assert (
+        "write `data: delete` at what was kept, type make up, which takes the protection away"
+        in said
+    )

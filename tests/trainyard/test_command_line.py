@@ -265,3 +265,16 @@ def test_what_mostly_ends_at_once_is_shown_only_where_it_takes_long(
     with command_line.showing("reads the runs", after=0.01):
         time.sleep(0.3)
     assert capsys.readouterr().err.startswith("reads the runs\nreads the runs, for 0:00\n")
+
+
+def test_two_long_texts_are_cut_where_they_do_not_differ() -> None:
+    common = "python train.py --data /mnt/scratch/sets/imagenet --epochs 90 --learning-rate "
+    one, other = command_line.cut_apart(f"{common}0.1 {'x' * 80}", f"{common}0.2", 60)
+    assert (one[:1], other[:1]) == ("…", "…") and len(one) == 60 and len(other) <= 60
+    assert "--learning-rate 0.1 xx" in one and other.endswith("--learning-rate 0.2")
+    assert one.endswith("x…")
+
+
+def test_two_short_texts_are_whole() -> None:
+    assert command_line.cut_apart("a", "b" * 60, 60) == ("a", "b" * 60)
+    assert command_line.cut_apart("a", "b" * 61, 60) == ("a", f"{'b' * 59}…")

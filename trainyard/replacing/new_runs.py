@@ -13,6 +13,7 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from trainyard.catalog.job_kinds import ENGINE_TYPES, ENTRY_KINDS, SUCCEEDED, outcome
+from trainyard.command_line import cut_apart
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.jobs import RUN, JobPlan
 from trainyard.problems import At, InputError, InputWarning
@@ -230,7 +231,7 @@ def _differences(path: tuple[str, ...], old: Any, new: Any) -> Iterator[str]:
     elif (words := _texts(new)) is not None and (before := _texts(old)) is not None:
         yield from _of_texts(before, words)
     elif old != new:
-        yield f"`{_name(path)}` {_said(old)} → {_said(new)}"
+        yield f"`{_name(path)}` {_change(_said(old), _said(new))}"
 
 
 def _by_name(value: Any) -> Mapping[str, Any] | None:
@@ -266,18 +267,24 @@ def _of_texts(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
         if what == "replace" and len(was) == len(now) == 1 and "\n" in was[0] + now[0]:
             yield from _of_texts(was[0].split("\n"), now[0].split("\n"))
         elif what != "equal":
-            yield f"{_words(was)} → {_words(now)}"
+            yield _change(_words(was), _words(now))
 
 
-def _words(words: Sequence[str]) -> str:
+def _change(old: str | None, new: str | None) -> str:
+    """Both texts, cut where they do not differ."""
+    cut = cut_apart(old or "", new or "", WIDTH)
+    return " → ".join(
+        "nothing" if text is None else f"`{shown}`"
+        for text, shown in zip((old, new), cut, strict=True)
+    )
+
+
+def _words(words: Sequence[str]) -> str | None:
     return _said(" ".join(word.strip() for word in words) if words else None)
 
 
-def _said(value: Any) -> str:
-    if value is None:
-        return "nothing"
-    text = " ".join(str(value).replace("`", "'").split())
-    return f"`{text if len(text) <= WIDTH else text[: WIDTH - 1] + '…'}`"
+def _said(value: Any) -> str | None:
+    return None if value is None else " ".join(str(value).replace("`", "'").split())
 
 
 def _name(path: Sequence[str]) -> str:

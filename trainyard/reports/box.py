@@ -294,7 +294,7 @@ def budget_use(dollars: Decimal, idle: Total, at_work: Total | None) -> BudgetUs
     said = f"{dollars:,.2f} a month: idle takes {'at least ' if lacks else ''}{percent} %"
     said += f", {'at most ' if lacks else ''}{left:,.2f} are left"
     if hours is not None and at_work is not None:
-        said += f": {'at most ' if at_work.missing else ''}{hours} hours at work"
+        said += f": {'at most ' if at_work.missing else ''}{hours} hour{'s' * (hours != 1)} at work"
     return BudgetUse(
         usd_a_month=dollars, idle_percent=percent, left_usd=left, hours_at_work=hours, said=said
     )

@@ -157,6 +157,6 @@ def _long_runs(path: str, job: JobConfig, schedule: ScheduleConfig) -> Iterator[
             else "holds up those after it, of which some are left out"
         )
         yield At(f"{path}.schedule.cron").warning(
-            f"a run takes {job.expected_hours:g} hours (expected_hours), and the next one comes after"
-            f" {between.total_seconds() / 3600:g}: a run that still goes on {ends}"
+            f"a run has expected_hours: {job.expected_hours:g}, and the next one comes after"
+            f" {between.total_seconds() / 3600:g} h: a run that still goes on {ends}"
         )

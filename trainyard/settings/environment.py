@@ -59,7 +59,8 @@ class RegistryConfig:
 
     data: Literal["keep", "delete"] = "keep"
     """`keep`: the repository is protected, and `pulumi destroy` leaves it and prints its name.
-    `delete`: the repository and its images are deleted with the stack."""
+    `delete`: the repository and its images are deleted with the stack, once a `pulumi up` has taken the
+    protection away."""
     keep_images: Annotated[int, pydantic.Field(ge=1, le=10000, strict=True)] | None = None
     """Number of images that stay: ECR deletes the oldest others within a day, also one that a job
     names. By default all stay."""

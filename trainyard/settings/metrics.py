@@ -27,7 +27,8 @@ class ManagedPrometheusConfig:
     """Number of days that the workspace keeps samples."""
     data: Literal["keep", "delete"] = "keep"
     """`keep`: the workspace is protected, and `pulumi destroy` leaves it and prints its name.
-    `delete`: the workspace and its history are deleted with the stack."""
+    `delete`: the workspace and its history are deleted with the stack, once a `pulumi up` has taken the
+    protection away."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -179,5 +179,6 @@ class StoreConfig:
     cannot write to it. A change gives the store another claim: jobs that mount it start again."""
     data: Literal["keep", "delete"] = "keep"
     """`keep`: the store is protected, and `pulumi destroy` leaves it and prints its name. `delete`:
-    the store and its data are deleted with the stack. A bucket or file system that existed before
+    the store and its data are deleted with the stack, once a `pulumi up` has taken the protection away.
+    A bucket or file system that existed before
     always stays."""

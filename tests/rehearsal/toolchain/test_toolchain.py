@@ -10,11 +10,13 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from development.programs import fetch_modules, wanted
-from rehearsal import paths, processes, toolchain
+from rehearsal import paths, processes, toolchain, world
+from rehearsal.toolchain import __main__ as beside_builds
 from rehearsal.toolchain import genuine, go
 from rehearsal.toolchain.programs import (
     BY_NAME,
@@ -155,6 +157,28 @@ def test_programs_are_built_while_another_command_runs(
 ) -> None:
     done = beside("until grep -q helm.sh $GO_CALLS; do sleep 0.1; done; exit 7")
     assert done.returncode == 7 and "built etcd" in done.stdout, done
+
+
+def test_a_first_make_up_is_not_silent_through_a_pipe(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It said nothing for minutes: pip is quiet, and what was built stood in a buffer."""
+    monkeypatch.setattr(processes, "HEARTBEAT_SECONDS", 0.1)
+    monkeypatch.setattr(beside_builds, "_build", lambda: 0)
+    monkeypatch.setattr(subprocess, "Popen", lambda *_: Mock())
+    monkeypatch.setattr(subprocess, "call", lambda command: time.sleep(0.5) or 7)
+    assert beside_builds.main(["pip", "install"]) == 7
+    assert capsys.readouterr().err.startswith("installs Python packages … 0s\n")
+
+
+def test_a_program_that_is_built_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    flushed: list[str] = []
+    pipe = Mock(write=Mock(), flush=lambda: flushed.append("flushed"))
+    monkeypatch.setattr(sys, "stdout", pipe)
+    monkeypatch.setattr(world, "obstacle", lambda: None)
+    monkeypatch.setattr(signal, "signal", Mock())
+    monkeypatch.setattr(toolchain, "ensure", lambda _, report: report("built etcd"))
+    assert beside_builds.main([]) == 0 and flushed == ["flushed"]
 
 
 @pytest.mark.world

@@ -124,6 +124,12 @@ def test_a_long_value_is_cut_and_many_differences_are_counted() -> None:
     assert said.count("→") == 6 and said.endswith("and 3 more") and "x" * 61 not in said
 
 
+def test_a_long_command_is_cut_so_that_the_changed_argument_is_seen() -> None:
+    old, new = ({"command": f"train.py {'--same ' * 20}--rate {rate}"} for rate in (1, 2))
+    said = differences(old, new)
+    assert "--rate 1` → `…" in said and said.endswith("--rate 2`")
+
+
 def test_a_job_that_becomes_another_kind_is_said_so() -> None:
     operator = at("training_operator", {"version": "1.8.1"})
     now = {key: value for key, value in JOB.items() if key != "runtime"} | {"pytorch_job": {}}

@@ -14,7 +14,8 @@ from tests.support.tool import run_word
 from trainyard.decide import plan_stack
 from trainyard.problems import InputError, InputWarning
 from trainyard.reports import plan, pull_request, stack_file
-from trainyard.reports.box import Box, box_of, budget_problems, rows
+from trainyard.reports.amounts import Total
+from trainyard.reports.box import Box, box_of, budget_problems, budget_use, rows
 from trainyard.reports.cost import estimate
 from trainyard.reports.minutes.timeline import schedule
 from trainyard.settings.reading.reader import read
@@ -145,6 +146,22 @@ def test_a_budget_says_what_idle_takes_and_how_many_hours_are_left() -> None:
         f" {int((5000 - month) / work)} hours at work"
     )
     assert _box(_virginia()).budget is None
+
+
+def test_a_budget_for_one_hour_says_hour() -> None:
+    idle, work = (
+        Total(
+            usd_per_hour=Decimal(usd),
+            most_usd_per_hour=Decimal(usd),
+            usd_per_month=Decimal(730 * usd),
+            priced=1,
+            lines=1,
+            as_of=None,
+            missing=(),
+        )
+        for usd in (1, 101)
+    )
+    assert budget_use(Decimal(830), idle, work).said.endswith("100.00 are left: 1 hour at work")
 
 
 def test_a_budget_below_idle_says_by_how_much() -> None:

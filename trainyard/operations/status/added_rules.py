@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import boto3
+
 from trainyard.operations.reach.pulumi import deployment
 from trainyard.operations.reach.stack_account import session_of
 from trainyard.operations.reach.urn import name_of
@@ -33,12 +35,6 @@ def added_rules(stack: str) -> list[Drift]:
     if not groups:
         return []
     session = session_of(state)
-    pages = session.client("ec2").get_paginator("describe_security_group_rules")
-    added = dict[str, list[Mapping[str, Any]]]()
-    for page in pages.paginate(Filters=[{"Name": "group-id", "Values": [*groups]}]):
-        for rule in page["SecurityGroupRules"]:
-            if rule["SecurityGroupRuleId"] not in known:
-                added.setdefault(rule["GroupId"], []).append(rule)
     return [
         Drift(
             name=name_of(groups[id_]["urn"]),
@@ -47,8 +43,21 @@ def added_rules(stack: str) -> list[Drift]:
             changed=tuple(map(_said, rules)),
             mends=tuple(_revokes(rules, session.region_name or "")),
         )
-        for id_, rules in added.items()
+        for id_, rules in _others(session, [*groups], known).items()
     ]
+
+
+def _others(
+    session: boto3.Session, groups: list[str], known: set[str]
+) -> dict[str, list[Mapping[str, Any]]]:
+    """Group → its rules that are not known; no entry for a group without any."""
+    asked = session.client("ec2").get_paginator("describe_security_group_rules")
+    found = dict[str, list[Mapping[str, Any]]]()
+    for page in asked.paginate(Filters=[{"Name": "group-id", "Values": groups}]):
+        for rule in page["SecurityGroupRules"]:
+            if rule["SecurityGroupRuleId"] not in known:
+                found.setdefault(rule["GroupId"], []).append(rule)
+    return found
 
 
 def _said(rule: Mapping[str, Any]) -> str:

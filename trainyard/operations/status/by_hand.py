@@ -20,6 +20,7 @@ from typing import Any
 
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.catalog.quantities import amount
+from trainyard.command_line import cut_apart
 from trainyard.operations.reach.kubectl import NOT_SERVED, Kubectl, Object
 from trainyard.operations.reach.pods import AT_ONCE
 from trainyard.operations.reach.pulumi import deployment
@@ -36,6 +37,8 @@ PLUGIN = "pulumi.com/"
 """Begin of annotations that tell Pulumi's plugin something."""
 AGAIN_SECONDS = 60
 """Seconds for which `trainyard watch` keeps an answer."""
+WIDTH = 60
+"""Characters of a value in a message."""
 SHOWN = 3
 """Changed fields of an object that are named."""
 BY_HAND = "somebody, or another program, {} it; no preview shows this before a refresh"
@@ -215,7 +218,7 @@ def _differences(own: Any, live: Any, path: str) -> Iterator[str]:
         for number, (value, inside) in enumerate(zip(own, live, strict=True)):
             yield from _differences(value, inside, f"{path}[{number}]")
     elif not _same(own, live):
-        yield f"{path} is {said(live)} and was {said(own)}"
+        yield difference(path, live, own)
 
 
 def _same(own: Any, live: Any) -> bool:
@@ -227,10 +230,14 @@ def _same(own: Any, live: Any) -> bool:
     return None not in quantity and quantity[0] == quantity[1]
 
 
-def said(value: Any) -> str:
-    """A value as a message shows it."""
+def difference(path: str, now: Any, was: Any) -> str:
+    """A changed field as a message shows it. Long values are cut where they do not differ."""
+    here, before = cut_apart(_said(now), _said(was), WIDTH)
+    return f"{path} is {here} and was {before}"
+
+
+def _said(value: Any) -> str:
     if value is None:
         return "not there"
     plain = isinstance(value, str) and PLAIN.fullmatch(value)
-    text = value if plain else json.dumps(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return value if plain else json.dumps(value)

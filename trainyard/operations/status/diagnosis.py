@@ -101,9 +101,7 @@ def _unserved(snapshot: Snapshot) -> Iterator[Finding]:
 def _controllers(snapshot: Snapshot) -> Iterator[Finding]:
     if "deployments" in snapshot.unseen:
         return
-    jobs = [job for job in snapshot.jobs() if not job.ended]
-    needed = {None, *(JOB_KINDS[job.kind].controller for job in jobs)}
-    needed |= {"Kueue" for job in jobs if QUEUE_LABEL in (job.body["metadata"].get("labels") or {})}
+    needed = _needed(snapshot)
     for part in (part for part, (_, of) in CONTROLLERS.items() if of in needed):
         task = CONTROLLERS[part][0]
         deployments = [d for d in snapshot.of("deployments") if part in d["metadata"]["name"]]
@@ -123,6 +121,14 @@ def _controllers(snapshot: Snapshot) -> Iterator[Finding]:
                 ),
                 do=f"kubectl -n {deployments[0]['metadata']['namespace']} describe pods",
             )
+
+
+def _needed(snapshot: Snapshot) -> set[str | None]:
+    """Controllers that jobs which have not ended need; None for what all need."""
+    jobs = [job for job in snapshot.jobs() if not job.ended]
+    queued = (QUEUE_LABEL in (job.body["metadata"].get("labels") or {}) for job in jobs)
+    controllers = {JOB_KINDS[job.kind].controller for job in jobs}
+    return {None, *controllers, *(["Kueue"] if any(queued) else [])}
 
 
 def _of_its_pods(snapshot: Snapshot, deployment: Object) -> str:

@@ -20,7 +20,7 @@ from trainyard import command_line
 from trainyard.operations.reach.pulumi import PulumiError, pulumi
 from trainyard.operations.reach.urn import name_of, type_of
 from trainyard.operations.status.added_rules import added_rules
-from trainyard.operations.status.by_hand import CIPHER, FORCE, REFRESH, UP, said
+from trainyard.operations.status.by_hand import CIPHER, FORCE, REFRESH, UP, difference
 from trainyard.operations.status.finding import Drift
 from trainyard.reports.plan import as_json
 
@@ -70,7 +70,7 @@ def _changes(step: Mapping[str, Any]) -> Iterator[str]:
         if NO_VALUE in (was, now):
             yield path
         else:
-            yield f"{path} is {said(now)} and was {said(was)}"
+            yield difference(path, now, was)
 
 
 def _at(value: Any, path: str) -> Any:
@@ -97,14 +97,16 @@ def text(stack: str, found: list[Drift]) -> list[str]:
     rows = [("gone" if one.gone else "changed", one.name, one.type) for one in found]
     for one, row in zip(found, command_line.table(rows), strict=True):
         lines += [row, *(f"      {change}" for change in one.changed)]
-    refreshed = [one for one in found if not one.mends]
-    force = any(not one.gone and one.type.startswith("kubernetes:") for one in found)
+    return [*lines, "", *_mending(stack, found)]
+
+
+def _mending(stack: str, found: list[Drift]) -> list[str]:
+    """The commands that mend objects."""
     by_hand = [f"{command}   # no update deletes it" for one in found for command in one.mends]
-    if not refreshed:
-        return [*lines, "", *by_hand]
+    if all(one.mends for one in found):
+        return by_hand
+    force = any(not one.gone and one.type.startswith("kubernetes:") for one in found)
     return [
-        *lines,
-        "",
         *by_hand,
         f"{REFRESH.format(stack=stack)}   # writes into the state what is there",
         f"{FORCE if force else ''}{UP.format(stack=stack)}   # makes it as the stack file says",

@@ -135,6 +135,13 @@ def test_a_changed_field_is_named_with_both_values(
     assert "PULUMI_K8S_ENABLE_PATCH_FORCE=true pulumi up --stack dev" in found.do
 
 
+def test_two_long_values_are_cut_so_that_their_difference_is_seen() -> None:
+    common = "a" * 100
+    assert by_hand.difference("data.x", f"{common}b", f"{common}c") == (
+        f"data.x is …{'a' * 20}b and was …{'a' * 20}c"
+    )
+
+
 def test_of_many_changed_fields_three_are_named() -> None:
     before = MAP | {"data": {f"file-{n}": "x" * 80 for n in range(5)}}
     after = before | {"data": {f"file-{n}": "y" for n in range(5)}}
