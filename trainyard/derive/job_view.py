@@ -15,7 +15,8 @@ from typing import Literal
 from trainyard.catalog import fabric, versions
 from trainyard.catalog.aws.instances import InstanceType
 from trainyard.derive import pod_resources
-from trainyard.derive.jobs import CHECKPOINTS, KEEP, TENSORBOARD, command_of
+from trainyard.derive.commands import command_of
+from trainyard.derive.jobs import CHECKPOINTS, KEEP, TENSORBOARD
 from trainyard.derive.pools import TYPES, job_type
 from trainyard.derive.scripts import script_of
 from trainyard.objects.jobs.pod_template import EFA

@@ -11,7 +11,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from trainyard.catalog import fabric
-from trainyard.derive import pod_resources
+from trainyard.derive import commands, pod_resources
+from trainyard.derive.commands import command_of, lasting
 from trainyard.derive.gang_waits import waits
 from trainyard.derive.job_site import JobSite
 from trainyard.derive.loads import load_plans
@@ -22,7 +23,7 @@ from trainyard.objects.jobs import rendezvous
 from trainyard.objects.jobs.own_runtimes import Fetched, OwnRuntime, own_runtime
 from trainyard.objects.jobs.pod_template import PULL_POLICIES, HostFolder, Mount, Training
 from trainyard.objects.jobs.pytorch import PyTorchJobSettings, pytorch_job_spec
-from trainyard.objects.jobs.rendezvous import MASTER, with_whole_name
+from trainyard.objects.jobs.rendezvous import with_whole_name
 from trainyard.objects.jobs.trainer import pod_jobs, train_job_spec
 from trainyard.objects.jobs.upstream_runtimes import TUNED, upstream_runtimes
 from trainyard.objects.queues.queues import near
@@ -30,7 +31,7 @@ from trainyard.plans import push_gateway
 from trainyard.plans.identity import digest
 from trainyard.plans.jobs import ConfigMapPlan, JobPlan, RuntimePlan, Spec
 from trainyard.settings.environment import EnvironmentConfig, OwnRuntimeConfig
-from trainyard.settings.job import JobConfig, PyTorchJobConfig, TorchrunConfig, TorchtuneConfig
+from trainyard.settings.job import JobConfig, PyTorchJobConfig, TorchtuneConfig
 from trainyard.stores.kinds import claim_name
 
 PLACE, CHECKPOINTS = "CHECKPOINT_DIR", "/checkpoints"
@@ -200,7 +201,7 @@ def _rendered(
             kind="PyTorchJob",
             stores=mounted,
             asked=[asked, _said(asdict(operator))],
-            spec=pytorch_job_spec(training, operator=operator),
+            spec=pytorch_job_spec(lasting(job, training), operator=operator),
         )
     runtime, recipe = site.runtimes[job.runtime or ""], _recipe(job, own)
     named = replace(training, command=with_whole_name(training.command, site.namespace))
@@ -210,10 +211,6 @@ def _rendered(
         asked=[asked, job.runtime, *recipe],
         spec=train_job_spec(site.trainer, runtime.name, named, jobs=pod_jobs(runtime.spec)),
     )
-
-
-RUN_ID = "--rdzv_id=$(PET_MASTER_ADDR)"
-"""Argument of torchrun where runs may share an etcd. It came later than the run's identity."""
 
 
 def _asked(job: JobConfig, training: Training) -> dict[str, Any]:
@@ -232,7 +229,7 @@ def _asked(job: JobConfig, training: Training) -> dict[str, Any]:
             del asked[name]
     if job.processes_per_node == "cpu":  # its number follows from the type
         asked["processes_per_node"] = "cpu"
-    asked["command"] = [word for word in asked["command"] if word != RUN_ID]
+    asked["command"] = [word for word in asked["command"] if word != commands.RUN_ID]
     for later in (push_gateway.VARIABLE, rendezvous.VARIABLE):
         if later not in job.env:
             asked["env"].pop(later, None)
@@ -382,30 +379,6 @@ def _recipe(job: JobConfig, own: OwnRuntimeConfig | None) -> list[str]:
     if at:
         return [at.model, at.store, at.directory]
     return [*own.command] if own and not command_of(job) and job.arguments is None else []
-
-
-def command_of(job: JobConfig) -> tuple[str, ...]:
-    if job.torchrun:
-        return _torchrun(job.torchrun)
-    if job.script is None:
-        return job.command
-    # A failed clone or pip must fail the pod, not end in a torchrun without its script.
-    return ("/bin/bash", "-c", f"set -euo pipefail\n{job.script}")
-
-
-def _torchrun(wanted: TorchrunConfig) -> tuple[str, ...]:
-    """torchrun, which reads PET_NNODES, PET_NPROC_PER_NODE and PET_NODE_RANK by itself. Runs that share
-    an etcd meet under an id each: torchrun's default is the same for all."""
-    meet = wanted.rendezvous
-    return (
-        "torchrun",
-        f"--max_restarts={wanted.max_restarts}",
-        f"--rdzv_backend={'etcd-v2' if meet else 'c10d'}",
-        f"--rdzv_endpoint={meet.etcd if meet else MASTER}",
-        *([RUN_ID] if meet else []),
-        wanted.script,
-        *wanted.arguments,
-    )
 
 
 def _operator(job: JobConfig, wanted: PyTorchJobConfig) -> PyTorchJobSettings:

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainyard.derive.after import chained
+from trainyard.derive.commands import command_of
 from trainyard.derive.job_files import config_map, file_errors
 from trainyard.derive.job_site import JobSite
-from trainyard.derive.jobs import command_of, job_plan
+from trainyard.derive.jobs import job_plan
 from trainyard.derive.model_memory.fit import Fit, fit_of
 from trainyard.derive.schedule import labelled, scheduled
 from trainyard.derive.scripts import script_of

@@ -17,6 +17,7 @@ from trainyard.derive.jobs import stores
 from trainyard.derive.pools import TYPES, job_type
 from trainyard.objects.jobs.upstream_runtimes import TUNED
 from trainyard.problems import REMOVE, At, InputError, InputWarning, write_one_of
+from trainyard.rules.elastic import elastic_errors, elastic_warnings
 from trainyard.rules.gangs import gang_errors
 from trainyard.rules.jobs import controller_fix, job_problems
 from trainyard.rules.loads import load_errors, load_warnings, shared_place_errors
@@ -61,6 +62,7 @@ def judged(
         mounts = {f"{mount.path.rstrip('/')}/": store for store, mount in job.storage.items()}
         warnings += weak_writes(view, mounts, environment)
         warnings += [problem for problem in problems if isinstance(problem, InputWarning)]
+        warnings += elastic_warnings(at, job, environment)
         warnings += pod_warnings(at, job, environment)
         warnings += model_memory_warnings(at, job, environment)
         warnings += load_warnings(at, job)
@@ -92,7 +94,7 @@ def _errors(
     yield from _resume(path, job, environment)
     yield from _priority(path, job, environment)
     yield from _time_limit(path, job, environment)
-    yield from _elastic(path, job, environment)
+    yield from elastic_errors(path, job, environment)
     yield from _wait(path, job)
     yield from pod_errors(path, job, environment)
     yield from secret_errors(path, job, region)
@@ -310,32 +312,6 @@ def _time_limit(path: str, job: JobConfig, environment: EnvironmentConfig) -> It
             f"not be set: Trainer {release} does not know the field and drops it silently",
             got=job.time_limit_minutes,
             fix="set trainer.version to 2.3.0, or use pytorch_job, or run `timeout` in the script",
-        )
-
-
-def _elastic(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterator[InputError]:
-    path, wanted = f"{path}.elastic", job.elastic
-    if wanted is None:
-        return
-    size = f"{wanted.min_nodes} to {wanted.max_nodes} nodes"
-    if not job.pytorch_job:
-        operator = "" if environment.training_operator else f", and {controller_fix('PyTorchJob')}"
-        yield At(path).not_set(
-            "in a TrainJob: no Trainer up to 2.3 implements it, because a JobSet cannot resize",
-            got=size,
-            instead=f"delete runtime, and write pytorch_job: {{}}{operator}",
-        )
-    elif job.pytorch_job.coordinator:
-        yield At(path).not_set(
-            "beside coordinator: an elastic PyTorchJob has no Master",
-            got=size,
-            instead="delete pytorch_job.coordinator",
-        )
-    if not wanted.min_nodes <= job.nodes <= wanted.max_nodes:
-        yield At(path).must(
-            "include `nodes`, the initial size",
-            got=f"{size}, nodes: {job.nodes}",
-            fix=f"write numbers with min_nodes ≤ {job.nodes} ≤ max_nodes",
         )
 
 

@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from trainyard.derive.commands import command_of
 from trainyard.derive.job_view import ContainerView, JobView
-from trainyard.derive.jobs import CHECKPOINTS, KEEP, PLACE, command_of
+from trainyard.derive.jobs import CHECKPOINTS, KEEP, PLACE
 from trainyard.derive.scripts import saved_in_the_container
 from trainyard.problems import At, InputWarning
 from trainyard.settings.job import JobConfig

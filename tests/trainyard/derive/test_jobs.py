@@ -11,7 +11,7 @@ from tests.support.cases.jobs import JOB, SCRIPT, TOKEN, pytorch_job, tune
 from tests.support.recording import CHECKOUT
 from tests.support.stackfile import SCRATCH, Edit, at, environment_plan, without
 from trainyard.catalog import versions
-from trainyard.derive import jobs
+from trainyard.derive import commands
 from trainyard.objects.jobs.rendezvous import VARIABLE, conf
 from trainyard.plans.jobs import JobPlan
 
@@ -198,7 +198,7 @@ def test_an_id_that_came_later_starts_no_run_again(monkeypatch: pytest.MonkeyPat
         return job(without(SCRIPT), at(f"{JOB}.torchrun", meets))
 
     before = planned()
-    monkeypatch.setattr(jobs, "RUN_ID", "--rdzv_id=another")
+    monkeypatch.setattr(commands, "RUN_ID", "--rdzv_id=another")
     assert before.spec != planned().spec and before.run == planned().run
 
 
