@@ -6,8 +6,8 @@ from functools import partial
 from typing import Any
 
 import pulumi
-
 from components.jobs.answered import complete_runs
+
 from package.arguments import Values, plain
 from package.making import Asked, reading_of, renamed
 from stacks import environment

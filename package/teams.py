@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any
 
 import pulumi
+from components.jobs.answered import complete_runs
 from pulumi.output import UNKNOWN
 
-from components.jobs.answered import complete_runs
 from package.arguments import Arguments, Values, plain
 from package.making import Asked, reading_of, renamed
 from package.schema import TRAINING_JOB

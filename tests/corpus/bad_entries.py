@@ -264,7 +264,6 @@ WHOLE: list[tuple[Any, ...]] = [
     (f"{OWN}.max_restarts", 1000),
     (f"{OWN}.kind", "jax"),
     (f"{OWN}.pool", "h101"),
-    (f"{OWN}.pool", "h100"),
     ("namespace", "kube-system"),
     ("namespace", "Training"),
     ("tags", {"aws:owner": "a"}, "tags.aws:owner"),

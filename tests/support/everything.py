@@ -261,6 +261,7 @@ _RUNTIMES: dict[str, Any] = {
         "image_pull_policy": "always",
         "priority": "high",
         "max_restarts": 1,
+        "pool": "g6e",
     },
     "tune": {
         "kind": "torchtune",

@@ -183,21 +183,26 @@ def _runtime(path: str, job: JobConfig, environment: EnvironmentConfig) -> Itera
             got=job.runtime,
             fix=write_one_of(known, "add one under environment.trainer.runtimes"),
         )
-    own = environment.own_runtime(job)
-    if own and own.kind == "mpi" and own.image != job.image:
+    if own := environment.own_runtime(job):
+        yield from _on_own_runtime(path, job, own)
+
+
+def _on_own_runtime(path: str, job: JobConfig, own: OwnRuntimeConfig) -> Iterator[InputError]:
+    """A job beside the settings of its runtime."""
+    if own.kind == "mpi" and own.image != job.image:
         yield At(f"{path}.image").must(
             f"be the image of {job.runtime}: with MPI a job replaces that of the launcher only",
             got=job.image,
             write=own.image,
         )
-    if own and own.pool and own.pool != job.pool:
+    if own.pool and own.pool != job.pool:
         yield At(f"{path}.pool").must(
             f"be the pool of {job.runtime}, whose pods select its nodes",
             got=job.pool,
             fix=f"write {own.pool}, or another runtime",
             write=own.pool,
         )
-    if own and own.kind == "torchtune":
+    if own.kind == "torchtune":
         yield from _torchtune_job(path, job)
 
 

@@ -71,7 +71,7 @@ class OwnRuntime:
     fetched: Fetched | None = None
     """Files that torchtune fetches before it trains."""
     node: Training | None = None
-    """What each pod that trains gets where its TrainJob does not say it; None: nothing."""
+    """A pod on a whole node, for TrainJobs that do not say it themselves; None: nothing."""
 
 
 def own_runtime(version: str, own: OwnRuntime) -> tuple[str, Spec]:
