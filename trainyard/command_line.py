@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import os
 import signal
 import sys
 import textwrap
@@ -62,7 +61,8 @@ def wrapped(sentence: str) -> list[str]:
 def cut_apart(one: str, other: str, width: int) -> tuple[str, str]:
     """Two texts with at most `width` characters each. What is left out before and behind is …, and the first
     character that differs is never left out."""
-    same = len(os.path.commonprefix([one, other]))
+    differs = (at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
+    same = next(differs, min(len(one), len(other)))
     begin = max(0, same - width // 3) if max(len(one), len(other)) > width else 0
     return _part(one, begin, width), _part(other, begin, width)
 

@@ -361,9 +361,8 @@ def reclaim(ended: Reservation) -> None:
 
 
 def vanish(instance: Any) -> None:
-    """The instance is gone now, with its interfaces and volumes. Its address is not given to the
-    next: nodes are named by address, and a kubelet that finds the Node of the dead one loses it
-    with that."""
+    """The instance is gone now, with its interfaces and volumes. Its address is not given to the next: nodes are named
+    by address, and a kubelet that finds the Node of the dead one loses it with that."""
     if instance.state != "terminated":
         subnet, address = (
             backends.ec2(instance.region_name).get_subnet(instance.subnet_id),

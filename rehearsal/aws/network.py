@@ -68,9 +68,8 @@ def placed(region: str, subnets: Iterable[str], groups: Iterable[str], code: str
 
 
 def services(given: str | None, vpc: Any, code: str) -> str:
-    """The range of a cluster's services. Where the caller gives none, EKS takes the one of two that
-    the VPC does not overlap (EKS API, KubernetesNetworkConfigRequest, which also says what it
-    refuses)."""
+    """The range of a cluster's services. Where the caller gives none, EKS takes the one of two that the VPC does not
+    overlap (EKS API, KubernetesNetworkConfigRequest, which also says what it refuses)."""
     own = [ipaddress.IPv4Network(one["cidr_block"]) for one in vpc.get_cidr_block_association_set()]
     first, other = map(ipaddress.IPv4Network, SERVICES)
     chosen = other if any(map(first.overlaps, own)) else first

@@ -319,9 +319,8 @@ def _of_s3(call: Call) -> Iterator[str]:
 
 
 def _of_secretsmanager(call: Call) -> Iterator[str]:
-    """A secret by its ARN, whatever name it is called by. What does not exist is asked for as it is
-    written: whoever may read names only is refused, and does not learn whether there is such a
-    secret."""
+    """A secret by its ARN, whatever name it is called by. What does not exist is asked for as it is written: whoever
+    may read names only is refused, and does not learn whether there is such a secret."""
     wanted = call["SecretId"] or call["Name"]
     if wanted:
         found = _secret(call)

@@ -138,9 +138,8 @@ def _tables(ec2: Any, subnet: Any) -> list[Any]:
 
 
 def from_instance(instance: Any, to: str) -> str:
-    """Obstacle between an instance and the internet, its peers, an API of AWS (`aws:ec2`), a
-    cluster's API server, or a file system; empty where it gets there. Refused where there is no
-    such thing."""
+    """Obstacle between an instance and the internet, its peers, an API of AWS (`aws:ec2`), a cluster's API server, or
+    a file system; empty where it gets there. Refused where there is no such thing."""
     ec2, own = backends.ec2(instance.region_name), instance.nics[0]
     if to == INTERNET:
         return no_way_out(ec2, own)

@@ -25,8 +25,7 @@ CODES = {
     "sqs": "InvalidParameterValue",
 }
 """Service → its error code for such a request, where that is not ValidationException. FSx:
-https://github.com/awsdocs/aws-cloudformation-user-guide/pull/439; EKS: the code that its operations
-declare."""
+https://github.com/awsdocs/aws-cloudformation-user-guide/pull/439; EKS: the code that its operations declare."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -146,9 +146,8 @@ def _root_of(kubelet: Host, name: str, point: str) -> Mount:
 
 
 def s3(kubelet: Host, pod: Object, spec: Object) -> Mount:
-    """The bucket, or a prefix of it, which nobody needs to make. Every bucket that exists elsewhere
-    counts as there. Who may not list the prefix cannot mount it: the pod where the volume says so, and
-    else the driver's node part."""
+    """The bucket, or a prefix of it, which nobody needs to make. Every bucket that exists elsewhere counts as there.
+    Who may not list the prefix cannot mount it: the pod where the volume says so, and else the driver's node part."""
     said = spec["csi"].get("volumeAttributes", {})
     if not (bucket := said.get("bucketName")):
         raise NotReady("mount-s3: bucketName is not set")

@@ -86,10 +86,9 @@ def mounts(
     *,
     hosts: str,
 ) -> list[Mount]:
-    """Everything a container sees, its own volumes winning, also over `files` that its image
-    brings. `hosts` is its /etc/hosts. A controller has nothing but its program, as in a distroless
-    image; training has the host's programs, this interpreter, the stand-ins and what there is to
-    clone."""
+    """Everything a container sees, its own volumes winning, also over `files` that its image brings. `hosts` is its
+    /etc/hosts. A controller has nothing but its program, as in a distroless image; training has the host's programs,
+    this interpreter, the stand-ins and what there is to clone."""
     if program:
         places = {program.entrypoint: str(program.built)}
     else:

@@ -1,5 +1,4 @@
-"""What the training-operator does with the pods of an elastic PyTorchJob whose nodes leave. What torch does
-then: tests/test_elastic.py."""
+"""What the training-operator does with the pods of an elastic PyTorchJob whose nodes leave."""
 
 from __future__ import annotations
 

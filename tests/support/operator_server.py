@@ -47,7 +47,7 @@ class Operator:
     authority: str
 
     def denied(self, job: Object) -> str:
-        """Why the operator's own webhook refuses a job; empty where it does not."""
+        """The reason why the operator's own webhook refuses a job; empty where it does not."""
         kind = job["kind"].lower()
         review = {
             "apiVersion": "admission.k8s.io/v1",
@@ -77,7 +77,7 @@ class Operator:
         return found["items"]
 
     def say(self, pod: Object, phase: str) -> None:
-        """What kubelet would say of a pod and its containers."""
+        """Say of a pod and its containers what kubelet would say."""
         ended = {"terminated": {"exitCode": int(phase != "Succeeded")}}
         state = {"running": {}} if phase == "Running" else ended
         statuses = [
@@ -152,7 +152,7 @@ def _running(stack: ExitStack, server: ApiServer, folder: Path) -> Operator:
 
 
 def _listens(operator: Operator) -> bool:
-    """Whether its webhooks answer, whatever they say of a job without a spec."""
+    """True where its webhooks answer, whatever they say of a job without a spec."""
     try:
         return bool(operator.denied(NO_SPEC))
     except OSError:

@@ -1,8 +1,8 @@
 """Errors and warnings about jobs whose number of nodes can change while they run.
 
 Sources: training-operator v1.8.1 (pkg/controller.v1/pytorch/elastic.go, pytorchjob_controller.go), torch 2.15
-(distributed/elastic/agent/server/api.py, rendezvous/c10d_rendezvous_backend.py). How a job behaves that loses
-nodes: tests/test_elastic.py, with the operator and torch themselves.
+(distributed/elastic/agent/server/api.py, rendezvous/c10d_rendezvous_backend.py). What the operator
+does with the pods of nodes that leave: tests/controllers/test_elastic.py.
 """
 
 from __future__ import annotations

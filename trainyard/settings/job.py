@@ -104,7 +104,7 @@ class TorchrunConfig:
     """Arguments of the script."""
     max_restarts: Annotated[int, pydantic.Field(ge=0, le=100, strict=True)] = 0
     """Number of times that torchrun restarts the ranks of a node, before the pod fails and the gang
-    restarts."""
+    restarts. An elastic job has at least `pytorch_job.restarts`."""
     rendezvous: Section[RendezvousConfig] = None
     """By default the ranks meet at the first node (c10d)."""
 
@@ -131,9 +131,9 @@ class ElasticConfig:
     no elastic jobs."""
 
     min_nodes: Positive
-    """The job keeps running with this many nodes."""
+    """Fewest nodes with which the job goes on."""
     max_nodes: Positive
-    """The job grows to this many nodes."""
+    """Most nodes that the job can use. It has `nodes` pods, until `kubectl scale` changes their number."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -156,6 +156,16 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         "trainer.own_runtimes.torch-distributed-resilient.priority",
         "be one of environment.priorities",
     ),
+    "a runtime's pool that is not there": (
+        [at("trainer.own_runtimes.torch-distributed-resilient.pool", "h101")],
+        "trainer.own_runtimes.torch-distributed-resilient.pool",
+        "be one of environment.pools",
+    ),
+    "a job of another pool than its runtime": (
+        [at("trainer.own_runtimes.torch-distributed-resilient.pool", "h100")],
+        f"{JOB}.pool",
+        "be the pool of torch-distributed-resilient, whose pods select its nodes",
+    ),
     "a time limit that Trainer 2.1 drops": (
         [at(f"{JOB}.time_limit_minutes", 60)],
         f"{JOB}.time_limit_minutes",
