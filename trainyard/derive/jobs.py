@@ -230,7 +230,7 @@ def _asked(job: JobConfig, training: Training) -> dict[str, Any]:
     if job.processes_per_node == "cpu":  # its number follows from the type
         asked["processes_per_node"] = "cpu"
     asked["command"] = [word for word in asked["command"] if word != commands.RUN_ID]
-    for later in (push_gateway.VARIABLE, rendezvous.VARIABLE):
+    for later in (push_gateway.VARIABLE, rendezvous.VARIABLE, rendezvous.OWN_STORE):
         if later not in job.env:
             asked["env"].pop(later, None)
     return asked

@@ -21,7 +21,7 @@ from trainyard.catalog.limits import (
     NODES_SECONDS,
 )
 from trainyard.derive.jobs import runtime_plans
-from trainyard.objects.jobs.rendezvous import VARIABLE, conf, read
+from trainyard.objects.jobs.rendezvous import OWN_STORE, VARIABLE, conf, read
 from trainyard.reports.minutes.timeline import schedule
 from trainyard.settings.job import ManifestConfig
 
@@ -117,6 +117,20 @@ def test_the_first_node_of_a_train_job_knows_itself_without_dns() -> None:
     assert endpoint(*TORCHRUN, secret) == whole, "behind the shell that reads secrets"
     legacy = environment_plan(*pytorch_job(), *TORCHRUN).jobs["t5-large"].spec
     assert "cluster.local" not in json.dumps(legacy)
+
+
+def test_each_round_of_an_elastic_job_has_a_store_of_its_own_and_the_run_stays() -> None:
+    """The variable came later than the run's identity."""
+
+    def worker(*edits: Edit) -> tuple[str, list[str]]:
+        job = environment_plan(*edits).jobs["t5-large"]
+        env = job.spec["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]["env"]
+        return job.run, [each["value"] for each in env if each["name"] == OWN_STORE]
+
+    elastic = (*pytorch_job(), at(f"{JOB}.elastic", {"min_nodes": 1, "max_nodes": 4}))
+    assert worker(*elastic)[1] == ["1"]
+    assert worker(*pytorch_job())[1] == []
+    assert worker(*elastic, at(f"{JOB}.env", {OWN_STORE: "0"}))[1] == ["0"]
 
 
 def test_one_node_is_told_nothing() -> None:

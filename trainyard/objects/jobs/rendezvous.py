@@ -16,6 +16,10 @@ MASTER_PORT = 23456
 (pkg/apis/kubeflow.org/v1, PyTorchJobDefaultPort)."""
 VARIABLE = "PET_RDZV_CONF"
 """torchrun's --rdzv_conf."""
+OWN_STORE = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE"
+"""Gives each round of a rendezvous a store of its own. Ranks otherwise write their addresses into the store of the
+rendezvous itself, under keys that are the same in each round (torch 2.15, distributed/rendezvous.py,
+_create_c10d_store): after a node has left or come they can find those of the round before, and do not meet."""
 OPTION = "--rdzv_conf"
 JOIN, READ, WHOLE = "join_timeout", "read_timeout", "timeout"
 """Keys of the time that c10d and etcd-v2 wait for all nodes, c10d for the node that hosts its
