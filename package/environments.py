@@ -6,8 +6,8 @@ from functools import partial
 from typing import Any
 
 import pulumi
-from components.jobs.answered import complete_runs
 
+from components.jobs.shown import shown
 from package.arguments import Values, plain
 from package.making import Asked, reading_of, renamed
 from stacks import environment
@@ -26,9 +26,7 @@ async def make_environment(asked: Asked, inputs: pulumi.Inputs) -> str:
         reading = reading_of("environment", values)
         found = judged(plan_stack(reading), reading.lines)
         deployed = partial(read_deployed, within=asked.kind)
-        return renamed(
-            compared(found, reading.lines, deployed, complete_runs), {"environment.": ""}
-        )
+        return renamed(compared(found, reading.lines, deployed, shown), {"environment.": ""})
 
     begun = asked.begin(await plain(inputs), judge)
     plan = begun.settled.planned.plan

@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any
 
 import pulumi
-from components.jobs.answered import complete_runs
 from pulumi.output import UNKNOWN
 
+from components.jobs.shown import shown
 from package.arguments import Arguments, Values, plain
 from package.making import Asked, reading_of, renamed
 from package.schema import TRAINING_JOB
@@ -49,9 +49,7 @@ async def make_team(asked: Asked, inputs: pulumi.Inputs) -> str:
     def judge(values: Values) -> Planned:
         read = reading(values)
         found = judged(plan_stack(read, contract=whole), read.lines)
-        found = compared(
-            found, read.lines, partial(read_deployed, within=asked.kind), complete_runs
-        )
+        found = compared(found, read.lines, partial(read_deployed, within=asked.kind), shown)
         errors = (*_access_errors(whole is not None, access), *found.errors)
         return renamed(replace(found, errors=errors), _names(asked))
 

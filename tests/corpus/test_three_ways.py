@@ -84,6 +84,11 @@ DIFFERENT: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("because of set -u; write it into secrets", ENTRIES, "the place of a secret in an entry"),
     ("because of set -u; write it into env, with valueFrom", FILES, "the same in a file"),
     ("writes PET_NNODES behind", PYTORCH_JOBS, "the operator takes it, and writes its own behind"),
+    (
+        "ends this elastic job",
+        PYTORCH_JOBS[:1],
+        "the torchrun of a file has its own --max_restarts",
+    ),
     ("nodes of pool g6e", PYTORCH_JOBS, "no TrainJob is elastic"),
     ("must use variables that", TRAIN_JOBS, "the operator sets them, the Trainer does not"),
     ("must use variables that", PYTORCH_JOBS, "a variable of neither: each proposes its own"),

@@ -58,7 +58,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "tests/worlds/test_repair_world.py": ("repair",),
     "tests/worlds/test_runs_world.py": ("history", "runs", "progress", "nodes", "while_watched"),
     "tests/worlds/test_secrets_world.py": ("secrets", "teams"),
-    "tests/worlds/test_sequences_world.py": ("jobs", "new_runs", "answered", "next_run"),
+    "tests/worlds/test_sequences_world.py": ("jobs", "new_runs", "shown", "next_run"),
     "tests/worlds/test_sweep_world.py": ("sweep", "order", "jobs"),
     "tests/worlds/test_schedule_world.py": (
         "schedule",

@@ -15,7 +15,7 @@ from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import JobConfig
 
 ENOUGH = 10
-"""Restarts that the warning proposes: of notices, and of nodes that come back."""
+"""Restarts that the warning proposes: nodes leave and come back several times."""
 
 
 def elastic_errors(

@@ -199,7 +199,6 @@ def _on_own_runtime(path: str, job: JobConfig, own: OwnRuntimeConfig) -> Iterato
         yield At(f"{path}.pool").must(
             f"be the pool of {job.runtime}, whose pods select its nodes",
             got=job.pool,
-            fix=f"write {own.pool}, or another runtime",
             write=own.pool,
         )
     if own.kind == "torchtune":
