@@ -158,10 +158,10 @@ MANY = 20
 """Errors of one rule at one place that have a line each."""
 
 
-def few(names: Sequence[str]) -> str:
-    """The first names, and how many others there are."""
-    others = len(names) - FEW
-    return ", ".join([*names[:FEW], *([f"and {others} more"] if others > 0 else [])])
+def few(names: Sequence[str], most: int = FEW) -> str:
+    """The first names, `most` of them, and how many others there are."""
+    others = len(names) - most
+    return ", ".join([*names[:most], *([f"and {others} more"] if others > 0 else [])])
 
 
 def listed(problems: Iterable[Problem]) -> list[str]:

@@ -21,8 +21,8 @@ from rehearsal.kubelet.aws import TROUBLE
 from rehearsal.kubelet.kubelet import Kubelet
 from rehearsal.kubelet.node import GPU, now
 from rehearsal.kubelet.process import Sandboxed
+from trainyard.catalog.logs.xids import XID_CLASSES
 from trainyard.catalog.repair import AT_END, CONDITIONS, FATAL_XIDS
-from trainyard.catalog.xids import XID_CLASSES
 
 DAMAGE_LOOK_SECONDS = 0.3
 """Between two looks for new commands that break the node."""

@@ -51,5 +51,5 @@ def job_site(
         own_runtimes=wanted.trainer.own_runtimes,
         runtimes={runtime.name: runtime for runtime in runtimes},
         env=job_variables(wanted),
-        has_workers=wanted.queues is not None and bool(wanted.queues.workers),
+        has_workers=wanted.has_workers,
     )

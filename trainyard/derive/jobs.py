@@ -32,6 +32,7 @@ from trainyard.plans.identity import digest
 from trainyard.plans.jobs import ConfigMapPlan, JobPlan, RuntimePlan, Spec
 from trainyard.settings.environment import EnvironmentConfig, OwnRuntimeConfig
 from trainyard.settings.job import JobConfig, PyTorchJobConfig, TorchtuneConfig
+from trainyard.settings.pools import PoolConfig
 from trainyard.stores.kinds import claim_name
 
 PLACE, CHECKPOINTS = "CHECKPOINT_DIR", "/checkpoints"
@@ -130,7 +131,7 @@ def _training(
     """Pods of a job, whichever controller runs them. Secrets and folders are sorted, as the engine
     hands settings over: another order in the file is not another run."""
     pool = site.pools[job.pool]
-    kinds = [TYPES[each] for each in pool.instance_types]
+    kind = TYPES[pool.instance_types[0]]
     mounts, places = _mounts(job, site.claims)
     command, kept = command_of(job), _kept(job)
     secrets = secret_files(name, job.managed_secrets, site.region)
@@ -139,15 +140,9 @@ def _training(
         command=secrets.exporting(command) if secrets else command,
         arguments=job.arguments or (),
         nodes=job.nodes,
-        processes_per_node=pod_resources.processes(job, kinds),
-        resources=pod_resources.devices(job, kinds[0]),
-        cpus=pod_resources.cpus(job, kinds),
-        memory_gib=pod_resources.memory_gib(job, kinds),
-        node_selector=pod_resources.node_selector(
-            job.pool, pool, site.zone, has_workers=site.has_workers
-        ),
+        **_node(job, pool, site.zone, has_workers=site.has_workers),
         env={
-            **fabric.environment(kinds[0], job.nodes),
+            **fabric.environment(kind, job.nodes),
             **site.env,
             **waits(job, own),
             **job.env,
@@ -163,11 +158,23 @@ def _training(
             for folder, at in sorted(job.host_paths.items())
         ),
         local_scratch=job.local_scratch,
-        shared_memory_gib=pod_resources.shared_memory_gib(job, kinds),
         pull_secrets=job.pull_secrets,
         labels=dict(sorted(job.labels.items())),
         time_limit_minutes=job.time_limit_minutes,
     )
+
+
+def _node(job: JobConfig, pool: PoolConfig, zone: str, *, has_workers: bool) -> dict[str, Any]:
+    """Node of each pod of a job, and its share of the node."""
+    kinds = [TYPES[each] for each in pool.instance_types]
+    return {
+        "processes_per_node": pod_resources.processes(job, kinds),
+        "resources": pod_resources.devices(job, kinds[0]),
+        "cpus": pod_resources.cpus(job, kinds),
+        "memory_gib": pod_resources.memory_gib(job, kinds),
+        "node_selector": pod_resources.node_selector(job.pool, pool, zone, has_workers=has_workers),
+        "shared_memory_gib": pod_resources.shared_memory_gib(job, kinds),
+    }
 
 
 def _kept(job: JobConfig) -> dict[str, str]:
@@ -293,24 +300,16 @@ def _whole_node(own: OwnRuntimeConfig, environment: EnvironmentConfig) -> Traini
     """A pod that takes a whole node of the runtime's pool; None where the runtime names no pool that can be
     had, which is refused. Any number of nodes may meet, so the pod has the node's EFA devices."""
     pool = environment.pools.get(own.pool or "")
-    kinds = [TYPES[each] for each in pool.instance_types if each in TYPES] if pool else []
-    if own.pool is None or pool is None or not kinds:
+    types = pool.instance_types if pool else ()
+    if own.pool is None or pool is None or not types or not {*types} <= TYPES.keys():
         return None
     job = JobConfig(pool=own.pool, image=own.image, nodes=2)
-    has_workers = environment.queues is not None and bool(environment.queues.workers)
     return Training(
         image=own.image,
         command=(),
         nodes=job.nodes,
-        processes_per_node=job.processes_per_node,
-        resources=pod_resources.devices(job, kinds[0]),
-        cpus=pod_resources.cpus(job, kinds),
-        memory_gib=pod_resources.memory_gib(job, kinds),
-        node_selector=pod_resources.node_selector(
-            own.pool, pool, environment.zone, has_workers=has_workers
-        ),
-        env=fabric.environment(kinds[0], job.nodes),
-        shared_memory_gib=pod_resources.shared_memory_gib(job, kinds),
+        **_node(job, pool, environment.zone, has_workers=environment.has_workers),
+        env=fabric.environment(TYPES[types[0]], job.nodes),
     )
 
 

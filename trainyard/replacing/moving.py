@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-from trainyard.catalog.job_kinds import outcome
+from trainyard.catalog.job_kinds import outcome, resource_of
 from trainyard.catalog.versions import TRAINER_RELEASES
+from trainyard.catalog.workloads import WORKLOADS, evictions, job_of
 from trainyard.plan import EnvironmentPlan
 from trainyard.plans.controllers import RELEASE
-from trainyard.problems import At, InputError, InputWarning
+from trainyard.problems import At, InputError, InputWarning, few
 from trainyard.replacing.deployed import Deployed, Object, Show
 
 TRAINER, SETTING = "kubeflow-trainer", "environment.trainer.version"
@@ -28,17 +28,16 @@ def moving_errors(plan: EnvironmentPlan, deployed: Deployed, show: Show) -> Iter
     if releases is None or kubeconfig is None:
         return
     was, to = releases
-    jobs = show(kubeconfig, "trainjobs.trainer.kubeflow.org", None)
-    workloads = show(kubeconfig, "workloads.kueue.x-k8s.io", None) if jobs and plan.queues else ()
+    jobs = show(kubeconfig, resource_of("TrainJob"), None)
+    workloads = show(kubeconfig, WORKLOADS, None) if jobs and plan.queues else ()
     field = TRAINER_RELEASES[was].pod_changes
     lost = list(losing(jobs, workloads, field))
     if lost:
-        more = [f"and {len(lost) - SHOWN} more"] if len(lost) > SHOWN else []
         yield At(SETTING).must(
             f"stay {was} until these TrainJobs have ended or are deleted: Trainer {to} does not know their field"
             f" {field}, so a job that waits would start without its stores, and one that its queue stopped once"
             " would stop for good",
-            got=f"{to} beside {', '.join([*lost[:SHOWN], *more])}",
+            got=f"{to} beside {few(lost, SHOWN)}",
             fix=(
                 "let them end; or delete each with kubectl --namespace <its namespace> delete trainjob <its name>,"
                 " and hand it in again after the update: trainyard again <job>, then pulumi up of its stack"
@@ -75,16 +74,11 @@ def moving_warnings(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[Input
 def losing(jobs: Sequence[Object], workloads: Sequence[Object], field: str) -> Iterator[str]:
     """TrainJobs of a cluster that have not ended and do not outlive the loss of `field`, with the reason of each.
     `workloads`: those of Kueue."""
-    stopped = {
-        (each["metadata"]["namespace"], owner["name"])
-        for each in workloads
-        if _evictions(each)
-        for owner in each["metadata"].get("ownerReferences") or ()
-    }
+    stopped = {job_of(each) for each in workloads if evictions(each)}
     for job in sorted(jobs, key=_name):
         if outcome(job):
             continue
-        if (job["metadata"]["namespace"], job["metadata"]["name"]) in stopped:
+        if ("TrainJob", job["metadata"]["namespace"], job["metadata"]["name"]) in stopped:
             yield f"{_name(job)} ({STOPPED})"
         elif job["spec"].get("suspend") and job["spec"].get(field):
             yield f"{_name(job)} ({WAITS})"
@@ -103,11 +97,6 @@ def _releases(plan: EnvironmentPlan, deployed: Deployed) -> tuple[str, str] | No
     if before is None or before.pod_changes == TRAINER_RELEASES[to].pod_changes:
         return None
     return was, to
-
-
-def _evictions(workload: Object) -> Any:
-    """Reasons for which Kueue has stopped the job of a Workload, with how often; None where it never has."""
-    return ((workload.get("status") or {}).get("schedulingStats") or {}).get("evictions")
 
 
 def _name(job: Object) -> str:

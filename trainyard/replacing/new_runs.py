@@ -16,7 +16,7 @@ from trainyard.catalog.job_kinds import ENGINE_TYPES, ENTRY_KINDS, SUCCEEDED, ou
 from trainyard.command_line import cut_apart
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.jobs import RUN, JobPlan
-from trainyard.problems import At, InputError, InputWarning
+from trainyard.problems import At, InputError, InputWarning, few
 from trainyard.replacing.deployed import PROVIDER, Deployed, Show
 
 CRON_JOB = "kubernetes:batch/v1:CronJob"
@@ -207,8 +207,7 @@ def differences(old: Any, new: Any) -> str:
     """Differences of two specs of a job, in words: `numNodes` 2 → 4, `--lr=1e-4` → `--lr=2e-4`. Fields that only
     the old one has are left out: they are defaults of the API server, or nobody asks for them any more."""
     found = list(dict.fromkeys(_differences((), _whole(old), new)))
-    more = [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
-    return ", ".join([*found[:SHOWN], *more])
+    return few(found, SHOWN)
 
 
 def _whole(value: Any) -> Any:

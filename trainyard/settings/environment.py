@@ -231,6 +231,11 @@ class EnvironmentConfig:
         """Prices that its dollars are counted at."""
         return self.prices.own() if self.prices else LIST
 
+    @property
+    def has_workers(self) -> bool:
+        """True where jobs of its teams can run in other environments."""
+        return self.queues is not None and bool(self.queues.workers)
+
     def own_runtime(self, job: JobConfig) -> OwnRuntimeConfig | None:
         """The own runtime that a job names; None where it names a runtime of upstream."""
         return self.trainer.own_runtimes.get(job.runtime or "")

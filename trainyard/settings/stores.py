@@ -180,5 +180,4 @@ class StoreConfig:
     data: Literal["keep", "delete"] = "keep"
     """`keep`: the store is protected, and `pulumi destroy` leaves it and prints its name. `delete`:
     the store and its data are deleted with the stack, once a `pulumi up` has taken the protection away.
-    A bucket or file system that existed before
-    always stays."""
+    A bucket or file system that existed before always stays."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from trainyard.catalog.logs.xids import XID_CLASSES
 from trainyard.catalog.repair import AT_END, FATAL_XIDS
-from trainyard.catalog.xids import XID_CLASSES
 
 EVENTS_ONLY = {*range(144, 151), 165, 168}
 """Critical in NVIDIA's catalogue, and nothing but events to agent 1.7.0."""

@@ -31,15 +31,17 @@ def _job(name: str, spec: Any, *conditions: str) -> Any:
     return {"metadata": metadata, "spec": spec, "status": {"conditions": shown}}
 
 
-def _workload(job: str, evictions: list[Any] | None = None) -> Any:
-    owner = {"kind": "TrainJob", "name": job}
+def _workload(job: str, evictions: list[Any] | None = None, kind: str = "TrainJob") -> Any:
+    owner = {"kind": kind, "name": job}
     metadata = {"name": f"w-{job}", "namespace": "team-vision", "ownerReferences": [owner]}
     status = {"schedulingStats": {"evictions": evictions}} if evictions else {}
     return {"metadata": metadata, "status": status}
 
 
 def _refused(dev: Graph, *jobs: Any, edits: tuple[Edit, ...] = QUEUES) -> list[str]:
-    workloads = [_workload("calm"), _workload("again", [{"reason": "Preempted", "count": 1}])]
+    once = [{"reason": "Preempted", "count": 1}]
+    of_another_kind = _workload("calm", once, "PyTorchJob")
+    workloads = [_workload("calm"), of_another_kind, _workload("again", once)]
     there = {"trainjobs.trainer.kubeflow.org": [*jobs], "workloads.kueue.x-k8s.io": workloads}
 
     def show(kubeconfig: str, kind: str, namespace: str | None) -> list[Any]:

@@ -76,14 +76,13 @@ def newer(found: End, known: End, there: Iterable[str]) -> bool:
 def ranks(pods: Iterable[Object]) -> list[tuple[Object, int]]:
     """Each pod with the number of its node, as `trainyard logs --rank` counts: the Master, the Launcher, the Chief or
     the Scheduler of a job is node 0, and the first Worker is the node behind it."""
-    every = [*pods]
+    places = [(pod, *_place(pod)) for pod in pods]
     sizes: dict[str, int] = {}
-    for pod in every:
-        role, number = _place(pod)
+    for _, role, number in places:
         sizes[role] = max(sizes.get(role, 0), number + 1)
     roles = sorted(sizes, key=lambda role: (role not in FIRST, role))
     begins = {role: sum(sizes[each] for each in roles[:at]) for at, role in enumerate(roles)}
-    return [(pod, begins[role] + number) for pod in every for role, number in [_place(pod)]]
+    return [(pod, begins[role] + number) for pod, role, number in places]
 
 
 def _place(pod: Object) -> tuple[str, int]:

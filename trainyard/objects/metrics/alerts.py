@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 
+from trainyard.catalog.logs.xids import REPLACE, XID_CLASSES, XidClass
 from trainyard.catalog.repair import LEFT_ALONE, PATIENCE_SECONDS
-from trainyard.catalog.xids import REPLACE, XID_CLASSES, XidClass
 from trainyard.objects.metrics.alert import Alert
 from trainyard.objects.metrics.metrics import MetricsPlan
 from trainyard.objects.metrics.queries import BUSY, query

@@ -18,7 +18,7 @@ from pathlib import Path
 from trainyard import command_line
 from trainyard.catalog.job_kinds import ENDED
 from trainyard.catalog.logs.waiting import container_statuses
-from trainyard.catalog.xids import REPLACE
+from trainyard.catalog.logs.xids import REPLACE
 from trainyard.derive.acceptance import promise
 from trainyard.operations.nodes.acceptance_entry import Entry, EntryError, acceptance_job, new_entry
 from trainyard.operations.nodes.verdicts import START, Measure, Results, Verdict, judged, parsed

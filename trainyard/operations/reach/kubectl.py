@@ -24,9 +24,9 @@ Kubectl = Callable[..., str]
 TOKEN_SECONDS = 600
 """Seconds for which a token is used. EKS accepts it for 14 minutes."""
 UNSERVED = "the server doesn't have a resource type"
+"""Part of kubectl's message where the API server does not serve a kind."""
 NOT_SERVED = "(NotFound)"
 """Part of kubectl's message where the API server does not serve a path."""
-"""Part of kubectl's message where the API server does not serve a kind."""
 
 
 def kubectl_with(login: Login, *flags: str) -> Kubectl:

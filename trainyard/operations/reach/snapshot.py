@@ -20,6 +20,7 @@ from trainyard.catalog.job_kinds import (
     true_conditions,
 )
 from trainyard.catalog.logs.waiting import about, container_statuses
+from trainyard.catalog.workloads import WORKLOADS
 from trainyard.objects.programs.history import DELETED
 from trainyard.operations.reach.kubectl import NOT_SERVED, Kubectl, Object
 from trainyard.operations.reach.pods import (
@@ -35,7 +36,7 @@ from trainyard.operations.reach.rank_logs import logs_of_ends
 from trainyard.operations.reach.served import served
 from trainyard.plans.jobs import SCHEDULE
 
-QUEUED = "workloads.kueue.x-k8s.io"
+QUEUED = WORKLOADS
 JOBS = tuple(f"{kind.lower()}s" for kind in JOB_KINDS)
 """Kinds of jobs, as Snapshot.objects has them."""
 KINDS = (

@@ -12,6 +12,7 @@ from trainyard.catalog.aws.own_prices import LIST, OwnPrices
 from trainyard.catalog.logs.share_done import Reached
 from trainyard.catalog.logs.waiting import container_statuses
 from trainyard.catalog.quantities import amount
+from trainyard.catalog.workloads import job_of
 from trainyard.objects.jobs.pod_template import GPU, NODES_FOR, POOL
 from trainyard.objects.programs.repair import NOTE
 from trainyard.operations.reach.snapshot import Job, Object, Snapshot, condition_of
@@ -252,9 +253,8 @@ def _queue(snapshot: Snapshot) -> Iterator[Waiting]:
         states = {kind: condition_of(workload, kind) for kind in ("QuotaReserved", "Finished")}
         if any(each.get("status") == "True" for each in states.values()):
             continue
-        owners = workload["metadata"].get("ownerReferences") or []
         yield Waiting(
-            job=owners[0]["name"] if owners else workload["metadata"]["name"],
+            job=job_of(workload)[-1] or workload["metadata"]["name"],
             queue=workload["spec"].get("queueName", ""),
             seconds=snapshot.age(workload),
         )

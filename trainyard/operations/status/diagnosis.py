@@ -102,8 +102,7 @@ def _controllers(snapshot: Snapshot) -> Iterator[Finding]:
     if "deployments" in snapshot.unseen:
         return
     needed = _needed(snapshot)
-    for part in (part for part, (_, of) in CONTROLLERS.items() if of in needed):
-        task = CONTROLLERS[part][0]
+    for part, task in ((part, task) for part, (task, of) in CONTROLLERS.items() if of in needed):
         deployments = [d for d in snapshot.of("deployments") if part in d["metadata"]["name"]]
         ready = sum(d.get("status", {}).get("availableReplicas") or 0 for d in deployments)
         if not deployments:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from trainyard.catalog.logs.waiting import about
+from trainyard.catalog.workloads import evictions, job_of
 from trainyard.operations.reach.snapshot import Job, Object, Snapshot, condition_of
 from trainyard.operations.status.sick_nodes import NOTICES
 
@@ -36,7 +37,7 @@ REASONS = {
     "ClusterQueueStopped": "because the queue of its team was stopped",
     "LocalQueueStopped": "because the queue of its team was stopped",
 }
-"""Reason of the condition Evicted → why the job gave its nodes back. Preempted: `_preempted`."""
+"""Reason of the condition Evicted → why the job gave its nodes back. Preempted: PREEMPTED and RIGHTS."""
 EVENTS = ("Preempted", "EvictedDueTo")
 """Beginnings of the reasons of Kueue's events about a Workload that loses its nodes."""
 PLACED = re.compile(r"Successfully assigned \S+ to (\S+)")
@@ -76,7 +77,7 @@ def interruptions_by_uid(snapshot: Snapshot) -> Mapping[str, tuple[Interruption,
 def _evicted(snapshot: Snapshot) -> Iterator[Interruption]:
     jobs = {(job.kind, job.namespace, job.name): job for job in snapshot.jobs()}
     for workload in snapshot.of("workloads"):
-        job = jobs.get(_owner(workload))
+        job = jobs.get(job_of(workload))
         count = _count(workload)
         if job is None or not count:
             continue
@@ -91,9 +92,7 @@ def _evicted(snapshot: Snapshot) -> Iterator[Interruption]:
 
 def _count(workload: Object) -> int:
     """Number of times that Kueue took the nodes of the Workload."""
-    status = workload.get("status", {})
-    evictions = (status.get("schedulingStats") or {}).get("evictions") or []
-    counted = sum(each.get("count", 0) for each in evictions)
+    counted = sum(each.get("count", 0) for each in evictions(workload))
     return counted or int(bool(condition_of(workload, "Evicted")))
 
 
@@ -104,8 +103,7 @@ def _what(snapshot: Snapshot, workload: Object, at: str) -> str:
     if match := PREEMPTED.search(message):
         return f"was preempted{at} by {_taker(snapshot, *match.groups())}"
     reasons = [evicted.get("reason", "")] if evicted.get("status") == "True" else []
-    stats = (workload["status"].get("schedulingStats") or {}).get("evictions") or []
-    reasons += [each["reason"] for each in reversed(stats)]
+    reasons += [each["reason"] for each in reversed(evictions(workload))]
     because = next((REASONS[reason] for reason in reasons if reason in REASONS), message)
     return f"gave its nodes back{at}{because and ', '}{because}"
 
@@ -114,7 +112,7 @@ def _taker(snapshot: Snapshot, uid: str, job_uid: str, right: str, path: str) ->
     """Job that took the nodes, and its right to them. `path`: of queues, whose last one has the name of the team."""
     workloads = [each for each in snapshot.of("workloads") if each["metadata"].get("uid") == uid]
     names = [
-        *(" ".join(_owner(each)[::2]) for each in workloads),
+        *(" ".join(job_of(each)[::2]) for each in workloads),
         *(f"{job.kind} {job.name}" for job in snapshot.jobs() if _uid(job) == job_uid),
     ]
     name, team = names[0] if names else "a job", path.rpartition("/")[2]
@@ -157,11 +155,12 @@ def _now(snapshot: Snapshot, job: Job, workload: Object) -> str:
 
 def _taken_back(snapshot: Snapshot) -> Iterator[Interruption]:
     """Nodes of jobs that AWS takes back, as Karpenter's events say."""
-    placed = _placed(snapshot)
+    notices = [each for each in snapshot.of("events") if each.get("reason") in NOTICES]
+    placed = _placed(snapshot) if notices else {}
     seen: set[tuple[int, str]] = set()
-    for event in snapshot.of("events"):
+    for event in notices:
         node, at = about(event), _time_of(event)
-        if event.get("reason") not in NOTICES or at is None:
+        if at is None:
             continue
         for job in placed.get(node, ()):
             created = datetime.fromisoformat(job.body["metadata"]["creationTimestamp"])
@@ -217,13 +216,6 @@ def _job_of(snapshot: Snapshot, namespace: str, pod: str) -> list[Job]:
 
 def _uid(job: Job) -> str:
     return job.body["metadata"].get("uid", "")
-
-
-def _owner(workload: Object) -> tuple[str, str, str]:
-    """Kind, namespace and name of the job of a Workload."""
-    meta = workload["metadata"]
-    owners = meta.get("ownerReferences") or [{"kind": "", "name": ""}]
-    return owners[0]["kind"], meta["namespace"], owners[0]["name"]
 
 
 def _time_of(event: Object) -> datetime | None:

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from trainyard.catalog.job_kinds import time_limit
 from trainyard.catalog.logs.symptoms import GRACE_SECONDS
 from trainyard.catalog.quantities import amount
+from trainyard.catalog.workloads import job_of
 from trainyard.objects.jobs.pod_template import GPU
 from trainyard.objects.programs.dispatch import CHECK
 from trainyard.objects.programs.gangs import AGAIN, TRIES
@@ -33,12 +34,12 @@ HALF = "a part of its pods ran without the others, and it gave its nodes back"
 
 def waiting_jobs(snapshot: Snapshot) -> Iterator[Finding]:
     """Jobs that their queue has not started, and can start."""
-    left = {(job.namespace, f"{job.kind} {job.name}") for job in jobs_left_behind(snapshot)}
+    left = {(job.kind, job.namespace, job.name) for job in jobs_left_behind(snapshot)}
     for workload in snapshot.of("workloads"):
         seconds = snapshot.age(workload)
         if seconds < GRACE_SECONDS or not _owner(workload) or _is(workload, "Finished"):
             continue
-        if (workload["metadata"]["namespace"], _owner(workload)) in left:
+        if job_of(workload) in left:
             continue
         if _is(workload, "QuotaReserved"):
             yield from _handed_on(workload)
@@ -210,8 +211,8 @@ def _notes(workload: Object) -> Mapping[str, str]:
 
 
 def _owner(workload: Object) -> str:
-    owners = workload["metadata"].get("ownerReferences", [])
-    return f"{owners[0]['kind']} {owners[0]['name']}" if owners else ""
+    kind, _, name = job_of(workload)
+    return f"{kind} {name}".strip()
 
 
 def _is(workload: Object, name: str) -> bool:

@@ -10,6 +10,7 @@ from itertools import groupby
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.catalog.logs.symptoms import GRACE_SECONDS
 from trainyard.catalog.versions import TRAINER_RELEASES
+from trainyard.catalog.workloads import job_of
 from trainyard.objects.queues.queues import DISPATCHER, QUEUE_LABEL
 from trainyard.operations.reach.served import KIND
 from trainyard.operations.reach.snapshot import Job, Object, Snapshot, condition_of
@@ -72,7 +73,7 @@ def jobs_left_behind(snapshot: Snapshot) -> list[Job]:
     Workload or has admitted it in vain. A Trainer 2.1 knows no patch, and starts what is admitted."""
     if "workloads" in snapshot.unseen | snapshot.unserved:
         return []
-    workloads = {_owner(each): each for each in snapshot.of("workloads")}
+    workloads = {job_of(each): each for each in snapshot.of("workloads")}
     return [
         job
         for job in snapshot.jobs()
@@ -80,7 +81,7 @@ def jobs_left_behind(snapshot: Snapshot) -> list[Job]:
         and snapshot.age(job.body) >= GRACE_SECONDS
         and (
             _is_newer(snapshot)
-            or _in_vain(snapshot, workloads.get((job.namespace, job.kind, job.name)))
+            or _in_vain(snapshot, workloads.get((job.kind, job.namespace, job.name)))
         )
     ]
 
@@ -122,12 +123,6 @@ def _is_newer(snapshot: Snapshot) -> bool:
         .get("containers", [])
     ]
     return any(image.partition("@")[0].rpartition(":")[2] in tags for image in images)
-
-
-def _owner(workload: Object) -> tuple[str, str, str]:
-    """Namespace, kind and name of the job of a Workload; without the last two where it has none."""
-    owners = workload["metadata"].get("ownerReferences") or [{"kind": "", "name": ""}]
-    return workload["metadata"]["namespace"], owners[0]["kind"], owners[0]["name"]
 
 
 def stuck(snapshot: Snapshot) -> bool:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.metrics import RECORDED, metrics_plan
 from tests.support.recording import CHECKOUT
-from trainyard.catalog.xids import XID_CLASSES
+from trainyard.catalog.logs.xids import XID_CLASSES
 from trainyard.objects.metrics.alerts import alerts
 from trainyard.objects.metrics.dashboards import COLUMNS, DASHBOARDS, Dashboard, grafana
 from trainyard.objects.metrics.metrics import GPU_COUNTERS, MetricsPlan
