@@ -79,7 +79,7 @@ lint: $(DEVELOP)          ## check format, style and types
 	@.venv/bin/ruff format --check && .venv/bin/ruff check && .venv/bin/pyright
 
 soak: $(DEVELOP)          ## run all worlds, a kill at every operation of AWS, kills at random, parts left out, faults for the tests; a part of it: SHARD=3/32
-	@.venv/bin/python -m tests.worlds.shards $(call quoted,$(SHARD))
+	@.venv/bin/python -m tests.worlds.shards $(call quoted,$(or $(SHARD),1/1))
 
 bench: $(DEVELOP)         ## measure time and memory
 	@.venv/bin/python -m benchmarks

@@ -152,6 +152,18 @@ def write_one_of(known: Iterable[str], otherwise: str) -> str:
     return f"write {names}" if names else otherwise
 
 
+def by_option(option: str, known: Iterable[str], what: str) -> str:
+    """A fix that names an option of the tool with what it takes; where there is nothing to take, `what` is to be
+    written first."""
+    match tuple(known):
+        case ():
+            return f"write {what} into the stack file"
+        case (only,):
+            return f"{option} {only}"
+        case names:
+            return f"name one by {option}: {', '.join(names)}"
+
+
 FEW = 3
 """Names that a sentence lists at most."""
 MANY = 20

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.support.parts import Part, part
+from tests.support.parts import part
 from tests.worlds import proofs
 from tests.worlds.pieces import CHECKOUT, PIECES, Piece
 from trainyard import command_line
@@ -96,9 +96,7 @@ def run_all(pieces: Sequence[Piece], run: Callable[[Piece], bool]) -> list[Piece
 def main(arguments: list[str]) -> int:
     """0 where every piece held."""
     parser = command_line.parser("tests.worlds.shards", "Run the soak, or one shard of it.")
-    parser.add_argument(
-        "shard", nargs="?", type=_shard, default="", help="n/N; without it, everything"
-    )
+    parser.add_argument("shard", nargs="?", type=part, help="n/N; 1/1 is everything")
     parser.add_argument("--of", metavar="COMMIT", help="print the shard that CI runs for a commit")
     parser.add_argument("--list", action="store_true", help="print all shards, and run nothing")
     options = parser.parse_args(arguments)
@@ -111,6 +109,8 @@ def main(arguments: list[str]) -> int:
             print(f"{each}/{SHARDS}: {_minutes(shard, seconds)}")
             print("\n".join(command_line.table([(f"{seconds[p]} s", p.name) for p in shard])))
         return 0
+    if not options.shard:
+        parser.error("name a shard, as 3/32; 1/1 runs everything, which takes hours")
     number, count = options.shard.number, options.shard.count
     shard = split(seconds, count)[number - 1]
     print(
@@ -134,11 +134,6 @@ def build(programs: Collection[str]) -> None:
     """Have what every world needs, and these programs."""
     also = [word for name in sorted(programs) for word in ("--also", name)]
     subprocess.run([sys.executable, "-m", "rehearsal", "build", *also], cwd=CHECKOUT, check=True)
-
-
-def _shard(text: str) -> Part:
-    """Without a text, everything is one shard."""
-    return part(text or "1/1")
 
 
 def _minutes(shard: Shard, seconds: Mapping[Piece, int]) -> str:

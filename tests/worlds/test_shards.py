@@ -74,7 +74,7 @@ def test_a_piece_that_fails_is_named_and_is_no_proof(
     monkeypatch.setattr(shards, "build", built.append)
     monkeypatch.setattr(shards, "durations", lambda: {sound: 1, broken: 1})
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    assert shards.main([]) == 1 and built == [set()]
+    assert shards.main(["1/1"]) == 1 and built == [set()]
     assert capsys.readouterr().out.splitlines()[-1] == f"FAILED {broken.name}"
     found = [proofs.passed(file.read_text()) for file in tmp_path.glob("soak-*/*.xml")]
     assert [[*each] for each in found] == [[sound.name]]
@@ -132,6 +132,13 @@ def test_a_command_of_the_soak_has_the_options_it_is_run_with(
 
 def test_whoever_needs_a_program_is_a_piece() -> None:
     assert {*ALSO} - {piece.name for piece in PIECES} == set()
+
+
+def test_without_a_shard_nothing_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        shards.main([])
+    assert ended.value.code == 2
+    assert "name a shard, as 3/32" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["0/3", "4/3", "3", "a/b", "3/24 "])

@@ -177,13 +177,13 @@ def test_a_rank_is_a_node_of_either_kind_of_job(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--job", "mine", "--rank", "2"], "has no node 2. Fix: --rank one of 0, 1"),
+        (["--job", "mine", "--rank", "2"], "has no node 2. Fix: name one by --rank: 0, 1"),
         (["--job", "gone"], "TrainJob training/gone has no pod, so there is no log"),
         (["--job", "gone"], "to have a log next time: take a runtime of own_runtimes"),
         (["--job", "mien"], "no job mien in all namespaces"),
         (
             ["--job", "planned"],
-            "It has been stopped, or it has not started. Fix: --job one of mine,",
+            "It has been stopped, or it has not started. Fix: name one by --job: mine,",
         ),
         (
             [],
@@ -346,7 +346,7 @@ def test_of_a_job_whose_directory_has_its_number_both_words_say_where_each_begin
 @pytest.mark.parametrize(
     ("job", "says"),
     [
-        ("mien", "has no job mien. Fix: --job one of its jobs: mine, theirs"),
+        ("mien", "has no job mien. Fix: name one by --job: mine, theirs"),
         ("theirs", "the entry of theirs is no block of lines. Fix: write run: 3 into it"),
     ],
 )

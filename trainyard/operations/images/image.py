@@ -22,7 +22,7 @@ from trainyard.operations.reach.consent import ask
 from trainyard.operations.reach.stack import Stack, read_stack
 from trainyard.operations.reach.stack_lines import Change, scalar_of_job, values_of_jobs
 from trainyard.operations.reach.target import update_command
-from trainyard.problems import Refused, one_of
+from trainyard.problems import Refused, by_option
 
 NOTHING = "Nothing was built, and nothing was changed."
 UNCHANGED = "The stack file was not changed."
@@ -86,9 +86,7 @@ def _repository(stack: Stack, wanted: str | None) -> str:
         )
     if name not in found:
         got = "several are there" if wanted is None else f"there is no registry {wanted}"
-        raise CannotBuild(
-            f"{got}. Fix: --registry {one_of(found, 'a registry of the environment')}"
-        )
+        raise CannotBuild(f"{got}. Fix: {by_option('--registry', found, 'a registry')}")
     return f"{stack.environment_stack}/{name}"
 
 
@@ -98,7 +96,7 @@ def _changed(wish: Wish, image: str) -> Change:
     file, jobs = wish.stack.file, wish.stack.jobs
     if wish.job not in jobs:
         where = f"{file} has no job {wish.job} that is described there"
-        raise CannotBuild(f"{where}. Fix: --job {one_of(jobs, 'a job of the file')}")
+        raise CannotBuild(f"{where}. Fix: {by_option('--job', jobs, 'a job')}")
     text = Path(file).read_text()
     change = scalar_of_job(text, wish.job, "image", image or "image")
     by_hand = f"write image: {image or '<repository>@sha256:<digest>'} into the entry by hand"

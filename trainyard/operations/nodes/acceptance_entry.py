@@ -14,7 +14,7 @@ from trainyard.decide import plan_stack
 from trainyard.derive.acceptance import acceptance_entry, is_acceptance, measured_stores
 from trainyard.operations.reach.stack import Stack
 from trainyard.operations.reach.stack_lines import with_job
-from trainyard.problems import one_of
+from trainyard.problems import by_option
 from trainyard.reports.amounts import JobCost
 from trainyard.reports.cost import estimate
 from trainyard.settings.job import JobConfig
@@ -50,10 +50,10 @@ def acceptance_job(stack: Stack, pool: str | None) -> str | None:
         name for name, job in stack.jobs.items() if is_acceptance(job) and pool in (None, job.pool)
     ]
     if len(found) > 1:
-        pools = ", ".join(dict.fromkeys(stack.jobs[name].pool for name in found))
+        pools = dict.fromkeys(stack.jobs[name].pool for name in found)
         raise EntryError(
-            f"{stack.file} has {len(found)} acceptance jobs: {', '.join(found)}. Fix: --pool one of"
-            f" {pools}, with one job each"
+            f"{stack.file} has {len(found)} acceptance jobs: {', '.join(found)}. Fix:"
+            f" {by_option('--pool', pools, 'a pool')}, with one job each"
         )
     return found[0] if found else None
 
@@ -100,7 +100,7 @@ def _pool(stack: Stack, wanted: str | None) -> tuple[str, PoolConfig]:
     name = next(iter(pools)) if wanted is None and len(pools) == 1 else wanted
     if name not in pools:
         got = "none is named" if name is None else f"there is no pool {name}"
-        raise EntryError(f"{got}. Fix: --pool {one_of(pools, 'a pool of the environment')}")
+        raise EntryError(f"{got}. Fix: {by_option('--pool', pools, 'a pool')}")
     return name, pools[name]
 
 

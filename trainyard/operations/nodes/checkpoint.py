@@ -34,7 +34,7 @@ from trainyard.operations.reach.kubectl import kubectl_with
 from trainyard.operations.reach.place import reached
 from trainyard.operations.reach.stack import Stack, read_stack
 from trainyard.plans.jobs import JobPlan
-from trainyard.problems import Refused, one_of
+from trainyard.problems import Refused, by_option
 from trainyard.settings.job import SCHEDULED_TIME
 
 PROGRAM = "workloads/whole.py"
@@ -92,7 +92,7 @@ def place_of(jobs: Mapping[str, JobPlan], wanted: str | None) -> tuple[JobPlan, 
     entry = name if name in saving else _schedule_of(saving, name)
     if entry is None:
         got = f"no job {wanted} saves to a store" if wanted else "no job is named"
-        raise ShellError(f"{got}. Fix: --job {one_of(saving, 'a job with checkpoints')}")
+        raise ShellError(f"{got}. Fix: {by_option('--job', saving, 'a job with checkpoints')}")
     place = saving[entry].checkpoints or ""
     if entry == name and SCHEDULED_TIME in place:
         raise ShellError(

@@ -22,7 +22,7 @@ from trainyard.derive.jobs import stores
 from trainyard.derive.pools import TYPES
 from trainyard.operations.reach.stack import Stack
 from trainyard.plans.jobs import SHELL, JobPlan
-from trainyard.problems import one_of
+from trainyard.problems import by_option
 from trainyard.reports.amounts import JobCost
 from trainyard.reports.cost import estimate
 from trainyard.settings.job import JobConfig
@@ -181,7 +181,7 @@ def pool_of(stack: Stack, wanted: str | None) -> str:
     name = next(iter(pools)) if wanted is None and len(pools) == 1 else wanted
     if name is None or name not in pools:
         got = "no pool is named" if name is None else f"there is no pool {name}"
-        raise ShellError(f"{got}. Fix: --pool {one_of(pools, 'a pool of the environment')}")
+        raise ShellError(f"{got}. Fix: {by_option('--pool', pools, 'a pool')}")
     return name
 
 

@@ -13,7 +13,7 @@ from trainyard.derive.loads import without_gpus
 from trainyard.operations.nodes.look import Look, opened, words_of
 from trainyard.operations.nodes.shell_job import STORES, ShellError, Wanted, pool_of
 from trainyard.operations.reach.stack import Stack
-from trainyard.problems import one_of
+from trainyard.problems import by_option
 from trainyard.settings.job import JobConfig
 
 PORT = 6006
@@ -59,7 +59,7 @@ def job_of(stack: Stack, wanted: str | None) -> str:
     if wanted is not None and wanted in stack.jobs:
         return wanted
     got = f"{stack.file} describes no job {wanted}" if wanted else "no job is named"
-    raise ShellError(f"{got}. Fix: --job {one_of(stack.jobs, 'a job that the file describes')}")
+    raise ShellError(f"{got}. Fix: {by_option('--job', stack.jobs, 'a job')}")
 
 
 def shown(job: JobConfig, name: str) -> tuple[str, str, str]:

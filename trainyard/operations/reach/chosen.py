@@ -12,6 +12,7 @@ from trainyard.operations.reach.place import Place, every_job, title
 from trainyard.operations.reach.pods import full_name
 from trainyard.operations.reach.snapshot import entry_of
 from trainyard.plans.jobs import SCHEDULE
+from trainyard.problems import by_option
 
 
 class NoSuchJob(RuntimeError):
@@ -65,14 +66,15 @@ def choose(
     if len(named) == 1:
         return named[0]
     every = list(dict.fromkeys(each.entry or full_name(each.body) for each in named or found))
-    names = ", ".join(every)
     if not found:
         raise NoSuchJob(f"no training job in {place}")
     if name and not named:
         gone = " It has been stopped, or it has not started." if name in entries else ""
-        raise NoSuchJob(f"there is no job {name} in {place}.{gone} Fix: --job one of {names}")
+        raise NoSuchJob(
+            f"there is no job {name} in {place}.{gone} Fix: {by_option('--job', every, 'a job')}"
+        )
     raise NoSuchJob(
-        f"there are {len(named)} jobs in {place}: {names}. Fix: name one, as in trainyard {word} {every[0]}"
+        f"there are {len(named)} jobs in {place}: {', '.join(every)}. Fix: name one, as in trainyard {word} {every[0]}"
         f" --stack {place.stack}"
     )
 

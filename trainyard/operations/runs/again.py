@@ -16,6 +16,7 @@ from trainyard.derive.sweep import sweep_entry, unfolded
 from trainyard.operations.reach.consent import ask
 from trainyard.operations.reach.stack_lines import Change, job_entry, scalar_of_job, values_of_jobs
 from trainyard.operations.reach.target import update_command
+from trainyard.problems import by_option
 from trainyard.settings.environment import EnvironmentConfig, TeamConfig
 from trainyard.settings.job import JobConfig, ManifestConfig
 from trainyard.settings.reading.reader import read_file
@@ -102,10 +103,8 @@ def job_of(stack: str, name: str) -> JobConfig | ManifestConfig:
                 f"{name} is a run of the sweep {sweep}, and has no number of its own. Fix: --job"
                 f" {sweep}, which repeats all its runs"
             )
-        names = ", ".join(found) or "none"
-        raise CannotCount(
-            f"Pulumi.{stack}.yaml has no job {name}. Fix: --job one of its jobs: {names}"
-        )
+        fix = by_option("--job", found, "a job")
+        raise CannotCount(f"Pulumi.{stack}.yaml has no job {name}. Fix: {fix}")
     job = found[name]
     if isinstance(job, JobConfig) and job.schedule:
         raise CannotCount(

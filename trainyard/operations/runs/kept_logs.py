@@ -16,6 +16,7 @@ from trainyard.objects.metrics.metrics import POD_NAMES
 from trainyard.objects.programs.pod_logs import PREFIX, stream
 from trainyard.operations.reach.pulumi import deployment, outputs
 from trainyard.operations.reach.stack_account import session_of
+from trainyard.problems import by_option
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,8 +98,8 @@ def _of_job(found: list[Kept], namespace: str, name: str) -> list[Kept]:
         raise RuntimeError(
             f"no log {which}is kept: no pod has logged since the setting `logs`, or its days are over"
         )
-    kept = ", ".join(sorted({each.job for each in found}))
-    raise RuntimeError(f"logs {which}are kept of {len(jobs)} jobs. Fix: --job one of {kept}")
+    kept = by_option("--job", sorted({each.job for each in found}), "a job")
+    raise RuntimeError(f"logs {which}are kept of {len(jobs)} jobs. Fix: {kept}")
 
 
 def _of_node(found: list[Kept], rank: int | None) -> list[Kept]:
@@ -108,8 +109,8 @@ def _of_node(found: list[Kept], rank: int | None) -> list[Kept]:
     ranks = {each.name: each.number + (masters and each.role == "worker") for each in found}
     chosen = [each for each in found if rank in (None, ranks[each.name])]
     if not chosen:
-        known = ", ".join(map(str, sorted({*ranks.values()})))
-        raise RuntimeError(f"{found[0].job} has no node {rank}. Fix: --rank one of {known}")
+        known = by_option("--rank", map(str, sorted({*ranks.values()})), "a job")
+        raise RuntimeError(f"{found[0].job} has no node {rank}. Fix: {known}")
     return sorted(chosen, key=lambda each: (each.since, each.name))
 
 

@@ -19,6 +19,7 @@ from trainyard.operations.reach.chosen import Chosen, choose
 from trainyard.operations.reach.kubectl import Kubectl, Object, kubectl_with
 from trainyard.operations.reach.place import reached
 from trainyard.operations.reach.rank_logs import cause_on
+from trainyard.problems import by_option
 
 RANK_LABELS = tuple(kind.rank_label for kind in ENTRY_KINDS.values())
 MOST_PODS = 1000
@@ -83,9 +84,8 @@ def selected(job: Chosen, pods: list[Object], rank: int | None) -> str:
         return job.selector
     selectors = {node_number(pod, pods): _selector_of_node(job, pod) for pod in pods}
     if rank not in selectors:
-        raise RuntimeError(
-            f"{job} has no node {rank}. Fix: --rank one of {', '.join(map(str, sorted(selectors)))}"
-        )
+        known = by_option("--rank", map(str, sorted(selectors)), "a job")
+        raise RuntimeError(f"{job} has no node {rank}. Fix: {known}")
     return selectors[rank]
 
 

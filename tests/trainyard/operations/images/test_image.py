@@ -290,13 +290,13 @@ REFUSED = {
     "several registries": (
         lambda text: text.replace("{train: {data: delete}}", "{train: {}, other: {}}"),
         (),
-        "several are there. Fix: --registry one of train, other",
+        "several are there. Fix: name one by --registry: train, other",
     ),
     "another registry": (lambda text: text, ("--registry", "x"), "there is no registry x"),
     "no such job": (
         lambda text: text.replace("mine:  #", "yours:  #"),
         (),
-        "no job mine that is described there. Fix: --job one of yours",
+        "no job mine that is described there. Fix: --job yours",
     ),
     "a line of two jobs": (
         lambda text: (

@@ -165,8 +165,8 @@ def test_without_a_yes_the_file_stays(
 @pytest.mark.parametrize(
     ("words", "edit", "says"),
     [
-        ((), NO_EDIT, "none is named. Fix: --pool one of g6e, h100"),
-        (("--pool", "a100"), NO_EDIT, "there is no pool a100. Fix: --pool one of g6e, h100"),
+        ((), NO_EDIT, "none is named. Fix: name one by --pool: g6e, h100"),
+        (("--pool", "a100"), NO_EDIT, "there is no pool a100. Fix: name one by --pool: g6e, h100"),
         (("--pool", "h100"), NO_EDIT, "Fix: --image an image with torch"),
         (("--pool", "g6e", "--nodes", "1"), NO_EDIT, "one node has no neighbour; got 1"),
         (
@@ -289,4 +289,4 @@ def test_a_pool_that_has_its_job_takes_no_other_and_two_jobs_need_a_pool(
     )
     assert run_word("accept", ["dev", "--pool", "g6e", "--yes"]) == 0
     assert run_word("accept", ["dev"]) == 1
-    assert "2 acceptance jobs: accept-g6e, accept-h100. Fix: --pool one" in capsys.readouterr().err
+    assert "2 acceptance jobs: accept-g6e, accept-h100. Fix: name one by --pool" in capsys.readouterr().err

@@ -63,8 +63,8 @@ def test_it_looks_where_a_run_saves_that_is_planned_now() -> None:
     ("job", "said"),
     [
         ("nightly", "Fix: --job nightly-<time>, as `trainyard runs` lists its runs"),
-        ("mien", "no job mien saves to a store. Fix: --job one of"),
-        (None, "no job is named. Fix: --job one of"),
+        ("mien", "no job mien saves to a store. Fix: name one by --job:"),
+        (None, "no job is named. Fix: name one by --job:"),
     ],
 )
 def test_a_job_that_is_not_clear_is_refused_with_a_fix(job: str | None, said: str) -> None:

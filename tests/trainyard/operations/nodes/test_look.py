@@ -344,7 +344,7 @@ def test_it_shows_events_else_checkpoints_and_all_runs_where_they_have_a_folder(
 def test_a_job_that_writes_to_no_store_or_is_not_there_is_refused_with_a_fix() -> None:
     stack = read_stack("dev")
     [name] = stack.jobs
-    with pytest.raises(ShellError, match=f"no job nope. Fix: --job one of {name}"):
+    with pytest.raises(ShellError, match=f"no job nope. Fix: --job {name}"):
         job_of(stack, "nope")
     bare = SimpleNamespace(tensorboard=None, checkpoints=None)
     with pytest.raises(ShellError, match="writes to no store. Fix: add tensorboard"):

@@ -99,7 +99,7 @@ def test_it_says_what_it_is_and_what_an_hour_costs() -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"pool": None}, "no pool is named. Fix: --pool one of g6e, h100"),
+        ({"pool": None}, "no pool is named. Fix: name one by --pool: g6e, h100"),
         ({"pool": "nope"}, "there is no pool nope"),
         ({"gpus": 9}, "GPUS must be between 1 and 8"),
         ({"gpus": 0}, "GPUS must be between 1 and 8"),

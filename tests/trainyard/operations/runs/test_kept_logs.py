@@ -75,9 +75,18 @@ def test_one_node_of_a_job_is_chosen_as_make_logs_counts_nodes(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--job", "seen"), "logs of seen are kept of 2 jobs. Fix: --job one of training/seen,"),
-        (("--job", "none"), "logs of none are kept of 0 jobs. Fix: --job one of training/seen,"),
-        (("--job", "old", "--rank", "7"), "vision/old has no node 7. Fix: --rank one of 0, 1"),
+        (
+            ("--job", "seen"),
+            "logs of seen are kept of 2 jobs. Fix: name one by --job: training/seen,",
+        ),
+        (
+            ("--job", "none"),
+            "logs of none are kept of 0 jobs. Fix: name one by --job: training/seen,",
+        ),
+        (
+            ("--job", "old", "--rank", "7"),
+            "vision/old has no node 7. Fix: name one by --rank: 0, 1",
+        ),
         (("--follow",), "Fix: leave out --follow"),
     ],
 )
