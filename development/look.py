@@ -97,8 +97,11 @@ def preview(options: argparse.Namespace) -> int:
         engine.prepare(stack, display.reporter("engine"), only_preview=True)
         events = paths.STATE / "preview-events.json"
         events.unlink(missing_ok=True)
-        shown = ("--diff", "--non-interactive", "--event-log", str(events))
-        code = _run(options, "pulumi", "preview", *shown, *POLICIES)
+        changes = (
+            ("--diff",) if engine.resources(stack) else ()
+        )  # a new stack has thousands of inputs
+        shown = ("--non-interactive", "--event-log", str(events))
+        code = _run(options, "pulumi", "preview", *changes, *shown, *POLICIES)
         needs(options)
         _summary(stack, display, [] if code else _warnings(events), passes=began)
         return code
@@ -114,7 +117,7 @@ def _warnings(events: Path) -> list[str]:
 
 
 def _summary(stack: Stack, display: Display, warnings: list[str], *, passes: bool) -> None:
-    """Print the warnings of a preview once more, since they stand above thousands of lines, and the commands to
+    """Print the warnings of a preview once more, since they stand above all that it creates, and the commands to
     type next. `passes`: the world ends with the preview."""
     made = words.inventory_table(words.things()) if passes else []
     if made:

@@ -102,6 +102,7 @@ def test_a_preview_builds_no_cluster_and_says_what_up_builds(
     monkeypatch.setattr(look, "open_world", lambda *_, **__: True)
     monkeypatch.setattr(look.world, "running", lambda: True)
     monkeypatch.setattr(engine, "prepare", lambda *_, **__: None)
+    monkeypatch.setattr(engine, "resources", lambda _: [])
     monkeypatch.setattr(look, "_run", lambda *_: 0)
     assert look.preview(argparse.Namespace(stack="dev")) == 0
     said = capfd.readouterr().out
@@ -129,17 +130,31 @@ def previewed(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str,
     def run(options: argparse.Namespace, *command: str) -> int:
         log = Path(command[command.index("--event-log") + 1])
         log.write_text("".join(f"{json.dumps(event)}\n" for event in events))
+        print(" ".join(command))
         print("    + aws:ec2/vpc:Vpc: (create)\n" * 2_000)
         return 0
 
     monkeypatch.setattr(look, "open_world", lambda *_, **__: True)
     monkeypatch.setattr(look, "_run", run)
     monkeypatch.setattr(look, "needs", lambda _: 0)
+    monkeypatch.setattr(look.engine, "resources", lambda _: [])
     monkeypatch.setattr(look.world, "running", lambda: True)
     monkeypatch.setattr(look.world, "stop", lambda: (paths.STATE / "preview").unlink())
     monkeypatch.setattr(look.words, "things", list)
     monkeypatch.setattr(look.subprocess, "call", lambda *_, **__: 0)  # judges the policies' names
     return events
+
+
+def test_a_preview_shows_values_where_something_changes_and_names_where_all_is_new(
+    previewed: list[dict[str, Any]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert look.preview(PREVIEWED) == 0
+    assert " --diff" not in capsys.readouterr().out
+    monkeypatch.setattr(look.engine, "resources", lambda _: [{"type": "pulumi:pulumi:Stack"}])
+    assert look.preview(PREVIEWED) == 0
+    assert "pulumi preview --diff" in capsys.readouterr().out
 
 
 def test_a_preview_ends_with_its_warnings_and_the_commands_that_make_missing_roles(

@@ -289,4 +289,7 @@ def test_a_pool_that_has_its_job_takes_no_other_and_two_jobs_need_a_pool(
     )
     assert run_word("accept", ["dev", "--pool", "g6e", "--yes"]) == 0
     assert run_word("accept", ["dev"]) == 1
-    assert "2 acceptance jobs: accept-g6e, accept-h100. Fix: name one by --pool" in capsys.readouterr().err
+    assert (
+        "2 acceptance jobs: accept-g6e, accept-h100. Fix: name one by --pool"
+        in capsys.readouterr().err
+    )
