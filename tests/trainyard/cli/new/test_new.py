@@ -84,6 +84,7 @@ def test_an_environment_has_a_project_that_check_and_plan_accept(folder: Path) -
         "requirements.txt",
         ".gitignore",
         ".devcontainer/devcontainer.json",
+        ".github/workflows/image.yaml",
         ".github/workflows/pull-request.yaml",
         "README.md",
     }
@@ -348,17 +349,23 @@ def test_the_devcontainer_has_the_pulumi_of_the_workflow_and_a_valid_script(fold
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_the_workflow_has_the_actions_of_this_checkout_and_valid_scripts(folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "jobs", "actions"),
+    [("pull-request", ["check", "comment"], 6), ("image", ["image"], 3)],
+)
+def test_the_workflows_have_the_actions_of_this_checkout_and_valid_scripts(
+    folder: Path, name: str, jobs: list[str], actions: int
+) -> None:
     assert made() == 0
-    text = (folder / ".github/workflows/pull-request.yaml").read_text()
+    text = (folder / f".github/workflows/{name}.yaml").read_text()
     ours = (CHECKOUT / ".github/workflows/pull-request.yaml").read_text()
     used = re.findall(r"uses: (.*)", text)
-    assert len(used) == 6 and {*used} <= {*re.findall(r"uses: (.*)", ours)}
+    assert len(used) == actions and {*used} <= {*re.findall(r"uses: (.*)", ours)}
     version = r"pulumi-version: (.*)}"
-    assert re.findall(version, text) == re.findall(version, ours)
-    jobs = yaml.safe_load(text)["jobs"]
-    assert [*jobs] == ["check", "comment"]
-    for step in (step for job in jobs.values() for step in job["steps"]):
+    assert {*re.findall(version, text)} <= {*re.findall(version, ours)}
+    found = yaml.safe_load(text)["jobs"]
+    assert [*found] == jobs
+    for step in (step for job in found.values() for step in job["steps"]):
         if "run" in step:
             done = subprocess.run(["bash", "-n", "-c", step["run"]], capture_output=True, text=True)
             assert (done.returncode, done.stderr) == (0, "")
