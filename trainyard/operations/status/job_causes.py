@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from trainyard.catalog.aws.prices import price
+from trainyard.catalog.logs.first_end import first_to_fail
 from trainyard.catalog.logs.symptoms import (
     GRACE_SECONDS,
     PENDING,
@@ -28,7 +29,7 @@ from trainyard.objects.jobs.pod_template import GPU
 from trainyard.operations.reach.pods import full_name
 from trainyard.operations.reach.snapshot import Job, Object, Snapshot
 from trainyard.operations.status.finding import Finding
-from trainyard.operations.status.last_words import why_it_ended
+from trainyard.operations.status.last_words import cause_of_job, why_it_ended
 from trainyard.operations.status.pools import silent_reservation
 from trainyard.problems import InputError, InputWarning
 from trainyard.rules.jobs import WHY_RANKS_DO_NOT_MEET
@@ -96,9 +97,10 @@ def _jobs_without_pods(snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def rendezvous_failures(snapshot: Snapshot) -> Iterator[Finding]:
-    """Jobs whose ranks log that they cannot connect to each other: the first such pod of a job."""
+    """Jobs whose ranks log that they cannot connect to each other: the first such pod of a job. Where a rank ended
+    with another error before, the others have only lost it."""
     for job in _not_complete(snapshot):
-        for pod in job.pods:
+        for pod in () if _ended_by_itself(snapshot, job) else job.pods:
             log = snapshot.logs.get(full_name(pod), "")
             why, do = read(RENDEZVOUS, log, "", namespace=job.namespace, job=job.selector)
             if do:
@@ -108,6 +110,14 @@ def rendezvous_failures(snapshot: Snapshot) -> Iterator[Finding]:
                     do=do,
                 )
                 break
+
+
+def _ended_by_itself(snapshot: Snapshot, job: Job) -> bool:
+    """True where the rank that failed first logged an error that is not about a connection."""
+    if first_to_fail(job.pods) is None:
+        return False
+    shown = "\n".join(cause_of_job(snapshot, job).shown)
+    return bool(shown) and not read(RENDEZVOUS, shown, "", namespace=job.namespace, job=job.name)[1]
 
 
 def pending_gangs(snapshot: Snapshot) -> Iterator[Finding]:

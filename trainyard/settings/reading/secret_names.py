@@ -18,6 +18,7 @@ NAME = re.compile(
     r"|[A-Z0-9_]{0,60}(?:SECRET|PASSWORD|PASSWD)[A-Z0-9_]{0,60}"
     r"|(?i:(?:[\w.-]{0,60}[-_.])?(?:auth[-_]?)?(?:api[-_]?key|api[-_]?token|access[-_]?key"
     r"|access[-_]?token|secret[-_]?key|account[-_]?key|client[-_]?secret|session[-_]?token"
+    r"|(?:wandb|comet|neptune|clearml|openai|anthropic|hf|ngc)[-_]?key"
     r"|password|passwd|passphrase|token))"
 )
 """Names whose value can be a secret."""

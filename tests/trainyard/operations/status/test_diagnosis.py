@@ -404,6 +404,35 @@ def test_a_failed_job_says_the_line_before_the_summary_of_its_launcher():
     ) in text
 
 
+@pytest.mark.parametrize(
+    ("error", "named"),
+    [
+        ("ModuleNotFoundError: No module named 'einops'", False),
+        ("torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: no", True),
+    ],
+)
+def test_ranks_that_lose_one_with_an_error_of_its_own_have_no_cause_in_the_network(
+    error: str, named: bool
+) -> None:
+    failed = _job(conditions=[{"type": "Failed", "status": "True", "reason": "r", "message": "m"}])
+    pods = [
+        _pod(
+            f"run-node-0-{rank}-x",
+            node=f"n{rank}",
+            phase="Failed",
+            state={"terminated": {"exitCode": 1, "reason": "Error", "finishedAt": at}},
+        )
+        for rank, at in ((0, "2026-07-28T10:00:09Z"), (1, "2026-07-28T10:00:01Z"))
+    ]
+    lost = "torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: it has closed"
+    ends = {
+        "training/run-node-0-1-x": f"Traceback (most recent call last):\n{error}\n",
+        "training/run-node-0-0-x": f"Traceback (most recent call last):\n{lost}\n",
+    }
+    text = _printed(trainjobs=[failed], pods=pods, ends=ends, logs=ends)
+    assert error in text and ("its ranks cannot connect" in text) == named
+
+
 def test_a_failed_job_whose_pods_are_gone_names_the_ways_to_have_a_log_next_time():
     failed = _job(conditions=[{"type": "Failed", "status": "True", "reason": "r", "message": "m"}])
     text = _printed(trainjobs=[failed], pods=[])

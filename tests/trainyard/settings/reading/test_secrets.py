@@ -169,6 +169,7 @@ def _found(secrets: dict[str, str]) -> list[tuple[str, Secret]]:
         (f"{JOB}.labels.db-password", "swordfish-422"),
         ("tags.api-key", "swordfish-423"),
         (f"{JOB}.script", "export HF_TOKEN=swordfish-424"),
+        (f"{JOB}.script", "python train.py --wandb_key 1f0a9c4b7d3e58260e9b"),
         (f"{JOB}.script", "wandb login --api-key swordfish-425"),
         (f"{JOB}.script", 'PGPASSWORD="swordfish-426" psql'),
         (f"{JOB}.script", "git clone https://me:swordfish-427@github.com/a/b"),
