@@ -13,7 +13,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from development.down import down
-from development.engine import EngineError, Stack
+from development.engine import EngineError, Stack, deployed_jobs
 from development.look import drain, env, kubeconfig, needs, preview, prove, repair, run, status
 from development.mirror import mirror
 from development.steps import option_of
@@ -23,6 +23,7 @@ from rehearsal.__main__ import alone
 from rehearsal.kube import ApiError
 from rehearsal.terminal import FAILED
 from trainyard import command_line
+from trainyard.problems import few
 
 STACK: dict[str, Any] = {
     "default": "dev",
@@ -97,12 +98,15 @@ def main(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         stack = Stack(name=getattr(options, "stack", None) or "dev")
         chosen, named = stack.chosen, option_of(stack)
-        print(
-            f"\nstopped. Runs that have begun go on, and cost money on AWS: `trainyard watch{named}` shows them,"
-            f" `trainyard stop <job>{named}` ends one; `make up{chosen}` continues, `make down{chosen}` deletes"
-            " everything",
-            file=sys.stderr,
-        )
+        more = f"`make up{chosen}` continues, `make down{chosen}` deletes everything"
+        if jobs := deployed_jobs(stack):
+            print(
+                f"\nstopped. In the cluster: {few(jobs)}. A run that has begun goes on, and costs money on AWS:"
+                f" `trainyard watch{named}` shows it, `trainyard stop <job>{named}` ends one; {more}",
+                file=sys.stderr,
+            )
+        else:
+            print(f"\nstopped: no run has begun; {more}", file=sys.stderr)
         return command_line.INTERRUPTED
 
 

@@ -23,6 +23,7 @@ import yaml
 
 from development import interrupts, stack_copy
 from rehearsal import environment, paths, processes, world
+from trainyard.catalog.job_kinds import ENGINE_TYPES
 from trainyard.catalog.scalars import as_file
 from trainyard.operations.reach.cluster import kubeconfig_in
 
@@ -319,6 +320,16 @@ def stacks() -> list[Stack]:
 def resources(stack: Stack) -> list[dict[str, Any]]:
     """Resources that the engine believes to exist."""
     return _deployment(stack).get("resources") or []
+
+
+def deployed_jobs(stack: Stack) -> list[str]:
+    """Names of the jobs in the state; none where there is no state yet."""
+    try:
+        found = resources(stack)
+    except (EngineError, FileNotFoundError):
+        return []
+    kinds = ENGINE_TYPES.values()
+    return [it["urn"].rpartition("::")[2] for it in found if it["type"] in kinds]
 
 
 def interrupted(stack: Stack) -> bool:

@@ -175,6 +175,10 @@ def _unexplained(name: str, namespace: str) -> list[str]:
     return []
 
 
+OF_THE_UPDATE = ": this update "
+"""In a warning about what the update ends or deletes. It is printed before that happens, and again at the end."""
+
+
 class Stages:
     """Follows the engine's events."""
 
@@ -215,7 +219,10 @@ class Stages:
     def _take(self, event: Event) -> None:
         match event:
             case {"diagnosticEvent": {"severity": "warning"}}:
-                self.warnings += [it for it in warnings_in([event]) if it not in self.warnings]
+                new = [it for it in warnings_in([event]) if it not in self.warnings]
+                self.warnings += new
+                for each in (it for it in new if OF_THE_UPDATE in it):
+                    self.display.line("program", each)
             case {"diagnosticEvent": {"severity": "error"} as diagnostic}:
                 urn, message = diagnostic.get("urn", ""), diagnostic["message"].strip()
                 if message not in ENDED or not self.errors:

@@ -6,7 +6,7 @@ import argparse
 import json
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from development.progress import Display, Stages
 from rehearsal import paths, world
 from rehearsal.commands import words
 from rehearsal.terminal import FAILED
+from trainyard.problems import few
 from trainyard.rules.principals import creations_in
 
 UNREPAIRED = "could not compare the state of the stack with the account"
@@ -127,14 +128,18 @@ def failure(stack: Stack) -> Path:
 def update(stack: Stack, stages: Stages, *how: str) -> int:
     """Run `pulumi up` or another operation on the stack; its exit status."""
     failure(stack).unlink(missing_ok=True)
-    return engine.update(
-        stack,
-        *how,
-        "--yes",
-        "--skip-preview",
-        events=stages.consume,
-        notice=stages.display.reporter("engine"),
-    )
+    try:
+        return engine.update(
+            stack,
+            *how,
+            "--yes",
+            "--skip-preview",
+            events=stages.consume,
+            notice=stages.display.reporter("engine"),
+        )
+    except KeyboardInterrupt:
+        failure(stack).write_text("  it was stopped by ctrl-C before its end")
+        raise
 
 
 def failed(stack: Stack, stages: Stages, status: int, *, destroys: bool = False) -> int:
@@ -152,33 +157,47 @@ def failed(stack: Stack, stages: Stages, status: int, *, destroys: bool = False)
     if stages.warnings:
         stages.display.section(*progress.shown_warnings(stages.warnings))
     stages.display.section("failed", causes or end_of_log)
-    refused = any("in the stack file" in message for _, message in stages.errors)
-    roles = of_roles(stack, (message for _, message in stages.errors))
-    has_jobs = any(
-        stack.section(f"trainyard:{kind}").get("jobs") for kind in ("environment", "team")
-    )
-    word, purpose = (
-        ("check", "list all errors of the stack file, in a second")
-        if refused
-        else ("status", "print the cause, if the cluster knows it")
-    )
-    stages.display.section(
-        "next",
-        progress.suggestions(
-            [
-                *(roles or [(f"trainyard {word}{option_of(stack)}", purpose)]),
-                *(
-                    [(f"trainyard logs <job>{option_of(stack)}", "print a job's logs")]
-                    if has_jobs and not refused and not roles
-                    else []
-                ),
-                (f"less {stack.log}", "read the whole output of Pulumi"),
-                *([] if destroys else [(f"make up{stack.chosen}", "continue from here")]),
-                (
-                    f"make down{stack.chosen}",
-                    "continue from here" if destroys else "delete everything of this stack",
-                ),
-            ]
-        ),
-    )
+    end = "continue from here" if destroys else "delete everything of this stack"
+    following = [
+        *_ways_out(stack, [message for _, message in stages.errors]),
+        (f"less {stack.log}", "read the whole output of Pulumi"),
+        *([] if destroys else [(f"make up{stack.chosen}", "continue from here")]),
+        (f"make down{stack.chosen}", end),
+    ]
+    stages.display.section("next", progress.suggestions(following))
     return FAILED
+
+
+def _ways_out(stack: Stack, errors: Sequence[str]) -> list[tuple[str, str]]:
+    """Commands, with their purpose, that tell more about these errors of an update, or mend them."""
+    if roles := of_roles(stack, errors):
+        return roles
+    if any("in the stack file" in message for message in errors):
+        if check_passes(
+            stack
+        ):  # the refusal is about what is deployed, which the stack file does not tell
+            again = f"once {stack.tracked.name} is changed: ask again, and change nothing"
+            return [(f"make preview{stack.chosen}", again)]
+        return [(f"trainyard check{option_of(stack)}", "list all errors of the stack file")]
+    jobs = [
+        job
+        for kind in ("environment", "team")
+        for job in stack.section(f"trainyard:{kind}").get("jobs") or ()
+    ]
+    jobs.sort(
+        key=lambda job: not any(f"/{job} " in message for message in errors)
+    )  # the failed one first
+    one = f"print the logs of a job: {few(jobs)}" if len(jobs) > 1 else "print the job's logs"
+    return [
+        (f"trainyard status{option_of(stack)}", "print the cause, if the cluster knows it"),
+        *((f"trainyard logs {job}{option_of(stack)}", one) for job in jobs[:1]),
+    ]
+
+
+def check_passes(stack: Stack) -> bool:
+    """True where `trainyard check` finds no error in the stack file."""
+    command = [sys.executable, "-m", "trainyard", "check", stack.name]
+    done = subprocess.run(
+        command, cwd=engine.CHECKOUT, env=engine.complete(stack), capture_output=True
+    )
+    return done.returncode == 0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from development import steps
+from development import engine, steps
 from development.engine import Stack
 from development.progress import Display, Stages
 from rehearsal import paths
@@ -51,10 +51,14 @@ def test_from_a_failed_run_to_a_fresh_one_every_word_names_the_next(
     stages = Stages(Display(shown.append))
     stages.consume([{"diagnosticEvent": {"severity": "error", "message": FAILURE}}])
     monkeypatch.setattr(paths, "LOGS", stack_file.parent)
+    monkeypatch.setattr(engine, "CHECKOUT", stack_file.parent)
     (stack := Stack(name="dev")).log.touch()
     assert steps.failed(stack, stages, 255) == 1
     up = "\n".join(shown)
-    assert "RuntimeError: loss is NaN at step 10" in up and "trainyard logs <job>" in up
+    assert (
+        "RuntimeError: loss is NaN at step 10" in up
+        and "trainyard logs mine  # print the job's logs" in up
+    )
 
     cluster = Cluster(monkeypatch, answer="y")
     assert run_word("logs", ["--stack", "dev", "--job", "mine"]) == 0 and cluster.followed

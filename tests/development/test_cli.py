@@ -304,16 +304,29 @@ def test_what_is_left_in_the_account_without_a_stack_is_named_and_fails(
 
 
 @pytest.mark.parametrize(
-    ("stack", "said", "looks"),
+    ("stack", "said", "passes", "looks"),
     [
-        ("dev", "2 errors in the stack file", "trainyard check  #"),
-        ("dev", "connection reset", "trainyard status  #"),
-        ("team", "connection reset", "trainyard status --stack team  #"),
+        ("dev", "2 errors in the stack file", False, "trainyard check  #"),
+        (
+            "dev",
+            "1 error in the stack file",
+            True,
+            "make preview  # once Pulumi.dev.yaml is changed",
+        ),
+        ("dev", "connection reset", True, "trainyard status  #"),
+        ("team", "connection reset", True, "trainyard status --stack team  #"),
     ],
 )
 def test_after_a_failure_the_next_command_is_the_one_that_helps(
-    checkout: Path, capsys: pytest.CaptureFixture[str], stack: str, said: str, looks: str
+    checkout: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    stack: str,
+    said: str,
+    passes: bool,
+    looks: str,
 ):
+    monkeypatch.setattr(steps, "check_passes", lambda _: passes)
     found, stages = engine.find(stack), Stages(Display())
     paths.LOGS.mkdir(parents=True)
     found.log.write_text("")
@@ -475,9 +488,46 @@ def test_a_word_that_is_stopped_names_the_commands_of_its_stack(
 
     options = argparse.Namespace(act=stopped, stack=stack)
     monkeypatch.setattr(cli, "parser", lambda: argparse.Namespace(parse_args=lambda _: options))
+    monkeypatch.setattr(cli, "deployed_jobs", lambda _: [])
     assert cli.main(["up"]) == 130
     said = capsys.readouterr().err
+    assert "stopped: no run has begun; " in said
     assert f"`make up{chosen}` continues, `make down{chosen}` deletes everything" in said
+
+
+def test_a_word_that_is_stopped_says_which_jobs_are_in_the_cluster(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stopped(options: argparse.Namespace) -> int:
+        raise KeyboardInterrupt
+
+    kinds = {
+        "mine": "kubernetes:trainer.kubeflow.org/v1alpha1:TrainJob",
+        "theirs": "kubernetes:kubeflow.org/v1:PyTorchJob",
+        "space": "kubernetes:core/v1:Namespace",
+    }
+    state = [
+        {"type": kind, "urn": f"urn:pulumi:dev::t::{kind}::{name}"} for name, kind in kinds.items()
+    ]
+    options = argparse.Namespace(act=stopped, stack="dev")
+    monkeypatch.setattr(cli, "parser", lambda: argparse.Namespace(parse_args=lambda _: options))
+    monkeypatch.setattr(engine, "resources", lambda _: state)
+    assert cli.main(["up"]) == 130
+    assert "stopped. In the cluster: mine, theirs. A run" in capsys.readouterr().err
+
+
+def test_status_says_that_the_last_update_was_stopped(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*_: object, **__: object) -> int:
+        raise KeyboardInterrupt
+
+    stack = engine.find("dev")
+    paths.LOGS.mkdir(parents=True)
+    monkeypatch.setattr(engine, "update", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        steps.update(stack, Stages(Display()), "up")
+    assert steps.failure(stack).read_text() == "  it was stopped by ctrl-C before its end"
 
 
 RUN = {"namespace": "training", "job": "t5-large", "outcome": "Running", "ended": None}

@@ -209,6 +209,20 @@ def test_each_warning_is_listed_once_in_short_and_its_fix_stands_among_the_comma
     assert lines[1] == "  environment.teams.vision.role_arn: must be a role that exists; got a"
 
 
+def test_a_warning_about_what_the_update_ends_is_printed_before_it_does():
+    clock = Clock()
+    ends = "environment.jobs.mine [Pulumi.dev.yaml:9]: this update ends its run and starts another one: 1 → 2"
+    other = "environment.zone_id [Pulumi.dev.yaml:3]: it is not set"
+    clock.stages.consume(
+        [
+            {"diagnosticEvent": {"severity": "warning", "message": text}}
+            for text in (other, ends, ends)
+        ]
+    )
+    [line] = clock.lines
+    assert line.endswith(ends)
+
+
 def test_an_object_has_the_title_that_the_words_of_the_tool_give_it():
     assert progress.resource(VPC) == title_of(VPC) == "Vpc network"
     assert progress.resource("") == "program"

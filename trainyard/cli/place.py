@@ -10,12 +10,14 @@ then the word is refused.
 from __future__ import annotations
 
 import os
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from trainyard.operations.reach.programs import PAGES
 from trainyard.settings.reading.files import text_of
 
 ELSEWHERE = ("AWS_ENDPOINT_URL", "PULUMI_OPTION_CONFIG_FILE")
@@ -60,6 +62,11 @@ def place_of(stack: str, *, live: bool, rehearsal: bool) -> Place:
             "--rehearsal means the rehearsal of this folder, and none runs here. Fix: make up starts"
             " one; or write --live"
         )
+    if not (live or here) and _could_rehearse() and shutil.which("pulumi") is None:
+        raise Unclear(
+            "no rehearsal runs in this folder, so there is nothing to look at. Fix: make up starts one; for an AWS"
+            f" account install pulumi ({PAGES['pulumi']}), and write --live"
+        )
     if live or not here:
         return Place(says=_account(stack) + ("" if live else _none_runs()), live=True)
     named = _set(NAMES_AN_ACCOUNT)
@@ -84,8 +91,12 @@ def _elsewhere(found: list[str], *, live: bool, rehearsal: bool) -> Place:
 
 def _none_runs() -> str:
     """Words for somebody who has not started the rehearsal yet."""
-    could = Path("development").is_dir()
-    return "; no rehearsal runs in this folder (make up starts one)" if could else ""
+    return "; no rehearsal runs in this folder (make up starts one)" if _could_rehearse() else ""
+
+
+def _could_rehearse() -> bool:
+    """True in a checkout of Trainyard; a project has no rehearsal."""
+    return Path("development").is_dir()
 
 
 def _set(names: tuple[str, ...]) -> list[str]:

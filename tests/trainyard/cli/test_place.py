@@ -37,6 +37,19 @@ def test_without_a_rehearsal_it_is_the_account() -> None:
         of(rehearsal=True)
 
 
+def test_a_checkout_without_a_rehearsal_and_without_pulumi_has_nothing_to_look_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After `make down` a word went on to the account, and asked for Pulumi."""
+    (tmp_path / "development").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(Unclear, match="nothing to look at. Fix: make up starts one; for an AWS"):
+        of()
+    assert of(live=True) == "account"
+    (tmp_path / "pulumi").touch(mode=0o755)
+    assert of() == "account"
+
+
 @pytest.mark.usefixtures("rehearsal")
 def test_where_a_rehearsal_runs_it_is_meant_unless_the_account_is_named() -> None:
     assert of() == of(rehearsal=True) == "enters"
