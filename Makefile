@@ -19,7 +19,7 @@ TOOL := .venv/bin/trainyard
 export PYDANTIC_DISABLE_PLUGINS := __all__
 
 .DEFAULT_GOAL := help
-.PHONY: help check plan preview schema up status logs watch env down test story worlds lint soak bench train-real
+.PHONY: help check plan preview schema up status logs watch env down test story worlds lint soak bench torch train-real
 
 help:                     ## print these words
 	@awk -F ':.*## ' '/^##@ /{printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -52,6 +52,9 @@ watch: $(DEVELOP) $(TOOL) ## show nodes, runs with their ranks, queue, dollars a
 
 env: $(DEVELOP)           ## print exports for pulumi, kubectl, helm and aws: eval "$(make env)"
 	@$(REHEARSAL) env --stack $(call quoted,$(STACK))
+
+torch: $(TRAIN)           ## install torch for the CPU (3.8 GB), with which `make up` runs scripts of image trainyard/torch-cpu:1
+	@echo "torch is installed: a job with image trainyard/torch-cpu:1 runs its script by make up"
 
 down: $(DEVELOP)          ## delete all stacks and end the rehearsal; with STACK=<name> that stack and the teams on it
 	@$(REHEARSAL) down $(if $(STACK_IS_GIVEN),--stack $(call quoted,$(STACK)))
@@ -108,5 +111,6 @@ $(DEVELOP): requirements/develop.txt requirements/policy.txt
 	@touch $(PRODUCT) $@
 
 $(TRAIN): requirements/train.txt $(DEVELOP)
-	@.venv/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r $<
+	@echo "installs torch for the CPU, 3.8 GB, into .venv" >&2
+	@.venv/bin/pip install --progress-bar off --disable-pip-version-check --no-deps --require-hashes -r $< >&2
 	@touch $@

@@ -58,7 +58,7 @@ SIMULATED = (
 )
 NOT_RUN = (
     (
-        "scripts under torchrun, but those of images named trainyard/… after `make train-real`: they are read"
+        "scripts under torchrun, but those of images named trainyard/… after `make torch`: they are read"
         " for syntax and not executed, so arguments, imports and errors are not tried, and steps are those of"
         " a stand-in. docs/jobs.md says how a script really runs here"
     ),
