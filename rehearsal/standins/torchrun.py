@@ -302,8 +302,8 @@ def main(argv: list[str]) -> int:
     ranks = ranks_here(args.nproc_per_node)
     check(args.script, ranks)
     print(
-        f"stand-in torchrun: no torch here, so {args.script} is read for syntax and not executed. Its"
-        f" arguments would be: {shlex.join(args.script_args) or 'none'}",
+        f"stand-in torchrun: {args.script} is read for syntax and not executed. It runs here with image"
+        f" trainyard/torch-cpu:1, after `make torch`. Its arguments would be: {shlex.join(args.script_args) or 'none'}",
         flush=True,
     )
     (host, port), server = meeting(args)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from difflib import get_close_matches
 from pathlib import Path
 
 from trainyard.plans.identity import digest
@@ -34,7 +35,7 @@ def file_errors(path: str, job: JobConfig, folder: Path) -> Iterator[InputError]
                 "list files of this checkout",
                 got=f"{source[:80]}, which is {_what_is(file)}",
                 fix="write paths from the project's folder, such as"
-                f" {elsewhere.get(Path(source).name, 'scripts/train.py')}",
+                f" {_meant(elsewhere, source) or 'scripts/train.py'}",
             )
             continue
         content = file.read_bytes()
@@ -94,10 +95,18 @@ def _what_is(file: Path) -> str:
         return "not there"
 
 
+def _meant(files: dict[str, str], source: str) -> str:
+    """Path of the file of this name, or of the one whose name is nearest to it; empty where none is near."""
+    near = get_close_matches(Path(source).name, files, n=1, cutoff=0.8)
+    return files[near[0]] if near else ""
+
+
 def _by_name(folder: Path) -> dict[str, str]:
-    """Name of each file in the folders that jobs bring files from → its path."""
+    """Name of each file in the folders that jobs bring files from, and of each script in the project's own → its
+    path."""
     places = [folder / "scripts", folder / "workloads"]
     files = [file for place in places for file in sorted(place.rglob("*")) if file.is_file()]
+    files += [file for file in sorted(folder.glob("*.py")) if file.name != "__main__.py"]
     return {file.name: str(file.relative_to(folder)) for file in reversed(files)}
 
 

@@ -111,7 +111,7 @@ def shared_directory_errors(
         if first is None:
             continue
         yield At(save.path).must(
-            f"be apart from the directory of job {first.job}, {first.directory}",
+            f"be apart from {first.directory}, the directory of job {first.job}",
             got=save.directory,
             fix=f"write a directory of the job's own, such as {_free(save, whole, around)}",
         )

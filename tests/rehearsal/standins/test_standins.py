@@ -378,7 +378,8 @@ def test_training_resumes_from_its_checkpoint(folder: Path) -> None:
 def test_what_is_not_executed_is_said_with_the_arguments_that_it_would_get(folder: Path) -> None:
     code, said = run("torchrun", "train.py", "--lr", "0.05", "--name", "a b", cwd=folder)
     assert code == 0, said
-    assert "train.py is read for syntax and not executed. Its arguments would be: --lr 0.05" in said
+    assert "train.py is read for syntax and not executed." in said
+    assert "after `make torch`. Its arguments would be: --lr 0.05" in said
     assert "--name 'a b'" in said
 
 

@@ -42,7 +42,7 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "two jobs that save in one directory": (
         [lambda s: s["jobs"].update(other={**s["jobs"]["t5-large"], "pool": "h100"})],
         "jobs.other.checkpoints.directory",
-        "must be apart from the directory of job t5-large, t5-large; got t5-large. Fix: write a"
+        "must be apart from t5-large, the directory of job t5-large; got t5-large. Fix: write a"
         " directory of the job's own, such as other",
     ),
     "a store called as another volume of the pod": (
@@ -1719,7 +1719,7 @@ TEAM_REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "checkpoints inside those of the environment's job": (
         [at("jobs.vit-base.checkpoints.directory", "t5-large/vit")],
         "team.jobs.vit-base.checkpoints.directory",
-        "must be apart from the directory of job t5-large of dev, t5-large; got t5-large/vit",
+        "must be apart from t5-large, the directory of job t5-large of dev; got t5-large/vit",
     ),
     "namespace of the environment": (
         [at("namespace", "training")],

@@ -56,6 +56,16 @@ def test_a_script_with_the_line_ends_of_windows_is_refused(
     assert error.fix == f"change the file: sed -i 's/\\r$//' {name}"
 
 
+def test_a_name_with_a_slip_proposes_the_file_that_is_nearest(tmp_path: Path) -> None:
+    (tmp_path / "train_mine.py").write_text("print(1)")
+    (tmp_path / "__main__.py").write_text("print(1)")
+    for source in ("trian_mine.py", "/home/me/train_mine.py"):
+        [error] = file_errors("jobs.a", _bringing(source), tmp_path)
+        assert error.fix.endswith("such as train_mine.py")
+    [error] = file_errors("jobs.a", _bringing("other.sh"), tmp_path)
+    assert error.fix.endswith("such as scripts/train.py")
+
+
 def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()

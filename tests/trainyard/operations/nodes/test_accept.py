@@ -259,7 +259,7 @@ def test_programs_get_every_verdict(
             True,
             "has not ended (Running). Fix: trainyard logs accept-h100 --stack dev --follow",
         ),
-        ("no torch here", "Complete", True, "has ended (Complete) without all of its results"),
+        ("read for syntax", "Complete", True, "has ended (Complete) without all of its results"),
         ("", "Failed", True, "has ended (Failed) without all of its results"),
         ("", "", False, "jobs.accept-h100 has not run. Fix: make up STACK=dev"),
     ],
