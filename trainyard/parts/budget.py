@@ -19,6 +19,7 @@ class Budget(Part[BudgetConfig, BudgetPlan]):
     """`environment.budget`: AWS tells somebody what the environment costs."""
 
     name = section = "budget"
+    compared = "dollars_a_month"
     services = (
         OptionalService(name="budgets", arn="arn:aws:budgets::*:budget/{stack}-*", regional=False),
     )

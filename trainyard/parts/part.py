@@ -66,6 +66,8 @@ class Part(ABC, Generic[Settings, Plan]):
     """The field of `EnvironmentConfig` that wants it."""
     setting: ClassVar[str] = ""
     """The setting of that section without which the part goes; empty: the section itself."""
+    compared: ClassVar[str] = ""
+    """The setting of that section that is compared with the cost of a plan; empty: none."""
     namespace: ClassVar[str] = ""
     """Its own namespace in the cluster, which no job and no team can have; empty: it has none."""
     services: ClassVar[tuple[OptionalService, ...]] = ()

@@ -10,7 +10,7 @@ import argparse
 from collections.abc import Iterator
 from dataclasses import replace
 
-from trainyard.parts.parts import monthly_limit
+from trainyard.parts.parts import monthly_limit, wanted_parts
 from trainyard.plan import EnvironmentPlan, Planned, TeamPlan
 from trainyard.problems import InputError, InputWarning, counted, listed
 from trainyard.reports.charts import chart_errors
@@ -18,6 +18,7 @@ from trainyard.reports.minutes.limits import below
 from trainyard.reports.stack_file import HAS_ERRORS, NO_FILE, planned_file
 from trainyard.rules.principals import unasked
 from trainyard.settings.environment import EnvironmentConfig
+from trainyard.settings.reading.reader import Reading
 from trainyard.settings.reading.yaml_file import Lines
 
 DEADLINE = 60.0
@@ -39,8 +40,9 @@ def _check(stack: str, deadline: float | None) -> int:
         return NO_FILE
     reading, planned = found[0], judged(found[1], found[0].lines)
     problems: list[InputError | InputWarning] = [*planned.warnings, *planned.errors]
-    if planned.plan and reading.config and (wanted := reading.config.environment):
-        problems += map(reading.lines.locate, _beside(wanted, stack, asks=deadline is not None))
+    if reading.config and (wanted := reading.config.environment):
+        beside = _beside(wanted, reading, planned, asks=deadline is not None)
+        problems += map(reading.lines.locate, beside)
     if deadline is not None and planned.plan and reading.config:
         answers = _answers(planned.plan, reading.config.environment, deadline)
         asked = {answer.path for answer in answers}
@@ -56,12 +58,27 @@ def _check(stack: str, deadline: float | None) -> int:
 
 
 def _beside(
-    wanted: EnvironmentConfig, stack: str, *, asks: bool
+    wanted: EnvironmentConfig, reading: Reading, planned: Planned, *, asks: bool
 ) -> Iterator[InputError | InputWarning]:
-    """Problems of what must be there beside the stack file. `asks`: the account is asked for roles."""
-    yield from chart_errors(wanted, stack)
+    """Problems of what must be there beside the stack file, and warnings about what only a plan without errors
+    tells. `asks`: the account is asked for roles."""
+    if planned.plan is None:
+        yield from _not_compared(wanted)
+    if reading.errors:
+        return  # values stand in for wrong ones
+    yield from chart_errors(wanted, reading.config.stack if reading.config else "")
     if not asks:
         yield from unasked(wanted)
+
+
+def _not_compared(wanted: EnvironmentConfig) -> Iterator[InputWarning]:
+    """A warning about each setting, such as a budget, that is compared with the cost of a plan."""
+    for part, _ in wanted_parts(wanted):
+        if part.compared:
+            yield InputWarning(
+                path=f"environment.{part.section}.{part.compared}",
+                text="it is not compared yet with what the plan costs; correct the errors first",
+            )
 
 
 def judged(planned: Planned, lines: Lines) -> Planned:

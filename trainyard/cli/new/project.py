@@ -121,7 +121,7 @@ class New:
     def _values(self) -> dict[str, str | None]:
         own = self._environment_values() if self.kind == "environment" else self._team_values()
         told = {"project": self._project, "stack": self.stack, "source": self.answers.get(SOURCE)}
-        return {**told, "image": IMAGE, **own}
+        return {**told, "image": IMAGE, "own_image": None, **own}
 
     def _environment_values(self) -> dict[str, str | None]:
         said = self.answers
@@ -157,8 +157,17 @@ class New:
             "max_gpus": None if listed else limit if limit.isdecimal() else as_yaml(limit),
             "sources": as_yaml(sources),
             "directory": as_yaml(f"{said['name']}/first"),
+            **self._images(environment),
             **_first_job(environment),
         }
+
+    def _images(self, environment: EnvironmentConfig | None) -> dict[str, str | None]:
+        """The image of the first job: one of the team's own, where its entry admits no other."""
+        listed = (environment.teams if environment else {}).get(self.answers["name"])
+        prefixes = listed.image_prefixes if listed else ()
+        if not prefixes or IMAGE.startswith(prefixes):
+            return {}
+        return {"image": None, "own_image": as_yaml(f"{prefixes[0]}first:1")}
 
     def _base(self) -> StackConfig | None:
         """Settings of the team's environment; None where its contract or its stack file is missing or

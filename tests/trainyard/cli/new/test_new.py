@@ -443,6 +443,28 @@ def test_a_team_that_the_environment_lists_has_its_entry(project: Path) -> None:
     assert (wanted.name, wanted.namespace, wanted.max_gpus) == ("vision", None, None)
 
 
+@pytest.mark.parametrize(
+    ("prefix", "image"),
+    [
+        ("registry.example.com/vision/", "registry.example.com/vision/first:1"),
+        ("public.ecr.aws/deep-learning-containers/", IMAGE),
+    ],
+)
+def test_a_team_that_may_run_its_own_images_only_has_one_of_them(
+    project: Path, prefix: str, image: str
+) -> None:
+    """The tool chose an image, refused it, and had no option to name another."""
+    file = project / "Pulumi.dev.yaml"
+    role = "arn:aws:iam::123456789012:role/vision"
+    entry = f"    teams: {{vision: {{deployer: '{role}', image_prefixes: ['{prefix}']}}}}\n"
+    file.write_text(file.read_text() + entry)
+    assert team() == 0 and errors("team-vision") == []
+    text = (project / "Pulumi.team-vision.yaml").read_text()
+    config = yaml.safe_load(text)["config"]
+    assert config["trainyard:team"]["jobs"]["first"]["image"] == image
+    assert ("push an image there" in text) == (image != IMAGE) and text.count(" image: ") == 1
+
+
 def test_a_job_fits_an_environment_without_storage_and_with_one_node(project: Path) -> None:
     file = project / "Pulumi.dev.yaml"
     text = file.read_text()
