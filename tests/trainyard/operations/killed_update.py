@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -65,6 +66,8 @@ class Stack:
         account: str = OURS,
     ) -> None:
         self.commands: list[tuple[str, ...]] = []
+        self.variables: list[dict[str, str]] = []
+        """Of each command, beside those of the process."""
         self.imported: dict[str, Any] = {}
         self.writes: list[list[dict[str, Any]]] = []
         """Resources of the state, each time that it was written."""
@@ -98,8 +101,15 @@ class Stack:
         self.region = region_name
         return self.account
 
-    def pulumi(self, stack: str, *words: str, text: str | None = None) -> str:
+    def pulumi(
+        self,
+        stack: str,
+        *words: str,
+        text: str | None = None,
+        more: Mapping[str, str] | None = None,
+    ) -> str:
         self.commands.append(words)
+        self.variables.append(dict(more or {}))
         if words[:2] == ("stack", "import"):
             self.writes.append(json.loads(text or "")["deployment"]["resources"])
         if words[0] == "preview":

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+from collections.abc import Mapping
 from typing import Any
 
 from trainyard.operations.reach.programs import not_on_path
@@ -15,12 +17,16 @@ class PulumiError(RuntimeError):
     """A Pulumi command failed; the message is Pulumi's own."""
 
 
-def pulumi(stack: str, *arguments: str, text: str | None = None) -> str:
-    """The output of one command on a stack; PulumiError where it fails."""
+def pulumi(
+    stack: str, *arguments: str, text: str | None = None, more: Mapping[str, str] | None = None
+) -> str:
+    """The output of one command on a stack; PulumiError where it fails. `more`: variables for it, beside those of
+    this process."""
     try:
         done = subprocess.run(
             ["pulumi", *arguments, "--stack", stack, "--non-interactive", "--color", "never"],
             input=text,
+            env={**os.environ, **(more or {})},
             capture_output=True,
             text=True,
         )

@@ -27,6 +27,11 @@ COMPARED = "__inputs"
 """Output in which pulumi-kubernetes keeps the inputs that it compares with those of an update."""
 
 
+COMPARES_ALL = {"PULUMI_K8S_ENABLE_PATCH_FORCE": "true"}
+"""For a preview that only compares: without it the API server refuses to try a field that somebody has changed by hand,
+and nothing is known of all the others. The update is refused then, and `trainyard drift` names the way out."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
     """Resources that the program would create and the state does not have."""
@@ -48,7 +53,8 @@ class Wanted:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "import.json"
             with command_line.showing(f"previews {stack}, to know what the program wants"):
-                shown = json.loads(pulumi(stack, "preview", "--json", "--import-file", str(file)))
+                words = ("preview", "--json", "--import-file", str(file))
+                shown = json.loads(pulumi(stack, *words, more=COMPARES_ALL))
             made = {
                 op: {
                     step["urn"]: step["newState"]

@@ -43,6 +43,17 @@ def test_after_an_update_that_ended_well_nothing_is_asked(
     assert capsys.readouterr().out == "dev: no update has run yet; nothing to repair\n"
 
 
+def test_fields_that_somebody_has_changed_by_hand_do_not_end_the_comparison(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The API server refuses the preview of an update of such a field, unless it is told to take it."""
+    stack = Stack(monkeypatch)
+    run_word("repair", ["dev", "--yes"])
+    told = [more for words, more in zip(stack.commands, stack.variables, strict=True) if more]
+    previews = [words for words in stack.commands if words[0] == "preview"]
+    assert told == [{"PULUMI_K8S_ENABLE_PATCH_FORCE": "true"}] * len(previews) and previews
+
+
 @pytest.mark.parametrize(
     ("written", "looks"), [("09:30:00.7", False), ("09:30:04.123456789", True)]
 )
