@@ -72,6 +72,7 @@ def _rows_of(costs: Estimate) -> Rows:
     for title, lines, monthly in (
         ("while nothing runs", (*costs.fixed, *costs.storage), True),
         ("while its jobs run, in addition", costs.work, False),
+        ("while all pools are full, in addition", _full(costs), False),
         ("once, not by the hour", costs.once, False),
     ):
         rows += [(title, "", "", "", "", "")] if lines else []
@@ -85,6 +86,11 @@ def _rows_of(costs: Estimate) -> Rows:
     ):
         rows += _sum(name, total) if total else []
     return rows
+
+
+def _full(costs: Estimate) -> tuple[Line, ...]:
+    """Lines of full pools, where they tell more than those of the jobs."""
+    return costs.full if costs.full != costs.work else ()
 
 
 def _sum(name: str, total: Total) -> Iterable[tuple[str, ...]]:

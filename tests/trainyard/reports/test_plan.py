@@ -53,6 +53,9 @@ def test_a_person_reads_capacity_jobs_minutes_and_money(
         "older than 180 days",
         "prices missing                    Lustre scratch, PERSISTENT_2-500; disks of",
         "74.0894",
+        "while all pools are full, in addition\n    4 x g6e.48xlarge in g6e  ",
+        "4  37.04468  148.1787",
+        "2 x p5.48xlarge in h100                       2   75.9552  151.9104",
         "time: 16.2 min to the first step of t5-large, one in ten 20.0 (2,000 draws; bound 15.3)",
         "first node: 2 logs of g6, none of g6e",
         "no price",
@@ -137,6 +140,12 @@ def test_a_file_system_is_shown_with_the_buckets_it_is_linked_to() -> None:
         " nothing by itself\n  scratch /out shows s3://out: imports nothing by itself, exports what"
         " is new, changed\n" in text
     )
+
+
+def test_full_pools_that_are_the_nodes_of_the_jobs_have_no_lines_twice() -> None:
+    one = at("pools", {"g6e": {"instance_types": ["g6e.48xlarge"], "max_nodes": 2}})
+    assert "in addition" in plan.text(environment_plan(one))
+    assert "while all pools are full, in addition" not in plan.text(environment_plan(one))
 
 
 def test_a_program_reads_the_same_in_a_stable_order_and_money_as_text(
