@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
@@ -20,6 +21,8 @@ from rehearsal.terminal import FAILED
 from trainyard.problems import few
 from trainyard.rules.principals import creations_in
 
+PROGRESS = re.compile(r", for \d+:\d\d$")
+"""End of a line that a word prints while it waits."""
 UNREPAIRED = "could not compare the state of the stack with the account"
 
 
@@ -90,7 +93,8 @@ def operate(stack: Stack, display: Display, operation: str, doing: str, *argumen
             stderr=output,
         )
     for line in filter(None, log.read_text().splitlines()):
-        if not line.startswith((f"stack {stack.name}: ", "next: ")):  # what follows is ours to say
+        # What follows is ours to say, and progress is over.
+        if not (line.startswith((f"stack {stack.name}: ", "next: ")) or PROGRESS.search(line)):
             display.line(operation, line)
     return status
 

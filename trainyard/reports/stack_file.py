@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 
 from trainyard.decide import plan_stack
 from trainyard.plan import EnvironmentPlan, Planned, TeamPlan
 from trainyard.problems import InputError, counted, listed
-from trainyard.settings.reading.reader import Reading, read_file
+from trainyard.settings.reading.reader import Reading, read_file, stack_files
 
 NO_FILE, HAS_ERRORS = 2, 1
 """Exit statuses."""
@@ -28,9 +29,23 @@ def planned_file(stack: str) -> tuple[Reading, Planned] | None:
     except FileNotFoundError as error:
         missing = PROJECT
         if error.filename != "Pulumi.yaml" and Path("Pulumi.yaml").exists():
-            missing = f"stack file ({error.filename}); copy Pulumi.dev.yaml and change it"
+            missing = f"stack file ({error.filename}); {_way_to_one(stack)}"
         print(f"{stack}: no {missing}")
         return None
+
+
+def _way_to_one(stack: str) -> str:
+    """Fix for a stack that has no file: the stack that is meant, or the word that writes a file."""
+    there = stack_files(Path())
+    near = get_close_matches(stack, there, n=1)
+    others = f"the stacks here are {', '.join(there)}; " if there and not near else ""
+    kind, name = (
+        ("team", stack.removeprefix("team-"))
+        if stack.startswith("team-")
+        else ("environment", stack)
+    )
+    new = f"trainyard new {kind} --name {name} writes one"
+    return f"did you mean {near[0]}? Otherwise {new}" if near else others + new
 
 
 def errors_of(stack: str, errors: Sequence[InputError]) -> str:

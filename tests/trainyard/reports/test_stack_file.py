@@ -36,6 +36,24 @@ def test_a_stack_without_a_file_is_told_which_file_is_missing(
     assert "no stack file (Pulumi.there-is-none.yaml)" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("stack", "said"),
+    [
+        (
+            "wrogn",
+            "did you mean wrong? Otherwise trainyard new environment --name wrogn writes one",
+        ),
+        ("zzz", "the stacks here are wrong; trainyard new environment --name zzz writes one"),
+        ("team-nlp", "the stacks here are wrong; trainyard new team --name nlp writes one"),
+    ],
+)
+def test_a_stack_without_a_file_is_told_which_there_are_and_what_writes_one(
+    wrong: str, capsys: pytest.CaptureFixture[str], stack: str, said: str
+) -> None:
+    assert run_word("check", [stack]) == 2
+    assert capsys.readouterr().out.rstrip().endswith(f"; {said}")
+
+
 @of_each_report
 def test_a_folder_without_a_project_is_told_so(
     main: Main, wrong: str, capsys: pytest.CaptureFixture[str]
