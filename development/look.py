@@ -97,9 +97,8 @@ def preview(options: argparse.Namespace) -> int:
         engine.prepare(stack, display.reporter("engine"), only_preview=True)
         events = paths.STATE / "preview-events.json"
         events.unlink(missing_ok=True)
-        changes = (
-            ("--diff",) if engine.resources(stack) else ()
-        )  # a new stack has thousands of inputs
+        # All values of a new stack would be thousands of lines.
+        changes = ("--diff",) if engine.resources(stack) else ()
         shown = ("--non-interactive", "--event-log", str(events))
         code = _run(options, "pulumi", "preview", *changes, *shown, *POLICIES)
         needs(options)

@@ -173,13 +173,13 @@ def failed(stack: Stack, stages: Stages, status: int, *, destroys: bool = False)
 
 
 def _ways_out(stack: Stack, errors: Sequence[str]) -> list[tuple[str, str]]:
-    """Commands, with their purpose, that tell more about these errors of an update, or mend them."""
+    """Commands, with their purpose, that tell more about these errors of an update, or mend them. The job that an
+    error names comes first."""
     if roles := of_roles(stack, errors):
         return roles
     if any("in the stack file" in message for message in errors):
-        if check_passes(
-            stack
-        ):  # the refusal is about what is deployed, which the stack file does not tell
+        # Where the check passes, the refusal is about what is deployed.
+        if check_passes(stack):
             again = f"once {stack.tracked.name} is changed: ask again, and change nothing"
             return [(f"make preview{stack.chosen}", again)]
         return [(f"trainyard check{option_of(stack)}", "list all errors of the stack file")]
@@ -188,9 +188,7 @@ def _ways_out(stack: Stack, errors: Sequence[str]) -> list[tuple[str, str]]:
         for kind in ("environment", "team")
         for job in stack.section(f"trainyard:{kind}").get("jobs") or ()
     ]
-    jobs.sort(
-        key=lambda job: not any(f"/{job} " in message for message in errors)
-    )  # the failed one first
+    jobs.sort(key=lambda job: not any(f"/{job} " in message for message in errors))
     one = f"print the logs of a job: {few(jobs)}" if len(jobs) > 1 else "print the job's logs"
     return [
         (f"trainyard status{option_of(stack)}", "print the cause, if the cluster knows it"),

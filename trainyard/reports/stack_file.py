@@ -39,12 +39,8 @@ def _way_to_one(stack: str) -> str:
     there = stack_files(Path())
     near = get_close_matches(stack, there, n=1)
     others = f"the stacks here are {', '.join(there)}; " if there and not near else ""
-    kind, name = (
-        ("team", stack.removeprefix("team-"))
-        if stack.startswith("team-")
-        else ("environment", stack)
-    )
-    new = f"trainyard new {kind} --name {name} writes one"
+    kind = "team" if stack.startswith("team-") else "environment"
+    new = f"trainyard new {kind} --name {stack.removeprefix('team-')} writes one"
     return f"did you mean {near[0]}? Otherwise {new}" if near else others + new
 
 
