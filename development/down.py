@@ -6,6 +6,7 @@ import argparse
 import json
 import subprocess
 import sys
+import time
 
 from development import engine, progress
 from development.engine import Stack
@@ -19,6 +20,8 @@ from trainyard.catalog.aws.prices import lustre_per_month
 
 RUNS_SECONDS = 60
 """Most seconds for the question which jobs run."""
+PAUSE_SECONDS = 5
+"""For somebody who reads that jobs run, and did not know it."""
 GONE = ("deleted", "terminated")
 """States in which AWS still lists something for a while that costs nothing and blocks nothing."""
 
@@ -52,8 +55,11 @@ def _destroy(stack: Stack, display: Display) -> int:
     engine.prepare(stack, display.reporter("engine"))
     if not engine.resources(stack):
         return 0
-    for line in running(stack):
-        display.line("jobs", line)
+    if lines := running(stack):
+        for line in lines:
+            display.line("jobs", line)
+        display.line("jobs", f"ctrl-C in the next {PAUSE_SECONDS} seconds keeps them")
+        time.sleep(PAUSE_SECONDS)
     display.line("engine", f"destroys stack {stack.name}")
     if stack.refers_to is None and engine.outputs(stack).get("kubeconfig"):
         # jobs that no stack owns would keep their runtime and their nodes

@@ -563,6 +563,24 @@ def test_jobs_that_run_are_named_before_down_deletes_them(
     assert down.running(engine.Stack(name="dev")) == said
 
 
+@pytest.mark.parametrize("lines", [[], ["deletes training/t5-large: Running"]])
+def test_down_waits_for_a_ctrl_c_where_jobs_run(
+    lines: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The name of the job and its deletion came in one second."""
+    did: list[str] = []
+    monkeypatch.setattr(engine, "prepare", lambda *_: None)
+    monkeypatch.setattr(engine, "resources", lambda _: [{}])
+    monkeypatch.setattr(engine, "outputs", lambda _: {})
+    monkeypatch.setattr(down, "running", lambda _: lines)
+    monkeypatch.setattr(down.time, "sleep", lambda seconds: did.append(f"waits {seconds} s"))
+    for name in ("repair", "update"):
+        monkeypatch.setattr(down, name, lambda *_, name=name: did.append(name))
+    assert down._destroy(engine.Stack(name="dev"), down.Display()) == 0
+    assert did == [*(["waits 5 s"] if lines else []), "repair", "update"]
+    assert ("ctrl-C in the next 5 seconds keeps them" in capsys.readouterr().out) == bool(lines)
+
+
 def test_what_is_kept_is_listed_with_the_way_to_delete_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
