@@ -125,6 +125,7 @@ def job(
     env: dict[str, str] | None = None,
     variables: Sequence[dict[str, Any]] = (),
     spec: dict[str, Any] | None = None,
+    backoff: int = 0,
     **container: Any,
 ) -> dict[str, Any]:
     """An indexed Job whose pods find each other through a headless service's names."""
@@ -157,7 +158,7 @@ def job(
             "completions": nodes,
             "parallelism": nodes,
             "completionMode": "Indexed",
-            "backoffLimit": 0,
+            "backoffLimit": backoff,
             "template": {"spec": pod},
         },
     }
@@ -384,6 +385,7 @@ def test_a_failing_container_is_started_again_in_place(world: World) -> None:
     world.run(
         "twice",
         twice,
+        backoff=2,  # with 0 the Job counts the restart as its end, and deletes the pod
         **{
             **mounted({"name": "k", "emptyDir": {}}, "/keep"),
             "spec": {"restartPolicy": "OnFailure", "volumes": [{"name": "k", "emptyDir": {}}]},
