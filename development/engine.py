@@ -26,6 +26,7 @@ from rehearsal import environment, paths, processes, world
 from trainyard.catalog.job_kinds import ENGINE_TYPES
 from trainyard.catalog.scalars import as_file
 from trainyard.operations.reach.cluster import kubeconfig_in
+from trainyard.operations.reach.urn import name_of
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 TICK_SECONDS = 0.2
@@ -329,7 +330,7 @@ def deployed_jobs(stack: Stack) -> list[str]:
     except (EngineError, FileNotFoundError):
         return []
     kinds = ENGINE_TYPES.values()
-    return [it["urn"].rpartition("::")[2] for it in found if it["type"] in kinds]
+    return [name_of(it["urn"]) for it in found if it["type"] in kinds]
 
 
 def interrupted(stack: Stack) -> bool:

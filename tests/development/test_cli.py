@@ -479,14 +479,16 @@ def test_an_unknown_stack_is_refused_before_anything_starts(
     assert not world.running()
 
 
+def _stopped(*_: object, **__: object) -> int:
+    """What somebody ends with ctrl-C."""
+    raise KeyboardInterrupt
+
+
 @pytest.mark.parametrize(("stack", "chosen"), [("dev", ""), ("plat", " STACK=plat")])
 def test_a_word_that_is_stopped_names_the_commands_of_its_stack(
     stack: str, chosen: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def stopped(options: argparse.Namespace) -> int:
-        raise KeyboardInterrupt
-
-    options = argparse.Namespace(act=stopped, stack=stack)
+    options = argparse.Namespace(act=_stopped, stack=stack)
     monkeypatch.setattr(cli, "parser", lambda: argparse.Namespace(parse_args=lambda _: options))
     monkeypatch.setattr(cli, "deployed_jobs", lambda _: [])
     assert cli.main(["up"]) == 130
@@ -498,9 +500,6 @@ def test_a_word_that_is_stopped_names_the_commands_of_its_stack(
 def test_a_word_that_is_stopped_says_which_jobs_are_in_the_cluster(
     checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def stopped(options: argparse.Namespace) -> int:
-        raise KeyboardInterrupt
-
     kinds = {
         "mine": "kubernetes:trainer.kubeflow.org/v1alpha1:TrainJob",
         "theirs": "kubernetes:kubeflow.org/v1:PyTorchJob",
@@ -509,7 +508,7 @@ def test_a_word_that_is_stopped_says_which_jobs_are_in_the_cluster(
     state = [
         {"type": kind, "urn": f"urn:pulumi:dev::t::{kind}::{name}"} for name, kind in kinds.items()
     ]
-    options = argparse.Namespace(act=stopped, stack="dev")
+    options = argparse.Namespace(act=_stopped, stack="dev")
     monkeypatch.setattr(cli, "parser", lambda: argparse.Namespace(parse_args=lambda _: options))
     monkeypatch.setattr(engine, "resources", lambda _: state)
     assert cli.main(["up"]) == 130
@@ -519,12 +518,9 @@ def test_a_word_that_is_stopped_says_which_jobs_are_in_the_cluster(
 def test_status_says_that_the_last_update_was_stopped(
     checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stopped(*_: object, **__: object) -> int:
-        raise KeyboardInterrupt
-
     stack = engine.find("dev")
     paths.LOGS.mkdir(parents=True)
-    monkeypatch.setattr(engine, "update", stopped)
+    monkeypatch.setattr(engine, "update", _stopped)
     with pytest.raises(KeyboardInterrupt):
         steps.update(stack, Stages(Display()), "up")
     assert steps.failure(stack).read_text() == "  it was stopped by ctrl-C before its end"

@@ -40,9 +40,8 @@ def _check(stack: str, deadline: float | None) -> int:
         return NO_FILE
     reading, planned = found[0], judged(found[1], found[0].lines)
     problems: list[InputError | InputWarning] = [*planned.warnings, *planned.errors]
-    if reading.config and (wanted := reading.config.environment):
-        beside = _beside(wanted, reading, planned, asks=deadline is not None)
-        problems += map(reading.lines.locate, beside)
+    beside = _beside(reading, planned, asks=deadline is not None)
+    problems += map(reading.lines.locate, beside)
     if deadline is not None and planned.plan and reading.config:
         answers = _answers(planned.plan, reading.config.environment, deadline)
         asked = {answer.path for answer in answers}
@@ -58,15 +57,19 @@ def _check(stack: str, deadline: float | None) -> int:
 
 
 def _beside(
-    wanted: EnvironmentConfig, reading: Reading, planned: Planned, *, asks: bool
+    reading: Reading, planned: Planned, *, asks: bool
 ) -> Iterator[InputError | InputWarning]:
     """Problems of what must be there beside the stack file, and warnings about what only a plan without errors
     tells. `asks`: the account is asked for roles."""
+    config = reading.config
+    wanted = config and config.environment
+    if config is None or wanted is None:
+        return
     if planned.plan is None:
         yield from _not_compared(wanted)
     if reading.errors:
         return  # values stand in for wrong ones
-    yield from chart_errors(wanted, reading.config.stack if reading.config else "")
+    yield from chart_errors(wanted, config.stack)
     if not asks:
         yield from unasked(wanted)
 

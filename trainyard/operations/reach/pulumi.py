@@ -11,6 +11,9 @@ from typing import Any
 from trainyard.operations.reach.programs import not_on_path
 
 Entry = dict[str, Any]
+PATCH_FORCE = "PULUMI_K8S_ENABLE_PATCH_FORCE"
+"""Variable of pulumi-kubernetes: without it the API server refuses an update of fields that somebody else has
+written."""
 
 
 class PulumiError(RuntimeError):

@@ -36,7 +36,6 @@ from trainyard.operations.reach.rank_logs import logs_of_ends
 from trainyard.operations.reach.served import served
 from trainyard.plans.jobs import SCHEDULE
 
-QUEUED = WORKLOADS
 JOBS = tuple(f"{kind.lower()}s" for kind in JOB_KINDS)
 """Kinds of jobs, as Snapshot.objects has them."""
 KINDS = (
@@ -45,7 +44,7 @@ KINDS = (
     "clustertrainingruntimes.trainer.kubeflow.org",
     "trainingruntimes.trainer.kubeflow.org",
     "jobsets.jobset.x-k8s.io",
-    QUEUED,
+    WORKLOADS,
     "pods",
     "events",
     "nodes",
@@ -66,7 +65,7 @@ OF_TEAM = (
     "persistentvolumeclaims",
 )
 """Objects that everybody of a listed team may read in its namespace:
-trainyard/objects/teams/team_access.py. Where the environment has queues, QUEUED besides."""
+trainyard/objects/teams/team_access.py. Where the environment has queues, WORKLOADS besides."""
 FORBIDDEN = "forbidden"
 """Part of kubectl's message where the API server does not permit a call."""
 PAGE = 500
@@ -251,13 +250,13 @@ def _of_cluster(kubectl: Kubectl, groups: Collection[str]) -> tuple[str, ...]:
 
 def _of_team(kubectl: Kubectl, groups: Collection[str], namespace: str) -> tuple[str, ...]:
     """The kinds that a listed team may read. A Kueue in the cluster is not always that of queues."""
-    if _group(QUEUED) not in groups:
+    if _group(WORKLOADS) not in groups:
         return OF_TEAM
     try:
-        kubectl("auth", "can-i", "list", QUEUED, f"--namespace={namespace}")
+        kubectl("auth", "can-i", "list", WORKLOADS, f"--namespace={namespace}")
     except RuntimeError:  # the answer is no
         return OF_TEAM
-    return (*OF_TEAM, QUEUED)
+    return (*OF_TEAM, WORKLOADS)
 
 
 def _lists(

@@ -19,7 +19,7 @@ from typing import Any
 from trainyard import command_line
 from trainyard.catalog.aws_types.table import AWS_TYPES
 from trainyard.operations.reach.cluster import Entry
-from trainyard.operations.reach.pulumi import deployment, pulumi
+from trainyard.operations.reach.pulumi import PATCH_FORCE, deployment, pulumi
 from trainyard.operations.reach.updates import REPAIR
 from trainyard.operations.reach.urn import name_of, type_of
 
@@ -27,9 +27,9 @@ COMPARED = "__inputs"
 """Output in which pulumi-kubernetes keeps the inputs that it compares with those of an update."""
 
 
-COMPARES_ALL = {"PULUMI_K8S_ENABLE_PATCH_FORCE": "true"}
-"""For a preview that only compares: without it the API server refuses to try a field that somebody has changed by hand,
-and nothing is known of all the others. The update is refused then, and `trainyard drift` names the way out."""
+COMPARES_ALL = {PATCH_FORCE: "true"}
+"""For a preview that only compares: one field that somebody has changed by hand would end it, and nothing would be
+known of all the others. The update is refused then, and `trainyard drift` names the way out."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,7 +23,7 @@ from trainyard.catalog.quantities import amount
 from trainyard.command_line import cut_apart
 from trainyard.operations.reach.kubectl import NOT_SERVED, Kubectl, Object
 from trainyard.operations.reach.pods import AT_ONCE
-from trainyard.operations.reach.pulumi import deployment
+from trainyard.operations.reach.pulumi import PATCH_FORCE, deployment
 from trainyard.operations.reach.snapshot import FORBIDDEN, objects_at, root_of
 from trainyard.operations.status.finding import Finding
 
@@ -44,11 +44,10 @@ SHOWN = 3
 BY_HAND = "somebody, or another program, {} it; no preview shows this before a refresh"
 REFRESH, FORCE, UP = (
     "pulumi refresh --stack {stack}",
-    "PULUMI_K8S_ENABLE_PATCH_FORCE=true ",
+    f"{PATCH_FORCE}=true ",
     "pulumi up --stack {stack}",
 )
-"""Commands that make objects again what the stack file says. The variable is one of pulumi-kubernetes:
-without it the API server refuses an update of fields that somebody else has written."""
+"""Commands that make objects again what the stack file says."""
 PLAIN = re.compile(r"[\w./:@ -]+")
 """Text that needs no quotes in a message."""
 

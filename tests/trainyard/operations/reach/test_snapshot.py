@@ -10,6 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from trainyard.catalog.job_kinds import resource_of
+from trainyard.catalog.workloads import WORKLOADS
 from trainyard.objects.teams.team_access import IN_QUEUES, ROLES
 from trainyard.operations.reach import snapshot
 from trainyard.operations.reach.pods import gangs
@@ -60,7 +61,7 @@ class Cluster:
     def __call__(self, *words: str) -> str:
         self.calls.append(words)
         if words[:2] == ("auth", "can-i"):
-            assert words[2:] == ("list", snapshot.QUEUED, "--namespace=team-a")
+            assert words[2:] == ("list", WORKLOADS, "--namespace=team-a")
             if not self.may_list_queues:
                 raise RuntimeError("kubectl auth failed")
             return "yes\n"
@@ -193,7 +194,7 @@ def test_a_team_in_a_queue_reads_why_its_jobs_wait() -> None:
     taken = snapshot.read(cluster, namespace="team-a", logs=False)
     assert any("/namespaces/team-a/workloads?" in call[-1] for call in cluster.calls)
     assert "workloads" not in taken.unseen and "list" in IN_QUEUES.verbs
-    assert f"{IN_QUEUES.resources[-1]}.{IN_QUEUES.group}" == snapshot.QUEUED
+    assert f"{IN_QUEUES.resources[-1]}.{IN_QUEUES.group}" == WORKLOADS
 
 
 def test_logs_are_read_for_those_who_want_them_only() -> None:
