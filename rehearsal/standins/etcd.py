@@ -46,10 +46,11 @@ def _ask(method: str, url: str, value: str = "") -> str:
 
 
 def _or_nothing(method: str, url: str) -> str:
-    """Answer of etcd; empty where another node was faster and nothing is there any more."""
+    """Answer of etcd; empty where another node was faster and nothing is there any more, or where etcd
+    is gone: the next question says so."""
     try:
         return _ask(method, url)
-    except urllib.error.HTTPError:
+    except OSError:
         return ""
 
 

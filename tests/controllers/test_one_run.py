@@ -88,9 +88,10 @@ def test_a_deletion_as_ours_leaves_no_ghost(trainer: TrainerServer) -> None:
 def test_a_deletion_in_the_foreground_leaves_ghosts(trainer: TrainerServer) -> None:
     """The Trainer makes a JobSet for each TrainJob that is still there, and this one is held until
     then: alone it is there for milliseconds only."""
+    _until_garbage_is_collected(trainer)
     made = trainer.create(_held(job(trainer, "other")))
     trainer.pods("other", 2)
-    sets = made | {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet"}
+    sets = _set_of(made)
     sound = trainer.api.request("GET", trainer.api.path(sets))["metadata"]["uid"]
 
     def ghost() -> bool:
@@ -105,6 +106,19 @@ def test_a_deletion_in_the_foreground_leaves_ghosts(trainer: TrainerServer) -> N
         "PATCH", trainer.api.path(made), {"metadata": {"finalizers": None}}, content_type=PATCH
     )
     assert until(lambda: not trainer.api.get(made))
+
+
+def _until_garbage_is_collected(trainer: TrainerServer) -> None:
+    """The garbage collector asks every 30 seconds which CRDs there are. Until it watches JobSets, it
+    deletes none with its TrainJob."""
+    made = trainer.create(job(trainer, "watched"))
+    trainer.pods("watched", 2)
+    trainer.api.delete(made, policy="Background")
+    assert until(lambda: not trainer.api.get(_set_of(made)))
+
+
+def _set_of(train_job: Object) -> Object:
+    return train_job | {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet"}
 
 
 def _held(obj: Object) -> Object:

@@ -25,7 +25,8 @@ class Etcd(http.server.BaseHTTPRequestHandler):
         self.wfile.write(json.dumps({"node": {"value": value}}).encode())
 
     def do_GET(self) -> None:
-        self._answer(200, self.values[self.path])
+        found = self.values.get(self.path)
+        self._answer(404 if found is None else 200, found or "")
 
     def do_PUT(self) -> None:
         path, _, how = self.path.partition("?")
