@@ -30,9 +30,9 @@ from trainyard.operations.reach.snapshot import (
     snapshot_of,
 )
 from trainyard.operations.reach.target import answer_of, kubeconfig
-from trainyard.operations.reach.updates import history_of
+from trainyard.operations.reach.updates import History, history_of
 from trainyard.operations.reach.urn import name_of
-from trainyard.operations.status import by_hand, last_update, pools, upgrade
+from trainyard.operations.status import by_hand, last_update, pools, releases, upgrade
 from trainyard.operations.status.diagnosis import SILENCE, diagnose
 from trainyard.operations.status.finding import Finding
 from trainyard.operations.status.interruptions import interruptions
@@ -54,18 +54,20 @@ def main(options: argparse.Namespace) -> int:
     if left is None:
         return 1
     open_update = last_update.line(options.stack, *left, live=options.live)
-    answer = answer_of(lambda: look(options.stack, left[0], silence), out=sys.stdout)
+    answer = answer_of(
+        lambda: look(options.stack, *left, silence, live=options.live), out=sys.stdout
+    )
     if answer is None:
         if open_update:
             print(open_update)
         return 1
-    snapshot, changed = answer
+    snapshot, changed, halves = answer
     print(tables(snapshot))
     findings = diagnose(snapshot, silence)
     for finding in together(findings):
         print(f"\n! {finding}")
-    if open_update:
-        print(f"\n! {open_update}")
+    for each in filter(None, [open_update, *halves]):
+        print(f"\n! {each}")
     for line in _besides(snapshot, options.stack, changed):
         print(f"\n{line}")
     return 1 if findings else 0
@@ -103,14 +105,18 @@ def together(findings: list[Finding]) -> Iterator[Finding]:
         yield Finding(what="\n  ".join([*whats[:NAMED], *more]), why=why, do=do)
 
 
-def look(stack: str, state: Object, silence: timedelta) -> tuple[Snapshot, list[Finding]]:
-    """The cluster of a stack, and what in it is not as the last update left it. RuntimeError where the
-    stack has no cluster, or it does not answer."""
+def look(
+    stack: str, state: Object, history: History, silence: timedelta, *, live: bool
+) -> tuple[Snapshot, list[Finding], list[Finding]]:
+    """The cluster of a stack; what in it is not as the last update left it; and the Helm releases that an update
+    has left which did not end well. RuntimeError where the stack has no cluster, or it does not answer."""
     with asking(kubeconfig(stack, state)) as kubectl:
         snapshot = snapshot_of(stack, kubectl, logs=True, recent=min(silence, RECENT))
         changed = by_hand.drifted(by_hand.wanted(state), kubectl, stack)
+        settled = history.is_settled(state)
+        halves = [] if settled else [*releases.unended(stack, kubectl, live=live)]
     schedules = _output(state, "schedules")
-    return replace(snapshot, entries=_entries(state), schedules=schedules), changed
+    return replace(snapshot, entries=_entries(state), schedules=schedules), changed, halves
 
 
 def _entries(state: Object) -> dict[str, Any]:

@@ -222,7 +222,9 @@ def test_status_says_it_and_a_job_that_runs_again_is_no_problem(
     monkeypatch.setattr(status, "deployment", lambda stack: {"deployment": {}})
     monkeypatch.setattr(status, "history_of", lambda stack: History(entries=()))
     ended = [train_job("borrower", "team-nlp"), train_job("owner", "team-vision")]
-    monkeypatch.setattr(status, "look", lambda *_: (lost(AGAIN, OWNER, trainjobs=ended), []))
+    monkeypatch.setattr(
+        status, "look", lambda *_, **__: (lost(AGAIN, OWNER, trainjobs=ended), [], [])
+    )
     assert run_word("status", ["--stack", "dev"]) == 0
     assert f"\nInterrupted: {TAKEN}; it has nodes again since 12:40:00\n" in capsys.readouterr().out
 

@@ -53,7 +53,7 @@ def test_a_listed_team_sees_its_jobs_and_one_line_in_the_place_of_nodes(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     seen = Snapshot(objects={"trainjobs": [JOB]}, unseen=frozenset({"nodes", "deployments"}))
-    monkeypatch.setattr(status, "look", lambda *_: (seen, []))
+    monkeypatch.setattr(status, "look", lambda *_, **__: (seen, [], []))
     run_word("status", ["--stack", "team-a"])
     shown = capsys.readouterr().out
     assert shown.startswith("nodes and pools are not shown: a team that the environment lists")
@@ -68,7 +68,7 @@ def test_what_somebody_changed_by_hand_is_said_and_stops_no_script(
     ended = JOB | {"status": {"conditions": [{"type": "Complete", "status": "True"}]}}
     gone = Finding(what="NodePool l4 is gone", why="somebody", do="pulumi refresh")
     seen = Snapshot(objects={"trainjobs": [ended]})
-    monkeypatch.setattr(status, "look", lambda *_: (seen, [gone]))
+    monkeypatch.setattr(status, "look", lambda *_, **__: (seen, [gone], []))
     assert run_word("status", ["--stack", "dev"]) == 0
     assert "Not as the last update of dev left it: NodePool l4 is gone\n" in capsys.readouterr().out
 
@@ -80,7 +80,7 @@ def test_a_job_that_is_called_otherwise_than_its_entry_is_shown_with_its_entry(
     ended = JOB | {"status": {"conditions": [{"type": "Failed", "status": "True"}]}}
     jobs = {"mine-as-is": {"kind": "TrainJob", "namespace": "team-a", "name": "mine"}}
     snapshot = Snapshot(objects={"trainjobs": [ended]}, entries=jobs)
-    monkeypatch.setattr(status, "look", lambda *_: (snapshot, []))
+    monkeypatch.setattr(status, "look", lambda *_, **__: (snapshot, [], []))
     assert run_word("status", ["--stack", "team-a"]) == 1
     shown = " ".join(capsys.readouterr().out.split())
     assert "team-a/mine mine-as-is TrainJob" in shown
@@ -123,7 +123,7 @@ def test_a_failed_update_of_an_account_is_said_with_the_command_that_goes_on(
     failed: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     empty = Snapshot(objects={}, unseen=frozenset({"nodes", "deployments"}))
-    monkeypatch.setattr(status, "look", lambda *_: (empty, []))
+    monkeypatch.setattr(status, "look", lambda *_, **__: (empty, [], []))
     result = "failed" if failed else "succeeded"
     last = Update(kind="update", result=result, ended=datetime(2026, 11, 27, tzinfo=UTC))
     monkeypatch.setattr(status, "history_of", lambda stack: History(entries=(last,)))
@@ -168,7 +168,7 @@ def test_the_next_run_of_a_schedule_is_shown(
         taken_at=datetime(2026, 11, 29, 12, 0, tzinfo=UTC),
         schedules={"nightly": told, "old": {**told, "suspended": "true"}},
     )
-    monkeypatch.setattr(status, "look", lambda *_: (snapshot, []))
+    monkeypatch.setattr(status, "look", lambda *_, **__: (snapshot, [], []))
     run_word("status", ["--stack", "dev"])
     shown = capsys.readouterr().out
     assert "training/nightly  0 3 * * 1 Asia/Seoul  2026-11-29T18:00:00Z" in shown

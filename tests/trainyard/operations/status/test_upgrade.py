@@ -73,7 +73,7 @@ def test_they_are_wrong_only_once_the_newer_trainer_does_not_come_up(
     assert bool(diagnose(snapshot)) == wrong
     monkeypatch.setattr(status, "deployment", lambda stack: {"deployment": {}})
     monkeypatch.setattr(status, "history_of", lambda stack: History(entries=()))
-    monkeypatch.setattr(status, "look", lambda *_: (snapshot, []))
+    monkeypatch.setattr(status, "look", lambda *_, **__: (snapshot, [], []))
     assert run_word("status", ["dev"]) == int(wrong)
     output = capsys.readouterr().out
     assert output.count("numProcPerNode to a string: x") == 1
