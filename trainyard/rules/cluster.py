@@ -35,7 +35,7 @@ def cluster_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
         yield At("environment.cluster.version").must(
             "be a Kubernetes version whose add-ons this program knows",
             got=_lacking(cluster.version, versions.LATER_KUBERNETES),
-            fix=f"write {' or '.join(map(as_yaml, known))}",
+            fix=f"write {' or '.join(map(_with_support, known))}",
             write=versions.DEFAULT_KUBERNETES,
         )
     else:
@@ -51,6 +51,11 @@ def cluster_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
             got=role,
             write=REMOVE,
         )
+
+
+def _with_support(version: str) -> str:
+    """A known version, with the end of its standard support."""
+    return f"{as_yaml(version)} (standard support until {versions.KUBERNETES[version].standard_ends})"
 
 
 def _lacking(version: str, later: Mapping[str, str]) -> str:

@@ -12,6 +12,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import date
+from decimal import Decimal
 from typing import Any, get_origin
 
 from trainyard.problems import REMOVE, InputError
@@ -101,7 +102,8 @@ def _not_a_whole_number(mistake: Mistake) -> InputError:
 
 
 def _number(mistake: Mistake) -> int | None:
-    """4 of 4.0, "4", 4GiB and 4 TiB in a setting in GiB: 4096."""
+    """4 of 4.0, "4", 4GiB and 4 TiB in a setting in GiB: 4096. A part of a TiB is counted as FSx does, whose
+    1.2 TiB are 1,200 GiB."""
     if isinstance(mistake.value, float) and mistake.value.is_integer():
         return int(mistake.value)
     if not isinstance(mistake.value, str):
@@ -111,9 +113,12 @@ def _number(mistake: Mistake) -> int | None:
         forms |= UNITS[unit]
     for form, times in forms.items():
         if found := re.fullmatch(
-            rf"(\d{{1,9}})\s*(?:{form})", mistake.value.strip(), re.IGNORECASE
+            rf"(\d{{1,9}}(?:\.\d{{1,3}})?)\s*(?:{form})", mistake.value.strip(), re.IGNORECASE
         ):
-            return int(found[1]) * times
+            number = Decimal(found[1])
+            if number % 1 and times == 1024:
+                times = 1000
+            return int(number * times) if number * times % 1 == 0 else None
     return None
 
 
