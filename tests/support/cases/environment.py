@@ -266,7 +266,8 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "unknown Kubernetes": (
         [at("cluster.version", "1.19")],
         "cluster.version",
-        "must be a Kubernetes version whose add-ons this program knows",
+        'must be a Kubernetes version whose add-ons this program knows; got 1.19. Fix: write "1.34"'
+        " (standard support until 2026-12-02) or",
     ),
     "a Kubernetes that EKS has and this program lacks": (
         [at("cluster.version", "1.37")],

@@ -16,6 +16,7 @@ from tests.support.stackfile import TEAM, values
 from trainyard.problems import InputError
 from trainyard.settings.environment import StackConfig
 from trainyard.settings.reading.examples import PATTERNS
+from trainyard.settings.reading.mistake import Mistake
 from trainyard.settings.reading.mistakes import EXPLANATIONS
 from trainyard.settings.reading.reader import read
 
@@ -148,3 +149,22 @@ def test_no_wrong_value_of_any_setting_is_answered_with_words_of_pydantic(wrong:
     said = [str(error) for error in dict.fromkeys(found)]
     assert len(said) > 20 and not [line for line in said if PYDANTIC.search(line)]
     assert not [error for error in found if not error.fix or error.must == "be a value of its type"]
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("4800GiB", 4800), ("4TiB", 4096), ("4.8TB", 4800), ("1.2 TiB", 1200), ("4800.5", None)],
+)
+def test_a_number_with_a_unit_is_read_as_the_one_of_the_setting(
+    written: str, meant: int | None
+) -> None:
+    mistake = Mistake(
+        steps=("environment", "storage", "scratch", "lustre", "capacity_gib"),
+        type="int_parsing",
+        value=written,
+        limits={},
+        is_key=False,
+        in_manifest=False,
+        written=written,
+    )
+    assert EXPLANATIONS["int_parsing"](mistake).write == meant
