@@ -94,7 +94,8 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     ),
     "--max-gpus": _text("GPUS", "the most GPUs that pods of a team have at once (16 by default)"),
     "--source": _text(
-        "ADDRESS", "address from which pip installs Trainyard (as this tool was installed)"
+        "ADDRESS",
+        "address from which pip installs Trainyard (as this tool was installed; of a clone, its origin)",
     ),
     "--reference": _flag("print the reference of stack files as Markdown instead"),
     # On a cluster.

@@ -55,7 +55,9 @@ def cluster_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
 
 def _with_support(version: str) -> str:
     """A known version, with the end of its standard support."""
-    return f"{as_yaml(version)} (standard support until {versions.KUBERNETES[version].standard_ends})"
+    return (
+        f"{as_yaml(version)} (standard support until {versions.KUBERNETES[version].standard_ends})"
+    )
 
 
 def _lacking(version: str, later: Mapping[str, str]) -> str:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
-from importlib import metadata
 from pathlib import Path
 
+from trainyard.cli.new.address import installed_from
 from trainyard.cli.new.project import PROJECT_FILE, New
 from trainyard.cli.new.questions import (
     CONTRACT,
@@ -177,20 +176,6 @@ def _defaults(kind: str, folder: Path) -> dict[str, str]:
         CONTRACT: promised,
     }
     return {field: answer for field, answer in known.items() if answer}
-
-
-def installed_from() -> str:
-    """Address from which pip has installed this tool (PEP 610), where other machines can reach it; empty
-    where none is known."""
-    try:
-        told = metadata.distribution("trainyard").read_text("direct_url.json")
-    except metadata.PackageNotFoundError:
-        return ""
-    about = json.loads(told or "{}")
-    address, vcs = about.get("url", ""), about.get("vcs_info")
-    if address.startswith("file:"):
-        return ""
-    return f"{vcs['vcs']}+{address}@{vcs['commit_id']}" if vcs else address
 
 
 def _of_other_kinds(kind: str, options: argparse.Namespace) -> list[str]:

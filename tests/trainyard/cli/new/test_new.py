@@ -19,6 +19,7 @@ from tests.support.recording import CHECKOUT
 from tests.support.tool import run_word
 from trainyard.catalog.aws.zones import OFFERS, ZONE_LETTERS
 from trainyard.cli.new import new
+from trainyard.cli.new.address import installed_from
 from trainyard.cli.new.project import IMAGE, SAMPLES
 from trainyard.cli.new.questions import QUESTIONS, Question
 from trainyard.cli.options import OPTIONS
@@ -614,7 +615,7 @@ def test_where_the_tool_was_installed_from_answers_where_to_install_it_from(
     text = json.dumps(about) if about else None
     told = SimpleNamespace(read_text=lambda _: text)
     monkeypatch.setattr(metadata, "distribution", lambda _: told)
-    assert new.installed_from() == address
+    assert installed_from() == address
     given = typed({key: text for key, text in ANSWERS.items() if key != "--source"})
     assert run_word("new", ["environment", *given]) == (0 if address else 2)
     if address:
