@@ -32,6 +32,7 @@ PACK = engine.CHECKOUT / "policy_pack"
 CONFIG = PACK / "config.json"
 POLICIES = ("--policy-pack", str(PACK), "--policy-pack-config", str(CONFIG))
 """Every preview is judged by the policies."""
+PROCESSES = ".venv/bin/python -m rehearsal status"
 STAYS = (
     ".venv/bin/python -m rehearsal up",
     "start a world that stays: what you make in it, such as roles, `make up` finds",
@@ -39,14 +40,18 @@ STAYS = (
 
 
 def status(options: argparse.Namespace) -> int:
-    """Print the nodes and jobs of the stack, then the processes of the rehearsal."""
+    """Print the nodes and jobs of the stack, then that the rehearsal runs, and what its keeper had to notice."""
     running = world.list_processes()
     if not running:
         print("no world runs: `make up` starts one; on an AWS account add --live")
         return 0
     code = _of_stack(options, running)
-    lines = [*words.process_table(running), *(f"  {one}" for one in world.incidents())]
-    print("\n".join(["\nprocesses of the rehearsal", *lines]))
+    mib = sum(process.rss_mib for process in running)
+    print(
+        f"\nthe rehearsal runs: {len(running)} processes with {mib / 1024:.1f} GiB, which `{PROCESSES}` lists"
+    )
+    for incident in world.incidents():
+        print(f"  {incident}")
     return code
 
 

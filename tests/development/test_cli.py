@@ -19,6 +19,7 @@ from rehearsal import __main__ as of_a_world
 from rehearsal import paths, world
 from rehearsal.__main__ import alone
 from rehearsal.commands import words
+from rehearsal.processes import Process
 from rehearsal.terminal import REFUSED
 from rehearsal.toolchain.programs import BY_NAME
 from trainyard.rules import principals
@@ -593,4 +594,18 @@ def test_what_is_kept_is_listed_with_the_way_to_delete_it(
     assert (
         "write `data: delete` at what was kept, type make up, which takes the protection away"
         in said
+    )
+
+
+def test_status_counts_the_processes_of_the_rehearsal_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    running = [Process(pid=pid, name="etcd", rss_mib=512) for pid in (7, 8, 9)]
+    monkeypatch.setattr(look.world, "list_processes", lambda: running)
+    monkeypatch.setattr(look.world, "incidents", lambda: ["etcd ended and was started again"])
+    monkeypatch.setattr(look, "_of_stack", lambda *_: 1)
+    assert look.status(argparse.Namespace(stack="dev")) == 1
+    assert capsys.readouterr().out == (
+        "\nthe rehearsal runs: 3 processes with 1.5 GiB, which `.venv/bin/python -m rehearsal status` lists\n"
+        "  etcd ended and was started again\n"
     )
