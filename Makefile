@@ -89,7 +89,7 @@ bench: $(DEVELOP)         ## measure time and memory
 
 train-real: $(TRAIN)      ## install torch for the CPU (3.8 GB) and train the samples of workloads/
 	@$(WORLD) build
-	@.venv/bin/pytest tests/test_workloads.py tests/test_measure.py tests/test_whole.py tests/worlds/test_training_world.py
+	@.venv/bin/pytest tests/test_workloads.py tests/test_elastic.py tests/test_measure.py tests/test_whole.py tests/worlds/test_training_world.py
 
 $(PRODUCT): requirements.txt
 	@echo "installs the Python packages of $< into .venv" >&2

@@ -1,6 +1,7 @@
 """Faults of a machine, on PYTHONPATH. STALL_AT is a slow disk: flushing the file that it names takes a
 minute, once: time for a kill. SLOW_NODE is the host name of a slow node: it multiplies matrices eight
-times, so that it is slow on any machine, however busy."""
+times, so that it is slow on any machine, however busy. STEP_SECONDS makes each step as long as one of a larger
+model: time for nodes to leave and to come back."""
 
 import os
 import time
@@ -33,3 +34,9 @@ if os.environ.get("SLOW_NODE", "-") == os.environ.get("HOSTNAME"):
         return once(a, b)
 
     tensor.__matmul__ = eight_times
+
+if "STEP_SECONDS" in os.environ:
+    optimizers: Any = import_module("torch.optim.optimizer")
+    optimizers.register_optimizer_step_post_hook(
+        lambda *_: time.sleep(float(os.environ["STEP_SECONDS"]))
+    )
