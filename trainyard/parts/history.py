@@ -6,7 +6,7 @@ from trainyard.catalog import versions
 from trainyard.objects.metrics.metrics import Target
 from trainyard.objects.programs.history import APP, HistoryPlan
 from trainyard.parts.part import Around, Part
-from trainyard.parts.programs import program_files, program_target
+from trainyard.parts.programs import more_kinds, program_files, program_target
 from trainyard.plans.identity import Identity
 from trainyard.plans.jobs import GOODPUT, INTERVAL
 from trainyard.settings.history import HistoryConfig
@@ -26,6 +26,7 @@ class History(Part[HistoryConfig, HistoryPlan]):
             files=program_files("history"),
             days=settings.days,
             progress=settings.progress,
+            more_kinds=more_kinds(around.wanted),
         )
 
     def targets(self, settings: HistoryConfig) -> tuple[Target, ...]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from trainyard.objects.metrics.metrics import APP as LABEL
 from trainyard.objects.metrics.metrics import Target
 from trainyard.plans.program import PORT
+from trainyard.settings.environment import EnvironmentConfig
 
 _PROGRAMS = Path(__file__).resolve().parents[1] / "in_cluster"
 SHARED = _PROGRAMS / "shared"
@@ -40,6 +41,11 @@ def _files(folder: Path) -> list[Path]:
 def program_files(name: str) -> dict[str, str]:
     """Name of each file of a program → its text."""
     return {file.name: file.read_text() for file in program_paths(name)}
+
+
+def more_kinds(wanted: EnvironmentConfig) -> tuple[str, ...]:
+    """Kinds of jobs that the training-operator of an environment runs beside PyTorchJobs."""
+    return tuple(sorted(wanted.training_operator.more_kinds)) if wanted.training_operator else ()
 
 
 def program_target(app: str) -> Target:

@@ -12,7 +12,7 @@ from trainyard.command_line import wrapped
 from trainyard.objects.programs.told import APP, ToldPlan
 from trainyard.parts.emails import EXAMPLE
 from trainyard.parts.part import Around, Part, Silence
-from trainyard.parts.programs import program_files
+from trainyard.parts.programs import more_kinds, program_files
 from trainyard.parts.topics import topic_errors, topic_types
 from trainyard.plans.identity import Identity
 from trainyard.plans.topic import TopicPlan
@@ -56,6 +56,7 @@ class Told(Part[ToldConfig, ToldPlan]):
                 (one.as_of for types in found.values() for one in types.values()), default=""
             ),
             secrets=_secrets(),
+            more_kinds=more_kinds(wanted),
         )
 
     def errors(

@@ -19,6 +19,7 @@ from trainyard.operations.runs.runs import AT_LEAST, EXACT
 Object = dict[str, Any]
 PLACE = f"/api/v1/namespaces/{APP}/configmaps"
 JOBS = "/apis/trainer.kubeflow.org/v1alpha1/trainjobs"
+MPI_JOBS = "/apis/kubeflow.org/v1/mpijobs"
 SECRET = "hunter2"
 program = program_fixture("history")
 
@@ -61,8 +62,8 @@ def server(program: ModuleType) -> Server:
     return Server(program)
 
 
-def history(server: Server, days: int = 30) -> Any:
-    said = json.loads(settings(HistoryPlan(image="python", files={}, days=days)))
+def history(server: Server, days: int = 30, **more: Any) -> Any:
+    said = json.loads(settings(HistoryPlan(image="python", files={}, days=days, **more)))
     return server.program.History(server, server.program.Settings(**said))
 
 
@@ -80,6 +81,27 @@ def begin(server: Server) -> None:
 
 def minutes(count: float) -> float:
     return BEGAN.timestamp() + count * 60
+
+
+def test_a_job_of_another_kind_of_the_operator_is_recorded_where_the_stack_has_the_kind(
+    server: Server,
+) -> None:
+    labels = {
+        "training.kubeflow.org/job-name": "t5",
+        "training.kubeflow.org/replica-type": "worker",
+    }
+    pods = [pod(0), pod(1)]
+    for number, each in enumerate(pods):
+        each["metadata"]["labels"] = labels | {"training.kubeflow.org/replica-index": str(number)}
+    made = {**train_job(), "kind": "MPIJob", "spec": {"mpiReplicaSpecs": {}}}
+    made["status"]["conditions"][0]["type"] = "Succeeded"
+    server.there |= {MPI_JOBS: [made], "/api/v1/pods": pods, "/api/v1/nodes": [node(0), node(1)]}
+    history(server).step(minutes(71))
+    assert server.kept == {}
+    history(server, more_kinds=("MPIJob",)).step(minutes(71))
+    [run] = server.known().finished
+    assert (run.job.kind, run.job.name, run.job.state) == ("MPIJob", "t5", "Succeeded")
+    assert [time.hours for time in run.times] == [1, 1]
 
 
 def test_a_run_that_it_saw_from_its_beginning_is_exact_when_all_of_it_is_gone(

@@ -28,6 +28,7 @@ Object = dict[str, Any]
 MAPS = f"/api/v1/namespaces/{APP}/configmaps"
 TRAIN_JOBS = "/apis/trainer.kubeflow.org/v1alpha1/trainjobs"
 PYTORCH_JOBS = "/apis/kubeflow.org/v1/pytorchjobs"
+MPI_JOBS = "/apis/kubeflow.org/v1/mpijobs"
 TOPIC = "arn:aws:sns:us-east-1:123456789012:runs"
 TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ"
 INDEX = "batch.kubernetes.io/job-completion-index"
@@ -105,7 +106,7 @@ class Server:
     def _job(self, path: str) -> Object:
         """A job by its name: the list may be behind."""
         *_, namespace, plural, name = path.split("/")
-        every = self.there[TRAIN_JOBS if plural == "trainjobs" else PYTORCH_JOBS]
+        [every] = [jobs for at, jobs in self.there.items() if at.endswith(f"/{plural}")]
         for job in every:
             if (job["metadata"]["namespace"], job["metadata"]["name"]) == (namespace, name):
                 return {key: value for key, value in job.items() if key != "kind"}
@@ -398,14 +399,16 @@ def pytorch_job(**more: Any) -> Object:
     return {**job, "kind": "PyTorchJob", "spec": {"pytorchReplicaSpecs": {}}, **more}
 
 
-def test_a_pytorch_job_is_told_with_the_rank_of_its_worker(server: Server) -> None:
-    def of(number: int, role: str, made: Object) -> Object:
-        labels = {"job-name": "qwen", "replica-type": role, "replica-index": str(number)}
-        made["metadata"]["labels"] = {
-            f"training.kubeflow.org/{key}": value for key, value in labels.items()
-        }
-        return made
+def of(number: int, role: str, made: Object) -> Object:
+    """The pod as one of the training-operator."""
+    labels = {"job-name": "qwen", "replica-type": role, "replica-index": str(number)}
+    made["metadata"]["labels"] = {
+        f"training.kubeflow.org/{key}": value for key, value in labels.items()
+    }
+    return made
 
+
+def test_a_pytorch_job_is_told_with_the_rank_of_its_worker(server: Server) -> None:
     program = told(server)
     both = [of(0, "master", running(0, "qwen")), of(0, "worker", running(1, "qwen"))]
     server.there |= {PYTORCH_JOBS: [pytorch_job()], "/api/v1/pods": both}
@@ -422,6 +425,40 @@ def test_a_pytorch_job_is_told_with_the_rank_of_its_worker(server: Server) -> No
     server.there[PYTORCH_JOBS] = [ends(other, "Succeeded", 70)]
     look(program, 71)
     assert server.subjects()[1] == "dev: training/other is complete"
+
+
+def test_a_job_of_another_kind_of_the_operator_is_told_where_the_stack_has_the_kind(
+    server: Server,
+) -> None:
+    made = pytorch_job(kind="MPIJob", spec={"mpiReplicaSpecs": {}})
+    both = [of(0, "launcher", running(0, "qwen")), of(0, "worker", running(1, "qwen"))]
+    plain, program = told(server), told(server, more_kinds=("MPIJob",))
+    server.there |= {MPI_JOBS: [made], "/api/v1/pods": both}
+    for each in (plain, program):
+        look(each, 1)
+    server.there["/api/v1/pods"][0] = of(0, "launcher", failed(0, 9, job="qwen"))
+    server.there[MPI_JOBS] = [ends(made, "Failed", 61)]
+    look(plain, 62)
+    assert server.published == []
+    look(program, 62)
+    text = server.published[0]["Message"]
+    assert "MPIJob qwen" in text and "Rank 0 ended first, with exit code 9" in text
+    server.there[MPI_JOBS] = []
+    look(program, 63)
+    assert len(server.published) == 1
+
+
+def test_a_job_that_hangs_is_told_by_its_name_whatever_its_kind(server: Server) -> None:
+    made = pytorch_job(kind="MPIJob", spec={"mpiReplicaSpecs": {}})
+    program = told(server, more_kinds=("MPIJob",))
+    both = [of(0, "launcher", running(0, "qwen")), of(0, "worker", running(1, "qwen"))]
+    server.there |= {MPI_JOBS: [made], "/api/v1/pods": both}
+    server.quiet = True
+    for count in (5, 6, 60, 61):
+        look(program, count)
+    assert (
+        [subject for subject in server.subjects() if "qwen" in subject] == server.subjects() != []
+    )
 
 
 def test_a_container_that_runs_again_did_not_end_the_run(program: ModuleType) -> None:

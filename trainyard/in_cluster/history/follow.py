@@ -54,6 +54,8 @@ class Settings:
     """Annotation of a job: seconds between two checkpoints, by the plan."""
     goodput_note: str
     """Annotation of a job: the goodput of the plan."""
+    more_kinds: tuple[str, ...] = ()
+    """Kinds of jobs beside TrainJobs and PyTorchJobs."""
     words: dict[str, list[tuple[str, bool]]] | None = None
     """How scripts say how far they are, each with whether capital letters count; None: logs are not
     read."""

@@ -59,7 +59,7 @@ class History:
         if self._records is None:
             self._recall()
         assert self._records is not None
-        seen = listed(self._api, self._settings.nodes_label)
+        seen = listed(self._api, self._settings.nodes_label, self._settings.more_kinds)
         jobs, pods = seen.jobs, own_pods(seen.jobs, seen.pods)
         look(self._records, jobs, pods, seen.nodes, seen.restarts, self._settings, now)
         there = {job["metadata"]["uid"] for job in jobs}

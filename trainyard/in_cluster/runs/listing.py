@@ -8,12 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from api_server import NOT_FOUND, Api, ApiError
-from record import JOB_OF_POD, Gangs, Object, gangs, of_gang
+from record import JOB_LABELS, TRAIN_JOB, Gangs, Object, gangs, of_gang
 
-JOBS = {
-    "TrainJob": "/apis/trainer.kubeflow.org/v1alpha1/trainjobs",
-    "PyTorchJob": "/apis/kubeflow.org/v1/pytorchjobs",
-}
+KINDS = (TRAIN_JOB, "PyTorchJob")
+"""Kinds that each environment has or can have."""
 JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/jobsets"
 
 
@@ -29,20 +27,26 @@ class Listed:
     """Namespace/name of a TrainJob's JobSet → restarts of the gang."""
 
 
-def listed(api: Api, nodes_label: str) -> Listed:
+def api_version_of(kind: str) -> str:
+    """The apiVersion of jobs of a kind."""
+    return "trainer.kubeflow.org/v1alpha1" if kind == TRAIN_JOB else "kubeflow.org/v1"
+
+
+def path_of(kind: str) -> str:
+    """Path of all jobs of a kind."""
+    return f"/apis/{api_version_of(kind)}/{kind.lower()}s"
+
+
+def listed(api: Api, nodes_label: str, more_kinds: Iterable[str]) -> Listed:
     """What the API server's cache has. Raises ApiError. `nodes_label`: label of the nodes that jobs run
-    on, as key=value."""
+    on, as key=value. `more_kinds`: kinds beside KINDS that the training-operator runs."""
     # Jobs first: the pods of a job that has ended are then as it left them.
     jobs = [
-        {"apiVersion": path.split("/", 2)[2].rpartition("/")[0], "kind": kind, **job}
-        for kind, path in JOBS.items()
-        for job in _served(api, path)
+        {"apiVersion": api_version_of(kind), "kind": kind, **job}
+        for kind in (*KINDS, *more_kinds)
+        for job in _served(api, path_of(kind))
     ]
-    pods = [
-        pod
-        for label in JOB_OF_POD.values()
-        for pod in api.items("/api/v1/pods", labelSelector=label)
-    ]
+    pods = [pod for label in JOB_LABELS for pod in api.items("/api/v1/pods", labelSelector=label)]
     nodes = api.items("/api/v1/nodes", labelSelector=nodes_label)
     sets = _served(api, JOBSETS)
     return Listed(

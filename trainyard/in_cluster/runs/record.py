@@ -14,13 +14,11 @@ from typing import Any, Protocol
 
 Object = dict[str, Any]
 
-JOB_OF_POD = {
-    "TrainJob": "jobset.sigs.k8s.io/jobset-name",
-    "PyTorchJob": "training.kubeflow.org/job-name",
-}
-"""Kind of job → label of its pods with the job's name."""
+TRAIN_JOB = "TrainJob"
+JOB_LABELS = ("jobset.sigs.k8s.io/jobset-name", "training.kubeflow.org/job-name")
+"""Labels of pods with the name of their job: of a TrainJob, and of a job of any kind of the training-operator."""
 POD_LABELS = (
-    *JOB_OF_POD.values(),
+    *JOB_LABELS,
     "batch.kubernetes.io/job-completion-index",
     "training.kubeflow.org/replica-type",
     "training.kubeflow.org/replica-index",
@@ -193,22 +191,23 @@ def of_node(node: Object) -> Object:
 
 
 Gangs = Mapping[tuple[str, str, str], list[Object]]
-"""Kind, namespace and name of a job → its pods."""
+"""Label with the name of a job, namespace and name → its pods."""
 
 
 def gangs(pods: Iterable[Object]) -> Gangs:
     """The pods of each job."""
     found: dict[tuple[str, str, str], list[Object]] = {}
     for pod in pods:
-        for kind, label in JOB_OF_POD.items():
+        for label in JOB_LABELS:
             if name := (pod["metadata"].get("labels") or {}).get(label):
-                found.setdefault((kind, pod["metadata"]["namespace"], name), []).append(pod)
+                found.setdefault((label, pod["metadata"]["namespace"], name), []).append(pod)
     return found
 
 
 def of_gang(job: Object) -> tuple[str, str, str]:
     """What gangs() calls a job."""
-    return job["kind"], job["metadata"]["namespace"], job["metadata"]["name"]
+    label = JOB_LABELS[job["kind"] != TRAIN_JOB]
+    return label, job["metadata"]["namespace"], job["metadata"]["name"]
 
 
 def look(

@@ -53,6 +53,8 @@ class Settings:
     prices: Mapping[str, Mapping[str, tuple[str, int]]]
     as_of: str
     secrets: Mapping[str, str]
+    more_kinds: tuple[str, ...] = ()
+    """Kinds of jobs beside TrainJobs and PyTorchJobs."""
 
 
 @dataclass

@@ -21,7 +21,7 @@ import query
 from api_server import NOT_FOUND, Api, ApiError, say, serve
 from first_end import TAIL, end_of, first_to_fail, newer, ranks
 from hangs import Hangs
-from listing import JOBS, Listed, full_name, kept_runs, listed, own_pods
+from listing import Listed, full_name, kept_runs, listed, own_pods, path_of
 from log_words import STEP_LINES, nothing_done, nothing_to_do
 from message import (
     COMPLETE,
@@ -38,7 +38,7 @@ from message import (
     subject,
 )
 from messages import Key, Messages, Publish, place, serial
-from record import JOB_OF_POD, Gangs, Object, Record, look, of_gang, seconds, stamp
+from record import JOB_LABELS, Gangs, Object, Record, look, of_gang, seconds, stamp
 from watching import Watching
 
 PRUNE_SECONDS, KEPT_SECONDS = 3600.0, 86400.0
@@ -90,7 +90,7 @@ class Told:
         """One look at all runs. `clock`: seconds that only count on."""
         if self._began is None:
             self._recall(now)
-        seen = listed(self._api, self._settings.nodes_label)
+        seen = listed(self._api, self._settings.nodes_label, self._settings.more_kinds)
         for space in self._api.items("/api/v1/namespaces", labelSelector=self._settings.team_label):
             labels = space["metadata"]["labels"]
             self._teams[space["metadata"]["name"]] = labels[self._settings.team_label]
@@ -159,7 +159,7 @@ class Told:
     def _asked(self, run: Record) -> Object | None:
         """The job of a run; None where it is gone, or another one has its name."""
         meta, kind = run.job["metadata"], run.job["kind"]
-        group, _, plural = JOBS[kind].rpartition("/")
+        group, _, plural = path_of(kind).rpartition("/")
         try:
             job = self._api.ask(
                 "GET", f"{group}/namespaces/{meta['namespace']}/{plural}/{meta['name']}"
@@ -228,8 +228,8 @@ class Told:
         by_name = {of_gang(run.job): (uid, run) for uid, run in self._runs.items()}
         for (namespace, name), pods in self._hangs.hung(clock).items():
             labels = pods[0]["metadata"]["labels"]
-            kind = next(kind for kind, label in JOB_OF_POD.items() if label in labels)
-            uid, run = by_name.get((kind, namespace, name), ("", None))
+            label = next(each for each in JOB_LABELS if each in labels)
+            uid, run = by_name.get((label, namespace, name), ("", None))
             if run is None or run.ended:
                 continue
             newest = max(pods, key=lambda pod: pod["metadata"]["creationTimestamp"])

@@ -7,9 +7,10 @@ trainyard/operations/runs/records.py. Why it is a program: docs/decisions/0019.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.catalog.program_intervals import LOOK_SECONDS
 from trainyard.objects.jobs.pod_template import NODES_FOR, POOL
 from trainyard.plans.jobs import GOODPUT, INTERVAL
@@ -25,9 +26,10 @@ DELETED = "Deleted"
 """State of a recorded job that was deleted before it ended."""
 MOST_RUNS = 2000
 """Number of runs that are kept. A record of 16 nodes takes about 3 KB, and etcd of EKS 8 GB."""
+LISTS = ("list", "watch")
 MAY: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("trainer.kubeflow.org", "trainjobs", ("list", "watch")),
-    ("kubeflow.org", "pytorchjobs", ("list", "watch")),
+    ("trainer.kubeflow.org", "trainjobs", LISTS),
+    ("kubeflow.org", "pytorchjobs", LISTS),
     ("jobset.x-k8s.io", "jobsets", ("list", "watch")),
     ("", "pods", ("list", "watch")),
     ("", "nodes", ("list", "watch")),
@@ -50,6 +52,8 @@ class HistoryPlan:
     """A run that ended longer ago is forgotten."""
     progress: bool = False
     """It follows what runs print."""
+    more_kinds: tuple[str, ...] = ()
+    """Kinds that the training-operator runs beside PyTorchJobs."""
 
 
 def program(plan: HistoryPlan) -> ProgramPlan:
@@ -60,10 +64,28 @@ def program(plan: HistoryPlan) -> ProgramPlan:
         image=plan.image,
         files=plan.files,
         settings=settings(plan),
-        may=(*MAY, MAY_READ_LOGS) if plan.progress else MAY,
+        may=(
+            *MAY,
+            *more_rights(plan.more_kinds, LISTS),
+            *([MAY_READ_LOGS] if plan.progress else []),
+        ),
         may_called="looks",
         may_remember=MAY_REMEMBER,
     )
+
+
+def more_rights(
+    kinds: Iterable[str], verbs: tuple[str, ...]
+) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Rights to read jobs of these kinds of the training-operator."""
+    for kind in kinds:
+        group, _, _ = JOB_KINDS[kind].api_version.partition("/")
+        yield group, f"{kind.lower()}s", verbs
+
+
+def more_settings(kinds: Sequence[str]) -> dict[str, Sequence[str]]:
+    """Setting of a program that looks at runs; none without such kinds."""
+    return {"more_kinds": kinds} if kinds else {}
 
 
 def settings(plan: HistoryPlan) -> str:
@@ -84,6 +106,7 @@ def settings(plan: HistoryPlan) -> str:
             "interval_note": INTERVAL,
             "goodput_note": GOODPUT,
             "words": log_words.as_text() if plan.progress else None,
+            **more_settings(plan.more_kinds),
         },
         indent=1,
     )

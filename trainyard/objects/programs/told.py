@@ -12,7 +12,12 @@ from dataclasses import dataclass
 from trainyard.catalog.program_intervals import LOOK_SECONDS
 from trainyard.objects.iam.topics import publishing
 from trainyard.objects.jobs.pod_template import GPU, NODES_FOR, POOL
-from trainyard.objects.programs.history import LEFT, MAY_READ_LOGS
+from trainyard.objects.programs.history import (
+    LEFT,
+    MAY_READ_LOGS,
+    more_rights,
+    more_settings,
+)
 from trainyard.plans.jobs import RUN, SHELL, TEAM
 from trainyard.plans.program import TOPIC_ARN, ProgramPlan, RolePlan
 from trainyard.plans.topic import TopicPlan
@@ -21,9 +26,10 @@ APP = "trainyard-told"
 """Name of its namespace, its Deployment, its service account, and the label of its pod."""
 RECORD = "trainyard.io/told"
 """Label of the ConfigMap of a run."""
+READS = ("get", "list", "watch")
 MAY: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("trainer.kubeflow.org", "trainjobs", ("get", "list", "watch")),
-    ("kubeflow.org", "pytorchjobs", ("get", "list", "watch")),
+    ("trainer.kubeflow.org", "trainjobs", READS),
+    ("kubeflow.org", "pytorchjobs", READS),
     ("jobset.x-k8s.io", "jobsets", ("list", "watch")),
     ("", "pods", ("list", "watch")),
     ("", "nodes", ("list", "watch")),
@@ -60,6 +66,8 @@ class ToldPlan:
     """Day or month of the oldest of these prices; empty where none is known."""
     secrets: Mapping[str, str]
     """Name → pattern by which secrets in a log are found."""
+    more_kinds: tuple[str, ...] = ()
+    """Kinds that the training-operator runs beside PyTorchJobs."""
 
 
 def program(plan: ToldPlan) -> ProgramPlan:
@@ -71,7 +79,7 @@ def program(plan: ToldPlan) -> ProgramPlan:
         files=plan.files,
         settings=settings(plan),
         topic=plan.topic,
-        may=MAY,
+        may=(*MAY, *more_rights(plan.more_kinds, READS)),
         may_called="looks",
         may_remember=MAY_REMEMBER,
         role=RolePlan(
@@ -103,6 +111,7 @@ def settings(plan: ToldPlan) -> str:
             "prices": plan.prices,
             "as_of": plan.as_of,
             "secrets": plan.secrets,
+            **more_settings(plan.more_kinds),
         },
         indent=1,
     )

@@ -98,13 +98,20 @@ def _of_job(
     meta = job["metadata"]
     ours = {"metadata": {"name": meta["name"], "namespace": meta["namespace"]}}
     objects |= {
-        "pods": [*(record["pods"] | pods).values()],
+        "pods": [*(_owned(record["pods"], job["kind"]) | pods).values()],
         "nodes": [*(record["nodes"] | nodes).values()],
         "jobsets": [ours | {"status": {"restarts": record["restarts"]}}],
     }
     if gone:
         objects["events"] = []
     return replace(snapshot, objects=objects, complete=record["complete"])
+
+
+def _owned(pods: Mapping[str, Object], kind: str) -> dict[str, Object]:
+    """Recorded pods, by uid, with their owner. Those of each kind of the training-operator have the same labels, and
+    a record has the pods of one job only."""
+    owner = {"ownerReferences": [{"kind": kind}]}
+    return {uid: {**pod, "metadata": pod["metadata"] | owner} for uid, pod in pods.items()}
 
 
 def _missed(record: Mapping[str, Any]) -> Object:
