@@ -112,7 +112,10 @@ class New:
         with self.with_a_project() as folder:
             reading = read(config, stack=self.stack, project=self._project)
             planned = plan_stack(reading, folder)
-        return [*planned.errors, *_address_errors(self.answers.get(SOURCE, ""))]
+        found = [*planned.errors, *_address_errors(self.answers.get(SOURCE, ""))]
+        if self.kind == "team" and self._base() is None:  # its job has no pool for that reason only
+            return [each for each in found if not each.path.startswith("team.jobs.")] or found
+        return found
 
     @property
     def _project(self) -> str:

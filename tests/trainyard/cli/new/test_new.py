@@ -554,6 +554,15 @@ def test_a_contract_that_is_none_is_refused(
     assert team(*words) == 1 and says in capsys.readouterr().out
 
 
+def test_a_contract_without_text_is_the_only_thing_to_blame(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "contract.yaml").write_text("")
+    assert team("--contract", "contract.yaml") == 1
+    [error] = [line for line in capsys.readouterr().out.splitlines() if "error" in line]
+    assert "contract.yaml: must be one YAML document" in error
+
+
 def test_an_option_of_another_kind_is_wrong_usage(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
