@@ -167,7 +167,7 @@ def test_the_run_before_stays_known_when_another_one_replaces_its_job(harness: H
     told = _runs(harness)
     first, second = told["runs"]
     assert told["history"] == "kept" and first["created"] < second["created"]
-    assert [first["outcome"], second["outcome"]] == ["Complete", "Complete"]
+    assert [first["outcome"], second["outcome"]] == ["Complete", "NothingToDo"]
     assert second["resumed_from"] and second["resumed_from"].startswith("step")
     spent = json.loads(harness.shell(f"{sys.executable} -m trainyard spent see --json"))
     assert [run["job"] for run in spent["runs"]] == ["seen", "seen"]

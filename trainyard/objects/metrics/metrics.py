@@ -66,9 +66,10 @@ NODE_COLLECTORS = ("filesystem", "loadavg", "meminfo", "pressure")
 
 POD_NAMES = {
     r"(.+)-(node|launcher)-\d+-(\d+)-[a-z0-9]{5}": ("$1", "$2-$3"),
-    r"(.+)-(master|worker)-(\d+)": ("$1", "$2-$3"),
+    r"(.+)-(master|worker|chief|evaluator|ps)-(\d+)": ("$1", "$2-$3"),
 }
-"""Names of the pods of a TrainJob (JobSet) and of a PyTorchJob → the run and the rank of its node."""
+"""Names of the pods of a TrainJob (JobSet) and of a job of the training-operator → the run and the rank of its
+node."""
 
 
 @dataclass(frozen=True, kw_only=True)
