@@ -8,7 +8,7 @@ tests/support/cases/environment.py. Checkpoints: stores.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from trainyard.catalog import fabric, versions
@@ -184,18 +184,20 @@ def _runtime(path: str, job: JobConfig, environment: EnvironmentConfig) -> Itera
             fix=write_one_of(known, "add one under environment.trainer.runtimes"),
         )
     if own := environment.own_runtime(job):
-        yield from _on_own_runtime(path, job, own)
+        yield from _on_own_runtime(path, job, own, environment.pools)
 
 
-def _on_own_runtime(path: str, job: JobConfig, own: OwnRuntimeConfig) -> Iterator[InputError]:
-    """A job beside the settings of its runtime."""
+def _on_own_runtime(
+    path: str, job: JobConfig, own: OwnRuntimeConfig, pools: Collection[str]
+) -> Iterator[InputError]:
+    """A job beside the settings of its runtime. `pools`: those of the environment."""
     if own.kind == "mpi" and own.image != job.image:
         yield At(f"{path}.image").must(
             f"be the image of {job.runtime}: with MPI a job replaces that of the launcher only",
             got=job.image,
             write=own.image,
         )
-    if own.pool and own.pool != job.pool:
+    if own.pool in pools and own.pool != job.pool:
         yield At(f"{path}.pool").must(
             f"be the pool of {job.runtime}, whose pods select its nodes",
             got=job.pool,

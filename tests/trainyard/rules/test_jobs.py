@@ -340,3 +340,9 @@ def test_an_entry_is_judged_once_for_its_errors_and_warnings(
     found = planned()
     assert "be odd" in str(found.errors) and "an even number" in str(found.warnings)
     assert len(seen) == 1
+
+
+def test_a_runtime_with_a_pool_that_is_not_there_blames_no_job() -> None:
+    wrong = at("trainer.own_runtimes.torch-distributed-resilient.pool", "h101")
+    [error] = planned(wrong).errors
+    assert error.path == "environment.trainer.own_runtimes.torch-distributed-resilient.pool"
