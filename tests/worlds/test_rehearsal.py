@@ -258,7 +258,7 @@ def test_an_up_that_would_replace_a_pool_changes_nothing_until_that_is_allowed(h
 def test_status_says_what_runs_and_that_nothing_is_wrong(harness: Harness):
     assert harness.do("status") == 0, harness.log.read_text()
     said = harness.said("status")
-    assert "kube-apiserver" in said and re.search(
+    assert "the rehearsal runs: " in said and re.search(
         r"training/t5-large +t5-large +TrainJob .* Complete", said
     ), said
     assert "\n! " not in said

@@ -202,7 +202,7 @@ HARMS: tuple[Harm, ...] = (
         variable="FI_EFA_USE_DEVICE_RDMA",
         values=("1",),
         on=lambda kind: not kind.gpudirect,
-        reason="not be 1 without GPUDirect RDMA; libfabric 1.18 and later know by themselves",
+        reason="not be 1 without GPUDirect RDMA, which libfabric 1.18 and later turn on where an instance has it",
     ),
     Harm(
         variable="RDMAV_*",

@@ -93,7 +93,7 @@ def _saves(view: JobView) -> Problems:
             mount = max(mounts, key=len, default="")
             if not mount or "emptyDir" in view.mounts[mount]:
                 yield container.where("script").must(
-                    "save on shared storage: this directory ends with its pod",
+                    "save on shared storage: this directory is on the pod's own disk, and gone with it",
                     got=directory,
                     fix="save in a directory of a mounted store or persistentVolumeClaim",
                 )

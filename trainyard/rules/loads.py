@@ -14,7 +14,7 @@ from trainyard.derive.loads import GIGABYTES_A_SECOND, pool_of, without_gpus
 from trainyard.derive.model_memory.models import is_fp8
 from trainyard.problems import REMOVE, At, InputError, InputWarning, write_one_of
 from trainyard.rules.model_memory import fp8_warning
-from trainyard.rules.pods import store_directory_errors
+from trainyard.rules.pods import from_root, store_directory_errors
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import JobConfig
 from trainyard.settings.training.loads import (
@@ -217,5 +217,7 @@ def _other_store(
         )
     if ".." in at.directory.split("/"):
         yield At(f"{path}.directory").must(
-            "stay in its store", got=at.directory, fix="name it from the store's root"
+            "be a path from the root of its store, without `..`",
+            got=at.directory,
+            write=from_root(at.directory),
         )

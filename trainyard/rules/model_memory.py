@@ -70,7 +70,9 @@ def model_errors(path: str, job: JobConfig) -> Iterator[InputError]:
         )
     if known and billions and abs(known.billions / billions - 1) > NEARLY:
         yield At(f"{path}.parameters_billion").must(
-            f"be that of {wanted.name}", got=f"{billions:g}", write=known.billions
+            f"be {known.billions:g}, the size of {wanted.name} in model.name",
+            got=f"{billions:g}",
+            write=known.billions,
         )
     total = billions or (known.billions if known else None)
     if total and (wanted.trainable_billion or 0) > total:

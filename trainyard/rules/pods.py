@@ -7,6 +7,7 @@ of each rule: tests/support/cases/environment.py.
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -127,10 +128,15 @@ def store_directory_errors(
         )
     if ".." in directory.split("/"):
         yield At(f"{path}.directory").must(
-            "stay in its store (the API server refuses `..`)",
+            "be a path from the root of its store, without `..`, which the API server refuses",
             got=directory,
-            fix="name it from the store's root",
+            write=from_root(directory),
         )
+
+
+def from_root(directory: str) -> str:
+    """The directory to which a path with `..` leads, from the root of its store."""
+    return posixpath.normpath(f"/{directory}").strip("/") or "data"
 
 
 def _known_stores(environment: EnvironmentConfig) -> str:
@@ -243,7 +249,9 @@ def _what_runs(path: str, job: JobConfig, environment: EnvironmentConfig) -> Ite
         )
     if job.torchrun and not job.torchrun.script.strip():
         yield At(f"{path}.torchrun.script").must(
-            "be a script", got="nothing", fix="write the path of the script"
+            "be the path of a script in the container",
+            got="nothing",
+            fix="write one such as /workspace/train.py",
         )
     yield from _ways_to_run(path, job, environment)
 

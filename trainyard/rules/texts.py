@@ -74,7 +74,7 @@ def _text(at: str, text: str, region: str) -> Iterator[InputError]:
         yield At(at).must(
             f"be of the partition of aws:region, which is {wanted}",
             got=text,
-            fix=f"write the ARN of an object in {wanted}",
+            fix=f"write an ARN that begins with arn:{wanted}:",
         )
 
 

@@ -30,6 +30,11 @@ def lnet_devices(pool: PoolConfig, instance_type: str) -> int:
     return 0 if pool.fallback_zones else LNET_EFA_DEVICES.get(instance_type, 0)
 
 
+_STEPS = ", ".join(
+    f"{step:,} at {tier} MB/s per TiB" for tier, step in sorted(LUSTRE_EFA_STEP_GIB.items())
+)
+
+
 def efa_errors(path: str, lustre: LustreConfig, pools: Pools) -> Iterator[InputError]:
     """Every error of a store with `efa`. `path`: of its `lustre`. `pools`: all of the environment;
     empty where they are not known."""
@@ -39,7 +44,7 @@ def efa_errors(path: str, lustre: LustreConfig, pools: Pools) -> Iterator[InputE
         yield At(f"{path}.efa").must(
             "not be true with deployment: SCRATCH_2, which has no EFA",
             got="true",
-            fix="delete it, or take deployment: PERSISTENT_2 with a capacity in the steps of EFA",
+            fix=f"delete it, or take deployment: PERSISTENT_2 with a capacity_gib of a multiple of {_STEPS}",
             write=REMOVE,
         )
     else:

@@ -13,6 +13,7 @@ itself a role for the bucket (user guide, setting-up).
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterable, Iterator
 from itertools import combinations, islice
@@ -72,6 +73,13 @@ def repository_errors(path: str, lustre: LustreConfig) -> Iterator[InputError]:
             )
 
 
+def _plain(path: str) -> str:
+    """The directory to which a path leads; /data where FSx takes no such directory."""
+    plain = posixpath.normpath(f"/{path.strip('/')}")
+    taken = _directory(plain.strip("/").split("/")) and len(plain) <= PATH_LENGTH
+    return plain if taken else "/data"
+
+
 def _single(path: str, each: Repository) -> Iterator[InputError]:
     if not S3_URI.fullmatch(each.s3) or len(each.s3) > S3_URI_LENGTH:
         yield At(f"{path}.s3").must(
@@ -81,7 +89,6 @@ def _single(path: str, each: Repository) -> Iterator[InputError]:
             write="s3://bucket/prefix/",
         )
     steps = each.path.strip("/").split("/")
-    plain = "/" + "/".join(step for step in steps if _directory([step]))[:255]
     if not each.path.startswith("/"):
         yield At(f"{path}.path").must(
             "begin with /, the root of the file system",
@@ -91,7 +98,9 @@ def _single(path: str, each: Repository) -> Iterator[InputError]:
         )
     elif each.path != "/" and not _directory(steps) or len(each.path) > PATH_LENGTH:
         yield At(f"{path}.path").must(
-            "be a directory without empty names, . and ..", got=repr(each.path)[:80], write=plain
+            "be a directory without empty names, . and ..",
+            got=repr(each.path)[:80],
+            write=_plain(each.path),
         )
     yield from _events(path, each)
 

@@ -66,6 +66,12 @@ def key_errors(path: str, lustre: LustreConfig, key: str | None) -> Iterator[Inp
         )
 
 
+def _of_persistent(tier: int) -> str:
+    """The deployment that has speeds; with one of them where it does not have the one that is written."""
+    more = "" if tier in LUSTRE_TIERS else " and throughput_mbps_per_tib: 125"
+    return f"write deployment: PERSISTENT_2{more}"
+
+
 def _size_and_speed(path: str, lustre: LustreConfig) -> Iterator[InputError]:
     size, tier = lustre.capacity_gib, lustre.throughput_mbps_per_tib
     if size is None:
@@ -102,7 +108,7 @@ def _size_and_speed(path: str, lustre: LustreConfig) -> Iterator[InputError]:
         yield At(f"{path}.throughput_mbps_per_tib").not_set(
             "with deployment: SCRATCH_2, which has one speed",
             got=tier,
-            instead="write deployment: PERSISTENT_2 and throughput_mbps_per_tib: 125",
+            instead=_of_persistent(tier),
         )
 
 

@@ -782,7 +782,7 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "checkpoints outside of their store": (
         [at(f"{JOB}.checkpoints.directory", "a/../../b")],
         f"{JOB}.checkpoints.directory",
-        "stay in its store",
+        "be a path from the root of its store",
     ),
     "a run that no later one could go on from": (
         [
@@ -1377,7 +1377,7 @@ REFUSED |= {
     "path with ..": (
         [_linked({"path": "/data/../x"})],
         f"{REPOSITORIES}.r0.path",
-        "must be a directory without empty names, . and ..; got '/data/../x'. Fix: write /data/x",
+        "must be a directory without empty names, . and ..; got '/data/../x'. Fix: write /x",
     ),
     "directories in each other": (
         [_linked({}, {"s3": "s3://other", "path": "/data/more"})],
@@ -1972,7 +1972,7 @@ REFUSED |= {
     "two sizes of a model": (
         [at(f"{JOB}.parameters_billion", 30), at(f"{JOB}.model", {"name": "Qwen/Qwen3-8B"})],
         f"{JOB}.parameters_billion",
-        "must be that of Qwen/Qwen3-8B; got 30. Fix: write 8.191",
+        "must be 8.191, the size of Qwen/Qwen3-8B in model.name; got 30. Fix: write 8.191",
     ),
     "more parameters trained than there are": (
         [at(f"{JOB}.model", {"name": "Qwen/Qwen3-8B", "trainable_billion": 9})],

@@ -109,7 +109,7 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "torchtune outside its store": (
         tune(torchtune={"model": "qwen2.5-1.5b", "store": "home", "directory": "a/../../b"}),
         "trainer.own_runtimes.tune.torchtune.directory",
-        "refuses `..`",
+        "without `..`, which the API server refuses",
     ),
     "a model that upstream has no recipe for": (
         tune(torchtune={"model": "gpt-2", "store": "home", "directory": "a"}),
@@ -338,7 +338,7 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "events outside their store": (
         [at(f"{JOB}.tensorboard", {"store": "home", "directory": "a/../../b"})],
         f"{JOB}.tensorboard.directory",
-        "refuses `..`",
+        "without `..`, which the API server refuses",
     ),
     "a secret for nobody": (
         [at(SECRETS, {"HF-TOKEN": TOKEN["HF_TOKEN"]})],
@@ -388,7 +388,7 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "torchrun of nothing": (
         [without(SCRIPT), at(f"{JOB}.torchrun", {"script": ""})],
         f"{JOB}.torchrun.script",
-        "must be a script; got nothing",
+        "must be the path of a script in the container; got nothing",
     ),
     "a secret in two places": (
         [at(SECRETS, {"A": {"secret": "a", "secrets_manager": "b", "key": "c"}})],

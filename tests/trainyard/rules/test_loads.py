@@ -73,7 +73,7 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "a directory that leaves its store": (
         weights(directory="a/../../b"),
         "weights.q.directory",
-        "stay in its store",
+        "be a path from the root of its store",
     ),
     "no pool without GPUs": (
         [*weights(), without("pools.cpu")],
@@ -105,7 +105,7 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "a source outside its store": (
         weights(from_huggingface=None, from_store={"store": "home", "directory": "../a"}),
         "weights.q.from_store.directory",
-        "stay in its store",
+        "be a path from the root of its store",
     ),
     "two sources in one place": (
         [*weights(), at(f"{JOB}.data", {"d": {**LOAD, "from_huggingface": HUB}})],
