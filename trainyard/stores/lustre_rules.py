@@ -30,7 +30,7 @@ def backup_errors(path: str, lustre: LustreConfig) -> Iterator[InputError]:
         yield At(f"{path}.backup_days").not_set(
             "with deployment: SCRATCH_2, of which FSx makes no backups",
             got=lustre.backup_days,
-            instead="write deployment: PERSISTENT_2 and throughput_mbps_per_tib: 125",
+            instead=_of_persistent(),
         )
 
 
@@ -42,7 +42,7 @@ def restore_errors(path: str, lustre: LustreConfig) -> Iterator[InputError]:
         yield At(f"{path}.restore_from").not_set(
             "with deployment: SCRATCH_2, of which FSx has no backups",
             got=lustre.restore_from,
-            instead="write deployment: PERSISTENT_2 and throughput_mbps_per_tib: 125",
+            instead=_of_persistent(),
         )
     if lustre.for_model is not None:
         yield At(f"{path}.restore_from").not_set(
@@ -66,8 +66,8 @@ def key_errors(path: str, lustre: LustreConfig, key: str | None) -> Iterator[Inp
         )
 
 
-def _of_persistent(tier: int) -> str:
-    """The deployment that has speeds; with one of them where it does not have the one that is written."""
+def _of_persistent(tier: int | None = None) -> str:
+    """The deployment that has speeds; with one of them, where it does not have the one that is written."""
     more = "" if tier in LUSTRE_TIERS else " and throughput_mbps_per_tib: 125"
     return f"write deployment: PERSISTENT_2{more}"
 

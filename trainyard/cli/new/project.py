@@ -112,10 +112,7 @@ class New:
         with self.with_a_project() as folder:
             reading = read(config, stack=self.stack, project=self._project)
             planned = plan_stack(reading, folder)
-        found = [*planned.errors, *_address_errors(self.answers.get(SOURCE, ""))]
-        if self.kind == "team" and self._base() is None:  # its job has no pool for that reason only
-            return [each for each in found if not each.path.startswith("team.jobs.")] or found
-        return found
+        return [*planned.errors, *_address_errors(self.answers.get(SOURCE, ""))]
 
     @property
     def _project(self) -> str:
@@ -208,7 +205,7 @@ class New:
 def _first_job(environment: EnvironmentConfig | None) -> dict[str, str | None]:
     """Settings of a job that the environment can run, from the first of whatever it has."""
     if environment is None:  # an error says so: any job will do
-        return {**dict.fromkeys(("runtime", "pool", "store", "no_store")), "nodes": "1"}
+        return {"runtime": None, "pool": "unknown", "nodes": "1", "store": None, "no_store": None}
     trainer = environment.trainer
     own = [name for name, each in trainer.own_runtimes.items() if each.kind == "torch"]
     pool = next(iter(environment.pools), "unknown")

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from api_server import NOT_FOUND, Api, ApiError
-from record import JOB_LABELS, TRAIN_JOB, Gangs, Object, gangs, of_gang
+from pods import training
+from record import TRAIN_JOB, Gangs, Object, gangs, of_gang
 
 KINDS = (TRAIN_JOB, "PyTorchJob")
 """Kinds that each environment has or can have."""
@@ -46,7 +47,7 @@ def listed(api: Api, nodes_label: str, more_kinds: Iterable[str]) -> Listed:
         for kind in (*KINDS, *more_kinds)
         for job in _served(api, path_of(kind))
     ]
-    pods = [pod for label in JOB_LABELS for pod in api.items("/api/v1/pods", labelSelector=label)]
+    pods = training(api)
     nodes = api.items("/api/v1/nodes", labelSelector=nodes_label)
     sets = _served(api, JOBSETS)
     return Listed(

@@ -8,7 +8,8 @@ from typing import Any, Protocol
 Object = dict[str, Any]
 
 PYTORCH_JOB, JOBSET = "training.kubeflow.org/job-name", "jobset.sigs.k8s.io/jobset-name"
-"""Labels of pods that train."""
+"""Labels of pods that train, with the name of their job: of one of any kind of the training-operator, and of a
+TrainJob."""
 ENDED = ("Succeeded", "Failed")
 
 

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-Object = dict[str, Any]
+from pods import JOBSET, PYTORCH_JOB, Object
 
 TRAIN_JOB = "TrainJob"
-JOB_LABELS = ("jobset.sigs.k8s.io/jobset-name", "training.kubeflow.org/job-name")
-"""Labels of pods with the name of their job: of a TrainJob, and of a job of any kind of the training-operator."""
+JOB_LABELS = (JOBSET, PYTORCH_JOB)
+"""Labels of pods with the name of their job."""
 POD_LABELS = (
     *JOB_LABELS,
     "batch.kubernetes.io/job-completion-index",
@@ -206,7 +206,7 @@ def gangs(pods: Iterable[Object]) -> Gangs:
 
 def of_gang(job: Object) -> tuple[str, str, str]:
     """What gangs() calls a job."""
-    label = JOB_LABELS[job["kind"] != TRAIN_JOB]
+    label = JOBSET if job["kind"] == TRAIN_JOB else PYTORCH_JOB
     return label, job["metadata"]["namespace"], job["metadata"]["name"]
 
 

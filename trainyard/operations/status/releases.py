@@ -32,14 +32,17 @@ def unended(stack: str, kubectl: Kubectl, *, live: bool) -> Iterator[Finding]:
     Secrets. RuntimeError where the cluster does not answer."""
     up = update_command(stack, live)
     repair = (
-        f"trainyard repair --stack {stack}, without which Helm refuses the next upgrade; then {up}"
+        f"trainyard repair --stack {stack}, where no update runs: without it Helm refuses the next upgrade;"
+        f" then {up}"
     )
     for (namespace, name), (revision, status) in sorted(_newest(_rows(kubectl)).items()):
         if status not in ENDED:
+            failed = status == FAILED
+            how = "has failed" if failed else "runs, or was killed"
             yield Finding(
                 what=f"Helm release {name} in namespace {namespace} is {status} at revision {revision}",
-                why="its last installation, upgrade or deletion was killed, or has failed",
-                do=f"{up}, which upgrades it again" if status == FAILED else repair,
+                why=f"its last installation, upgrade or deletion {how}",
+                do=f"{up}, which upgrades it again" if failed else repair,
             )
 
 

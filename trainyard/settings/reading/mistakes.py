@@ -118,7 +118,8 @@ def _number(mistake: Mistake) -> int | None:
             number = Decimal(found[1])
             if number % 1 and times == 1024:
                 times = 1000
-            return int(number * times) if number * times % 1 == 0 else None
+            meant = number * times
+            return int(meant) if meant % 1 == 0 else None
     return None
 
 
