@@ -6,7 +6,7 @@ import argparse
 import subprocess
 import time
 import urllib.parse
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from http import HTTPStatus
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ from trainyard.catalog.job_kinds import JOB_KINDS, SUCCEEDED, outcome, resource_
 from trainyard.catalog.logs.cause import Cause, Watched
 from trainyard.catalog.logs.first_end import TAIL, End, ranks
 from trainyard.catalog.logs.known_failures import NO_LOG
-from trainyard.catalog.logs.log_words import STEP_LINES, nothing_done, nothing_to_do
+from trainyard.catalog.logs.log_words import STEP_LINES, last_step, nothing_done, nothing_to_do
 from trainyard.catalog.logs.tries import EVENTS, JOB_SETS, Tries
 from trainyard.catalog.logs.waiting import phases, restarts
 from trainyard.operations.reach.kubectl import Environment, logged_in
@@ -67,7 +67,9 @@ def _finish(stack: Stack, stages: Stages, patience: float, *, first: bool) -> in
         stages.display.line("jobs", "waits for their end; ctrl-C ends the wait, and no job")
     ends = _follow_jobs(api, jobs, stages.display, patience, causes)
     waited = stages.display.now() - began
-    _summary(stack, stages, jobs, progress.stage_table(stages.stages, waited, first=first))
+    _summary(
+        stack, stages, jobs, progress.stage_table(stages.stages, waited, first=first), first=first
+    )
     for job, end in zip(jobs, ends, strict=True):
         if end in SUCCEEDED and (idle := causes.nothing_done(job)):
             print(f"\njob {job.namespace}/{job.name} is {end}, and {nothing_to_do(idle)}")
@@ -160,11 +162,18 @@ class Causes:
 
     def nothing_done(self, job: Run) -> str | None:
         """The checkpoint from which a job resumed that was complete without a step; None for others."""
-        first = [pod for pod, number in ranks(_pods(self._api, job)) if number == 0]
-        logs = (
-            self._text(job, pod["metadata"]["name"], f"tailLines={STEP_LINES}") for pod in first
-        )
-        return next(filter(None, (nothing_done(log.splitlines()) for log in logs)), None)
+        return next(filter(None, map(nothing_done, self._logs_of_rank_0(job))), None)
+
+    def last_step(self, job: Run) -> str | None:
+        """The line of the last step that rank 0 has printed; None where there is none."""
+        return next(filter(None, map(last_step, self._logs_of_rank_0(job))), None)
+
+    def _logs_of_rank_0(self, job: Run) -> Iterator[list[str]]:
+        for pod, number in ranks(_pods(self._api, job)):
+            if number == 0:
+                yield self._text(
+                    job, pod["metadata"]["name"], f"tailLines={STEP_LINES}"
+                ).splitlines()
 
     def _log(self, job: Run, end: End) -> str:
         wanted = {"container": end.container, "tailLines": TAIL}
@@ -185,8 +194,10 @@ def _follow_jobs(
     """Ends of the jobs, once all have ended, only crash loops are left, or no pod has changed for
     `patience` seconds. None: the job has not ended. `causes`: told what there is."""
     printed, changed = "", display.now()
+    ends: list[str | None] = [None] * len(jobs)
     while True:
-        ends = [_end(api, job) for job in jobs]
+        before, ends = ends, [_end(api, job) for job in jobs]
+        _print_ends(display, causes, zip(jobs, before, ends, strict=True))
         going = [job for job, end in zip(jobs, ends, strict=True) if not end]
         pods = [_pods(api, job) for job in going]
         failed = [job for job, end in zip(jobs, ends, strict=True) if end == "Failed"]
@@ -208,6 +219,17 @@ def _follow_jobs(
         time.sleep(POLL_SECONDS)
 
 
+def _print_ends(
+    display: Display, causes: Causes, jobs: Iterable[tuple[Run, str | None, str | None]]
+) -> None:
+    """A line about each job that has ended since the last look. `jobs`: with its end then, and now."""
+    for job, before, end in jobs:
+        if end and not before:
+            step = causes.last_step(job) if end in SUCCEEDED else None
+            last = f"; its last step: {step}" if step else ""
+            display.line("jobs", f"{job.namespace}/{job.name} is {end}{last}")
+
+
 def _end(api: Api, job: Run) -> str | None:
     """The condition with which the job ended; STOPPED where somebody has deleted it."""
     path = f"{job.api}/namespaces/{job.namespace}/{job.kind.lower()}s/{job.name}"
@@ -226,8 +248,11 @@ def _pods(api: Api, job: Run) -> list[Object]:
     ]
 
 
-def _summary(stack: Stack, stages: Stages, jobs: list[Run], rows: list[str]) -> None:
-    """Print nodes, jobs and `rows`, those of the stages."""
+def _summary(
+    stack: Stack, stages: Stages, jobs: list[Run], rows: list[str], *, first: bool
+) -> None:
+    """Print nodes, jobs and `rows`, those of the stages. `first`: it was the first update of the stack, which also
+    lists what is simulated."""
     display = stages.display
     with logged_in(engine.complete(stack)) as login:
         environment = login()
@@ -246,8 +271,7 @@ def _summary(stack: Stack, stages: Stages, jobs: list[Run], rows: list[str]) -> 
             )
     if rows:
         display.section("stages", rows)
-    facts = {"speed": paths.world().speed, "state": paths.FILE_SYSTEMS}
-    display.section("simulated", [f"  {line.format(**facts)}" for line in progress.SIMULATED])
+    display.section("simulated", _simulated(first=first))
     if jobs:
         display.section("not tried here", [f"  {line}" for line in progress.NOT_RUN])
     if stages.warnings:
@@ -278,6 +302,14 @@ def _summary(stack: Stack, stages: Stages, jobs: list[Run], rows: list[str]) -> 
             ]
         ),
     )
+
+
+def _simulated(*, first: bool) -> list[str]:
+    """Lines about what is not real: all at the first update, and where they are written at later ones."""
+    if not first:
+        return ["  AWS, GPUs and storage, as rehearsal/README.md lists"]
+    facts = {"speed": paths.world().speed, "state": paths.FILE_SYSTEMS}
+    return [f"  {line.format(**facts)}" for line in progress.SIMULATED]
 
 
 def _kubectl(environment: Environment, columns: str, *words: str) -> list[str]:

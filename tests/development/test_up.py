@@ -14,6 +14,7 @@ from development.progress import Display, Stages
 from development.up import Causes, Run, _advice, _follow_jobs
 from rehearsal.kube import ApiError
 from tests.support.launchers import torchrun
+from trainyard.catalog.logs.log_words import STEP_LINES
 
 MINE = Run(entry="mine", kind="TrainJob", namespace="training", name="mine")
 LOOP = Run(entry="mnist", kind="PyTorchJob", namespace="training", name="pytorch-mnist")
@@ -100,7 +101,8 @@ class Failing:
         return pods
 
     def text(self, path: str) -> str:
-        assert "container=node" in path and "previous" not in path
+        assert "previous" not in path
+        assert "container=node" in path or path.endswith(f"/log?tailLines={STEP_LINES}")
         return f"step 3\nOSError: [Errno 28] No space left on device\n{torchrun('1', '0')}\n"
 
 
@@ -196,12 +198,23 @@ def test_up_ends_with_the_warnings_that_the_engine_had(
     """Only the log of the engine had them."""
     monkeypatch.setattr(up, "logged_in", lambda _: contextlib.nullcontext(dict))
     monkeypatch.setattr(up, "_kubectl", lambda *_: [])
-    for warnings, check in ((["zone_id: it is not set"], True), ([], False)):
+    for warnings, check, first in ((["zone_id: it is not set"], True, True), ([], False, False)):
         said: list[str] = []
         stages = Stages(Display(said.append))
         events = [{"severity": "warning", "message": each} for each in warnings * 2]
         stages.consume([{"diagnosticEvent": each} for each in events])
-        up._summary(engine.find("dev"), stages, [], [])
+        up._summary(engine.find("dev"), stages, [], [], first=first)
         assert (said[-2] == "\n1 warning\n  zone_id: it is not set") == check
         assert said[-1].startswith("\nnext\n")
         assert ("  trainyard check  # print the warnings" in said[-1]) == check
+        [simulated] = [each for each in said if each.startswith("\nsimulated\n")]
+        assert ("Grafana" in simulated, "rehearsal/README.md" in simulated) == (first, not first)
+
+
+def test_the_end_of_a_job_is_a_line_of_its_own_with_the_last_step(lines: list[str]):
+    server: Any = Restarting(keeps=True)
+    server.text = lambda path: "step 81 loss 0.31\nstep 82 loss 0.30\nsaved step 82\nbye\n"
+    server.looks = 2
+    _follow_jobs(server, [MINE], Display(lines.append), 300, Causes(server))
+    [said] = [line for line in lines if "Complete" in line]
+    assert said.endswith("training/mine is Complete; its last step: step 82 loss 0.30")

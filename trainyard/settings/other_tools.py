@@ -1,5 +1,6 @@
-"""Settings of other tools that make EKS clusters and GPU nodes, as people write them into a stack file:
-terraform-aws-eks, eksctl, pulumi-eks, Karpenter. Each has what serves instead."""
+"""Settings of other tools, as people write them into a stack file, each with what serves instead: of those that
+make EKS clusters and GPU nodes (terraform-aws-eks, eksctl, pulumi-eks, Karpenter), and of the Trainer of
+transformers."""
 
 from __future__ import annotations
 
@@ -20,6 +21,9 @@ _NEVER = "delete it; nodes never expire, and no node is replaced while a job run
 _DISK = "delete it; write root_volume_gib: 200"
 _MOST = "did you mean max_nodes?"
 _TYPES = "did you mean instance_types?"
+_SHARED = (
+    "delete it; write efs: {}, an NFS that AWS runs, or lustre: all pods of a job share a store"
+)
 
 
 def _rows(holder: str, hints: dict[str, str]) -> dict[tuple[str, str], str]:
@@ -84,6 +88,33 @@ OTHER_TOOLS: dict[tuple[str, str], str] = {
             "placementgroup": "delete it; write placement: cluster",
             "zone zones availabilityzone availabilityzones subnets subnetids": (
                 "delete it; nodes are in environment.zone, or write fallback_zones for jobs of one node"
+            ),
+        },
+    ),
+    **_rows(
+        "storage",
+        {
+            "nfs smb ebs gp3 pvc persistentvolumeclaim claim volume hostpath": _SHARED,
+            "fsx fsxlustre fsxforlustre filesystem": "did you mean lustre?",
+            "bucket mountpoint": "did you mean s3?",
+        },
+    ),
+    **_rows(
+        "model",
+        {
+            "batchsize microbatchsize perdevicetrainbatchsize trainmicrobatchsizepergpu": (
+                "did you mean batch_per_gpu?"
+            ),
+            "maxseqlength maxlength seqlen contextlength": "did you mean sequence?",
+            "gradientcheckpointing activationcheckpointing": "did you mean checkpointing?",
+            "optim": "did you mean optimizer?",
+            "dtype torchdtype bf16 fp16": "did you mean precision?",
+            "hiddensize": "did you mean hidden?",
+            "numhiddenlayers numlayers": "did you mean layers?",
+            "vocabsize": "did you mean vocabulary?",
+            "fsdp deepspeed zerostage": "did you mean sharding?",
+            "parameters numparameters parametersbillion": (
+                "delete it; write parameters_billion in the job, beside model"
             ),
         },
     ),

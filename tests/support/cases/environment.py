@@ -1607,6 +1607,16 @@ REFUSED |= {
         f"{JOB}.gpus",
         "must be the name of a setting; got gpus. Fix: did you mean gpus_per_node?",
     ),
+    "the batch of a GPU by the name that transformers has": (
+        [at(f"{JOB}.model", {"name": "Llama-2-7b", "per_device_train_batch_size": 4})],
+        f"{JOB}.model.per_device_train_batch_size",
+        "must be the name of a setting; got per_device_train_batch_size. Fix: did you mean batch_per_gpu?",
+    ),
+    "a store of a kind that people know from elsewhere": (
+        [at("environment.storage.home.nfs", {"server": "nfs.example.com"})],
+        "environment.storage.home.nfs",
+        "must be the name of a setting; got nfs. Fix: delete it; write efs: {}, an NFS that AWS runs",
+    ),
     "a directory with a slash": (
         [at(f"{JOB}.checkpoints.directory", "/ckpt/")],
         f"{JOB}.checkpoints.directory",

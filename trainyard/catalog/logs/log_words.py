@@ -66,11 +66,21 @@ def nothing_done(lines: Iterable[str]) -> str | None:
     for line in lines:
         if said := resumed_from(line):
             origin = said
-        elif origin and (saved(line) or any(word.search(line) for word in (*STEPS, LEARNED))):
+        elif origin and (saved(line) or _says_a_step(line)):
             return None
     return origin
 
 
+def last_step(lines: Iterable[str]) -> str | None:
+    """The last line that says a step, without blanks around it and cut to LINE_CHARACTERS; None without one."""
+    said = [
+        line for line in lines if _says_a_step(line) and not (saved(line) or resumed_from(line))
+    ]
+    return said[-1].rpartition("\r")[2].strip()[:LINE_CHARACTERS] if said else None
+
+
+LINE_CHARACTERS = 120
+"""Characters of the line of a step that are shown."""
 STEP_LINES = 5000
 """Lines of the log of a complete run in which a step is looked for."""
 
@@ -100,6 +110,10 @@ def as_text() -> dict[str, list[tuple[str, bool]]]:
         name: [(word.pattern, not word.flags & re.IGNORECASE) for word in each]
         for name, each in words.items()
     }
+
+
+def _says_a_step(line: str) -> bool:
+    return any(word.search(line) for word in (*STEPS, LEARNED))
 
 
 def _first(words: tuple[re.Pattern[str], ...], line: str) -> str | None:

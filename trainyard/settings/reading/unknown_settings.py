@@ -23,11 +23,7 @@ def unknown_setting(mistake: Mistake) -> InputError:
         _of_the_provider(mistake) or _setting_of_other_jobs(mistake) or _of_another_kind(mistake)
     ):
         return other
-    plain = re.sub("[-_]", "", mistake.key).lower()
-    above = mistake.steps[-2:-1] if "environment" in mistake.steps[-3:-2] else mistake.steps[-3:-1]
-    hints = (SETTING_HINTS.get((holder, plain)) for holder in reversed(above))
-    hint = NO_SETTINGS.get(plain) if "jobs" in mistake.steps else next(filter(None, hints), None)
-    fix = hint or _known_settings(mistake)
+    fix = _hint(mistake) or _known_settings(mistake)
     if (meant := re.fullmatch(r"did you mean (\w+)\?", fix)) and _lists_one(mistake, meant[1]):
         fix = f"write {meant[1]}: {as_yaml([mistake.value])} in its place"
     return InputError(
@@ -36,6 +32,20 @@ def unknown_setting(mistake: Mistake) -> InputError:
         got=as_yaml(mistake.key)[:80],
         fix=fix,
         write=REMOVE if fix.startswith("delete it") else None,
+    )
+
+
+def _hint(mistake: Mistake) -> str | None:
+    """What serves in the place of a setting that people know from elsewhere."""
+    plain = re.sub("[-_]", "", mistake.key).lower()
+    above = mistake.steps[-2:-1] if "environment" in mistake.steps[-3:-2] else mistake.steps[-3:-1]
+    if "jobs" in mistake.steps:
+        if hint := NO_SETTINGS.get(plain):
+            return hint
+        above = mistake.steps[3:-1]
+    return next(
+        (SETTING_HINTS[each, plain] for each in reversed(above) if (each, plain) in SETTING_HINTS),
+        None,
     )
 
 
