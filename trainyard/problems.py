@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any
 
 
@@ -142,13 +143,23 @@ class Refused(Exception):
 
 def one_of(known: Iterable[str], otherwise: str) -> str:
     """List of what there is, for the middle of a sentence; `otherwise` where there is nothing."""
-    names = ", ".join(known)
-    return f"one of {names}" if names else otherwise
+    names = [*known]
+    return f"one of {', '.join(names)}" if len(names) > 1 else "".join(names) or otherwise
 
 
-def write_one_of(known: Iterable[str], otherwise: str) -> str:
-    """A fix that proposes what there is; `otherwise`, a whole fix, where there is nothing."""
-    names = one_of(known, "")
+SIMILAR = 0.76
+"""Similarity of two names from which one is proposed for the other; below it they mean different
+things: network_policies is not network, and done is not none."""
+ALIKE = 0.85
+"""The same for names that somebody gave to things of a stack: such names often have one beginning."""
+
+
+def write_one_of(known: Iterable[str], otherwise: str, got: str = "") -> str:
+    """A fix that proposes what there is; `otherwise`, a whole fix, where there is nothing. `got`: what somebody wrote;
+    a name like it is what they meant."""
+    by_letters = {name.lower(): name for name in known}
+    meant = get_close_matches(got.lower(), by_letters, n=1, cutoff=ALIKE)
+    names = one_of((by_letters[name] for name in meant or by_letters), "")
     return f"write {names}" if names else otherwise
 
 

@@ -238,7 +238,7 @@ NAMES: dict[str, Row] = {
         "{name: code, mountPath: /code}",
         "{name: code, mountPath: /code/run.py, subPath: run.py}",
         "Master.template.spec.containers[0].volumeMounts[1].subPath",
-        "pods get an empty folder for another name; got run.py. Fix: write one of train.py",
+        "pods get an empty folder for another name; got run.py. Fix: write train.py",
         True,
     ),
     "a Secret as a volume": (
@@ -473,7 +473,7 @@ NAMES: dict[str, Row] = {
     "a container that pods do not have": (
         *_env1("{resourceFieldRef: {containerName: main, resource: limits.memory}}"),
         "resourceFieldRef.containerName",
-        "must be a container of the pod; got main. Fix: write one of pytorch",
+        "must be a container of the pod; got main. Fix: write pytorch",
         True,
     ),
     "a job that another one waits for": (

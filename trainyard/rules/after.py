@@ -17,7 +17,7 @@ def after_errors(path: str, jobs: Mapping[str, AnyJob]) -> Iterator[InputError]:
             if each not in jobs:
                 others = [other for other in jobs if other != name]
                 yield at.must(
-                    "name jobs of this stack", got=each, fix=write_one_of(others, "delete it")
+                    "name jobs of this stack", got=each, fix=write_one_of(others, "delete it", each)
                 )
     known = {name: [each for each in job.after if each in jobs] for name, job in jobs.items()}
     try:

@@ -181,7 +181,7 @@ def _runtime(path: str, job: JobConfig, environment: EnvironmentConfig) -> Itera
         yield At(f"{path}.runtime").must(
             "be a runtime of the environment",
             got=job.runtime,
-            fix=write_one_of(known, "add one under environment.trainer.runtimes"),
+            fix=write_one_of(known, "add one under environment.trainer.runtimes", job.runtime),
         )
     if own := environment.own_runtime(job):
         yield from _on_own_runtime(path, job, own, environment.pools)
@@ -305,7 +305,9 @@ def _priority(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iter
             "be one of environment.priorities",
             got=job.priority,
             fix=write_one_of(
-                environment.priorities, f"add {job.priority}: 1000 under environment.priorities"
+                environment.priorities,
+                f"add {job.priority}: 1000 under environment.priorities",
+                job.priority,
             ),
         )
 

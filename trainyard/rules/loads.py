@@ -206,7 +206,7 @@ def _other_store(
         yield At(f"{path}.store").must(
             "be a store of the environment",
             got=at.store,
-            fix=write_one_of(environment.storage, "add one under environment.storage"),
+            fix=write_one_of(environment.storage, "add one under environment.storage", at.store),
         )
     here, there = PurePosixPath(load.directory), PurePosixPath(at.directory)
     if at.store == load.store and _touch(here, there):

@@ -83,7 +83,7 @@ def _stores(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterat
     for store in job.storage:
         if store not in environment.storage:
             yield At(f"{path}.storage.{store}").must(
-                "be a store of the environment", got=store, fix=_known_stores(environment)
+                "be a store of the environment", got=store, fix=_known_stores(environment, store)
             )
     for setting, place in (("checkpoints", job.checkpoints), ("tensorboard", job.tensorboard)):
         if place:
@@ -103,7 +103,7 @@ def store_directory_errors(
 ) -> Iterator[InputError]:
     """Every error of a directory in one of the environment's stores."""
     if store not in environment.storage:
-        known = _known_stores(environment)
+        known = _known_stores(environment, store)
         yield At(f"{path}.store").must(
             "be a store of the environment",
             got=store,
@@ -139,8 +139,8 @@ def from_root(directory: str) -> str:
     return posixpath.normpath(f"/{directory}").strip("/") or "data"
 
 
-def _known_stores(environment: EnvironmentConfig) -> str:
-    return write_one_of(environment.storage, "add one under environment.storage")
+def _known_stores(environment: EnvironmentConfig, got: str) -> str:
+    return write_one_of(environment.storage, "add one under environment.storage", got)
 
 
 def _mount_paths(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterator[InputError]:

@@ -50,7 +50,7 @@ def unknown_pool(path: str, name: str, wanted: EnvironmentConfig) -> InputError:
     return At(f"{path}.pool").must(
         "be a pool of the environment",
         got=name[:60],
-        fix=write_one_of(wanted.pools, "add one under environment.pools"),
+        fix=write_one_of(wanted.pools, "add one under environment.pools", name),
     )
 
 
@@ -193,7 +193,7 @@ def _fallback_zones(path: str, pool: PoolConfig, zones: tuple[str, ...]) -> Iter
             yield At(path).must(
                 "list zones that have a subnet in this network",
                 got=zone,
-                fix=f"write one of {', '.join(zones[1:])}",
+                fix=write_one_of(zones[1:], "delete it"),
                 write=[*sound, *(other for other in zones[1:2] if other not in sound)],
             )
     if len(set(listed)) < len(listed):

@@ -14,6 +14,7 @@ from trainyard.derive.job_view import RESERVED_ENV, ContainerView, JobView
 from trainyard.derive.scripts import launches
 from trainyard.problems import InputError, InputWarning
 from trainyard.rules.bash_syntax import syntax_error
+from trainyard.settings.reading.placeholders import WITHOUT_SHELL
 
 ARGUMENT_BYTES = 131_072
 """Longest argument or variable of a process, with the NUL at its end (MAX_ARG_STRLEN of Linux,
@@ -108,17 +109,32 @@ def escaped_variable(view: JobView, container: ContainerView) -> Iterator[InputE
 
 
 def variable_without_shell(view: JobView, container: ContainerView) -> Iterator[InputError]:
-    """A variable of the job in the way of a shell, where no shell starts. Another name may be meant
-    for the program."""
+    """A variable in the way of a shell, where no shell starts: of the job, or the whole value of an option
+    that nobody sets. Inside another word, such as dir=${KEY}, the program itself may know it."""
     if has_shell(container) or container.own_entrypoint:
         return
+    place = container.where("script")
     known = {*container.env, *(container.more_env or ()), *RESERVED_ENV}
-    for name in dict.fromkeys(re.findall(r"\$\{?([A-Z][A-Z0-9_]*)\b", "\n".join(container.words))):
+    used = {
+        found[0]: (word, found)
+        for word in container.words
+        for found in WITHOUT_SHELL.finditer(word)
+    }
+    for written, (word, found) in used.items():
+        name = found[1] or found[2]
         if name in known:
-            yield container.where("script").must(
+            yield place.must(
                 "use $(NAME) for a variable: no shell starts, and Kubernetes knows no other way",
                 got=f"${name}",
                 fix=f"write $({name})",
+            )
+        elif container.more_env is not None and re.fullmatch(
+            rf"(?:--?[\w.-]+=)?{re.escape(written)}", word
+        ):
+            yield place.must(
+                "not contain a placeholder: no shell starts, and nobody sets such a variable",
+                got=written,
+                fix=f"write what belongs there, or $({name}) and {name} under env or secrets",
             )
 
 

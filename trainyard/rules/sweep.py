@@ -100,10 +100,12 @@ def _place_errors(path: str, sweep: SweepConfig, job: JobConfig) -> Iterator[Inp
     texts = [*texts_of(job)]
     for name in filter(NAME.fullmatch, sweep.over):
         place = place_of(name)
-        if not any(place in text for text in texts):
+        if not any(re.search(rf"(?<!\$){re.escape(place)}", text) for text in texts):
             yield At(f"{path}.{name}").must(
                 f"stand as {place} in a text of the job: all its runs would be the same",
-                got=f"no {place}",
+                got=f"${place}, which is a variable of a shell"
+                if any(f"${place}" in text for text in texts)
+                else f"no {place}",
                 fix=f'write {place} where the value belongs, such as arguments: [--{name}, "{place}"]',
             )
     places = few([place_of(name) for name in sweep.over]) or "its values"

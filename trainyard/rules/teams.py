@@ -200,7 +200,7 @@ def listing_errors(
         yield At("team.name").must(
             f"be a team that Pulumi.{team.environment}.yaml lists under environment.teams",
             got=team.name,
-            fix=write_one_of(environment.teams, otherwise),
+            fix=write_one_of(environment.teams, otherwise, team.name),
         )
     for setting, value in {"namespace": team.namespace, "max_gpus": team.max_gpus}.items():
         if value is not None:

@@ -45,7 +45,7 @@ def text_errors(path: str, settings: Any, region: str) -> Iterator[InputError]:
         elif isinstance(value, str):
             yield from _text(at, value, region)
         elif isinstance(value, float) and math.isinf(value):
-            yield At(at).must("be a number with an end", got=as_yaml(value), fix="write a number")
+            yield At(at).must("be a finite number", got=as_yaml(value), fix="write a number")
 
 
 def _values(path: str, value: Any) -> Iterator[tuple[str, Any]]:
@@ -68,7 +68,7 @@ def _values(path: str, value: Any) -> Iterator[tuple[str, Any]]:
 def _text(at: str, text: str, region: str) -> Iterator[InputError]:
     wanted = partition(region)
     if text != text.strip():
-        fix = f"write {text.strip()}" if text.strip() else "write the value between the quotes"
+        fix = f"write {text.strip()}" if text.strip() else "write a value, or delete it"
         yield At(at).must("not begin or end with a blank", got=f'"{text}"', fix=fix)
     elif text.startswith("arn:") and not text.startswith(f"arn:{wanted}:"):
         yield At(at).must(

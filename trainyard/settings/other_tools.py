@@ -1,6 +1,6 @@
 """Settings of other tools, as people write them into a stack file, each with what serves instead: of those that
-make EKS clusters and GPU nodes (terraform-aws-eks, eksctl, pulumi-eks, Karpenter), and of the Trainer of
-transformers."""
+make EKS clusters and GPU nodes (terraform-aws-eks, eksctl, pulumi-eks, Karpenter), of Kubernetes' own jobs, of Slurm
+and SageMaker, and of the Trainer of transformers."""
 
 from __future__ import annotations
 
@@ -97,6 +97,51 @@ OTHER_TOOLS: dict[tuple[str, str], str] = {
             "nfs smb ebs gp3 pvc persistentvolumeclaim claim volume hostpath": _SHARED,
             "fsx fsxlustre fsxforlustre filesystem": "did you mean lustre?",
             "bucket mountpoint": "did you mean s3?",
+        },
+    ),
+    **_rows(
+        "jobs",
+        {
+            "numnodes nodecount replicas numreplicas workers numworkers instancecount": "did you mean nodes?",
+            "timeout timeoutseconds activedeadlineseconds maxruntime timelimit walltime": (
+                "did you mean time_limit_minutes?"
+            ),
+            "entrypoint cmd": "did you mean command?",
+            "args": "did you mean arguments?",
+            "environment envvars environmentvariables": "did you mean env?",
+            "nprocpernode ntaskspernode": "did you mean processes_per_node?",
+            "shm shmsize sharedmemory": "did you mean shared_memory_gib?",
+            "cpu cpus vcpus": "did you mean cpus_per_node?",
+            "memory mem ram": "did you mean memory_gib?",
+            "container containerimage dockerimage imageuri": "did you mean image?",
+            "dataset datasets datadir datapath": "did you mean data?",
+            "outputdir checkpointdir checkpointpath savedir": (
+                "delete it; write checkpoints: {store: scratch, directory: t5-large}"
+            ),
+            "resources limits requests": (
+                "delete it: a pod asks for its whole node; gpus_per_node, cpus_per_node and memory_gib ask"
+                " for less"
+            ),
+            "volumes volumemounts mounts": (
+                "delete it; write storage: {home: {path: /data}}, or local_scratch, host_paths or files"
+            ),
+            "queue queuename localqueue": (
+                "delete it; with environment.queues each job of a team waits in the team's queue"
+            ),
+            "annotations": "delete it; an entry has labels, and a job's own manifest may have annotations",
+            "requirements pip packages": "delete it; install them in the image, or in script",
+            "workingdir workdir": "delete it; write cd /workspace into script",
+            "kind framework": "delete it; write runtime for a TrainJob, or pytorch_job for a PyTorchJob",
+            "name": "delete it; the name of the entry is that of the job",
+            "namespace": "delete it; jobs are in environment.namespace, or in the namespace of their team",
+        },
+    ),
+    **_rows(
+        "checkpoints",
+        {
+            "path dir folder prefix outputdir": "did you mean directory?",
+            "interval intervalminutes saveinterval": "did you mean interval_minutes?",
+            "keeplast savetotallimit maxtokeep": "did you mean keep?",
         },
     ),
     **_rows(

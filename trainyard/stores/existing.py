@@ -79,7 +79,9 @@ class ExistingStore(StoreKind[Settings, Plan], Generic[Settings, Plan]):
                 continue
             yield At(f"{path}.{each.name}").not_set(
                 f"with {ID}: this program changes no file system that it did not make",
-                got=as_yaml(given) if isinstance(given, str | int | float | bool) else "it",
+                got=as_yaml(given)
+                if isinstance(given, str | int | float | bool)
+                else "settings of it",
                 instead=f"delete {ID}, and the stack makes a file system",
             )
 

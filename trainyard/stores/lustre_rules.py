@@ -100,8 +100,8 @@ def _size_and_speed(path: str, lustre: LustreConfig) -> Iterator[InputError]:
         yield At(f"{path}.throughput_mbps_per_tib").must(
             f"be one of {', '.join(map(str, LUSTRE_TIERS))} with deployment: PERSISTENT_2",
             got="nothing" if tier is None else str(tier),
-            fix=f"write {near}; with 4800 GiB, 500 takes a checkpoint of 30 billion parameters"
-            " (360 GB) in about 2.5 minutes",
+            fix=f"write {near}, or another of them: 500 on 4800 GiB takes a checkpoint of 30 billion"
+            " parameters (360 GB) in about 2.5 minutes",
             write=near,
         )
     if lustre.deployment == "SCRATCH_2" and tier is not None:

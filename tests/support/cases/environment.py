@@ -219,7 +219,7 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
             at("pools.h100.fallback_zones", ["ap-northeast-2b"]),
         ],
         "pools.h100.fallback_zones",
-        "one of ap-northeast-2c",
+        "Fix: write ap-northeast-2c",
     ),
     "store with the name of a mount target": (
         [
@@ -669,12 +669,12 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         [at("storage.scratch.lustre.throughput_mbps_per_tib", 300)],
         "storage.scratch.lustre.throughput_mbps_per_tib",
         "must be one of 125, 250, 500, 1000 with deployment: PERSISTENT_2; got 300. Fix: "
-        "write 250;",
+        "write 250, or another of them",
     ),
     "no speed": (
         [without("storage.scratch.lustre.throughput_mbps_per_tib")],
         "storage.scratch.lustre.throughput_mbps_per_tib",
-        "got nothing. Fix: write 500;",
+        "got nothing. Fix: write 500, or another of them",
     ),
     "speed of scratch": (
         [at("storage.scratch.lustre.deployment", "SCRATCH_2")],
@@ -858,7 +858,7 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "number without end": (
         [at(f"{JOB}.expected_hours", float("inf"))],
         f"{JOB}.expected_hours",
-        "be a number with an end",
+        "be a finite number",
     ),
     "blank behind a path": (
         [at(f"{JOB}.storage", {"scratch": {"path": "/data "}})],
@@ -1613,9 +1613,39 @@ REFUSED |= {
         "must be the name of a setting; got per_device_train_batch_size. Fix: did you mean batch_per_gpu?",
     ),
     "a store of a kind that people know from elsewhere": (
-        [at("environment.storage.home.nfs", {"server": "nfs.example.com"})],
-        "environment.storage.home.nfs",
+        [at("storage.home.nfs", {"server": "nfs.example.com"})],
+        "storage.home.nfs",
         "must be the name of a setting; got nfs. Fix: delete it; write efs: {}, an NFS that AWS runs",
+    ),
+    "nodes by the name that torchrun has": (
+        [at(f"{JOB}.num_nodes", 2)],
+        f"{JOB}.num_nodes",
+        "must be the name of a setting; got num_nodes. Fix: did you mean nodes?",
+    ),
+    "resources as a pod has them": (
+        [at(f"{JOB}.resources", {"limits": {"nvidia.com/gpu": 8}})],
+        f"{JOB}.resources",
+        "got resources. Fix: delete it: a pod asks for its whole node; gpus_per_node, cpus_per_node and",
+    ),
+    "a setting of which nobody knows what is meant": (
+        [at(f"{JOB}.frobnicate", True)],
+        f"{JOB}.frobnicate",
+        "got frobnicate. Fix: delete it; docs/stack-file.md lists the settings",
+    ),
+    "a figure of a sweep by its name alone": (
+        [at(f"{JOB}.sweep", {"over": {"lr": [0.1, 0.2]}, "metric": "loss"})],
+        f"{JOB}.sweep.metric",
+        'must be settings; got "loss". Fix: write a value such as {name: loss, goal: minimize}',
+    ),
+    "a variable of somebody's own shell in env": (
+        [at(f"{JOB}.env", {"HF_HOME": "${HF_HOME}"})],
+        f"{JOB}.env.HF_HOME",
+        "must not contain a placeholder; got ${HF_HOME}. Fix: write what belongs there",
+    ),
+    "a pool in capital letters": (
+        [at(f"{JOB}.pool", "G6E")],
+        f"{JOB}.pool",
+        "must be a pool of the environment; got G6E. Fix: write g6e",
     ),
     "a directory with a slash": (
         [at(f"{JOB}.checkpoints.directory", "/ckpt/")],

@@ -269,6 +269,9 @@ def test_a_variable_that_needs_a_shell_is_refused_where_none_starts() -> None:
 
     assert said("torchrun", "--nnodes=${PET_NNODES}", "t.py") == ["write $(PET_NNODES)"]
     assert said("torchrun", "t.py", "--out", "$CHECKPOINT_DIR") == ["write $(CHECKPOINT_DIR)"]
+    for word in ("$HF_TOKEN", "--token=${HF_TOKEN}"):
+        [fix] = said("torchrun", "t.py", "--token", word)
+        assert fix.startswith("write what belongs there, or $(HF_TOKEN) and HF_TOKEN under env or")
     assert said("torchrun", "t.py", "dir=${HYDRA_KEY}", "--nnodes=$(PET_NNODES)") == []
     assert said("/app/start.sh", "$CHECKPOINT_DIR") == []
     assert said("sh", "-c", "torchrun t.py --out $CHECKPOINT_DIR") == []

@@ -63,6 +63,16 @@ CASES: dict[str, tuple[list[Edit], str, str]] = {
         "sweep.over.lr",
         "stand as {lr} in a text of the job: all its runs would be the same; got no {lr}. Fix: write {lr} where",
     ),
+    "a name that stands as a variable of a shell": (
+        [
+            LRS,
+            at(f"{TUNE}.torchrun.arguments", ["--lr=${lr}"]),
+            without(f"{TUNE}.checkpoints"),
+            at(f"{TUNE}.allow_no_checkpoint", True),
+        ],
+        "sweep.over.lr",
+        "got ${lr}, which is a variable of a shell. Fix: write {lr} where",
+    ),
     "a name that is misspelt": (
         [LRS, at(f"{TUNE}.torchrun.arguments", ["--lr={learning_rate}"])],
         "sweep.over",

@@ -100,7 +100,7 @@ ENTRIES: dict[str, tuple[Edit, str, str]] = {
     "a priority that the environment lacks": (
         at("teams.vision.allowed_priorities", ["low"]),
         "teams.vision.allowed_priorities",
-        "must be names from environment.priorities; got low. Fix: write one of high",
+        "must be names from environment.priorities; got low. Fix: write high",
     ),
     "an ARN of a session": (
         at("teams.vision.deployer", "arn:aws:sts::111122223333:assumed-role/vision/me"),
@@ -243,8 +243,8 @@ STACKS: dict[str, tuple[Edit, Edit, str, str]] = {
         listed,
         both(by_name, at(f"{JOB}.storage.home", {"path": "/home/v"})),
         f"team.{JOB}",
-        "must mount only stores that the environment's entry of the team lists; got home. Fix: write one"
-        " of scratch",
+        "must mount only stores that the environment's entry of the team lists; got home. Fix: write"
+        " scratch",
     ),
     "a priority that is not the team's": (
         listed,

@@ -78,6 +78,7 @@ EXAMPLES: dict[str, Any] = {
     "reservation.id": "cr-0123456789abcdef0",
     "instances": 1,
     "sweep.over": {"lr": [0.0001, 0.0003]},
+    "sweep.metric": {"name": "loss", "goal": "minimize"},
     "fallback_zones": ["ap-northeast-2c"],
     "environment.storage": {"home": {"efs": {}}},
     "storage.*": {"efs": {}},

@@ -9,10 +9,6 @@ from typing import Any
 
 from trainyard.problems import InputError
 
-SIMILAR = 0.74
-"""Similarity of two names from which one is proposed for the other; below it they mean different
-things: network_policies is not network."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Mistake:

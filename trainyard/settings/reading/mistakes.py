@@ -15,15 +15,17 @@ from datetime import date
 from decimal import Decimal
 from typing import Any, get_origin
 
-from trainyard.problems import REMOVE, InputError
+from trainyard.problems import REMOVE, SIMILAR, InputError
 from trainyard.settings.reading.examples import PATTERNS, as_name, example, known_version
 from trainyard.settings.reading.lookup import is_required, types_at
-from trainyard.settings.reading.mistake import SIMILAR, Mistake
+from trainyard.settings.reading.mistake import Mistake
 from trainyard.settings.reading.unknown_settings import is_needed, unknown_setting
 from trainyard.settings.reading.yaml_file import as_yaml
 
 COMMAND_LINES = ("arguments", "command")
 """Settings that list the words of a command line."""
+SET = "be set"
+"""What a setting without a default must."""
 UNITS: Mapping[str, Mapping[str, int]] = {
     "gib": {r"gi?b?": 1, r"ti?b?": 1024},
     "minutes": {r"m|min|minutes?": 1, r"h|hours?": 60, r"d|days?": 1440},
@@ -72,7 +74,7 @@ def _encrypted(mistake: Mistake) -> InputError:
 def _missing(mistake: Mistake) -> InputError:
     value = example(mistake.steps)
     fix = f"add {mistake.key}" if value is None else f"add {mistake.key}: {as_yaml(value)}"
-    return InputError(path=mistake.path, must="be set", got="nothing", fix=fix, write=value)
+    return InputError(path=mistake.path, must=SET, got="nothing", fix=fix, write=value)
 
 
 def _not_text(mistake: Mistake) -> InputError:

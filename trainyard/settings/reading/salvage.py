@@ -16,9 +16,14 @@ from trainyard.problems import REMOVE, At, InputError
 from trainyard.settings.environment import StackConfig
 from trainyard.settings.reading.examples import IN_ARN, as_name
 from trainyard.settings.reading.mistake import path_of
-from trainyard.settings.reading.mistakes import explained
-from trainyard.settings.reading.placeholders import is_placeholder, placeholders_of_value
+from trainyard.settings.reading.mistakes import SET, explained
+from trainyard.settings.reading.placeholders import (
+    WITHOUT_SHELL,
+    is_placeholder,
+    placeholders_of_value,
+)
 from trainyard.settings.reading.stand_ins import StandIns, stand_ins
+from trainyard.settings.reading.unknown_settings import setting_meant
 from trainyard.settings.reading.yaml_file import Lines
 
 FREE_TEXT = frozenset(("script", "command", "arguments", "env"))
@@ -131,7 +136,12 @@ class _Attempt:
             for places in wrong.values()
             for place, mistakes in places.items()
         }
-        self.errors += [error for error in errors.values() if not known.covers(error.path)]
+        named = {path for error in errors.values() if (path := setting_meant(error))}
+        self.errors += [
+            error
+            for error in errors.values()
+            if not known.covers(error.path) and not (error.must == SET and error.path in named)
+        ]
         # A name is corrected after what stands below it.
         for setting, places in sorted(wrong.items(), key=lambda each: "[key]" in each[0]):
             place, mistakes = next(iter(places.items()))
@@ -180,7 +190,9 @@ def _blank_in(value: Any, steps: Steps) -> str:
         return ""
     if not FREE_TEXT & {*map(str, steps)}:
         return found[0]
-    return value.strip() if is_placeholder(value) and not value.startswith("$") else ""
+    if value.startswith("$"):  # in a command a shell may read it
+        return value.strip() if "env" in steps and WITHOUT_SHELL.fullmatch(value.strip()) else ""
+    return value.strip() if is_placeholder(value) else ""
 
 
 def _by_setting(raw: Any, wrong: Iterable[Any]) -> dict[Steps, dict[Steps, list[Any]]]:

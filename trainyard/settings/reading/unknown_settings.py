@@ -7,14 +7,18 @@ import re
 from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Any, get_origin
 
-from trainyard.problems import REMOVE, InputError
+from trainyard.problems import REMOVE, SIMILAR, InputError
 from trainyard.settings.aws import KEYS, REPLACEMENTS
 from trainyard.settings.environment import SETTING_HINTS
 from trainyard.settings.job import JobConfig, ManifestConfig
 from trainyard.settings.reading.lookup import keys_at, types_at
-from trainyard.settings.reading.mistake import SIMILAR, Mistake, shown
+from trainyard.settings.reading.mistake import Mistake, shown
 from trainyard.settings.reading.yaml_file import as_yaml
 from trainyard.settings.training.no_settings import NO_SETTINGS
+
+_MEANT = re.compile(r"did you mean (\w+)\?")
+LISTED = 20
+"""Settings that an error lists at most."""
 
 
 def unknown_setting(mistake: Mistake) -> InputError:
@@ -24,7 +28,7 @@ def unknown_setting(mistake: Mistake) -> InputError:
     ):
         return other
     fix = _hint(mistake) or _known_settings(mistake)
-    if (meant := re.fullmatch(r"did you mean (\w+)\?", fix)) and _lists_one(mistake, meant[1]):
+    if (meant := _MEANT.fullmatch(fix)) and _lists_one(mistake, meant[1]):
         fix = f"write {meant[1]}: {as_yaml([mistake.value])} in its place"
     return InputError(
         path=mistake.path,
@@ -35,6 +39,12 @@ def unknown_setting(mistake: Mistake) -> InputError:
     )
 
 
+def setting_meant(error: InputError) -> str | None:
+    """The path of the setting that an unknown one is taken for; None for other errors."""
+    meant = _MEANT.fullmatch(error.fix)
+    return f"{error.path.rpartition('.')[0]}.{meant[1]}" if meant else None
+
+
 def _hint(mistake: Mistake) -> str | None:
     """What serves in the place of a setting that people know from elsewhere."""
     plain = re.sub("[-_]", "", mistake.key).lower()
@@ -42,7 +52,7 @@ def _hint(mistake: Mistake) -> str | None:
     if "jobs" in mistake.steps:
         if hint := NO_SETTINGS.get(plain):
             return hint
-        above = mistake.steps[3:-1]
+        above = mistake.steps[3:-1] or ["jobs"]
     return next(
         (SETTING_HINTS[each, plain] for each in reversed(above) if (each, plain) in SETTING_HINTS),
         None,
@@ -111,4 +121,8 @@ def _known_settings(mistake: Mistake) -> str:
     lower = mistake.key.lower().replace("-", "_")
     near = difflib.get_close_matches(lower, known, n=1, cutoff=SIMILAR)
     near = near or [name for name in known if name.lower() == lower.replace("_", "")]
-    return f"did you mean {near[0]}?" if near else f"delete it; the settings are {', '.join(known)}"
+    if near:
+        return f"did you mean {near[0]}?"
+    if len(known) > LISTED:
+        return "delete it; docs/stack-file.md lists the settings"
+    return f"delete it; the settings are {', '.join(known)}"

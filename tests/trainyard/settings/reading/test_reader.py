@@ -216,7 +216,7 @@ def test_a_key_of_the_account_is_refused_and_never_shown(key: str) -> None:
             {"allowedAccountIds": ["1111"]},
             "aws:allowedAccountIds.0: must be an account ID of twelve digits",
         ),
-        ({"assumeRoles": [{"roleARN": ROLE}]}, "aws:assumeRoles.0.roleArn: must be set"),
+        ({"assumeRoles": [{}]}, "aws:assumeRoles.0.roleArn: must be set"),
         ({"assumeRoles": [{"roleARN": ROLE}]}, "Fix: did you mean roleArn?"),
         ({"assumeRole": {"roleArn": ROLE, "duration": "3600"}}, "Fix: write 3600s"),
         (

@@ -142,7 +142,7 @@ def _of_file(folder: Path, *changes: tuple[str, str]) -> list[str]:
     return [error.path for error in plan_stack(read_file("dev", folder), CHECKOUT).errors]
 
 
-REST = ["environment.pools.g6e.max_nodes", "environment.pools.g6e.max_node"]
+REST = ["environment.pools.g6e.max_node"]
 REST += ["environment.network.cidr", "environment.network.cidr"]
 
 
@@ -283,3 +283,10 @@ def test_a_problem_is_kept_where_both_stand_ins_have_it() -> None:
     first = [error("a.c", "1"), error("a.d", "1"), error("a.b.e", "1"), error("a.new.x", "1")]
     second = [error("a.c", "1"), error("a.d", "2"), error("a.b.e", "1"), error("a.new.x", "1")]
     assert [each.path for each in found.agreed(first, second)] == ["a.c", "a.Old.x"]
+
+
+def test_a_needed_setting_under_another_name_is_one_error() -> None:
+    found = planned(without("jobs.t5-large.nodes"), at("jobs.t5-large.num_nodes", 2)).errors
+    assert [str(error) for error in found] == [
+        "environment.jobs.t5-large.num_nodes: must be the name of a setting; got num_nodes. Fix: did you mean nodes?"
+    ]
