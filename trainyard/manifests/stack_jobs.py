@@ -21,6 +21,7 @@ from trainyard.plans.jobs import EXPECTED, Expected, JobPlan
 from trainyard.problems import At, InputError, InputWarning
 from trainyard.rules.after import after_errors
 from trainyard.rules.model_memory import fit_problems, model_errors
+from trainyard.rules.python_files import python_warnings
 from trainyard.rules.saves import keep_warnings, place_warnings
 from trainyard.rules.schedule import schedule_problems, team_schedule_errors
 from trainyard.rules.sweep import sweep_problems
@@ -57,6 +58,7 @@ class StackJobs:
         for name, job in typed(self.jobs).items():
             found += keep_warnings(f"{self.path}.{name}", job, self.folder)
             found += place_warnings(f"{self.path}.{name}", job, self.folder)
+            found += python_warnings(f"{self.path}.{name}", job, self.folder)
         problems = (
             *_fit_problems(self.path, self.fits),
             *sweep_problems(self.path, self.jobs),

@@ -55,7 +55,7 @@ UNITS = {
 """End of a setting's name → its unit."""
 PATTERNS = {
     r"^[a-z]([-a-z0-9]{0,30}[a-z0-9])?$": "name",
-    r"^arn:aws[a-z-]*:iam::\d{12}:role/.+$": "ARN of a role",
+    r"^arn:aws[a-z-]*:iam::\d{12}:role/(.+/)?[A-Za-z0-9_+=,.@-]{1,64}$": "ARN of a role",
     r"^arn:aws[a-z-]*:iam::(\d{12}|aws):policy/.+$": "ARN of a policy",
     r"^\d{12}$": "account ID",
     r"^[a-z0-9][-._:/a-z0-9]*/$": "beginning of image names",

@@ -34,6 +34,7 @@ from trainyard.rules.isolated import isolation_errors, isolation_warnings
 from trainyard.rules.network import network_errors, zone_errors
 from trainyard.rules.pools import pool_errors, pool_warnings
 from trainyard.rules.prices import price_errors, price_warnings
+from trainyard.rules.principals import sso_errors
 from trainyard.rules.stores import store_errors, store_warnings, stores_together_errors
 from trainyard.settings.environment import EnvironmentConfig, StackConfig, TeamConfig
 from trainyard.settings.job import JobConfig
@@ -73,6 +74,7 @@ def environment_errors(
     yield from network_errors(region, wanted)
     yield from isolation_errors(region, wanted)
     yield from cluster_errors(wanted)
+    yield from sso_errors(wanted)
     yield from system_node_errors(wanted)
     yield from tag_errors("environment.tags", wanted.tags)
     if wanted.namespace in SYSTEM_NAMESPACES or wanted.namespace.startswith("kube-"):

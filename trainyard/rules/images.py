@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from trainyard.problems import At, InputError
+from trainyard.problems import At, InputError, InputWarning
 
 _LABEL = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
 _REGISTRY = rf"(?:{_LABEL}(?:\.{_LABEL})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?"
@@ -40,6 +40,19 @@ def image_errors(image: str, place: At) -> Iterator[InputError]:
         fix=f"write {meant}" if meant else "write registry/name:tag, better registry/name@sha256:…",
         write=meant,
     )
+
+
+REHEARSED = "trainyard/"
+"""Beginning of the images that the rehearsal runs with torch on the CPU. No registry has them."""
+
+
+def rehearsed_warnings(image: str, place: At) -> Iterator[InputWarning]:
+    """The warning about an image that only the rehearsal has."""
+    if image.startswith(REHEARSED):
+        yield place.warning(
+            f"{image} is an image of the rehearsal, and no registry has it: before `pulumi up` on AWS write the"
+            " one that your nodes pull; otherwise they wait in ImagePullBackOff while you pay for them"
+        )
 
 
 def is_untagged(image: str) -> bool:

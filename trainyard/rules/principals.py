@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from trainyard.derive.teams import principals, setting_of
 from trainyard.plans.access import Entrant
 from trainyard.problems import At, InputError, InputWarning
+from trainyard.settings.aws import arn_of
 from trainyard.settings.environment import EnvironmentConfig
 
 SSO = ":role/aws-reserved/sso.amazonaws.com/"
@@ -75,6 +76,18 @@ def principal_errors(principal: Principal, exists: bool) -> Iterator[InputError]
             got=principal.arn,
             fix=f"{made}, or name the role that your team has",
         )
+
+
+def sso_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
+    """Roles of IAM Identity Center without their path. An access entry has the whole ARN (EKS user guide,
+    creating-access-entries); sessions and other tools show it without."""
+    for each in entering(wanted):
+        if each.name.startswith("AWSReservedSSO_") and SSO not in each.arn:
+            yield At(each.path).must(
+                "have the path that IAM Identity Center gives its roles",
+                got=each.arn,
+                fix=f"write the ARN that `{arn_of(each.name)}` prints",
+            )
 
 
 def deployer_errors(wanted: EnvironmentConfig, ours: Collection[str]) -> Iterator[InputError]:

@@ -12,8 +12,16 @@ import pydantic
 
 from trainyard.settings.section import Section
 
+
+def arn_of(role: str) -> str:
+    """The command that prints the ARN of a role, with its path."""
+    return f"aws iam get-role --role-name {role} --query Role.Arn --output text"
+
+
 Text = Annotated[str, pydantic.Field(min_length=1)]
-RoleArn = Annotated[str, pydantic.Field(pattern=r"^arn:aws[a-z-]*:iam::\d{12}:role/.+$")]
+RoleArn = Annotated[
+    str, pydantic.Field(pattern=r"^arn:aws[a-z-]*:iam::\d{12}:role/(.+/)?[A-Za-z0-9_+=,.@-]{1,64}$")
+]
 PolicyArn = Annotated[str, pydantic.Field(pattern=r"^arn:aws[a-z-]*:iam::(\d{12}|aws):policy/.+$")]
 AccountId = Annotated[str, pydantic.Field(pattern=r"^\d{12}$")]
 

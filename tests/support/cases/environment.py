@@ -1642,6 +1642,31 @@ REFUSED |= {
         f"{JOB}.env.HF_HOME",
         "must not contain a placeholder; got ${HF_HOME}. Fix: write what belongs there",
     ),
+    "a session of IAM Identity Center as an admin": (
+        [
+            at(
+                "cluster.admins.me.role_arn",
+                "arn:aws:sts::123456789012:assumed-role/AWSReservedSSO_ops_0123456789abcdef/me",
+            )
+        ],
+        "cluster.admins.me.role_arn",
+        "Fix: write the ARN that `aws iam get-role --role-name AWSReservedSSO_ops_0123456789abcdef --query",
+    ),
+    "a role of IAM Identity Center without its path": (
+        [
+            at(
+                "cluster.admins.me.role_arn",
+                "arn:aws:iam::123456789012:role/AWSReservedSSO_ops_0123456789abcdef",
+            )
+        ],
+        "cluster.admins.me.role_arn",
+        "must have the path that IAM Identity Center gives its roles",
+    ),
+    "a role with a star": (
+        [at("cluster.admins.me.role_arn", "arn:aws:iam::123456789012:role/ops*")],
+        "cluster.admins.me.role_arn",
+        "must be the ARN of an IAM role",
+    ),
     "a pool in capital letters": (
         [at(f"{JOB}.pool", "G6E")],
         f"{JOB}.pool",

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 
 from trainyard.catalog import versions
 from trainyard.objects.iam.secrets import KeyArn, SecretName, SecretPrefix
-from trainyard.settings.aws import AccountId, PolicyArn, RoleArn
+from trainyard.settings.aws import AccountId, PolicyArn, RoleArn, arn_of
 from trainyard.settings.cluster import ClusterName
 from trainyard.settings.environment import CHARTS, MIRROR, Replaceable
 from trainyard.settings.job import Name
@@ -23,6 +23,8 @@ _POLICY = "arn:aws:iam::123456789012:policy/boundary"
 _KEY = "arn:aws:kms:ap-northeast-2:123456789012:key/0123abcd-01ab-23cd-45ef-0123456789ab"
 IN_ARN = ":123456789012:"
 """The account of ARNs that errors propose."""
+IN_REGION = "ap-northeast-2"
+"""The region of examples."""
 _MIRROR = "111122223333.dkr.ecr.ap-northeast-2.amazonaws.com/mirror"
 _KUBERNETES, _TRAINER = versions.DEFAULT_KUBERNETES, [*versions.TRAINERS][0]
 _POOL = {"instance_types": ["g6e.48xlarge"], "max_nodes": 4}
@@ -226,6 +228,8 @@ class Pattern:
     """The text that is nearest to one that does not match; empty where none is."""
     example: str = ""
     """A text that matches, where none is near."""
+    way: Callable[[str], str] = lambda text: ""
+    """What to do about a text, where only the account knows what is meant; empty for others."""
 
 
 def _absolute(text: str) -> str:
@@ -240,6 +244,12 @@ def _role(text: str) -> str:
     """The role of a session."""
     session = re.fullmatch(r"arn:(aws[a-z-]*):sts::(\d{12}):assumed-role/([^/]+)/.*", text)
     return f"arn:{session[1]}:iam::{session[2]}:role/{session[3]}" if session else ""
+
+
+def _role_with_path(text: str) -> str:
+    """The ARN of a role of IAM Identity Center has a path, which its session does not show."""
+    name = re.search(r":assumed-role/(AWSReservedSSO_[^/]+)", text)
+    return f"write the ARN that `{arn_of(name[1])}` prints" if name else ""
 
 
 def _duration(text: str) -> str:
@@ -298,7 +308,7 @@ PATTERNS: dict[str, Pattern] = {
         " 32 characters",
         as_name,
     ),
-    _pattern(RoleArn): Pattern("the ARN of an IAM role", _role, _ROLE),
+    _pattern(RoleArn): Pattern("the ARN of an IAM role", _role, _ROLE, _role_with_path),
     _pattern(PolicyArn): Pattern("the ARN of an IAM policy", _none, _POLICY),
     _pattern(ImagePrefix): Pattern(
         "the beginning of image names, up to a slash",

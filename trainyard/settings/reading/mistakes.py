@@ -189,6 +189,8 @@ def _no_match(mistake: Mistake) -> InputError:
         return _anything(mistake)
     meant = pattern.meant(str(mistake.value))
     if not mistake.is_key and mistake.steps != ("stack",):
+        if way := pattern.way(str(mistake.value)):
+            return mistake.error(f"be {pattern.is_}", way)
         # A deployer of one team is no deployer of another one.
         shown = example(mistake.steps) if mistake.steps[-1] == "deployer" else pattern.example
         fix = f"write {as_yaml(meant)}" if meant else f"write one such as {as_yaml(shown)}"

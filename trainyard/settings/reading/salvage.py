@@ -11,10 +11,11 @@ from typing import Any
 
 import pydantic
 
+from trainyard.catalog.aws.zones import ZONE_LETTERS
 from trainyard.catalog.scalars import engine_value
 from trainyard.problems import REMOVE, At, InputError
 from trainyard.settings.environment import StackConfig
-from trainyard.settings.reading.examples import IN_ARN, as_name
+from trainyard.settings.reading.examples import IN_ARN, IN_REGION, as_name
 from trainyard.settings.reading.mistake import path_of
 from trainyard.settings.reading.mistakes import SET, explained
 from trainyard.settings.reading.placeholders import (
@@ -153,15 +154,14 @@ class _Attempt:
                 self._stand_in(setting, places, errors[place].write)
 
     def _ours(self, error: InputError) -> InputError:
-        """The error with the account of the stack file in the ARNs that its fix proposes."""
-        aws = self.raw.get("aws")
+        """The error with region and account of the stack file in what its fix proposes."""
+        aws, region, own = self.raw.get("aws"), self.raw.get("region"), dict[str, str]()
         ids = aws.get("allowedAccountIds") if isinstance(aws, dict) else None
-        if not isinstance(ids, list) or not ids or not isinstance(ids[0], str):
-            return error
-        write, own = error.write, f":{ids[0]}:"
-        if isinstance(write, str):
-            write = write.replace(IN_ARN, own)
-        return replace(error, fix=error.fix.replace(IN_ARN, own), write=write)
+        if isinstance(ids, list) and ids and isinstance(ids[0], str):
+            own[IN_ARN] = f":{ids[0]}:"
+        if region in ZONE_LETTERS:
+            own[IN_REGION] = region
+        return replace(error, fix=_with(own, error.fix), write=_with(own, error.write))
 
     def _stand_in(self, setting: Steps, places: Iterable[Steps], meant: Any) -> None:
         """Put a stand-in into the place of a setting. `places`: of what is wrong with it. `meant`:
@@ -182,6 +182,18 @@ class _Attempt:
             name = f"{name[:30]}-x"
         holder[name] = holder.pop(wrong)
         self.renamed[path_of([*above, name])] = path
+
+
+def _with(own: Mapping[str, str], value: Any) -> Any:
+    """A value with other words in all its texts."""
+    if isinstance(value, dict):
+        return {_with(own, key): _with(own, item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with(own, item) for item in value]
+    if isinstance(value, str):
+        for words, instead in own.items():
+            value = value.replace(words, instead)
+    return value
 
 
 def _blank_in(value: Any, steps: Steps) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.everything import everything
 from tests.support.recording import CHECKOUT
-from tests.support.stackfile import ENVIRONMENT, Edit, at, planned, reading, without
+from tests.support.stackfile import ENVIRONMENT, Edit, at, planned, reading, values, without
 from trainyard.decide import plan_stack
 from trainyard.plan import Planned
 from trainyard.problems import REMOVE, InputError
@@ -290,3 +290,12 @@ def test_a_needed_setting_under_another_name_is_one_error() -> None:
     assert [str(error) for error in found] == [
         "environment.jobs.t5-large.num_nodes: must be the name of a setting; got num_nodes. Fix: did you mean nodes?"
     ]
+
+
+def test_what_a_fix_proposes_is_of_the_region_of_the_stack() -> None:
+    made = values(at("kms_key_arn", "alias/ml"), at("network", {"vpc_id": "vpc-0123456789abcdef0"}))
+    made["aws:region"] = "us-east-2"
+    said = [str(error) for error in read(made, stack="dev", project="trainyard").errors]
+    assert len(said) == 2
+    assert "Fix: write one such as arn:aws:kms:us-east-2:123456789012:key/" in " ".join(said)
+    assert "Fix: add private_subnets: {us-east-2a: subnet-" in " ".join(said)
