@@ -115,7 +115,7 @@ PREVIEWED = argparse.Namespace(stack="dev")
 ROLE = Principal(
     path="environment.teams.vision.role_arn", arn="arn:aws:iam::123456789012:role/vision"
 )
-NO_ROLE = str(next(principal_errors(ROLE, exists=False)))
+NO_ROLE = str(next(principal_errors(ROLE, None)))
 """What the program says of a role that is missing."""
 
 

@@ -27,7 +27,7 @@ def principal_checks(
         yield from foreign_warnings(wanted, {own})
 
     return {"roles of other accounts": of_others} | {
-        f"role {each.name}": lambda each=each: principal_errors(each, account.has_role(each.name))
+        f"role {each.name}": lambda each=each: principal_errors(each, account.role_arn(each.name))
         for each in entering(wanted)
         if each.account == own
     }

@@ -20,7 +20,7 @@ class PricedQuantity:
 
     quantity: int
     unit: str
-    """Unit of its price; empty where no price is known."""
+    """Unit of its price, also where only other regions have one; empty where none has."""
     usd_each: Decimal | None
     usd_per_hour: Decimal | None
     """To the millionth; None where no price of the region is known."""

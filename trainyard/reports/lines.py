@@ -27,10 +27,11 @@ def part_of(offered: Quote, quantity: int) -> PricedQuantity:
     """A quantity with its price, the most that it costs, or a guess."""
     found, ceiling, guess = offered.price, offered.ceiling, offered.guess
     known = found or ceiling
+    of_unit = known or guess
     hour = per_hour(known, quantity).quantize(MILLIONTH) if known else None
     return PricedQuantity(
         quantity=quantity,
-        unit=known.unit if known else "",
+        unit=of_unit.unit if of_unit else "",
         usd_each=found.usd if found else None,
         usd_per_hour=hour if found else None,
         most_usd_per_hour=hour,

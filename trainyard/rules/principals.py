@@ -57,16 +57,23 @@ def entrants(wanted: EnvironmentConfig) -> tuple[Entrant, ...]:
             arn=each.arn,
             account=each.account,
             name=each.name,
-            refusal="\n".join(map(str, principal_errors(each, exists=False))),
+            refusal="\n".join(map(str, principal_errors(each, None))),
         )
         for each in entering(wanted)
     }
     return tuple(told.values())
 
 
-def principal_errors(principal: Principal, exists: bool) -> Iterator[InputError]:
-    """Nothing where the account has the role."""
-    if not exists:
+def principal_errors(principal: Principal, found: str | None) -> Iterator[InputError]:
+    """Nothing where the account has the role. `found`: the ARN of its role of that name; None where it has
+    none."""
+    if found is not None and found != principal.arn:
+        yield At(principal.path).must(
+            "have the path of its role: EKS refuses the access entry of an ARN that no role has",
+            got=principal.arn,
+            write=found,
+        )
+    if found is None:
         made = f"run `{creation(principal)}`"
         if SSO in principal.arn:
             made = "assign the permission set to a group of this account in IAM Identity Center"

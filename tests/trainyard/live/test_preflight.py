@@ -125,6 +125,7 @@ def state_in_a_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
 def account(**answers: Any) -> Any:
     """An account that answers so, and soundly otherwise."""
     told = Mock(spec=Account)
+    told.role_arn.side_effect = lambda name: f"{ROLE.rpartition('/')[0]}/{name}"
     for name, answer in (SOUND | answers).items():
         how = "side_effect" if isinstance(answer, Exception) else "return_value"
         getattr(told, name).configure_mock(**{how: answer})
@@ -885,6 +886,8 @@ def test_an_account_is_asked_through_botocore(ours: Account) -> None:
         AssumeRolePolicyDocument="{}",
     )
     assert ours.has_role("AWSServiceRoleForEC2Spot") and not ours.has_role("AWSServiceRoleForX")
+    arn = ours.role_arn("AWSServiceRoleForEC2Spot")
+    assert arn and arn.endswith(":role/aws-service-role/AWSServiceRoleForEC2Spot")
 
 
 def test_what_is_ours_is_told_by_its_tags(ours: Account) -> None:

@@ -57,10 +57,15 @@ def test_every_role_of_admins_and_teams_is_one_with_its_setting() -> None:
 
 def test_the_account_is_asked_for_each_of_its_own_roles() -> None:
     told = account()
-    told.has_role.side_effect = lambda name: name != "nlp"
+    arns = {each.name: each.arn for each in entering(wanted()) if each.name != "nlp"}
+    told.role_arn.side_effect = lambda name: {**arns, "ops": f"{HERE}people/ops"}.get(name)
     asked = principal_checks(told, wanted(), SESSION)
-    guest, error = (found for check in asked.values() for found in check())
-    assert [call.args[0] for call in told.has_role.call_args_list] == [
+    guest, path, error = (found for check in asked.values() for found in check())
+    assert str(path) == (
+        "environment.cluster.admins.ops.role_arn: must have the path of its role: EKS refuses the access entry"
+        f" of an ARN that no role has; got {HERE}ops. Fix: write {HERE}people/ops"
+    )
+    assert [call.args[0] for call in told.role_arn.call_args_list] == [
         *("ops", "vision-deployer", "AWSReservedSSO_vision_1", "nlp", "auditors")
     ]
     assert str(guest).startswith(
@@ -138,7 +143,7 @@ def test_check_names_them_and_check_with_an_account_asks_instead(
 
 def test_a_role_of_identity_center_is_assigned_and_not_made_by_hand() -> None:
     """IAM refuses its name and its path to everybody else."""
-    [error] = principal_errors(Principal(path="environment.teams.vision.members", arn=SSO), False)
+    [error] = principal_errors(Principal(path="environment.teams.vision.members", arn=SSO), None)
     assert "assign the permission set to a group of this account" in error.fix
     assert "create-role" not in error.fix
 
@@ -146,6 +151,6 @@ def test_a_role_of_identity_center_is_assigned_and_not_made_by_hand() -> None:
 def test_the_commands_that_make_roles_are_found_in_what_is_said_of_them() -> None:
     made = Principal(path="environment.teams.nlp.deployer", arn=f"{HERE}nlp")
     by_others = Principal(path="environment.teams.vision.members", arn=SSO)
-    said = [str(error) for one in (made, by_others) for error in principal_errors(one, False)]
+    said = [str(error) for one in (made, by_others) for error in principal_errors(one, None)]
     assert creations_in("\n".join(said)) == [creation(made)]
     assert creations_in("connection reset") == []

@@ -111,8 +111,13 @@ class Account(StoreQuestions, ClusterQuestions):
         }
         return [{t["Key"]: t["Value"] for t in one["Tags"]} for one in self._running(filters)]
 
+    def role_arn(self, name: str) -> str | None:
+        """The ARN of a role, with its path; None where there is no such role."""
+        answer = self._ask("iam:GetRole", unless="NoSuchEntity", RoleName=name)
+        return answer["Role"]["Arn"] if answer else None
+
     def has_role(self, name: str) -> bool:
-        return bool(self._ask("iam:GetRole", unless="NoSuchEntity", RoleName=name))
+        return self.role_arn(name) is not None
 
     def has_policy(self, arn: str) -> bool:
         return bool(self._ask("iam:GetPolicy", unless="NoSuchEntity", PolicyArn=arn))
