@@ -303,7 +303,7 @@ def _environment(
         registries=registry_plans(me, wanted.registries),
         cluster=cluster_plan(me, cluster, wanted, access, day),
         add_ons=add_ons_plan(me, wanted),
-        system_nodes=system_nodes_plan(me, wanted, access),
+        system_nodes=system_nodes_plan(me, wanted, access, len(zones)),
         gpu_nodes=gpu_nodes_plan(me, cluster, wanted),
         karpenter=karpenter_plan(me, cluster, wanted),
         pools=pools,

@@ -1087,7 +1087,7 @@ def test_outputs_are_plain_and_say_where_the_jobs_are(dev: Graph) -> None:
     shown = {"status", "logs", "logs_of_rank_0", "events", "describe", "delete", "again"}
     assert job.keys() == {"kind", "namespace", "name", *shown}
     assert dev.outputs["plan"]["quota_vcpus"] == {
-        "L-1216C47A": 8,
+        "L-1216C47A": 32,
         "L-417A185B": 384,
         "L-DB2E81BA": 768,
     }

@@ -136,9 +136,9 @@ def all_add_ons(me: Identity, wanted: EnvironmentConfig) -> AddOnsPlan:
 
 
 def system_nodes_plan(
-    me: Identity, wanted: EnvironmentConfig, access: AccessPlan
+    me: Identity, wanted: EnvironmentConfig, access: AccessPlan, zones: int
 ) -> SystemNodesPlan:
-    """Another instance type is another node group, made before the old one goes. So is a group with
+    """`zones`: how many the private subnets are in. Another instance type is another node group, made before the old one goes. So is a group with
     a launch template, after one that had none."""
     nodes, kubernetes = wanted.system_nodes, wanted.cluster.version
     return SystemNodesPlan(
@@ -148,6 +148,7 @@ def system_nodes_plan(
         template_name=me.name("system-nodes"),
         instance_type=nodes.instance_type,
         nodes=nodes.nodes,
+        zones=zones,
         version=kubernetes,
         release=nodes.release or versions.KUBERNETES[kubernetes].system_nodes,
         disk_gib=SYSTEM_DISK_GIB,

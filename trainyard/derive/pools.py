@@ -48,7 +48,7 @@ efa-only interfaces take none."""
 ROOT_VOLUME_IOPS, ROOT_VOLUME_MBPS = 4000, 1000
 """Speed of the root volume of a pool's nodes. EBS sells a quarter MB/s at most for each of gp3's
 IOPS."""
-SYSTEM = "system nodes"
+SYSTEM, UPDATES = "system nodes", "updates of system nodes"
 FIRST_WEIGHT = 100
 """Weight of the first choice of several types; the next one has one less."""
 
@@ -219,17 +219,31 @@ def quota_code(kind: InstanceType, capacity: str) -> str | None:
 def system_quota(system: SystemNodesPlan) -> dict[str, int]:
     """Service Quotas code → vCPUs of the system nodes; empty for a type whose name tells
     neither."""
+    return {code: system.nodes * vcpus for code, vcpus in _quota_of_one(system).items()}
+
+
+SURGE = 2
+"""Nodes that an update of a managed node group launches in each of its zones at most, beside those that are
+there (EKS user guide, managed-node-update-behavior)."""
+
+
+def _quota_of_updates(system: SystemNodesPlan) -> dict[str, int]:
+    return {code: SURGE * system.zones * vcpus for code, vcpus in _quota_of_one(system).items()}
+
+
+def _quota_of_one(system: SystemNodesPlan) -> dict[str, int]:
     known = STANDARD.fullmatch(system.instance_type)
     if known is None:
         return {}
-    return {QUOTAS["standard"]: system.nodes * (2 if known[1] is None else 4 * int(known[1] or 1))}
+    return {QUOTAS["standard"]: 2 if known[1] is None else 4 * int(known[1] or 1)}
 
 
 def quota_takers(uses: Mapping[str, PoolUse], system: SystemNodesPlan) -> dict[str, dict[str, int]]:
-    """Service Quotas code → who takes how many vCPUs of it when every pool is full."""
+    """Service Quotas code → who takes how many vCPUs of it when every pool is full, and system nodes are updated."""
     takers: dict[str, dict[str, int]] = {}
     for who, quota in {
         SYSTEM: system_quota(system),
+        UPDATES: _quota_of_updates(system),
         **{name: use.quota for name, use in uses.items()},
     }.items():
         for code, vcpus in quota.items():

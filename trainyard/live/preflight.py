@@ -315,8 +315,8 @@ def quota_findings(
         yield InputWarning(
             path="environment.pools",
             text=(
-                f"quota {code} is {quota:g} vCPUs, enough for the jobs of this stack; full pools need"
-                f" {full} for {', '.join(takers)}{beside}: run `{command}` before larger jobs"
+                f"quota {code} is {quota:g} vCPUs, enough for the jobs of this stack; in all it takes"
+                f" {full} for {', '.join(takers)}{beside}: run `{command}` before larger jobs and updates"
             ),
         )
         return

@@ -19,6 +19,8 @@ class SystemNodesPlan:
     """Name of the launch template."""
     instance_type: str
     nodes: int
+    zones: int
+    """Number of zones of their subnets."""
     version: str
     """Minor release of Kubernetes."""
     release: str

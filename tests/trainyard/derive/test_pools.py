@@ -254,7 +254,7 @@ def test_jobs_run_at_once_as_often_as_their_nodes_fit() -> None:
 def test_the_quota_that_full_pools_need_is_counted_by_family() -> None:
     plan = environment_plan(CPU)
     assert quota_needed(plan.capacity, plan.system_nodes) == {
-        "L-1216C47A": 2 * 192 + 2 * 4,
+        "L-1216C47A": 2 * 192 + (2 + 2 * 3) * 4,
         "L-417A185B": 2 * 192,
         "L-DB2E81BA": 4 * 192,
     }
@@ -280,7 +280,9 @@ def test_system_nodes_count_against_the_standard_quota_and_never_by_a_guess(
     plan = environment_plan(at("system_nodes", {"instance_type": kind, "nodes": nodes}))
     assert system_quota(plan.system_nodes) == quota
     takers = quota_takers(plan.capacity, plan.system_nodes)
-    assert takers.get("L-1216C47A", {}) == ({"system nodes": quota["L-1216C47A"]} if quota else {})
+    own = quota.get("L-1216C47A", 0)
+    updates = {"updates of system nodes": own // nodes * 2 * 3}
+    assert takers.get("L-1216C47A", {}) == ({"system nodes": own, **updates} if quota else {})
     assert takers["L-DB2E81BA"] == {"g6e": 4 * 192}
 
 

@@ -392,7 +392,7 @@ def test_a_quota_that_only_full_pools_exceed_is_a_warning() -> None:
 
     def quotas(*edits: Edit, vcpus: int) -> list[str]:
         said = [str(one) for one in found(*edits, quota=(vcpus, 0)) if "quota" in str(one)]
-        return [one.split(":")[0] + " " + one.partition("full pools need ")[2] for one in said]
+        return [one.split(":")[0] + " " + one.partition("in all it takes ")[2] for one in said]
 
     enough = environment_plan().system_nodes.nodes * 4 + 384
     assert errors(quota=(enough, 0)) == [] and quotas(vcpus=768) == []

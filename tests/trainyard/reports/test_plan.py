@@ -48,7 +48,7 @@ def test_a_person_reads_capacity_jobs_minutes_and_money(
         "matching releases: Kueue 0.16.9, SDK kubeflow 0.3.1",
         "g6e.48xlarge  on demand  0 to 4",
         "L-DB2E81BA Running On-Demand G and VT instances  768    g6e",
-        "L-1216C47A Running On-Demand Standard instances  8      system nodes",
+        "L-1216C47A Running On-Demand Standard instances  32     system nodes and 1 more",
         "usd a month idle                  at least 490.63, oldest price 2026-01-22",
         "older than 180 days",
         "prices missing                    Lustre scratch, PERSISTENT_2-500; disks of",

@@ -47,6 +47,19 @@ PENDING = (
         do="wait until another job ends, or write a larger reservation: kubectl get nodeclaims",
     ),
     Symptom(
+        pattern=r"(VcpuLimitExceeded|MaxSpotInstanceCountExceeded)",
+        why="quota: the account's vCPU quota of EC2 for the pool's instance types is used up ({0})",
+        do=(
+            "waiting does not help: `trainyard plan` prints the quota that the stack needs, and"
+            " `trainyard check --live` the command that asks AWS for it; or end other instances"
+        ),
+    ),
+    Symptom(
+        pattern=r"(?i)insufficient.?free.?addresses",
+        why="addresses: the subnet of the zone has no free address for another node",
+        do="end what is not needed in the subnet, or take a larger one: docs/network.md says what a node takes",
+    ),
+    Symptom(
         pattern=(
             r"(?i)insufficient.?capacity|unfulfillable|types were unavailable|(?:has the|es, had a)"
             r" required offer"

@@ -40,6 +40,12 @@ PENDING_MESSAGES = {
     KARPENTER + "no instance type has the required offering, requirements=a, resources={}": (
         "capacity: AWS has no capacity"
     ),
+    "insufficient capacity, with fleet error(s), VcpuLimitExceeded: You have requested more vCPU capacity": (
+        "quota: the account's vCPU quota of EC2 for the pool's instance types is used up (VcpuLimitExceeded)"
+    ),
+    "insufficient capacity, with fleet error(s), InsufficientFreeAddressesInSubnet: There are not enough": (
+        "addresses: the subnet of the zone has no free address"
+    ),
     KARPENTER
     + POOL
     + "; the only compatible reserved offering is full; falling through to other": (
