@@ -30,6 +30,7 @@ from trainyard.operations.reach.urn import name_of
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 TICK_SECONDS = 0.2
+CLUSTER = "aws:eks/cluster:Cluster"
 LOCK_SECONDS = 60
 """Seconds that an engine that is still cancelling may take before we give up on it."""
 
@@ -321,6 +322,18 @@ def stacks() -> list[Stack]:
 def resources(stack: Stack) -> list[dict[str, Any]]:
     """Resources that the engine believes to exist."""
     return _deployment(stack).get("resources") or []
+
+
+def with_the_cluster(stack: Stack) -> Stack | None:
+    """Another stack whose cluster the account has, where this one would make a second: the rehearsal has room for
+    one."""
+    wanted = stack.section("trainyard:environment")
+    if not wanted or (wanted.get("cluster") or {}).get("name"):
+        return None
+    others = (each for each in stacks() if each.name != stack.name and each.refers_to is None)
+    return next(
+        (each for each in others if any(it.get("type") == CLUSTER for it in resources(each))), None
+    )
 
 
 def deployed_jobs(stack: Stack) -> list[str]:

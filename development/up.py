@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import subprocess
+import sys
 import time
 import urllib.parse
 from collections.abc import Iterable, Iterator, Mapping
@@ -42,6 +43,13 @@ def up(options: argparse.Namespace) -> int:
     if not open_world(stack, display, speed=options.speed):
         return REFUSED
     engine.prepare(stack, display.reporter("engine"))
+    if other := engine.with_the_cluster(stack):
+        print(
+            f"the rehearsal has room for one cluster, and stack {other.name} has it; nothing was changed."
+            f" Fix: make down STACK={other.name}",
+            file=sys.stderr,
+        )
+        return REFUSED
     if repair(stack, display) and engine.interrupted(stack):
         return FAILED
     stages, first = Stages(display, why_it_waits), not engine.resources(stack)

@@ -1,5 +1,6 @@
 """What drives the engine, with a stand-in for the pulumi program."""
 
+import json
 import os
 import signal
 import subprocess
@@ -282,6 +283,18 @@ def test_a_plugin_that_outlived_its_engine_is_ended(dev: Stack):
 def test_teams_are_destroyed_before_the_environment_they_refer_to(checkout: Path, dev: Stack):
     engine.prepare(engine.find("team"), _ignore)
     assert [stack.name for stack in engine.stacks()] == ["team", "dev"]
+
+
+def test_a_second_environment_learns_whose_the_only_cluster_is(checkout: Path, dev: Stack):
+    write_stack_file(checkout / "Pulumi.lab.yaml", ENVIRONMENT)
+    lab, team = engine.find("lab"), engine.find("team")
+    for stack in (lab, team):
+        engine.prepare(stack, _ignore)
+    assert engine.with_the_cluster(lab) is None
+    state = paths.BACKEND / ".pulumi/stacks/trainyard/dev.json"
+    state.write_text(json.dumps([{"urn": "u", "type": engine.CLUSTER}]))
+    assert engine.with_the_cluster(lab) == dev
+    assert engine.with_the_cluster(team) is engine.with_the_cluster(dev) is None
 
 
 def test_the_kubeconfig_works_by_itself_and_holds_no_token(dev: Stack):
