@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from importlib import metadata
 
@@ -26,6 +26,7 @@ from trainyard.reports.plan import as_json, errors_as_json
 from trainyard.reports.stack_file import errors_of, report_on
 from trainyard.rules.cluster import end_of_support, next_release
 from trainyard.rules.environment import offers_warnings
+from trainyard.rules.stores import store_warnings
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.reading.reader import Reading
 from trainyard.settings.reading.yaml_file import as_yaml
@@ -83,11 +84,19 @@ def _support(wanted: EnvironmentConfig, today: date) -> Due:
         what=end_of_support(cluster.version, cluster.upgrade_policy, today),
         when=f"{'until' if standard else 'since'} {release.standard_ends}",
         do=(
-            f"write cluster: {{version: {as_yaml(newer_one)}}}; {UPGRADES}"
+            f"write cluster: {{version: {as_yaml(newer_one)}}}; {UPGRADES}{_warned(wanted, newer_one)}"
             if newer_one
             else "update this checkout: it knows no later version"
         ),
     )
+
+
+def _warned(wanted: EnvironmentConfig, version: str) -> str:
+    """What `check` says of the stores on another release of Kubernetes, and not on theirs."""
+    later = replace(wanted, cluster=replace(wanted.cluster, version=version))
+    same = {*map(str, store_warnings(wanted))}
+    new = [str(each) for each in store_warnings(later) if str(each) not in same]
+    return "".join(f"; {each}" for each in new)
 
 
 def _blocks(wanted: EnvironmentConfig) -> Iterator[Due]:

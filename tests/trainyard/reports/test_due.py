@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.stackfile import Edit, at, environment_plan, reading, team_plan
+from tests.support.stackfile import Edit, at, environment_plan, reading, team_plan, without
 from tests.support.teams import with_queues
 from tests.support.tool import run_word
 from tests.trainyard.live.test_preflight import account, block
@@ -35,7 +35,7 @@ def found(*edits: Edit, now: datetime = NOW) -> dict[str, due.Due]:
 
 
 def test_the_end_of_support_is_due_with_its_price_and_the_version_to_write() -> None:
-    one = found()["standard support"]
+    one = found(without("storage.scratch"), at("jobs", {}))["standard support"]
     assert one == due.Due(
         what=(
             "standard support of Kubernetes 1.35 ends on 2027-03-27, in 125 days: the control plane"
@@ -43,6 +43,17 @@ def test_the_end_of_support_is_due_with_its_price_and_the_version_to_write() -> 
         ),
         when="until 2027-03-27",
         do='write cluster: {version: "1.36"}; docs/upgrades.md has the order',
+    )
+
+
+def test_what_check_says_of_the_stores_on_the_next_release_is_said_where_it_is_proposed() -> None:
+    said = found()["standard support"].do
+    assert said.startswith(
+        'write cluster: {version: "1.36"}; docs/upgrades.md has the order; environment.storage.'
+    )
+    assert (
+        "nodes of Kubernetes 1.36 have kernel 6.18" in said
+        or "nobody has been seen to mount" in said
     )
 
 
