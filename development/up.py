@@ -166,7 +166,7 @@ class Causes:
             return None
 
     def of(self, job: Run) -> Cause | None:
-        return self._watched[job].cause if job in self._watched else None
+        return self._watched[job].known if job in self._watched else None
 
     def nothing_done(self, job: Run) -> str | None:
         """The checkpoint from which a job resumed that was complete without a step; None for others."""

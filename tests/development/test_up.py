@@ -218,3 +218,22 @@ def test_the_end_of_a_job_is_a_line_of_its_own_with_the_last_step(lines: list[st
     _follow_jobs(server, [MINE], Display(lines.append), 300, Causes(server))
     [said] = [line for line in lines if "Complete" in line]
     assert said.endswith("training/mine is Complete; its last step: step 82 loss 0.30")
+
+
+class Vanishing(Restarting):
+    """The same, but it fails at the fourth look, and nobody has seen how its new pods ended."""
+
+    def request(self, method: str, path: str) -> dict[str, Any]:
+        found = super().request(method, path)
+        for each in found.get("status", {}).get("conditions", []):
+            each["type"] = "Failed"
+        return found
+
+
+def test_a_job_whose_last_try_was_too_short_to_be_read_says_why_the_one_before_failed(
+    lines: list[str],
+):
+    said = _said(lines, Vanishing(keeps=True)).splitlines()
+    assert said[0].startswith(
+        "Failed: the log of its last try was not read; before, rank 1 on node n1 ended first, with exit code 1: OSError"
+    )

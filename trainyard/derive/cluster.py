@@ -138,7 +138,9 @@ def all_add_ons(me: Identity, wanted: EnvironmentConfig) -> AddOnsPlan:
 def system_nodes_plan(
     me: Identity, wanted: EnvironmentConfig, access: AccessPlan, zones: int
 ) -> SystemNodesPlan:
-    """`zones`: how many the private subnets are in. Another instance type is another node group, made before the old one goes. So is a group with
+    """`zones`: how many the private subnets are in.
+
+    Another instance type is another node group, made before the old one goes. So is a group with
     a launch template, after one that had none."""
     nodes, kubernetes = wanted.system_nodes, wanted.cluster.version
     return SystemNodesPlan(

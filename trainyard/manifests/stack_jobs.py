@@ -22,7 +22,7 @@ from trainyard.problems import At, InputError, InputWarning
 from trainyard.rules.after import after_errors
 from trainyard.rules.model_memory import fit_problems, model_errors
 from trainyard.rules.python_files import python_warnings
-from trainyard.rules.saves import keep_warnings, place_warnings
+from trainyard.rules.saves import keep_warnings, lost_warnings, place_warnings
 from trainyard.rules.schedule import schedule_problems, team_schedule_errors
 from trainyard.rules.sweep import sweep_problems
 from trainyard.settings.environment import EnvironmentConfig
@@ -56,6 +56,7 @@ class StackJobs:
         """Warnings about jobs that are files themselves, and about files that other jobs bring."""
         found = [warning for manifest in self.read.values() for warning in manifest.warnings]
         for name, job in typed(self.jobs).items():
+            found += lost_warnings(f"{self.path}.{name}", job)
             found += keep_warnings(f"{self.path}.{name}", job, self.folder)
             found += place_warnings(f"{self.path}.{name}", job, self.folder)
             found += python_warnings(f"{self.path}.{name}", job, self.folder)

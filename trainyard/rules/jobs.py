@@ -14,6 +14,7 @@ from trainyard.catalog import fabric, versions
 from trainyard.catalog.aws.instances import GPU_TYPES
 from trainyard.catalog.job_kinds import JOB_KINDS, MORE_KINDS, job_kind
 from trainyard.derive.job_view import RESERVED_ENV, V1_ENV, ContainerView, JobView
+from trainyard.derive.jobs import CHECKPOINTS, PLACE
 from trainyard.derive.scripts import LAUNCHER_ENV, Launch, launches, saved_in, single_program
 from trainyard.problems import InputError, InputWarning
 from trainyard.rules import (
@@ -95,7 +96,9 @@ def _saves(view: JobView) -> Problems:
                 yield container.where("script").must(
                     "save on shared storage: this directory is on the pod's own disk, and gone with it",
                     got=directory,
-                    fix="save in a directory of a mounted store or persistentVolumeClaim",
+                    fix=f"save in ${PLACE}"
+                    if CHECKPOINTS in view.mounts and PLACE in (container.more_env or ())
+                    else "save in a directory of a mounted store or persistentVolumeClaim",
                 )
 
 

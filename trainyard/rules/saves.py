@@ -29,6 +29,18 @@ def lost_with_the_container(view: JobView, container: ContainerView) -> Iterator
         )
 
 
+def lost_warnings(path: str, job: JobConfig) -> Iterator[InputWarning]:
+    """A job whose pods mount nothing that outlives them. A recipe of torchtune, which has no command, saves where
+    its runtime says."""
+    outlives = (job.storage, job.checkpoints, job.tensorboard, job.host_paths, job.data)
+    if any(outlives) or job.allow_no_checkpoint or not command_of(job):
+        return
+    yield At(path).warning(
+        "it mounts no store: all that it writes ends with its pods, the model too; write checkpoints: {store: …,"
+        f" directory: {path.rpartition('.')[2]}}}, or allow_no_checkpoint: true"
+    )
+
+
 def keep_warnings(path: str, job: JobConfig, folder: Path) -> Iterator[InputWarning]:
     """A number of checkpoints to keep that nothing of the stack file hands to whoever deletes them."""
     if job.checkpoints is None or job.checkpoints.keep is None:

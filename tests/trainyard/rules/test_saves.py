@@ -6,11 +6,27 @@ from pathlib import Path
 
 from tests.support.cases.environment import JOB
 from tests.support.recording import CHECKOUT
-from tests.support.stackfile import Edit, at, planned
+from tests.support.stackfile import Edit, at, planned, without
 
 
 def warnings(*edits: Edit, folder: Path = CHECKOUT) -> str:
     return "\n".join(str(n) for n in planned(*edits, folder=folder).warnings)
+
+
+def test_a_job_that_mounts_nothing_that_outlives_its_pods_is_a_warning() -> None:
+    says, upstream = (
+        "t5-large: it mounts no store: all that it writes ends",
+        at(f"{JOB}.runtime", "torch-distributed"),
+    )
+    bare = (upstream, without(f"{JOB}.checkpoints"))
+    assert says in warnings(*bare)
+    for edit in (
+        at(f"{JOB}.storage", {"home": {"path": "/home/me"}}),
+        at(f"{JOB}.allow_no_checkpoint", True),
+        at(f"{JOB}.tensorboard", {"store": "home", "directory": "events"}),
+    ):
+        assert says not in warnings(*bare, edit)
+    assert says not in warnings(upstream)
 
 
 def test_a_number_that_nothing_reads_is_a_warning() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trainyard.catalog.logs.first_end import End, Object, first_to_fail, newer
 from trainyard.catalog.logs.known_failures import KNOWN, NO_LOG
@@ -28,12 +28,24 @@ class Watched:
         self.end: End | None = None
         """None: in the last attempt no container has ended with an error yet."""
         self.cause: Cause | None = None
+        self._earlier: Cause | None = None
+
+    @property
+    def known(self) -> Cause | None:
+        """The cause, or that of an earlier try where the last one went before anybody read its log."""
+        if self.cause or not self._earlier:
+            return self.cause
+        said = self._earlier.sentence
+        return replace(
+            self._earlier, sentence=f"the log of its last try was not read; before, {said}"
+        )
 
     def look(self, pods: Iterable[Object], log_of: Callable[[End], str]) -> bool:
         """Look at the pods that are there. Returns whether something new is known."""
         every = [*pods]
         created = {pod["metadata"].get("creationTimestamp", "") for pod in every}
         if self.end and max(created, default="") > self.end.at:
+            self._earlier = self.cause or self._earlier
             self.end = self.cause = None  # the gang has started anew
         found, there = first_to_fail(every), {pod["metadata"].get("uid", "") for pod in every}
         if not found or not self._counts(found, there):

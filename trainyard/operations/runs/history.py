@@ -12,6 +12,7 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from trainyard import command_line
 from trainyard.catalog.aws.own_prices import LIST, OwnPrices
@@ -59,6 +60,8 @@ HISTORY = {
     ),
 }
 """State of the history → what the list lacks."""
+STORES = frozenset(("persistentVolumeClaim", "hostPath", "nfs", "csi"))
+"""Kinds of volumes that outlive a pod."""
 NOTES = (
     "WAITED: until the first pod had a node. RAN: from then to the end, or until now. Where the first"
     " pods are gone, as after a restart, WAITED is not known, and RAN counts the pods that are there.",
@@ -158,6 +161,7 @@ def told(
         fix=cause.do,
         resumed_from=prints.resumed_from,
         checkpoint=prints.saved,
+        mounts_a_store=_mounts_a_store(run),
         checkpoint_age_seconds=(
             _seconds(run.ended - prints.saved_at) if going and prints.saved_at else None
         ),
@@ -165,7 +169,7 @@ def told(
         step_seconds=prints.step_seconds,
         goodput_planned=_planned(run),
         goodput_measured=prints.goodput,
-        how_far=far_of(run, prices, prints.reached),
+        how_far=far_of(run, prices, prints.reached) if going else None,
         sms_at_work=busy.get(uid_of(run)),
         sweep=sweep_of(run.job.body),
         metric=prints.metric,
@@ -193,6 +197,20 @@ def _idle(run: Run, prints: Printed) -> bool:
 def _planned(run: Run) -> float | None:
     said = run.job.body["metadata"].get("annotations", {}).get(GOODPUT)
     return float(said) if said else None
+
+
+def _mounts_a_store(run: Run) -> bool:
+    """False where no volume of the pods outlives them: not in a job's own words, and not by its runtime, which
+    mounts one only for a recipe of torchtune, where the job has no command."""
+    spec = run.job.body["spec"]
+    by_runtime = "runtimeRef" in spec and "command" not in spec.get("trainer", {})
+    return not run.identity or by_runtime or _has_a_store(spec)
+
+
+def _has_a_store(spec: Any) -> bool:
+    if isinstance(spec, Mapping):
+        return bool(STORES & spec.keys()) or any(map(_has_a_store, spec.values()))
+    return isinstance(spec, list) and any(map(_has_a_store, spec))
 
 
 def image_of(run: Run) -> str:
@@ -237,7 +255,7 @@ def _below(run: Told) -> list[str]:
     lines = [
         f"{what}{_again(run)}",
         f"resumed from: {run.resumed_from or NOT_KNOWN}; newest checkpoint:"
-        f" {run.checkpoint or NOT_KNOWN}{old}",
+        f" {run.checkpoint or NOT_KNOWN}{old}{_lost(run)}",
         *(f"interrupted: {sentence}" for sentence in run.interrupted),
         *_beside(run),
         *([f"its script says: {run.how_far}"] if run.how_far else []),
@@ -246,6 +264,11 @@ def _below(run: Told) -> list[str]:
         *_why(run),
     ]
     return [each for line in lines for each in command_line.wrapped(line)]
+
+
+def _lost(run: Told) -> str:
+    lost = run.checkpoint and not run.mounts_a_store
+    return ", which is on no store and ends with its pod" if lost else ""
 
 
 def _again(run: Told) -> str:

@@ -71,6 +71,8 @@ class Told:
     resumed_from: str | None
     checkpoint: str | None
     """The newest one that the script says it has written."""
+    mounts_a_store: bool
+    """False for a job of a stack file whose pods mount none: its checkpoints end with them."""
     checkpoint_age_seconds: int | None
     step: int | None
     """The newest one that it has printed."""

@@ -113,6 +113,20 @@ def test_a_run_that_goes_on_tells_the_age_of_its_checkpoint_and_one_that_waits_t
     assert waits.usd == 0, "it has no node yet"
 
 
+def test_a_checkpoint_on_no_store_is_said_to_end_with_its_pod() -> None:
+    job = train_job()
+    job["spec"]["trainer"]["command"] = ["torchrun", "train.py"]
+    lost = "newest checkpoint: step-00000020.pt, which is on no store and ends with its pod"
+
+    def said() -> str:
+        return " ".join(" ".join(text(of(cluster(trainjobs=[job])), NOTES)).split())
+
+    assert lost in said()
+    volume = {"name": "s", "persistentVolumeClaim": {"claimName": "scratch"}}
+    job["spec"]["podTemplateOverrides"] = [{"spec": {"volumes": [volume]}}]
+    assert lost not in said()
+
+
 def test_a_run_whose_steps_are_known_says_what_was_planned_and_what_was_reached() -> None:
     job = train_job()
     job["metadata"]["annotations"][GOODPUT] = "0.953"
