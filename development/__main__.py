@@ -101,7 +101,8 @@ def main(arguments: list[str]) -> int:
         more = f"`make up{chosen}` continues, `make down{chosen}` deletes everything"
         if jobs := deployed_jobs(stack):
             print(
-                f"\nstopped. In the cluster: {few(jobs)}. A run that has begun goes on, and costs money on AWS:"
+                f"\nstopped. The stack has made {few(jobs)}. What of it has begun and not ended goes on, and costs"
+                " money on AWS:"
                 f" `trainyard watch{named}` shows it, `trainyard stop <job>{named}` ends one; {more}",
                 file=sys.stderr,
             )

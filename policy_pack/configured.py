@@ -19,9 +19,9 @@ from typing import Any
 from policy_pack.resource import Config, Rule
 from policy_pack.rules import RULES
 from trainyard import command_line
-from trainyard.problems import InputError
+from trainyard.problems import SIMILAR, InputError
 from trainyard.settings.reading.files import MOST_BYTES
-from trainyard.settings.reading.mistake import SIMILAR, shown
+from trainyard.settings.reading.mistake import shown
 from trainyard.settings.reading.secrets import hidden
 from trainyard.settings.reading.yaml_file import read_documents
 

@@ -513,7 +513,9 @@ def test_a_word_that_is_stopped_says_which_jobs_are_in_the_cluster(
     monkeypatch.setattr(cli, "parser", lambda: argparse.Namespace(parse_args=lambda _: options))
     monkeypatch.setattr(engine, "resources", lambda _: state)
     assert cli.main(["up"]) == 130
-    assert "stopped. In the cluster: mine, theirs. A run" in capsys.readouterr().err
+    assert (
+        "stopped. The stack has made mine, theirs. What of it has begun" in capsys.readouterr().err
+    )
 
 
 def test_status_says_that_the_last_update_was_stopped(

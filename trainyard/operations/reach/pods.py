@@ -30,6 +30,8 @@ AT_ONCE = 8
 """Questions that are asked at the same time."""
 MEETING = timedelta(seconds=TORCH_SECONDS["timeout"])
 """For so long after its start a rank may be looking for the others."""
+KUBELET = ":10250"
+"""Port of a kubelet. The API server names it where it cannot reach the one of a node."""
 Gang = list[Object]
 Gangs = Mapping[tuple[str, str, str], Gang]
 """Kind, namespace and name of a job → its pods."""
@@ -43,6 +45,8 @@ class Log:
     """Without the times of its lines."""
     last: datetime | None
     """Time of the last line; None where there is no line."""
+    unread: bool = False
+    """The kubelet of its node did not answer."""
 
 
 def full_name(obj: Object) -> str:
@@ -121,11 +125,13 @@ def _read(kubectl: Kubectl, pods: Sequence[Object]) -> dict[str, Log]:
     """ "namespace/pod" → its log; empty where no container has started, or its pod is gone."""
 
     def log(pod: Object) -> Log:
-        lines = [line for name in _started(pod) for line in _lines(kubectl, pod, name)]
+        answers = [_lines(kubectl, pod, name) for name in _started(pod)]
+        lines = [line for answer in answers for line in answer or ()]
         times = [match[1] for line in lines if (match := TIMESTAMP.match(line))]
         return Log(
             text="\n".join(TIMESTAMP.sub("", line, count=1) for line in lines),
             last=max(map(datetime.fromisoformat, times), default=None),
+            unread=None in answers,
         )
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -137,11 +143,12 @@ def _started(pod: Object) -> list[str]:
     return [each["name"] for each in container_statuses(pod) if "waiting" not in each["state"]]
 
 
-def _lines(kubectl: Kubectl, pod: Object, container: str) -> list[str]:
+def _lines(kubectl: Kubectl, pod: Object, container: str) -> list[str] | None:
+    """None where the kubelet of the node does not answer."""
     meta = pod["metadata"]
     wanted = {"container": container, "tailLines": LINES, "timestamps": "true"}
     path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/log"
     try:
         return kubectl("get", "--raw", f"{path}?{urllib.parse.urlencode(wanted)}").splitlines()
-    except RuntimeError:
-        return []
+    except RuntimeError as error:
+        return None if KUBELET in str(error) else []

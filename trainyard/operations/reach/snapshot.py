@@ -141,6 +141,8 @@ class Snapshot:
     """"namespace/pod" of the rank of a job that failed first → the end of its log."""
     last_lines_at: dict[str, datetime] = field(default_factory=dict)
     """"namespace/pod" → when a running rank wrote its last log line."""
+    unread: frozenset[str] = frozenset()
+    """"namespace/pod" of ranks whose logs were asked for, and whose kubelet did not answer."""
     taken_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     entries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Entry of the stack file → kind, namespace and name of its job, as the stack output `jobs` has
@@ -209,6 +211,7 @@ def read(
         unseen=frozenset(_plural(kind) for kind in KINDS if kind not in kinds),
         logs={pod: log.text for pod, log in heard.items()},
         last_lines_at=_last_lines_at(of_jobs, heard),
+        unread=frozenset(pod for pod, log in heard.items() if log.unread),
         ends=logs_of_ends(kubectl, of_jobs) if logs else {},
     )
 

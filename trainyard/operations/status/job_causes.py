@@ -164,9 +164,12 @@ def stuck_containers(snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def hung_jobs(snapshot: Snapshot, silence: timedelta) -> Iterator[Finding]:
-    """Jobs all of whose ranks run, and none has written a log line for `silence`. A rank without a
-    line is silent since its container started."""
+    """Jobs all of whose ranks run, and none has written a log line for `silence`, or of whose logs some cannot
+    be read. A rank without a line is silent since its container started."""
     for job in _running(snapshot):
+        if unread := [pod for pod in job.pods if full_name(pod) in snapshot.unread]:
+            yield _unread(snapshot, job, unread)
+            continue
         times = sorted(
             (since, full_name(pod))
             for pod in job.pods
@@ -174,6 +177,22 @@ def hung_jobs(snapshot: Snapshot, silence: timedelta) -> Iterator[Finding]:
         )
         if times and len(times) == len(job.pods) and snapshot.taken_at - times[-1][0] >= silence:
             yield _hung(snapshot, job, times)
+
+
+def _unread(snapshot: Snapshot, job: Job, pods: list[Object]) -> Finding:
+    """A job with ranks on nodes whose kubelets do not answer. `pods`: of these ranks."""
+    nodes = sorted({pod["spec"]["nodeName"] for pod in pods})
+    return Finding(
+        what=(
+            f"the logs of {job} cannot be read: the kubelet of {', '.join(nodes)} does not answer;"
+            f" {_cost(snapshot, list(job.pods))}"
+        ),
+        why="the node is lost, or nothing leads to it: whether the job runs is not known, and its other ranks wait",
+        do=(
+            f"kubectl describe node {nodes[0]}; Kubernetes calls it NotReady within a minute, and with `repair`"
+            " it is then replaced (docs/heal.md)"
+        ),
+    )
 
 
 def _started(pod: Object) -> datetime | None:

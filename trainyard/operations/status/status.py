@@ -179,7 +179,7 @@ def _pods(snapshot: Snapshot) -> Iterator[tuple[str, ...]]:
     yield "POD", "RANK", "PHASE", "NODE"
     for pod in (pod for job in snapshot.jobs() for pod in job.pods):
         yield (
-            pod["metadata"]["name"],
+            f"{pod['metadata']['namespace']}/{pod['metadata']['name']}",
             _rank(pod),
             _phase(pod),
             pod["spec"].get("nodeName", "-"),

@@ -263,6 +263,21 @@ def test_every_rank_has_its_own_lines_and_the_time_of_its_last() -> None:
     assert "t/karpenter" not in taken.last_lines_at, "it is no rank"
 
 
+def test_a_rank_whose_kubelet_does_not_answer_is_told_from_one_without_a_line() -> None:
+    cluster = Cluster(ranks=2, old=HOUR)
+
+    def lost(*words: str) -> str:
+        if "/pods/trainjob-0/log" in words[-1]:
+            raise RuntimeError(
+                'Get "https://10.0.1.2:10250/containerLogs": dial tcp: no route to host'
+            )
+        if "/pods/trainjob-1/log" in words[-1]:
+            raise RuntimeError("Error from server (NotFound): pods not found")
+        return cluster(*words)
+
+    assert snapshot.read(lost).unread == {"t/trainjob-0"}
+
+
 def test_a_team_that_sees_its_namespace_only_is_read_there(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str | None] = []
     taken = Snapshot(objects={})

@@ -3,6 +3,7 @@ finding."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -72,6 +73,7 @@ def _printed(
     logs: dict[str, str] | None = None,
     ends: dict[str, str] | None = None,
     last_lines_at: dict[str, datetime] | None = None,
+    unread: Iterable[str] = (),
     **objects: list[Object],
 ) -> str:
     all_objects = {"trainjobs": [_job()], "deployments": CONTROLLERS, **objects}
@@ -84,6 +86,7 @@ def _printed(
                     logs=logs or {},
                     ends=ends or {},
                     last_lines_at=last_lines_at or {},
+                    unread=frozenset(unread),
                     taken_at=NOW,
                 )
             ),
@@ -512,6 +515,14 @@ def test_a_hung_job_is_named_with_its_time_its_cost_and_the_pod_that_stopped_fir
     assert "none has written a log line since 11:55:00 (300 s); 30.13 USD an hour" in text
     assert "pod run-node-0-1-x stopped first, at 11:53:00, on node n1: look there first" in text
     assert silent(timedelta(minutes=4), timedelta(hours=2)) == "", "one of them still speaks"
+
+
+def test_a_job_whose_node_does_not_answer_is_not_said_to_be_silent():
+    pods = [_pod(f"run-node-0-{n}-x", node=f"n{n}", phase="Running") for n in range(2)]
+    spoke = {"training/run-node-0-0-x": NOW - 2 * SILENCE}
+    text = _printed(pods=pods, last_lines_at=spoke, unread=["training/run-node-0-1-x"])
+    assert "cannot be read: the kubelet of n1 does not answer" in text and "hang" not in text
+    assert "→ kubectl describe node n1" in text
 
 
 def test_a_job_that_is_silent_from_its_start_is_named_by_when_its_containers_started():
