@@ -3,12 +3,15 @@ vpc.amazonaws.com/efa."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import pulumi
 import pulumi_kubernetes as k8s
 
 from components.base.chart import release
 from components.base.pool_daemon import of_types
-from trainyard.objects.jobs.pod_template import GPU
+from trainyard.objects.jobs.pod_template import GPU, POOL
 from trainyard.plans.controllers import EFA_PLUGIN, DevicePluginsPlan
 
 NAMESPACE = "kube-system"
@@ -19,8 +22,14 @@ class DevicePlugins(pulumi.ComponentResource):
     """Two DaemonSets on GPU nodes; without them a node never counts as initialized."""
 
     def __init__(
-        self, name: str, plan: DevicePluginsPlan, opts: pulumi.ResourceOptions | None = None
+        self,
+        name: str,
+        plan: DevicePluginsPlan,
+        *,
+        served: Sequence[str] = (),
+        opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        """`served`: pools whose AMI has a plugin of GPUs itself."""
         super().__init__("trainyard:nodes:DevicePlugins", name, None, opts)
         release(
             self,
@@ -40,7 +49,8 @@ class DevicePlugins(pulumi.ComponentResource):
                                             "key": "karpenter.k8s.aws/instance-gpu-manufacturer",
                                             "operator": "In",
                                             "values": ["nvidia"],
-                                        }
+                                        },
+                                        *_elsewhere(served),
                                     ]
                                 }
                             ]
@@ -97,6 +107,12 @@ class DevicePlugins(pulumi.ComponentResource):
             ),
             opts=pulumi.ResourceOptions(parent=self),
         )
+
+
+def _elsewhere(pools: Sequence[str]) -> list[dict[str, Any]]:
+    """Requirement on nodes to be of none of the pools: of two plugins for one resource the kubelet keeps the
+    one that came last (Kubernetes, device-plugins)."""
+    return [{"key": POOL, "operator": "NotIn", "values": sorted(pools)}] if pools else []
 
 
 def _host_path(name: str, path: str) -> k8s.core.v1.VolumeArgs:
