@@ -139,7 +139,7 @@ async def build(plan: EnvironmentPlan) -> Environment:
     DevicePlugins(
         "device-plugins",
         plan.device_plugins,
-        served=[key for key, pool in plan.pools.items() if is_bottlerocket(pool.ami)],
+        bottlerocket=any(is_bottlerocket(pool.ami) for pool in plan.pools.values()),
         opts=in_cluster,
     )
     for key, pool in plan.pools.items():

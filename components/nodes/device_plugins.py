@@ -3,19 +3,20 @@ vpc.amazonaws.com/efa."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import pulumi
 import pulumi_kubernetes as k8s
 
 from components.base.chart import release
 from components.base.pool_daemon import of_types
-from trainyard.objects.jobs.pod_template import GPU, POOL
+from trainyard.catalog.upstream.bottlerocket import FAMILY, LABEL
+from trainyard.objects.jobs.pod_template import GPU
 from trainyard.plans.controllers import EFA_PLUGIN, DevicePluginsPlan
 
 NAMESPACE = "kube-system"
 EFA_LABELS = {"app.kubernetes.io/name": EFA_PLUGIN}
+_ELSEWHERE = ({"key": LABEL, "operator": "NotIn", "values": [FAMILY]},)
+"""Requirement on nodes: the kubelet keeps the plugin of a resource that came last (Kubernetes, device-plugins). By
+node and not by pool: nodes of before stay when a pool changes."""
 
 
 class DevicePlugins(pulumi.ComponentResource):
@@ -26,10 +27,10 @@ class DevicePlugins(pulumi.ComponentResource):
         name: str,
         plan: DevicePluginsPlan,
         *,
-        served: Sequence[str] = (),
+        bottlerocket: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`served`: pools whose AMI has a plugin of GPUs itself."""
+        """`bottlerocket`: some nodes have it, with a plugin of GPUs in their system."""
         super().__init__("trainyard:nodes:DevicePlugins", name, None, opts)
         release(
             self,
@@ -50,7 +51,7 @@ class DevicePlugins(pulumi.ComponentResource):
                                             "operator": "In",
                                             "values": ["nvidia"],
                                         },
-                                        *_elsewhere(served),
+                                        *(_ELSEWHERE if bottlerocket else ()),
                                     ]
                                 }
                             ]
@@ -107,12 +108,6 @@ class DevicePlugins(pulumi.ComponentResource):
             ),
             opts=pulumi.ResourceOptions(parent=self),
         )
-
-
-def _elsewhere(pools: Sequence[str]) -> list[dict[str, Any]]:
-    """Requirement on nodes to be of none of the pools: of two plugins for one resource the kubelet keeps the
-    one that came last (Kubernetes, device-plugins)."""
-    return [{"key": POOL, "operator": "NotIn", "values": sorted(pools)}] if pools else []
 
 
 def _host_path(name: str, path: str) -> k8s.core.v1.VolumeArgs:

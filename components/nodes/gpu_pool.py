@@ -15,7 +15,7 @@ import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
 from trainyard.catalog.limits import EMPTY_NODE_MINUTES, POOL_DELETE_MINUTES, POOL_MINUTES
-from trainyard.catalog.upstream.bottlerocket import is_bottlerocket
+from trainyard.catalog.upstream.bottlerocket import FAMILY, LABEL, is_bottlerocket
 from trainyard.objects.jobs.lnet import with_lnet_over_efa, with_lustre_client
 from trainyard.objects.jobs.pod_template import GPU, NODES_FOR, POOL, TAINT_VALUE
 from trainyard.plans.pools import GpuPoolPlan, NodeTypePlan
@@ -216,7 +216,13 @@ def node_pool_spec(plan: GpuPoolPlan, kind: NodeTypePlan) -> dict[str, Any]:
     return {
         **_size(plan, kind),
         "template": {
-            "metadata": {"labels": {NODES_FOR: "training", POOL: plan.name}},
+            "metadata": {
+                "labels": {
+                    NODES_FOR: "training",
+                    POOL: plan.name,
+                    **({LABEL: FAMILY} if is_bottlerocket(plan.ami) else {}),
+                }
+            },
             "spec": {
                 "nodeClassRef": {
                     "group": "karpenter.k8s.aws",

@@ -78,7 +78,7 @@ def _prefetch(path: str, pool: PoolConfig) -> Iterator[InputError]:
 def _bottlerocket(
     path: str, name: str, pool: PoolConfig, wanted: EnvironmentConfig
 ) -> Iterator[InputError]:
-    """What nodes with Bottlerocket lack. Nothing can be installed or run on them at boot."""
+    """Errors about what nodes with Bottlerocket lack. Nothing can be installed or run on them at boot."""
     for only in _where_bottlerocket(pool, wanted):
         yield At(f"{path}.ami_family").must(
             f"be Bottlerocket only {only}",

@@ -17,6 +17,8 @@ REFUSED = {
     "g7": "does not boot with it: it loads a driver that the GPU refuses (bottlerocket#4889)"
 }
 """Family of types with GPUs → why its nodes cannot have it."""
+LABEL, FAMILY = "trainyard.io/ami-family", "Bottlerocket"
+"""Label that its nodes keep for as long as they stand, whatever their pool has meanwhile; others have none."""
 
 
 def is_bottlerocket(ami: str) -> bool:
