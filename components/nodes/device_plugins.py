@@ -8,19 +8,29 @@ import pulumi_kubernetes as k8s
 
 from components.base.chart import release
 from components.base.pool_daemon import of_types
+from trainyard.catalog.upstream.bottlerocket import FAMILY, LABEL
 from trainyard.objects.jobs.pod_template import GPU
 from trainyard.plans.controllers import EFA_PLUGIN, DevicePluginsPlan
 
 NAMESPACE = "kube-system"
 EFA_LABELS = {"app.kubernetes.io/name": EFA_PLUGIN}
+_ELSEWHERE = ({"key": LABEL, "operator": "NotIn", "values": [FAMILY]},)
+"""Requirement on nodes: the kubelet keeps the plugin of a resource that came last (Kubernetes, device-plugins). By
+node and not by pool: nodes of before stay when a pool changes."""
 
 
 class DevicePlugins(pulumi.ComponentResource):
     """Two DaemonSets on GPU nodes; without them a node never counts as initialized."""
 
     def __init__(
-        self, name: str, plan: DevicePluginsPlan, opts: pulumi.ResourceOptions | None = None
+        self,
+        name: str,
+        plan: DevicePluginsPlan,
+        *,
+        bottlerocket: bool = False,
+        opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        """`bottlerocket`: some nodes have it, with a plugin of GPUs in their system."""
         super().__init__("trainyard:nodes:DevicePlugins", name, None, opts)
         release(
             self,
@@ -40,7 +50,8 @@ class DevicePlugins(pulumi.ComponentResource):
                                             "key": "karpenter.k8s.aws/instance-gpu-manufacturer",
                                             "operator": "In",
                                             "values": ["nvidia"],
-                                        }
+                                        },
+                                        *(_ELSEWHERE if bottlerocket else ()),
                                     ]
                                 }
                             ]

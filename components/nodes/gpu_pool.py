@@ -15,6 +15,7 @@ import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
 from trainyard.catalog.limits import EMPTY_NODE_MINUTES, POOL_DELETE_MINUTES, POOL_MINUTES
+from trainyard.catalog.upstream.bottlerocket import FAMILY, LABEL, is_bottlerocket
 from trainyard.objects.jobs.lnet import with_lnet_over_efa, with_lustre_client
 from trainyard.objects.jobs.pod_template import GPU, NODES_FOR, POOL, TAINT_VALUE
 from trainyard.plans.pools import GpuPoolPlan, NodeTypePlan
@@ -38,6 +39,32 @@ spec:
 """SOCI's parallel pull and unpack: a training image of 9 GB in 40 s instead of 131
 (karpenter-blueprints). Karpenter puts its own NodeConfig behind this one; an EKS AMI older than the
 gate would not boot (amazon-eks-ami#2352)."""
+BOTTLEROCKET_SETTINGS = """[settings.container-runtime]
+snapshotter = "soci"
+
+[settings.container-runtime-plugins.soci-snapshotter]
+pull-mode = "parallel-pull-unpack"
+
+[settings.container-runtime-plugins.soci-snapshotter.parallel-pull-unpack]
+max-concurrent-downloads-per-image = 20
+concurrent-download-chunk-size = "16mb"
+max-concurrent-unpacks-per-image = 12
+discard-unpacked-layers = true
+
+[settings.kubelet-device-plugins.nvidia]
+device-list-strategy = "volume-mounts"
+
+[settings.metrics]
+send-metrics = false
+"""
+"""User data of Bottlerocket; Karpenter adds its own settings (amifamily/bootstrap/bottlerocket.go), and drops
+what it does not know below settings.kubernetes alone. The pull: as the AMI of AL2023 has it by default
+(karpenter-blueprints, soci-snapshotter). The devices: a container sees the GPUs that its pod requests, whatever
+NVIDIA_VISIBLE_DEVICES says, and the exporter of DCGM all of them by its CAP_SYS_ADMIN (bottlerocket#3992).
+Bottlerocket would report each boot to its makers."""
+BOTTLEROCKET_SYSTEM_GIB = 4
+"""Size of the volume with its system, which nothing else is written to (variants/*/Cargo.toml,
+os-image-size-gib)."""
 
 
 class GpuPool(pulumi.ComponentResource):
@@ -120,7 +147,6 @@ def node_class_spec(
     placement_group: pulumi.Input[str] | None = None,
 ) -> dict[str, Any]:
     """EC2NodeClass.spec: image, disk, identity, and where nodes may stand."""
-    key = plan.identity.kms_key_arn
     spec = {
         "amiSelectorTerms": [{"alias": plan.ami}],
         "instanceProfile": profile_name,
@@ -133,22 +159,8 @@ def node_class_spec(
         # Images, logs and ephemeral volumes on the local NVMe; lost with the node, as checkpoints
         # must not be.
         "instanceStorePolicy": "RAID0",
-        "userData": user_data(kind),
-        "blockDeviceMappings": [
-            {
-                "deviceName": "/dev/xvda",
-                "rootVolume": True,
-                "ebs": {
-                    "volumeSize": f"{plan.root_volume_gib}Gi",
-                    "volumeType": "gp3",
-                    "throughput": plan.root_volume_mbps,
-                    "iops": plan.root_volume_iops,
-                    "encrypted": True,
-                    **({"kmsKeyID": key} if key else {}),
-                    "deleteOnTermination": True,
-                },
-            }
-        ],
+        "userData": BOTTLEROCKET_SETTINGS if is_bottlerocket(plan.ami) else user_data(kind),
+        "blockDeviceMappings": _disks(plan),
         "metadataOptions": {"httpTokens": "required", "httpPutResponseHopLimit": 1},
         "kubelet": {"maxPods": kind.max_pods},
         "tags": plan.identity.tags(f"{kind.name}-node"),
@@ -160,8 +172,33 @@ def node_class_spec(
     return spec
 
 
+def _disks(plan: GpuPoolPlan) -> list[dict[str, Any]]:
+    """EBS volumes of a node. Bottlerocket has its system on one of them and containers on the other, whose
+    size Karpenter takes for that of the node by its name: no volume may be called rootVolume."""
+    key = plan.identity.kms_key_arn
+    ends = {
+        "encrypted": True,
+        **({"kmsKeyID": key} if key else {}),
+        "deleteOnTermination": True,
+    }
+    containers = {
+        "volumeSize": f"{plan.root_volume_gib}Gi",
+        "volumeType": "gp3",
+        "throughput": plan.root_volume_mbps,
+        "iops": plan.root_volume_iops,
+        **ends,
+    }
+    if not is_bottlerocket(plan.ami):
+        return [{"deviceName": "/dev/xvda", "rootVolume": True, "ebs": containers}]
+    system = {"volumeSize": f"{BOTTLEROCKET_SYSTEM_GIB}Gi", "volumeType": "gp3", **ends}
+    return [
+        {"deviceName": "/dev/xvda", "ebs": system},
+        {"deviceName": "/dev/xvdb", "ebs": containers},
+    ]
+
+
 def user_data(kind: NodeTypePlan) -> str:
-    """User data that the node reads at boot before Karpenter's own part."""
+    """User data of AL2023 that the node reads at boot before Karpenter's own part."""
     if kind.lnet_efa:
         return with_lnet_over_efa(FAST_PULL, efa=kind.efa, devices=kind.lnet_efa)
     return with_lustre_client(FAST_PULL) if kind.lustre else FAST_PULL
@@ -179,7 +216,13 @@ def node_pool_spec(plan: GpuPoolPlan, kind: NodeTypePlan) -> dict[str, Any]:
     return {
         **_size(plan, kind),
         "template": {
-            "metadata": {"labels": {NODES_FOR: "training", POOL: plan.name}},
+            "metadata": {
+                "labels": {
+                    NODES_FOR: "training",
+                    POOL: plan.name,
+                    **({LABEL: FAMILY} if is_bottlerocket(plan.ami) else {}),
+                }
+            },
             "spec": {
                 "nodeClassRef": {
                     "group": "karpenter.k8s.aws",

@@ -8,14 +8,14 @@ import re
 from rehearsal.aws import backends
 from trainyard.catalog.versions import KUBERNETES
 
-_AMI_PARAMETER = re.compile(
+_AL2023 = re.compile(
     r"/aws/service/eks/optimized-ami/(?P<version>1\.\d\d)/amazon-linux-2023/(?P<arch>x86_64|arm64)/"
     r"(?P<variant>standard|nvidia|neuron)/(recommended|amazon-eks-node-al2023-(?P=arch)-(?P=variant)-(?P=version)-"
-    r"(?P<date>v\d{8}))/image_id"
+    r"(?P<date>v\d{8}))/(?P<what>image_id|release_version)"
 )
-_RECOMMENDED = re.compile(
-    r"/aws/service/eks/optimized-ami/(?P<version>1\.\d\d)/amazon-linux-2023/x86_64/(?:standard|nvidia)/"
-    r"recommended/release_version"
+_BOTTLEROCKET = re.compile(
+    r"/aws/service/bottlerocket/(?P<variant>aws-k8s-(?P<version>1\.\d\d)(-nvidia)?)/(?P<arch>x86_64|arm64)/"
+    r"(?P<release>\d+\.\d+\.\d+)/image_id"
 )
 NEWEST_RELEASE = "v20261101"
 OLDER_KUBELETS = {("1.35", "v20260724"): "1.35.4"}
@@ -23,25 +23,17 @@ OLDER_KUBELETS = {("1.35", "v20260724"): "1.35.4"}
 
 
 def public_parameter(region: str, name: str) -> str:
-    """The value of a public parameter about EKS's AMIs; empty where there is none of the name."""
-    return _image(region, name) or _recommended(name)
-
-
-def _image(region: str, name: str) -> str:
-    """Id of the AMI that the parameter names."""
-    asked = _AMI_PARAMETER.fullmatch(name)
+    """The value of a public parameter about AMIs for EKS; empty where there is none of the name."""
+    if (asked := _BOTTLEROCKET.fullmatch(name)) and asked["version"] in KUBERNETES:
+        image = f"bottlerocket-{asked['variant']}-{asked['arch']}-v{asked['release']}"
+        return _published(region, image, asked["arch"], "Bottlerocket")
+    asked = _AL2023.fullmatch(name)
     if not asked or (asked["arch"], asked["variant"]) == ("arm64", "neuron"):
         return ""
-    date = asked["date"] or NEWEST_RELEASE
-    return ami(region, asked["version"], asked["arch"], asked["variant"], date)
-
-
-def _recommended(name: str) -> str:
-    """The newest release, with its kubelet."""
-    asked = _RECOMMENDED.fullmatch(name)
-    if not asked or asked["version"] not in KUBERNETES:
-        return ""
-    return node_release(asked["version"], NEWEST_RELEASE)
+    version, date = asked["version"], asked["date"] or NEWEST_RELEASE
+    if asked["what"] == "image_id":
+        return ami(region, version, asked["arch"], asked["variant"], date)
+    return node_release(version, date) if version in KUBERNETES else ""
 
 
 def node_release(version: str, date: str) -> str:
@@ -56,8 +48,14 @@ def _kubelet(version: str, date: str) -> str:
 
 
 def ami(region: str, version: str, arch: str, variant: str, date: str = NEWEST_RELEASE) -> str:
-    """Id of EKS's AL2023 AMI of that release: the same in every run."""
+    """Id of EKS's AL2023 AMI of that release."""
     name = f"amazon-eks-node-al2023-{arch}-{variant}-{version}-{date}"
+    about = f"Amazon Linux 2023, (k8s: {_kubelet(version, date)}, containerd: 2.*)"
+    return _published(region, name, arch, f"EKS-optimized Kubernetes node based on {about}")
+
+
+def _published(region: str, name: str, arch: str, description: str) -> str:
+    """Id of an AMI of AWS: the same in every run."""
     id_ = "ami-0" + hashlib.sha1(f"{region}/{name}".encode()).hexdigest()[:16]
     backends.publish_ami(
         region,
@@ -66,9 +64,6 @@ def ami(region: str, version: str, arch: str, variant: str, date: str = NEWEST_R
         architecture=arch,
         owner_id="602401143452",
         owner_alias="amazon",
-        description=(
-            "EKS-optimized Kubernetes node based on Amazon Linux 2023, (k8s:"
-            f" {_kubelet(version, date)}, containerd: 2.*)"
-        ),
+        description=description,
     )
     return id_

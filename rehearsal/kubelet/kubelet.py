@@ -323,6 +323,8 @@ class Kubelet:
         running = {
             kind: self.devices[kind] for kind, image in PLUGINS.items() if self.has_daemon(image)
         }
+        if self.config.bottlerocket:
+            running[GPU] = self.devices[GPU]
         self._shown = dict.fromkeys(self._shown, 0) | running
         return self._shown
 
@@ -370,6 +372,9 @@ class Kubelet:
         """The version is the control plane's at boot: an image is of one version for ever."""
         self._version = self._version or self.api.request("GET", "/version")["gitVersion"]
         given = self.capacity | {kind: str(count) for kind, count in shown.items()}
-        return node.status(
+        told = node.status(
             self.instance, self.address, self._version, given, list(conditions), self.unhealthy_gpus
         )
+        if self.config.bottlerocket:
+            told["nodeInfo"]["osImage"] = "Bottlerocket OS (rehearsed)"
+        return told

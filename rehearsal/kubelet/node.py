@@ -7,6 +7,7 @@ import base64
 import email
 import shlex
 import time
+import tomllib
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,7 +34,7 @@ class NoNodeConfig(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class NodeConfig:
-    """Configuration that nodeadm reads at boot."""
+    """Configuration that nodeadm, or Bottlerocket, reads at boot."""
 
     cluster: str
     endpoint: str
@@ -42,11 +43,13 @@ class NodeConfig:
     flags: tuple[str, ...]
     raid: bool
     """True where local disks are joined to the node's ephemeral storage."""
+    bottlerocket: bool = False
+    """Its GPUs need no plugin in a pod."""
 
 
 def node_config(user_data: str) -> NodeConfig:
-    """Every NodeConfig part of the user data, later ones winning."""
-    spec: Object = {}
+    """Every NodeConfig part of the user data, later ones winning; or the settings of Bottlerocket."""
+    spec = _settings(user_data) if user_data.startswith("[settings") else {}
     parts = email.message_from_string(user_data).walk() if "MIME-Version" in user_data else []
     texts = [str(p.get_payload()) for p in parts if p.get_content_type() == NODE_CONFIG]
     for text in texts or ([user_data] if "node.eks.aws" in user_data else []):
@@ -66,7 +69,36 @@ def node_config(user_data: str) -> NodeConfig:
         kubelet=kubelet.get("config", {}),
         flags=tuple(word for flag in kubelet.get("flags", []) for word in shlex.split(flag)),
         raid=spec.get("instance", {}).get("localStorage", {}).get("strategy") == "RAID0",
+        bottlerocket=spec.get("bottlerocket", False),
     )
+
+
+def _settings(user_data: str) -> Object:
+    """Bottlerocket's settings in the words of a NodeConfig."""
+    settings = tomllib.loads(user_data)["settings"]
+    given, commands = settings["kubernetes"], settings.get("bootstrap-commands", {})
+    labels = ",".join(f"{key}={value}" for key, value in given.get("node-labels", {}).items())
+    taints = [
+        {"key": key, "value": taint.partition(":")[0], "effect": taint.partition(":")[2]}
+        for key, each in given.get("node-taints", {}).items()
+        for taint in each
+    ]
+    disks = any(
+        "ephemeral-storage" in words for one in commands.values() for words in one["commands"]
+    )
+    return {
+        "bottlerocket": True,
+        "cluster": {
+            "name": given.get("cluster-name"),
+            "apiServerEndpoint": given.get("api-server"),
+            "certificateAuthority": given.get("cluster-certificate"),
+        },
+        "kubelet": {
+            "config": {"maxPods": given.get("max-pods"), "registerWithTaints": taints},
+            "flags": [f"--node-labels={labels}"],
+        },
+        "instance": {"localStorage": {"strategy": "RAID0" if disks else ""}},
+    }
 
 
 def merged(left: Any, right: Any) -> Any:

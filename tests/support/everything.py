@@ -191,6 +191,7 @@ _POOLS: dict[str, Any] = {
         "fallback_zones": ["ap-northeast-2c"],
         "placement": "anywhere",
         "prefetch": [_IMAGE],
+        "ami_family": "Bottlerocket",
     },
 }
 _DATA: dict[str, Any] = {

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from trainyard.catalog import versions
 from trainyard.catalog.aws import instances
 from trainyard.catalog.aws.instances import QUOTAS, STANDARD, TYPES, InstanceType
+from trainyard.catalog.upstream import bottlerocket
 from trainyard.derive.pod_resources import pods_per_node
 from trainyard.plans.access import AccessPlan
 from trainyard.plans.identity import Identity
@@ -35,6 +36,8 @@ CAPACITY_TYPES = {
     "block": "reserved",
 }
 """Setting → Karpenter's karpenter.sh/capacity-type."""
+AMIS = {"AL2023": versions.NODE_AMI, "Bottlerocket": bottlerocket.AMI}
+"""Setting → Karpenter's alias of the nodes' AMI."""
 BLOCK_DRAIN_MINUTES = 10
 """Karpenter drains a Capacity Block's nodes 40 minutes before its end, EC2 ends them 30 minutes
 before."""
@@ -143,7 +146,7 @@ def pool_plan(
         max_nodes=pool.max_nodes,
         replicas=pool.replicas + pool.warm_spares if pool.replicas else None,
         drain_minutes=BLOCK_DRAIN_MINUTES if pool.capacity == "block" else None,
-        ami=versions.NODE_AMI,
+        ami=AMIS[pool.ami_family],
         root_volume_gib=pool.root_volume_gib,
         root_volume_iops=ROOT_VOLUME_IOPS,
         root_volume_mbps=ROOT_VOLUME_MBPS,

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from trainyard.catalog import versions
+from trainyard.catalog.upstream.bottlerocket import is_bottlerocket
 from trainyard.plan import EnvironmentPlan
 from trainyard.plans.clusters import AddOnPlan
 from trainyard.problems import InputError
@@ -22,11 +23,13 @@ def add_ons(plan: EnvironmentPlan) -> tuple[AddOnPlan, ...]:
 
 
 def amis(plan: EnvironmentPlan) -> list[tuple[str, str]]:
-    """(variant, release) of every AMI that nodes of the stack boot from, such as v20261012."""
+    """(variant, release) of every AMI of EKS that nodes of the stack boot from, such as v20261012. Bottlerocket
+    publishes its own."""
     of_pools = {
         (NVIDIA if kind.gpus else STANDARD, pool.ami.partition("@")[2])
         for pool in plan.pools.values()
         for kind in pool.types
+        if not is_bottlerocket(pool.ami)
     }
     return sorted({(STANDARD, ami_release(plan.system_nodes.release)), *of_pools})
 

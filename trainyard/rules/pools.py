@@ -11,8 +11,10 @@ import ipaddress
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import PurePosixPath
 
 from trainyard.catalog.aws.service_roles import SPOT
+from trainyard.catalog.upstream import bottlerocket
 from trainyard.derive.pools import NODE_ADDRESSES, TYPES, node_type_names
 from trainyard.derive.subnets import subnet_uses
 from trainyard.plans.networks import AWS_KEEPS
@@ -22,9 +24,15 @@ from trainyard.rules.images import image_errors, is_untagged
 from trainyard.rules.instance_types import instance_type_errors, mixed_type_errors
 from trainyard.rules.network import is_range
 from trainyard.settings.environment import EnvironmentConfig
+from trainyard.settings.job import typed
 from trainyard.settings.network import ExistingNetworkConfig
 from trainyard.settings.pools import PoolConfig, ReservationConfig
 from trainyard.settings.reading.yaml_file import as_yaml
+from trainyard.stores.kinds import made_for_efa, needs_client
+from trainyard.stores.lustre_efa import lnet_devices
+
+NODEADM_DISKS = "/mnt/k8s-disks"
+"""Where AL2023 mounts the NVMe disks of a node (amazon-eks-ami, nodeadm)."""
 
 
 def pool_errors(
@@ -40,6 +48,8 @@ def pool_errors(
         yield from _static_nodes(path, pool)
         yield from _fallback_zones(f"{path}.fallback_zones", pool, zones)
         yield from _prefetch(f"{path}.prefetch", pool)
+        if pool.ami_family == "Bottlerocket":
+            yield from _bottlerocket(path, name, pool, wanted)
     yield from _name_clashes(wanted.pools)
     yield from _shared_reservations(wanted.pools)
     yield from _subnet_room(wanted, zones)
@@ -65,11 +75,64 @@ def _prefetch(path: str, pool: PoolConfig) -> Iterator[InputError]:
             )
 
 
+def _bottlerocket(
+    path: str, name: str, pool: PoolConfig, wanted: EnvironmentConfig
+) -> Iterator[InputError]:
+    """Errors about what nodes with Bottlerocket lack. Nothing can be installed or run on them at boot."""
+    for only in _where_bottlerocket(pool, wanted):
+        yield At(f"{path}.ami_family").must(
+            f"be Bottlerocket only {only}",
+            got="Bottlerocket",
+            fix="write AL2023, or delete it",
+            write="AL2023",
+        )
+    for job, entry in typed(wanted.jobs).items():
+        for folder, given in entry.host_paths.items() if entry.pool == name else ():
+            if PurePosixPath(given.host).is_relative_to(NODEADM_DISKS):
+                yield At(f"environment.jobs.{job}.host_paths.{folder}").must(
+                    f"not be in {NODEADM_DISKS} on pool {name}: Bottlerocket mounts its NVMe disks elsewhere,"
+                    " and the pod would wait for the folder for ever",
+                    got=given.host,
+                    fix="delete it, and use /tmp of the container, which is on these disks",
+                    write=REMOVE,
+                )
+
+
+def _where_bottlerocket(pool: PoolConfig, wanted: EnvironmentConfig) -> Iterator[str]:
+    """Where it works, in words, of each condition that is not met."""
+    kinds = pool.instance_types
+    if wanted.cluster.version not in bottlerocket.KUBERNETES:
+        yield f"on Kubernetes {', '.join(bottlerocket.KUBERNETES)}, for which it has a variant with NVIDIA's driver"
+    if any(kind in TYPES and not TYPES[kind].gpus for kind in kinds):
+        yield "in a pool with GPUs: nodes of its other variants refuse the settings of GPUs in its user data"
+    for family, why in bottlerocket.REFUSED.items():
+        yield from [
+            f"without {kind}, which {why}" for kind in kinds if kind.startswith(f"{family}.")
+        ]
+    over_efa = [store for store, each in wanted.storage.items() if made_for_efa(each)]
+    if over_efa and any(lnet_devices(pool, kind) for kind in kinds):
+        yield (
+            f"without Lustre over EFA ({', '.join(over_efa)}): a script at boot sets it up, with programs that dnf"
+            " installs, and Bottlerocket runs no script and has no package manager (bottlerocket.dev, FAQ)"
+        )
+
+
+def _untuned_lustre(at: At, pool: PoolConfig, wanted: EnvironmentConfig) -> Iterator[InputWarning]:
+    stores = [store for store, each in wanted.storage.items() if needs_client(each)]
+    if pool.ami_family == "Bottlerocket" and stores:
+        yield at.warning(
+            f"Bottlerocket mounts Lustre ({', '.join(stores)}) without its tuning and without lctl and lfs,"
+            " which nodes with AL2023 get at boot: settings that the servers push are dropped"
+            " (aws-fsx-csi-driver#460)"
+        )
+
+
 def pool_warnings(wanted: EnvironmentConfig, now: datetime) -> Iterator[InputWarning]:
     """Warnings about pools that work."""
     for name, pool in wanted.pools.items():
         path = f"environment.pools.{name}"
         reservation = pool.reservation
+        yield from _untuned_lustre(At(f"{path}.ami_family"), pool, wanted)
         if reservation and reservation.starts and reservation.starts > now:
             late = (
                 "; after that its replicas start only when something changes the pool"

@@ -57,9 +57,12 @@ class PoolConfig:
     fallback_zones: tuple[str, ...] = ()
     """Other zones in which nodes are launched when `environment.zone` has no capacity. Only for
     jobs of one node."""
+    ami_family: Literal["AL2023", "Bottlerocket"] = "AL2023"
+    """Operating system of the nodes, in Karpenter's words. `Bottlerocket` starts sooner and has no shell: only
+    for types with GPUs, and not with Lustre over EFA. A change applies to nodes that are launched after it."""
     root_volume_gib: Annotated[int, pydantic.Field(ge=100, le=16384, strict=True)] = 200
-    """Size of a node's root EBS volume. The accelerated AMI alone takes most of 50 GiB. Containers
-    are stored on the node's local NVMe disks."""
+    """Size of a node's root EBS volume, or with `ami_family: Bottlerocket` of its data volume. The
+    accelerated AMI alone takes most of 50 GiB. Containers are stored on the node's local NVMe disks."""
     prefetch: tuple[str, ...] | None = None
     """Images that a node pulls while it starts, so that a job need not wait for them. Each must
     have the command `sleep`, and need no `pull_secrets`. Default: the image of the jobs of this

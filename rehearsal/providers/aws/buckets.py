@@ -80,11 +80,14 @@ class Versioning(Kind):
         )
 
 
-def of_bucket(word: str, **more: Any) -> dict[str, Any]:
+def of_bucket(word: str, noun: str, **more: Any) -> dict[str, Any]:
     """A setting of a bucket, which is found by the bucket's name."""
     return {
         "token": f"aws:s3/{lower(word)}:{word}",
         "service": "s3",
+        "create": f"put_{noun}",
+        "read": f"get_{noun}",
+        "delete": f"delete_{noun}",
         "id": "{bucket}",
         "import_id": "{bucket}",
         "asks": {"Bucket": "bucket"},
@@ -92,55 +95,34 @@ def of_bucket(word: str, **more: Any) -> dict[str, Any]:
     }
 
 
+PRIVATE = words("blockPublicAcls blockPublicPolicy ignorePublicAcls restrictPublicBuckets")
 KINDS = (
     Bucket(
-        **of_bucket("Bucket"),
-        create="create_bucket",
-        read="get_bucket_location",
-        delete="delete_bucket",
+        **of_bucket("Bucket", "bucket", create="create_bucket", read="get_bucket_location"),
         local=words("forceDestroy"),
         tagging=Tagging(target="Bucket", by="bucket"),
     ),
     Kind(
-        **of_bucket("BucketPublicAccessBlock"),
-        create="put_public_access_block",
-        read="get_public_access_block",
-        delete="delete_public_access_block",
-        fixed=words("blockPublicAcls blockPublicPolicy ignorePublicAcls restrictPublicBuckets"),
-        names={
-            key: f"PublicAccessBlockConfiguration.{upper(key)}"
-            for key in words(
-                "blockPublicAcls blockPublicPolicy ignorePublicAcls restrictPublicBuckets"
-            )
-        },
+        **of_bucket("BucketPublicAccessBlock", "public_access_block"),
+        fixed=PRIVATE,
+        names={key: f"PublicAccessBlockConfiguration.{upper(key)}" for key in PRIVATE},
     ),
-    Kind(
-        **of_bucket("BucketPolicy"),
-        create="put_bucket_policy",
-        read="get_bucket_policy",
-        delete="delete_bucket_policy",
-        updates={"policy": "put_bucket_policy"},
-    ),
+    Kind(**of_bucket("BucketPolicy", "bucket_policy"), updates={"policy": "put_bucket_policy"}),
     Rules(
-        **of_bucket("BucketServerSideEncryptionConfiguration"),
-        create="put_bucket_encryption",
-        read="get_bucket_encryption",
-        delete="delete_bucket_encryption",
+        **of_bucket("BucketServerSideEncryptionConfiguration", "bucket_encryption"),
         updates={"rules": "put_bucket_encryption"},
         names={"rules": "ServerSideEncryptionConfiguration.Rules"},
     ),
     Versioning(
-        **of_bucket("BucketVersioning"),
-        create="put_bucket_versioning",
-        read="get_bucket_versioning",
-        delete="put_bucket_versioning",
+        **of_bucket("BucketVersioning", "bucket_versioning", delete="put_bucket_versioning"),
         updates={"versioningConfiguration": "put_bucket_versioning"},
     ),
     Rules(
-        **of_bucket("BucketLifecycleConfiguration"),
-        create="put_bucket_lifecycle_configuration",
-        read="get_bucket_lifecycle_configuration",
-        delete="delete_bucket_lifecycle",
+        **of_bucket(
+            "BucketLifecycleConfiguration",
+            "bucket_lifecycle_configuration",
+            delete="delete_bucket_lifecycle",
+        ),
         updates={"rules": "put_bucket_lifecycle_configuration"},
         names={"rules": "LifecycleConfiguration.Rules"},
         outputs={"rules": "Rules"},

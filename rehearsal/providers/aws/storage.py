@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rehearsal.providers.aws.account import Account
-from rehearsal.providers.aws.resource_type import Kind, Tagging, lower, renamed, upper
+from rehearsal.providers.aws.resource_type import Kind, Tagging, lower, renamed, snake, upper
 from rehearsal.providers.wire import Properties, words
 
 SPELLED = {"transitionToIa": "TransitionToIA"}
@@ -117,6 +117,22 @@ class MountTarget(Kind):
         return {"securityGroups": answer.get("SecurityGroups", [])}
 
 
+def described(service: str, word: str, noun: str = "", *, asks: str = "") -> dict[str, Any]:
+    """Row of most types: create_x, describe_xs and delete_x, by the id that AWS gives the object."""
+    name, noun = snake(word), noun or word
+    return {
+        "token": f"aws:{service}/{lower(word)}:{word}",
+        "service": service,
+        "create": f"create_{name}",
+        "read": f"describe_{name}s",
+        "delete": f"delete_{name}",
+        "found": f"{noun}s.0",
+        "id": f"{{{noun}Id}}",
+        "asks": {asks or f"{noun}Id": "id"},
+        "status": "Lifecycle" if service == "fsx" else "LifeCycleState",
+    }
+
+
 KINDS = (
     Lustre(
         token="aws:fsx/lustreFileSystem:LustreFileSystem",
@@ -155,16 +171,8 @@ KINDS = (
         minutes=30,
     ),
     Association(
-        token="aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation",
-        service="fsx",
-        create="create_data_repository_association",
-        read="describe_data_repository_associations",
-        delete="delete_data_repository_association",
+        **described("fsx", "DataRepositoryAssociation", "Association", asks="AssociationIds"),
         made="Association",
-        found="Associations.0",
-        id="{AssociationId}",
-        asks={"AssociationIds": "id"},
-        status="Lifecycle",
         reason="FailureDetails.Message",
         local=words("deleteDataInFilesystem"),
         fixed=words("batchImportMetaDataOnCreate"),
@@ -176,15 +184,7 @@ KINDS = (
         minutes=30,
     ),
     FileSystem(
-        token="aws:efs/fileSystem:FileSystem",
-        service="efs",
-        create="create_file_system",
-        read="describe_file_systems",
-        delete="delete_file_system",
-        found="FileSystems.0",
-        id="{FileSystemId}",
-        asks={"FileSystemId": "id"},
-        status="LifeCycleState",
+        **described("efs", "FileSystem"),
         updates={
             "throughputMode": "update_file_system",
             "provisionedThroughputInMibps": "update_file_system",
@@ -198,15 +198,7 @@ KINDS = (
         tagging=Tagging(target="ResourceId"),
     ),
     MountTarget(
-        token="aws:efs/mountTarget:MountTarget",
-        service="efs",
-        create="create_mount_target",
-        read="describe_mount_targets",
-        delete="delete_mount_target",
-        found="MountTargets.0",
-        id="{MountTargetId}",
-        asks={"MountTargetId": "id"},
-        status="LifeCycleState",
+        **described("efs", "MountTarget"),
         updates={"securityGroups": "modify_mount_target_security_groups"},
         chosen=words("securityGroups"),
         outputs={"ipAddress": "IpAddress"},
@@ -223,15 +215,7 @@ KINDS = (
         updates={"policy": "put_file_system_policy"},
     ),
     Kind(
-        token="aws:efs/accessPoint:AccessPoint",
-        service="efs",
-        create="create_access_point",
-        read="describe_access_points",
-        delete="delete_access_point",
-        found="AccessPoints.0",
-        id="{AccessPointId}",
-        asks={"AccessPointId": "id"},
-        status="LifeCycleState",
+        **described("efs", "AccessPoint"),
         outputs={"arn": "AccessPointArn", "fileSystemArn": "FileSystemArn"},
         tagging=Tagging(target="ResourceId"),
     ),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import json
+import tomllib
 from collections.abc import Callable
 from typing import Any
 
@@ -13,8 +15,10 @@ from tests.support import crds
 from tests.support.cases.environment import BLOCK, ODCR
 from tests.support.recording import Graph, deploy
 from tests.support.stackfile import ENVIRONMENT, at, environment_plan, values
+from trainyard.catalog import versions
 from trainyard.catalog.aws.instances import GPU_TYPES
 from trainyard.catalog.aws.zones import ZONE_LETTERS, regions_with
+from trainyard.catalog.upstream.bottlerocket import FAMILY, KUBERNETES, LABEL, RELEASE
 from trainyard.decide import plan_stack
 from trainyard.objects.jobs.pod_template import TOLERATIONS
 from trainyard.plan import EnvironmentPlan
@@ -127,6 +131,7 @@ CAPACITY: dict[str, dict[str, Any]] = {
     "several types": {"instance_types": ["p5.48xlarge", "p5en.48xlarge"]},
     "fallback zones": {"fallback_zones": ["ap-northeast-2b"]},
     "CPU": {"instance_types": ["m7i.48xlarge"]},
+    "Bottlerocket": {"ami_family": "Bottlerocket"},
 }
 
 
@@ -235,6 +240,61 @@ def test_cpu_nodes_are_kept_for_jobs_by_a_taint_of_their_own() -> None:
     [taint] = pool_spec["template"]["spec"]["taints"]
     assert taint["key"] == "trainyard.io/pool" and "nvidia.com/gpu" not in pool_spec["limits"]
     assert taint["key"] in {t["key"] for t in TOLERATIONS}
+
+
+# Bottlerocket.
+
+
+def test_a_class_with_bottlerocket_pins_it_and_keeps_containers_off_the_disk_of_its_system() -> (
+    None
+):
+    [(spec, _)] = rendered("Bottlerocket")[1]
+    [(al2023, _)] = rendered("on demand")[1]
+    assert spec["amiSelectorTerms"] == [{"alias": f"bottlerocket@{RELEASE}"}]
+    [system, containers] = spec["blockDeviceMappings"]
+    [root] = al2023["blockDeviceMappings"]
+    assert system["deviceName"] == "/dev/xvda" and system["ebs"]["volumeSize"] == "4Gi"
+    assert containers == {"deviceName": "/dev/xvdb", "ebs": root["ebs"]}
+    assert system["ebs"]["encrypted"] and system["ebs"]["deleteOnTermination"]
+    same = al2023.keys() - {"amiSelectorTerms", "blockDeviceMappings", "userData", "tags"}
+    assert {key: spec[key] for key in same} == {key: al2023[key] for key in same}
+
+
+def test_its_user_data_is_settings_beside_which_karpenter_keeps_its_own() -> None:
+    """Karpenter drops whatever it does not know in settings.kubernetes, and without a word."""
+    [(spec, _)] = rendered("Bottlerocket")[1]
+    settings = tomllib.loads(spec["userData"])["settings"]
+    assert not settings.keys() & {"kubernetes", "bootstrap-commands"}
+    assert settings["container-runtime"] == {"snapshotter": "soci"}
+    soci = settings["container-runtime-plugins"]["soci-snapshotter"]
+    assert soci["pull-mode"] in soci and soci[soci["pull-mode"]]["discard-unpacked-layers"]
+    plugin = settings["kubelet-device-plugins"]["nvidia"]
+    assert plugin == {"device-list-strategy": "volume-mounts"}
+
+
+def test_the_pinned_release_has_a_variant_for_each_kubernetes_and_what_its_settings_need() -> None:
+    assert set(versions.KUBERNETES) <= set(KUBERNETES)
+    assert [int(part) for part in RELEASE.removeprefix("v").split(".")] >= [1, 46, 0]
+
+
+def test_the_plugin_of_gpus_keeps_off_nodes_whose_system_has_one(dev: Graph) -> None:
+    """By a label of the node: nodes of before stay when a pool changes. Of EFA, Bottlerocket has no plugin."""
+
+    def where(graph: Graph, resource: str) -> str:
+        return json.dumps(graph[resource].inputs, sort_keys=True, default=str)
+
+    chosen = at("pools.g6e.ami_family", "Bottlerocket")
+    graph = deploy("dev", lambda values: chosen(values[ENVIRONMENT]))
+    plugin = "Release nvidia-device-plugin"
+    keeps_off = {"key": LABEL, "operator": "NotIn", "values": [FAMILY]}
+    assert json.dumps(keeps_off) in where(graph, plugin) and LABEL not in where(dev, plugin)
+    labelled = {
+        pool.name: LABEL in pool.inputs["spec"]["template"]["metadata"]["labels"]
+        for pool in graph.of("NodePool")
+    }
+    assert labelled == {"g6e-pool": True, "h100-pool": False}
+    efa = "DaemonSet efa-device-plugin"
+    assert where(graph, efa) == where(dev, efa)
 
 
 # Who waits until Karpenter calls a pool Ready.

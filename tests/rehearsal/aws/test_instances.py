@@ -322,6 +322,21 @@ def test_the_ami_of_a_release_is_the_same_whoever_asks(account: Account, fleet: 
     )
 
 
+def test_bottlerocket_has_images_of_its_own_for_each_variant_and_release(account: Account) -> None:
+    ssm, ec2 = account.client("ssm"), account.client("ec2")
+    name = "/aws/service/bottlerocket/aws-k8s-{}/x86_64/{}/image_id"
+
+    def image(variant: str, release: str) -> str:
+        found = ssm.get_parameter(Name=name.format(variant, release))["Parameter"]["Value"]
+        return ec2.describe_images(ImageIds=[found])["Images"][0]["Name"]
+
+    assert image("1.35-nvidia", "1.68.1") == "bottlerocket-aws-k8s-1.35-nvidia-x86_64-v1.68.1"
+    assert image("1.35", "1.68.0") == "bottlerocket-aws-k8s-1.35-x86_64-v1.68.0"
+    for variant, release in (("1.29-nvidia", "1.68.1"), ("1.35-nvidia", "v1.68.1")):
+        with refused("ParameterNotFound"):
+            image(variant, release)
+
+
 @pytest.mark.parametrize("tenancy", ["Shared", "Dedicated"])
 def test_the_price_list_is_not_empty_for_machines_or_metal_or_karpenter_would_ask_without_end(
     account: Account, tenancy: str

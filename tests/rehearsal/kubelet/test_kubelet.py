@@ -95,6 +95,56 @@ def test_a_script_beside_the_node_config_is_left_alone() -> None:
     )
 
 
+SETTINGS = f"""[settings]
+[settings.bootstrap-commands]
+[settings.bootstrap-commands.000-mount-instance-storage]
+commands = [['apiclient', 'ephemeral-storage', 'init'], ['apiclient', 'ephemeral-storage', 'bind']]
+mode = 'always'
+essential = true
+
+[settings.container-runtime]
+snapshotter = 'soci'
+
+[settings.kubernetes]
+api-server = 'https://a'
+cluster-certificate = '{AUTHORITY}'
+cluster-name = 'c'
+max-pods = 20
+
+[settings.kubernetes.node-labels]
+x = '1'
+y = '2'
+
+[settings.kubernetes.node-taints]
+a = ['true:NoSchedule']
+b = [':NoExecute']
+"""
+"""As Karpenter 1.14 writes them."""
+
+
+def test_a_node_with_bottlerocket_reads_its_settings() -> None:
+    config = node.node_config(SETTINGS)
+    assert (config.cluster, config.endpoint, config.authority) == ("c", "https://a", b"ca")
+    assert node.labels(config, INSTANCE)["y"] == "2"
+    assert node.node(config, INSTANCE)["spec"]["taints"] == [
+        {"key": "a", "value": "true", "effect": "NoSchedule"},
+        {"key": "b", "value": "", "effect": "NoExecute"},
+    ]
+    capacity = node.capacity(config, KIND, 204)
+    assert (capacity["pods"], capacity["ephemeral-storage"]) == ("20", "7600G")
+    assert config.bottlerocket and not node.node_config(USER_DATA).bottlerocket
+
+
+def test_a_node_with_bottlerocket_has_the_disk_of_its_volumes_where_nothing_joins_others() -> None:
+    alone = SETTINGS.replace("'ephemeral-storage'", "'other'")
+    assert node.capacity(node.node_config(alone), KIND, 204)["ephemeral-storage"] == "204Gi"
+
+
+def test_a_node_with_bottlerocket_and_without_a_cluster_does_not_join() -> None:
+    with pytest.raises(node.NoNodeConfig, match=r"cluster\.name"):
+        node.node_config(SETTINGS.replace("cluster-name", "other"))
+
+
 @pytest.mark.parametrize("text", ["", "#!/bin/bash\necho hello\n"])
 def test_an_instance_without_a_node_config_says_what_is_missing(text: str) -> None:
     with pytest.raises(node.NoNodeConfig, match=r"cluster\.name, cluster\.apiServerEndpoint"):

@@ -1491,6 +1491,39 @@ REFUSED |= {
     ),
     "no image": ([at(f"{JOB}.image", " ")], f"{JOB}.image", "be the name of an image"),
     "an empty script": ([at(SCRIPT, "\n")], f"{JOB}.script", "run something"),
+    # Bottlerocket.
+    "Bottlerocket on a Kubernetes without a variant": (
+        [at("cluster.version", "1.33"), at("pools.g6e.ami_family", "Bottlerocket")],
+        "pools.g6e.ami_family",
+        "be Bottlerocket only on Kubernetes 1.34, 1.35, 1.36, 1.37, for which",
+    ),
+    "Bottlerocket without GPUs": (
+        [CPU, at("pools.cpu.ami_family", "Bottlerocket")],
+        "pools.cpu.ami_family",
+        "must be Bottlerocket only in a pool with GPUs: nodes of its other variants refuse the settings of"
+        " GPUs in its user data; got Bottlerocket. Fix: write AL2023, or delete it",
+    ),
+    "Bottlerocket on a type that it does not boot": (
+        [
+            at("pools.g6e.instance_types", ["g7.48xlarge"]),
+            at("pools.g6e.ami_family", "Bottlerocket"),
+        ],
+        "pools.g6e.ami_family",
+        "without g7.48xlarge, which does not boot with it",
+    ),
+    "Bottlerocket with Lustre over EFA": (
+        [_over_efa(), at(f"{POOL}.ami_family", "Bottlerocket")],
+        f"{POOL}.ami_family",
+        "without Lustre over EFA (scratch): a script at boot sets it up",
+    ),
+    "disks of AL2023 on Bottlerocket": (
+        [
+            at("pools.g6e.ami_family", "Bottlerocket"),
+            at(f"{JOB}.host_paths", {"nvme": {"host": "/mnt/k8s-disks/0", "path": "/nvme"}}),
+        ],
+        f"{JOB}.host_paths.nvme",
+        "not be in /mnt/k8s-disks on pool g6e",
+    ),
     "a variable nobody can name": (
         [at(f"{JOB}.env", {"MY-VAR": "1"})],
         f"{JOB}.env.MY-VAR",

@@ -33,6 +33,8 @@ def test_every_add_on_and_every_ami_of_a_stack_is_asked_for() -> None:
     }
     assert releases.amis(plan) == [("nvidia", "v20261012"), ("standard", "v20261012")]
     assert ("standard", "v20260912") in releases.amis(environment_plan(OWN))
+    own = [at(f"pools.{pool}.ami_family", "Bottlerocket") for pool in plan.pools]
+    assert releases.amis(environment_plan(*own)) == [("standard", "v20261012")]
 
 
 def test_builds_are_compared_by_their_numbers() -> None:

@@ -406,6 +406,10 @@ WARNINGS: dict[str, tuple[list[Edit], str]] = {
         ],
         "Capacity Blocks end at 11:30 UTC, and this one at 00:00: compare it with `aws ec2",
     ),
+    "Lustre on Bottlerocket": (
+        [at("pools.h100.ami_family", "Bottlerocket")],
+        "Bottlerocket mounts Lustre (scratch) without its tuning and without lctl and lfs",
+    ),
     "a placement group": (
         [at("pools.h100.placement", "cluster")],
         "launches in a placement group fail for lack of capacity more often",

@@ -24,6 +24,7 @@ from trainyard.catalog.aws.latencies import (
     add_on,
 )
 from trainyard.catalog.job_kinds import JOB_KINDS
+from trainyard.catalog.upstream.bottlerocket import is_bottlerocket
 from trainyard.parts.parts import planned_parts
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.clusters import AGENT, AnyClusterPlan, ExistingClusterPlan
@@ -137,16 +138,18 @@ def slow_start(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> float:
 def cold_start(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> float:
     """Seconds for which a job's nodes are paid before its first step."""
     pull, step = image_pull(plan, job, ()).seconds, TYPICAL["job.first-step"]
-    if _prefetched(plan, job):
+    boot = TYPICAL[_row("ec2.instance-boot", plan, job)]
+    if _prefetched(plan, job) and not _bottlerocket(plan, job):
         pulled = TYPICAL["ec2.instance-ready"] + pull
-        return (0 if _stands(plan, job) else max(TYPICAL["ec2.instance-boot"], pulled)) + step
-    return (0 if _stands(plan, job) else TYPICAL["ec2.instance-boot"]) + pull + step
+        return (0 if _stands(plan, job) else max(boot, pulled)) + step
+    return (0 if _stands(plan, job) else boot) + pull + step
 
 
 def image_pull(plan: EnvironmentPlan | TeamPlan, job: JobPlan, after: tuple[str, ...]) -> Stage:
     """The pull of a job's image: as fast as a node is, or as the NAT gateway that all its nodes share.
     The gateway has grown on a typical day, and is as it starts on a slow one."""
-    one, gigabits = took("image pull", "job.image-pull", after), gateway_gb(plan, job) * 8
+    one = took("image pull", _row("job.image-pull", plan, job), after)
+    gigabits = gateway_gb(plan, job) * 8
     of_the_row = job.image_gb / float(IMAGE_GB)
     return replace(
         one,
@@ -256,8 +259,11 @@ def _job(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> Iterable[Stage]:
     if not stands:
         yield took("batching", "job.batching", (*pool, *needs))
     launched, late = (pool, needs) if stands else (("batching",), ())
-    yield took("first node", "ec2.instance-boot", launched)
-    if _prefetched(plan, job):
+    yield took("first node", _row("ec2.instance-boot", plan, job), launched)
+    if _prefetched(plan, job) and _bottlerocket(plan, job):
+        yield image_pull(plan, job, ("first node",))
+        yield took("first step", "job.first-step", ("image pull", *late))
+    elif _prefetched(plan, job):
         yield took("first node Ready", "ec2.instance-ready", launched)
         yield image_pull(plan, job, ("first node Ready",))
         yield took("first step", "job.first-step", ("first node", "image pull", *late))
@@ -303,6 +309,17 @@ def _prefetched(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> bool:
     """True where nodes of the job's pool pull images while they start: by default that of the
     job."""
     return isinstance(plan, EnvironmentPlan) and bool(plan.pools[job.pool].images)
+
+
+def _bottlerocket(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> bool:
+    """True where nodes of the job's pool have Bottlerocket: a node shows its GPUs as soon as it is Ready. A
+    team is not told."""
+    return isinstance(plan, EnvironmentPlan) and is_bottlerocket(plan.pools[job.pool].ami)
+
+
+def _row(name: str, plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> str:
+    """Row of LATENCIES for the nodes of the job's pool."""
+    return f"{name}.bottlerocket" if _bottlerocket(plan, job) else name
 
 
 def _stands(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> bool:

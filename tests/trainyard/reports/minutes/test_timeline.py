@@ -20,7 +20,7 @@ from tests.support.stackfile import (
 from trainyard.catalog.aws.latencies import STAGES, Latency
 from trainyard.decide import plan_stack
 from trainyard.reports.minutes import timeline
-from trainyard.reports.minutes.timeline import Timeline, cold_start, schedule
+from trainyard.reports.minutes.timeline import Timeline, cold_start, drawn, schedule
 from trainyard.settings.reading.reader import read
 
 # What waits for what.
@@ -332,3 +332,38 @@ def test_a_start_of_many_nodes_costs_the_data_of_an_image_of_that_size() -> None
     plan = environment_plan(at("jobs.t5-large.image_gb", 20))
     assert cold_start(plan, plan.jobs["t5-large"]) == pytest.approx(86 + 50 * 20 / 9.35 + 45)
     assert timeline.gateway_gb(plan, plan.jobs["t5-large"]) == 2 * 20
+
+
+# Bottlerocket.
+
+BOTTLEROCKET = at("pools.g6e.ami_family", "Bottlerocket")
+
+
+def test_a_node_with_bottlerocket_is_there_sooner_and_pulls_once_it_is() -> None:
+    before, after = schedule(environment_plan()), schedule(environment_plan(BOTTLEROCKET))
+    node, pull = (
+        {stage.name: stage.row for stage in after.stages}[name]
+        for name in ("first node", "image pull")
+    )
+    assert (node, pull) == ("ec2.instance-boot.bottlerocket", "job.image-pull.bottlerocket")
+    assert after.start["image pull"] == after.end["first node"] < before.end["first node"]
+    assert (
+        after.seconds < before.seconds
+        and drawn(after).typical_seconds < drawn(before).typical_seconds
+    )
+    other = environment_plan(at("pools.h100.ami_family", "Bottlerocket"))
+    assert schedule(other).seconds == before.seconds
+
+
+@pytest.mark.parametrize("prefetch", [None, []])
+@pytest.mark.parametrize("replicas", [None, 2])
+def test_the_first_step_waits_for_the_node_its_image_and_what_the_job_needs(
+    prefetch: list[str] | None, replicas: int | None
+) -> None:
+    kept = {"prefetch": prefetch, "replicas": replicas}
+    edits = [at(f"pools.g6e.{key}", value) for key, value in kept.items() if value is not None]
+    plan = environment_plan(BOTTLEROCKET, *edits)
+    found = schedule(plan)
+    last = max(found.end["image pull"], found.end["runtimes"], found.end["aws-fsx-csi-driver"])
+    assert found.start["first step"] == last >= found.end["first node"]
+    assert cold_start(plan, plan.jobs["t5-large"]) == (0 if replicas else 75) + 34 + 45
