@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 STARTS = re.compile(r"\b(?:torchrun|torch\.distributed\.(?:run|launch))(?=[ \t])([^\n;|&]*)")
 SAVES = re.compile(r"--(?:output|checkpoint|ckpt|save)[-_](?:dir|path)[= ](/[^\s$]+)")
 """Options that say where a script saves."""
-SAVES_BESIDE = re.compile(SAVES.pattern.replace("(/[^", r"(\.{1,2}/[^"))
-"""Options that say where a script saves, with a relative path that can be nothing else: ./checkpoints."""
+SAVES_BESIDE = re.compile(
+    SAVES.pattern.partition("(/")[0] + r"((?:\.{1,2}/)*\w[\w.-]*(?:/[\w.-]+)*/?)(?=[\s;|&\"')]|$)"
+)
+"""Options that say where a script saves, with a relative path: checkpoints, ./checkpoints."""
 NOT_KEPT = re.compile(
     r"(?i)/dev/null$|cache|--(?:checkpoint|ckpt)\S+ \S+\.(?:pt|pth|ckpt|bin|safetensors)$"
 )

@@ -25,7 +25,7 @@ from trainyard.rules.model_memory import model_memory_warnings
 from trainyard.rules.pod_resources import mount_memory_warnings, request_problems
 from trainyard.rules.pods import pod_errors, pod_warnings, store_directory_errors
 from trainyard.rules.pools import unknown_pool
-from trainyard.rules.secrets import secret_errors
+from trainyard.rules.secrets import secret_errors, secret_warnings
 from trainyard.rules.stores import checkpoint_errors, checkpoint_warnings
 from trainyard.rules.writes import weak_writes
 from trainyard.settings.environment import EnvironmentConfig, OwnRuntimeConfig
@@ -66,6 +66,7 @@ def judged(
         warnings += pod_warnings(at, job, environment)
         warnings += model_memory_warnings(at, job, environment)
         warnings += load_warnings(at, job)
+        warnings += secret_warnings(at, job)
         warnings += checkpoint_warnings(at, job, environment, region)
     errors += shared_place_errors(path, jobs)
     return Judged(errors=tuple(errors), warnings=tuple(warnings))

@@ -14,7 +14,7 @@ from trainyard.derive.teams import Share
 from trainyard.objects.iam.encryption import region_of
 from trainyard.objects.iam.secrets import SECRET_ARN, covers
 from trainyard.plans.access import AccessPlan
-from trainyard.problems import At, InputError, write_one_of
+from trainyard.problems import At, InputError, InputWarning, write_one_of
 from trainyard.settings.environment import EnvironmentConfig, TeamConfig
 from trainyard.settings.job import JobConfig, typed
 
@@ -34,6 +34,16 @@ def secret_errors(path: str, job: JobConfig, region: str) -> Iterator[InputError
             got=", ".join(job.managed_secrets),
             fix="write what the image's entrypoint or the runtime starts into command, or write"
             " {secret: hf-token, key: token}",
+        )
+
+
+def secret_warnings(path: str, job: JobConfig) -> Iterator[InputWarning]:
+    """Secrets of Kubernetes, which somebody must make: nothing of a stack holds their values."""
+    for variable, at in job.kubernetes_secrets.items():
+        yield At(f"{path}.secrets.{variable}.secret").warning(
+            f"Secret {at.secret} with key {at.key} must be in the job's namespace before `pulumi up`: otherwise its"
+            " containers wait in CreateContainerConfigError on nodes that cost; make it with kubectl create"
+            f" secret generic {at.secret} --from-literal={at.key}=…"
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainyard.derive.scripts import Launch, launches, script_of
+from trainyard.derive.scripts import Launch, launches, saved_in_the_container, script_of
 from trainyard.settings.reading.placeholders import placeholders
 
 
@@ -131,3 +131,18 @@ def test_what_nobody_filled_in_is_found(script: str, found: list[str]) -> None:
 )
 def test_what_a_script_means_so_is_no_placeholder(script: str) -> None:
     assert placeholders(script) == []
+
+
+def test_a_relative_path_in_which_a_script_saves_is_found_also_without_a_dot() -> None:
+    for option in ("--output-dir ckpt", "--output_dir=./ckpt/a", "--save_dir ../ckpt;"):
+        assert len(saved_in_the_container(f"torchrun t.py {option}")) == 1
+    for option in (
+        *("--output_dir $OUT", "--output_dir ${OUT}", '--output_dir "$OUT"', "--output_dir /ckpt"),
+        *(
+            "--output_dir s3://a/b",
+            "--output_dir $(OUT)",
+            "--ckpt_path model.pt",
+            "--output_dir --lr 1",
+        ),
+    ):
+        assert saved_in_the_container(f"torchrun t.py {option}") == []

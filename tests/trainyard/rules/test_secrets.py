@@ -195,3 +195,14 @@ def test_every_line_of_the_rules_is_reached_by_a_case_above(tmp_path: Path) -> N
             planned("team-vision", checkout(tmp_path, environment, team))
 
     assert lines_not_reached((secrets,), run) == []
+
+
+def test_a_secret_of_kubernetes_is_named_with_the_command_that_makes_it() -> None:
+    wanted = at(f"{JOB}.secrets", {"HF_TOKEN": {"secret": "hf", "key": "token"}})
+    [said] = [
+        str(each) for each in environment_planned(wanted).warnings if "Secret hf" in str(each)
+    ]
+    assert said.startswith(
+        f"environment.{JOB}.secrets.HF_TOKEN.secret: Secret hf with key token must be in"
+    )
+    assert said.endswith("make it with kubectl create secret generic hf --from-literal=token=…")
