@@ -200,6 +200,10 @@ def test_a_team_with_a_job_leaves_after_its_stack(harness: Harness, script: str)
     file = harness.checkout / f"Pulumi.team-{TEAM}.yaml"
     text = file.read_text()
     file.unlink()
+    if script == SLOW:
+        refused = up(harness, teams=False)
+        assert f"and in team-{TEAM} TrainJob llm" in refused
+        harness.shell(f"kubectl --namespace team-{TEAM} delete trainjob llm")
     said = up(harness, teams=False)
     assert "FAILED" not in said, said
     assert f"this update deletes team {TEAM}" in said

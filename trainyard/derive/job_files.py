@@ -13,6 +13,7 @@ from trainyard.plans.jobs import ConfigMapPlan
 from trainyard.problems import At, InputError
 from trainyard.settings.job import JobConfig
 from trainyard.settings.reading.files import is_inside
+from trainyard.settings.reading.secrets import ASSIGNED, hidden
 
 CONFIG_MAP_BYTES = 1 << 20
 """Bytes that the API server takes as the data of one ConfigMap (kubernetes core validation,
@@ -76,6 +77,13 @@ def _content_errors(path: str, source: str, content: bytes) -> Iterator[InputErr
             "list text files",
             got=f"{source}, which is not UTF-8 text",
             fix="delete it, and put the file into the image or into a store",
+        )
+    elif kinds := [kind for kind in hidden(content.decode())[1] if kind != ASSIGNED]:
+        yield At(path).must(
+            "list files without a secret in clear",
+            got=f"{source}, with {kinds[0]}, which is not shown",
+            fix="revoke it, since files are committed; put a new one into a Secret, and name it in the job, as in"
+            " secrets: {HF_TOKEN: {secret: hf-token, key: token}}",
         )
     elif is_shell and b"\r\n" in content:
         yield At(path).must(

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from trainyard.catalog.job_kinds import ENGINE_TYPES
+from trainyard.catalog.job_kinds import ENGINE_TYPES, ENTRY_KINDS, outcome, resource_of
 from trainyard.plan import EnvironmentPlan
-from trainyard.problems import InputError, InputWarning
-from trainyard.replacing.deployed import Ask, Deployed, UnknownStackError
+from trainyard.problems import At, InputError, InputWarning, few
+from trainyard.replacing.deployed import Ask, Deployed, Show, UnknownStackError
 from trainyard.settings.reading.reader import read_file, stack_files
 
 TEAM, PREFIX = "trainyard:teams:Team", "team-"
@@ -23,7 +23,10 @@ TEAM, PREFIX = "trainyard:teams:Team", "team-"
 JOBS = frozenset(ENGINE_TYPES.values())
 TEAMS = "environment.teams"
 GROUP = "aws:ec2/placementGroup:PlacementGroup"
-TYPES = frozenset({TEAM, GROUP})
+NAMESPACE = "kubernetes:core/v1:Namespace"
+SHOWN = 10
+"""Jobs that an error names."""
+TYPES = frozenset({TEAM, GROUP, NAMESPACE})
 """Types of resources that the rules look at."""
 
 
@@ -32,24 +35,56 @@ def team_errors(
     deployed: Deployed,
     *,
     ask: Ask,
+    show: Show,
     folder: Path = Path(),
 ) -> Iterator[InputError]:
-    """Teams that leave while the stack of a stack file in this checkout has jobs of theirs. `ask`: tells
-    which jobs a stack has."""
+    """Teams that leave while the stack of a stack file in this checkout has jobs of theirs, or while jobs that
+    somebody else has sent go on in their namespace. `ask`: tells which jobs a stack has. `show`: what is in the
+    cluster."""
     for team in leaving(plan, deployed):
-        for stack in _stacks(plan.identity.stack, team, folder):
-            if jobs := _jobs_of(stack, ask):
-                yield InputError(
+        yield from _of_stacks(plan, team, ask, folder) or _going(team, deployed, show)
+
+
+def _of_stacks(plan: EnvironmentPlan, team: str, ask: Ask, folder: Path) -> list[InputError]:
+    """Jobs of the team's own stack."""
+    found = list[InputError]()
+    for stack in _stacks(plan.identity.stack, team, folder):
+        if jobs := _jobs_of(stack, ask):
+            found += [
+                InputError(
                     path=f"{TEAMS}.{team}",
                     must=f"stay while stack {stack} has jobs of the team",
                     got=f"no entry, and there {', '.join(sorted(jobs))}",
                     fix=(
                         f"write the entry again, run `pulumi destroy --stack {stack}`, and delete the"
                         " entry then. Where nobody can destroy that stack, `pulumi stack rm --force"
-                        f" --preserve-config --stack {stack}` forgets it, and its jobs end with the"
-                        " team's namespace"
+                        f" --preserve-config --stack {stack}` forgets it; jobs that go on must then be"
+                        " deleted with kubectl"
                     ),
                 )
+            ]
+    return found
+
+
+def _going(team: str, deployed: Deployed, show: Show) -> list[InputError]:
+    """Jobs in the namespace of a team that have not ended, whoever sent them."""
+    kubeconfig = deployed.kubeconfig
+    space = deployed.output(NAMESPACE, f"{PREFIX}{team}", "metadata.name")
+    if kubeconfig is None or space is None:
+        return []
+    going = [
+        f"{kind} {job['metadata']['name']}"
+        for kind in ENTRY_KINDS
+        for job in show(kubeconfig, resource_of(kind), space)
+        if not outcome(job)
+    ]
+    error = At(f"{TEAMS}.{team}").must(
+        "stay while jobs go on in its namespace, whoever sent them",
+        got=f"no entry, and in {space} {few(going, SHOWN)}",
+        fix=f"write the entry again, and delete it when they have ended; kubectl --namespace {space} delete <kind>"
+        " <name> ends one",
+    )
+    return [error] if going else []
 
 
 def team_warnings(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[InputWarning]:

@@ -73,7 +73,7 @@ def compared(planned: Planned, lines: Lines, ask: Ask, show: Show) -> Planned:
         errors += [
             *replacing_errors(plan, deployed),
             *immutable.immutable_errors(plan, deployed),
-            *leaving.team_errors(plan, deployed, ask=ask),
+            *leaving.team_errors(plan, deployed, ask=ask, show=show),
             *moving.moving_errors(plan, deployed, show),
         ]
         warnings += [

@@ -21,6 +21,7 @@ _NEVER = "delete it; nodes never expire, and no node is replaced while a job run
 _DISK = "delete it; write root_volume_gib: 200"
 _MOST = "did you mean max_nodes?"
 _TYPES = "did you mean instance_types?"
+_OF_SCRIPT = 'delete it; hand it to the script: torchrun: {arguments: [--lr, "0.1"]}'
 _SHARED = (
     "delete it; write efs: {}, an NFS that AWS runs, or lustre: all pods of a job share a store"
 )
@@ -132,9 +133,21 @@ OTHER_TOOLS: dict[tuple[str, str], str] = {
             "annotations": "delete it; an entry has labels, and a job's own manifest may have annotations",
             "requirements pip packages": "delete it; install them in the image, or in script",
             "workingdir workdir": "delete it; write cd /workspace into script",
+            "learningrate lr epochs numepochs trainepochs numtrainepochs batchsize microbatchsize"
+            " perdevicetrainbatchsize maxseqlength maxsteps steps warmupsteps weightdecay seed": _OF_SCRIPT,
+            "gputype accelerator accelerators machinetype": "did you mean pool?",
+            "nfs pvc": "delete it; write storage: {home: {path: /data}} with a store of the environment",
             "kind framework": "delete it; write runtime for a TrainJob, or pytorch_job for a PyTorchJob",
             "name": "delete it; the name of the entry is that of the job",
             "namespace": "delete it; jobs are in environment.namespace, or in the namespace of their team",
+        },
+    ),
+    **_rows(
+        "torchrun",
+        {
+            "args": "did you mean arguments?",
+            "nprocpernode": "delete it; write processes_per_node in the job",
+            "nnodes": "delete it; write nodes in the job",
         },
     ),
     **_rows(

@@ -1700,6 +1700,19 @@ REFUSED |= {
         "cluster.admins.me.role_arn",
         "must be the ARN of an IAM role",
     ),
+    "options of the script as one argument": (
+        [
+            without(f"{JOB}.script"),
+            at(f"{JOB}.torchrun", {"script": "/w/t.py", "arguments": ["--lr 0.1 --max-steps 100"]}),
+        ],
+        f"{JOB}.torchrun",
+        "got --lr 0.1 --max-steps 100. Fix: write [--lr, 0.1, --max-steps, 100]",
+    ),
+    "a figure of the training as a setting of the job": (
+        [at(f"{JOB}.learning_rate", 0.1)],
+        f"{JOB}.learning_rate",
+        "Fix: delete it; hand it to the script: torchrun: {arguments: [--lr",
+    ),
     "a pool in capital letters": (
         [at(f"{JOB}.pool", "G6E")],
         f"{JOB}.pool",

@@ -108,3 +108,14 @@ def _bringing(*sources: str) -> JobConfig:
     return JobConfig(
         nodes=1, pool="g6e", image="i:1", runtime="r", files=FilesConfig(sources=sources)
     )
+
+
+def test_a_secret_in_a_file_that_everybody_could_read_in_the_config_map_is_refused(
+    tmp_path: Path,
+) -> None:
+    token = "hf_" + "QwErTyUiOpAsDfGhJkLzXcVbNm12345678"
+    (tmp_path / "train.py").write_text(f'login("{token}")\npassword = "hunter22"\n')
+    [error] = file_errors("jobs.a", _bringing("train.py"), tmp_path)
+    assert error.must == "list files without a secret in clear" and token not in str(error)
+    (tmp_path / "train.py").write_text('password = "hunter22"\n')
+    assert [*file_errors("jobs.a", _bringing("train.py"), tmp_path)] == [], "a name proves nothing"

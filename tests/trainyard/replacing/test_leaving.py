@@ -13,11 +13,16 @@ from pulumi.runtime import settings
 from stacks.engine import read_deployed
 from tests.support.stackfile import environment_plan
 from tests.support.teams import by_name, checkout, listed
-from trainyard.replacing.deployed import Ask, Deployed
-from trainyard.replacing.leaving import JOBS, TEAM, team_errors, team_warnings
+from trainyard.replacing.deployed import PROVIDER, Ask, Deployed
+from trainyard.replacing.leaving import JOBS, NAMESPACE, TEAM, team_errors, team_warnings
 
 TWO = Deployed(resources={(TEAM, "team-vision"): {}, (TEAM, "team-nlp"): {}})
 WITHOUT_VISION = (listed, lambda settings: settings["teams"].pop("vision"))
+
+
+def nobody(*_: Any) -> list[Any]:
+    """A cluster without jobs."""
+    return []
 
 
 def has(*jobs: str) -> Ask:
@@ -31,7 +36,7 @@ def test_a_team_that_stays_or_comes_is_no_business_of_these_rules(tmp_path: Path
     for found in (TWO, Deployed()):
         plan = environment_plan(listed)
         assert not [*team_warnings(plan, found)]
-        assert not [*team_errors(plan, found, folder=tmp_path, ask=has("job"))]
+        assert not [*team_errors(plan, found, folder=tmp_path, show=nobody, ask=has("job"))]
 
 
 def test_a_team_that_leaves_takes_every_job_in_its_namespace_along() -> None:
@@ -58,14 +63,14 @@ def test_a_team_cannot_leave_while_its_stack_has_jobs(tmp_path: Path) -> None:
         return has("vit-base")(types, stack)
 
     plan = environment_plan(*WITHOUT_VISION)
-    [error] = team_errors(plan, TWO, folder=tmp_path, ask=jobs)
+    [error] = team_errors(plan, TWO, folder=tmp_path, show=nobody, ask=jobs)
     assert asked == ["team-vision"]
     assert str(error).startswith(
         "environment.teams.vision: must stay while stack team-vision has jobs of the team; got no"
         " entry, and there vit-base. Fix: write the entry again, run `pulumi destroy --stack"
         " team-vision`, and delete the entry then."
     )
-    assert not [*team_errors(plan, TWO, folder=tmp_path, ask=has())]
+    assert not [*team_errors(plan, TWO, folder=tmp_path, show=nobody, ask=has())]
 
 
 def test_the_engine_is_asked_for_jobs_and_knows_no_stack_that_was_never_deployed(
@@ -78,9 +83,9 @@ def test_the_engine_is_asked_for_jobs_and_knows_no_stack_that_was_never_deployed
         assert (types, stack) == (JOBS, "team-vision")
         return Deployed(resources={(sorted(JOBS)[0], "vit-base"): {}})
 
-    assert len([*team_errors(plan, TWO, folder=tmp_path, ask=known)]) == 1
+    assert len([*team_errors(plan, TWO, folder=tmp_path, show=nobody, ask=known)]) == 1
     monkeypatch.setattr(settings, "get_monitor", lambda: Engine('unknown stack "a/b/team-vision"'))
-    assert not [*team_errors(plan, TWO, folder=tmp_path, ask=read_deployed)]
+    assert not [*team_errors(plan, TWO, folder=tmp_path, show=nobody, ask=read_deployed)]
 
 
 def test_a_team_does_not_leave_where_the_engine_cannot_read_its_stack(
@@ -90,7 +95,7 @@ def test_a_team_does_not_leave_where_the_engine_cannot_read_its_stack(
     monkeypatch.setattr(settings, "get_monitor", lambda: Engine("incorrect passphrase"))
     plan = environment_plan(*WITHOUT_VISION)
     with pytest.raises(grpc.RpcError, match="incorrect passphrase"):
-        list(team_errors(plan, TWO, folder=tmp_path, ask=read_deployed))
+        list(team_errors(plan, TWO, folder=tmp_path, show=nobody, ask=read_deployed))
 
 
 class Engine:
@@ -101,3 +106,39 @@ class Engine:
 
     def Invoke(self, request: Any) -> None:
         raise grpc.RpcError(f"invocation of {request.tok} returned an error: {self.details}")
+
+
+def test_a_team_cannot_leave_while_a_job_that_somebody_sent_goes_on_in_its_namespace(
+    tmp_path: Path,
+) -> None:
+    provider = {"kubeconfig": "{}", "clusterIdentifier": "c"}
+    found = Deployed(
+        resources={
+            **TWO.resources,
+            (PROVIDER, "cluster"): provider,
+            (NAMESPACE, "team-vision"): {"metadata": {"name": "team-vision"}},
+        }
+    )
+    ended = {
+        "metadata": {"name": "old"},
+        "status": {"conditions": [{"type": "Complete", "status": "True"}]},
+    }
+    jobs = [{"metadata": {"name": "byhand"}}, ended]
+
+    def show(kubeconfig: str, kind: str, namespace: str | None) -> list[Any]:
+        assert (kubeconfig, namespace) == ("{}", "team-vision")
+        return jobs if kind.startswith("trainjobs") else []
+
+    def said() -> list[str]:
+        plan = environment_plan(*WITHOUT_VISION)
+        return [
+            str(each) for each in team_errors(plan, found, folder=tmp_path, show=show, ask=has())
+        ]
+
+    assert said() == [
+        "environment.teams.vision: must stay while jobs go on in its namespace, whoever sent them; got no entry,"
+        " and in team-vision TrainJob byhand. Fix: write the entry again, and delete it when they have ended;"
+        " kubectl --namespace team-vision delete <kind> <name> ends one"
+    ]
+    jobs[:] = [ended]
+    assert said() == []

@@ -265,7 +265,8 @@ def test_every_refusal_in_the_rules_is_caused_by_a_test_above(tmp_path: Path) ->
             (tmp_path / name).write_text("#" * (1 << 20))
         (tmp_path / "binary").write_bytes(b"\0")
         (tmp_path / "my run.sh").write_bytes(b"cd /\r\n")
-        sources = ["a/big.py", "big.py", "binary", "nowhere.py", "my run.sh"]
+        (tmp_path / "login.py").write_text("hf_" + "QwErTyUiOpAsDfGhJkLzXcVbNm12345678")
+        sources = ["a/big.py", "big.py", "binary", "nowhere.py", "my run.sh", "login.py"]
         planned(at(f"{JOB}.files.sources", sources), folder=tmp_path)
 
     assert lines_not_reached(modules, run) == [], "lines that no case reaches"
