@@ -151,7 +151,7 @@ SIMILAR = 0.76
 """Similarity of two names from which one is proposed for the other; below it they mean different
 things: network_policies is not network, and done is not none."""
 ALIKE = 0.85
-"""The same for names that somebody gave to things of a stack: such names often have one beginning."""
+"""Similarity of names that somebody gave to things of a stack, which often have one beginning."""
 
 
 def write_one_of(known: Iterable[str], otherwise: str, got: str = "") -> str:

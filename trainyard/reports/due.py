@@ -92,7 +92,7 @@ def _support(wanted: EnvironmentConfig, today: date) -> Due:
 
 
 def _warned(wanted: EnvironmentConfig, version: str) -> str:
-    """What `check` says of the stores on another release of Kubernetes, and not on theirs."""
+    """Warnings of `check` about the stores on another release of Kubernetes, which it does not have on theirs."""
     later = replace(wanted, cluster=replace(wanted.cluster, version=version))
     same = {*map(str, store_warnings(wanted))}
     new = [str(each) for each in store_warnings(later) if str(each) not in same]

@@ -42,16 +42,16 @@ def image_errors(image: str, place: At) -> Iterator[InputError]:
     )
 
 
-REHEARSED = "trainyard/"
-"""Beginning of the images that the rehearsal runs with torch on the CPU. No registry has them."""
+OF_SAMPLES = "trainyard/"
+"""Beginning of the names that workloads/README.md has for images. No registry has them."""
 
 
-def rehearsed_warnings(image: str, place: At) -> Iterator[InputWarning]:
-    """The warning about an image that only the rehearsal has."""
-    if image.startswith(REHEARSED):
+def sample_warnings(image: str, place: At) -> Iterator[InputWarning]:
+    """The warning about an image that has no registry."""
+    if image.startswith(OF_SAMPLES):
         yield place.warning(
-            f"{image} is an image of the rehearsal, and no registry has it: before `pulumi up` on AWS write the"
-            " one that your nodes pull; otherwise they wait in ImagePullBackOff while you pay for them"
+            f"{image} is a name of workloads/README.md, and no registry has it: before `pulumi up` on AWS write the"
+            " image that your nodes pull; otherwise they wait in ImagePullBackOff while you pay for them"
         )
 
 

@@ -28,7 +28,7 @@ from trainyard.rules import (
     unset,
     waiting,
 )
-from trainyard.rules.images import image_errors, is_untagged, rehearsed_warnings, tag_errors
+from trainyard.rules.images import image_errors, is_untagged, sample_warnings, tag_errors
 from trainyard.rules.pinning import unpinned
 from trainyard.settings.reading.placeholders import placeholders
 
@@ -106,7 +106,7 @@ def _image(view: JobView, container: ContainerView) -> Problems:
     """An entry names an image. What people bring may have it from its runtime."""
     if container.image or view.origin == "entry":
         yield from image_errors(container.image, container.where("image"))
-        yield from rehearsed_warnings(container.image, container.where("image"))
+        yield from sample_warnings(container.image, container.where("image"))
 
 
 def _tag(view: JobView, container: ContainerView) -> Problems:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trainyard.problems import At
-from trainyard.rules.images import image_errors, is_untagged, rehearsed_warnings
+from trainyard.rules.images import image_errors, is_untagged, sample_warnings
 
 DIGEST = "sha256:" + "0a" * 32
 PULLED = [
@@ -79,11 +79,11 @@ def test_a_port_is_no_tag() -> None:
     assert not is_untagged("") and not is_untagged("a:")
 
 
-def test_an_image_that_only_the_rehearsal_has_is_named() -> None:
-    [said] = rehearsed_warnings("trainyard/torch-cpu:1", At("image"))
+def test_an_image_of_the_samples_that_no_registry_has_is_named() -> None:
+    [said] = sample_warnings("trainyard/torch-cpu:1", At("image"))
     assert (
-        "no registry has it: before `pulumi up` on AWS write the one that your nodes pull"
+        "no registry has it: before `pulumi up` on AWS write the image that your nodes pull"
         in said.text
     )
     for image in ("registry.example.com/trainyard/torch-cpu:1", "pytorch/pytorch:2.9.1"):
-        assert [*rehearsed_warnings(image, At("image"))] == []
+        assert [*sample_warnings(image, At("image"))] == []

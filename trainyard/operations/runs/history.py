@@ -36,7 +36,7 @@ from trainyard.operations.runs.records import (
     records,
     runs_of,
 )
-from trainyard.operations.runs.reported import far_of
+from trainyard.operations.runs.reported import HowFar, far_of
 from trainyard.operations.runs.runs import AT_LEAST, Run, uid_of
 from trainyard.operations.runs.runs_page import runs_page
 from trainyard.operations.runs.spent import exact_usd, prices_said, spent
@@ -169,7 +169,7 @@ def told(
         step_seconds=prints.step_seconds,
         goodput_planned=_planned(run),
         goodput_measured=prints.goodput,
-        how_far=far_of(run, prices, prints.reached) if going else None,
+        how_far=_how_far(run, prices, prints, going=going),
         sms_at_work=busy.get(uid_of(run)),
         sweep=sweep_of(run.job.body),
         metric=prints.metric,
@@ -264,6 +264,10 @@ def _below(run: Told) -> list[str]:
         *_why(run),
     ]
     return [each for line in lines for each in command_line.wrapped(line)]
+
+
+def _how_far(run: Run, prices: OwnPrices, prints: Printed, *, going: bool) -> HowFar | None:
+    return far_of(run, prices, prints.reached) if going else None
 
 
 def _lost(run: Told) -> str:

@@ -229,7 +229,7 @@ class Pattern:
     example: str = ""
     """A text that matches, where none is near."""
     way: Callable[[str], str] = lambda text: ""
-    """What to do about a text, where only the account knows what is meant; empty for others."""
+    """A fix for a text of which only the account knows what is meant; empty for others."""
 
 
 def _absolute(text: str) -> str:

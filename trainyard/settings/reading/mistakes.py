@@ -25,7 +25,7 @@ from trainyard.settings.reading.yaml_file import as_yaml
 COMMAND_LINES = ("arguments", "command")
 """Settings that list the words of a command line."""
 SET = "be set"
-"""What a setting without a default must."""
+"""Rule of a setting without a default."""
 UNITS: Mapping[str, Mapping[str, int]] = {
     "gib": {r"gi?b?": 1, r"ti?b?": 1024},
     "minutes": {r"m|min|minutes?": 1, r"h|hours?": 60, r"d|days?": 1440},

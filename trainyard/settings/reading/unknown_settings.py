@@ -46,7 +46,7 @@ def setting_meant(error: InputError) -> str | None:
 
 
 def _hint(mistake: Mistake) -> str | None:
-    """What serves in the place of a setting that people know from elsewhere."""
+    """A setting in the place of one that people know from elsewhere."""
     plain = re.sub("[-_]", "", mistake.key).lower()
     above = mistake.steps[-2:-1] if "environment" in mistake.steps[-3:-2] else mistake.steps[-3:-1]
     if "jobs" in mistake.steps:
