@@ -118,7 +118,7 @@ OTHER_TOOLS: dict[tuple[str, str], str] = {
             "container containerimage dockerimage imageuri": "did you mean image?",
             "dataset datasets datadir datapath": "did you mean data?",
             "outputdir checkpointdir checkpointpath savedir": (
-                "delete it; write checkpoints: {store: scratch, directory: t5-large}"
+                "delete it; write checkpoints: {store: …, directory: …}"
             ),
             "resources limits requests": (
                 "delete it: a pod asks for its whole node; gpus_per_node, cpus_per_node and memory_gib ask"
