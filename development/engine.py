@@ -328,7 +328,8 @@ def with_the_cluster(stack: Stack) -> Stack | None:
     """Another stack whose cluster the account has, where this one would make a second: the rehearsal has room for
     one."""
     wanted = stack.section("trainyard:environment")
-    if not wanted or (wanted.get("cluster") or {}).get("name"):
+    cluster = wanted.get("cluster")
+    if not wanted or (isinstance(cluster, dict) and cluster.get("name")):
         return None
     others = (each for each in stacks() if each.name != stack.name and each.refers_to is None)
     return next(

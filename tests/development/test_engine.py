@@ -295,6 +295,10 @@ def test_a_second_environment_learns_whose_the_only_cluster_is(checkout: Path, d
     state.write_text(json.dumps([{"urn": "u", "type": engine.CLUSTER}]))
     assert engine.with_the_cluster(lab) == dev
     assert engine.with_the_cluster(team) is engine.with_the_cluster(dev) is None
+    write_stack_file(lab.tracked, {"trainyard:environment": {"cluster": "mine"}})
+    assert engine.with_the_cluster(lab) == dev, "the program judges it"
+    write_stack_file(lab.tracked, {"trainyard:environment": {"cluster": {"name": "theirs"}}})
+    assert engine.with_the_cluster(lab) is None
 
 
 def test_the_kubeconfig_works_by_itself_and_holds_no_token(dev: Stack):

@@ -37,7 +37,7 @@ def lost_warnings(path: str, job: JobConfig) -> Iterator[InputWarning]:
         return
     yield At(path).warning(
         "it mounts no store: all that it writes ends with its pods, the model too; write checkpoints: {store: …,"
-        f" directory: {path.rpartition('.')[2]}}}, or allow_no_checkpoint: true"
+        " directory: …}, or allow_no_checkpoint: true"
     )
 
 
