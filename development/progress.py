@@ -58,9 +58,9 @@ SIMULATED = (
 )
 NOT_RUN = (
     (
-        "scripts under torchrun, but those of images named trainyard/… after `make torch`: they are read"
-        " for syntax and not executed, so arguments, imports and errors are not tried, and steps are those of"
-        " a stand-in. docs/jobs.md says how a script really runs here"
+        "scripts under torchrun: they are read for syntax and not executed, so arguments, imports and errors"
+        " are not tried, and steps are those of a stand-in. Only those of images named trainyard/… really run,"
+        " after `make torch` (docs/jobs.md)"
     ),
     (
         "files of an image: no image is pulled, so a job that starts a file of its image fails here:"
