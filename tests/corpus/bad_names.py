@@ -238,7 +238,7 @@ NAMES: dict[str, Row] = {
         "{name: code, mountPath: /code}",
         "{name: code, mountPath: /code/run.py, subPath: run.py}",
         "Master.template.spec.containers[0].volumeMounts[1].subPath",
-        "pods get an empty folder for another name; got run.py. Fix: write train.py",
+        "pods get an empty folder for another name; got run.py. Fix: write one of train.py",
         True,
     ),
     "a Secret as a volume": (

@@ -17,8 +17,9 @@ from trainyard.settings.reading.files import is_inside
 
 
 def lost_with_the_container(view: JobView, container: ContainerView) -> Iterator[InputWarning]:
-    """A relative path, which is one of the image. A cd or a working directory may lead to a store."""
-    if not view.runtime_known or re.search(r"\b(?:cd|pushd)\s", container.script):
+    """A relative path, which is one of the image. A cd or a working directory may lead to a store, and a script
+    that knows S3 may copy it there."""
+    if not view.runtime_known or re.search(r"\b(?:cd|pushd)\s|\bs3\b", container.script):
         return
     if container.in_directory or not (view.nodes > 1 or view.restarts or view.pods_restart):
         return

@@ -163,11 +163,11 @@ def several_words(view: JobView, container: ContainerView) -> Iterator[InputErro
     """A program and its arguments as one word, of which no file has the name, or an option and more as one. Without
     arguments the program may be a path with a blank."""
     for word in container.words if not (has_shell(container) or container.own_entrypoint) else ():
-        if re.match(r"--[\w-]+\s+\S", word):
+        if re.match(r"--[\w-]+\s+[^\s={}]+(?:\s|$)", word):
             yield container.where("script").must(
                 "have an item for each word: a program takes this for the name of one option",
                 got=word[:80],
-                fix=f"write [{', '.join(word.split())}]",
+                fix=f"put each word into an item of its own: {', '.join(word.split())}",
             )
     first = container.words[0] if container.words and not container.own_entrypoint else ""
     program, *arguments = first.split() or [""]

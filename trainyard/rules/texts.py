@@ -68,7 +68,7 @@ def _values(path: str, value: Any) -> Iterator[tuple[str, Any]]:
 def _text(at: str, text: str, region: str) -> Iterator[InputError]:
     wanted = partition(region)
     if text != text.strip():
-        fix = f"write {text.strip()}" if text.strip() else "write a value, or delete it"
+        fix = f"write {text.strip()}" if text.strip() else "write a value"
         yield At(at).must("not begin or end with a blank", got=f'"{text}"', fix=fix)
     elif text.startswith("arn:") and not text.startswith(f"arn:{wanted}:"):
         yield At(at).must(

@@ -124,8 +124,8 @@ OTHER_TOOLS: dict[tuple[str, str], str] = {
                 "delete it: a pod asks for its whole node; gpus_per_node, cpus_per_node and memory_gib ask"
                 " for less"
             ),
-            "volumes volumemounts mounts": (
-                "delete it; write storage: {home: {path: /data}}, or local_scratch, host_paths or files"
+            "volumes volumemounts mounts nfs pvc": (
+                "delete it; write storage: {home: {path: /data}} with a store of the environment"
             ),
             "queue queuename localqueue": (
                 "delete it; with environment.queues each job of a team waits in the team's queue"
@@ -136,7 +136,6 @@ OTHER_TOOLS: dict[tuple[str, str], str] = {
             "learningrate lr epochs numepochs trainepochs numtrainepochs batchsize microbatchsize"
             " perdevicetrainbatchsize maxseqlength maxsteps steps warmupsteps weightdecay seed": _OF_SCRIPT,
             "gputype accelerator accelerators machinetype": "did you mean pool?",
-            "nfs pvc": "delete it; write storage: {home: {path: /data}} with a store of the environment",
             "kind framework": "delete it; write runtime for a TrainJob, or pytorch_job for a PyTorchJob",
             "name": "delete it; the name of the entry is that of the job",
             "namespace": "delete it; jobs are in environment.namespace, or in the namespace of their team",

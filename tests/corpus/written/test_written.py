@@ -108,7 +108,11 @@ def test_a_sound_entry_is_not_blamed(case: str) -> None:
         made.pop(name)
     found = planned(*AROUND, at("jobs.w", made), *edits)
     said = [str(each) for each in (*found.errors, *found.warnings)]
-    assert [each for each in said if each not in _usual()] == []
+    assert [each for each in said if each not in _usual() and BY_HAND not in each] == []
+
+
+BY_HAND = "must be in the job's namespace before `pulumi up`"
+"""A warning about what every sound entry needs that names a Secret: nothing of a stack makes it."""
 
 
 def test_the_corpus_is_large() -> None:

@@ -1706,7 +1706,7 @@ REFUSED |= {
             at(f"{JOB}.torchrun", {"script": "/w/t.py", "arguments": ["--lr 0.1 --max-steps 100"]}),
         ],
         f"{JOB}.torchrun",
-        "got --lr 0.1 --max-steps 100. Fix: write [--lr, 0.1, --max-steps, 100]",
+        "got --lr 0.1 --max-steps 100. Fix: put each word into an item of its own: --lr, 0.1, --max-steps",
     ),
     "a figure of the training as a setting of the job": (
         [at(f"{JOB}.learning_rate", 0.1)],

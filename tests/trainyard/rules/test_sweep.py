@@ -36,7 +36,7 @@ CASES: dict[str, tuple[list[Edit], str, str]] = {
         "and not run",
     ),
     "a name with a space": (
-        [tune({"a b": [1, 2]})],
+        [tune({"a b": [1, 2]}), at(f"{TUNE}.torchrun.arguments", ["--lr={a b}"])],
         "sweep.over.a b",
         "of letters, digits, _ and -",
     ),

@@ -159,7 +159,7 @@ class _Attempt:
         ids = aws.get("allowedAccountIds") if isinstance(aws, dict) else None
         if isinstance(ids, list) and ids and isinstance(ids[0], str):
             own[IN_ARN] = f":{ids[0]}:"
-        if region in ZONE_LETTERS:
+        if isinstance(region, str) and region in ZONE_LETTERS:
             own[IN_REGION] = region
         return replace(error, fix=_with(own, error.fix), write=_with(own, error.write))
 
