@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 import urllib.parse
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import NamedTuple
 
@@ -134,6 +134,8 @@ class Causes:
         self._watched: dict[Run, Watched] = {}
         self._tries: dict[Run, Tries] = {}
         self._ended: set[Run] = set()
+        self._first_logs: dict[Run, list[list[str]]] = {}
+        """Logs of rank 0 of jobs that have ended: they change no more."""
 
     def look(self, pods: Mapping[Run, list[Object]], ended: Iterable[Run]) -> list[str]:
         """Look at the pods of jobs that go on, and once more at those of jobs that have ended. Returns lines about
@@ -176,12 +178,14 @@ class Causes:
         """The line of the last step that rank 0 has printed; None where there is none."""
         return next(filter(None, map(last_step, self._logs_of_rank_0(job))), None)
 
-    def _logs_of_rank_0(self, job: Run) -> Iterator[list[str]]:
-        for pod, number in ranks(_pods(self._api, job)):
-            if number == 0:
-                yield self._text(
-                    job, pod["metadata"]["name"], f"tailLines={STEP_LINES}"
-                ).splitlines()
+    def _logs_of_rank_0(self, job: Run) -> list[list[str]]:
+        if job not in self._first_logs:
+            first = [pod for pod, number in ranks(_pods(self._api, job)) if number == 0]
+            self._first_logs[job] = [
+                self._text(job, pod["metadata"]["name"], f"tailLines={STEP_LINES}").splitlines()
+                for pod in first
+            ]
+        return self._first_logs[job]
 
     def _log(self, job: Run, end: End) -> str:
         wanted = {"container": end.container, "tailLines": TAIL}

@@ -31,7 +31,6 @@ from stacks.sharing import share
 from stacks.stores import STORES
 from stacks.training import job_identity, run_jobs, take_jobs
 from stacks.watching import watch
-from trainyard.catalog.upstream.bottlerocket import is_bottlerocket
 from trainyard.objects.iam.policies import Document
 from trainyard.plan import EnvironmentPlan
 from trainyard.plans.clusters import ExistingClusterPlan, OwnClusterPlan, protected
@@ -136,12 +135,7 @@ async def build(plan: EnvironmentPlan) -> Environment:
         )
         for key, pool in plan.pools.items()
     }
-    DevicePlugins(
-        "device-plugins",
-        plan.device_plugins,
-        bottlerocket=any(is_bottlerocket(pool.ami) for pool in plan.pools.values()),
-        opts=in_cluster,
-    )
+    DevicePlugins("device-plugins", plan.device_plugins, opts=in_cluster)
     for key, pool in plan.pools.items():
         if pool.images:
             Prefetch(key, pool, opts=in_cluster)

@@ -23,14 +23,8 @@ class DevicePlugins(pulumi.ComponentResource):
     """Two DaemonSets on GPU nodes; without them a node never counts as initialized."""
 
     def __init__(
-        self,
-        name: str,
-        plan: DevicePluginsPlan,
-        *,
-        bottlerocket: bool = False,
-        opts: pulumi.ResourceOptions | None = None,
+        self, name: str, plan: DevicePluginsPlan, opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        """`bottlerocket`: some nodes have it, with a plugin of GPUs in their system."""
         super().__init__("trainyard:nodes:DevicePlugins", name, None, opts)
         release(
             self,
@@ -51,7 +45,7 @@ class DevicePlugins(pulumi.ComponentResource):
                                             "operator": "In",
                                             "values": ["nvidia"],
                                         },
-                                        *(_ELSEWHERE if bottlerocket else ()),
+                                        *(_ELSEWHERE if plan.bottlerocket else ()),
                                     ]
                                 }
                             ]

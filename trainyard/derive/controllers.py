@@ -9,6 +9,7 @@ from typing import Literal
 
 from trainyard.catalog import versions
 from trainyard.catalog.limits import INIT_TRIES
+from trainyard.catalog.upstream.bottlerocket import is_bottlerocket
 from trainyard.plans.controllers import (
     ChartPlan,
     DevicePluginsPlan,
@@ -136,6 +137,7 @@ def device_plugins_plan(
         efa_instance_types=tuple(
             sorted({node_type.instance_type for node_type in types if node_type.efa})
         ),
+        bottlerocket=any(is_bottlerocket(pool.ami) for pool in pools.values()),
     )
 
 

@@ -13,7 +13,7 @@ from trainyard.plans.jobs import ConfigMapPlan
 from trainyard.problems import At, InputError
 from trainyard.settings.job import JobConfig
 from trainyard.settings.reading.files import is_inside
-from trainyard.settings.reading.secrets import ASSIGNED, hidden
+from trainyard.settings.reading.secrets import ASSIGNED, Secret, hidden
 
 CONFIG_MAP_BYTES = 1 << 20
 """Bytes that the API server takes as the data of one ConfigMap (kubernetes core validation,
@@ -82,8 +82,7 @@ def _content_errors(path: str, source: str, content: bytes) -> Iterator[InputErr
         yield At(path).must(
             "list files without a secret in clear",
             got=f"{source}, with {kinds[0]}, which is not shown",
-            fix="revoke it, since files are committed; put a new one into a Secret, and name it in the job, as in"
-            " secrets: {HF_TOKEN: {secret: hf-token, key: token}}",
+            fix=Secret(path=(), kind=kinds[0]).fix,
         )
     elif is_shell and b"\r\n" in content:
         yield At(path).must(

@@ -53,6 +53,8 @@ class DevicePluginsPlan:
     nvidia: ChartPlan
     efa_image: str
     efa_instance_types: tuple[str, ...]
+    bottlerocket: bool
+    """Some nodes have Bottlerocket, with a plugin of GPUs in their system."""
 
 
 @dataclass(frozen=True, kw_only=True)

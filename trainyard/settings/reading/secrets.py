@@ -57,12 +57,16 @@ class Secret:
         return at.must(
             "not contain a secret in clear",
             got=f"{self.kind}, which is not shown",
-            fix=f"revoke it, since files are committed; {self._instead}",
+            fix=self.fix,
         )
 
     @property
+    def fix(self) -> str:
+        """Revoke it, and write something else in its place."""
+        return f"revoke it, since files are committed; {self._instead}"
+
+    @property
     def _instead(self) -> str:
-        """Fix: what to write in place of the secret."""
         if self.kind == URL_PASSWORD:
             return (
                 "write the address without it, or put the whole address into a Kubernetes Secret,"
