@@ -3,9 +3,11 @@ what its rows name."""
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 from string import Formatter
 from typing import Any
 
@@ -16,6 +18,7 @@ from botocore import xform_name
 from policy_pack.taggable import source_of
 from rehearsal.providers.aws.provider import KINDS
 from tests.conftest import GOLDEN
+from tests.support import aws_cli
 from tests.support.stacks import STACKS, recorded
 from trainyard.catalog.aws_types.row import Finder
 from trainyard.catalog.aws_types.table import AWS_TYPES
@@ -72,6 +75,52 @@ def test_a_finder_asks_what_the_service_answers(kind: str) -> None:
 def test_the_types_that_hold_data_are_those_of_the_stores() -> None:
     holding = {kind for kind, row in AWS_TYPES.items() if row.holds_data}
     assert holding == {kind.holds_data for kind in STORE_KINDS.values()}
+
+
+def test_every_type_that_a_stack_protects_has_commands_that_delete_it() -> None:
+    """The reader of a list of what was kept had an id, and no way to end what it costs."""
+    made = [*_made_by_components()]
+    assert len(made) > 40
+    protected = {name for name, call in made if "protect" in _keywords(call)}
+    deleted = {kind for kind, row in AWS_TYPES.items() if row.deletions}
+    assert protected == {
+        f"aws.{kind.split(':')[1].split('/')[0]}.{kind.rpartition(':')[2]}" for kind in deleted
+    }
+
+
+def _made_by_components() -> Iterator[tuple[str, ast.Call]]:
+    """Each call in components/ that makes an AWS resource, under its name there."""
+    for file in (Path(__file__).parents[2] / "components").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("aws."):
+                yield ast.unparse(node.func), node
+
+
+def _keywords(call: ast.Call) -> set[str | None]:
+    return {node.arg for node in ast.walk(call) if isinstance(node, ast.keyword)}
+
+
+@pytest.mark.parametrize("kind", [kind for kind, row in AWS_TYPES.items() if row.deletions])
+def test_commands_that_delete_an_object_are_those_of_the_aws_cli(kind: str) -> None:
+    for command in AWS_TYPES[kind].deletions:
+        assert [*aws_cli.faults(command)] == []
+        assert command.count("{region}") == command.count("aws ")
+    assert "{id}" in AWS_TYPES[kind].deletions[-1]
+
+
+@pytest.mark.parametrize(
+    ("command", "fault"),
+    [
+        ("aws fsx remove-file-system --file-system-id fs-1", "no such command"),
+        ("aws fsx delete-file-system --filesystem-id fs-1", "no --filesystem-id"),
+        ("aws fsx delete-file-system --region x", "--file-system-id is missing"),
+        ("aws s3 rb s3://it --recursive", "no --recursive"),
+        ("aws efs describe-mount-targets --query 'MountTargets[].Id'", "finds nothing"),
+        ("true | xargs -r aws ecr delete-repository --force", "--repository-name is missing"),
+    ],
+)
+def test_a_command_that_the_aws_cli_has_not_is_found(command: str, fault: str) -> None:
+    assert any(fault in each for each in aws_cli.faults(command))
 
 
 def test_a_type_has_calls_of_its_own_or_beside_those_of_cloudformation() -> None:

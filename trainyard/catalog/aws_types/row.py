@@ -78,6 +78,9 @@ class AwsType:
     """Path of the input with the one KMS key that encrypts the object."""
     holds_data: bool = False
     """Users' data is in it."""
+    deletions: tuple[str, ...] = ()
+    """Commands of a shell with the AWS CLI that delete the object and all data in it, in the order in which they
+    work. `{id}` and `{region}` stand for its own. Each type that a stack can protect has them."""
 
 
 def by_tags(
@@ -85,6 +88,15 @@ def by_tags(
 ) -> Finder:
     """A finder for EC2: by the tags for project, stack and logical name."""
     return Finder("ec2", call, filters=filters, items=items, id=id_, state=state)
+
+
+def each_of(listed: str, path: str, deleted: str) -> str:
+    """A command that lists what is in an object and deletes it one by one. `listed`: the call, with its options.
+    `path`: of the ids in its answer. `deleted`: the call, which an option that takes an id ends."""
+    return (
+        f"aws {listed} --region {{region}} --query '{path}' --output text"
+        f" | xargs -r -n 1 aws {deleted}"
+    )
 
 
 def written(put: str, read: str, delete: str = "") -> dict[str, str]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from trainyard.catalog.aws_types.row import AwsType, Finder, written
+from trainyard.catalog.aws_types.row import AwsType, Finder, each_of, written
+
+ALL_VERSIONS = "{Objects: [Versions, DeleteMarkers][].{Key: Key, VersionId: VersionId}}"
+"""What `delete-objects` takes, of an answer of `list-object-versions`."""
 
 STORES: dict[str, AwsType] = {
     "aws:fsx/lustreFileSystem:LustreFileSystem": AwsType(
@@ -41,6 +44,7 @@ STORES: dict[str, AwsType] = {
         untold="backupId",
         key="kmsKeyId",
         holds_data=True,
+        deletions=("aws fsx delete-file-system --file-system-id {id} --region {region}",),
     ),
     "aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation": AwsType(
         cloudformation="AWS::FSx::DataRepositoryAssociation",
@@ -56,6 +60,11 @@ STORES: dict[str, AwsType] = {
             state="Lifecycle",
         ),
         awaited=True,
+        # A stack protects the link that takes the data of its file system with it.
+        deletions=(
+            "aws fsx delete-data-repository-association --association-id {id} --region {region}"
+            " --no-delete-data-in-file-system",
+        ),
     ),
     "aws:efs/fileSystem:FileSystem": AwsType(
         cloudformation="AWS::EFS::FileSystem",
@@ -72,6 +81,20 @@ STORES: dict[str, AwsType] = {
         awaited=True,
         key="kmsKeyId",
         holds_data=True,
+        # EFS deletes none that has mount targets (EFS API, DeleteFileSystem).
+        deletions=(
+            each_of(
+                "efs describe-access-points --file-system-id {id}",
+                "AccessPoints[].AccessPointId",
+                "efs delete-access-point --region {region} --access-point-id",
+            ),
+            each_of(
+                "efs describe-mount-targets --file-system-id {id}",
+                "MountTargets[].MountTargetId",
+                "efs delete-mount-target --region {region} --mount-target-id",
+            ),
+            "aws efs delete-file-system --file-system-id {id} --region {region}",
+        ),
     ),
     "aws:efs/fileSystemPolicy:FileSystemPolicy": AwsType(
         cloudformation="AWS::EFS::FileSystem",
@@ -143,6 +166,15 @@ STORES: dict[str, AwsType] = {
             id="{name}",
         ),
         key="kmsKeyArn",
+        # "A vault can be deleted only if it is empty" (AWS Backup API, DeleteBackupVault).
+        deletions=(
+            each_of(
+                "backup list-recovery-points-by-backup-vault --backup-vault-name {id}",
+                "RecoveryPoints[].RecoveryPointArn",
+                "backup delete-recovery-point --backup-vault-name {id} --region {region} --recovery-point-arn",
+            ),
+            "aws backup delete-backup-vault --backup-vault-name {id} --region {region}",
+        ),
     ),
     "aws:backup/plan:Plan": AwsType(
         cloudformation="AWS::Backup::BackupPlan",
@@ -201,6 +233,14 @@ STORES: dict[str, AwsType] = {
         },
         finder=Finder("s3", "get_bucket_location", {"Bucket": "{bucket}"}, id="{bucket}"),
         holds_data=True,
+        # `rb --force` leaves old versions and delete markers, and S3 deletes no bucket that has some (AWS CLI,
+        # s3 rb). A call deletes 1,000 at most (S3 API, DeleteObjects).
+        deletions=(
+            "while aws s3api list-object-versions --bucket {id} --region {region} --max-items 1000"
+            f" --output json --query '{ALL_VERSIONS}' > versions.json && grep -q VersionId versions.json; do"
+            " aws s3api delete-objects --bucket {id} --region {region} --delete file://versions.json || break; done",
+            "aws s3 rb s3://{id} --force --region {region}",
+        ),
     ),
     "aws:s3/bucketPolicy:BucketPolicy": AwsType(
         cloudformation="AWS::S3::BucketPolicy",
@@ -231,6 +271,7 @@ STORES: dict[str, AwsType] = {
         cloudformation="AWS::ECR::Repository",
         replaces=("name",),
         finder=Finder("ecr", "describe_repositories", {"repositoryNames": ["{name}"]}, id="{name}"),
+        deletions=("aws ecr delete-repository --repository-name {id} --force --region {region}",),
     ),
     "aws:ecr/lifecyclePolicy:LifecyclePolicy": AwsType(
         cloudformation="AWS::ECR::Repository",

@@ -31,6 +31,7 @@ WATCHING: dict[str, AwsType] = {
         ),
         awaited=True,
         key="kmsKeyArn",
+        deletions=("aws amp delete-workspace --workspace-id {id} --region {region}",),
     ),
     "aws:amp/workspaceConfiguration:WorkspaceConfiguration": AwsType(
         cloudformation="AWS::APS::Workspace",
