@@ -16,7 +16,8 @@ from rehearsal import world
 from rehearsal.kube import Object
 from rehearsal.terminal import FAILED
 from trainyard import command_line
-from trainyard.catalog.aws.prices import lustre_per_month
+from trainyard.operations.reach.urn import stack_of
+from trainyard.operations.recovery import kept as keeping
 
 RUNS_SECONDS = 60
 """Most seconds for the question which jobs run."""
@@ -47,21 +48,23 @@ def down(options: argparse.Namespace) -> int:
         engine.resources(stack) for stack in engine.stacks() if stack.name != options.stack
     ):
         display.line("world", "keeps running: other stacks are up")
+        _show_kept(kept, display)
         return 0
     return _end_world(kept, display)
 
 
 def _destroy(stack: Stack, display: Display) -> int:
     engine.prepare(stack, display.reporter("engine"))
-    if not engine.resources(stack):
+    there = engine.resources(stack)
+    if not there:
         return 0
-    if lines := running(stack):
-        for line in lines:
-            display.line("jobs", line)
-        display.line("jobs", f"ctrl-C in the next {PAUSE_SECONDS} seconds keeps them")
-        time.sleep(PAUSE_SECONDS)
+    if keeping.nothing_else(there) and not engine.interrupted(stack):
+        display.line("engine", f"stack {stack.name} has nothing to delete: what is left is kept")
+        return 0
+    in_a_cluster = engine.is_in_a_cluster(stack)
+    _pause(stack, display, there if in_a_cluster else [])
     display.line("engine", f"destroys stack {stack.name}")
-    if stack.refers_to is None and engine.outputs(stack).get("kubeconfig"):
+    if stack.refers_to is None and in_a_cluster and engine.outputs(stack).get("kubeconfig"):
         # jobs that no stack owns would keep their runtime and their nodes
         operate(stack, display, "drain", "deletes jobs that no stack owns", stack.name, "--yes")
     # A NodePool that a killed destroy deletes waits for those jobs, and the repair waits for the NodePool.
@@ -71,15 +74,33 @@ def _destroy(stack: Stack, display: Display) -> int:
     return failed(stack, stages, status, destroys=True) if status else 0
 
 
+def _pause(stack: Stack, display: Display, there: list[Object]) -> None:
+    """Say what ends and what is kept, and wait for a ctrl-C. `there`: resources of a stack that is up."""
+    lines = {
+        "jobs": running(stack),
+        "kept": keeping.before(there, stack.name, up=f"make up{stack.chosen}"),
+    }
+    for what, said in lines.items():
+        for line in said:
+            display.line(what, line)
+    if any(lines.values()):
+        display.line("engine", f"ctrl-C in the next {PAUSE_SECONDS} seconds leaves all as it is")
+        time.sleep(PAUSE_SECONDS)
+
+
 def running(stack: Stack) -> list[str]:
-    """A line for each run that goes on and ends with the stack: since when, on how many nodes, dollars so far."""
-    if not engine.outputs(stack).get("kubeconfig"):
+    """A line for each run that goes on and ends with the stack: since when, on how many nodes, dollars so far. The
+    environment is asked about a team's: a team cannot read nodes, and so knows no dollars."""
+    outputs = engine.outputs(stack)
+    if not outputs.get("kubeconfig") or not engine.is_in_a_cluster(stack):
         return []
+    asked = Stack(name=stack.refers_to or stack.name)
+    space = outputs.get("namespace") if stack.refers_to else None
     try:
         told = subprocess.run(
-            [sys.executable, "-m", "trainyard", "runs", stack.name, "--json"],
+            [sys.executable, "-m", "trainyard", "runs", asked.name, "--json"],
             cwd=engine.CHECKOUT,
-            env=engine.complete(stack),
+            env=engine.complete(asked),
             check=True,
             capture_output=True,
             timeout=RUNS_SECONDS,
@@ -90,7 +111,7 @@ def running(stack: Stack) -> list[str]:
         f"deletes {run['namespace']}/{run['job']}: {run['outcome']}, created {run['created'][:16]} UTC, on"
         f" {run['nodes']} node{'s' * (run['nodes'] != 1)}, {_dollars(run)}"
         for run in json.loads(told)["runs"]
-        if run["ended"] is None
+        if run["ended"] is None and space in (None, run["namespace"])
     ]
 
 
@@ -111,11 +132,6 @@ def _end_world(kept: list[Object], display: Display) -> int:
         for thing in world.ask("GET", "inventory")
         if thing["state"] not in GONE and not _is_of(thing, kept_ids)
     ]
-    data = [resource for resource in kept if resource.get("protect")]
-    for resource in data:
-        display.line(
-            "kept", f"{progress.resource(resource['urn'])} {resource['id']}, {_price(resource)}"
-        )
     if left:
         display.section(
             "still in the account, and in no stack",
@@ -128,17 +144,29 @@ def _end_world(kept: list[Object], display: Display) -> int:
             ' `aws` after `eval "$(make env)"`, and type make down again; or end the world with all of'
             " them: .venv/bin/python -m rehearsal down --force"
         )
-        return FAILED
-    if data:
+    if _show_kept(kept, display):
         print(
-            "\nthe account keeps running, so that the next `make up` uses this data again. To delete it, too:"
-            " write `data: delete` at what was kept, type make up, which takes the protection away, and then"
-            " make down. `.venv/bin/python -m rehearsal down --force` deletes it at once, and ends the account"
+            "\nthe account keeps running, so that the next `make up` uses this data again."
+            " `.venv/bin/python -m rehearsal down --force` deletes it at once, and ends the account"
         )
-        return 0
-    world.stop()
-    display.line("world", "account empty, everything stopped")
-    return 0
+    elif not left:
+        world.stop()
+        display.line("world", "account empty, everything stopped")
+    return FAILED if left else 0
+
+
+def _show_kept(resources: list[Object], display: Display) -> bool:
+    """List data that was kept, with its price and the commands that delete it. False where there is none. `resources`:
+    all that the state still has."""
+    found = keeping.kept(resources)
+    for each in found:
+        display.line("kept", keeping.line(each))
+    if found:
+        stack = Stack(name=stack_of(found[0]["urn"]))
+        shell = (f'eval "$(make env{stack.chosen})"', "let aws and pulumi work in the rehearsal")
+        ways = keeping.ways(found, destroy="make down")
+        display.section("to delete what was kept, too", progress.suggestions([shell, *ways]))
+    return bool(found)
 
 
 def _is_of(thing: Object, ids: set[str]) -> bool:
@@ -150,20 +178,3 @@ def _is_of(thing: Object, ids: set[str]) -> bool:
         else set()
     )
     return bool({thing["id"], thing["name"], *owners} & ids)
-
-
-def _price(resource: Object) -> str:
-    """Cost of keeping the object, where that is known."""
-    inputs, region = (
-        resource.get("inputs") or {},
-        (resource.get("outputs") or {}).get("region", "this region"),
-    )
-    if "storageCapacity" not in inputs:
-        return "billed by the data in it"
-    monthly = lustre_per_month(
-        region,
-        inputs.get("deploymentType", ""),
-        inputs.get("perUnitStorageThroughput"),
-        inputs["storageCapacity"],
-    )
-    return f"about ${monthly:,.0f}/month" if monthly is not None else f"no price known for {region}"

@@ -324,6 +324,13 @@ def resources(stack: Stack) -> list[dict[str, Any]]:
     return _deployment(stack).get("resources") or []
 
 
+def is_in_a_cluster(stack: Stack) -> bool:
+    """True where a cluster is in the state, or objects in one. The outputs of a stack outlive its destroy where data
+    is kept."""
+    types = [it.get("type", "") for it in resources(stack)]
+    return any(it == CLUSTER or it.startswith("kubernetes:") for it in types)
+
+
 def with_the_cluster(stack: Stack) -> Stack | None:
     """Another stack whose cluster the account has, where this one would make a second: the rehearsal has room for
     one."""

@@ -47,7 +47,14 @@ def _update(stack: str, words: list[str], operation: str) -> None:
         print(json.dumps(_step("resOutputsEvent", stack, operation)), file=log)
     lock.unlink()
     resources = (
-        [{"urn": URN.format(stack=stack), "id": "vpc-1", "custom": True}]
+        [
+            {
+                "urn": URN.format(stack=stack),
+                "type": "aws:ec2/vpc:Vpc",
+                "id": "vpc-1",
+                "custom": True,
+            }
+        ]
         if operation == "create"
         else []
     )

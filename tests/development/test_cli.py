@@ -20,8 +20,9 @@ from rehearsal import paths, world
 from rehearsal.__main__ import alone
 from rehearsal.commands import words
 from rehearsal.processes import Process
-from rehearsal.terminal import REFUSED
+from rehearsal.terminal import FAILED, REFUSED
 from rehearsal.toolchain.programs import BY_NAME
+from trainyard.operations.recovery import kept as keeping
 from trainyard.rules import principals
 from trainyard.rules.principals import Principal, principal_errors
 
@@ -437,6 +438,8 @@ def test_down_drains_and_repairs_the_stack_and_asks_nobody(
 
     for module in (steps, down):
         monkeypatch.setattr(module, "operate", record)
+    monkeypatch.setattr(engine, "is_in_a_cluster", lambda _: True)
+    monkeypatch.setattr(down, "running", lambda _: [])
     assert cli.main(["down"]) == 0
     assert operated == [("drain", "dev", "--yes"), ("repair", "dev", "--yes")]
     assert "a killed update" in why[1] and "would stay in the account" in why[1]
@@ -547,56 +550,121 @@ RUN |= {"created": "2027-03-01T12:04:09Z", "nodes": 2, "usd": "12.3400"}
         (1, [], ["the cluster does not say which jobs run"]),
     ],
 )
+@pytest.mark.usefixtures("checkout")
 def test_jobs_that_run_are_named_before_down_deletes_them(
     code: int, runs: list[Any], said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def answer(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
-        assert command[2:] == ["trainyard", "runs", "dev", "--json"]
+        assert command[2:] == ["trainyard", "runs", "dev", "--json"], "a team knows no dollars"
         if code:
             raise subprocess.CalledProcessError(code, command)
         return subprocess.CompletedProcess(command, 0, json.dumps({"runs": runs}))
 
-    monkeypatch.setattr(engine, "outputs", lambda _: {"kubeconfig": "{}"})
+    outputs = {"kubeconfig": "{}", "namespace": "training"}
+    monkeypatch.setattr(engine, "outputs", lambda _: outputs)
     monkeypatch.setattr(engine, "complete", lambda _: {})
+    monkeypatch.setattr(engine, "resources", lambda _: there)
     monkeypatch.setattr(down.subprocess, "run", answer)
+    there = [{"type": "kubernetes:core/v1:Namespace"}]
     assert down.running(engine.Stack(name="dev")) == said
+    assert down.running(engine.Stack(name="team")) == said, "of the environment's history"
+    outputs["namespace"] = "another"
+    assert down.running(engine.Stack(name="team")) == (said if code else [])
+    there = [{"type": "aws:ec2/vpc:Vpc"}]
+    assert down.running(engine.Stack(name="dev")) == [], "the outputs outlive the cluster"
 
 
-@pytest.mark.parametrize("lines", [[], ["deletes training/t5-large: Running"]])
-def test_down_waits_for_a_ctrl_c_where_jobs_run(
-    lines: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+ROOT = "urn:pulumi:dev::trainyard::"
+HOME = {
+    "id": "fs-1",
+    "protect": True,
+    "custom": True,
+    "type": "aws:efs/fileSystem:FileSystem",
+    "urn": f"{ROOT}aws:efs/fileSystem:FileSystem::home",
+    "outputs": {"region": "us-east-2"},
+    "dependencies": [f"{ROOT}aws:ec2/vpc:Vpc::network"],
+}
+NETWORK = {
+    "id": "vpc-1",
+    "custom": True,
+    "type": "aws:ec2/vpc:Vpc",
+    "urn": f"{ROOT}aws:ec2/vpc:Vpc::network",
+}
+POD = {
+    "id": "training",
+    "custom": True,
+    "type": "kubernetes:core/v1:Namespace",
+    "urn": f"{ROOT}kubernetes:core/v1:Namespace::training",
+}
+
+
+@pytest.mark.parametrize(
+    ("there", "lines", "did", "said"),
+    [
+        ([NETWORK, POD], [], ["repair", "update"], []),
+        (
+            [NETWORK, POD],
+            ["deletes training/t5-large: Running"],
+            ["waits 5 s", "repair", "update"],
+            ["deletes training/t5-large", "ctrl-C in the next 5 seconds leaves all as it is"],
+        ),
+        (
+            [NETWORK, HOME, POD],
+            [],
+            ["waits 5 s", "repair", "update"],
+            [
+                "the destroy keeps FileSystem home fs-1, billed by the data in it, because of data: keep",
+                "first write `data: delete` at it in Pulumi.dev.yaml and run `make up`",
+            ],
+        ),
+        ([NETWORK, HOME], [], [], ["stack dev has nothing to delete: what is left is kept"]),
+    ],
+)
+def test_down_says_what_ends_and_what_is_kept_and_waits_for_a_ctrl_c(
+    there: list[Any],
+    lines: list[str],
+    did: list[str],
+    said: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The name of the job and its deletion came in one second."""
-    did: list[str] = []
+    """The name of the job and its deletion came in one second. A second `down` looked for jobs in a cluster that was
+    gone."""
+    done: list[str] = []
     monkeypatch.setattr(engine, "prepare", lambda *_: None)
-    monkeypatch.setattr(engine, "resources", lambda _: [{}])
+    monkeypatch.setattr(engine, "interrupted", lambda _: False)
+    monkeypatch.setattr(engine, "resources", lambda _: there)
     monkeypatch.setattr(engine, "outputs", lambda _: {})
     monkeypatch.setattr(down, "running", lambda _: lines)
-    monkeypatch.setattr(down.time, "sleep", lambda seconds: did.append(f"waits {seconds} s"))
+    monkeypatch.setattr(down.time, "sleep", lambda seconds: done.append(f"waits {seconds} s"))
     for name in ("repair", "update"):
-        monkeypatch.setattr(down, name, lambda *_, name=name: did.append(name))
+        monkeypatch.setattr(down, name, lambda *_, name=name: done.append(name))
     assert down._destroy(engine.Stack(name="dev"), down.Display()) == 0
-    assert did == [*(["waits 5 s"] if lines else []), "repair", "update"]
-    assert ("ctrl-C in the next 5 seconds keeps them" in capsys.readouterr().out) == bool(lines)
+    shown = capsys.readouterr().out
+    assert done == did and all(each in shown for each in said)
+    assert ("ctrl-C" in shown) == ("waits 5 s" in did)
 
 
-def test_what_is_kept_is_listed_with_the_way_to_delete_it(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("of_others", [False, True])
+def test_what_is_kept_is_listed_with_the_commands_that_delete_it(
+    of_others: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    store = {
-        "id": "fs-1",
-        "protect": True,
-        "urn": "urn:pulumi:dev::trainyard::aws:efs/fileSystem:FileSystem::home",
-    }
+    """Where objects of no stack were left, a reader got the id of what was kept, and nothing more."""
     there = [{"id": "fs-1", "name": "home", "type": "file-system", "state": "available"}]
+    there += [{"id": "mine", "name": "mine", "type": "role", "state": "there"}] * of_others
     monkeypatch.setattr(down.world, "ask", lambda *_: there)
-    assert down._end_world([store], down.Display()) == 0
+    assert down._end_world([NETWORK, HOME], down.Display()) == (FAILED if of_others else 0)
     said = capsys.readouterr().out
-    assert "fs-1" in said
-    assert (
-        "write `data: delete` at what was kept, type make up, which takes the protection away"
-        in said
-    )
+    assert "FileSystem home fs-1, billed by the data in it" in said
+    assert ("no stack has made these" in said) == of_others
+    commands = [line.strip().partition("  # ")[0] for line in said.splitlines() if "  # " in line]
+    assert commands == [
+        'eval "$(make env)"',
+        *keeping.deletions(HOME),
+        f"pulumi state delete '{HOME['urn']}' --force --yes --stack dev",
+        "make down",
+    ]
+    assert "data: delete" not in said, "that would create the whole environment anew"
 
 
 def test_status_counts_the_processes_of_the_rehearsal_in_one_line(

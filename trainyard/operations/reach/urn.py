@@ -15,3 +15,8 @@ def name_of(urn: str) -> str:
 def title_of(urn: str) -> str:
     """Kind and name for a person, such as "AccessEntry team-vision-deployer"."""
     return f"{type_of(urn).rpartition(':')[2]} {name_of(urn)}"
+
+
+def stack_of(urn: str) -> str:
+    """The name of its stack."""
+    return urn.split("::", 1)[0].rpartition(":")[2]

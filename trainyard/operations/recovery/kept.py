@@ -1,0 +1,111 @@
+"""Data that the destroy of a stack keeps (`data: keep`): what it is, what it costs, and the commands that delete it.
+
+Which command deletes what: trainyard/catalog/aws_types. Before a destroy the stack file is the better way: BEFORE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from trainyard.catalog.aws.prices import lustre_per_month
+from trainyard.catalog.aws_types.table import AWS_TYPES
+from trainyard.operations.reach.urn import stack_of, title_of, type_of
+
+Object = dict[str, Any]
+BEFORE = (
+    "to have the destroy delete it, too, first write `data: delete` at it in Pulumi.{stack}.yaml and run `{up}`;"
+    " after the destroy that would create the whole environment anew"
+)
+PRICES = "https://aws.amazon.com/fsx/lustre/pricing"
+GONE = "once AWS has deleted it: the state forgets it"
+REST = "delete the network that was kept for it"
+
+
+def kept(resources: Iterable[Object]) -> list[Object]:
+    """Resources of a state that a destroy with --exclude-protected keeps, in the order in which they can be deleted:
+    what depends on another one stands behind it in the state."""
+    return [each for each in reversed([*resources]) if each.get("protect") and each.get("id")]
+
+
+def nothing_else(resources: Sequence[Object]) -> bool:
+    """True where a destroy with --exclude-protected would delete nothing: each resource is kept, or kept for one."""
+    by_urn = {each["urn"]: each for each in resources}
+    left, needed = [each["urn"] for each in kept(resources)], set[str]()
+    while left:
+        if (urn := left.pop()) in by_urn and urn not in needed:
+            needed.add(urn)
+            left += [*(by_urn[urn].get("dependencies") or ()), by_urn[urn].get("parent", "")]
+    return needed >= {each["urn"] for each in resources if _is_deleted(each)}
+
+
+def _is_deleted(resource: Object) -> bool:
+    """True of what a destroy deletes in AWS or in a cluster."""
+    own = resource.get("custom") and not resource.get("external")
+    return bool(own) and not resource["type"].startswith("pulumi:")
+
+
+def line(resource: Object) -> str:
+    """Kind, name, id and price."""
+    return f"{title_of(resource['urn'])} {resource['id']}, {_price(resource)}"
+
+
+def before(resources: Iterable[Object], stack: str, *, up: str) -> list[str]:
+    """Lines about what a destroy of a stack would keep, and how it would not; none where it would keep nothing. `up`:
+    the command that updates the stack."""
+    found = [*filter(deletions, kept(resources))]
+    lines = [f"the destroy keeps {line(each)}, because of data: keep" for each in found]
+    return [*lines, *([BEFORE.format(stack=stack, up=up)] if found else [])]
+
+
+def ways(found: Sequence[Object], *, destroy: str) -> list[tuple[str, str]]:
+    """Commands, with their purpose, that delete what was kept with its data, and then what was kept for it. `destroy`:
+    the command that destroys the stack."""
+    commands = [*_ways(found)]
+    return [*commands, (destroy, REST)] if commands else []
+
+
+def _ways(found: Iterable[Object]) -> Iterator[tuple[str, str]]:
+    for each in filter(deletions, found):
+        urn = each["urn"]
+        for command in deletions(each):
+            yield command, f"delete {title_of(urn)} and its data"
+        yield f"pulumi state delete '{urn}' --force --yes --stack {stack_of(urn)}", GONE
+
+
+def deletions(resource: Object) -> list[str]:
+    """Commands that delete it and its data in AWS; none of what is protected for another reason, such as a cluster."""
+    row = AWS_TYPES.get(type_of(resource["urn"]))
+    names = {"{id}": resource["id"], "{region}": _region(resource)}
+    return [_filled(each, names) for each in row.deletions] if row else []
+
+
+def _filled(command: str, names: dict[str, str]) -> str:
+    for name, value in names.items():
+        command = command.replace(name, value)
+    return command
+
+
+def _region(resource: Object) -> str:
+    """The resource's own region. A state of another tool may lack it."""
+    return (resource.get("outputs") or {}).get("region") or "$AWS_REGION"
+
+
+def _price(resource: Object) -> str:
+    """Cost of keeping the object, where that is known."""
+    if not deletions(resource):
+        return "which is protected from deletion"
+    inputs, region = resource.get("inputs") or {}, _region(resource)
+    if "storageCapacity" not in inputs:
+        return "billed by the data in it"
+    monthly = lustre_per_month(
+        region,
+        inputs.get("deploymentType", ""),
+        inputs.get("perUnitStorageThroughput"),
+        inputs["storageCapacity"],
+    )
+    if monthly is not None:
+        return f"about ${monthly:,.0f}/month"
+    return (
+        f"{inputs['storageCapacity']:,.0f} GiB, whose price in {region} is not known here: {PRICES}"
+    )
