@@ -19,7 +19,7 @@ VALUE = re.compile(r"fs-\w+|ws-\w+|dra-\w+|[\w./-]+")
 
 
 def faults(command: str) -> Iterator[str]:
-    """What the AWS CLI would refuse in a command of a shell. `aws` must be in it."""
+    """Faults for which the AWS CLI would refuse a command of a shell. `aws` must be in it."""
     calls = [*_calls(command)]
     assert calls, command
     for service, operation, options in calls:

@@ -76,6 +76,7 @@ def typed(arguments: list[str]) -> int:
         says = place.says if place else f"Pulumi.{options.stack}.yaml, no account"
         print(f"stack {options.stack}: {says}", file=sys.stderr, flush=True)
     options.live = place.live if place else False
+    options.then = ""  # a word may set it, where the next one depends on what it has found
     with _showing(options, word):
         code = importlib.import_module(word.module).main(options)
     if code in (0, 1) and (then := _then(options, word, code)):
@@ -213,7 +214,7 @@ def _inside(word: Word, options: argparse.Namespace, arguments: list[str]) -> li
 
 def _then(options: argparse.Namespace, word: Word, code: int) -> str:
     """The command to type next; empty where the word has printed its own."""
-    text = word.otherwise if code else word.then
+    text = options.then or word.after(code)
     if not text or not word.of_a_stack:
         return text
     make, pulumi = f"STACK={options.stack}", f"--stack {options.stack}"

@@ -54,6 +54,10 @@ class Word:
         """True where the word is about a stack, which must be known."""
         return self.argument in ("stack", "job")
 
+    def after(self, code: int) -> str:
+        """The command to type after it."""
+        return self.otherwise if code else self.then
+
     @property
     def takes(self) -> tuple[str, ...]:
         """Names of all its options in the order of --help."""

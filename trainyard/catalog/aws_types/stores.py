@@ -5,7 +5,7 @@ from __future__ import annotations
 from trainyard.catalog.aws_types.row import AwsType, Finder, each_of, written
 
 ALL_VERSIONS = "{Objects: [Versions, DeleteMarkers][].{Key: Key, VersionId: VersionId}}"
-"""What `delete-objects` takes, of an answer of `list-object-versions`."""
+"""Query for what `delete-objects` takes, of an answer of `list-object-versions`."""
 
 STORES: dict[str, AwsType] = {
     "aws:fsx/lustreFileSystem:LustreFileSystem": AwsType(

@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TextIO, TypeVar
 
 from trainyard.operations.reach.cluster import Entry, current_cluster, kubeconfig_in
 from trainyard.operations.reach.pulumi import PulumiError, deployment
+from trainyard.settings.reading.yaml_file import read_documents
 
 Answer = TypeVar("Answer")
 
@@ -42,6 +44,24 @@ def kubeconfig(stack: str, state: Entry | None = None) -> str:
         if cluster := current_cluster(found):
             print("cluster {} ({})".format(*cluster), file=sys.stderr, flush=True)
         return found
+    if environment := environment_of(stack):
+        raise TargetError(
+            f"stack {stack} is not up, and makes no cluster: its jobs run in that of stack {environment}. `pulumi up"
+            f" --stack {environment}` creates that one, and `pulumi up --stack {stack}` the jobs"
+        )
     raise TargetError(
         f"stack {stack} has no cluster: `pulumi up --stack {stack}` creates one, or the name is wrong"
     )
+
+
+def environment_of(stack: str) -> str | None:
+    """The environment stack that a team's stack file names; None for an environment, and where the file cannot be
+    read here."""
+    try:
+        documents, _ = read_documents(Path(f"Pulumi.{stack}.yaml").read_text(), "", by_engine=True)
+    except OSError:
+        return None
+    settings = documents[0].value.get("config") if documents else None
+    sections = settings.items() if isinstance(settings, dict) else ()
+    teams = [each for key, each in sections if key.endswith(":team") and isinstance(each, dict)]
+    return next((str(each["environment"]) for each in teams if each.get("environment")), None)

@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterable
 
 from trainyard.catalog.job_kinds import JOB_KINDS
+from trainyard.operations.reach.cluster import kubeconfig_in
 from trainyard.operations.reach.consent import ask
 from trainyard.operations.reach.kubectl import (
     Kubectl,
@@ -23,7 +24,10 @@ from trainyard.operations.reach.kubectl import (
     kubectl_with,
 )
 from trainyard.operations.reach.place import Place, every_job, reached, title
+from trainyard.operations.reach.pulumi import deployment
 from trainyard.operations.reach.snapshot import last_condition
+from trainyard.operations.reach.target import update_command
+from trainyard.operations.recovery.kept import before
 
 NOTHING = "No job was deleted."
 POLL_SECONDS = 2.0
@@ -47,14 +51,23 @@ def main(options: argparse.Namespace) -> int:
     """Delete all jobs and print their names. Return 0 if none remain and no pod of them, 1 if one
     remains or the cluster does not answer, 2 if there is no terminal to ask."""
     try:
+        state = deployment(options.stack)
+        resources = state["deployment"].get("resources") or []
+        if resources and kubeconfig_in(state) is None:
+            print(f"stack {options.stack} has no cluster: no job to delete")
+            return 0
         with reached(options.stack) as cluster:
             if cluster.protected:
                 raise DrainError(PROTECTED.format(stack=options.stack))
             kubectl = kubectl_with(cluster.login, "--request-timeout=150s")
-            return drain(cluster.place, kubectl, yes=options.yes)
+            code = drain(cluster.place, kubectl, yes=options.yes)
     except RuntimeError as error:
         print(f"{error}\n{NOTHING}", file=sys.stderr)
         return 1
+    up = update_command(options.stack, options.live)
+    for line in before(resources, options.stack, up=up) if not options.yes else ():
+        print(line)
+    return code
 
 
 def drain(place: Place, kubectl: Kubectl, *, yes: bool) -> int:

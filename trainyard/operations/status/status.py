@@ -20,6 +20,7 @@ from trainyard.catalog.logs.first_end import ROLE
 from trainyard.catalog.logs.waiting import container_statuses
 from trainyard.derive.schedule import next_times
 from trainyard.objects.jobs.pod_template import EFA, GPU
+from trainyard.operations.reach.cluster import kubeconfig_in
 from trainyard.operations.reach.proxy import asking
 from trainyard.operations.reach.pulumi import deployment
 from trainyard.operations.reach.snapshot import (
@@ -29,9 +30,10 @@ from trainyard.operations.reach.snapshot import (
     condition_of,
     snapshot_of,
 )
-from trainyard.operations.reach.target import answer_of, kubeconfig
+from trainyard.operations.reach.target import answer_of, environment_of, kubeconfig
 from trainyard.operations.reach.updates import History, history_of
 from trainyard.operations.reach.urn import name_of
+from trainyard.operations.recovery import kept
 from trainyard.operations.status import by_hand, last_update, pools, releases, upgrade
 from trainyard.operations.status.diagnosis import SILENCE, diagnose
 from trainyard.operations.status.finding import Finding
@@ -58,9 +60,7 @@ def main(options: argparse.Namespace) -> int:
         lambda: look(options.stack, *left, silence, live=options.live), out=sys.stdout
     )
     if answer is None:
-        if open_update:
-            print(open_update)
-        return 1
+        return _without_answer(options, left[0], open_update)
     snapshot, changed, halves = answer
     print(tables(snapshot))
     findings = diagnose(snapshot, silence)
@@ -71,6 +71,20 @@ def main(options: argparse.Namespace) -> int:
     for line in _besides(snapshot, options.stack, changed):
         print(f"\n{line}")
     return 1 if findings else 0
+
+
+def _without_answer(options: argparse.Namespace, state: Object, open_update: str) -> int:
+    """Print what the state alone knows. Without a cluster there are no logs to read next."""
+    if open_update:
+        print(open_update)
+    if kubeconfig_in(state) is None:
+        there = state["deployment"].get("resources") or []
+        destroy = f"pulumi destroy --stack {options.stack}" if options.live else "make down"
+        for line in kept.listed(there, destroy=destroy):
+            print(line)
+        environment = environment_of(options.stack)
+        options.then = f"trainyard status {environment}" if environment else "{up}"
+    return 1
 
 
 def _besides(snapshot: Snapshot, stack: str, changed: list[Finding]) -> Iterator[str]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.tool import run_word
+from trainyard.cli import main
 from trainyard.operations.reach.snapshot import Snapshot
 from trainyard.operations.reach.updates import History, Update
 from trainyard.operations.status import status
@@ -157,6 +159,41 @@ def test_a_first_update_that_has_no_cluster_yet_is_said_to_run(
     shown = capsys.readouterr().out
     assert "stack dev has no cluster" in shown
     assert "An update of dev runs, or was killed while creating Vpc network" in shown
+
+
+@pytest.mark.parametrize(
+    ("stack", "said", "then"),
+    [
+        ("corp", "stack corp has no cluster: `pulumi up --stack corp` creates one", "{up}"),
+        (
+            "team-nlp",
+            "stack team-nlp is not up, and makes no cluster: its jobs run in that of stack corp",
+            "trainyard status corp",
+        ),
+    ],
+)
+def test_a_stack_without_a_cluster_has_no_logs_to_read_next_and_lists_what_is_kept(
+    stack: str,
+    said: str,
+    then: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "Pulumi.team-nlp.yaml").write_text(
+        "config: {'aws:region': us-east-2, 'trainyard:team': {environment: corp}}"
+    )
+    monkeypatch.chdir(tmp_path)
+    home = {"type": "aws:efs/fileSystem:FileSystem", "id": "fs-1", "protect": True}
+    home["urn"] = f"urn:pulumi:{stack}::shop::{home['type']}::home"
+    state = {"deployment": {"resources": [home]}}
+    monkeypatch.setattr(status, "deployment", lambda _: state)
+    options = main.read(["status", "--live", "--stack", stack])
+    assert status.main(options) == 1 and options.then == then
+    shown = capsys.readouterr().out
+    assert said in shown and "kept: FileSystem home fs-1, billed by the data in it" in shown
+    assert "\n  aws efs delete-file-system --file-system-id fs-1" in shown
+    assert f"\n  pulumi destroy --stack {stack}  # " in shown
 
 
 def test_the_next_run_of_a_schedule_is_shown(
