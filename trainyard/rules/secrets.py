@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from trainyard.catalog.logs.secrets import creation
 from trainyard.derive.teams import Share
 from trainyard.objects.iam.encryption import region_of
 from trainyard.objects.iam.secrets import SECRET_ARN, covers
@@ -42,8 +43,8 @@ def secret_warnings(path: str, job: JobConfig) -> Iterator[InputWarning]:
     for variable, at in job.kubernetes_secrets.items():
         yield At(f"{path}.secrets.{variable}.secret").warning(
             f"Secret {at.secret} with key {at.key} must be in the job's namespace before `pulumi up`: otherwise its"
-            " containers wait in CreateContainerConfigError on nodes that cost; make it with kubectl create"
-            f" secret generic {at.secret} --from-literal={at.key}=…"
+            " containers wait in CreateContainerConfigError on nodes that cost; make it with"
+            f" {creation(at.secret, [at.key])}"
         )
 
 

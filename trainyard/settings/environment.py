@@ -11,6 +11,7 @@ from typing import Annotated, ClassVar, Literal
 import pydantic
 
 from trainyard.catalog.aws.own_prices import LIST, OwnPrices
+from trainyard.catalog.logs.secrets import creation
 from trainyard.catalog.versions import KARPENTER
 from trainyard.settings.aws import AwsConfig, PolicyArn
 from trainyard.settings.budget import BudgetConfig, PricesConfig
@@ -300,8 +301,8 @@ SETTING_HINTS = {
     ),
     ("own_runtimes", "secrets"): _OF_JOBS,
     ("token", "secretsmanager"): (
-        "delete it; put the token into a Kubernetes Secret of each namespace with such jobs (kubectl"
-        " create secret generic hf-token --from-literal=token=…), and write {secret: hf-token, key:"
+        "delete it; put the token into a Kubernetes Secret of each namespace with such jobs "
+        f" ({creation('hf-token', ['token'])}), and write {{secret: hf-token, key:"
         " token}: what fetches the model belongs to the runtime, which is one for all namespaces"
     ),
 }

@@ -205,4 +205,6 @@ def test_a_secret_of_kubernetes_is_named_with_the_command_that_makes_it() -> Non
     assert said.startswith(
         f"environment.{JOB}.secrets.HF_TOKEN.secret: Secret hf with key token must be in"
     )
-    assert said.endswith("make it with kubectl create secret generic hf --from-literal=token=…")
+    assert said.endswith(
+        "make it with kubectl -n <namespace> create secret generic hf --from-literal=token=…"
+    )

@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 
 from trainyard.catalog.limits import NODES_SECONDS, TORCH_SECONDS
+from trainyard.catalog.logs.secrets import CREATION, MISSING, NO_KEY, literals
 
 GRACE_SECONDS = 20
 """Shorter delays are normal and are not reported."""
@@ -20,7 +21,8 @@ GRACE_SECONDS = 20
 @dataclass(frozen=True, kw_only=True)
 class Symptom:
     """A message, its cause and the next command. In both texts {0} is what the pattern's group
-    matched. In `do`, {namespace} is the job's namespace and {job} the selector of its pods."""
+    matched, and a named group stands under its name. In `do`, {namespace} is the job's namespace, {job} the selector
+    of its pods and {literals} the values of a Secret."""
 
     pattern: str
     why: str
@@ -126,6 +128,19 @@ STARTING = (
         pattern=r"ImagePull[^\n]*(?:timeout|no such host|refused)",
         why="the node cannot reach the registry",
         do="check that its subnet has a NAT gateway, or endpoints for ecr.api, ecr.dkr and s3",
+    ),
+    Symptom(
+        pattern=MISSING,
+        why="Secret {secret} does not exist",
+        do=f"{CREATION}; its pods start by themselves then",
+    ),
+    Symptom(
+        pattern=NO_KEY,
+        why="Secret {secret} has no key {key}",
+        do=(
+            'kubectl -n {namespace} patch secret {secret} --patch \'{{"stringData": {{"{key}": "…"}}}}\';'
+            " its pods start by themselves then"
+        ),
     ),
     Symptom(
         pattern=(
@@ -307,5 +322,8 @@ def read(symptoms: tuple[Symptom, ...], text: str, otherwise: str, **names: str)
         if match := re.search(symptom.pattern, text):
             value = next(filter(None, match.groups()), "")
             line = text[text.rfind("\n", 0, match.start()) + 1 :].partition("\n")[0]
-            return f"{symptom.why.format(value)}\n    {line}", symptom.do.format(value, **names)
+            named = {"literals": literals(()), **names, **match.groupdict()}
+            return f"{symptom.why.format(value, **named)}\n    {line}", symptom.do.format(
+                value, **named
+            )
     return text, otherwise

@@ -8,8 +8,17 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from trainyard.catalog.logs.first_end import Object
+from trainyard.catalog.logs.secrets import keys_of, literals
 from trainyard.catalog.logs.symptoms import PENDING, STARTING, read
 
+BEGINS = ("ContainerCreating", "PodInitializing")
+"""Reasons for which containers wait in a pod that starts as it should."""
+SAME = {"ErrImagePull": "ImagePullBackOff"}
+"""Reasons that alternate with another while the same thing is wrong."""
+WAITING = "Waiting"
+"""State of a job that has pods of which none runs."""
+GOING = ("Running", "Created")
+"""States that such a job has by its conditions: for the Trainer it has none, and counts as Running."""
 UNKNOWN = "no event tells the reason"
 
 
@@ -17,10 +26,46 @@ def phases(pods: Sequence[Object]) -> str:
     """Such as `2 Running, 20 restarts`."""
     if not pods:
         return "no pods yet"
-    counts = Counter(pod["status"]["phase"] for pod in pods)
+    counts = Counter(map(phase, pods))
     again = sum(restarts(pods))
     behind = f", {again} restart{'s' * (again != 1)}" if again else ""
     return ", ".join(f"{number} {phase}" for phase, number in counts.items()) + behind
+
+
+def phase(pod: Object) -> str:
+    """The pod's phase, or why a container of it waits: the phase of a crash loop is Running."""
+    return next(iter(_reasons(pod)), pod["status"].get("phase", ""))
+
+
+def waits_for(pods: Iterable[Object]) -> str:
+    """Reason why no pod of a job runs; empty where one does, or where all have ended."""
+    going = [pod for pod in pods if pod["status"].get("phase") not in ("Succeeded", "Failed")]
+    if not going or any(map(_runs, going)):
+        return ""
+    if reasons := [reason for pod in going for reason in _reasons(pod)]:
+        return reasons[0]
+    if without_node(going):
+        return "no node"
+    inits = [line for pod in going for line in running_init_containers(pod)]
+    return inits[0].removesuffix(" still runs") if inits else "its containers"
+
+
+def state_beside(condition: str, pods: Iterable[Object]) -> tuple[str, str]:
+    """State of a job beside its pods, and what it waits for. `condition`: the state that its conditions tell."""
+    missing = waits_for(pods) if condition in GOING else ""
+    return (WAITING, missing) if missing else (condition, "")
+
+
+def _runs(pod: Object) -> bool:
+    states = [status.get("state", {}) for status in container_statuses(pod)]
+    return pod["status"].get("phase") == "Running" and not any("waiting" in each for each in states)
+
+
+def _reasons(pod: Object) -> list[str]:
+    """Reasons why containers of a pod wait that does not start as it should."""
+    states = [status.get("state", {}).get("waiting") or {} for status in container_statuses(pod)]
+    reasons = [str(each["reason"]) for each in states if each.get("reason")]
+    return [SAME.get(reason, reason) for reason in reasons if reason not in BEGINS]
 
 
 def restarts(pods: Iterable[Object]) -> list[int]:
@@ -65,15 +110,19 @@ def why_they_wait(
         found = read(PENDING, message_about_placement(waiting, events), "", **names)
     else:
         there = sorted(filter(waits_on_its_node, pods), key=running_init_containers)
-        found = (
-            read(STARTING, message_about_start(there[0], events), "", **names)
-            if there
-            else ("", "")
-        )
+        found = why_it_does_not_start(there[0], events, "", **names) if there else ("", "")
     why, do = found
     if not why or why == UNKNOWN:
         return []
     return [*(line.strip() for line in why.splitlines()), *([f"→ {do}"] if do else [])]
+
+
+def why_it_does_not_start(
+    pod: Object, events: Iterable[Object], otherwise: str, **names: str
+) -> tuple[str, str]:
+    """The cause why a pod with a node does not start, and what to do. `otherwise`, `names`: as of `read`."""
+    message = message_about_start(pod, events)
+    return read(STARTING, message, otherwise, literals=literals(keys_of(pod, message)), **names)
 
 
 def message_about_placement(waiting: Iterable[Object], events: Iterable[Object]) -> str:

@@ -19,7 +19,7 @@ from trainyard.catalog.job_kinds import (
     resource_of,
     true_conditions,
 )
-from trainyard.catalog.logs.waiting import about, container_statuses
+from trainyard.catalog.logs.waiting import about, container_statuses, state_beside
 from trainyard.catalog.workloads import WORKLOADS
 from trainyard.objects.programs.history import DELETED
 from trainyard.operations.reach.kubectl import NOT_SERVED, Kubectl, Object
@@ -85,7 +85,7 @@ class Job:
     nodes: int
     body: Object
     state: str
-    """Type of the last condition whose status is True; Running where there is none."""
+    """Type of the last condition whose status is True, Running where there is none; WAITING where no pod runs."""
     message: str
     """Reason and message of that condition."""
     since: datetime | None
@@ -93,12 +93,19 @@ class Job:
     restarts: int
     """Restarts of the whole gang; else of its containers; else deletions of failed pods."""
     pods: tuple[Object, ...]
+    waits_for: str = ""
+    """Reason of WAITING."""
     entry: str = ""
     """Its entry in the stack file; empty for a job of another stack, or of none."""
 
     def __str__(self) -> str:
         entry = f" (entry {self.entry})" if self.entry not in ("", self.name) else ""
         return f"{self.kind} {self.name}{entry}"
+
+    @property
+    def shown(self) -> str:
+        """Its state, with what it waits for."""
+        return f"{self.state} ({self.waits_for})" if self.waits_for else self.state
 
     @property
     def complete(self) -> bool:
@@ -317,6 +324,7 @@ def _job(
     pods = tuple(of_jobs.get((kind, namespace, name), ()))
     replicas, condition = _replicas(obj), last_condition(obj)
     since = condition.get("lastTransitionTime")
+    state, waits_for = state_beside(condition["type"], pods)
     return Job(
         kind=kind,
         namespace=namespace,
@@ -324,7 +332,8 @@ def _job(
         runtime=obj["spec"].get("runtimeRef", {}).get("name", "-"),
         nodes=sum(replica.get("numNodes", 1) for replica in replicas),
         body=obj,
-        state=condition["type"],
+        state=state,
+        waits_for=waits_for,
         message=f"{condition.get('reason')}: {condition.get('message', '')}",
         since=datetime.fromisoformat(since) if since else None,
         restarts=restarts.of(obj, pods),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from xml.sax.saxutils import escape
 
+from trainyard.catalog.logs.waiting import WAITING
 from trainyard.operations.runs import view
 from trainyard.operations.runs.runs import duration
 from trainyard.operations.runs.view import Gang, Pool, View
@@ -200,7 +201,7 @@ def _alerts(shown: View) -> list[Line]:
 def _colour(state: str) -> str:
     if state in ("Failed", "Deleted"):
         return "bad"
-    return "wait" if state == "Suspended" else "good"
+    return "wait" if state in ("Suspended", WAITING) else "good"
 
 
 def _time(seconds: int | None) -> str:

@@ -19,6 +19,7 @@ from trainyard.catalog.aws.own_prices import LIST, OwnPrices
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.catalog.logs.cause import Cause
 from trainyard.catalog.logs.log_words import nothing_to_do
+from trainyard.catalog.logs.waiting import WAITING
 from trainyard.operations.reach.kubectl import Kubectl
 from trainyard.operations.reach.proxy import asking
 from trainyard.operations.reach.rank_logs import cause_on
@@ -186,7 +187,7 @@ def _waited(run: Run, *, going: bool) -> int | None:
 def _outcome(run: Run, prints: Printed, *, going: bool) -> str:
     if _idle(run, prints):
         return NOTHING
-    return run.job.state if not going or run.began else "Waiting"
+    return run.job.state if not going or run.began else WAITING
 
 
 def _idle(run: Run, prints: Printed) -> bool:

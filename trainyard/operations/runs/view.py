@@ -76,7 +76,8 @@ class Gang:
     """State of each."""
     restarts: int
     how_far: str
-    """Per cent, time to go and dollars to the end, as its script says it; empty where it says nothing."""
+    """Per cent, time to go and dollars to the end, as its script says it, or what it waits for; empty where nothing
+    tells."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,7 +226,7 @@ def _gangs(snapshot: Snapshot, prices: OwnPrices, reached: Mapping[str, Reached]
             ended=ended,
             ranks=() if ended else tuple(_ranks(job)),
             restarts=job.restarts,
-            how_far=str(far.get(id(job.body)) or ""),
+            how_far=str(far.get(id(job.body)) or job.waits_for),
         )
 
 

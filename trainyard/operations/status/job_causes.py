@@ -13,15 +13,14 @@ from trainyard.catalog.logs.symptoms import (
     GRACE_SECONDS,
     PENDING,
     RENDEZVOUS,
-    STARTING,
     read,
 )
 from trainyard.catalog.logs.waiting import (
     about,
     message_about_placement,
-    message_about_start,
     running_init_containers,
     waits_on_its_node,
+    why_it_does_not_start,
     without_node,
 )
 from trainyard.manifests.context import live_view
@@ -152,9 +151,9 @@ def stuck_containers(snapshot: Snapshot) -> Iterator[Finding]:
             if not waits_on_its_node(pod) or snapshot.age(pod) < GRACE_SECONDS:
                 continue
             name = pod["metadata"]["name"]
-            why, do = read(
-                STARTING,
-                message_about_start(pod, snapshot.of("events")),
+            why, do = why_it_does_not_start(
+                pod,
+                snapshot.of("events"),
                 f"kubectl -n {job.namespace} describe pod {name}",
                 namespace=job.namespace,
                 job=job.selector,

@@ -17,7 +17,7 @@ from typing import Any
 from trainyard import command_line
 from trainyard.catalog.job_kinds import ENGINE_TYPES, ENTRY_KINDS
 from trainyard.catalog.logs.first_end import ROLE
-from trainyard.catalog.logs.waiting import container_statuses
+from trainyard.catalog.logs.waiting import phase
 from trainyard.derive.schedule import next_times
 from trainyard.objects.jobs.pod_template import EFA, GPU
 from trainyard.operations.reach.cluster import kubeconfig_in
@@ -45,8 +45,6 @@ TYPES = {it: kind for kind, it in ENGINE_TYPES.items()}
 """Type of a job's resource → its kind."""
 NAMED = 5
 """Findings with one cause that are named."""
-BEGINS = ("ContainerCreating", "PodInitializing")
-"""Reasons for which containers wait in a pod that starts as it should."""
 
 
 def main(options: argparse.Namespace) -> int:
@@ -184,7 +182,7 @@ def _jobs(snapshot: Snapshot) -> Iterator[tuple[str, ...]]:
             job.kind,
             job.runtime,
             str(job.nodes),
-            " ".join(filter(None, [job.state, job.percent])),
+            " ".join(filter(None, [job.shown, job.percent])),
             str(job.restarts),
         )
 
@@ -195,7 +193,7 @@ def _pods(snapshot: Snapshot) -> Iterator[tuple[str, ...]]:
         yield (
             f"{pod['metadata']['namespace']}/{pod['metadata']['name']}",
             _rank(pod),
-            _phase(pod),
+            phase(pod),
             pod["spec"].get("nodeName", "-"),
         )
 
@@ -209,13 +207,6 @@ def _schedules(snapshot: Snapshot) -> list[tuple[str, ...]]:
         shown = "none: suspended" if each.get("suspended") else following
         rows.append((f"{each['namespace']}/{name}", f"{each['cron']} {each['time_zone']}", shown))
     return rows if len(rows) > 1 else []
-
-
-def _phase(pod: Object) -> str:
-    """The pod's phase, or why a container of it waits: the phase of a crash loop is Running."""
-    waiting = [status.get("state", {}).get("waiting", {}) for status in container_statuses(pod)]
-    reasons = [one["reason"] for one in waiting if one.get("reason") not in (None, *BEGINS)]
-    return reasons[0] if reasons else pod["status"].get("phase", "")
 
 
 def _rank(pod: Object) -> str:

@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from trainyard.catalog.logs.waiting import phases
+import pytest
+
+from trainyard.catalog.logs.waiting import phase, phases, waits_for, why_it_does_not_start
+
+
+def _pod(phase: str, reason: str = "", *, node: str = "n", **more: Any) -> dict[str, Any]:
+    state = {"waiting": {"reason": reason}} if reason else {"running": {}}
+    containers = [{"state": state, "restartCount": 0}]
+    status: dict[str, Any] = {"phase": phase, "containerStatuses": containers, **more}
+    return {"metadata": {"name": "p"}, "spec": {"nodeName": node}, "status": status}
+
+
+INIT: dict[str, Any] = {
+    "initContainerStatuses": [{"name": "init-pytorch", "state": {"running": {}}}]
+}
 
 
 def test_a_crash_loop_is_not_two_running_pods() -> None:
@@ -15,3 +29,72 @@ def test_a_crash_loop_is_not_two_running_pods() -> None:
     assert phases([pod(0), pod(0)]) == "2 Running"
     assert phases([pod(11), pod(9)]) == "2 Running, 20 restarts"
     assert phases([]) == "no pods yet"
+
+
+def test_a_pod_that_cannot_start_is_counted_by_its_reason() -> None:
+    pods = [_pod("Pending", "CreateContainerConfigError"), _pod("Pending", "ContainerCreating")]
+    assert phases(pods) == "1 CreateContainerConfigError, 1 Pending"
+
+
+def test_two_reasons_that_alternate_are_one() -> None:
+    """`make up` ends its wait when nothing has changed for minutes."""
+    assert phase(_pod("Pending", "ErrImagePull")) == phase(_pod("Pending", "ImagePullBackOff"))
+
+
+@pytest.mark.parametrize(
+    ("pods", "reason"),
+    [
+        ([_pod("Pending", "CreateContainerConfigError")], "CreateContainerConfigError"),
+        ([_pod("Pending", "ErrImagePull")], "ImagePullBackOff"),
+        ([_pod("Running", "CrashLoopBackOff")], "CrashLoopBackOff"),
+        ([_pod("Pending", node="", containerStatuses=[])], "no node"),
+        ([_pod("Pending", "PodInitializing", **INIT)], "init container init-pytorch"),
+        ([_pod("Pending", "ContainerCreating")], "its containers"),
+        ([_pod("Running"), _pod("Pending", "ImagePullBackOff")], ""),
+        ([_pod("Succeeded"), _pod("Failed")], ""),
+        ([], ""),
+    ],
+)
+def test_a_job_of_which_no_pod_runs_waits_for_something(
+    pods: list[dict[str, Any]], reason: str
+) -> None:
+    assert waits_for(pods) == reason
+
+
+@pytest.mark.parametrize(
+    ("spec", "literals"),
+    [
+        (
+            {"env": [{"valueFrom": {"secretKeyRef": {"name": "hf", "key": "token"}}}]},
+            "--from-literal=token=…",
+        ),
+        (
+            {"env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "other", "key": "a"}}}]},
+            "--from-literal=<key>=…",
+        ),
+        ({}, "--from-literal=<key>=…"),
+    ],
+)
+def test_a_secret_that_is_missing_has_the_command_that_makes_it(
+    spec: dict[str, Any], literals: str
+) -> None:
+    pod = _pod("Pending")
+    waiting = {"reason": "CreateContainerConfigError", "message": 'secret "hf" not found'}
+    pod["status"]["containerStatuses"] = [{"state": {"waiting": waiting}}]
+    pod["spec"]["containers"] = [spec]
+    why, do = why_it_does_not_start(pod, [], "", namespace="training", job="a=b")
+    assert why.startswith("Secret hf does not exist")
+    assert do.startswith(f"kubectl -n training create secret generic hf {literals}; ")
+
+
+def test_a_secret_that_is_mounted_names_the_keys_that_are_mounted() -> None:
+    pod = _pod("Pending", containerStatuses=[])
+    mounted = {"secretName": "hf", "items": [{"key": "a"}, {"key": "b"}]}
+    pod["spec"]["volumes"] = [{"secret": mounted}, {"emptyDir": {}}]
+    event = {
+        "type": "Warning",
+        "involvedObject": {"name": "p"},
+        "message": 'MountVolume.SetUp failed for volume "s" : secret "hf" not found',
+    }
+    _, do = why_it_does_not_start(pod, [event], "", namespace="t", job="a=b")
+    assert "generic hf --from-literal=a=… --from-literal=b=…" in do

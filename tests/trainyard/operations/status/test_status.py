@@ -196,6 +196,19 @@ def test_a_stack_without_a_cluster_has_no_logs_to_read_next_and_lists_what_is_ke
     assert f"\n  pulumi destroy --stack {stack}  # " in shown
 
 
+def test_a_job_whose_only_pod_cannot_start_is_not_shown_as_running() -> None:
+    """The Trainer gives such a job no condition."""
+    for waits, state in {"CreateContainerConfigError": "Waiting (Crea", "": "Running"}.items():
+        seen = Snapshot(objects={"trainjobs": [JOB], "pods": [_pod(waits)]})
+        [job] = seen.jobs()
+        assert job.state == state.partition(" ")[0] and not job.ended and job.waits_for == waits
+        [row] = [each for each in status.tables(seen).splitlines() if "once" in each]
+        assert state in row
+    queued = {**JOB, "status": {"conditions": [{"type": "Suspended", "status": "True"}]}}
+    [job] = Snapshot(objects={"trainjobs": [queued], "pods": [_pod("ImagePullBackOff")]}).jobs()
+    assert job.shown == "Suspended"
+
+
 def test_the_next_run_of_a_schedule_is_shown(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
