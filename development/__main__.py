@@ -13,11 +13,11 @@ from contextlib import nullcontext
 from typing import Any
 
 from development.down import down
-from development.engine import EngineError, Stack, deployed_jobs
+from development.engine import EngineError, Stack
 from development.look import drain, env, kubeconfig, needs, preview, prove, repair, run, status
 from development.mirror import mirror
 from development.steps import option_of
-from development.up import up
+from development.up import begun, up
 from rehearsal import paths, toolchain, world
 from rehearsal.__main__ import alone
 from rehearsal.kube import ApiError
@@ -99,7 +99,7 @@ def main(arguments: list[str]) -> int:
         stack = Stack(name=getattr(options, "stack", None) or "dev")
         chosen, named = stack.chosen, option_of(stack)
         more = f"`make up{chosen}` continues, `make down{chosen}` deletes everything"
-        if jobs := deployed_jobs(stack):
+        if jobs := begun(stack):
             print(
                 f"\nstopped. The stack has made {few(jobs)}. What of it has begun and not ended goes on, and costs"
                 " money on AWS:"

@@ -344,14 +344,18 @@ def with_the_cluster(stack: Stack) -> Stack | None:
     )
 
 
-def deployed_jobs(stack: Stack) -> list[str]:
-    """Names of the jobs in the state; none where there is no state yet."""
+def deployed_jobs(stack: Stack) -> dict[str, tuple[str, str]]:
+    """Name of each job in the state → its kind, and namespace/name; none where there is no state yet."""
     try:
         found = resources(stack)
     except (EngineError, FileNotFoundError):
-        return []
-    kinds = ENGINE_TYPES.values()
-    return [name_of(it["urn"]) for it in found if it["type"] in kinds]
+        return {}
+    kinds = {type_: kind for kind, type_ in ENGINE_TYPES.items()}
+    return {
+        name_of(it["urn"]): (kinds[it["type"]], it["id"])
+        for it in found
+        if it["type"] in kinds and it.get("id")
+    }
 
 
 def interrupted(stack: Stack) -> bool:

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import NamedTuple
 
+from urllib3.exceptions import HTTPError
+
 from development import engine, progress
 from development.engine import Stack
 from development.progress import Display, Stages
@@ -71,20 +73,20 @@ def _finish(stack: Stack, stages: Stages, patience: float, *, first: bool) -> in
     began = stages.display.now()
     api = control_plane.admin(paths.world(), outside=True)
     causes = Causes(api)
-    if jobs:
+    if any(_end(api, job) != STOPPED for job in jobs):
         stages.display.line("jobs", "waits for their end; ctrl-C ends the wait, and no job")
     ends = _follow_jobs(api, jobs, stages.display, patience, causes)
     waited = stages.display.now() - began
-    _summary(
-        stack, stages, jobs, progress.stage_table(stages.stages, waited, first=first), first=first
-    )
+    there = [job for job, end in zip(jobs, ends, strict=True) if end != STOPPED]
+    rows = progress.stage_table(stages.stages, waited, first=first)
+    _summary(stack, stages, there, rows, first=first)
     for job, end in zip(jobs, ends, strict=True):
         if end in SUCCEEDED and (idle := causes.nothing_done(job)):
             print(f"\njob {job.namespace}/{job.name} is {end}, and {nothing_to_do(idle)}")
         if end not in SUCCEEDED:
             advice = _advice(stack, job, end, causes.of(job))
             print(f"\njob {job.namespace}/{job.name} is {advice}")
-    return 0 if set(ends) <= set(SUCCEEDED) else FAILED
+    return 0 if set(ends) <= {*SUCCEEDED, STOPPED} else FAILED
 
 
 def _advice(stack: Stack, job: Run, end: str | None, cause: Cause | None = None) -> str:
@@ -104,6 +106,18 @@ def _advice(stack: Stack, job: Run, end: str | None, cause: Cause | None = None)
         "not finished, and goes on: its pods have not changed for some minutes, so `make up` waits no longer."
         f" `trainyard watch{option_of(stack)}` follows it; {status} what it lacks, if anything"
     )
+
+
+def begun(stack: Stack) -> list[str]:
+    """Names of jobs that the stack has made, but those that somebody has stopped since. Where the API server does not
+    answer, all of them."""
+    made = engine.deployed_jobs(stack)
+    runs = [Run(entry, kind, *id_.split("/", 1)) for entry, (kind, id_) in made.items()]
+    try:
+        api = control_plane.admin(paths.world(), outside=True)
+        return [run.entry for run in runs if _end(api, run) != STOPPED]
+    except (ApiError, OSError, HTTPError):
+        return [*made]
 
 
 class Run(NamedTuple):
@@ -263,8 +277,8 @@ def _pods(api: Api, job: Run) -> list[Object]:
 def _summary(
     stack: Stack, stages: Stages, jobs: list[Run], rows: list[str], *, first: bool
 ) -> None:
-    """Print nodes, jobs and `rows`, those of the stages. `first`: it was the first update of the stack, which also
-    lists what is simulated."""
+    """Print nodes, `jobs`, which are in the cluster, and `rows`, those of the stages. `first`: it was the first update
+    of the stack, which also lists what is simulated."""
     display = stages.display
     with logged_in(engine.complete(stack)) as login:
         environment = login()

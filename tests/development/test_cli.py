@@ -19,6 +19,7 @@ from rehearsal import __main__ as of_a_world
 from rehearsal import paths, world
 from rehearsal.__main__ import alone
 from rehearsal.commands import words
+from rehearsal.kube import ApiError
 from rehearsal.processes import Process
 from rehearsal.terminal import FAILED, REFUSED
 from rehearsal.toolchain.programs import BY_NAME
@@ -494,31 +495,51 @@ def test_a_word_that_is_stopped_names_the_commands_of_its_stack(
 ) -> None:
     options = argparse.Namespace(act=_stopped, stack=stack)
     monkeypatch.setattr(cli, "parser", lambda: argparse.Namespace(parse_args=lambda _: options))
-    monkeypatch.setattr(cli, "deployed_jobs", lambda _: [])
+    monkeypatch.setattr(cli, "begun", lambda _: [])
     assert cli.main(["up"]) == 130
     said = capsys.readouterr().err
     assert "stopped: no run has begun; " in said
     assert f"`make up{chosen}` continues, `make down{chosen}` deletes everything" in said
 
 
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ({}, "stopped. The stack has made mine, theirs. What of it has begun"),
+        (OSError(), "stopped. The stack has made mine, theirs. What of it has begun"),
+        (ApiError(404, {}), "stopped: no run has begun"),
+    ],
+)
 def test_a_word_that_is_stopped_says_which_jobs_are_in_the_cluster(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    answer: Any,
+    said: str,
+    checkout: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    """A job that somebody has stopped is none of them."""
+    server: Any = argparse.Namespace(request=lambda *_: _raised(answer))
+    monkeypatch.setattr(up.control_plane, "admin", lambda *_, **__: server)
     kinds = {
         "mine": "kubernetes:trainer.kubeflow.org/v1alpha1:TrainJob",
         "theirs": "kubernetes:kubeflow.org/v1:PyTorchJob",
         "space": "kubernetes:core/v1:Namespace",
     }
     state = [
-        {"type": kind, "urn": f"urn:pulumi:dev::t::{kind}::{name}"} for name, kind in kinds.items()
+        {"type": kind, "urn": f"urn:pulumi:dev::t::{kind}::{name}", "id": f"training/{name}"}
+        for name, kind in kinds.items()
     ]
     options = argparse.Namespace(act=_stopped, stack="dev")
     monkeypatch.setattr(cli, "parser", lambda: argparse.Namespace(parse_args=lambda _: options))
     monkeypatch.setattr(engine, "resources", lambda _: state)
     assert cli.main(["up"]) == 130
-    assert (
-        "stopped. The stack has made mine, theirs. What of it has begun" in capsys.readouterr().err
-    )
+    assert said in capsys.readouterr().err
+
+
+def _raised(answer: Any) -> Any:
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
 
 
 def test_status_says_that_the_last_update_was_stopped(

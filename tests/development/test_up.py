@@ -63,6 +63,33 @@ def test_a_job_that_somebody_stopped_has_ended_and_the_way_back_is_named(lines: 
     )
 
 
+@pytest.mark.parametrize(("end", "code"), [("Complete", 0), ("Failed", 1)])
+def test_a_job_that_somebody_stopped_is_no_failure_and_is_not_in_the_cluster(
+    end: str,
+    code: int,
+    checkout: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Each later `make up` printed NotFound in its table, proposed its logs, and ended with exit code 2."""
+    ended = {"status": {"conditions": [{"type": end, "status": "True"}]}}
+    server: Any = Server({"theirs": ended})
+    server.text = lambda path: ""
+    outputs = {"jobs": {it: {**MINE._asdict(), "name": it} for it in ("mine", "theirs")}}
+    monkeypatch.setattr(engine, "outputs", lambda _: outputs)
+    monkeypatch.setattr(up.control_plane, "admin", lambda *_, **__: server)
+    monkeypatch.setattr(up, "logged_in", lambda _: contextlib.nullcontext(dict))
+    monkeypatch.setattr(up, "_kubectl", lambda *words: [" ".join(words[2:4])])
+    said: list[str] = []
+    display = Display(said.append)
+    assert up._finish(engine.find("dev"), Stages(display), 300, first=False) == code
+    shown = "\n".join(said)
+    assert "job training/theirs" in shown and "trainyard logs theirs" in shown
+    assert "\njob training/mine" not in shown and "trainyard logs mine" not in shown
+    way = "job training/mine is stopped: `trainyard again mine`, then `make up`"
+    assert way in capsys.readouterr().out
+
+
 def test_a_crash_loop_is_counted_and_not_waited_for_for_ever(lines: list[str]):
     server: Any = Server({"pytorch-mnist": {}})
     display = Display(lines.append, lambda: 0.0)
