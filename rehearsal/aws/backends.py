@@ -157,3 +157,5 @@ class _Attachment(_interfaces.Attachment):
 
 
 _interfaces.Attachment = _Attachment
+# moto wants this of a delete marker once a bucket keeps no more versions.
+import_module("moto.s3.models").FakeDeleteMarker.dispose = lambda self: None

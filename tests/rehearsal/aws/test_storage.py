@@ -398,3 +398,18 @@ def test_a_bucket_is_listed_until_it_is_deleted_and_needs_to_be_empty_for_that(
     s3.delete_object(Bucket="our-corpus", Key="a.txt")
     s3.delete_bucket(Bucket="our-corpus")
     assert "s3-bucket" not in account.types()
+
+
+def test_a_delete_marker_goes_after_versions_are_kept_no_longer(account: Account) -> None:
+    s3, bucket = account.client("s3"), "our-models"
+    s3.create_bucket(
+        Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": "ap-northeast-2"}
+    )
+    for status in ("Enabled", "Suspended"):
+        s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": status})
+        if status == "Enabled":
+            s3.put_object(Bucket=bucket, Key="a.txt", Body=b"one line")
+            s3.delete_object(Bucket=bucket, Key="a.txt")
+    [marker] = s3.list_object_versions(Bucket=bucket)["DeleteMarkers"]
+    s3.delete_object(Bucket=bucket, Key="a.txt", VersionId=marker["VersionId"])
+    s3.delete_bucket(Bucket=bucket)
