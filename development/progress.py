@@ -370,11 +370,15 @@ def stage_table(stages: dict[str, Stage], jobs_seconds: float, *, first: bool) -
         (
             name,
             clock(stage.busy + (jobs_seconds if name == "jobs" else 0)),
-            *([f"about {clock(STAGES[name])}"] if first else []),
+            *([_on_aws(name)] if first else []),
             counted(stage.counts),
         )
         for name, stage in stages.items()
-        if name in STAGES
+        if name not in SILENT
     ]
     head = ("STAGE", "HERE", *(["ON AWS"] if first else []), "RESOURCES")
     return table([head, *rows]) if rows else []
+
+
+def _on_aws(stage: str) -> str:
+    return f"about {clock(STAGES[stage])}" if stage in STAGES else "not measured"

@@ -6,6 +6,7 @@ from typing import Any
 from development import progress
 from development.progress import Display, Stages
 from tests.support.recording import CHECKOUT
+from trainyard.catalog.aws.latencies import STAGES
 from trainyard.operations.reach.urn import title_of
 
 VPC = "urn:pulumi:dev::trainyard::trainyard:network:Network$aws:ec2/vpc:Vpc::network"
@@ -56,6 +57,22 @@ def test_the_duration_on_aws_stands_beside_the_first_update_alone():
     )
     assert "ON AWS" in first[0] and "about" in first[1]
     assert later == ["  STAGE    HERE  RESOURCES", "  network  0:04  1 create"]
+
+
+def test_every_stage_that_was_announced_has_a_row_at_the_end():
+    """Those of teams, history, messages, logs, metrics, queues and the budget had none."""
+    clock = Clock()
+    for stage, (kind, *_) in progress.COMPONENTS.items():
+        urn = f"urn:pulumi:dev::trainyard::trainyard:{kind}$aws:ec2/vpc:Vpc::{stage}"
+        assert progress.stage_of(urn) == stage
+        for event in ("resourcePreEvent", "resOutputsEvent"):
+            clock.after(1, _step(event, urn))
+    clock.after(1, _step("resourcePreEvent", "urn:pulumi:dev::t::pulumi:providers:aws::aws"))
+    head, *rows = progress.stage_table(clock.stages.stages, 0, first=True)
+    assert "ON AWS" in head and len(rows) == len(progress.COMPONENTS)
+    for stage, row in zip(progress.COMPONENTS, rows, strict=True):
+        assert row.strip().startswith(stage)
+        assert ("about" in row) == (stage in STAGES) != ("not measured" in row)
 
 
 def test_every_component_of_the_recorded_stacks_has_a_stage_with_a_name_for_people():
