@@ -11,7 +11,7 @@ import time
 from development import engine, progress
 from development.engine import Stack
 from development.progress import Display, Stages
-from development.steps import failed, operate, repair, update
+from development.steps import failed, operate, repair, shell_of, update
 from rehearsal import world
 from rehearsal.kube import Object
 from rehearsal.terminal import FAILED
@@ -163,9 +163,10 @@ def _show_kept(resources: list[Object], display: Display) -> bool:
         display.line("kept", keeping.line(each))
     if found:
         stack = Stack(name=stack_of(found[0]["urn"]))
-        shell = (f'eval "$(make env{stack.chosen})"', "let aws and pulumi work in the rehearsal")
         ways = keeping.ways(found, destroy="make down")
-        display.section("to delete what was kept, too", progress.suggestions([shell, *ways]))
+        display.section(
+            "to delete what was kept, too", progress.suggestions([shell_of(stack), *ways])
+        )
     return bool(found)
 
 

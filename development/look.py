@@ -20,6 +20,7 @@ from development.steps import (
     of_roles,
     open_world,
     option_of,
+    shell_of,
     warnings_in_full,
 )
 from rehearsal import paths, world
@@ -27,6 +28,7 @@ from rehearsal.__main__ import alone
 from rehearsal.commands import words
 from rehearsal.processes import Process
 from rehearsal.terminal import REFUSED
+from trainyard.operations.recovery import kept as keeping
 
 PACK = engine.CHECKOUT / "policy_pack"
 CONFIG = PACK / "config.json"
@@ -67,10 +69,21 @@ def _of_stack(options: argparse.Namespace, running: list[Process]) -> int:
         print(f"{failure(stack).read_text()}\n")
     if not any(process.name.startswith("kube-apiserver") for process in running):
         print("no cluster runs yet" if busy else "no cluster runs: `make up` creates one")
+        for line in () if busy else _kept(stack):
+            print(line)
         return 0
     code = _tool("status", options)
     print("\n".join(["\nnot tried in the rehearsal", *(f"  {one}" for one in progress.NOT_RUN)]))
     return code
+
+
+def _kept(stack: Stack) -> list[str]:
+    """Lines about what a destroy of the stack has kept; none where it has kept nothing, or was never up."""
+    try:
+        there = engine.resources(stack)
+    except engine.EngineError:
+        return []
+    return keeping.listed(there, destroy="make down", shell=[shell_of(stack)])
 
 
 def _busy() -> bool:

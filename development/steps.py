@@ -115,8 +115,12 @@ def of_roles(stack: Stack, messages: Iterable[str]) -> list[tuple[str, str]]:
     commands = [*dict.fromkeys(it for message in messages for it in creations_in(message))]
     if not commands:
         return []
-    shell = (f'eval "$(make env{stack.chosen})"', "let aws work in the rehearsal")
-    return [shell, *((command, "make the role") for command in commands)]
+    return [shell_of(stack), *((command, "make the role") for command in commands)]
+
+
+def shell_of(stack: Stack) -> tuple[str, str]:
+    """The command, with its purpose, after which a shell works in the rehearsal."""
+    return f'eval "$(make env{stack.chosen})"', "let aws and pulumi work in the rehearsal"
 
 
 def warnings_in_full(stack: Stack) -> tuple[str, str]:

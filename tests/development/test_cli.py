@@ -688,6 +688,21 @@ def test_what_is_kept_is_listed_with_the_commands_that_delete_it(
     assert "data: delete" not in said, "that would create the whole environment anew"
 
 
+def test_status_without_a_cluster_lists_what_is_kept(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = argparse.Namespace(stack="dev")
+    monkeypatch.setattr(look, "_busy", lambda: False)
+    for there, said in (([NETWORK, HOME], True), ([], False)):
+        monkeypatch.setattr(engine, "resources", lambda _, there=there: there)
+        assert look._of_stack(options, []) == 0
+        shown = capsys.readouterr().out
+        assert "no cluster runs: `make up` creates one" in shown
+        assert ("kept: FileSystem home fs-1" in shown) == said
+        assert ("aws efs delete-file-system --file-system-id fs-1" in shown) == said
+        assert shown.find("make env") < shown.find("aws efs") or not said
+
+
 def test_status_counts_the_processes_of_the_rehearsal_in_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

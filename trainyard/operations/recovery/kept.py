@@ -65,13 +65,15 @@ def ways(found: Sequence[Object], *, destroy: str) -> list[tuple[str, str]]:
     return [*commands, (destroy, REST)] if commands else []
 
 
-def listed(resources: Iterable[Object], *, destroy: str) -> list[str]:
+def listed(
+    resources: Iterable[Object], *, destroy: str, shell: Sequence[tuple[str, str]] = ()
+) -> list[str]:
     """Lines about what the destroy of a stack has kept, and how to delete it; none where it has kept nothing.
-    `destroy`: as in `ways`."""
+    `destroy`: as in `ways`. `shell`: what a shell needs before."""
     found = kept(resources)
-    lines = [f"kept: {line(each)}" for each in found]
-    commands = [f"  {command}  # {purpose}" for command, purpose in ways(found, destroy=destroy)]
-    return [*lines, *(["to delete what was kept, too:"] if commands else []), *commands]
+    lines, commands = [f"kept: {line(each)}" for each in found], ways(found, destroy=destroy)
+    typed = [f"  {command}  # {purpose}" for command, purpose in (*shell, *commands)]
+    return [*lines, *(["to delete what was kept, too:", *typed] if commands else [])]
 
 
 def _ways(found: Iterable[Object]) -> Iterator[tuple[str, str]]:
