@@ -1,6 +1,6 @@
 """A chain of four jobs and a sweep of six in the queue of a team, two nodes for all, a job of the environment and
-one of another team that begin every minute: under the real Kueue, the real Trainer and the real controller of CronJobs. The order is
-computed from the times of objects and pods alone."""
+one of another team that begin every minute: under the real Kueue, the real Trainer and the real controller of
+CronJobs. The order is computed from the times of objects and pods alone."""
 
 from __future__ import annotations
 
