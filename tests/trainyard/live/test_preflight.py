@@ -114,6 +114,7 @@ SOUND: dict[str, Any] = {
     "add_on_builds": [build for each in KUBERNETES.values() for build in each.add_ons.values()],
     "kubelet_of_ami": "1.35.8",
     "recommended_ami": "1.35.8-20261101",
+    "has_bottlerocket": True,
 }
 
 
