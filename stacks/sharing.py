@@ -86,6 +86,7 @@ def _isolation(
         queues=plan.queues is not None,
         managed=managed,
         secrets=ADD_ON in add_ons,
+        schedules=any(team.schedules for team in plan.teams.values()),
         opts=opts,
     )
     return [*rules.ready, add_ons["vpc-cni"]]

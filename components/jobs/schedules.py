@@ -35,24 +35,11 @@ class Schedule(pulumi.ComponentResource):
         super().__init__("trainyard:jobs:Schedule", name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
         called = k8s.meta.v1.ObjectMetaArgs(name=name_of(plan), namespace=namespace)
-        account = k8s.core.v1.ServiceAccount(f"{name}-account", metadata=called, opts=child)
+        rights = [] if schedule.account else self._rights(name, plan, called, child)
         files = k8s.core.v1.ConfigMap(
             f"{name}-program",
             metadata=called,
             data={**schedule.files, SETTINGS: json.dumps(settings(plan), indent=1)},
-            opts=child,
-        )
-        may: Any = rules(plan)
-        role = k8s.rbac.v1.Role(f"{name}-starts", metadata=called, rules=may, opts=child)
-        bound = k8s.rbac.v1.RoleBinding(
-            f"{name}-starts",
-            metadata=called,
-            role_ref=k8s.rbac.v1.RoleRefArgs(api_group=RBAC, kind="Role", name=role.metadata.name),
-            subjects=[
-                k8s.rbac.v1.SubjectArgs(
-                    kind="ServiceAccount", name=account.metadata.name, namespace=namespace
-                )
-            ],
             opts=child,
         )
         spec: Any = cron_job_spec(plan, schedule)
@@ -68,7 +55,33 @@ class Schedule(pulumi.ComponentResource):
             spec=spec,
             # Account and files are named in the spec, and not referred to. Without a right its pod fails.
             opts=pulumi.ResourceOptions(
-                parent=self, depends_on=[account, files, bound, *needs], delete_before_replace=True
+                parent=self, depends_on=[*rights, files, *needs], delete_before_replace=True
             ),
         )
         self.register_outputs({})
+
+    def _rights(
+        self,
+        name: str,
+        plan: JobPlan,
+        called: k8s.meta.v1.ObjectMetaArgs,
+        child: pulumi.ResourceOptions,
+    ) -> list[pulumi.Resource]:
+        """The account of the pod, and what binds its rights to it."""
+        account = k8s.core.v1.ServiceAccount(f"{name}-account", metadata=called, opts=child)
+        may: Any = rules(plan)
+        role = k8s.rbac.v1.Role(f"{name}-starts", metadata=called, rules=may, opts=child)
+        bound = k8s.rbac.v1.RoleBinding(
+            f"{name}-starts",
+            metadata=called,
+            role_ref=k8s.rbac.v1.RoleRefArgs(api_group=RBAC, kind="Role", name=role.metadata.name),
+            subjects=[
+                k8s.rbac.v1.SubjectArgs(
+                    kind="ServiceAccount",
+                    name=account.metadata.name,
+                    namespace=account.metadata.namespace,
+                )
+            ],
+            opts=child,
+        )
+        return [account, bound]

@@ -21,9 +21,11 @@ from components.stores.store import Roots, Store
 from components.teams.team_identity import TeamIdentity
 from components.teams.team_queue import TeamQueue
 from trainyard.objects.teams import team_limits
-from trainyard.objects.teams.team_access import ROLES, group_name, role_name
+from trainyard.objects.teams.team_access import ROLES, STARTS, group_name, role_name
 from trainyard.objects.teams.team_network import Ranges, policy_spec
-from trainyard.objects.teams.teams import TeamEntryPlan
+from trainyard.objects.teams.teams import STARTER, TeamEntryPlan
+
+RBAC = "rbac.authorization.k8s.io"
 
 
 class Team(pulumi.ComponentResource):
@@ -68,6 +70,8 @@ class Team(pulumi.ComponentResource):
             *self._bindings(name, plan, space),
             self._network(name, plan, ranges, space),
         ]
+        if plan.schedules:
+            inside.append(self._starter(name, space))
         if plan.queue:
             queue = TeamQueue(name, plan.queue, space=space, needs=queues, opts=own)
             inside.append(queue.ready)
@@ -154,6 +158,28 @@ class Team(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(parent=self, deleted_with=space.goes_with),
         )
 
+    def _starter(self, name: str, space: JobNamespace) -> pulumi.Resource:
+        """The service account of schedules, and the binding of its rights."""
+        gone = pulumi.ResourceOptions(parent=self, deleted_with=space.goes_with)
+        account = k8s.core.v1.ServiceAccount(
+            f"{name}-schedules",
+            metadata={"name": STARTER, "namespace": space.namespace},
+            opts=gone,
+        )
+        return k8s.rbac.v1.RoleBinding(
+            f"{name}-schedules",
+            metadata={"name": STARTER, "namespace": space.namespace},
+            role_ref={"api_group": RBAC, "kind": "ClusterRole", "name": role_name(STARTS)},
+            subjects=[
+                {
+                    "kind": "ServiceAccount",
+                    "name": account.metadata.name,
+                    "namespace": space.namespace,
+                }
+            ],
+            opts=gone,
+        )
+
     def _bindings(
         self, name: str, plan: TeamEntryPlan, space: JobNamespace
     ) -> list[pulumi.Resource]:
@@ -164,14 +190,14 @@ class Team(pulumi.ComponentResource):
                 f"{name}-{role}s",
                 metadata={"name": role_name(role), "namespace": space.namespace},
                 role_ref={
-                    "api_group": "rbac.authorization.k8s.io",
+                    "api_group": RBAC,
                     "kind": "ClusterRole",
                     "name": role_name(role),
                 },
                 subjects=[
                     {
                         "kind": "Group",
-                        "api_group": "rbac.authorization.k8s.io",
+                        "api_group": RBAC,
                         "name": group_name(plan.workspace.namespace, role),
                     }
                 ],

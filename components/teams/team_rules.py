@@ -15,8 +15,10 @@ from components.base.admission_policy import admission_policy
 from trainyard.objects.teams import queue_admission
 from trainyard.objects.teams.team_access import (
     EVERYBODY,
+    OF_STARTER,
     OF_THE_CLUSTER,
     ROLES,
+    STARTS,
     Grant,
     grants,
     role_name,
@@ -37,19 +39,24 @@ class TeamRules(pulumi.ComponentResource):
         queues: bool,
         managed: bool,
         secrets: bool,
+        schedules: bool,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """`queues`: the environment has them. `managed`: another environment hands its jobs to
-        this one. `secrets`: it mounts those of Secrets Manager."""
+        this one. `secrets`: it mounts those of Secrets Manager. `schedules`: jobs of a team can have
+        them."""
         super().__init__("trainyard:teams:Rules", name, None, opts)
-        roles = [
-            self._role(
-                f"{name}-{role}", role_name(role), grants(role, queues=queues, secrets=secrets)
-            )
+        of_roles = {
+            role: grants(role, queues=queues, secrets=secrets, schedules=schedules)
             for role in ROLES
+        } | ({STARTS: OF_STARTER} if schedules else {})
+        roles = [
+            self._role(f"{name}-{role}", role_name(role), given) for role, given in of_roles.items()
         ]
-        rules = policies(secrets=secrets) | (
-            {queue_admission.POLICY: queue_admission.policy(managed=managed)} if queues else {}
+        rules = policies(secrets=secrets, schedules=schedules) | (
+            {queue_admission.POLICY: queue_admission.policy(managed=managed, schedules=schedules)}
+            if queues
+            else {}
         )
         self.ready = [*roles, self._everybody(name), *self._policies(name, rules)]
         self.register_outputs({})

@@ -284,6 +284,7 @@ _TEAM: dict[str, Any] = {
     "max_jobs": 10,
     "max_pods": 50,
     "stores": ["home"],
+    "schedules": True,
     "allowed_priorities": ["high"],
     "image_prefixes": ["registry.example.com/vision/"],
     "s3_reads": ["s3://data-sets/imagenet/"],

@@ -463,6 +463,8 @@ def _of_karpenter() -> Iterator[LeaveOut]:
                     probe=probe,
                     words="UnauthorizedOperation",
                     named=NOT_LAUNCHED,
+                    # It keeps the refusal of a dry run for half an hour.
+                    restart="karpenter",
                 )
     for kind in EVENTS:
         for what, away in (("rule", _rule_of_events), ("target", _target)):

@@ -101,6 +101,15 @@ def environment_with_secrets() -> Graph:
     return deploy("dev", changes)
 
 
+def environment_with_schedules() -> Graph:
+    """The environment with queues, in which jobs of vision can have schedules."""
+
+    def allowed(environment: dict[str, Any]) -> None:
+        environment["teams"]["vision"]["schedules"] = True
+
+    return environment_with_queues("2.1.0", allowed)
+
+
 class As(Api):
     """The administrator in the name of somebody else."""
 

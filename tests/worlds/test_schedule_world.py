@@ -1,6 +1,6 @@
-"""A chain of four jobs and a sweep of six in the queue of a team, two nodes for all, and a job of the environment
-that begins every minute: under the real Kueue, the real Trainer and the real controller of CronJobs. The order is
-computed from the times of objects and pods alone."""
+"""A chain of four jobs and a sweep of six in the queue of a team, two nodes for all, a job of the environment and
+one of another team that begin every minute: under the real Kueue, the real Trainer and the real controller of
+CronJobs. The order is computed from the times of objects and pods alone."""
 
 from __future__ import annotations
 
@@ -27,12 +27,15 @@ pytestmark = [
 ]
 
 ENVIRONMENT, TEAM, NODES, AT_ONCE, MINUTES = "work", "vision", 2, 2, 15
+TIMED = "audio"
+"""The team whose entry has schedules: true."""
 CHAIN = ("prepare", "train", "evaluate", "export")
 SWEEP = tuple(f"tune-{x}" for x in (4, 2, 6, 3, 1, 5))
 """Written down a second time, beside the stack files: what the world is compared with."""
 TICK_SECONDS = 80
 """A run is longer than the minute between two times."""
 IMAGE = "public.ecr.aws/deep-learning-containers/pytorch:2.11.0-cu130-amzn2023"
+ROLE = "arn:aws:iam::123456789012:role"
 Spans = dict[str, tuple[datetime, datetime]]
 """Run → when it began and ended."""
 
@@ -60,7 +63,10 @@ def environment() -> Object:
     one = {"instance_types": ["m7i.4xlarge"], "max_nodes": 1}
     found = with_l4(
         queues={},
-        teams={TEAM: {"deployer": f"arn:aws:iam::123456789012:role/{TEAM}"}},
+        teams={
+            TEAM: {"deployer": f"{ROLE}/{TEAM}"},
+            TIMED: {"deployer": f"{ROLE}/{TIMED}", "schedules": True},
+        },
         jobs={"tick": tick},
     )
     found["trainyard:environment"]["pools"]["l4"]["max_nodes"] = NODES
@@ -77,22 +83,34 @@ def team() -> Object:
         "export": job("sleep 4; echo exported", "evaluate"),
         "tune": job("sleep 6; echo {x}", sweep=sweep),
     }
+    return stack_of(TEAM, jobs)
+
+
+def timed() -> Object:
+    """The stack of the team with a schedule, whose runs wait in its queue."""
+    schedule = {"cron": "* * * * *", "keep_runs": 1}
+    return stack_of(TIMED, {"tock": job("echo tock {scheduled_time}", schedule=schedule)})
+
+
+def stack_of(team: str, jobs: Object) -> Object:
     return {
         "aws:region": "us-east-2",
-        "trainyard:team": {"environment": ENVIRONMENT, "name": TEAM, "jobs": jobs},
+        "trainyard:team": {"environment": ENVIRONMENT, "name": team, "jobs": jobs},
     }
 
 
 @pytest.fixture(scope="module")
 def harness() -> Iterator[Harness]:
-    files = {f"Pulumi.{TEAM}.yaml": yaml.safe_dump({"config": team()})}
+    stacks = {TEAM: team(), TIMED: timed()}
+    files = {f"Pulumi.{name}.yaml": yaml.safe_dump({"config": it}) for name, it in stacks.items()}
     later = ("queues", "teams", "jobs")
     with rehearsing_teams(ENVIRONMENT, environment(), later=later, files=files) as made:
-        plan = plan_stack(read_file(TEAM, made.checkout), made.checkout).accepted()
-        [policy] = policies(plan).values()
-        given = f"--role-name {TEAM} --policy-name contract"
-        made.shell(f"aws iam put-role-policy {given} --policy-document '{json.dumps(policy)}'")
-        assert made.do("up", "--stack", TEAM) == 0, made.log.read_text()
+        for name in stacks:
+            plan = plan_stack(read_file(name, made.checkout), made.checkout).accepted()
+            [policy] = policies(plan).values()
+            given = f"--role-name {name} --policy-name contract"
+            made.shell(f"aws iam put-role-policy {given} --policy-document '{json.dumps(policy)}'")
+            assert made.do("up", "--stack", name) == 0, made.log.read_text()
         made.do("kubeconfig", "--stack", ENVIRONMENT)
         assert processes.wait(lambda: all_ended(made), MINUTES * 60, 2), made.log.read_text()
         yield made
@@ -202,6 +220,32 @@ def test_a_run_has_what_makes_it_known_and_its_own_time(harness: Harness) -> Non
     assert all(run["by_stack"] for run in runs)
 
 
+def test_a_run_of_a_team_waits_in_its_queue_and_belongs_to_its_time(harness: Harness) -> None:
+    """Kueue takes a job with an owner that is no controller for one of its own."""
+    until(lambda: _complete(harness, f"team-{TIMED}"), every=5)
+    name, run = min(_complete(harness, f"team-{TIMED}").items())
+    assert re.fullmatch(r"tock-\d{8}-\d{4}", name), name
+    [owner] = run["metadata"]["ownerReferences"]
+    assert owner["kind"] == "Job" and not owner.get("controller")
+    workloads = harness.get(f"workloads --namespace team-{TIMED}")["items"]
+    [admitted] = [
+        since(each, "Admitted")
+        for each in workloads
+        if each["metadata"]["ownerReferences"][0]["name"] == name
+    ]
+    assert admitted
+    accounts = {
+        pod["spec"]["serviceAccountName"]
+        for pod in harness.get(f"pods --namespace team-{TIMED}")["items"]
+    }
+    assert accounts == {"default", "trainyard-schedules"}
+
+
+def _complete(harness: Harness, namespace: str) -> dict[str, Object]:
+    found = jobs_of(harness, namespace)
+    return {name: run for name, run in found.items() if since(run, "Complete")}
+
+
 def test_the_cluster_keeps_as_many_complete_runs_as_the_entry_says(harness: Harness) -> None:
     def kept() -> bool:
         found = jobs_of(harness, "training").values()
@@ -216,8 +260,9 @@ def test_no_time_starts_a_run_after_down_and_nothing_is_left(harness: Harness) -
             each for each in jobs_of(harness, "training").values() if not since(each, "Complete")
         ]
     )
-    assert harness.do("down", "--stack", TEAM) == 0, harness.log.read_text()
-    given = f"--role-name {TEAM}"
-    harness.shell(f"aws iam delete-role-policy {given} --policy-name contract")
-    harness.shell(f"aws iam delete-role {given}")
+    for name in (TIMED, TEAM):
+        assert harness.do("down", "--stack", name) == 0, harness.log.read_text()
+        given = f"--role-name {name}"
+        harness.shell(f"aws iam delete-role-policy {given} --policy-name contract")
+        harness.shell(f"aws iam delete-role {given}")
     assert harness.do("down", "--stack", ENVIRONMENT) == 0, harness.log.read_text()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from trainyard.objects.teams.teams import STARTER
 from trainyard.parts.parts import job_variables
 from trainyard.plans.jobs import RuntimePlan
 from trainyard.settings.environment import EnvironmentConfig, OwnRuntimeConfig
@@ -32,6 +33,13 @@ class JobSite:
     """Variables that the environment gives to every job."""
     has_workers: bool
     """Jobs can run in other environments, each of which has a zone of its own."""
+    starter: str | None
+    """Service account of schedules that the environment has made in the namespace."""
+
+
+def with_schedules(wanted: EnvironmentConfig) -> set[str]:
+    """Namespaces of the teams that the environment lists and whose jobs can have schedules."""
+    return {entry.namespace_of(name) for name, entry in wanted.teams.items() if entry.schedules}
 
 
 def job_site(
@@ -52,4 +60,5 @@ def job_site(
         runtimes={runtime.name: runtime for runtime in runtimes},
         env=job_variables(wanted),
         has_workers=wanted.has_workers,
+        starter=STARTER if namespace in with_schedules(wanted) else None,
     )

@@ -163,16 +163,18 @@ def labelled(name: str, job: JobConfig) -> JobConfig:
     return replace(job, labels={**job.labels, SCHEDULE: name}) if job.schedule else job
 
 
-def scheduled(plans: Mapping[str, JobPlan], jobs: Mapping[str, AnyJob]) -> dict[str, JobPlan]:
-    """The plans of jobs with their schedules."""
+def scheduled(
+    plans: Mapping[str, JobPlan], jobs: Mapping[str, AnyJob], account: str | None
+) -> dict[str, JobPlan]:
+    """The plans of jobs with their schedules. `account`: as of SchedulePlan."""
     found = dict(plans)
     for name, job in jobs.items():
         if isinstance(job, JobConfig) and job.schedule:
-            found[name] = replace(plans[name], schedule=_plan(job.schedule))
+            found[name] = replace(plans[name], schedule=_plan(job.schedule, account))
     return found
 
 
-def _plan(schedule: ScheduleConfig) -> SchedulePlan:
+def _plan(schedule: ScheduleConfig, account: str | None) -> SchedulePlan:
     return SchedulePlan(
         cron=schedule.cron,
         time_zone=schedule.time_zone,
@@ -183,4 +185,5 @@ def _plan(schedule: ScheduleConfig) -> SchedulePlan:
         runs_a_month=times_of(schedule.cron).a_month,
         image=PYTHON_IMAGE,
         files=program_files(PROGRAM),
+        account=account,
     )

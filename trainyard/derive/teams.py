@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from trainyard.catalog.job_kinds import resource_of
+from trainyard.catalog.versions import PYTHON_IMAGE
 from trainyard.derive.contract import team_contract
 from trainyard.derive.controllers import job_kinds
 from trainyard.derive.mirror import prefixes
@@ -21,6 +22,8 @@ from trainyard.objects.teams.teams import (
     ALLOWED_URGENCIES,
     IMAGE_PREFIXES,
     PRIORITIES,
+    SCHEDULES,
+    STARTER,
     EntrantPlan,
     TeamEntryPlan,
     parameter_name,
@@ -99,6 +102,7 @@ def _entry_plan(
         contract=team_contract(me.stack, me.region, name, wanted, kept),
         queue=team_queue_plan(name, wanted, kept),
         pushes=push_gateway.VARIABLE in job_variables(wanted),
+        schedules=entry.schedules,
     )
 
 
@@ -129,15 +133,24 @@ def _workspace(
         team=name,
     )
     lists = {
-        IMAGE_PREFIXES: prefixes(entry.image_prefixes, region, wanted.artifacts),
+        IMAGE_PREFIXES: prefixes(_images(entry), region, wanted.artifacts),
         PRIORITIES: entry.allowed_priorities,
         ALLOWED_URGENCIES: urgencies_up_to(entry.max_urgency) if wanted.queues else (),
+        SCHEDULES: (STARTER,) if entry.schedules else (),
     }
     return replace(
         plan,
         labels={TEAM: name},
         annotations={key: ",".join(values) for key, values in lists.items() if values},
     )
+
+
+def _images(entry: TeamEntryConfig) -> tuple[str, ...]:
+    """Beginnings of the images that pods of the team have; none: all images. The stack of the team can be of
+    another release than the environment, so the Python of its schedules is named without its version."""
+    if not entry.image_prefixes or not entry.schedules:
+        return entry.image_prefixes
+    return (*entry.image_prefixes, f"{PYTHON_IMAGE.rpartition(':')[0]}:")
 
 
 def _directories(

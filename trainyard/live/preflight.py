@@ -14,6 +14,7 @@ from threading import Thread
 from time import monotonic
 from typing import Any
 
+from trainyard.catalog.upstream import bottlerocket
 from trainyard.derive.credentials import NotAssumed
 from trainyard.derive.pools import SYSTEM, quota_of_up, quota_takers
 from trainyard.live.backups import backup_checks
@@ -32,7 +33,7 @@ from trainyard.live.public_addresses import public_address_checks
 from trainyard.live.questions.account import Account
 from trainyard.live.questions.caller import NotAnswered
 from trainyard.live.reach import address_errors, asks_address, first_update_errors
-from trainyard.live.releases import add_ons, ami_errors, amis, build_errors
+from trainyard.live.releases import add_ons, ami_errors, amis, bottlerocket_errors, build_errors
 from trainyard.live.secrets import secret_checks
 from trainyard.live.service_roles import role_findings, service_roles
 from trainyard.live.state import back_end, state_checks
@@ -225,7 +226,14 @@ def _release_checks(account: Account, plan: EnvironmentPlan) -> dict[str, Check]
         )
         for variant, release in amis(plan)
     }
-    return builds | images
+    own: dict[str, Check] = {
+        f"Bottlerocket of pool {name}": lambda name=name: bottlerocket_errors(
+            plan, name, there=account.has_bottlerocket(version, bottlerocket.RELEASE)
+        )
+        for name, pool in plan.pools.items()
+        if bottlerocket.is_bottlerocket(pool.ami)
+    }
+    return builds | images | own
 
 
 def creator_findings(name: str, role: str, cluster_exists: bool) -> Iterator[InputError]:

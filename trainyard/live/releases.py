@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from trainyard.catalog import versions
+from trainyard.catalog.upstream import bottlerocket
 from trainyard.catalog.upstream.bottlerocket import is_bottlerocket
 from trainyard.plan import EnvironmentPlan
 from trainyard.plans.clusters import AddOnPlan
@@ -95,6 +96,19 @@ def ami_errors(
             fix=f"write {of_ami if pinned_here else f'system_nodes: {{release: {of_ami}}}'}",
             write=of_ami if pinned_here else None,
         )
+
+
+def bottlerocket_errors(plan: EnvironmentPlan, pool: str, *, there: bool) -> Iterator[InputError]:
+    """A pool whose nodes would boot from a Bottlerocket that the region does not have: Karpenter then launches none."""
+    if there:
+        return
+    yield InputError(
+        path=f"environment.pools.{pool}.ami_family",
+        must=f"have an AMI in {plan.identity.region} for Kubernetes {plan.cluster.version}",
+        got=f"Bottlerocket, of which it has no {bottlerocket.RELEASE} with NVIDIA's driver",
+        fix="write AL2023, or delete it",
+        write="AL2023",
+    )
 
 
 def ami_release(release: str) -> str:

@@ -91,7 +91,8 @@ class StackJobs:
             )
             for name in self.jobs
         }
-        return scheduled(in_turn(chained(named, self.jobs), self.jobs), self.jobs)
+        ordered = in_turn(chained(named, self.jobs), self.jobs)
+        return scheduled(ordered, self.jobs, site.starter)
 
     def described(self) -> dict[str, JobConfig]:
         """Every job in the words of settings, as far as capacity goes."""

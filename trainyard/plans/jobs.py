@@ -175,6 +175,8 @@ class SchedulePlan:
     """Image with Python."""
     files: Mapping[str, str]
     """Name → text of the program in the pod."""
+    account: str | None
+    """Service account of the pod, which the environment has made; None: the schedule makes its own."""
 
 
 @dataclass(frozen=True, kw_only=True)

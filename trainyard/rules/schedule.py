@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
+from trainyard.derive.job_site import with_schedules
 from trainyard.derive.schedule import NoTimes, known_zone, next_times, times_of
 from trainyard.problems import REMOVE, At, InputError, InputWarning
 from trainyard.settings.environment import EnvironmentConfig
@@ -38,15 +39,16 @@ def schedule_problems(path: str, jobs: Mapping[str, AnyJob]) -> Iterator[InputEr
 def team_schedule_errors(
     path: str, jobs: Mapping[str, AnyJob], environment: EnvironmentConfig, namespace: str
 ) -> Iterator[InputError]:
-    """Schedules of a team that the environment lists. Nobody of it may make a CronJob, and its pods have no
-    rights: decision 0036."""
-    listed = {entry.namespace_of(name) for name, entry in environment.teams.items()}
-    for name in _with_schedule(jobs) if path == "team.jobs" and namespace in listed else ():
+    """Schedules of a team whose entry in the environment allows none: nobody of it may make a CronJob."""
+    teams = {entry.namespace_of(name): name for name, entry in environment.teams.items()}
+    if path != "team.jobs" or namespace not in teams or namespace in with_schedules(environment):
+        return
+    for name in _with_schedule(jobs):
         yield At(f"{path}.{name}.schedule").must(
-            "not be set by a team that the environment lists",
-            got="a schedule",
-            fix="write the job into environment.jobs of the environment's stack file, whose jobs are in no"
-            " queue; or delete it, and run `trainyard again` and `pulumi up` at these times, such as in CI",
+            "be of a team whose entry in the environment has schedules: true",
+            got=f"an entry of {teams[namespace]} without it",
+            fix=f"ask whoever runs the environment to write schedules: true in environment.teams.{teams[namespace]}"
+            " and to run `pulumi up`; or delete the schedule",
             write=REMOVE,
         )
 

@@ -52,6 +52,10 @@ class TeamEntryConfig:
     """The highest `urgency` that the team's jobs can have. Only with `environment.queues`."""
     stores: tuple[Name, ...] | None = None
     """Names from `environment.storage` that the team can mount. By default all of them."""
+    schedules: Annotated[bool, pydantic.Field(strict=True)] = False
+    """`true`: jobs of the team can have a `schedule`. The environment then makes a service account in the
+    namespace, which makes the runs and can do no more than a member, and the deployer can create CronJobs
+    whose pods run as this account."""
     allowed_priorities: tuple[Name, ...] = ()
     """Names from `environment.priorities` that the team's jobs can use. By default none."""
     image_prefixes: tuple[ImagePrefix, ...] = ()

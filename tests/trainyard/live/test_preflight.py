@@ -114,6 +114,7 @@ SOUND: dict[str, Any] = {
     "add_on_builds": [build for each in KUBERNETES.values() for build in each.add_ons.values()],
     "kubelet_of_ami": "1.35.8",
     "recommended_ami": "1.35.8-20261101",
+    "has_bottlerocket": True,
 }
 
 
@@ -870,7 +871,7 @@ def test_every_question_reads() -> None:
     asked = "".join(inspect.getsource(kind) for kind in kinds)
     actions = re.findall(r'"[a-z0-9]+:([A-Z][A-Za-z]+)"', asked)
     reads = ("Get", "Describe", "Head", "List")
-    assert len(actions) == 51 and all(action.startswith(reads) for action in actions)
+    assert len(actions) == 52 and all(action.startswith(reads) for action in actions)
 
 
 def test_an_account_is_asked_through_botocore(ours: Account) -> None:

@@ -11,6 +11,7 @@ from moto import mock_aws
 
 from tests.support.stackfile import at, environment_plan
 from tests.trainyard.live.test_preflight import errors, found
+from trainyard.catalog.upstream.bottlerocket import RELEASE
 from trainyard.live import releases
 from trainyard.live.questions.account import Account
 from trainyard.live.questions.caller import NotAnswered
@@ -67,6 +68,16 @@ def test_an_ami_that_the_region_does_not_have_is_refused_with_the_recommended_on
     [*_, own] = errors(OWN, kubelet_of_ami="")
     assert own.startswith("environment.system_nodes.release: must have an AMI of EKS")
     assert own.endswith("got 1.35, which has none of release v20260912. Fix: write 1.35.8-20261101")
+
+
+def test_a_bottlerocket_that_the_region_does_not_have_is_refused_at_its_pool() -> None:
+    own = at("pools.h100.ami_family", "Bottlerocket")
+    assert errors(own) == errors(has_bottlerocket=False) == []
+    [said] = errors(own, has_bottlerocket=False)
+    assert said == (
+        "environment.pools.h100.ami_family: must have an AMI in ap-northeast-2 for Kubernetes 1.35; got"
+        f" Bottlerocket, of which it has no {RELEASE} with NVIDIA's driver. Fix: write AL2023, or delete it"
+    )
 
 
 @pytest.mark.parametrize("recommended", ["1.35.8-20261012", "1.35.9-20261101", "1.35.10-20270301"])
@@ -129,6 +140,16 @@ def test_the_kubelet_of_an_ami_is_read_in_the_description_of_the_image_of_its_re
         with pytest.raises(NotAnswered, match=r"ami-0\w+ does not name its kubelet: an image"):
             kubelet()
         assert kubelet() == "", "no parameter, no image"
+
+
+def test_the_ami_of_bottlerocket_is_looked_for_where_karpenter_looks(account: Account) -> None:
+    """karpenter-provider-aws 1.14.1, pkg/providers/amifamily/bottlerocket.go."""
+    name = {"Name": "/aws/service/bottlerocket/aws-k8s-1.35-nvidia/x86_64/1.68.1/image_id"}
+    with Stubber(account._clients["ssm"]) as ssm:
+        ssm.add_response("get_parameter", {"Parameter": {"Value": "ami-0123456789abcdef0"}}, name)
+        ssm.add_client_error("get_parameter", "ParameterNotFound")
+        assert account.has_bottlerocket("1.35", "v1.68.1")
+        assert not account.has_bottlerocket("1.35", "v1.68.1")
 
 
 def test_the_release_that_eks_recommends_is_read_in_its_parameter(account: Account) -> None:

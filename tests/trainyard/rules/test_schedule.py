@@ -119,10 +119,17 @@ def scheduled(settings: dict[str, Any]) -> None:
         job["checkpoints"]["directory"] += "/{scheduled_time}"
 
 
-def test_a_team_that_the_environment_lists_has_no_schedules(tmp_path: Path) -> None:
+def with_schedules(settings: dict[str, Any]) -> None:
+    settings["teams"]["vision"]["schedules"] = True
+
+
+def test_a_listed_team_has_schedules_where_its_entry_says_so(tmp_path: Path) -> None:
     folder = checkout(tmp_path, listed, both(by_name, scheduled))
     [error] = planned_of("team-vision", folder).errors
-    assert error.path == "team.jobs.nightly.schedule" and "in no queue" in error.fix
+    assert error.path == "team.jobs.nightly.schedule"
+    assert "schedules: true in environment.teams.vision" in error.fix
+    checkout(tmp_path, both(listed, with_schedules), both(by_name, scheduled))
+    assert planned_of("team-vision", folder).errors == ()
 
 
 def warned(*edits: Edit) -> list[str]:
@@ -155,6 +162,6 @@ def test_each_error_of_the_module_has_a_case(tmp_path: Path) -> None:
         for edits, _, _ in CASES.values():
             problems(*edits)
         test_what_comes_after_a_schedule_is_refused_at_its_own_place()
-        test_a_team_that_the_environment_lists_has_no_schedules(tmp_path)
+        test_a_listed_team_has_schedules_where_its_entry_says_so(tmp_path)
 
     assert lines_not_reached([schedule], run) == []

@@ -11,6 +11,7 @@ from typing import Any
 
 from trainyard.catalog import versions
 from trainyard.catalog.aws.instances import ADDRESS_QUOTA, QUOTAS
+from trainyard.catalog.upstream import bottlerocket
 from trainyard.derive.pools import TYPES
 from trainyard.existing.cluster_faults import AddOnFound, ClusterFound
 from trainyard.live.questions.caller import TIMEOUTS, Filters, NotAnswered
@@ -178,6 +179,11 @@ class Account(StoreQuestions, ClusterQuestions):
                 return named[1]
             raise NotAnswered(f"ec2:DescribeImages: {image} does not name its kubelet: {text}")
         return ""
+
+    def has_bottlerocket(self, kubernetes: str, release: str) -> bool:
+        """True where the region has the AMI of Bottlerocket with NVIDIA's driver. `release`: such as v1.68.1."""
+        at = bottlerocket.IMAGE.format(kubernetes=kubernetes, release=release.removeprefix("v"))
+        return bool(self._ask("ssm:GetParameter", unless="ParameterNotFound", Name=at))
 
     def recommended_ami(self, kubernetes: str, variant: str) -> str:
         """Release of the AMI that EKS recommends, such as 1.35.8-20261012."""

@@ -22,12 +22,13 @@ REFUSED = 3
 """Exit code of the program where no further try can help, or where the run has failed."""
 TRIES = 100
 """Pods after which the Job gives up; one that loses its node counts for nothing. The run itself goes on."""
-_AMOUNTS = {"cpu": "10m", "memory": "64Mi"}
+AMOUNTS = {"cpu": "10m", "memory": "64Mi"}
+"""Requests of the container, and its limit of memory."""
 NOBODY = 65534
 
 
 def name_of(plan: JobPlan) -> str:
-    """Name of the service account, the role and the ConfigMap of a schedule."""
+    """Name of the ConfigMap of a schedule, and of its own service account and role."""
     return f"{plan.name}-schedule"
 
 
@@ -135,7 +136,7 @@ def _pod(plan: JobPlan, schedule: SchedulePlan) -> Spec:
     """A pod on a system node, which may ask the API server."""
     return {
         "restartPolicy": "Never",
-        "serviceAccountName": name_of(plan),
+        "serviceAccountName": schedule.account or name_of(plan),
         "nodeSelector": {NODES_FOR: "system"},
         "enableServiceLinks": False,
         "securityContext": {
@@ -154,7 +155,7 @@ def _pod(plan: JobPlan, schedule: SchedulePlan) -> Spec:
                     _of_label("JOB_NAME", "batch.kubernetes.io/job-name"),
                     _of_label("JOB_UID", "batch.kubernetes.io/controller-uid"),
                 ],
-                "resources": {"requests": _AMOUNTS, "limits": {"memory": _AMOUNTS["memory"]}},
+                "resources": {"requests": AMOUNTS, "limits": {"memory": AMOUNTS["memory"]}},
                 "securityContext": {
                     "allowPrivilegeEscalation": False,
                     "readOnlyRootFilesystem": True,

@@ -64,9 +64,25 @@ _FROM_A_MANAGER = Rule(
 """The manager makes the Workload first, and then the job that belongs to it."""
 
 
-def policy(*, managed: bool) -> Spec:
-    """The spec of the policy. `managed`: another environment hands its jobs to this one."""
-    rules = RULES | ({"group": _FROM_A_MANAGER} if managed else {})
+WITH_SCHEDULES = {
+    "owner": Rule(
+        expression=(
+            "object.metadata.?ownerReferences.orValue([]).all(o, !o.?controller.orValue(false))"
+        ),
+        message=(
+            "an ownerReference must not be a controller: Kueue does not queue what belongs to another job"
+        ),
+    ),
+}
+"""Rules in the place of those of the same name, where a team has schedules: a run has the Job that made it as
+an owner, and Kueue asks for controllers."""
+
+
+def policy(*, managed: bool, schedules: bool = False) -> Spec:
+    """The spec of the policy. `managed`: another environment hands its jobs to this one. `schedules`: teams have
+    them."""
+    own = {"group": _FROM_A_MANAGER} if managed else {}
+    rules = RULES | own | (WITH_SCHEDULES if schedules else {})
     return {
         "failurePolicy": "Fail",
         "matchConstraints": {

@@ -84,7 +84,7 @@ ROLES: dict[str, tuple[Grant, ...]] = {
 }
 """Role → its grants, in the team's namespace. Server-side apply needs patch and create. No role has
 Secrets, pods/exec, pods/attach, serviceaccounts/token, or a write on pods, Jobs, JobSets, claims, quotas or
-roles."""
+roles, but what OF_SCHEDULES adds."""
 IN_QUEUES = Grant(group="kueue.x-k8s.io", resources=("localqueues", "workloads"), verbs=READ)
 """Objects that everybody of a team reads besides, where the environment has queues: they show why a
 job waits."""
@@ -104,10 +104,36 @@ OF_SECRETS: dict[str, Grant] = {
 secret is no secret: whether its pods get the value is for IAM to say."""
 
 
-def grants(role: str, *, queues: bool, secrets: bool) -> tuple[Grant, ...]:
-    """All that a role has. `queues`, `secrets`: the environment has them."""
+def _on_schedules(*verbs: str) -> Grant:
+    return Grant(group="batch", resources=("cronjobs",), verbs=verbs)
+
+
+OF_SCHEDULES: dict[str, tuple[Grant, ...]] = {
+    "deployer": (
+        _on_schedules(*READ, *_WRITE),
+        Grant(group="batch", resources=("jobs",), verbs=("create",)),
+    ),
+    "member": (_on_schedules(*READ),),
+    "viewer": (_on_schedules(*READ),),
+}
+"""Rights that each role has besides, where a team has schedules. With a Job of a CronJob a deployer starts a run
+now."""
+STARTS = "starter"
+"""Role of the service account of schedules."""
+OF_STARTER: tuple[Grant, ...] = (
+    *_on_jobs("create", "get", "list"),
+    *_on_files("create"),
+    Grant(group="", resources=("pods",), verbs=("list",)),
+)
+"""Rights of the service account of schedules: it makes runs, and sees whether earlier ones are gone. A member
+has each of them, so a pod that somebody starts under this account can do nothing new."""
+
+
+def grants(role: str, *, queues: bool, secrets: bool, schedules: bool) -> tuple[Grant, ...]:
+    """All that a role has. `queues`, `secrets`, `schedules`: the environment has them."""
     in_queues = (IN_QUEUES,) if queues else ()
-    return (*ROLES[role], *in_queues, *((OF_SECRETS[role],) if secrets else ()))
+    of_secrets = (OF_SECRETS[role],) if secrets else ()
+    return (*ROLES[role], *in_queues, *of_secrets, *(OF_SCHEDULES[role] if schedules else ()))
 
 
 def role_name(role: str) -> str:

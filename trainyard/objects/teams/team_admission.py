@@ -15,8 +15,9 @@ from typing import Any
 
 from trainyard.objects.iam.secrets import DRIVER
 from trainyard.objects.jobs.pod_template import TOLERATIONS
+from trainyard.objects.jobs.schedule import AMOUNTS
 from trainyard.objects.teams.team_identity import SERVICE_ACCOUNT
-from trainyard.objects.teams.teams import IMAGE_PREFIXES, PRIORITIES
+from trainyard.objects.teams.teams import IMAGE_PREFIXES, PRIORITIES, SCHEDULES, STARTER
 from trainyard.plans.jobs import TEAM, Spec
 
 VOLUMES = ("configMap", "downwardAPI", "emptyDir", "persistentVolumeClaim", "projected", "secret")
@@ -60,6 +61,9 @@ def _of_containers(condition: str) -> str:
 _RESOURCES = "[c.?resources.?limits.orValue({}), c.?resources.?requests.orValue({})]"
 _TAINTS = _listed(*sorted({each["key"] for each in TOLERATIONS} | {*_BY_THE_CLUSTER}))
 _KINDS = " || ".join(f"has(v.{kind})" for kind in VOLUMES)
+_DEFAULT_ACCOUNT = (
+    f"s.?serviceAccountName.orValue('{SERVICE_ACCOUNT}') in {_listed('', SERVICE_ACCOUNT)}"
+)
 RULES: dict[str, Rule] = {
     "volumes": Rule(
         expression=_of_pods(f"s.?volumes.orValue([]).all(v, {_KINDS})"),
@@ -96,9 +100,7 @@ RULES: dict[str, Rule] = {
         message="priorityClassName must be one of the team's allowed_priorities",
     ),
     "service account": Rule(
-        expression=_of_pods(
-            f"s.?serviceAccountName.orValue('{SERVICE_ACCOUNT}') in {_listed('', SERVICE_ACCOUNT)}"
-        ),
+        expression=_of_pods(_DEFAULT_ACCOUNT),
         message=f"serviceAccountName must be {SERVICE_ACCOUNT}",
     ),
     "images": Rule(
@@ -129,6 +131,40 @@ WITH_SECRETS = {
 """Rules in the place of those of the same name, where a team reads Secrets Manager. The driver looks
 for the SecretProviderClass in the namespace of the pod only (pkg/secrets-store/nodeserver.go)."""
 
+_STARTER = (
+    f"s.?serviceAccountName.orValue('') == '{STARTER}' && '{STARTER}' in {annotated(SCHEDULES)}"
+    " && s.containers.size() == 1 && s.?initContainers.orValue([]).size() == 0"
+    f" && s.containers.all(c, {_RESOURCES}.all(m, m.all(k, k in {_listed(*AMOUNTS)}))"
+    f" && string(c.?resources.?requests[?'cpu'].orValue('')) == '{AMOUNTS['cpu']}'"
+    f" && string(c.?resources.?limits[?'memory'].orValue('')) == '{AMOUNTS['memory']}')"
+)
+"""True of a pod that is as small as that of a schedule, in a namespace that has them."""
+WITH_SCHEDULES = {
+    "service account": Rule(
+        expression=_of_pods(f"({_DEFAULT_ACCOUNT}) || ({_STARTER})"),
+        message=(
+            f"serviceAccountName must be {SERVICE_ACCOUNT}; a pod that makes the runs of a schedule, with"
+            f" its amounts, has {STARTER}"
+        ),
+    ),
+}
+"""Rules in the place of those of the same name, where a team has schedules."""
+OF_SCHEDULES: dict[str, Rule] = {
+    "service account": Rule(
+        expression=_of_pods(_STARTER),
+        message=(
+            "a CronJob or a Job of a person must be the schedule of a job: one small container with the service"
+            f" account {STARTER}, in a team whose entry has schedules: true"
+        ),
+    ),
+    "one pod": Rule(
+        expression="variables.job.?parallelism.orValue(1) == 1 && variables.job.?completions.orValue(1) == 1",
+        message="a CronJob or a Job of a person must start one pod: no parallelism, no completions",
+    ),
+}
+"""Rules of CronJobs, and of Jobs that people make from one, besides or in the place of those of the same name: no
+queue counts what they start, so they start runs and nothing else."""
+
 _TRAINER = (
     "[{'containers': dyn([{'image': dyn(object.spec.?trainer.?image.orValue('')),"
     " 'resources': dyn(object.spec.?trainer.?resourcesPerNode.orValue({}))}])}]"
@@ -147,10 +183,10 @@ _BY_KIND = (
 )
 
 
-def policies(*, secrets: bool = False) -> dict[str, Any]:
+def policies(*, secrets: bool = False, schedules: bool = False) -> dict[str, Any]:
     """Name → spec of each ValidatingAdmissionPolicy. `secrets`: pods mount those of Secrets
-    Manager."""
-    rules = RULES | (WITH_SECRETS if secrets else {})
+    Manager. `schedules`: teams have them."""
+    rules = RULES | (WITH_SECRETS if secrets else {}) | (WITH_SCHEDULES if schedules else {})
     runtimes = _resource("trainer.kubeflow.org", "trainjobs", "trainingruntimes")
     jobs = [runtimes, *JOBS[1:]]
     return {
@@ -158,6 +194,21 @@ def policies(*, secrets: bool = False) -> dict[str, Any]:
             rules, "[dyn(object.spec)]", [_resource("", "pods")], ["CREATE"]
         ),
         "trainyard-team-jobs": _policy(rules, _BY_KIND, jobs, ["CREATE", "UPDATE"]),
+        **({"trainyard-team-schedules": _of_schedules(rules)} if schedules else {}),
+    }
+
+
+def _of_schedules(rules: Mapping[str, Rule]) -> Spec:
+    kinds = [_resource("batch", "cronjobs", "jobs")]
+    found = _policy(
+        {**rules, **OF_SCHEDULES}, "[dyn(variables.job.template.spec)]", kinds, ["CREATE", "UPDATE"]
+    )
+    # Controllers make the Jobs of runs, and of schedules.
+    people = {"name": "people", "expression": "!request.userInfo.username.startsWith('system:')"}
+    job = "object.kind == 'CronJob' ? dyn(object.spec.jobTemplate.spec) : dyn(object.spec)"
+    return found | {
+        "matchConditions": [*found["matchConditions"], people],
+        "variables": [{"name": "job", "expression": job}, *found["variables"]],
     }
 
 

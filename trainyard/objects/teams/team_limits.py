@@ -13,8 +13,9 @@ kills first. There is no default limit: a limit below the request of a job would
 
 
 def counts(plan: TeamEntryPlan) -> Any:
-    """ResourceQuota of a team: how many jobs of each kind and how many pods it can have."""
-    jobs = {f"count/{kind}": str(plan.max_jobs) for kind in plan.job_kinds}
+    """ResourceQuota of a team: how many jobs of each kind, schedules and pods it can have."""
+    kinds = (*plan.job_kinds, *(("cronjobs.batch",) if plan.schedules else ()))
+    jobs = {f"count/{kind}": str(plan.max_jobs) for kind in kinds}
     return {"hard": {**jobs, "pods": str(plan.max_pods)}}
 
 

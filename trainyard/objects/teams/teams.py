@@ -18,6 +18,10 @@ PRIORITIES = "trainyard.io/priorities"
 ALLOWED_URGENCIES = "trainyard.io/urgencies"
 """Annotations of a team's namespace: lists with commas, which the admission policies read. They are
 there and not in a ConfigMap, because a team can write ConfigMaps."""
+SCHEDULES = "trainyard.io/schedules"
+"""Annotation of a team's namespace with STARTER, where its jobs can have schedules."""
+STARTER = "trainyard-schedules"
+"""Service account in a team's namespace, of the pods that make the runs of its schedules."""
 PARAMETER_BYTES = 4096
 """Size of a value in the standard tier of SSM Parameter Store (AWS quotas of Systems Manager)."""
 ADVANCED_BYTES = 8192
@@ -64,6 +68,8 @@ class TeamEntryPlan:
     """None: the environment has no queues."""
     pushes: bool
     """Pods of the team reach a Pushgateway."""
+    schedules: bool
+    """Its jobs can have schedules."""
 
     @property
     def contract_bytes(self) -> int:

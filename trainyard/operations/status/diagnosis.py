@@ -65,11 +65,6 @@ STEPS = {
 }
 """Condition of a NodeClaim, in order → what it means where the condition is not True, why that may
 be, what to do."""
-NO_NETWORK = "the VPC CNI does not run on the node, or its role may not assign addresses (AmazonEKS_CNI_Policy)"
-FIND_NETWORK = (
-    "kubectl -n kube-system logs daemonset/aws-node; aws eks list-pod-identity-associations"
-    " --cluster-name <cluster>, and compare with the service account aws-node"
-)
 SILENCE = timedelta(minutes=5)
 """Longer than a step or a checkpoint, and shorter than the 10 minutes after which torch ends a
 collective operation of NCCL that hangs."""
@@ -178,7 +173,7 @@ def _node_claims(snapshot: Snapshot) -> Iterator[Finding]:
             what, why, do = STEPS[missing[0]]
             message = state.get(missing[0], {}).get("message")
             if lacks := _network_of(snapshot, claim):
-                why, do, message = NO_NETWORK, FIND_NETWORK, lacks
+                why, do, message = sick_nodes.NO_NETWORK, sick_nodes.FIND_NETWORK, lacks
             yield Finding(
                 what=f"NodeClaim {claim['metadata']['name']} {what} after {snapshot.age(claim)} s",
                 why=f"{why}: {message}" if message else why,
@@ -191,13 +186,14 @@ def _network_of(snapshot: Snapshot, claim: Object) -> str:
     name = claim.get("status", {}).get("nodeName")
     nodes = [node for node in snapshot.of("nodes") if node["metadata"]["name"] == name]
     said = [condition_of(node, "Ready").get("message", "") for node in nodes]
-    return next((message for message in said if "cni plugin not initialized" in message), "")
+    return next((message for message in said if sick_nodes.NO_CNI in message), "")
 
 
 CAUSES: tuple[Callable[[Snapshot], Iterator[Finding]], ...] = (
     _unserved,
     _controllers,
     _forbidden,
+    sick_nodes.unready,
     sick_nodes.sick,
     sick_nodes.leaving,
     sick_nodes.warned,

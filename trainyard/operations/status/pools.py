@@ -20,6 +20,13 @@ ENDING = ("InstanceTerminating", "TerminatingOnInterruption")
 pkg/controllers/interruption/events)."""
 JOINS_SECONDS = 180
 """From the launch of an instance to its node: 79 s were measured, and one in ten takes 140."""
+VALIDATED = "ValidationSucceeded"
+"""Condition of an EC2NodeClass whose dry run AWS has allowed."""
+ALLOWED_AGAIN = (
+    "mend the permissions that it names, then kubectl -n kube-system rollout restart deployment/karpenter:"
+    " Karpenter keeps the refusal for up to 30 minutes"
+)
+"""karpenter-provider-aws 1.14.1, pkg/cache/cache.go, ValidationTTL; a new pod asks at once."""
 REGISTERED = "Registered"
 """Condition of a NodeClaim that has become a node, and reason of the event about it."""
 
@@ -34,14 +41,28 @@ def unready(snapshot: Snapshot, *, wanted: bool) -> Iterator[Finding]:
                 continue
             name = obj["metadata"]["name"]
             yield from _unreserved(obj)
-            for condition in obj.get("status", {}).get("conditions", []):
-                if condition["status"] == "False" and condition["type"] != "Ready":
-                    message = condition.get("message") or condition.get("reason", "")
-                    yield Finding(
-                        what=f"{obj['kind']} {name}: {condition['type']} is False",
-                        why=refused.get(_class(obj), message),
-                        do=f"kubectl describe {obj['kind'].lower()} {name}",
-                    )
+            for condition in _failed(snapshot, obj):
+                message = condition.get("message") or condition.get("reason", "")
+                describe = f"kubectl describe {obj['kind'].lower()} {name}"
+                yield Finding(
+                    what=f"{obj['kind']} {name}: {condition['type']} is False",
+                    why=refused.get(_class(obj), message),
+                    do=ALLOWED_AGAIN if condition["type"] == VALIDATED else describe,
+                )
+
+
+def _failed(snapshot: Snapshot, obj: Object) -> list[Object]:
+    """Conditions that are False. What its EC2NodeClass lacks a NodePool does not say again."""
+    found = [
+        each
+        for each in obj.get("status", {}).get("conditions", [])
+        if each["status"] == "False" and each["type"] != "Ready"
+    ]
+    classes = {each["metadata"]["name"]: each for each in snapshot.of("ec2nodeclasses")}
+    own = classes.get(_class(obj)) if obj["kind"] == "NodePool" else None
+    if own and _failed(snapshot, own):
+        return [each for each in found if each["type"] != "NodeClassReady"]
+    return found
 
 
 def _unreserved(node_class: Object) -> Iterator[Finding]:

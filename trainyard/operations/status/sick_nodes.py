@@ -1,14 +1,17 @@
-"""Nodes whose hardware is broken: what the program that replaces them says, and what nobody replaces."""
+"""Nodes that are not Ready, and those whose hardware is broken: what the program that replaces them says, and what
+nobody replaces."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 
+from trainyard.catalog.logs.symptoms import GRACE_SECONDS
 from trainyard.catalog.logs.waiting import about
 from trainyard.catalog.repair import CONDITIONS, EVENTS, LEFT_ALONE
 from trainyard.objects.jobs.pod_template import NODES_FOR
 from trainyard.objects.programs.repair import NOTE
-from trainyard.operations.reach.snapshot import Object, Snapshot
+from trainyard.operations.reach.snapshot import Object, Snapshot, condition_of
 from trainyard.operations.status.finding import Finding
 
 HELD = "not replaced"
@@ -22,6 +25,35 @@ NOTICES = {
 }
 """Reason of Karpenter's event on a node → what AWS has announced (karpenter-provider-aws 1.14.1,
 pkg/controllers/interruption/events)."""
+
+
+NO_NETWORK = "the VPC CNI does not run on the node, or its role may not assign addresses (AmazonEKS_CNI_Policy)"
+FIND_NETWORK = (
+    "kubectl -n kube-system logs daemonset/aws-node; aws eks list-pod-identity-associations"
+    " --cluster-name <cluster>, and compare with the service account aws-node"
+)
+NO_CNI = "cni plugin not initialized"
+"""Part of the message of a node without a network."""
+
+
+def unready(snapshot: Snapshot) -> Iterator[Finding]:
+    """Nodes of no pool that have not been Ready for a while: controllers and DNS run there. What keeps a node of a
+    pool from its jobs stands at its NodeClaim."""
+    for node in snapshot.of("nodes"):
+        if node["metadata"].get("labels", {}).get(NODES_FOR) == "training":
+            continue
+        ready = condition_of(node, "Ready")
+        if ready.get("status", "True") == "True":
+            continue
+        age = snapshot.taken_at - datetime.fromisoformat(ready["lastTransitionTime"])
+        if age.total_seconds() < GRACE_SECONDS:
+            continue
+        name, said = node["metadata"]["name"], ready.get("message", "")
+        yield Finding(
+            what=f"node {name} is not Ready, and DNS and the controllers need such nodes",
+            why=f"{NO_NETWORK}: {said}" if NO_CNI in said else said,
+            do=FIND_NETWORK if NO_CNI in said else f"kubectl describe node {name}",
+        )
 
 
 def sick(snapshot: Snapshot) -> Iterator[Finding]:

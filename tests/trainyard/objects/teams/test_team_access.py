@@ -5,9 +5,14 @@ from __future__ import annotations
 import re
 
 from tests.support.recording import CHECKOUT
-from trainyard.objects.teams.team_access import ROLES, grants
+from trainyard.objects.teams.team_access import OF_STARTER, ROLES, Grant, grants
 
-EVERY = [grant for role in ROLES for grant in grants(role, queues=True, secrets=True)]
+
+def every(role: str) -> tuple[Grant, ...]:
+    return grants(role, queues=True, secrets=True, schedules=True)
+
+
+EVERY = [grant for role in ROLES for grant in every(role)]
 
 
 def test_the_table_of_the_documents_is_the_table_of_the_program() -> None:
@@ -25,12 +30,11 @@ def test_the_table_of_the_documents_is_the_table_of_the_program() -> None:
         for resource in resources.split(", ")
         if verbs
     }
-    meant = {
-        (role, resource): [*grant.verbs]
-        for role in ROLES
-        for grant in grants(role, queues=True, secrets=True)
-        for resource in grant.resources
-    }
+    meant: dict[tuple[str, str], list[str]] = {}
+    for role in ROLES:
+        for grant in every(role):
+            for resource in grant.resources:
+                meant.setdefault((role, resource), []).extend(grant.verbs)
     assert written == meant
 
 
@@ -41,9 +45,27 @@ def test_no_role_has_what_would_lead_out_of_the_namespace() -> None:
         resource for grant in EVERY if set(grant.verbs) - reading for resource in grant.resources
     }
     jobs = {"trainjobs", "pytorchjobs", "trainingruntimes", "configmaps"}
-    assert written == {*jobs, "secretproviderclasses", "pods/portforward"}
+    schedules = {"cronjobs", "jobs"}
+    assert written == {*jobs, *schedules, "secretproviderclasses", "pods/portforward"}
     named = {resource for grant in EVERY for resource in grant.resources}
     assert not named & {"secrets", "pods/exec", "pods/attach", "serviceaccounts/token", "*"}
+
+
+def test_the_account_of_schedules_may_nothing_that_a_member_may_not() -> None:
+    """So whoever starts a pod under this account gains nothing."""
+    member = {
+        (grant.group, each, verb)
+        for grant in ROLES["member"]
+        for each in grant.resources
+        for verb in grant.verbs
+    }
+    starter = {
+        (grant.group, each, verb)
+        for grant in OF_STARTER
+        for each in grant.resources
+        for verb in grant.verbs
+    }
+    assert starter and starter <= member
 
 
 def test_nobody_may_everything() -> None:

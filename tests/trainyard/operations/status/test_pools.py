@@ -24,6 +24,24 @@ def test_an_idle_pool_that_can_give_no_nodes_is_named_with_what_aws_said():
     assert finding.why.endswith("Availability Zone (b).")
 
 
+def test_a_refusal_is_said_once_and_with_what_lets_karpenter_ask_again():
+    """It keeps the refusal of its dry run for half an hour."""
+    said = {"status": "False", "reason": "Unauthorized", "message": "may not ec2:CreateTags"}
+    node_class = {
+        "kind": "EC2NodeClass",
+        "metadata": {"name": "h100-class"},
+        "status": {"conditions": [{"type": "ValidationSucceeded", **said}]},
+    }
+    of_pool = pool("h100")
+    of_pool["status"] = {"conditions": [{"type": "NodeClassReady", **said}]}
+    objects = {"nodepools": [of_pool], "ec2nodeclasses": [node_class]}
+    [finding] = unready(Snapshot(objects=objects, taken_at=NOW), wanted=False)
+    assert finding.what == "EC2NodeClass h100-class: ValidationSucceeded is False"
+    assert "rollout restart deployment/karpenter" in finding.do and "30 minutes" in finding.do
+    [alone] = unready(Snapshot(objects={"nodepools": [of_pool]}, taken_at=NOW), wanted=False)
+    assert alone.what == "NodePool h100: NodeClassReady is False"
+
+
 def reserved(*, looked: bool = True, active: bool = False, terms: bool = True) -> list[str]:
     """What is said of an idle pool of a reservation."""
     ready = {"type": "CapacityReservationsReady", "status": "True" if looked else "Unknown"}

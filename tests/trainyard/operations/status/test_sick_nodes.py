@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from trainyard.objects.programs.repair import NOTE
 from trainyard.operations.reach.snapshot import Snapshot
-from trainyard.operations.status.sick_nodes import leaving, sick, warned
+from trainyard.operations.status.sick_nodes import leaving, sick, unready, warned
 
 
 def _node(note: str = "", reason: str = "", nodes: str = "training") -> dict[str, Any]:
@@ -25,6 +26,34 @@ def _node(note: str = "", reason: str = "", nodes: str = "training") -> dict[str
 
 def _said(node: dict[str, Any]) -> list[str]:
     return [str(finding) for finding in sick(Snapshot(objects={"nodes": [node]}))]
+
+
+def _unready(
+    minute: int, status: str = "False", nodes: str = "system", said: str = "no disk"
+) -> list[str]:
+    """What is said at this minute of a node that has been so since minute 0."""
+    since = datetime(2026, 11, 28, 12, tzinfo=UTC)
+    node = _node(nodes=nodes)
+    ready = {
+        "type": "Ready",
+        "status": status,
+        "lastTransitionTime": since.isoformat(),
+        "message": said,
+    }
+    node["status"]["conditions"].append(ready)
+    snapshot = Snapshot(objects={"nodes": [node]}, taken_at=since + timedelta(minutes=minute))
+    return [str(finding) for finding in unready(snapshot)]
+
+
+def test_a_system_node_that_is_not_ready_for_a_while_is_named_with_its_reason() -> None:
+    assert _unready(minute=5) == [
+        "node n0 is not Ready, and DNS and the controllers need such nodes\n    no disk\n"
+        "    → kubectl describe node n0"
+    ]
+    [said] = _unready(minute=5, said="network not ready: cni plugin not initialized")
+    assert "the VPC CNI does not run on the node" in said and "daemonset/aws-node" in said
+    assert _unready(minute=0) == _unready(minute=5, status="True") == []
+    assert _unready(minute=5, nodes="training") == []
 
 
 def test_a_node_that_is_replaced_is_named_with_its_cause_and_what_happens_next() -> None:
