@@ -129,5 +129,6 @@ def config_map(name: str, job: JobConfig, folder: Path) -> ConfigMapPlan | None:
     began with."""
     if job.files is None:
         return None
-    data = {Path(source).name: (folder / source).read_text("utf-8") for source in job.files.sources}
-    return ConfigMapPlan(name=f"{name}-files-{digest(data)[:8]}", data=data)
+    paths = {Path(source).name: source for source in job.files.sources}
+    data = {each: (folder / source).read_text("utf-8") for each, source in paths.items()}
+    return ConfigMapPlan(name=f"{name}-files-{digest(data)[:8]}", data=data, paths=paths)
