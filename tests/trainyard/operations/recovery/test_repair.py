@@ -440,7 +440,9 @@ def test_without_an_answer_of_the_cluster_nothing_is_repaired(
     stack = Stack(monkeypatch, kind="kubernetes:helm.sh/v3:Release", resources=(CLUSTER,))
     assert run_word("repair", ["dev", "--yes"]) == 1 and stack.commands == []
     said = capsys.readouterr().err
-    assert said.startswith("the cluster of dev does not answer: Unable to connect\nNo object and no state was")
+    assert said.startswith(
+        "the cluster of dev does not answer: Unable to connect\nNo object and no state was"
+    )
     assert "    PULUMI_K8S_DELETE_UNREACHABLE=true pulumi refresh --stack dev\n" in said
 
 
