@@ -39,9 +39,10 @@ def run_warnings(plan: EnvironmentPlan | TeamPlan, deployed: Deployed) -> Iterat
         if kind == job.kind:
             files = [*file_changes(name, job, before)]
             said = differences(_spec(was), job.spec, job, files) or ELSE
+        run = f"run {name} of its sweep" if job.sweep else "its run"
         yield InputWarning(
-            path=f"{_jobs(plan)}.{name}",
-            text=f"this update ends its run and starts another one: {said}",
+            path=_path(plan, name, job),
+            text=f"this update ends {run} and starts another one: {said}",
         )
 
 
@@ -75,7 +76,7 @@ def run_errors(
     ended = _complete(kubeconfig, {job.namespace for job in asked.values()}, show)
     for name, job in asked.items():
         if (job.namespace, job.name) in ended:
-            yield _unanswered(f"{_jobs(plan)}.{name}", job)
+            yield _unanswered(_path(plan, name, job), job)
 
 
 def _left_behind(plan: EnvironmentPlan | TeamPlan, deployed: Deployed) -> Iterator[InputError]:
@@ -87,14 +88,13 @@ def _left_behind(plan: EnvironmentPlan | TeamPlan, deployed: Deployed) -> Iterat
         if job.when_changed == "afresh" or not directory or not same_number:
             continue
         if before := _own_directory(directory, was):
-            yield At(f"{_jobs(plan)}.{name}.checkpoints.directory").must(
+            back = f"write {before} to go on from there" if not job.sweep else ""
+            anew = "write when_changed: afresh, or another `run`, to begin elsewhere"
+            yield At(f"{_path(plan, name, job)}.checkpoints.directory").must(
                 "be where the run before saved: with when_changed: afresh it had a directory of its own, and this"
                 f" run would read {directory} in place of it",
                 got=directory,
-                fix=(
-                    f"write {before} to go on from there; or write when_changed: afresh, or another `run`, to"
-                    " begin elsewhere"
-                ),
+                fix="; or ".join(filter(None, [back, anew])),
             )
 
 
@@ -159,6 +159,11 @@ def _changed(
             was = deployed.resources.get((of_the_engine, name))
             if was is not None and _run_of(was) not in (None, job.run):
                 yield name, job, kind, was
+
+
+def _path(plan: EnvironmentPlan | TeamPlan, name: str, job: JobPlan) -> str:
+    """Path of the entry of a job in the stack file; of a run of a sweep, that of the sweep's."""
+    return f"{_jobs(plan)}.{job.sweep.entry if job.sweep else name}"
 
 
 def _jobs(plan: EnvironmentPlan | TeamPlan) -> str:

@@ -107,3 +107,15 @@ def test_two_mounts_of_one_volume_are_both_compared() -> None:
         {"mounts": [{"name": "a", "at": each}, {"name": "a", "at": "/z"}]} for each in ("/x", "/y")
     )
     assert differences(old, new) == "`mounts.at` `/x` → `/y`"
+
+
+def test_a_run_of_a_sweep_is_said_at_the_entry_that_the_file_has() -> None:
+    torchrun = {**JOB["torchrun"], "arguments": ["--lr={lr}"]}
+    sweep = {"sweep": {"over": {"lr": [1, 2]}}, "torchrun": torchrun}
+    places = {"checkpoints": {"store": "scratch", "directory": "t5/{lr}"}}
+    was, now = _plan(**sweep, **places), _plan(**sweep, **places, image="train:2")
+    said = [*run_warnings(now, _deployed(was))]
+    assert [each.path for each in said] == ["environment.jobs.t5"] * 2
+    assert said[0].text == (
+        "this update ends run t5-1 of its sweep and starts another one: `image` `train:1` → `train:2`"
+    )
