@@ -216,8 +216,11 @@ def release_lock(stack: Stack, report: Callable[[str], None]) -> None:
             )
     world.end_orphans()
     if _lock_owners(stack):
-        report(f"taking away the lock that an engine left which was killed (process {owners[0]})")
         call(stack, "cancel", "--yes")
+        report(
+            f"the lock of stack {stack.name} was taken away: the engine that had left it was killed (process"
+            f" {owners[0]})"
+        )
 
 
 def _lock_owners(stack: Stack) -> list[int]:

@@ -19,7 +19,7 @@ from components.jobs.loads import Waits
 from components.jobs.schedules import Schedule
 from trainyard.catalog.job_kinds import ENGINE_TYPES, ENTRY_KINDS, JOB_KINDS
 from trainyard.plans.identity import Identity
-from trainyard.plans.jobs import RUN, ConfigMapPlan, JobPlan, Spec
+from trainyard.plans.jobs import RUN, ConfigMapPlan, JobPlan, Spec, beside_name, files_name
 
 DELETION = "pulumi.com/deletionPropagationPolicy"
 """Annotation that the provider of Kubernetes reads when it deletes an object (pulumi-kubernetes#3011). It
@@ -89,18 +89,19 @@ class Jobs(pulumi.ComponentResource):
         return pulumi.ResourceOptions(parent=self, depends_on=list(needs), aliases=[before])
 
     def _files(self, name: str, plan: ConfigMapPlan) -> k8s.core.v1.ConfigMap:
+        logical = files_name(name)
         return k8s.core.v1.ConfigMap(
-            f"{name}-files",
+            logical,
             metadata={"name": plan.name, "namespace": self._namespace},
             data=dict(plan.data),
             immutable=True,
-            opts=self._options(f"{name}-files", "core/v1:ConfigMap"),
+            opts=self._options(logical, "core/v1:ConfigMap"),
         )
 
     def _beside(self, name: str, made: Spec, needs: Sequence[pulumi.Resource]) -> pulumi.Resource:
         """A ConfigMap or a runtime that the job's file brings."""
         kind, given = made["kind"], made["metadata"]
-        logical = f"{name}-{kind.lower()}-{given['name']}"
+        logical = beside_name(name, made)
         version = "core/v1" if kind == "ConfigMap" else made["apiVersion"]
         # A runtime's CRD and webhook come with the Trainer's chart.
         opts = self._options(logical, f"{version}:{kind}", needs)

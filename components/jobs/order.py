@@ -19,6 +19,7 @@ import pulumi
 from components.jobs import wait_for_job
 from trainyard.catalog.job_kinds import outcome
 from trainyard.plans.jobs import JobPlan
+from trainyard.problems import few
 
 _THREADS = ThreadPoolExecutor(64, thread_name_prefix="after")
 """Threads for these waits alone, which can be days."""
@@ -72,11 +73,21 @@ def turn(
     async def wait(_: pulumi.ResourceHookArgs) -> None:
         config = await kubeconfig.future()
         if config:
-            pulumi.info(f"{name} begins when fewer than {most} runs of its sweep before it go on")
+            pulumi.info(f"{name} begins {_turn_in_words([each.name for each in earlier], most)}")
             look = partial(_wait_for_turn, config, plan, [each.name for each in earlier], most)
             await asyncio.get_running_loop().run_in_executor(_THREADS, look)
 
     return pulumi.ResourceHook(f"{name}-turn", wait)
+
+
+def _turn_in_words(earlier: Sequence[str], most: int) -> str:
+    """The moment at which fewer than `most` of the earlier runs go on."""
+    names = few(earlier)
+    if most > 1 and len(earlier) == most:
+        return f"after one of {names} has ended"
+    if most > 1:
+        return f"after all but {most - 1} of the {len(earlier)} runs before it in its sweep have ended: {names}"
+    return f"after {names} {'has' if len(earlier) == 1 else 'have'} ended"
 
 
 def _wait_for_turn(kubeconfig: str, plan: JobPlan, earlier: Sequence[str], most: int) -> None:

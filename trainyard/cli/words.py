@@ -143,7 +143,7 @@ WORDS: Mapping[str, Word] = {
         needs=("files",),
         acts=Acts.ON_FILES,
         example="migrate job.yaml --stack dev",
-        fails="a job cannot be migrated",
+        fails="a job cannot be migrated, a file has a secret in clear, or the stack does not accept an entry",
         then="trainyard check",
     ),
     "new": Word(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from trainyard.plans.identity import digest
 from trainyard.plans.jobs import ConfigMapPlan
-from trainyard.problems import At, InputError
+from trainyard.problems import FEW, At, InputError, few
 from trainyard.settings.job import JobConfig
 from trainyard.settings.reading.files import is_inside
 from trainyard.settings.reading.secrets import ASSIGNED, Secret, hidden
@@ -20,6 +20,9 @@ CONFIG_MAP_BYTES = 1 << 20
 MaxSecretSize)."""
 
 SHELL = (".sh", ".bash")
+FOLDER = "a folder"
+NO_FILE = "list files of this checkout"
+"""Rule of a source that is no file. What else is said of the job's files follows from it."""
 
 
 def file_errors(path: str, job: JobConfig, folder: Path) -> Iterator[InputError]:
@@ -32,11 +35,12 @@ def file_errors(path: str, job: JobConfig, folder: Path) -> Iterator[InputError]
         file = folder / source
         if not is_inside(folder, source):
             elsewhere = _by_name(folder) if elsewhere is None else elsewhere
+            near = _meant(elsewhere, source) or "scripts/train.py"
             yield At(path).must(
-                "list files of this checkout",
+                NO_FILE,
                 got=f"{source[:80]}, which is {_what_is(file)}",
-                fix="write paths from the project's folder, such as"
-                f" {_meant(elsewhere, source) or 'scripts/train.py'}",
+                fix=_files_of(folder, source)
+                or f"write paths from the project's folder, such as {near}",
             )
             continue
         content = file.read_bytes()
@@ -96,10 +100,30 @@ def _what_is(file: Path) -> str:
     """Words for what stands where a file of the checkout should be."""
     try:
         if file.is_dir():
-            return "a folder"
+            return FOLDER
         return "outside it" if file.is_file() else "not there"
     except OSError:
         return "not there"
+
+
+def _files_of(folder: Path, source: str) -> str:
+    """Fix for a folder of the checkout: the files in it, or the first few of many. Empty where it is none."""
+    place = folder / source
+    if _what_is(place) != FOLDER or folder.resolve() not in place.resolve().parents:
+        return ""
+    found = [
+        str(each.relative_to(folder))
+        for each in sorted(place.rglob("*"))
+        if each.is_file() and not {*each.parts} & {"__pycache__", ".git"}
+    ]
+    if not found:
+        return f"put files into {source}, and write their paths"
+    said = few(found)
+    return (
+        f"write the files in it: [{said}]"
+        if len(found) <= FEW
+        else f"write those of its files that the job needs: {said}"
+    )
 
 
 def _meant(files: dict[str, str], source: str) -> str:
@@ -129,5 +153,6 @@ def config_map(name: str, job: JobConfig, folder: Path) -> ConfigMapPlan | None:
     began with."""
     if job.files is None:
         return None
-    data = {Path(source).name: (folder / source).read_text("utf-8") for source in job.files.sources}
-    return ConfigMapPlan(name=f"{name}-files-{digest(data)[:8]}", data=data)
+    paths = {Path(source).name: source for source in job.files.sources}
+    data = {each: (folder / source).read_text("utf-8") for each, source in paths.items()}
+    return ConfigMapPlan(name=f"{name}-files-{digest(data)[:8]}", data=data, paths=paths)

@@ -18,6 +18,7 @@ from trainyard.plans.identity import digest
 from trainyard.plans.jobs import SWEEP, JobPlan, SweepPlan
 from trainyard.settings.environment import EnvironmentConfig, StackConfig, TeamConfig
 from trainyard.settings.job import RUN_NUMBER, AnyJob, JobConfig
+from trainyard.settings.reading.derived import Derived
 from trainyard.settings.training.sweep import SweepConfig, Value
 
 MOST_RUNS = 100
@@ -170,14 +171,38 @@ def with_places(directory: str, sweep: SweepConfig) -> str:
     return f"{before}{own}/{number}{after}" if number else f"{directory}/{own}"
 
 
-def paths_of_runs(configs: Iterable[StackConfig]) -> dict[str, str]:
-    """Path of each run of a sweep → path of its entry, which the stack file has."""
+def paths_of_runs(configs: Iterable[StackConfig]) -> dict[str, Derived]:
+    """Path of each run of a sweep → its entry, which the stack file has."""
     return {
-        f"{kind}.jobs.{name}": f"{kind}.jobs.{job.sweep.entry}"
+        f"{kind}.jobs.{name}": Derived(
+            path=f"{kind}.jobs.{job.sweep.entry}",
+            texts=_written_texts(job.sweep),
+            values=_names(name, job.sweep),
+        )
         for config in configs
         for kind, section in (("environment", config.environment), ("team", config.team))
         for name, job in (unfolded(section).jobs if section else {}).items()
         if isinstance(job, JobConfig) and isinstance(job.sweep, SweepRun)
+    }
+
+
+def _written_texts(run: SweepRun) -> dict[str, str]:
+    """Text of a run with its values → the text of the entry with their names. A value alone is no such text: it may
+    stand anywhere."""
+    return {
+        filled: text
+        for text in texts_of(run.written)
+        if (filled := _text_with(text, run.values)) != text and filled not in run.values.values()
+    }
+
+
+def _names(name: str, run: SweepRun) -> dict[str, str]:
+    """Value of a run → its name in the file, and name of the run → its entry. Of two names with one value nobody
+    knows which is meant."""
+    values = [*run.values.values()]
+    return {
+        **{text: place_of(of) for of, text in run.values.items() if values.count(text) == 1},
+        name: run.entry,
     }
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainyard.derive.after import chained
 from trainyard.derive.commands import command_of
-from trainyard.derive.job_files import config_map, file_errors
+from trainyard.derive.job_files import NO_FILE, config_map, file_errors
 from trainyard.derive.job_site import JobSite
 from trainyard.derive.jobs import job_plan
 from trainyard.derive.model_memory.fit import Fit, fit_of
@@ -21,6 +21,7 @@ from trainyard.plans.jobs import EXPECTED, Expected, JobPlan
 from trainyard.problems import At, InputError, InputWarning
 from trainyard.rules.after import after_errors
 from trainyard.rules.model_memory import fit_problems, model_errors
+from trainyard.rules.pods import torchrun_script_errors
 from trainyard.rules.python_files import python_warnings
 from trainyard.rules.saves import keep_warnings, lost_warnings, place_warnings
 from trainyard.rules.schedule import schedule_problems, team_schedule_errors
@@ -234,5 +235,8 @@ def _file_errors(path: str, jobs: Mapping[str, AnyJob], folder: Path) -> Iterato
     problems = (*sweep_problems(path, jobs), *schedule_problems(path, jobs))
     yield from (each for each in problems if isinstance(each, InputError))
     for name, job in typed(jobs).items():
-        yield from file_errors(f"{path}.{name}", job, folder)
+        found = [*file_errors(f"{path}.{name}", job, folder)]
+        yield from found
+        if not any(each.must == NO_FILE for each in found):  # else it is one fault
+            yield from torchrun_script_errors(f"{path}.{name}", job)
         yield from model_errors(f"{path}.{name}", job)

@@ -156,17 +156,59 @@ def _differences(job: Workload, trains: Training, named: Collection[Path]) -> It
     for pod in job.pods:
         if pod.path == ours.path or pod.path[: len(REPLICAS)] != REPLICAS:
             continue
-        values, others = (dict(_leaves(look(job.body, *each.path[:-1]))) for each in (ours, pod))
-        for path in {**values, **others}:
-            places = [(*each.path[:-1], *path) for each in (ours, pod)]
+        roots = [each.path[:-1] for each in (ours, pod)]
+        values, others = (look(job.body, *root) for root in roots)
+        for path in _unlike(values, others):
+            places = [(*root, *path) for root in roots]
             is_named = any(_is_below(place, named) for place in places) and "resources" not in path
-            is_said = is_named or _is_variable(job, places[1], trains)
-            if values.get(path) != others.get(path) and not is_said:
-                yield (
-                    f"{job.where(*places[1])}: {_short(others.get(path))} in {pod.role},"
-                    f" {_short(values.get(path))} in {ours.role}: the pods of an entry are all like"
-                    f" {ours.role}"
-                )
+            if not is_named and not _is_variable(job, places[1], trains):
+                said = _compared(look(values, *path), look(others, *path), ours.role, pod.role)
+                yield f"{job.where(*places[1])}: {said}: the pods of an entry are all like {ours.role}"
+
+
+def _unlike(one: Any, other: Any) -> list[Path]:
+    """Paths at which two pods differ, one for each thing: what only one of them has counts as a whole, and a volume
+    with its mounts."""
+    leaves, others = dict(_leaves(one)), dict(_leaves(other))
+    unlike = [path for path in {**leaves, **others} if leaves.get(path) != others.get(path)]
+    things = [*dict.fromkeys(_thing(path, one, other) for path in unlike)]
+    volumes = {name for path in things if "volumes" in path for name in _names(path, one, other)}
+    return [
+        path
+        for path in things
+        if "volumeMounts" not in path or not volumes.issuperset(_names(path, one, other) or {""})
+    ]
+
+
+def _thing(path: Path, one: Any, other: Any) -> Path:
+    """The path of the whole of which a value is a part, where only one pod has it; otherwise the path itself. An
+    object with one field is that field."""
+    for length in range(1, len(path)):
+        sides = [look(each, *path[:length]) for each in (one, other)]
+        whole = next((each for each in sides if each is not None), None)
+        if None in sides and not (isinstance(whole, dict) and len(whole) == 1):
+            return path[:length]
+    return path
+
+
+def _names(path: Path, one: Any, other: Any) -> set[str]:
+    """Names of the items that only one pod has at a path, of volumes or mounts; none where both have it."""
+    sides = [look(each, *path) for each in (one, other)]
+    whole = next((each for each in sides if each is not None), None)
+    listed = whole if isinstance(whole, list) else [whole]
+    if None not in sides:
+        return set()
+    return {str(each.get("name")) for each in listed if isinstance(each, dict)}
+
+
+def _compared(value: Any, other: Any, role: str, other_role: str) -> str:
+    """Words about a value of two roles."""
+    if value is None or other is None:
+        owner, whole = (other_role, other) if value is None else (role, value)
+        listed = whole if isinstance(whole, list) else [whole]
+        names = [str(each["name"]) for each in listed if isinstance(each, dict) and "name" in each]
+        return f"only {owner} has {', '.join(names) or _short(whole)}"
+    return f"{_short(other)} in {other_role}, {_short(value)} in {role}"
 
 
 def _is_variable(job: Workload, path: Path, trains: Training) -> bool:

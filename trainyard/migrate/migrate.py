@@ -26,10 +26,15 @@ from trainyard.settings.environment import EnvironmentConfig, StackConfig
 from trainyard.settings.reading.files import text_of
 from trainyard.settings.reading.reader import read_file
 
+TO_CHANGE = "To change before the stack accepts it"
+ALL = "# Every job of the files is an entry above."
+"""Last line where no job is left out."""
+
 
 def main(given: argparse.Namespace) -> int:
-    """Print the entries of all jobs in the files. Return 1 where a job cannot be migrated, 2 where a
-    file cannot be read."""
+    """Print the entries of all jobs in the files. Return 1 where a job cannot be migrated, a file has a secret or is
+    no sound YAML, or the stack does not accept an entry; 2 where a file cannot be read. Another error of a file is no
+    refusal: its entry is the job without it."""
     files = given.files
     environment = _environment(given.stack) if given.stack else None
     if given.stack and environment is None:
@@ -38,16 +43,13 @@ def main(given: argparse.Namespace) -> int:
             f" check {given.stack}"
         )
         return 2
-    release = given.trainer or (
-        environment.trainer.version if environment else next(iter(versions.TRAINERS))
-    )
+    release = given.trainer or _release(environment)
     try:
-        manifests = [read_manifest(text_of(Path(file)), Path(file).name) for file in files]
+        workloads, unread = _read(files)
     except OSError as error:
         print(f"{error.filename}: {error.strerror}; trainyard migrate job.yaml")
         return 2
-    workloads = [workload for objects, _ in manifests for workload in objects]
-    problems: list[Problem] = [error for _, errors in manifests for error in errors]
+    problems: list[Problem] = [*unread]
     problems += agreed(
         workloads,
         lambda filled: manifest_problems(
@@ -57,34 +59,49 @@ def main(given: argparse.Namespace) -> int:
     migrations, not_migrated = migrate_all(
         workloads, Path(files[0]).name, release=release, environment=environment
     )
+    to_change = _to_change(given.stack, migrations)
     sections = {
-        **_sections(migrations),
-        **_to_change(given.stack, migrations),
+        **_sections(migrations, to_change),
         "Problems in the original file": listed(problems),
-        "Cannot be migrated": listed(not_migrated),
     }
-    return _print(_entries(migrations), sections, bool(not_migrated))
+    _print(_entries(migrations), sections, not_migrated)
+    return 1 if unread or to_change or not_migrated else 0
+
+
+def _read(files: Sequence[str]) -> tuple[list[Workload], list[InputError]]:
+    """Every object of the files, and what is wrong with the files themselves. OSError where one cannot be read."""
+    manifests = [read_manifest(text_of(Path(file)), Path(file).name) for file in files]
+    return (
+        [workload for objects, _ in manifests for workload in objects],
+        [error for _, errors in manifests for error in errors],
+    )
+
+
+def _release(environment: EnvironmentConfig | None) -> str:
+    """Release of the Trainer for which a job becomes an entry, where nobody names one."""
+    return environment.trainer.version if environment else next(iter(versions.TRAINERS))
 
 
 def _print(
-    entries: Sequence[str], sections: Mapping[str, Sequence[str]], not_migrated: bool
-) -> int:
-    """Print everything; return 1 where a job cannot be migrated. `sections`: by their headings."""
-    print("\n".join(entries))
+    entries: Sequence[str],
+    sections: Mapping[str, Sequence[str]],
+    not_migrated: Sequence[InputError],
+) -> None:
+    """Print everything. `sections`: by their headings. `not_migrated`: why jobs have no entry."""
     for heading, lines in sections.items():
-        print("\n".join(_section(heading, lines)))
-    return 1 if not_migrated else 0
+        entries = [*entries, *_section(heading, lines)]
+    last = _section("Cannot be migrated", listed(not_migrated)) if not_migrated else [ALL]
+    print("\n".join([*entries, *last]))
 
 
-def _to_change(stack: str | None, migrations: Sequence[Migration]) -> dict[str, Sequence[str]]:
-    """Errors of the entries in a stack, with their heading; nothing where no stack is named."""
+def _to_change(stack: str | None, migrations: Sequence[Migration]) -> list[InputError] | None:
+    """Errors of the entries in a stack; None where no stack is named."""
     entries = {it.name: it.entry for it in migrations}
-    heading = "To change before the stack accepts it"
     if not (stack and entries):
-        return {}
+        return None
     from trainyard.migrate.in_stack import errors_in_stack  # only here: the plan takes long to load
 
-    return {heading: listed(errors_in_stack(stack, entries))}
+    return errors_in_stack(stack, entries)
 
 
 def _environment(stack: str) -> EnvironmentConfig | None:
@@ -106,7 +123,9 @@ def _config(stack: str) -> StackConfig | None:
         return None
 
 
-def _sections(migrations: Sequence[Migration]) -> dict[str, Sequence[str]]:
+def _sections(
+    migrations: Sequence[Migration], to_change: Sequence[InputError] | None
+) -> dict[str, Sequence[str]]:
     """Heading → what it says about all entries."""
     kept = _pytorch_jobs(migrations)
     return {
@@ -115,6 +134,7 @@ def _sections(migrations: Sequence[Migration]) -> dict[str, Sequence[str]]:
         "Not in the entry": [line for it in migrations for line in it.left_over],
         **({"To keep it a PyTorchJob, replace `runtime` with": kept} if kept else {}),
         "Not done by Trainer v2": NOT_DONE if migrations else (),
+        **({} if to_change is None else {TO_CHANGE: listed(to_change)}),
     }
 
 

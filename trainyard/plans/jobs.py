@@ -58,6 +58,18 @@ class ConfigMapPlan:
 
     name: str
     data: Mapping[str, str]
+    paths: Mapping[str, str] = field(default_factory=dict)
+    """Name of each file that is in the checkout → its path there."""
+
+
+def files_name(entry: str) -> str:
+    """Logical name of the ConfigMap with the files of a job."""
+    return f"{entry}-files"
+
+
+def beside_name(entry: str, made: Mapping[str, Any]) -> str:
+    """Logical name of an object that the file of a job brings."""
+    return f"{entry}-{made['kind'].lower()}-{made['metadata']['name']}"
 
 
 TEAM = "trainyard.io/team"

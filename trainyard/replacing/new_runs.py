@@ -6,24 +6,20 @@ controllers write to them.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from difflib import SequenceMatcher
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from trainyard.catalog.job_kinds import ENGINE_TYPES, ENTRY_KINDS, SUCCEEDED, outcome
-from trainyard.command_line import cut_apart
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.jobs import RUN, JobPlan
-from trainyard.problems import At, InputError, InputWarning, few
+from trainyard.problems import At, InputError, InputWarning
+from trainyard.replacing.changes import CONFIG_MAP, differences, file_changes
 from trainyard.replacing.deployed import PROVIDER, Deployed, Show
 
 CRON_JOB = "kubernetes:batch/v1:CronJob"
-TYPES = frozenset({*ENGINE_TYPES.values(), PROVIDER, CRON_JOB})
+TYPES = frozenset({*ENGINE_TYPES.values(), PROVIDER, CRON_JOB, CONFIG_MAP})
 """Types of resources that the rules look at."""
-SHOWN, WIDTH = 6, 60
-"""Differences that are shown of a run, and characters of a value."""
 ELSE = "its `run`, or something that its spec does not show, is another one"
 """Said of a run that differs in nothing else."""
 _GIVEN = "__inputs"
@@ -33,13 +29,20 @@ it, defaults among them."""
 
 def run_warnings(plan: EnvironmentPlan | TeamPlan, deployed: Deployed) -> Iterator[InputWarning]:
     """Jobs of which the update ends a run, and starts another one."""
+    before = {
+        name: it.get("data") or {}
+        for (kind, name), it in deployed.resources.items()
+        if kind == CONFIG_MAP
+    }
     for name, job, kind, was in _changed(plan, deployed):
         said = f"{kind} → {job.kind}"
         if kind == job.kind:
-            said = differences(_spec(was), job.spec) or ELSE
+            files = [*file_changes(name, job, before)]
+            said = differences(_spec(was), job.spec, job, files) or ELSE
+        run = f"run {name} of its sweep" if job.sweep else "its run"
         yield InputWarning(
-            path=f"{_jobs(plan)}.{name}",
-            text=f"this update ends its run and starts another one: {said}",
+            path=_path(plan, name, job),
+            text=f"this update ends {run} and starts another one: {said}",
         )
 
 
@@ -73,7 +76,7 @@ def run_errors(
     ended = _complete(kubeconfig, {job.namespace for job in asked.values()}, show)
     for name, job in asked.items():
         if (job.namespace, job.name) in ended:
-            yield _unanswered(f"{_jobs(plan)}.{name}", job)
+            yield _unanswered(_path(plan, name, job), job)
 
 
 def _left_behind(plan: EnvironmentPlan | TeamPlan, deployed: Deployed) -> Iterator[InputError]:
@@ -85,14 +88,13 @@ def _left_behind(plan: EnvironmentPlan | TeamPlan, deployed: Deployed) -> Iterat
         if job.when_changed == "afresh" or not directory or not same_number:
             continue
         if before := _own_directory(directory, was):
-            yield At(f"{_jobs(plan)}.{name}.checkpoints.directory").must(
+            back = f"write {before} to go on from there" if not job.sweep else ""
+            anew = "write when_changed: afresh, or another `run`, to begin elsewhere"
+            yield At(f"{_path(plan, name, job)}.checkpoints.directory").must(
                 "be where the run before saved: with when_changed: afresh it had a directory of its own, and this"
                 f" run would read {directory} in place of it",
                 got=directory,
-                fix=(
-                    f"write {before} to go on from there; or write when_changed: afresh, or another `run`, to"
-                    " begin elsewhere"
-                ),
+                fix="; or ".join(filter(None, [back, anew])),
             )
 
 
@@ -159,6 +161,11 @@ def _changed(
                 yield name, job, kind, was
 
 
+def _path(plan: EnvironmentPlan | TeamPlan, name: str, job: JobPlan) -> str:
+    """Path of the entry of a job in the stack file; of a run of a sweep, that of the sweep's."""
+    return f"{_jobs(plan)}.{job.sweep.entry if job.sweep else name}"
+
+
 def _jobs(plan: EnvironmentPlan | TeamPlan) -> str:
     return "environment.jobs" if isinstance(plan, EnvironmentPlan) else "team.jobs"
 
@@ -201,92 +208,3 @@ def resumes(job: JobPlan) -> str:
         " once where that run has finished. To begin afresh, write another checkpoints.directory, such as"
         f" {job.other_directory}, or checkpoints.when_changed: afresh"
     )
-
-
-def differences(old: Any, new: Any) -> str:
-    """Differences of two specs of a job, in words: `numNodes` 2 → 4, `--lr=1e-4` → `--lr=2e-4`. Fields that only
-    the old one has are left out: they are defaults of the API server, or nobody asks for them any more."""
-    found = list(dict.fromkeys(_differences((), _whole(old), new)))
-    return few(found, SHOWN)
-
-
-def _whole(value: Any) -> Any:
-    """A spec with whole numbers as integers: the engine tells each number as a float."""
-    if isinstance(value, Mapping):
-        return {key: _whole(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_whole(each) for each in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _differences(path: tuple[str, ...], old: Any, new: Any) -> Iterator[str]:
-    """Each leaf that is not the same. A list of objects with names is compared by name, other lists and texts
-    of several lines by their parts."""
-    if (named := _by_name(new)) is not None:
-        given = _by_name(old) or {}
-        gone = given if isinstance(new, list) else ()
-        for key in dict.fromkeys([*gone, *named]):
-            yield from _differences((*path, str(key)), given.get(key), named.get(key))
-    elif (words := _texts(new)) is not None and (before := _texts(old)) is not None:
-        yield from _of_texts(before, words)
-    elif old != new:
-        yield f"`{_name(path)}` {_change(_said(old), _said(new))}"
-
-
-def _by_name(value: Any) -> Mapping[str, Any] | None:
-    """A mapping, or a list of objects that have names as one; None of anything else."""
-    if isinstance(value, list) and value:
-        if all(isinstance(each, Mapping) and "name" in each for each in value):
-            return {
-                each["name"]: {key: it for key, it in each.items() if key != "name"}
-                for each in value
-            }
-        return None
-    return value if isinstance(value, Mapping) else None
-
-
-def _texts(value: Any) -> list[str] | None:
-    """Words of a list, lines of a text that has several; None of anything else."""
-    if isinstance(value, str) and "\n" in value:
-        return value.split("\n")
-    return [_word(each) for each in value] if isinstance(value, list) else None
-
-
-def _word(value: Any) -> str:
-    """A word of a list. Objects in it are the same in any order of their fields: the engine keeps another one
-    than the program."""
-    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
-
-
-def _of_texts(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
-    """Words or lines that are not the same. A word that is a script is compared by its lines."""
-    codes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-    for what, begin, end, first, last in codes:
-        was, now = old[begin:end], new[first:last]
-        if what == "replace" and len(was) == len(now) == 1 and "\n" in was[0] + now[0]:
-            yield from _of_texts(was[0].split("\n"), now[0].split("\n"))
-        elif what != "equal":
-            yield _change(_words(was), _words(now))
-
-
-def _change(old: str | None, new: str | None) -> str:
-    """Both texts, cut where they do not differ."""
-    cut = cut_apart(old or "", new or "", WIDTH)
-    return " → ".join(
-        "nothing" if text is None else f"`{shown}`"
-        for text, shown in zip((old, new), cut, strict=True)
-    )
-
-
-def _words(words: Sequence[str]) -> str | None:
-    return _said(" ".join(word.strip() for word in words) if words else None)
-
-
-def _said(value: Any) -> str | None:
-    return None if value is None else " ".join(str(value).replace("`", "'").split())
-
-
-def _name(path: Sequence[str]) -> str:
-    """The words of a path that say what it is: numNodes, or env.LEARNING_RATE."""
-    kept = [part for part in path if part not in ("spec", "trainer", "template", "value")]
-    return ".".join(kept[-2:])

@@ -17,7 +17,8 @@ from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.jobs import JobPlan
 from trainyard.problems import InputError, counted
-from trainyard.replacing.new_runs import ELSE, differences, resumes
+from trainyard.replacing.changes import differences, file_changes
+from trainyard.replacing.new_runs import ELSE, resumes
 from trainyard.reports.plan import summary
 from trainyard.reports.stack_file import report_on
 from trainyard.settings.reading.reader import Reading
@@ -30,6 +31,7 @@ CHANGES = {
     "same": "unchanged",
 }
 """Keys of `changeSummary` → words."""
+CONFIG_MAP = "ConfigMap"
 REPLACED = ("replace", "create-replacement")
 EMPTY = (
     "No credentials are configured, so this is not a comparison: it previews an empty account, and"
@@ -89,10 +91,14 @@ def previewed(preview: dict[str, Any], jobs: Mapping[str, JobPlan]) -> Iterator[
 def _lost(steps: list[dict[str, Any]], jobs: Mapping[str, JobPlan]) -> Iterator[str]:
     """Resources that are replaced or deleted, each once. A job that is replaced is a new run."""
     replaced = {step["urn"]: step for step in steps if step["op"] in REPLACED}
+    files = _config_maps(steps)
     for urn, step in replaced.items():
         kind, _, name = _name(urn).partition(" ")
         if kind in JOB_KINDS:
-            yield f"- **new run** of `{name}`: {_changed(step)}{resumes(jobs[name]) if name in jobs else ''}"
+            job = jobs.get(name)
+            changed = [*file_changes(name, job, files)] if job else []
+            said = _changed(step, job, changed)
+            yield f"- **new run** of `{name}`: {said}{resumes(job) if job else ''}"
             continue
         why = ", ".join(step.get("replaceReasons") or []) or "not said"
         yield f"- **replaces** `{_name(urn)}`, because of {why}"
@@ -101,14 +107,25 @@ def _lost(steps: list[dict[str, Any]], jobs: Mapping[str, JobPlan]) -> Iterator[
             yield f"- **deletes** `{_name(step['urn'])}`"
 
 
-def _changed(step: dict[str, Any]) -> str:
+def _config_maps(steps: Sequence[dict[str, Any]]) -> dict[str, dict[str, str]]:
+    """Logical name of each ConfigMap that is deployed → its data."""
+    given = ((_name(step["urn"]), _inputs(step, "oldState").get("data") or {}) for step in steps)
+    return {
+        name.removeprefix(f"{CONFIG_MAP} "): data
+        for name, data in given
+        if name.startswith(CONFIG_MAP)
+    }
+
+
+def _changed(step: dict[str, Any], job: JobPlan | None, files: Sequence[str]) -> str:
     """The difference between the new run of a job and the one before it."""
-    old, new = (
-        ((step.get(state) or {}).get("inputs") or {}).get("spec")
-        for state in ("oldState", "newState")
-    )
+    old, new = (_inputs(step, state).get("spec") for state in ("oldState", "newState"))
     known = isinstance(old, dict) and isinstance(new, dict)
-    return (differences(old, new) if known else "") or ELSE
+    return (differences(old, new, job, files) if known else "") or ELSE
+
+
+def _inputs(step: dict[str, Any], state: str) -> dict[str, Any]:
+    return (step.get(state) or {}).get("inputs") or {}
 
 
 def figures(values: dict[str, Any]) -> Iterator[str]:

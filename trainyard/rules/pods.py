@@ -36,7 +36,6 @@ def pod_errors(path: str, job: JobConfig, environment: EnvironmentConfig) -> Ite
     yield from _mount_paths(path, job, environment)
     yield from _hidden_paths(path, job)
     yield from _volume_names(path, job)
-    yield from _torchrun_script(path, job)
     yield from _what_runs(path, job, environment)
     yield from _variables(path, job)
     yield from _labels(path, job)
@@ -202,7 +201,7 @@ def _mounted(job: JobConfig) -> Iterator[str]:
     yield from [FOLDER] if job.managed_secrets else []
 
 
-def _torchrun_script(path: str, job: JobConfig) -> Iterator[InputError]:
+def torchrun_script_errors(path: str, job: JobConfig) -> Iterator[InputError]:
     """A script that torchrun looks for where the job's files are is one of them, by its path in the
     container."""
     if not (job.files and job.torchrun):

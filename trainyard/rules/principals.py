@@ -41,6 +41,10 @@ class Principal:
         return self.arn.rpartition("/")[2]
 
 
+HOLDERS = ("environment.cluster.admins", "environment.teams")
+"""Settings that name roles which enter the cluster."""
+
+
 def entering(wanted: EnvironmentConfig) -> Iterator[Principal]:
     """Every role of a stack file that enters the cluster."""
     for name, admin in wanted.cluster.admins.items():
@@ -153,10 +157,15 @@ def creations_in(message: str) -> list[str]:
 
 
 def unasked(wanted: EnvironmentConfig) -> Iterator[InputWarning]:
-    """A warning with all roles, for a check that does not ask the account."""
-    if roles := [*dict.fromkeys(each.name for each in entering(wanted))]:
+    """A warning at the admins and one at the teams, each with its roles, for a check that does not ask the account."""
+    found: dict[str, list[str]] = {}
+    for each in entering(wanted):
+        holder = next(it for it in HOLDERS if each.path.startswith(f"{it}."))
+        found.setdefault(holder, []).append(each.name)
+    for path, names in found.items():
+        roles = [*dict.fromkeys(names)]
         yield InputWarning(
-            path="environment.teams" if wanted.teams else "environment.cluster.admins",
+            path=path,
             text=(
                 f"the IAM role{'s' * (len(roles) > 1)} {', '.join(roles)} must exist before `pulumi up`;"
                 " trainyard check --live asks for each, and prints the command that makes one"

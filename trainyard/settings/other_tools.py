@@ -177,6 +177,16 @@ OTHER_TOOLS: dict[tuple[str, str], str] = {
         },
     ),
     **_rows(
+        "sweep",
+        {
+            "parameters params values grid matrix space": "did you mean over?",
+            "maxparallel parallelism paralleltrialcount maxconcurrent maxconcurrenttrials": (
+                "did you mean at_most?"
+            ),
+            "objective metrics": "did you mean metric?",
+        },
+    ),
+    **_rows(
         "system_nodes",
         {
             "desiredsize desiredcapacity minsize maxsize count size replicas": "did you mean nodes?",

@@ -86,3 +86,22 @@ def test_a_run_waits_until_fewer_go_on_than_may(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(wait_for_job, "POLL_SECONDS", 0)
     order._wait_for_turn("kubeconfig", plan(), ["a", "b", "c"], 2)
     assert seen == [("TrainJob", "a", "b", "c"), ("TrainJob", "a", "b"), ("TrainJob", "a", "b")]
+
+
+@pytest.mark.parametrize(
+    ("earlier", "most", "said"),
+    [
+        (["a"], 1, "after a has ended"),
+        (["a", "b"], 1, "after a, b have ended"),
+        (["a", "b"], 2, "after one of a, b has ended"),
+        (
+            ["a", "b", "c"],
+            2,
+            "after all but 1 of the 3 runs before it in its sweep have ended: a, b, c",
+        ),
+    ],
+)
+def test_the_turn_of_a_run_is_said_by_the_runs_that_must_end(
+    earlier: list[str], most: int, said: str
+) -> None:
+    assert order._turn_in_words(earlier, most) == said

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.stackfile import at, planned, values
 from trainyard.derive.job_files import file_errors
 from trainyard.settings.job import JobConfig
 from trainyard.settings.training.files import FilesConfig
@@ -77,11 +78,8 @@ def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
 def test_a_file_that_lies_in_another_folder_is_proposed(tmp_path: Path) -> None:
     (tmp_path / "scripts" / "a").mkdir(parents=True)
     (tmp_path / "scripts" / "a" / "train.py").write_text("")
-    for wrong in ("train.py", "scripts"):
-        (error,) = file_errors("jobs.a", _bringing(wrong), tmp_path)
-        proposed = "scripts/a/train.py" if wrong == "train.py" else "scripts/train.py"
-        assert error.fix == f"write paths from the project's folder, such as {proposed}"
-    assert "which is a folder" in error.got
+    (error,) = file_errors("jobs.a", _bringing("train.py"), tmp_path)
+    assert error.fix == "write paths from the project's folder, such as scripts/a/train.py"
 
 
 @pytest.mark.parametrize("name", ["a" * 300, "b/" * 3000, "a**b", "[", "a\0b", "..", ""])
@@ -119,3 +117,35 @@ def test_a_secret_in_a_file_that_everybody_could_read_in_the_config_map_is_refus
     assert error.must == "list files without a secret in clear" and token not in str(error)
     (tmp_path / "train.py").write_text('password = "hunter22"\n')
     assert [*file_errors("jobs.a", _bringing("train.py"), tmp_path)] == [], "a name proves nothing"
+
+
+def test_a_folder_is_one_error_that_names_the_files_in_it(tmp_path: Path) -> None:
+    """The script of torchrun is one of them: it is no second fault."""
+    for name in ("train.py", "model.py", "__pycache__/model.pyc"):
+        (tmp_path / "lab" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "lab" / name).write_text("")
+    entry = {
+        **{
+            key: it
+            for key, it in values()["trainyard:environment"]["jobs"]["t5-large"].items()
+            if key != "script"
+        },
+        "torchrun": {"script": "/workspace/train.py"},
+        "files": {"sources": ["lab"]},
+    }
+    [error] = planned(at("jobs", {"t5": entry}), folder=tmp_path).errors
+    assert str(error).endswith(
+        "must list files of this checkout; got lab, which is a folder. Fix: write the files in it:"
+        " [lab/model.py, lab/train.py]"
+    )
+    for number in range(9):
+        (tmp_path / "lab" / f"{number}.py").write_text("")
+    [error] = planned(at("jobs", {"t5": entry}), folder=tmp_path).errors
+    assert error.fix.startswith("write those of its files that the job needs: lab/0.py, ")
+    (tmp_path / "empty").mkdir()
+    entry["files"] = {"sources": ["empty"]}
+    [error] = planned(at("jobs", {"t5": entry}), folder=tmp_path).errors
+    assert error.fix == "put files into empty, and write their paths"
+    entry["files"] = {"sources": ["lab/model.py"]}
+    [error] = planned(at("jobs", {"t5": entry}), folder=tmp_path).errors
+    assert error.path.endswith(".torchrun.script"), "a script that is in no source is a fault"

@@ -9,9 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.stackfile import Edit, at, environment_plan, planned, team_plan
-from trainyard.derive.sweep import LONGEST, run_name, text_of
+from tests.support.stackfile import (
+    Edit,
+    at,
+    environment,
+    environment_plan,
+    errors,
+    planned,
+    team_plan,
+)
+from trainyard.derive.next_run import next_run
+from trainyard.derive.sweep import LONGEST, run_name, text_of, unfolded
 from trainyard.plans.jobs import SWEEP
+from trainyard.problems import At
+from trainyard.settings.job import JobConfig
+from trainyard.settings.reading.derived import Derived, in_the_file
 
 TUNE = "jobs.tune"
 
@@ -178,3 +190,51 @@ def test_a_name_is_that_of_an_entry_whatever_the_values_are(values: list[str], e
 
 def test_a_negative_value_has_another_name_than_a_positive_one() -> None:
     assert run_name("tune", {"x": "-1"}) == "tune-minus1" != run_name("tune", {"x": "1"})
+
+
+# Fixes are in the words of the entry that somebody has written.
+
+
+def test_another_directory_for_a_run_keeps_the_names_of_the_sweep() -> None:
+    plan = environment_plan(LRS).jobs["tune-0-001"]
+    assert (plan.checkpoints, plan.other_directory) == ("scratch/tune/0.001", "tune/{lr}-2")
+    numbered = tune({"lr": [0.1]}, checkpoints={"store": "scratch", "directory": "tune/{lr}/{run}"})
+    job = unfolded(environment(numbered)).jobs["tune-0-1"]
+    assert isinstance(job, JobConfig)
+    after = next_run(job)
+    assert after and (after.goes_on.directory, after.goes_on.at) == (
+        "tune/{lr}/1",
+        "scratch/tune/0.1/1",
+    )
+
+
+@pytest.mark.parametrize("lrs", [[0.1, 0.2], [1, 2, 3]])
+def test_a_fix_of_all_runs_is_one_fix_of_the_entry(lrs: list[float]) -> None:
+    place = {"store": "scratch", "directory": "tune/{lr}/../x-{lr}"}
+    [said] = errors(tune({"lr": lrs}, checkpoints=place))
+    assert "got tune/{lr}/../x-{lr}" in said and said.endswith("Fix: write tune/x-{lr}")
+
+
+def test_problems_of_runs_that_differ_in_more_than_their_values_stay_apart() -> None:
+    runs = {
+        f"environment.jobs.tune-{n}": Derived(
+            path="environment.jobs.tune",
+            texts={f"tune/{n}": "tune/{n}", f"--n={n}": "--n={n}"},
+            values={str(n): "{n}", f"tune-{n}": "tune"},
+        )
+        for n in (4, 5)
+    }
+
+    def said(fixes: dict[int, str]) -> set[str]:
+        found = [
+            At(f"environment.jobs.tune-{n}.nodes").must("be few", got="3", fix=fix)
+            for n, fix in fixes.items()
+        ]
+        return {str(each) for each in in_the_file(found, runs)}
+
+    begin = "environment.jobs.tune.nodes: must be few; got 3. Fix: "
+    assert said({4: "write 4", 5: "write 4"}) == {f"{begin}write 4"}
+    assert said({4: "write 4", 5: "write 6"}) == {f"{begin}write 4", f"{begin}write 6"}
+    assert said({4: "write tune/4-2, or 4"}) == {f"{begin}write tune/{{n}}-2, or 4"}
+    assert said({4: "write tune/4.5 or tune/40"}) == {f"{begin}write tune/4.5 or tune/40"}
+    assert said({4: "stop tune-4", 5: "stop tune-5"}) == {f"{begin}stop tune"}

@@ -204,7 +204,7 @@ def test_the_30b_job_comes_out_repaired(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_a_plain_python_script_gets_what_v1_gave_it(capsys: pytest.CaptureFixture[str]) -> None:
-    entries, said = printed(capsys, "c-")
+    entries, said = printed(capsys, "c-", code=1)
     entry = entries["pytorch-dist-job"]
     assert entry["script"].splitlines()[:4] == [
         *(f"export {name}=${{PET_{name}}}" for name in ("MASTER_ADDR", "MASTER_PORT")),
@@ -279,7 +279,7 @@ def test_what_is_printed_is_a_job_of_a_stack_file(
     path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     entries, comments = printed(capsys, str(path))
-    assert entries and comments[-1] == "# Cannot be migrated: nothing"
+    assert entries and comments[-1] == "# Every job of the files is an entry above."
     for name, settings in as_pytorch_jobs(comments).items():
         assert typed({**entries[name], "runtime": None, **settings}).pytorch_job
     assert all(typed(entry).runtime for entry in entries.values())
@@ -419,7 +419,7 @@ def test_what_only_a_pytorch_job_has_is_kept_in_its_twin(
     assert as_pytorch_jobs(said) == {"bert": {"pytorch_job": own, "time_limit_minutes": 14400}}
     entries, said = printed(capsys, "valid/pytorchjob-elastic")
     assert as_pytorch_jobs(said)["elastic-echo"]["elastic"] == {"min_nodes": 1, "max_nodes": 3}
-    entries, said = printed(capsys, "c-")
+    entries, said = printed(capsys, "c-", code=1)
     twin = as_pytorch_jobs(said)["pytorch-dist-job"]
     assert twin["pytorch_job"]["coordinator"] and (
         entries["pytorch-dist-job"]["nodes"],
@@ -558,7 +558,7 @@ def test_an_entry_for_a_stack_has_its_pool_and_says_which_names_to_fill_in(
 ) -> None:
     monkeypatch.chdir(CHECKOUT)
     file = str(FOLDER / "valid/trainjob-nvme-cache-and-claim.yaml")
-    assert run_word("migrate", [file, "--stack", "dev"]) == 0
+    assert run_word("migrate", [file, "--stack", "dev"]) == 1
     said = capsys.readouterr().out
     entry = yaml.safe_load(said)["jobs"]["cached"]
     assert entry["pool"] == "g6e" and "is a guess" not in said
@@ -578,7 +578,7 @@ def test_an_entry_for_a_team_has_the_names_of_its_environment(
     file = str(FOLDER / "valid/trainjob-nvme-cache-and-claim.yaml")
     said = [run_word("migrate", [file, "--stack", stack]) for stack in ("dev", "team-vision")]
     of_environment, of_team = capsys.readouterr().out.split("jobs:\n")[1:]
-    assert said == [0, 0] and of_team.replace(" team.jobs", " environment.jobs") == of_environment
+    assert said == [1, 1] and of_team.replace(" team.jobs", " environment.jobs") == of_environment
     for name in ("Pulumi.yaml", "Pulumi.team-vision.yaml"):
         shutil.copy(name, tmp_path)
     monkeypatch.chdir(tmp_path)

@@ -106,12 +106,12 @@ def pytorch_job(**container: Any) -> dict[str, Any]:
 
 
 def migrated(
-    folder: Path, capsys: pytest.CaptureFixture[str], *documents: Any
+    folder: Path, capsys: pytest.CaptureFixture[str], *documents: Any, code: int = 0
 ) -> tuple[dict[str, Any], str]:
     """The entry that is printed for the only job of these documents, and everything that is printed."""
     file = folder / "x.yaml"
     file.write_text(yaml.safe_dump_all(documents, sort_keys=False))
-    assert run_word("migrate", [str(file)]) == 0
+    assert run_word("migrate", [str(file)]) == code
     said = capsys.readouterr().out
     [entry] = yaml.safe_load(said)["jobs"].values()
     return entry, said
@@ -235,6 +235,42 @@ def test_the_limits_of_restarts_of_a_pytorch_job_are_said(
     assert "restarts: 3" in said and "elasticPolicy.maxRestarts [" not in said
 
 
+# Pods of another role that are not alike.
+
+
+def test_what_only_one_role_has_is_one_line_for_one_thing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A volume has a name, a source, and mounts; an annotation has a key and a value."""
+    job = pytorch_job(command=["torchrun", "train.py"])
+    roles = job["spec"]["pytorchReplicaSpecs"]
+    master, worker = roles["Master"], roles.setdefault("Worker", copy.deepcopy(roles["Master"]))
+    home = {"name": "home", "persistentVolumeClaim": {"claimName": "home"}}
+    data = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+    mounts = [{"name": "home", "mountPath": "/home"}, {"name": "data", "mountPath": "/data"}]
+    for role, number in ((master, 2), (worker, 1)):
+        pod = role["template"]["spec"]
+        pod["volumes"] = [home, data][:number]
+        pod["containers"][0]["volumeMounts"] = mounts[:number]
+    master["template"]["metadata"] = {"annotations": {"example.com/a": "b"}}
+    said = [line for line in migrated(tmp_path, capsys, job)[1].splitlines() if "all like" in line]
+    assert [re.sub(r".*\.(\S+) \[x.yaml:\d+\]: ", r"\1 ", line) for line in sorted(said)] == [
+        "com/a only Master has b: the pods of an entry are all like Master",
+        "volumes[1] only Master has data: the pods of an entry are all like Master",
+    ]
+    del worker["template"]["spec"]["volumes"]
+    del worker["template"]["spec"]["containers"][0]["volumeMounts"]
+    said = [line for line in migrated(tmp_path, capsys, job)[1].splitlines() if "all like" in line]
+    assert len(said) == 2 and "volumes [" in said[0] and "has home, data: the pods" in said[0]
+    worker["template"]["spec"]["containers"][0]["volumeMounts"] = mounts
+    worker["template"]["spec"]["volumes"] = [
+        home,
+        {**data, "persistentVolumeClaim": {"claimName": "b"}},
+    ]
+    said = migrated(tmp_path, capsys, job)[1]
+    assert "claimName [x.yaml" in said and "b in Worker, data in Master" in said
+
+
 # Secrets.
 
 
@@ -256,7 +292,7 @@ def test_a_line_with_a_secret_is_left_out_and_named(
     script: str, kept: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     job = pytorch_job(command=["bash", "-c", script])
-    entry, said = migrated(tmp_path, capsys, job)
+    entry, said = migrated(tmp_path, capsys, job, code=1)
     assert entry["script"].endswith(kept) and HIDDEN not in said and TOKEN[:12] not in said
     number = next(n for n, line in enumerate(script.split("\n"), 1) if TOKEN in line or KEY in line)
     assert re.search(rf"\[x.yaml:\d+\]: line {number} of the script is left out: a secret", said)
@@ -275,7 +311,7 @@ def test_an_argument_with_a_secret_is_left_out_with_its_option(
         f"--hf_token={TOKEN}",
         "-v",
     ]
-    entry, said = migrated(tmp_path, capsys, pytorch_job(command=words))
+    entry, said = migrated(tmp_path, capsys, pytorch_job(command=words), code=1)
     assert entry["script"].endswith("torchrun train.py -v\n")
     assert (
         KEY[:12] not in said

@@ -10,10 +10,10 @@ import pytest
 from tests.support.stackfile import Edit, at, environment_plan, planned, reading, team_plan
 from trainyard.catalog.job_kinds import ENGINE_TYPES
 from trainyard.plan import EnvironmentPlan, TeamPlan
+from trainyard.replacing.changes import differences
 from trainyard.replacing.deployed import PROVIDER, Deployed
 from trainyard.replacing.new_runs import (
     CRON_JOB,
-    differences,
     resumes,
     run_warnings,
     starting,

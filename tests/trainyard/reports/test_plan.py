@@ -56,7 +56,7 @@ def test_a_person_reads_capacity_jobs_minutes_and_money(
         "while all pools are full, in addition\n    4 x g6e.48xlarge in g6e  ",
         "4  37.04468  148.1787",
         "2 x p5.48xlarge in h100                       2   75.9552  151.9104",
-        "time: 16.2 min to the first step of t5-large, one in ten 20.0 (2,000 draws; bound 15.3)",
+        "time: 16.2 min to the first step of t5-large, one in ten 20.0 (2,000 draws)",
         "first node: 2 logs of g6, none of g6e",
         "no price",
     ):

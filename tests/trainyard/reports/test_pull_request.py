@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from tests.support.recording import CHECKOUT
+from tests.support.stackfile import at, environment_plan
+from tests.trainyard.replacing.test_new_runs import JOB as JOB_ENTRY
 from trainyard.reports import pull_request
 
 URN = "urn:pulumi:dev::trainyard::trainyard:storage:Lustre${kind}::{name}"
@@ -51,6 +53,8 @@ def test_replacements_and_deletions_are_named_once_with_their_reason(
 
 JOB = "urn:pulumi:dev::trainyard::trainyard:jobs:Jobs$kubernetes:trainer.kubeflow.org/v1alpha1:TrainJob::{}"
 
+CONFIG_MAP = "urn:pulumi:dev::trainyard::trainyard:jobs:Jobs$kubernetes:core/v1:ConfigMap::{}"
+
 
 def _state(*words: str) -> dict[str, Any]:
     return {"inputs": {"spec": {"trainer": {"numNodes": 2, "args": [*words]}}}}
@@ -68,6 +72,20 @@ def test_a_job_that_starts_again_is_named_with_what_changed_and_where_it_begins(
     assert "- **new run** of `t5-large`: `1e-4` → `2e-4`. It resumes from the checkpoint in" in said
     assert "- **new run** of `other`: its `run`, or something" in said
     assert "annotations" not in said
+
+
+def test_a_changed_script_is_named_by_its_path_and_not_by_its_configmap() -> None:
+    brings = {"files": {"sources": ["workloads/ddp/train.py"]}}
+    [(name, job)] = environment_plan(at("jobs", {"t5": {**JOB_ENTRY, **brings}})).jobs.items()
+    volumes = [{"name": "files", "configMap": {"name": called}} for called in ("before", "now")]
+    old, new = ({"inputs": {"spec": {"overrides": [{"volumes": [it]}]}}} for it in volumes)
+    files = {"inputs": {"data": {"train.py": "print()"}}}
+    steps = [
+        {"op": "replace", "urn": JOB.format(name), "oldState": old, "newState": new},
+        {"op": "replace", "urn": CONFIG_MAP.format(f"{name}-files"), "oldState": files},
+    ]
+    said = [*pull_request.previewed({"steps": steps}, {name: job})]
+    assert said[0].startswith("- **new run** of `t5`: `workloads/ddp/train.py` changed. ")
 
 
 def test_a_preview_that_failed_before_it_began_is_an_error_and_not_no_change(

@@ -116,10 +116,13 @@ def test_each_team_without_a_deployer_is_proposed_one_of_its_own_in_the_account(
     ]
 
 
-def test_a_check_without_the_account_names_the_roles_once() -> None:
-    [warning] = unasked(wanted())
-    assert str(warning).startswith(
-        "environment.teams: the IAM roles ops, vision-deployer, AWSReservedSSO_vision_1, guest, nlp,"
+def test_a_check_without_the_account_names_the_roles_once_where_they_stand() -> None:
+    admins, teams = unasked(wanted())
+    assert str(admins).startswith(
+        "environment.cluster.admins: the IAM role ops must exist before `pulumi up`"
+    )
+    assert str(teams).startswith(
+        "environment.teams: the IAM roles vision-deployer, AWSReservedSSO_vision_1, guest, nlp,"
         " auditors must exist before `pulumi up`"
     )
     config = reading().config

@@ -25,6 +25,8 @@ POOL = "trainyard.io/pool"
 """Label of a pool's nodes, whatever their type; on CPU nodes a taint too, which keeps everything
 but jobs away."""
 
+FILES = "files"
+"""Volume of a pod with the files that a job brings from the checkout."""
 PULL_POLICIES = {"always": "Always", "if_not_present": "IfNotPresent", "never": "Never"}
 """Setting → imagePullPolicy."""
 
@@ -188,7 +190,7 @@ def volumes(training: Training) -> list[Spec]:
         for store, claim in sorted({(mount.store, mount.claim) for mount in training.mounts})
     ]
     if training.files:
-        made.append({"name": "files", "configMap": {"name": training.files[0]}})
+        made.append({"name": FILES, "configMap": {"name": training.files[0]}})
     if training.secret_files:
         made.append(training.secret_files.volume())
     made += [
@@ -208,7 +210,7 @@ def volume_mounts(training: Training) -> list[Spec]:
         for mount in training.mounts
     ]
     if training.files:
-        made.append({"name": "files", "mountPath": training.files[1], "readOnly": True})
+        made.append({"name": FILES, "mountPath": training.files[1], "readOnly": True})
     if training.secret_files:
         made.append(training.secret_files.mount())
     made += [

@@ -23,7 +23,7 @@ ABSENT = ("not found", "NotFound", UNSERVED, "no matches for kind")
 """Parts of the messages of kubectl and helm where an object does not exist."""
 NAMING = ("apiVersion", "kind", "metadata")
 """Fields of an object that a kubectl needs when it reads from its input."""
-WAY_OUT = """Nothing was changed. Fix:
+WAY_OUT = """No object and no state was changed. Fix:
   where its API server is slow or starts again, wait a minute
   where its endpoint is private, open the tunnel; where it is public, allow the address of this machine
   only where `aws eks describe-cluster` says that the cluster is gone, take its objects out of the state:

@@ -123,7 +123,10 @@ class Job:
 
     @property
     def percent(self) -> str:
-        """Part of its work that its script says is done (status.trainerStatus), or nothing."""
+        """Part of its work that its script says is done (status.trainerStatus), or nothing. A complete job has done
+        all of it, whatever its script has said last."""
+        if self.complete:
+            return ""
         said = self.body.get("status", {}).get("trainerStatus") or {}
         return f"{said['progressPercentage']}%" if "progressPercentage" in said else ""
 

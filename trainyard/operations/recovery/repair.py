@@ -59,7 +59,7 @@ from trainyard.plans.controllers import RELEASE
 
 PATIENCE_SECONDS = 1800
 """Seconds to wait for an object that AWS is still creating. A cluster takes ten minutes."""
-NOTHING = "Nothing was changed."
+NOTHING = "No object and no state was changed."
 ROLE = "aws:iam/role:Role"
 
 

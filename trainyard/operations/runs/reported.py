@@ -47,8 +47,10 @@ class HowFar:
 
 
 def far_of(run: Run, prices: OwnPrices = LIST, reached: Reached | None = None) -> HowFar | None:
-    """Progress of a run; None where neither its job nor its log says it. `prices`: of the stack. `reached`: by
-    the log."""
+    """Progress of a run; None where neither its job nor its log says it, and for one that is complete. `prices`: of
+    the stack. `reached`: by the log."""
+    if run.job.complete:
+        return None
     said = run.job.body.get("status", {}).get("trainerStatus")
     if not said:
         return _by_log(run, prices, reached) if reached else None

@@ -3,24 +3,26 @@ failed."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from trainyard.operations.reach.pulumi import Entry
 from trainyard.operations.reach.target import update_command
 from trainyard.operations.reach.updates import History
 from trainyard.operations.reach.urn import title_of
+from trainyard.operations.status.locks import Lock
 
 NAMED = 3
 """Operations that are named."""
 
 
-def line(stack: str, state: Entry, history: History, *, live: bool) -> str:
+def line(
+    stack: str, state: Entry, history: History, *, live: bool, locks: Sequence[Lock] = ()
+) -> str:
     """A sentence with the command that goes on; empty where the last update ended well. `live`: on an AWS
-    account."""
+    account. `locks`: those of the stack."""
     command = update_command(stack, live)
-    if history.is_open(state):
-        return (
-            f"An update of {stack} runs, or was killed{_under_way(state)}. If none runs, `trainyard repair"
-            f" --stack {stack}` lists what it left and mends the state; then `{command}` goes on."
-        )
+    if locks or history.is_open(state):
+        return _open(stack, state, command, live=live, locks=locks)
     if history.is_repaired(state):
         return (
             f"`trainyard repair` has mended the state of {stack} since the last update: `{command}` goes on"
@@ -29,6 +31,32 @@ def line(stack: str, state: Entry, history: History, *, live: bool) -> str:
     if live and history.failed:  # the rehearsal says more about it
         return f"The last update of {stack} failed: `{command}` goes on from there."
     return ""
+
+
+def _open(stack: str, state: Entry, command: str, *, live: bool, locks: Sequence[Lock]) -> str:
+    """A sentence about an update that has not ended. Only an engine of this machine is known to run, or to be
+    gone."""
+    runs = next((each for each in locks if each.lives), None)
+    if runs:
+        return (
+            f"An update of {stack} runs, as process {runs.pid} of this machine{_under_way(state)}."
+        )
+    unknown = next((each for each in locks if each.lives is None), None)
+    how, first = "runs, or was killed", "If none runs, "
+    if locks and not unknown:
+        how, first = "was killed, and its lock is left", ""
+    holder = ""
+    if unknown and unknown.pid:
+        holder = (
+            f" Its lock is of process {unknown.pid} on {unknown.host} ({unknown.user}, {unknown.since}):"
+            " whether that process still runs, this machine cannot know."
+        )
+    # The rehearsal's own words take the lock of a killed engine away.
+    away = f"`pulumi cancel --stack {stack}` takes its lock away, " if locks and live else ""
+    then = f"{first}{away}`trainyard repair --stack {stack}` lists what it left and mends the state"
+    return (
+        f"An update of {stack} {how}{_under_way(state)}.{holder} {then}; then `{command}` goes on."
+    )
 
 
 def _under_way(state: Entry) -> str:

@@ -38,6 +38,7 @@ from trainyard.operations.status import by_hand, last_update, pools, releases, u
 from trainyard.operations.status.diagnosis import SILENCE, diagnose
 from trainyard.operations.status.finding import Finding
 from trainyard.operations.status.interruptions import interruptions
+from trainyard.operations.status.locks import locks_of
 
 STACK = "pulumi:pulumi:Stack"
 """Type of the resource whose outputs are those of the stack."""
@@ -53,7 +54,8 @@ def main(options: argparse.Namespace) -> int:
     left = answer_of(lambda: (deployment(options.stack), history_of(options.stack)), out=sys.stdout)
     if left is None:
         return 1
-    open_update = last_update.line(options.stack, *left, live=options.live)
+    locks = locks_of(options.stack)
+    open_update = last_update.line(options.stack, *left, live=options.live, locks=locks)
     answer = answer_of(
         lambda: look(options.stack, *left, silence, live=options.live), out=sys.stdout
     )

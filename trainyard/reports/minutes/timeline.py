@@ -86,17 +86,14 @@ def drawn(timeline: Timeline) -> Spread:
 
 
 def in_words(timeline: Timeline) -> str:
-    """Sentence of `trainyard plan` about the time to the first step. Its bound: every stage at its median, and
-    nothing waits for anything but the longest way."""
+    """Sentence of `trainyard plan` about the time to the first step. The time with every stage at its median is left
+    out: some stage is late in nearly every start (docs/decisions/0027-minutes-are-drawn.md)."""
     end, found = (
         f"the first step of {timeline.job}" if timeline.job else "all of it",
         drawn(timeline),
     )
     typical, slow = found.typical_seconds / 60, found.one_in_ten_seconds / 60
-    return (
-        f"{typical:.1f} min to {end}, one in ten {slow:.1f} ({found.draws:,} draws; bound"
-        f" {timeline.seconds / 60:.1f})"
-    )
+    return f"{typical:.1f} min to {end}, one in ten {slow:.1f} ({found.draws:,} draws)"
 
 
 def slowest(timeline: Timeline) -> str:

@@ -81,6 +81,7 @@ EXAMPLES: dict[str, Any] = {
     "instances": 1,
     "sweep.over": {"lr": [0.0001, 0.0003]},
     "sweep.metric": {"name": "loss", "goal": "minimize"},
+    "metric.name": "loss",
     "fallback_zones": ["ap-northeast-2c"],
     "environment.storage": {"home": {"efs": {}}},
     "storage.*": {"efs": {}},

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
 from types import UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from trainyard.settings.environment import StackConfig
 
@@ -31,6 +31,16 @@ def keys_at(steps: Sequence[str]) -> list[str]:
     """The settings of the dataclass that a path leads to; of a job, those of either kind."""
     holders = [holder for holder in types_at(steps) if is_dataclass(holder)]
     return list(dict.fromkeys(field.name for holder in holders for field in fields(holder)))
+
+
+def choices_at(steps: Sequence[str]) -> list[str]:
+    """The texts of which a setting takes one; none where it takes others."""
+    return [
+        str(one)
+        for kind in types_at(steps)
+        if get_origin(kind) is Literal
+        for one in get_args(kind)
+    ]
 
 
 def types_at(steps: Sequence[str]) -> list[Any]:

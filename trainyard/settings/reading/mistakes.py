@@ -17,7 +17,7 @@ from typing import Any, get_origin
 
 from trainyard.problems import REMOVE, SIMILAR, InputError
 from trainyard.settings.reading.examples import PATTERNS, as_name, example, known_version
-from trainyard.settings.reading.lookup import is_required, types_at
+from trainyard.settings.reading.lookup import choices_at, is_required, types_at
 from trainyard.settings.reading.mistake import Mistake
 from trainyard.settings.reading.unknown_settings import is_needed, unknown_setting
 from trainyard.settings.reading.yaml_file import as_yaml
@@ -74,6 +74,8 @@ def _encrypted(mistake: Mistake) -> InputError:
 def _missing(mistake: Mistake) -> InputError:
     value = example(mistake.steps)
     fix = f"add {mistake.key}" if value is None else f"add {mistake.key}: {as_yaml(value)}"
+    if value is None and (choices := choices_at(mistake.steps)):
+        fix, value = f"add {mistake.key}: {' or '.join(choices)}", choices[0]
     return InputError(path=mistake.path, must=SET, got="nothing", fix=fix, write=value)
 
 
@@ -219,7 +221,9 @@ def _too_long(mistake: Mistake) -> InputError:
 
 def _not_a_list(mistake: Mistake) -> InputError:
     if isinstance(mistake.value, str | int | float | date) and mistake.value != "":
-        item = mistake.text if str in types_at([*mistake.steps, "0"]) else mistake.value
+        kinds = types_at([*mistake.steps, "0"])
+        is_text = str in kinds and type(mistake.value) not in kinds
+        item = mistake.text if is_text else mistake.value
         listed = _words(item) if mistake.key in COMMAND_LINES else [item]
         return mistake.error("be a list", f"write {as_yaml(listed)}", listed)
     return _wrong_kind(mistake, "be a list")
@@ -262,11 +266,23 @@ def _not_settings(mistake: Mistake) -> InputError:
         lists = any(get_origin(each) is tuple for each in types_at((*mistake.steps, required[0])))
         meant = {required[0]: [mistake.value] if lists else mistake.value}
         return mistake.error("be settings", f"write {as_yaml(meant)}", meant)
+    if meant := _with_text(mistake, required):
+        return mistake.error("be settings", f"write a value such as {as_yaml(meant)}", meant)
     if classes and not required and example(mistake.steps) is None:
         empty, fix = mistake.value is None, f"write {mistake.key}: {{}}"
         must = f"be settings{', not empty' * empty}"
         return mistake.error(must, f"{fix}{', or delete the line' * empty}", {})
     return _with_examples(mistake, required)
+
+
+def _with_text(mistake: Mistake, required: Sequence[str]) -> dict[str, Any] | None:
+    """An example of a map of settings with the text that stands in its place as the first of those that it needs;
+    None where that is no text, or where there is no example."""
+    shape = example(mistake.steps)
+    if not isinstance(mistake.value, str) or not mistake.value or not isinstance(shape, dict):
+        return None
+    first = next(iter(required), "")
+    return {**shape, first: mistake.value} if isinstance(shape.get(first), str) else None
 
 
 def _with_examples(mistake: Mistake, required: Sequence[str]) -> InputError:

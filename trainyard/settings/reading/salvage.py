@@ -24,6 +24,7 @@ from trainyard.settings.reading.placeholders import (
     placeholders_of_value,
 )
 from trainyard.settings.reading.stand_ins import StandIns, stand_ins
+from trainyard.settings.reading.sweep_values import gathered
 from trainyard.settings.reading.unknown_settings import setting_meant
 from trainyard.settings.reading.yaml_file import Lines
 
@@ -82,6 +83,7 @@ class _Attempt:
         """The types; None where too much is wrong."""
         for section in ("aws", "environment", "team"):
             self._fill(self.raw.get(section), (section,))
+        self.errors += gathered(self.raw)
         for _ in range(ROUNDS):
             try:
                 return _ADAPTER.validate_python(self.raw)

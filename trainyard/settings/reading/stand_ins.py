@@ -7,12 +7,13 @@ a problem is reported only if it is there both times: what depends on the wrong 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from trainyard.catalog import versions
 from trainyard.problems import REMOVE, InputWarning, Problem
+from trainyard.settings.reading.derived import Derived, in_the_file
 from trainyard.settings.reading.examples import EXAMPLES, keys_of, rows_of_sections
 from trainyard.settings.reading.lookup import defaults_at, is_required, settings_of, types_at
 
@@ -81,13 +82,13 @@ class StandIns:
     """Paths of the stand-ins, as problems name them."""
     renamed: Mapping[str, str] = field(default_factory=dict)
     """Path of an entry whose name is wrong, under the name that stands in → its path in the file."""
-    runs: Mapping[str, str] = field(default_factory=dict)
-    """Path of an entry that is derived → path of the entry in the file that it is a run of."""
+    runs: Mapping[str, Derived] = field(default_factory=dict)
+    """Path of an entry that is derived → the entry in the file that it is a run of."""
 
     def agreed(self, first: Sequence[P], second: Sequence[P]) -> tuple[P, ...]:
         """The problems that both stand-ins have, but for those at the stand-ins themselves."""
-        also = {self._in_the_file(problem) for problem in second}
-        both = dict.fromkeys(each for each in map(self._in_the_file, first) if each in also)
+        also = {*self._in_the_file(second)}
+        both = dict.fromkeys(each for each in self._in_the_file(first) if each in also)
         return tuple(problem for problem in both if not self.covers(problem.path))
 
     def not_checked(self) -> Iterator[InputWarning]:
@@ -105,11 +106,9 @@ class StandIns:
             path == each or path.startswith(f"{each}.") for each in self.paths
         )
 
-    def _in_the_file(self, problem: P) -> P:
-        for name, written in (*self.runs.items(), *self.renamed.items()):
-            if problem.path == name or problem.path.startswith(f"{name}."):
-                return replace(problem, path=written + problem.path[len(name) :])
-        return problem
+    def _in_the_file(self, problems: Sequence[P]) -> list[P]:
+        renamed = {name: Derived(path=path) for name, path in self.renamed.items()}
+        return in_the_file(problems, {**self.runs, **renamed})
 
 
 def stand_ins(steps: Sequence[str], meant: Any) -> tuple[Any, Any]:

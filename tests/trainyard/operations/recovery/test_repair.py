@@ -124,7 +124,7 @@ def test_what_would_change_is_listed_before_the_question(
     assert terminal.asked == ["Make these changes to dev? [y/N] "] and not stack.changed
     assert capsys.readouterr().out == (
         "reads account 123456789012, us-east-1\nremoves the pending operation: creating Vpc network\n"
-        "imports networkVpc (vpc-1)\nNothing was changed.\n"
+        "imports networkVpc (vpc-1)\nNo object and no state was changed.\n"
     )
 
 
@@ -134,7 +134,7 @@ def test_without_a_terminal_nothing_changes_unless_the_machine_said_yes(
     stack = Stack(monkeypatch, found=ExistingObject(id="vpc-1"))
     Terminal(monkeypatch, None)
     assert run_word("repair", ["dev"]) == 2 and not stack.changed
-    assert "--yes is not given. Nothing was changed." in capsys.readouterr().err
+    assert "--yes is not given. No object and no state was changed." in capsys.readouterr().err
     assert run_word("repair", ["dev", "--yes"]) == 0 and stack.changed
 
 
@@ -340,7 +340,7 @@ def test_an_update_that_ran_during_the_question_leaves_nothing_to_change(
     Terminal(monkeypatch, "y")
     monkeypatch.setattr("builtins.input", answer)
     assert run_word("repair", ["dev"]) == 1 and not stack.changed
-    assert "has run in between. Nothing was changed." in capsys.readouterr().err
+    assert "has run in between. No object and no state was changed." in capsys.readouterr().err
 
 
 def test_the_egress_rule_of_an_adopted_security_group_is_listed_and_goes_with_a_yes(
@@ -440,7 +440,9 @@ def test_without_an_answer_of_the_cluster_nothing_is_repaired(
     stack = Stack(monkeypatch, kind="kubernetes:helm.sh/v3:Release", resources=(CLUSTER,))
     assert run_word("repair", ["dev", "--yes"]) == 1 and stack.commands == []
     said = capsys.readouterr().err
-    assert said.startswith("the cluster of dev does not answer: Unable to connect\nNothing was")
+    assert said.startswith(
+        "the cluster of dev does not answer: Unable to connect\nNo object and no state was"
+    )
     assert "    PULUMI_K8S_DELETE_UNREACHABLE=true pulumi refresh --stack dev\n" in said
 
 
@@ -455,7 +457,7 @@ def test_an_object_that_cannot_be_read_is_not_taken_for_one_that_does_not_exist(
     stack = Stack(monkeypatch, kind="kubernetes:helm.sh/v3:Release", resources=(CLUSTER,))
     assert run_word("repair", ["dev", "--yes"]) == 1 and not stack.changed
     assert capsys.readouterr().err.removeprefix(PREVIEWS) == (
-        "could not read all objects of the cluster: Forbidden. Nothing was changed.\n"
+        "could not read all objects of the cluster: Forbidden. No object and no state was changed.\n"
     )
 
 

@@ -141,6 +141,15 @@ def test_without_a_status_the_log_says_per_cent_and_time_of_a_job_of_either_kind
     assert shown.how_far.startswith("40%, 59 min to go")
 
 
+def test_a_complete_run_has_no_per_cent_whatever_its_script_said_last() -> None:
+    """A script that reports before it saves its last step ends at 91%."""
+    [run] = going_runs(running(SAID))
+    done = replace(run, job=replace(run.job, state="Complete"))
+    assert (run.job.percent, done.job.percent, far_of(done)) == ("43%", "", None)
+    failed = replace(run, job=replace(run.job, state="Failed"))
+    assert failed.job.percent == "43%" and far_of(failed)
+
+
 def test_what_the_trainer_knows_goes_before_the_log() -> None:
     [run] = going_runs(running(SAID))
     far = far_of(run, reached=reached({}, [line(64, bar(90))]))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from trainyard.operations.reach.updates import REPAIR, History, Update
 from trainyard.operations.status.last_update import line
+from trainyard.operations.status.locks import Lock
 
 ENDED = datetime(2026, 11, 27, 9, 30, tzinfo=UTC)
 POOL = "urn:pulumi:dev::trainyard::trainyard:nodes:GpuPool$kubernetes:karpenter.sh/v1:NodePool::g6e"
@@ -47,3 +49,47 @@ def test_a_failed_update_is_said_where_no_rehearsal_says_more() -> None:
     assert line("dev", state(), failed, live=True) == (
         "The last update of dev failed: `pulumi up --stack dev` goes on from there."
     )
+
+
+NOW = "2026-11-28T20:00:00Z"
+
+
+@dataclass(frozen=True)
+class _Known(Lock):
+    """A lock of an engine of which it is known whether it runs."""
+
+    runs: bool = True
+
+    @property
+    def lives(self) -> bool:
+        return self.runs
+
+
+def test_a_lock_tells_of_an_update_that_has_made_nothing_yet() -> None:
+    """An engine that was killed before its first object leaves no trace but its lock."""
+    history = History(entries=(update("succeeded"),))
+    lock = _Known(pid=7, user="ana", host="here", since=NOW)
+    assert line("dev", state(), history, live=True, locks=[lock]) == (
+        "An update of dev runs, as process 7 of this machine."
+    )
+    dead = replace(lock, runs=False)
+    assert line("dev", state(), history, live=True, locks=[dead]) == (
+        "An update of dev was killed, and its lock is left. `pulumi cancel --stack dev` takes its lock away,"
+        " `trainyard repair --stack dev` lists what it left and mends the state; then `pulumi up --stack dev`"
+        " goes on."
+    )
+    said = line("dev", state(1), history, live=False, locks=[dead])
+    assert "its lock is left while creating NodePool g6e. `trainyard repair" in said
+
+
+def test_nobody_claims_to_know_whether_an_update_of_another_machine_runs() -> None:
+    history = History(entries=(update("succeeded"),))
+    lock = Lock(pid=7, user="ana", host="another", since=NOW)
+    said = line("dev", state(), history, live=True, locks=[lock])
+    assert said.startswith(
+        "An update of dev runs, or was killed. Its lock is of process 7 on another (ana, 2026-11-28T20:00:00Z):"
+        " whether that process still runs, this machine cannot know. If none runs, `pulumi cancel"
+    )
+    empty = Lock(pid=0, user="", host="", since="")
+    said = line("dev", state(), history, live=False, locks=[empty])
+    assert said.startswith("An update of dev runs, or was killed. If none runs, `trainyard repair")

@@ -14,12 +14,14 @@ from trainyard.operations.reach.snapshot import Snapshot
 from trainyard.operations.reach.updates import History, Update
 from trainyard.operations.status import status
 from trainyard.operations.status.finding import Finding
+from trainyard.operations.status.locks import Lock
 
 
 @pytest.fixture(autouse=True)
 def an_update_that_ended_well(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(status, "deployment", lambda stack: {"deployment": {}})
     monkeypatch.setattr(status, "history_of", lambda stack: History(entries=()))
+    monkeypatch.setattr(status, "locks_of", lambda stack: ())
 
 
 JOB = {
@@ -207,6 +209,17 @@ def test_a_job_whose_only_pod_cannot_start_is_not_shown_as_running() -> None:
     queued = {**JOB, "status": {"conditions": [{"type": "Suspended", "status": "True"}]}}
     [job] = Snapshot(objects={"trainjobs": [queued], "pods": [_pod("ImagePullBackOff")]}).jobs()
     assert job.shown == "Suspended"
+
+
+def test_an_update_that_was_killed_before_its_first_object_is_told_by_its_lock(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lock = Lock(pid=7, user="ana", host="another", since="2026-11-28T20:00:00Z")
+    monkeypatch.setattr(status, "locks_of", lambda stack: (lock,))
+    empty = Snapshot(objects={}, unseen=frozenset({"nodes", "deployments"}))
+    monkeypatch.setattr(status, "look", lambda *_, **__: (empty, [], []))
+    run_word("status", ["--live", "--stack", "dev"])
+    assert "Its lock is of process 7 on another" in capsys.readouterr().out
 
 
 def test_the_next_run_of_a_schedule_is_shown(
