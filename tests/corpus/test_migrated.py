@@ -42,7 +42,7 @@ def _said(documents: list[Any], release: str) -> tuple[str, list[str]]:
     """What is printed of the documents, without lines: the entries, and the sentences."""
     workloads, _ = read_manifest(yaml.safe_dump_all(documents, sort_keys=False), "x.yaml")
     migrations, errors = migrate_all(workloads, "x.yaml", release=release)
-    sentences = [line for lines in _sections(migrations).values() for line in lines]
+    sentences = [line for lines in _sections(migrations, None).values() for line in lines]
     said = [each for each in (*sentences, *map(str, errors)) if each not in NOT_DONE]
     return "\n".join(_entries(migrations)), [re.sub(r":\d+\]", "]", each) for each in said]
 

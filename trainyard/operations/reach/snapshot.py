@@ -123,11 +123,8 @@ class Job:
 
     @property
     def percent(self) -> str:
-        """Part of its work that its script says is done (status.trainerStatus), or nothing. A complete job has done
-        all of it, whatever its script has said last."""
-        if self.complete:
-            return ""
-        said = self.body.get("status", {}).get("trainerStatus") or {}
+        """Part of its work that its script says is done (status.trainerStatus), while it has not done all of it."""
+        said = {} if self.complete else self.body.get("status", {}).get("trainerStatus") or {}
         return f"{said['progressPercentage']}%" if "progressPercentage" in said else ""
 
     @property
