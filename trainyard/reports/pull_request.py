@@ -15,7 +15,7 @@ from typing import Any
 from trainyard import command_line
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.plan import EnvironmentPlan, TeamPlan
-from trainyard.plans.jobs import JobPlan
+from trainyard.plans.jobs import JobPlan, files_name
 from trainyard.problems import InputError, counted
 from trainyard.replacing.changes import differences, file_changes
 from trainyard.replacing.new_runs import ELSE, resumes
@@ -92,6 +92,7 @@ def _lost(steps: list[dict[str, Any]], jobs: Mapping[str, JobPlan]) -> Iterator[
     """Resources that are replaced or deleted, each once. A job that is replaced is a new run."""
     replaced = {step["urn"]: step for step in steps if step["op"] in REPLACED}
     files = _config_maps(steps)
+    said_by_runs = {f"{CONFIG_MAP} {files_name(name)}" for name in jobs}
     for urn, step in replaced.items():
         kind, _, name = _name(urn).partition(" ")
         if kind in JOB_KINDS:
@@ -99,6 +100,8 @@ def _lost(steps: list[dict[str, Any]], jobs: Mapping[str, JobPlan]) -> Iterator[
             changed = [*file_changes(name, job, files)] if job else []
             said = _changed(step, job, changed)
             yield f"- **new run** of `{name}`: {said}{resumes(job) if job else ''}"
+            continue
+        if _name(urn) in said_by_runs:
             continue
         why = ", ".join(step.get("replaceReasons") or []) or "not said"
         yield f"- **replaces** `{_name(urn)}`, because of {why}"

@@ -86,6 +86,7 @@ def test_a_changed_script_is_named_by_its_path_and_not_by_its_configmap() -> Non
     ]
     said = [*pull_request.previewed({"steps": steps}, {name: job})]
     assert said[0].startswith("- **new run** of `t5`: `workloads/ddp/train.py` changed. ")
+    assert not [line for line in said if "ConfigMap" in line]
 
 
 def test_a_preview_that_failed_before_it_began_is_an_error_and_not_no_change(
