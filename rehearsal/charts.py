@@ -139,15 +139,15 @@ def _within_reach() -> list[Chart]:
 
 def ensure(report: go.Report = print) -> Path:
     """The folder with every chart, made where it is missing or its pins changed."""
-    if not pinned_mirror().exists():
-        with locked(report):
-            _make(pinned_mirror(), report)
-    link(paths.CHARTS, pinned_mirror())
+    mirror = pinned_mirror()
+    with locked(report, mirror.exists):
+        _make(mirror, report)
+    link(paths.CHARTS, mirror)
     return paths.CHARTS
 
 
 def _make(mirror: Path, report: go.Report) -> None:
-    if mirror.exists():  # by another process, while this one waited
+    if mirror.exists():
         return
     partial = mirror.with_suffix(".partial")
     shutil.rmtree(partial, ignore_errors=True)

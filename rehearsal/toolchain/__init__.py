@@ -1,8 +1,7 @@
 """Builds the programs the rehearsal runs and links them into paths.BIN.
 
-`ensure()` is all a caller needs; what there is to build is in programs.py, which Go builds it in
-go.py. Set TRAINYARD_GO_CACHE=keep to keep the compiler's cache (about 8 GB) after everything is
-built.
+What there is to build: programs.py; which Go builds it: go.py. With TRAINYARD_GO_CACHE=keep the compiler's cache of
+about 8 GB stays after everything is built.
 """
 
 from __future__ import annotations
@@ -10,14 +9,16 @@ from __future__ import annotations
 import fcntl
 import os
 import subprocess
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TextIO
 
 from rehearsal import paths
 from rehearsal.processes import heartbeat
 from rehearsal.toolchain import go
-from rehearsal.toolchain.build import duration, side_by_side
+from rehearsal.toolchain.build import LOOK_SECONDS, duration, side_by_side
 from rehearsal.toolchain.go import Report, ToolchainError
 from rehearsal.toolchain.programs import BY_NAME, NEEDED, Program
 
@@ -27,14 +28,11 @@ DEFAULT = tuple(name for name, program in BY_NAME.items() if not program.lazy)
 
 
 def ensure(programs: Iterable[str] = DEFAULT, report: Report = print) -> None:
-    """Have these programs in paths.BIN, building what is missing; at once where nothing is.
-
-    May be interrupted at any time: the next call goes on where this one stopped.
-    """
+    """Have these programs in paths.BIN, building what is missing. After an interruption the next call goes on."""
     wanted = [BY_NAME[name] for name in programs]
-    if any(not program.built.exists() for program in wanted):
-        with locked(report):
-            _build_all([program for program in wanted if not program.built.exists()], report)
+    with locked(report, lambda: all(program.built.exists() for program in wanted)):
+        if missing := [program for program in wanted if not program.built.exists()]:
+            _build_all(missing, report)
     for program in wanted:
         link(paths.BIN / program.name, program.built)
 
@@ -50,22 +48,24 @@ def link(name: Path, target: Path) -> None:
 
 
 @contextmanager
-def locked(report: Report) -> Iterator[None]:
-    """Only one process builds; the others wait and say so."""
+def locked(report: Report, built: Callable[[], bool]) -> Iterator[None]:
+    """Only one process builds; the others wait and say so, until it has `built` what they need."""
     paths.CACHE.mkdir(parents=True, exist_ok=True)
     with (paths.CACHE / "toolchain.lock").open("w") as file:
-        with heartbeat(
-            lambda seconds: report(
-                f"waiting for another build of the toolchain … {duration(seconds)}"
-            )
-        ):
-            fcntl.flock(file, fcntl.LOCK_EX)
+        with heartbeat(lambda s: report(f"waits for the build of another process … {duration(s)}")):
+            while not built() and not _taken(file):
+                time.sleep(LOOK_SECONDS)
         yield
 
 
+def _taken(file: TextIO) -> bool:
+    with suppress(BlockingIOError):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    return False
+
+
 def _build_all(missing: list[Program], report: Report) -> None:
-    if not missing:  # another process built them, while this one waited
-        return
     names = ", ".join(program.name for program in missing)
     seconds = sum(program.seconds for program in missing)
     report(f"building once from pinned sources: {names}; about {duration(seconds)} on two cores")

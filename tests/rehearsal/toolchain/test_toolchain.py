@@ -258,6 +258,31 @@ def test_two_callers_build_a_program_once(
     assert len(workshop.calls) == 1
 
 
+def test_nobody_waits_for_a_build_of_what_is_not_needed(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another checkout builds etcd, and helm after it for long."""
+    workshop.ensure("kubectl")
+    busy, waits = threading.Event(), threading.Event()
+
+    def build(*_: object) -> None:
+        waits.set()
+        BY_NAME["etcd"].built.parent.mkdir(parents=True, exist_ok=True)
+        BY_NAME["etcd"].built.write_text("")
+        busy.wait(60)
+
+    monkeypatch.setattr(toolchain, "side_by_side", build)
+    other = threading.Thread(target=workshop.ensure, args=("etcd", "helm"))
+    other.start()
+    try:
+        assert waits.wait(10)
+        workshop.ensure("etcd", "kubectl")
+        assert (paths.BIN / "etcd").exists() and other.is_alive()
+    finally:
+        busy.set()
+        other.join()
+
+
 def test_a_link_to_an_older_build_is_replaced(workshop: Workshop) -> None:
     paths.BIN.mkdir(parents=True)
     (paths.BIN / "etcd").symlink_to("/nowhere/etcd")
