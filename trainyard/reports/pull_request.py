@@ -96,18 +96,23 @@ def _lost(steps: list[dict[str, Any]], jobs: Mapping[str, JobPlan]) -> Iterator[
     for urn, step in replaced.items():
         kind, _, name = _name(urn).partition(" ")
         if kind in JOB_KINDS:
-            job = jobs.get(name)
-            changed = [*file_changes(name, job, files)] if job else []
-            said = _changed(step, job, changed)
-            yield f"- **new run** of `{name}`: {said}{resumes(job) if job else ''}"
-            continue
-        if _name(urn) in said_by_runs:
-            continue
-        why = ", ".join(step.get("replaceReasons") or []) or "not said"
-        yield f"- **replaces** `{_name(urn)}`, because of {why}"
+            yield f"- **new run** of `{name}`: {_new_run(step, name, jobs.get(name), files)}"
+        elif _name(urn) not in said_by_runs:
+            why = ", ".join(step.get("replaceReasons") or []) or "not said"
+            yield f"- **replaces** `{_name(urn)}`, because of {why}"
     for step in steps:
         if step["op"] == "delete" and step["urn"] not in replaced:
             yield f"- **deletes** `{_name(step['urn'])}`"
+
+
+def _new_run(
+    step: dict[str, Any], name: str, job: JobPlan | None, files: Mapping[str, Mapping[str, str]]
+) -> str:
+    """The difference between the new run of a job and the one before it, and where the new one begins. `files`: of
+    _config_maps."""
+    if job is None:
+        return _changed(step, None, ())
+    return f"{_changed(step, job, [*file_changes(name, job, files)])}{resumes(job)}"
 
 
 def _config_maps(steps: Sequence[dict[str, Any]]) -> dict[str, dict[str, str]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainyard.catalog.logs.secrets import creation
+from trainyard.catalog.logs.missing_secrets import creation
 from trainyard.derive.teams import Share
 from trainyard.objects.iam.encryption import region_of
 from trainyard.objects.iam.secrets import SECRET_ARN, covers

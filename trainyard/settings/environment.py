@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar, Literal
 import pydantic
 
 from trainyard.catalog.aws.own_prices import LIST, OwnPrices
-from trainyard.catalog.logs.secrets import creation
+from trainyard.catalog.logs.missing_secrets import creation
 from trainyard.catalog.versions import KARPENTER
 from trainyard.settings.aws import AwsConfig, PolicyArn
 from trainyard.settings.budget import BudgetConfig, PricesConfig

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 
 from trainyard.catalog.limits import NODES_SECONDS, TORCH_SECONDS
-from trainyard.catalog.logs.secrets import CREATION, MISSING, NO_KEY, literals
+from trainyard.catalog.logs.missing_secrets import CREATION, MISSING, NO_KEY, literals
 
 GRACE_SECONDS = 20
 """Shorter delays are normal and are not reported."""

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from trainyard.catalog.logs.first_end import Object
-from trainyard.catalog.logs.secrets import keys_of, literals
+from trainyard.catalog.logs.missing_secrets import keys_of, literals
 from trainyard.catalog.logs.symptoms import PENDING, STARTING, read
 
 BEGINS = ("ContainerCreating", "PodInitializing")

@@ -87,11 +87,14 @@ def test_an_estimate_whose_time_is_over_is_no_time_before_now() -> None:
     assert late and late.remaining_seconds == 0
 
 
-def test_a_run_that_has_ended_has_no_time_to_go() -> None:
+def test_a_complete_run_has_no_per_cent_and_one_that_failed_has_no_time_to_go() -> None:
     job = train_job()
     job["status"]["trainerStatus"] = SAID
     [run] = finished_runs(cluster(trainjobs=[job]))
-    assert str(far_of(run)) == "43%"
+    assert run.job.complete and far_of(run) is None
+    job["status"]["conditions"][-1]["type"] = "Failed"
+    [failed] = finished_runs(cluster(trainjobs=[job]))
+    assert not failed.job.complete and str(far_of(failed)) == "43%"
 
 
 def test_runs_status_and_watch_say_it() -> None:
