@@ -44,6 +44,11 @@ TWO_FAULTS: dict[str, str] = {
     "files.sources: must list files": "names a file, and nobody knows which one is meant",
     "spot: must be the name of a setting": "is another setting, with another name",
     "system_nodes.count: must be the name": "is too small for the setting that is meant",
+    "jobs.t5-large.args: must be the name": "stands beside a script",
+    "jobs.t5-large.entrypoint: must be the name": "stands beside a script",
+    "checkpoints.path: must be the name": "is no place on a store either",
+    "shm_size: must be the name": "has a unit, which the setting that is meant has not",
+    "timeout: must be the name": "has a unit, which the setting that is meant has not",
     "image: must not contain a placeholder": "is text that a person knows",
     "prefetch.0: must not contain a placeholder": "is text that a person knows",
     "script: must run something: YAML folded": "is folded by YAML, before anybody reads it",
@@ -67,7 +72,7 @@ BY_A_PERSON: dict[str, str] = {
     r"|write (registry|one such|pytorch|parameters|resume|sharding|checkpoints: )"
     r"|the (settings are|prefix|range)|if the "
     r"|save|put|persistent|sharding|describe|check out|bake|a digest|leave|drop|with gpus"
-    r"|(Trainium|Gaudi)|add key|write \S+:<|name it|write some"
+    r"|write \{\w+\} where|(Trainium|Gaudi)|add key|write \S+:<|name it|write some"
     r"|(pytorch_job: \{restarts|list the teams|change aws:region|rename it|turn on|set replicas)"
     r"|\"1\.\d+\"|\{(efs|s3): \{\}\}|add parameters|delete (throughput|the blank)"
     r"|hand it|write (storage: |efs: )|lustre: all pods|Bottlerocket|another of them"

@@ -106,7 +106,7 @@ def _place_errors(path: str, sweep: SweepConfig, job: JobConfig) -> Iterator[Inp
                 got=f"${place}, which is a variable of a shell"
                 if any(f"${place}" in text for text in texts)
                 else f"no {place}",
-                fix=f'write {place} where the value belongs, such as arguments: [--{name}, "{place}"]',
+                fix=f"write {place} where the value belongs, as in --{name}={place}",
             )
     places = few([place_of(name) for name in sweep.over]) or "its values"
     for name in sorted(_names_in(texts) - {*sweep.over, RUN_NUMBER.strip("{}")}):

@@ -84,7 +84,7 @@ OTHER_TOOLS: dict[tuple[str, str], str] = {
                 "delete it, or write replicas for nodes that run all the time"
             ),
             "gpus gpucount gputype": _FOLLOWS,
-            "ami amiid amitype": "delete it; write ami_family: AL2023 or Bottlerocket (docs/limits.md)",
+            "ami amiid amitype": "delete it; GPU nodes have AL2023, or Bottlerocket by ami_family (docs/limits.md)",
             "amifamily os": "did you mean ami_family?",
             "volumesize disksize rootvolumesize diskgib": _DISK,
             "placementgroup": "delete it; write placement: cluster",
