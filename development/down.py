@@ -164,9 +164,7 @@ def _show_kept(resources: list[Object], display: Display) -> bool:
     if found:
         stack = Stack(name=stack_of(found[0]["urn"]))
         ways = keeping.ways(found, destroy="make down")
-        display.section(
-            "to delete what was kept, too", progress.suggestions([shell_of(stack), *ways])
-        )
+        display.section(keeping.HEADING, progress.suggestions([shell_of(stack), *ways]))
     return bool(found)
 
 

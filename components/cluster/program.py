@@ -13,6 +13,7 @@ import pulumi_kubernetes as k8s
 
 from components.base.lost_node import AWAY, AWAY_SECONDS
 from components.base.one_pod import one_pod
+from components.base.rbac import RBAC
 from components.base.topic import topic
 from components.base.unprivileged import files_of, server, system_pod
 from components.cluster.cluster_access import ClusterAccess
@@ -20,7 +21,6 @@ from trainyard.objects.metrics.metrics import APP as LABEL
 from trainyard.plans.identity import digest
 from trainyard.plans.program import PORT, TOPIC_ARN, ProgramPlan
 
-RBAC = "rbac.authorization.k8s.io"
 SETTINGS = "settings.json"
 """The file with the settings of a program, beside its others."""
 SIZE = {"cpu": "50m", "memory": "128Mi"}

@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 import pulumi
 import pulumi_kubernetes as k8s
 
+from components.base.rbac import RBAC
 from components.cluster.cluster_access import ClusterAccess
-from components.cluster.program import RBAC, Program
+from components.cluster.program import Program
 from components.jobs.queues import kueue_object
 from trainyard.objects.programs.dispatch import (
     APP,

@@ -68,13 +68,13 @@ def turn(
     name: str, plan: JobPlan, earlier: Sequence[JobPlan], kubeconfig: pulumi.Output[str]
 ) -> pulumi.ResourceHook:
     """A hook that is over when fewer runs of the sweep go on than may. A preview waits for nothing."""
-    most = (plan.sweep and plan.sweep.at_most) or 1
+    most, names = (plan.sweep and plan.sweep.at_most) or 1, [each.name for each in earlier]
 
     async def wait(_: pulumi.ResourceHookArgs) -> None:
         config = await kubeconfig.future()
         if config:
-            pulumi.info(f"{name} begins {_turn_in_words([each.name for each in earlier], most)}")
-            look = partial(_wait_for_turn, config, plan, [each.name for each in earlier], most)
+            pulumi.info(f"{name} begins {_turn_in_words(names, most)}")
+            look = partial(_wait_for_turn, config, plan, names, most)
             await asyncio.get_running_loop().run_in_executor(_THREADS, look)
 
     return pulumi.ResourceHook(f"{name}-turn", wait)

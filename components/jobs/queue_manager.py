@@ -11,8 +11,8 @@ import pulumi
 import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
+from components.base.rbac import RBAC
 from components.cluster.cluster_access import ClusterAccess
-from components.cluster.program import RBAC
 from trainyard.objects.programs.dispatch import ENTERS, SEES, STARTS
 from trainyard.objects.queues.queues import MANAGERS
 from trainyard.objects.teams.team_access import Grant

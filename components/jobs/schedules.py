@@ -12,10 +12,9 @@ from typing import Any
 import pulumi
 import pulumi_kubernetes as k8s
 
+from components.base.rbac import RBAC
 from trainyard.objects.jobs.schedule import SETTINGS, cron_job_spec, name_of, rules, settings
 from trainyard.plans.jobs import SCHEDULE, JobPlan, SchedulePlan
-
-RBAC = "rbac.authorization.k8s.io"
 
 
 class Schedule(pulumi.ComponentResource):

@@ -15,6 +15,7 @@ import pulumi
 import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
+from components.base.rbac import RBAC
 from components.cluster.cluster_access import ClusterAccess
 from components.jobs.namespace import JobNamespace
 from components.stores.store import Roots, Store
@@ -24,8 +25,6 @@ from trainyard.objects.teams import team_limits
 from trainyard.objects.teams.team_access import ROLES, STARTS, group_name, role_name
 from trainyard.objects.teams.team_network import Ranges, policy_spec
 from trainyard.objects.teams.teams import STARTER, TeamEntryPlan
-
-RBAC = "rbac.authorization.k8s.io"
 
 
 class Team(pulumi.ComponentResource):

@@ -12,6 +12,7 @@ import pulumi
 import pulumi_kubernetes as k8s
 
 from components.base.admission_policy import admission_policy
+from components.base.rbac import RBAC
 from trainyard.objects.teams import queue_admission
 from trainyard.objects.teams.team_access import (
     EVERYBODY,
@@ -81,12 +82,11 @@ class TeamRules(pulumi.ComponentResource):
         that a new team changes nothing here."""
         called = role_name("everybody")
         role = self._role(f"{name}-everybody", called, OF_THE_CLUSTER)
-        api = "rbac.authorization.k8s.io"
         return k8s.rbac.v1.ClusterRoleBinding(
             f"{name}-everybody",
             metadata={"name": called},
-            role_ref={"api_group": api, "kind": "ClusterRole", "name": called},
-            subjects=[{"kind": "Group", "api_group": api, "name": EVERYBODY}],
+            role_ref={"api_group": RBAC, "kind": "ClusterRole", "name": called},
+            subjects=[{"kind": "Group", "api_group": RBAC, "name": EVERYBODY}],
             # The name of the role stands in no output.
             opts=pulumi.ResourceOptions(parent=self, depends_on=[role]),
         )

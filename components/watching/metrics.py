@@ -12,6 +12,7 @@ import pulumi
 import pulumi_kubernetes as k8s
 
 from components.base.one_pod import one_pod, one_pod_service
+from components.base.rbac import RBAC
 from components.base.unprivileged import files_of, scratch, server, system_pod
 from components.watching.managed_prometheus import ManagedPrometheus
 from trainyard.objects.metrics.alerts import rules
@@ -111,7 +112,7 @@ class Metrics(pulumi.ComponentResource):
             f"{name}-reads",
             metadata=called,
             role_ref=k8s.rbac.v1.RoleRefArgs(
-                api_group="rbac.authorization.k8s.io", kind="ClusterRole", name=role.metadata.name
+                api_group=RBAC, kind="ClusterRole", name=role.metadata.name
             ),
             subjects=[
                 k8s.rbac.v1.SubjectArgs(

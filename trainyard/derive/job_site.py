@@ -37,7 +37,7 @@ class JobSite:
     """Service account of schedules that the environment has made in the namespace."""
 
 
-def with_schedules(wanted: EnvironmentConfig) -> set[str]:
+def _with_schedules(wanted: EnvironmentConfig) -> set[str]:
     """Namespaces of the teams that the environment lists and whose jobs can have schedules."""
     return {entry.namespace_of(name) for name, entry in wanted.teams.items() if entry.schedules}
 
@@ -60,5 +60,5 @@ def job_site(
         runtimes={runtime.name: runtime for runtime in runtimes},
         env=job_variables(wanted),
         has_workers=wanted.has_workers,
-        starter=STARTER if namespace in with_schedules(wanted) else None,
+        starter=STARTER if namespace in _with_schedules(wanted) else None,
     )

@@ -33,7 +33,14 @@ from trainyard.live.public_addresses import public_address_checks
 from trainyard.live.questions.account import Account
 from trainyard.live.questions.caller import NotAnswered
 from trainyard.live.reach import address_errors, asks_address, first_update_errors
-from trainyard.live.releases import add_ons, ami_errors, amis, bottlerocket_errors, build_errors
+from trainyard.live.releases import (
+    add_ons,
+    ami_errors,
+    amis,
+    bottlerocket_errors,
+    build_errors,
+    with_bottlerocket,
+)
 from trainyard.live.secrets import secret_checks
 from trainyard.live.service_roles import role_findings, service_roles
 from trainyard.live.state import back_end, state_checks
@@ -226,14 +233,11 @@ def _release_checks(account: Account, plan: EnvironmentPlan) -> dict[str, Check]
         )
         for variant, release in amis(plan)
     }
-    own: dict[str, Check] = {
-        f"Bottlerocket of pool {name}": lambda name=name: bottlerocket_errors(
-            plan, name, there=account.has_bottlerocket(version, bottlerocket.RELEASE)
+    if with_bottlerocket(plan):
+        images[f"AMI of Bottlerocket {bottlerocket.RELEASE}"] = lambda: bottlerocket_errors(
+            plan, there=account.has_bottlerocket(version, bottlerocket.RELEASE)
         )
-        for name, pool in plan.pools.items()
-        if bottlerocket.is_bottlerocket(pool.ami)
-    }
-    return builds | images | own
+    return builds | images
 
 
 def creator_findings(name: str, role: str, cluster_exists: bool) -> Iterator[InputError]:

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 
 from trainyard.catalog import versions
 from trainyard.catalog.upstream import bottlerocket
-from trainyard.catalog.upstream.bottlerocket import is_bottlerocket
 from trainyard.plan import EnvironmentPlan
 from trainyard.plans.clusters import AddOnPlan
 from trainyard.problems import InputError
@@ -30,7 +29,7 @@ def amis(plan: EnvironmentPlan) -> list[tuple[str, str]]:
         (NVIDIA if kind.gpus else STANDARD, pool.ami.partition("@")[2])
         for pool in plan.pools.values()
         for kind in pool.types
-        if not is_bottlerocket(pool.ami)
+        if not bottlerocket.is_bottlerocket(pool.ami)
     }
     return sorted({(STANDARD, ami_release(plan.system_nodes.release)), *of_pools})
 
@@ -98,17 +97,21 @@ def ami_errors(
         )
 
 
-def bottlerocket_errors(plan: EnvironmentPlan, pool: str, *, there: bool) -> Iterator[InputError]:
-    """A pool whose nodes would boot from a Bottlerocket that the region does not have: Karpenter then launches none."""
-    if there:
-        return
-    yield InputError(
-        path=f"environment.pools.{pool}.ami_family",
-        must=f"have an AMI in {plan.identity.region} for Kubernetes {plan.cluster.version}",
-        got=f"Bottlerocket, of which it has no {bottlerocket.RELEASE} with NVIDIA's driver",
-        fix="write AL2023, or delete it",
-        write="AL2023",
-    )
+def with_bottlerocket(plan: EnvironmentPlan) -> list[str]:
+    """The pools whose nodes boot from Bottlerocket."""
+    return [name for name, pool in plan.pools.items() if bottlerocket.is_bottlerocket(pool.ami)]
+
+
+def bottlerocket_errors(plan: EnvironmentPlan, *, there: bool) -> Iterator[InputError]:
+    """Pools whose nodes would boot from a Bottlerocket that the region does not have: Karpenter then launches none."""
+    for pool in with_bottlerocket(plan) if not there else ():
+        yield InputError(
+            path=f"environment.pools.{pool}.ami_family",
+            must=f"have an AMI in {plan.identity.region} for Kubernetes {plan.cluster.version}",
+            got=f"Bottlerocket, of which it has no {bottlerocket.RELEASE} with NVIDIA's driver",
+            fix="write AL2023, or delete it",
+            write="AL2023",
+        )
 
 
 def ami_release(release: str) -> str:

@@ -16,6 +16,7 @@ from trainyard.command_line import cut_apart
 from trainyard.objects.jobs.pod_template import FILES
 from trainyard.plans.jobs import JobPlan, beside_name, files_name
 from trainyard.problems import few
+from trainyard.settings.reading.contracts import whole_numbers
 
 CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
 """Type of the resources that hold the files of jobs."""
@@ -50,7 +51,7 @@ def differences(old: Any, new: Any, job: JobPlan | None = None, files: Sequence[
     """Differences of two specs of a job, in words: `numNodes` 2 → 4, `--lr=1e-4` → `--lr=2e-4`. Fields that only
     the old one has are left out: they are defaults of the API server, or nobody asks for them any more. `job`: the
     new run. `files`: what file_changes says of it."""
-    found = [*_differences((), _whole(old), new)]
+    found = [*_differences((), whole_numbers(old), new)]
     places = [_of_place(each, job) if job else "" for each in found]
     others = [
         str(each)
@@ -99,15 +100,6 @@ def _of_place(found: _Difference, job: JobPlan) -> str:
     if job.when_changed == "afresh":
         return f"the run begins in a directory of its own, `{job.checkpoints}`"
     return f"`checkpoints.directory` {_change(old.removeprefix(mount), directory)}"
-
-
-def _whole(value: Any) -> Any:
-    """A spec with whole numbers as integers: the engine tells each number as a float."""
-    if isinstance(value, Mapping):
-        return {key: _whole(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_whole(each) for each in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _differences(path: tuple[str, ...], old: Any, new: Any) -> Iterator[_Difference]:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
-from trainyard.derive.job_site import with_schedules
 from trainyard.derive.schedule import NoTimes, known_zone, next_times, times_of
 from trainyard.problems import REMOVE, At, InputError, InputWarning
 from trainyard.settings.environment import EnvironmentConfig
@@ -41,13 +40,14 @@ def team_schedule_errors(
 ) -> Iterator[InputError]:
     """Schedules of a team whose entry in the environment allows none: nobody of it may make a CronJob."""
     teams = {entry.namespace_of(name): name for name, entry in environment.teams.items()}
-    if path != "team.jobs" or namespace not in teams or namespace in with_schedules(environment):
+    team = teams.get(namespace)
+    if path != "team.jobs" or team is None or environment.teams[team].schedules:
         return
     for name in _with_schedule(jobs):
         yield At(f"{path}.{name}.schedule").must(
             "be of a team whose entry in the environment has schedules: true",
-            got=f"an entry of {teams[namespace]} without it",
-            fix=f"ask whoever runs the environment to write schedules: true in environment.teams.{teams[namespace]}"
+            got=f"an entry of {team} without it",
+            fix=f"ask whoever runs the environment to write schedules: true in environment.teams.{team}"
             " and to run `pulumi up`; or delete the schedule",
             write=REMOVE,
         )

@@ -301,7 +301,7 @@ SETTING_HINTS = {
     ),
     ("own_runtimes", "secrets"): _OF_JOBS,
     ("token", "secretsmanager"): (
-        "delete it; put the token into a Kubernetes Secret of each namespace with such jobs "
+        "delete it; put the token into a Kubernetes Secret of each namespace with such jobs"
         f" ({creation('hf-token', ['token'])}), and write {{secret: hf-token, key:"
         " token}: what fetches the model belongs to the runtime, which is one for all namespaces"
     ),

@@ -18,6 +18,7 @@ BEFORE = (
     " after the destroy that would create the whole environment anew"
 )
 PRICES = "https://aws.amazon.com/fsx/lustre/pricing"
+HEADING = "to delete what was kept, too"
 GONE = "once AWS has deleted it: the state forgets it"
 REST = "delete the network that was kept for it"
 
@@ -73,7 +74,7 @@ def listed(
     found = kept(resources)
     lines, commands = [f"kept: {line(each)}" for each in found], ways(found, destroy=destroy)
     typed = [f"  {command}  # {purpose}" for command, purpose in (*shell, *commands)]
-    return [*lines, *(["to delete what was kept, too:", *typed] if commands else [])]
+    return [*lines, *([f"{HEADING}:", *typed] if commands else [])]
 
 
 def _ways(found: Iterable[Object]) -> Iterator[tuple[str, str]]:

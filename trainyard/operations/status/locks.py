@@ -17,10 +17,10 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import boto3
-import yaml
 from botocore.exceptions import BotoCoreError, ClientError
 
 from trainyard.live.state import back_end
+from trainyard.settings.reading.reader import project_name
 
 ENGINE = "pulumi"
 """Name of the process that takes a lock."""
@@ -65,8 +65,7 @@ def locks_of(stack: str) -> tuple[Lock, ...]:
 def _folder(stack: str) -> str:
     """Folder of the locks of a stack, such as dev or organization/<project>/dev."""
     *_, project, name = ["", *stack.split("/")]
-    project = project or yaml.safe_load(Path("Pulumi.yaml").read_text())["name"]
-    return f".pulumi/locks/organization/{project}/{name}"
+    return f".pulumi/locks/organization/{project or project_name(Path())}/{name}"
 
 
 def _in_folder(folder: Path) -> Iterator[str]:

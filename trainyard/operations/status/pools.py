@@ -4,7 +4,7 @@ their instances end at launch."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from trainyard.catalog.logs.waiting import about, is_of_karpenter
 from trainyard.objects.jobs.pod_template import POOL
@@ -35,13 +35,14 @@ def unready(snapshot: Snapshot, *, wanted: bool) -> Iterator[Finding]:
     """Findings about what pools lack: pools that a job may wait for if `wanted`, idle pools
     otherwise."""
     refused = {name: why for log in snapshot.logs.values() for name, why in REFUSED.findall(log)}
+    classes = {each["metadata"]["name"]: each for each in snapshot.of("ec2nodeclasses")}
     for kind in ("ec2nodeclasses", "nodepools"):
         for obj in snapshot.of(kind):
             if _wanted(snapshot, obj) is not wanted:
                 continue
             name = obj["metadata"]["name"]
             yield from _unreserved(obj)
-            for condition in _failed(snapshot, obj):
+            for condition in _lacking(obj, classes):
                 message = condition.get("message") or condition.get("reason", "")
                 describe = f"kubectl describe {obj['kind'].lower()} {name}"
                 yield Finding(
@@ -51,18 +52,16 @@ def unready(snapshot: Snapshot, *, wanted: bool) -> Iterator[Finding]:
                 )
 
 
-def _failed(snapshot: Snapshot, obj: Object) -> list[Object]:
-    """Conditions that are False. What its EC2NodeClass lacks a NodePool does not say again."""
-    found = [
-        each
-        for each in obj.get("status", {}).get("conditions", [])
-        if each["status"] == "False" and each["type"] != "Ready"
-    ]
-    classes = {each["metadata"]["name"]: each for each in snapshot.of("ec2nodeclasses")}
-    own = classes.get(_class(obj)) if obj["kind"] == "NodePool" else None
-    if own and _failed(snapshot, own):
-        return [each for each in found if each["type"] != "NodeClassReady"]
-    return found
+def _lacking(obj: Object, classes: Mapping[str, Object]) -> list[Object]:
+    """Its conditions that are False. What its EC2NodeClass lacks a NodePool does not say again."""
+    of_class = _failed(classes.get(_class(obj), {})) if obj["kind"] == "NodePool" else []
+    return [each for each in _failed(obj) if not of_class or each["type"] != "NodeClassReady"]
+
+
+def _failed(obj: Object) -> list[Object]:
+    """Conditions that are False, but the one that sums them up."""
+    found = obj.get("status", {}).get("conditions", [])
+    return [each for each in found if each["status"] == "False" and each["type"] != "Ready"]
 
 
 def _unreserved(node_class: Object) -> Iterator[Finding]:

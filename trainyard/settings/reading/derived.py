@@ -27,19 +27,19 @@ class Derived:
 def in_the_file(problems: Iterable[P], derived: Mapping[str, Derived]) -> list[P]:
     """The problems at the paths and in the words of the file. `derived`: path → entry. What several runs have, and
     differs in their values alone, is a problem of the entry."""
-    found: list[tuple[P, P, P]] = []
+    found: list[tuple[P, P]] = []
     of_runs: dict[P, set[P]] = {}
     for problem in problems:
         run = next((path for path in derived if _is_at(problem.path, path)), None)
         if run is None:
-            found.append((problem, problem, problem))
+            found.append((problem, problem))
             continue
         entry = derived[run]
         moved = replace(problem, path=entry.path + problem.path[len(run) :])
         general = _rewritten(moved, entry.values, whole=True)
         of_runs.setdefault(general, set()).add(moved)
-        found.append((moved, general, _rewritten(moved, entry.texts, whole=False)))
-    return [general if len(of_runs.get(general, ())) > 1 else own for moved, general, own in found]
+        found.append((general, _rewritten(moved, entry.texts, whole=False)))
+    return [general if len(of_runs.get(general, ())) > 1 else own for general, own in found]
 
 
 def _is_at(path: str, place: str) -> bool:
