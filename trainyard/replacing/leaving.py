@@ -1,4 +1,5 @@
-"""Deletions by an update that must be known before: teams, and placement groups of pools.
+"""Deletions by an update that must be known before: teams, the right of teams to have schedules, and placement
+groups of pools.
 
 The namespace of a team goes with every job in it, so the team's own stack must go first: afterwards its
 role does not reach the cluster any more.
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from trainyard.catalog.job_kinds import ENGINE_TYPES, ENTRY_KINDS, outcome, resource_of
+from trainyard.objects.teams.teams import CRON_JOBS
 from trainyard.plan import EnvironmentPlan
 from trainyard.problems import At, InputError, InputWarning, few
 from trainyard.replacing.deployed import Ask, Deployed, Show, UnknownStackError
@@ -24,9 +26,11 @@ JOBS = frozenset(ENGINE_TYPES.values())
 TEAMS = "environment.teams"
 GROUP = "aws:ec2/placementGroup:PlacementGroup"
 NAMESPACE = "kubernetes:core/v1:Namespace"
+STARTER = "kubernetes:core/v1:ServiceAccount"
+"""Type of the service account of a team's schedules."""
 SHOWN = 10
 """Jobs that an error names."""
-TYPES = frozenset({TEAM, GROUP, NAMESPACE})
+TYPES = frozenset({TEAM, GROUP, NAMESPACE, STARTER})
 """Types of resources that the rules look at."""
 
 
@@ -43,6 +47,25 @@ def team_errors(
     cluster."""
     for team in leaving(plan, deployed):
         yield from _of_stacks(plan, team, ask, folder) or _going(team, deployed, show)
+
+
+def schedule_errors(
+    plan: EnvironmentPlan, deployed: Deployed, *, show: Show
+) -> Iterator[InputError]:
+    """Teams that stay and lose `schedules: true` while they have schedules: at each of their times a pod would
+    ask for a service account that is gone."""
+    kubeconfig = deployed.kubeconfig
+    for team, entry in plan.teams.items():
+        space = deployed.output(STARTER, f"{PREFIX}{team}-schedules", "metadata.namespace")
+        if entry.schedules or kubeconfig is None or space is None:
+            continue
+        if there := [each["metadata"]["name"] for each in show(kubeconfig, CRON_JOBS, space)]:
+            yield At(f"{TEAMS}.{team}.schedules").must(
+                "stay true while the team has schedules",
+                got=f"false, and in {space} {few(sorted(there), SHOWN)}",
+                fix="write schedules: true. First delete each `schedule` in the team's stack file and run `pulumi"
+                f" up` there, or `kubectl --namespace {space} delete cronjob <name>`",
+            )
 
 
 def _of_stacks(plan: EnvironmentPlan, team: str, ask: Ask, folder: Path) -> list[InputError]:

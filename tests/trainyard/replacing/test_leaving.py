@@ -11,10 +11,19 @@ import pytest
 from pulumi.runtime import settings
 
 from stacks.engine import read_deployed
+from tests.support.graphs import environment
 from tests.support.stackfile import environment_plan
 from tests.support.teams import by_name, checkout, listed
 from trainyard.replacing.deployed import PROVIDER, Ask, Deployed
-from trainyard.replacing.leaving import JOBS, NAMESPACE, TEAM, team_errors, team_warnings
+from trainyard.replacing.leaving import (
+    JOBS,
+    NAMESPACE,
+    STARTER,
+    TEAM,
+    schedule_errors,
+    team_errors,
+    team_warnings,
+)
 
 TWO = Deployed(resources={(TEAM, "team-vision"): {}, (TEAM, "team-nlp"): {}})
 WITHOUT_VISION = (listed, lambda settings: settings["teams"].pop("vision"))
@@ -142,3 +151,46 @@ def test_a_team_cannot_leave_while_a_job_that_somebody_sent_goes_on_in_its_names
     ]
     jobs[:] = [ended]
     assert said() == []
+
+
+def test_a_team_cannot_lose_its_schedules_while_it_has_some() -> None:
+    found = Deployed(
+        resources={
+            **TWO.resources,
+            (PROVIDER, "cluster"): {"kubeconfig": "{}", "clusterIdentifier": "c"},
+            (STARTER, "team-vision-schedules"): {"metadata": {"namespace": "team-vision"}},
+        }
+    )
+    there = [{"metadata": {"name": "nightly"}}]
+
+    def show(kubeconfig: str, kind: str, namespace: str | None) -> list[Any]:
+        assert (kubeconfig, kind, namespace) == ("{}", "cronjobs.batch", "team-vision")
+        return there
+
+    def keeps(settings: dict[str, Any]) -> None:
+        settings["teams"]["vision"]["schedules"] = True
+
+    def said(*edits: Any) -> list[str]:
+        plan = environment_plan(listed, *edits)
+        return [str(each) for each in schedule_errors(plan, found, show=show)]
+
+    assert said() == [
+        "environment.teams.vision.schedules: must stay true while the team has schedules; got false, and in"
+        " team-vision nightly. Fix: write schedules: true. First delete each `schedule` in the team's stack file"
+        " and run `pulumi up` there, or `kubectl --namespace team-vision delete cronjob <name>`"
+    ]
+    assert said(keeps) == []
+    there.clear()
+    assert said() == []
+
+
+def test_the_service_account_of_schedules_has_the_name_and_the_type_that_the_rule_looks_for() -> (
+    None
+):
+    def keeps(settings: dict[str, Any]) -> None:
+        settings["teams"]["vision"]["schedules"] = True
+
+    graph = environment(listed, keeps)
+    assert "team-vision-schedules" in {
+        node.name for node in graph.nodes.values() if node.kind == STARTER
+    }

@@ -22,6 +22,8 @@ SCHEDULES = "trainyard.io/schedules"
 """Annotation of a team's namespace with STARTER, where its jobs can have schedules."""
 STARTER = "trainyard-schedules"
 """Service account in a team's namespace, of the pods that make the runs of its schedules."""
+CRON_JOBS = "cronjobs.batch"
+"""Kind of the object that a schedule is, as kubectl and quotas call it."""
 PARAMETER_BYTES = 4096
 """Size of a value in the standard tier of SSM Parameter Store (AWS quotas of Systems Manager)."""
 ADVANCED_BYTES = 8192
