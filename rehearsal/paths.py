@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import socket
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -99,10 +98,3 @@ def make_state() -> None:
     """Create STATE, which only its owner enters: it holds keys, pods' Secrets and stores."""
     STATE.mkdir(parents=True, exist_ok=True)
     STATE.chmod(0o700)
-
-
-def free_port() -> int:
-    """A TCP port nobody on this machine uses now."""
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]

@@ -15,9 +15,10 @@ _AL2023 = re.compile(
 )
 _BOTTLEROCKET = re.compile(
     r"/aws/service/bottlerocket/(?P<variant>aws-k8s-(?P<version>1\.\d\d)(-nvidia)?)/(?P<arch>x86_64|arm64)/"
-    r"(?P<release>\d+\.\d+\.\d+)/image_id"
+    r"((?P<release>\d+\.\d+\.\d+)/image_id|latest/image_version)"
 )
 NEWEST_RELEASE = "v20261101"
+NEWEST_BOTTLEROCKET = "1.69.0-5e9ad6b5"
 OLDER_KUBELETS = {("1.35", "v20260724"): "1.35.4"}
 """(minor release of Kubernetes, release of the AMI) → kubelet, where it is not that of the catalogue."""
 
@@ -25,8 +26,9 @@ OLDER_KUBELETS = {("1.35", "v20260724"): "1.35.4"}
 def public_parameter(region: str, name: str) -> str:
     """The value of a public parameter about AMIs for EKS; empty where there is none of the name."""
     if (asked := _BOTTLEROCKET.fullmatch(name)) and asked["version"] in KUBERNETES:
-        image = f"bottlerocket-{asked['variant']}-{asked['arch']}-v{asked['release']}"
-        return _published(region, image, asked["arch"], "Bottlerocket")
+        arch, release = asked["arch"], asked["release"]
+        image = f"bottlerocket-{asked['variant']}-{arch}-v{release}"
+        return _published(region, image, arch, "Bottlerocket") if release else NEWEST_BOTTLEROCKET
     asked = _AL2023.fullmatch(name)
     if not asked or (asked["arch"], asked["variant"]) == ("arm64", "neuron"):
         return ""

@@ -19,6 +19,7 @@ from rehearsal import paths
 from tests.support.grafana import laid_out, panels, start
 from tests.support.metrics import RECORDED, metrics_plan
 from tests.support.patience import until
+from tests.support.ports import free_port
 from trainyard.objects.metrics.dashboards import DASHBOARDS
 from trainyard.objects.metrics.metrics import prometheus_config
 from trainyard.objects.metrics.queries import query
@@ -54,7 +55,7 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     served = ThreadingHTTPServer(("127.0.0.1", 0), Files)
     threading.Thread(target=served.serve_forever, daemon=True).start()
     (folder / "prometheus.yml").write_text(json.dumps(_config(served.server_port)))
-    free = paths.free_port()
+    free = free_port()
     command = [
         "setpriv",
         "--pdeathsig",
@@ -158,7 +159,7 @@ def test_the_fill_of_lustre_is_that_of_its_mounts(port: int) -> None:
 def test_every_panel_of_grafana_is_answered(port: int, tmp_path: Path) -> None:
     """By its stand-in, from the files of the graph, as a browser asks."""
     url = f"http://127.0.0.1:{port}"
-    process = start(laid_out(tmp_path, url), free := paths.free_port())
+    process = start(laid_out(tmp_path, url), free := free_port())
 
     def ask(path: str, body: Any) -> Any:
         data = None if body is None else json.dumps(body).encode()

@@ -21,6 +21,7 @@ from rehearsal.control_plane import pki
 from rehearsal.kube import Api
 from rehearsal.toolchain.programs import DEFAULT_KUBERNETES
 from tests.support.patience import PATIENCE, until
+from tests.support.ports import free_port
 from trainyard.objects.queues.queues import MANAGERS
 
 API_SERVER, MANAGER = (
@@ -78,7 +79,7 @@ def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
 
 def start(stack: ExitStack, folder: Path, *, controllers: bool = True) -> ApiServer:
     """Both end with the stack. `controllers`: with those of Kubernetes, which change what is there."""
-    port, etcd, peers, manager = (paths.free_port() for _ in range(4))
+    port, etcd, peers, manager = (free_port() for _ in range(4))
     url, authority = f"https://127.0.0.1:{port}", str(folder / "ca.crt")
     pki.write(folder, url, SERVICES)
     (folder / "tokens.csv").write_text(

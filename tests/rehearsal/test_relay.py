@@ -6,8 +6,9 @@ import time
 
 import pytest
 
-from rehearsal import paths, relay
+from rehearsal import relay
 from tests.support.patience import PATIENCE
+from tests.support.ports import free_port
 
 
 def _served(port: int) -> int:
@@ -39,7 +40,7 @@ def test_bytes_pass_and_a_half_closed_connection_still_gets_its_answer():
 
 
 def test_where_nobody_listens_the_caller_is_hung_up_on():
-    assert _say(_served(paths.free_port()), b"") == b""
+    assert _say(_served(free_port()), b"") == b""
 
 
 def test_while_it_is_closed_every_caller_is_hung_up_on():

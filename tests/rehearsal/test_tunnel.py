@@ -19,6 +19,7 @@ from rehearsal.providers.kubernetes.kubeconfig import access
 from rehearsal.providers.problems import Refused
 from tests.rehearsal.aws_world import Account, Network, profile, refused, served
 from tests.support.patience import until
+from tests.support.ports import free_port
 
 AGENT = "AmazonSSMManagedInstanceCore"
 HOST = "endpoint.example.com"
@@ -73,7 +74,7 @@ def test_the_plugin_of_the_aws_cli_opens_the_port_that_it_is_told(
 ) -> None:
     monkeypatch.setattr(paths, "STATE", tmp_path)
     inside = socket.create_server(("127.0.0.1", 0))
-    far, near = inside.getsockname()[1], paths.free_port()
+    far, near = inside.getsockname()[1], free_port()
     paths.remember(paths.World(api_port=1, account_port=2, speed=1, tunnel_port=far))
     asked = json.dumps({"Parameters": {"localPortNumber": [str(near)]}})
     arguments = ["{}", "us-east-1", "StartSession", "", asked, "http://ssm"]

@@ -21,6 +21,7 @@ from rehearsal import charts, paths
 from rehearsal.kube import Api, ApiError, Object
 from tests.rehearsal.api_server import TOKEN
 from tests.support.patience import until
+from tests.support.ports import free_port
 from tests.support.recording import Graph
 from tests.support.stackfile import Edit
 from tests.support.team_server import CRDS, environment_with_queues, team_objects
@@ -164,7 +165,7 @@ def _start(trainer: TrainerServer, stack: ExitStack, config: Any) -> int:
             }
         )
     )
-    port, health = paths.free_port(), paths.free_port()
+    port, health = free_port(), free_port()
     local = {
         "health": {"healthProbeBindAddress": f"127.0.0.1:{health}"},
         "metrics": {"bindAddress": "0"},

@@ -21,6 +21,7 @@ from rehearsal import paths
 from rehearsal.kube import Api, Object
 from tests.rehearsal.api_server import PROGRAMS, ApiServer, start
 from tests.support.patience import until
+from tests.support.ports import free_port
 from tests.support.recording import CHECKOUT
 from trainyard.catalog.job_kinds import JOB_KINDS, MORE_KINDS
 
@@ -163,7 +164,7 @@ def _start(stack: ExitStack, folder: Path, inside: Path, objects: list[Object]) 
     """Port of its webhooks."""
     [deployment] = [each for each in objects if each["kind"] == "Deployment"]
     [container] = deployment["spec"]["template"]["spec"]["containers"]
-    port, *others = (paths.free_port() for _ in range(3))
+    port, *others = (free_port() for _ in range(3))
     command = [
         *("unshare", "--map-root-user", "--mount", "sh", "-c", IN_A_POD, str(inside)),
         str(paths.BIN / "training-operator"),

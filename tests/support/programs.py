@@ -22,6 +22,7 @@ from rehearsal import paths
 from tests.rehearsal.api_server import PROGRAMS, ApiServer, start
 from tests.support.crds import KARPENTER, upstream
 from tests.support.patience import until
+from tests.support.ports import free_port
 from tests.support.recording import Graph, deploy
 from tests.support.stackfile import ENVIRONMENT
 from trainyard.parts.programs import program_files, program_paths
@@ -137,7 +138,7 @@ def running(
             [
                 *("setpriv", "--pdeathsig", "KILL", sys.executable, "-B", "-c", _START),
                 *(str(folder), str(folder / f"{name}.py"), str(folder / SETTINGS)),
-                str(paths.free_port()),
+                str(free_port()),
             ],
             stdout=log,
             stderr=log,

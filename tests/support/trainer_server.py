@@ -24,6 +24,7 @@ from rehearsal.kube import ApiError, Object
 from tests.rehearsal.api_server import PROGRAMS, ApiServer, start
 from tests.support.cases.trainer import OWN, runtime
 from tests.support.patience import PATIENCE, until
+from tests.support.ports import free_port
 from trainyard.catalog.versions import TRAINERS
 from trainyard.objects.jobs.own_runtimes import own_runtime
 from trainyard.objects.jobs.upstream_runtimes import upstream_runtimes
@@ -145,7 +146,7 @@ class TrainerServer:
         """Start a controller; the port of its webhooks. Somebody else may take a free port first:
         then another one."""
         for _ in range(3):
-            port, health = paths.free_port(), paths.free_port()
+            port, health = free_port(), free_port()
             process = self._started(name, program, port, health)
             ready = processes.wait(
                 lambda health=health, process=process: (

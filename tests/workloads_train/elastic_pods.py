@@ -12,10 +12,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rehearsal import paths, processes
+from rehearsal import processes
 from rehearsal.kube import ApiError, Object
 from rehearsal.kubelet.environment import environment, expand
 from tests.support.operator_server import Operator
+from tests.support.ports import free_port
 from tests.workloads_train.runs import FAULTS, WORKLOADS, workers
 from trainyard.objects.jobs.rendezvous import MASTER_PORT
 
@@ -38,7 +39,7 @@ class ElasticPods:
     """UID of a pod that has a node → its process."""
     ended: list[tuple[str, int]] = field(default_factory=list)
     """Name and exit code of each container that ended and was not told to."""
-    port: int = field(default_factory=paths.free_port)
+    port: int = field(default_factory=free_port)
 
     def start(self) -> ElasticPods:
         self.folder.mkdir()

@@ -16,6 +16,7 @@ from importlib import metadata
 from trainyard import command_line
 from trainyard.catalog import versions
 from trainyard.catalog.aws.prices import stale
+from trainyard.catalog.upstream import bottlerocket
 from trainyard.catalog.upstream.releases import NEWEST, PACKAGES, SEEN
 from trainyard.live.questions.account import Account
 from trainyard.live.questions.caller import NotAnswered
@@ -233,6 +234,8 @@ def newer(account: Account, plan: EnvironmentPlan) -> list[Due]:
         )
         for variant, release in amis(plan)
     ]
+    if any(bottlerocket.is_bottlerocket(pool.ami) for pool in plan.pools.values()):
+        questions.append(lambda: _bottlerocket(account.newest_bottlerocket(version)))
     try:
         account.caller_arn()  # makes the session before there are threads
     except NotAnswered as reason:
@@ -269,6 +272,15 @@ def _ami(variant: str, pinned: str, recommended: str) -> Iterator[Due]:
             what=f"AMI release {pinned} is pinned for {variant} nodes; EKS recommends {recommended}",
             when=f"since {_day(recommended)}",
             do=f"write {latest} in trainyard/catalog/versions.py, AMI_RELEASE",
+        )
+
+
+def _bottlerocket(latest: str) -> Iterator[Due]:
+    if in_order(latest) > in_order(bottlerocket.RELEASE):
+        yield Due(
+            what=f"Bottlerocket {bottlerocket.RELEASE} is pinned; the region has {latest}",
+            when="",
+            do=f"write {latest} in trainyard/catalog/upstream/bottlerocket.py, RELEASE",
         )
 
 

@@ -332,6 +332,8 @@ def test_bottlerocket_has_images_of_its_own_for_each_variant_and_release(account
 
     assert image("1.35-nvidia", "1.68.1") == "bottlerocket-aws-k8s-1.35-nvidia-x86_64-v1.68.1"
     assert image("1.35", "1.68.0") == "bottlerocket-aws-k8s-1.35-x86_64-v1.68.0"
+    newest = "/aws/service/bottlerocket/aws-k8s-1.35-nvidia/x86_64/latest/image_version"
+    assert ssm.get_parameter(Name=newest)["Parameter"]["Value"].startswith("1.")
     for variant, release in (("1.29-nvidia", "1.68.1"), ("1.35-nvidia", "v1.68.1")):
         with refused("ParameterNotFound"):
             image(variant, release)

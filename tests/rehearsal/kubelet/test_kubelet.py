@@ -17,8 +17,8 @@ from rehearsal.kubelet.aws import plain
 from rehearsal.kubelet.container import Container, Probe, refused
 from rehearsal.kubelet.environment import NotReady, environment, expand, quantity
 from rehearsal.kubelet.node import EFA, GPU
-from rehearsal.paths import free_port
 from tests.support.patience import until
+from tests.support.ports import free_port
 
 AUTHORITY = base64.b64encode(b"ca").decode()
 PART = (

@@ -17,9 +17,9 @@ from urllib.error import HTTPError, URLError
 import pytest
 
 from rehearsal.kubelet import images
-from rehearsal.paths import free_port
 from tests.support.grafana import Files, laid_out, start
 from tests.support.patience import until
+from tests.support.ports import free_port
 
 SOURCES, PROVIDERS = (
     f"provisioning/{kind}/trainyard.yaml" for kind in ("datasources", "dashboards")

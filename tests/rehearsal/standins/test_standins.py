@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 
 from rehearsal.kubelet import images
-from rehearsal.paths import free_port
 from rehearsal.standins import git
 from tests.support import etcd_server
 from tests.support.patience import PATIENCE
+from tests.support.ports import free_port
 from trainyard.catalog.limits import FIRST_NODE_SECONDS, NODES_SECONDS
 from trainyard.catalog.logs.symptoms import RENDEZVOUS, read
 from trainyard.objects.jobs.rendezvous import VARIABLE, conf

@@ -11,9 +11,9 @@ from types import ModuleType
 
 import pytest
 
-from rehearsal import paths
 from tests.support.metrics import RECORDED
 from tests.support.patience import until
+from tests.support.ports import free_port
 from tests.support.programs import program_fixture
 from trainyard.parts.programs import program_files
 
@@ -65,7 +65,7 @@ def test_a_scrape_sees_the_counters_of_its_moment_until_sigterm(tmp_path: Path) 
     """Its own process, with the files of its pod."""
     for name, text in program_files("efa").items():
         (tmp_path / name).write_text(text)
-    counted, port = device(tmp_path, "rdmap0s6", tx_bytes=5), paths.free_port()
+    counted, port = device(tmp_path, "rdmap0s6", tx_bytes=5), free_port()
     command = [sys.executable, "-B", "efa.py", ".", str(port)]
     process = subprocess.Popen(command, cwd=tmp_path)
     try:

@@ -41,6 +41,7 @@ from tests.trainyard.existing.test_vpc_faults import OWNER
 from tests.trainyard.existing.test_vpc_faults import SHARED as SHARED_VPC
 from tests.trainyard.existing.test_vpc_faults import SOUND as SOUND_VPC
 from trainyard.catalog.aws.endpoints import ALWAYS
+from trainyard.catalog.upstream import bottlerocket
 from trainyard.catalog.versions import KUBERNETES
 from trainyard.decide import plan_stack
 from trainyard.derive.credentials import NotAssumed
@@ -115,6 +116,7 @@ SOUND: dict[str, Any] = {
     "kubelet_of_ami": "1.35.8",
     "recommended_ami": "1.35.8-20261101",
     "has_bottlerocket": True,
+    "newest_bottlerocket": bottlerocket.RELEASE,
 }
 
 
@@ -871,7 +873,7 @@ def test_every_question_reads() -> None:
     asked = "".join(inspect.getsource(kind) for kind in kinds)
     actions = re.findall(r'"[a-z0-9]+:([A-Z][A-Za-z]+)"', asked)
     reads = ("Get", "Describe", "Head", "List")
-    assert len(actions) == 52 and all(action.startswith(reads) for action in actions)
+    assert len(actions) == 53 and all(action.startswith(reads) for action in actions)
 
 
 def test_an_account_is_asked_through_botocore(ours: Account) -> None:

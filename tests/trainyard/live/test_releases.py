@@ -152,6 +152,14 @@ def test_the_ami_of_bottlerocket_is_looked_for_where_karpenter_looks(account: Ac
         assert not account.has_bottlerocket("1.35", "v1.68.1")
 
 
+def test_the_newest_bottlerocket_is_read_without_its_commit(account: Account) -> None:
+    name = "/aws/service/bottlerocket/aws-k8s-1.35-nvidia/x86_64/latest/image_version"
+    with Stubber(account._clients["ssm"]) as stub:
+        said = {"Parameter": {"Value": "1.70.0-104f8e0f"}}
+        stub.add_response("get_parameter", said, {"Name": name})
+        assert account.newest_bottlerocket("1.35") == "v1.70.0"
+
+
 def test_the_release_that_eks_recommends_is_read_in_its_parameter(account: Account) -> None:
     with Stubber(account._clients["ssm"]) as stub:
         said = {"Parameter": {"Name": "x", "Value": "1.35.8-20261101"}}

@@ -17,6 +17,7 @@ from tests.support.tool import run_word
 from tests.trainyard.live.test_preflight import account, block
 from trainyard.catalog import versions
 from trainyard.catalog.aws.zones import SNAPSHOT
+from trainyard.catalog.upstream.bottlerocket import RELEASE
 from trainyard.catalog.upstream.releases import NEWEST
 from trainyard.live.questions.caller import NotAnswered
 from trainyard.plan import EnvironmentPlan
@@ -207,6 +208,19 @@ def test_newer_builds_and_amis_of_the_account_are_due() -> None:
     ]
     assert {one.when for one in amis} == {"since 2026-11-01"}
     assert amis[0].do == "write v20261101 in trainyard/catalog/versions.py, AMI_RELEASE"
+
+
+def test_a_newer_bottlerocket_is_due_where_a_pool_has_it() -> None:
+    def own(settings: dict[str, Any]) -> None:
+        settings["pools"]["g6e"]["ami_family"] = "Bottlerocket"
+
+    def said(newest: str, *edits: Any) -> list[str]:
+        plan = environment_plan(*edits)
+        found = due.newer(account(newest_bottlerocket=newest), plan)
+        return [one.what for one in found if "Bottlerocket" in one.what]
+
+    assert said("v1.99.0", own) == [f"Bottlerocket {RELEASE} is pinned; the region has v1.99.0"]
+    assert said("v1.99.0") == said(RELEASE, own) == said("v1.9.0", own) == []
 
 
 def test_what_is_newest_already_is_not_due() -> None:

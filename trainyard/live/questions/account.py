@@ -185,6 +185,12 @@ class Account(StoreQuestions, ClusterQuestions):
         at = bottlerocket.IMAGE.format(kubernetes=kubernetes, release=release.removeprefix("v"))
         return bool(self._ask("ssm:GetParameter", unless="ParameterNotFound", Name=at))
 
+    def newest_bottlerocket(self, kubernetes: str) -> str:
+        """The newest release of Bottlerocket with NVIDIA's driver, such as v1.68.1."""
+        at = bottlerocket.NEWEST.format(kubernetes=kubernetes)
+        value = self._ask("ssm:GetParameter", Name=at)["Parameter"]["Value"]
+        return f"v{value.partition('-')[0]}"
+
     def recommended_ami(self, kubernetes: str, variant: str) -> str:
         """Release of the AMI that EKS recommends, such as 1.35.8-20261012."""
         folder = versions.AMI_PARAMETERS.format(kubernetes=kubernetes, variant=variant)

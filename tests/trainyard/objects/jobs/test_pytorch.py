@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rehearsal.paths import free_port
 from tests.support import crds
 from tests.support.patience import PATIENCE
+from tests.support.ports import free_port
 from tests.support.recording import CHECKOUT
 from trainyard.objects.jobs import pytorch_coordinator
 from trainyard.objects.jobs.pod_template import EFA, GPU, HostFolder, Mount, SecretKey, Training
