@@ -43,15 +43,14 @@ def team_errors(
     folder: Path = Path(),
 ) -> Iterator[InputError]:
     """Teams that leave while the stack of a stack file in this checkout has jobs of theirs, or while jobs that
-    somebody else has sent go on in their namespace. `ask`: tells which jobs a stack has. `show`: what is in the
-    cluster."""
+    somebody else has sent go on in their namespace; and teams that lose what their schedules need. `ask`: tells
+    which jobs a stack has. `show`: what is in the cluster."""
     for team in leaving(plan, deployed):
         yield from _of_stacks(plan, team, ask, folder) or _going(team, deployed, show)
+    yield from _schedules(plan, deployed, show)
 
 
-def schedule_errors(
-    plan: EnvironmentPlan, deployed: Deployed, *, show: Show
-) -> Iterator[InputError]:
+def _schedules(plan: EnvironmentPlan, deployed: Deployed, show: Show) -> Iterator[InputError]:
     """Teams that stay and lose `schedules: true` while they have schedules: at each of their times a pod would
     ask for a service account that is gone."""
     kubeconfig = deployed.kubeconfig

@@ -74,7 +74,6 @@ def compared(planned: Planned, lines: Lines, ask: Ask, show: Show) -> Planned:
             *replacing_errors(plan, deployed),
             *immutable.immutable_errors(plan, deployed),
             *leaving.team_errors(plan, deployed, ask=ask, show=show),
-            *leaving.schedule_errors(plan, deployed, show=show),
             *moving.moving_errors(plan, deployed, show),
         ]
         warnings += [

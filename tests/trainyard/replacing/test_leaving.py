@@ -20,7 +20,6 @@ from trainyard.replacing.leaving import (
     NAMESPACE,
     STARTER,
     TEAM,
-    schedule_errors,
     team_errors,
     team_warnings,
 )
@@ -172,7 +171,7 @@ def test_a_team_cannot_lose_its_schedules_while_it_has_some() -> None:
 
     def said(*edits: Any) -> list[str]:
         plan = environment_plan(listed, *edits)
-        return [str(each) for each in schedule_errors(plan, found, show=show)]
+        return [str(each) for each in team_errors(plan, found, ask=has(), show=show)]
 
     assert said() == [
         "environment.teams.vision.schedules: must stay true while the team has schedules; got false, and in"
