@@ -302,7 +302,7 @@ def budget_use(dollars: Decimal, idle: Total, at_work: Total | None) -> BudgetUs
 
 def budget_problems(plan: EnvironmentPlan | TeamPlan) -> Iterator[InputError | InputWarning]:
     """An error where an idle month costs more than `budget.dollars_a_month`, and a warning where one
-    with a run of each job does. Spot counts with its ceiling."""
+    with a run of each job does. Spot counts with its ceiling. Guesses of missing prices warn, and refuse nothing."""
     costs = estimate(plan)
     use = _budget(plan, costs)
     if use is None or isinstance(costs, TeamEstimate):
@@ -310,7 +310,8 @@ def budget_problems(plan: EnvironmentPlan | TeamPlan) -> Iterator[InputError | I
     at, idle = At("environment.budget.dollars_a_month"), _month(costs.idle)
     runs = [job.added for job in costs.jobs if job.added]
     month = sum((_bound(each) for each in (idle, *runs)), Decimal())
-    least = "at least " if any(each.most_usd is None for each in (idle, *runs)) else ""
+    least = "at least " if any(_is_open(each) for each in (idle, *runs)) else ""
+    guessed = ", with guessed prices" if any(each.guess for each in (idle, *runs)) else ""
     if use.left_usd < 0:
         yield at.must(
             f"be no less than an idle month costs, {idle.said}",
@@ -320,12 +321,19 @@ def budget_problems(plan: EnvironmentPlan | TeamPlan) -> Iterator[InputError | I
     elif month > use.usd_a_month:
         yield at.warning(
             f"an idle month and one run of each job that has expected_hours cost {least}{month:,.2f}"
-            f" USD, and the budget is {use.usd_a_month:,.2f}"
+            f" USD{guessed}, and the budget is {use.usd_a_month:,.2f}"
         )
 
 
+def _is_open(each: Amount) -> bool:
+    """No upper bound of an amount is known, and none is guessed."""
+    return each.most_usd is None and each.guess is None
+
+
 def _bound(each: Amount) -> Decimal:
-    """Upper bound of an amount, or what is known of it."""
+    """Upper bound of an amount, with guesses for prices that are missing; else what is known of it."""
+    if each.guess:
+        return each.guess.most_usd
     return each.most_usd if each.most_usd is not None else each.usd or Decimal()
 
 

@@ -206,6 +206,23 @@ def test_a_budget_below_idle_and_a_run_of_each_job_is_a_warning() -> None:
     assert _problems() == []
 
 
+def test_a_budget_that_only_guesses_exceed_is_a_warning_and_the_sum_in_an_error_counts_them() -> (
+    None
+):
+    """Seoul: 490.63 a month are known, and Lustre has a guess only."""
+
+    def problems(dollars: int) -> list[InputError | InputWarning]:
+        return list(
+            budget_problems(environment_plan(at("budget", {**LIMIT, "dollars_a_month": dollars})))
+        )
+
+    [error] = problems(400)
+    [warning] = problems(491)
+    assert isinstance(error, InputError) and isinstance(warning, InputWarning)
+    assert error.write > 900 and problems(error.write) == []
+    assert re.search(r"cost [\d,.]+ USD, with guessed prices, and the budget is 491", warning.text)
+
+
 def test_check_prints_what_a_budget_lacks(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
