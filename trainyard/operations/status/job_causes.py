@@ -96,10 +96,11 @@ def _jobs_without_pods(snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def rendezvous_failures(snapshot: Snapshot) -> Iterator[Finding]:
-    """Jobs whose ranks log that they cannot connect to each other: the first such pod of a job. Where a rank ended
-    with another error before, the others have only lost it."""
+    """Jobs whose ranks log that they cannot connect to each other: the first such pod of a job. Where a rank has not
+    begun, or ended with another error before, the others only miss it."""
     for job in _not_complete(snapshot):
-        for pod in () if _ended_by_itself(snapshot, job) else job.pods:
+        missed = any(map(_has_not_begun, job.pods)) or _ended_by_itself(snapshot, job)
+        for pod in () if missed else job.pods:
             log = snapshot.logs.get(full_name(pod), "")
             why, do = read(RENDEZVOUS, log, "", namespace=job.namespace, job=job.selector)
             if do:
@@ -109,6 +110,10 @@ def rendezvous_failures(snapshot: Snapshot) -> Iterator[Finding]:
                     do=do,
                 )
                 break
+
+
+def _has_not_begun(pod: Object) -> bool:
+    return bool(without_node([pod])) or waits_on_its_node(pod)
 
 
 def _ended_by_itself(snapshot: Snapshot, job: Job) -> bool:

@@ -436,6 +436,23 @@ def test_ranks_that_lose_one_with_an_error_of_its_own_have_no_cause_in_the_netwo
     assert error in text and ("its ranks cannot connect" in text) == named
 
 
+@pytest.mark.parametrize(
+    ("node", "phase", "named"),
+    [(None, "Pending", False), ("n2", "Pending", False), ("n2", "Running", True)],
+)
+def test_ranks_that_miss_one_that_has_not_begun_have_no_cause_in_the_network(
+    node: str | None, phase: str, named: bool
+) -> None:
+    pods = [
+        _pod("run-node-0-0-x", node=node, phase=phase),
+        _pod("run-node-0-1-x", node="n1", phase="Running"),
+    ]
+    logs = {"training/run-node-0-1-x": "socket.gaierror: [Errno -2] Name or service not known"}
+    text = _printed(pods=pods, logs=logs)
+    assert ("DNS does not know the endpoint" in text) == named
+    assert named or "run-node-0-0-x has been Pending" in text or "has waited for 1 of 2" in text
+
+
 def test_a_failed_job_whose_pods_are_gone_names_the_ways_to_have_a_log_next_time():
     failed = _job(conditions=[{"type": "Failed", "status": "True", "reason": "r", "message": "m"}])
     text = _printed(trainjobs=[failed], pods=[])
