@@ -16,7 +16,6 @@ from typing import Any
 
 from trainyard.catalog.upstream import bottlerocket
 from trainyard.derive.credentials import NotAssumed
-from trainyard.derive.pools import SYSTEM, quota_of_up, quota_takers
 from trainyard.live.backups import backup_checks
 from trainyard.live.boundary import boundary_checks
 from trainyard.live.copies import copy_checks
@@ -29,9 +28,9 @@ from trainyard.live.existing.stores import store_checks
 from trainyard.live.existing.vpc import vpc_checks
 from trainyard.live.log_group import log_group_checks
 from trainyard.live.principals import principal_checks
-from trainyard.live.public_addresses import public_address_checks
 from trainyard.live.questions.account import Account
 from trainyard.live.questions.caller import NotAnswered
+from trainyard.live.quotas import public_address_checks, quota_checks
 from trainyard.live.reach import address_errors, asks_address, first_update_errors
 from trainyard.live.releases import (
     add_ons,
@@ -146,12 +145,7 @@ def checks(
         **state_checks(account, back_end()),
         "zones": lambda: zone_findings(plan, wanted.zone_id, account.zones()),
         "instance types on offer": lambda: offer_findings(plan, account.offers(types)),
-        **{
-            f"quota {code}": lambda code=code, takers=takers: quota_findings(
-                plan, code, takers, *account.quota(plan.identity, plan.system_nodes.name, code)
-            )
-            for code, takers in quota_takers(plan.capacity, plan.system_nodes).items()
-        },
+        **quota_checks(account, plan),
         **_reservation_checks(account, plan, wanted),
         **_release_checks(account, plan),
         **key_checks(account, plan),
@@ -308,37 +302,6 @@ def offer_findings(
                         else f"take another type: no zone of {plan.identity.region} has it"
                     ),
                 )
-
-
-def quota_findings(
-    plan: EnvironmentPlan, code: str, takers: Mapping[str, int], quota: float, others: int
-) -> Iterator[Finding]:
-    """A quota that the stack's own jobs exceed, or that only full pools exceed: then `up` works, and
-    Karpenter would report the quota as lack of capacity. `takers`: of full pools."""
-    full, beside = sum(takers.values()), f", beside {others} that others use" * bool(others)
-    if full + others <= quota:
-        return
-    now = quota_of_up(plan.capacity, plan.jobs, plan.system_nodes).get(code, {})
-    command = (
-        "aws service-quotas request-service-quota-increase --service-code ec2 --quota-code"
-        f" {code} --desired-value {full + others} --region {plan.identity.region}"
-    )
-    if not now or sum(now.values()) + others <= quota:
-        yield InputWarning(
-            path="environment.pools",
-            text=(
-                f"quota {code} is {quota:g} vCPUs, enough for the jobs of this stack; in all it takes"
-                f" {full} for {', '.join(takers)}{beside}: run `{command}` before larger jobs and updates"
-            ),
-        )
-        return
-    pools = [*now] != [SYSTEM]
-    yield InputError(
-        path="environment.pools" if pools else "environment.system_nodes",
-        must=f"need at most the {quota:g} vCPUs of quota {code}",
-        got=f"{sum(now.values())} for {', '.join(now)}{beside}",
-        fix=f"run `{command}`" + ", or lower the nodes of the jobs" * pools,
-    )
 
 
 def reservation_findings(

@@ -36,6 +36,7 @@ from tests.support.stackfile import (
     without,
 )
 from tests.support.sweep import lines_not_reached
+from tests.support.teams import with_queues
 from tests.support.tool import run_word
 from tests.trainyard.existing.test_vpc_faults import OWNER
 from tests.trainyard.existing.test_vpc_faults import SHARED as SHARED_VPC
@@ -404,6 +405,27 @@ def test_a_quota_that_only_full_pools_exceed_is_a_warning() -> None:
     assert errors(quota=(383, 0)) != []
     assert errors(at("pools.h100.replicas", 2), quota=(384, 0)) == []
     assert errors(at("pools.h100.replicas", 2), at("jobs", {}), quota=(383, 0)) != []
+
+
+def test_a_quota_below_what_teams_are_guaranteed_is_said_at_the_teams() -> None:
+    """Two nodes of g6e for vision take 384 vCPUs."""
+
+    def warned(vcpus: int) -> list[str]:
+        said = map(str, found(with_queues, quota=(vcpus, 0)))
+        return [one.partition("; in all")[0] for one in said if "quota L-DB2E81BA" in one]
+
+    enough = "is {} vCPUs, enough for the jobs of this stack"
+    assert warned(384) == [f"environment.pools: quota L-DB2E81BA {enough.format(384)}"]
+    assert warned(383) == [
+        f"environment.teams: quota L-DB2E81BA {enough.format(383)}, and not for the 384 of nodes that teams are"
+        " guaranteed"
+    ]
+    several = at("pools.g6e.instance_types", ["g6e.48xlarge", "g6.48xlarge"])
+    assert not [
+        each
+        for each in map(str, found(with_queues, several, quota=(383, 0)))
+        if "guaranteed" in each
+    ]
 
 
 def test_a_capacity_block_needs_no_quota_and_says_what_is_free_or_when_it_begins() -> None:

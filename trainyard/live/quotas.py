@@ -1,0 +1,103 @@
+"""Quotas: whether the account has room for the nodes of an environment, and public addresses for its NAT gateways."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from trainyard.catalog.aws.instances import ADDRESS_QUOTA
+from trainyard.derive.pools import SYSTEM, quota_of_up, quota_takers
+from trainyard.live.questions.account import Account
+from trainyard.plan import EnvironmentPlan
+from trainyard.plans.networks import AnyNetworkPlan, OwnNetworkPlan
+from trainyard.problems import InputError, InputWarning
+
+Finding = InputError | InputWarning
+
+
+def quota_checks(
+    account: Account, plan: EnvironmentPlan
+) -> dict[str, Callable[[], Iterable[Finding]]]:
+    """The question about each quota that nodes of the environment take from."""
+    return {
+        f"quota {code}": lambda code=code, takers=takers: _findings(
+            plan, code, takers, *account.quota(plan.identity, plan.system_nodes.name, code)
+        )
+        for code, takers in quota_takers(plan.capacity, plan.system_nodes).items()
+    }
+
+
+def _findings(
+    plan: EnvironmentPlan, code: str, takers: Mapping[str, int], quota: float, others: int
+) -> Iterator[Finding]:
+    """A quota that the stack's own jobs exceed, or that only nodes of teams or full pools exceed: then `up` works,
+    and Karpenter would report the quota as lack of capacity. `takers`: of full pools. `others`: vCPUs of others."""
+    full, beside = sum(takers.values()), f", beside {others} that others use" * bool(others)
+    if full + others <= quota:
+        return
+    now = quota_of_up(plan.capacity, plan.jobs, plan.system_nodes).get(code, {})
+    command = (
+        "aws service-quotas request-service-quota-increase --service-code ec2 --quota-code"
+        f" {code} --desired-value {full + others} --region {plan.identity.region}"
+    )
+    if not now or sum(now.values()) + others <= quota:
+        promised = _guaranteed(plan, code)
+        kept = not promised or promised + others <= quota
+        short = "" if kept else f", and not for the {promised} of nodes that teams are guaranteed"
+        yield InputWarning(
+            path="environment.pools" if kept else "environment.teams",
+            text=(
+                f"quota {code} is {quota:g} vCPUs, enough for the jobs of this stack{short}; in all it takes"
+                f" {full} for {', '.join(takers)}{beside}: run `{command}` before larger jobs and updates"
+            ),
+        )
+        return
+    pools = [*now] != [SYSTEM]
+    yield InputError(
+        path="environment.pools" if pools else "environment.system_nodes",
+        must=f"need at most the {quota:g} vCPUs of quota {code}",
+        got=f"{sum(now.values())} for {', '.join(now)}{beside}",
+        fix=f"run `{command}`" + ", or lower the nodes of the jobs" * pools,
+    )
+
+
+def _guaranteed(plan: EnvironmentPlan, code: str) -> int:
+    """vCPUs of a quota that the nodes take which teams are guaranteed. A pool of several types takes none for
+    certain."""
+    shares = [share for team in plan.teams.values() if team.queue for share in team.queue.shares]
+    uses = plan.capacity
+    return sum(
+        uses[share.pool].quota.get(code, 0) // uses[share.pool].max_nodes * share.guaranteed
+        for share in shares
+        if len(uses[share.pool].instance_types) == 1
+    )
+
+
+def public_address_checks(
+    account: Account, network: AnyNetworkPlan
+) -> dict[str, Callable[[], Iterator[InputError]]]:
+    """The question, where the stack makes NAT gateways."""
+    if not isinstance(network, OwnNetworkPlan) or not network.ways_out:
+        return {}
+    return {
+        "public addresses": lambda: _address_errors(
+            network, *account.public_addresses(network.identity)
+        )
+    }
+
+
+def _address_errors(network: OwnNetworkPlan, quota: float, others: int) -> Iterator[InputError]:
+    """More NAT gateways than the account has addresses for. `others`: addresses that are not of this
+    stack."""
+    wanted, region = len(network.ways_out), network.identity.region
+    if wanted + others <= quota:
+        return
+    fewer = "write nat: single, or " if wanted > 1 and others + 1 <= quota else ""
+    yield InputError(
+        path="environment.network.nat",
+        must=f"need at most the {quota:g} public addresses of quota {ADDRESS_QUOTA}",
+        got=f"{wanted} for NAT gateways" + f", beside {others} that others use" * bool(others),
+        fix=(
+            f"{fewer}run `aws service-quotas request-service-quota-increase --service-code ec2"
+            f" --quota-code {ADDRESS_QUOTA} --desired-value {wanted + others} --region {region}`"
+        ),
+    )
