@@ -14,8 +14,8 @@ from trainyard.catalog.versions import TRAINYARD
 from trainyard.decide import plan_stack
 from trainyard.plan import EnvironmentPlan
 from trainyard.problems import Refused, told
+from trainyard.replacing.compared import compared
 from trainyard.replacing.contracts import compare
-from trainyard.replacing.replacing import compared
 from trainyard.reports.check import judged
 from trainyard.reports.plan import summary
 

@@ -14,7 +14,7 @@ from stacks import environment
 from stacks.engine import read_deployed
 from trainyard.decide import plan_stack
 from trainyard.plan import EnvironmentPlan, Planned
-from trainyard.replacing.replacing import compared
+from trainyard.replacing.compared import compared
 from trainyard.reports.check import judged
 from trainyard.reports.plan import summary
 

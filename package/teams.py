@@ -19,8 +19,8 @@ from stacks.engine import read_deployed
 from trainyard.decide import plan_stack
 from trainyard.plan import Planned, TeamPlan
 from trainyard.problems import At, InputError
+from trainyard.replacing.compared import compared
 from trainyard.replacing.contracts import compare
-from trainyard.replacing.replacing import compared
 from trainyard.reports.check import judged
 from trainyard.reports.plan import summary
 from trainyard.settings.reading.contracts import PATH

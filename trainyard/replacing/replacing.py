@@ -15,14 +15,12 @@ from typing import Any
 from trainyard.catalog.aws_types.table import AWS_TYPES
 from trainyard.objects.jobs.upstream_runtimes import upstream_runtimes
 from trainyard.parts.parts import METRICS
-from trainyard.plan import EnvironmentPlan, Planned, TeamPlan
+from trainyard.plan import EnvironmentPlan
 from trainyard.plans.networks import SERVICE_CIDRS, ExistingNetworkPlan, ExistingZonePlan
 from trainyard.plans.stores import StorePlan
 from trainyard.problems import InputError, InputWarning
-from trainyard.replacing import immutable, leaving, moving, new_runs
-from trainyard.replacing.deployed import Ask, Deployed, Show
+from trainyard.replacing.deployed import Deployed
 from trainyard.replacing.guarded import Change, Guarded, Setting, shown
-from trainyard.settings.reading.yaml_file import Lines
 from trainyard.stores.kinds import KINDS, AnyKind, plan_kind
 
 CLUSTER = ("aws:eks/cluster:Cluster", "cluster-eksCluster")
@@ -51,41 +49,10 @@ TYPES = frozenset(
         SUBNET,
         POOL,
         RUNTIME,
-        *leaving.TYPES,
-        *moving.TYPES,
         *STORES,
     }
 )
 """Types of resources that the rules look at."""
-
-
-def compared(planned: Planned, lines: Lines, ask: Ask, show: Show) -> Planned:
-    """The plan, refused where it would replace something by accident, with the runs that it starts. `lines`: of
-    the stack file. `ask`: tells what is deployed. `show`: what is in the cluster."""
-    plan = planned.plan
-    if plan is None or (isinstance(plan, TeamPlan) and not plan.jobs):
-        return planned.located(lines)
-    more = TYPES | immutable.TYPES if isinstance(plan, EnvironmentPlan) else frozenset()
-    deployed = ask(more | new_runs.TYPES, None)
-    errors = [*planned.errors, *new_runs.run_errors(plan, deployed, show)]
-    warnings = [*planned.warnings, *new_runs.run_warnings(plan, deployed)]
-    if isinstance(plan, EnvironmentPlan):
-        errors += [
-            *replacing_errors(plan, deployed),
-            *immutable.immutable_errors(plan, deployed),
-            *leaving.team_errors(plan, deployed, ask=ask, show=show),
-            *moving.moving_errors(plan, deployed, show),
-        ]
-        warnings += [
-            *replacing_warnings(plan, deployed),
-            *growing_warnings(plan, deployed),
-            *moving.moving_warnings(plan, deployed),
-            *leaving.leaving_warnings(plan, deployed),
-            *leaving.team_warnings(plan, deployed),
-        ]
-    starts = new_runs.starting(plan, deployed)
-    compared_with = replace(planned, errors=(*errors,), warnings=(*warnings,), starts=starts)
-    return compared_with.located(lines)
 
 
 def replacing_errors(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[InputError]:

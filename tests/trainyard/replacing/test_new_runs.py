@@ -11,6 +11,7 @@ from tests.support.stackfile import Edit, at, environment_plan, planned, reading
 from trainyard.catalog.job_kinds import ENGINE_TYPES
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.replacing.changes import differences
+from trainyard.replacing.compared import compared
 from trainyard.replacing.deployed import PROVIDER, Deployed
 from trainyard.replacing.new_runs import (
     CRON_JOB,
@@ -18,7 +19,6 @@ from trainyard.replacing.new_runs import (
     run_warnings,
     starting,
 )
-from trainyard.replacing.replacing import compared
 
 JOB = {
     "nodes": 2,

@@ -1,0 +1,45 @@
+"""The plan of an update beside what is deployed: what `pulumi preview` and `pulumi up` refuse, warn of and start."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from trainyard.plan import EnvironmentPlan, Planned, TeamPlan
+from trainyard.replacing import entries, immutable, leaving, moving, new_runs, replacing
+from trainyard.replacing.deployed import Ask, Show
+from trainyard.settings.reading.yaml_file import Lines
+
+_TYPES = frozenset().union(
+    *(rules.TYPES for rules in (entries, immutable, leaving, moving, replacing))
+)
+"""Types of resources that rules about environments look at."""
+
+
+def compared(planned: Planned, lines: Lines, ask: Ask, show: Show) -> Planned:
+    """The plan, refused where it would replace something by accident, with the runs that it starts. `lines`: of
+    the stack file. `ask`: tells what is deployed. `show`: what is in the cluster."""
+    plan = planned.plan
+    if plan is None or (isinstance(plan, TeamPlan) and not plan.jobs):
+        return planned.located(lines)
+    more = _TYPES if isinstance(plan, EnvironmentPlan) else frozenset()
+    deployed = ask(more | new_runs.TYPES, None)
+    errors = [*planned.errors, *new_runs.run_errors(plan, deployed, show)]
+    warnings = [*planned.warnings, *new_runs.run_warnings(plan, deployed)]
+    if isinstance(plan, EnvironmentPlan):
+        errors += [
+            *replacing.replacing_errors(plan, deployed),
+            *immutable.immutable_errors(plan, deployed),
+            *entries.entry_errors(plan, deployed),
+            *leaving.team_errors(plan, deployed, ask=ask, show=show),
+            *moving.moving_errors(plan, deployed, show),
+        ]
+        warnings += [
+            *replacing.replacing_warnings(plan, deployed),
+            *replacing.growing_warnings(plan, deployed),
+            *moving.moving_warnings(plan, deployed),
+            *leaving.leaving_warnings(plan, deployed),
+            *leaving.team_warnings(plan, deployed),
+        ]
+    starts = new_runs.starting(plan, deployed)
+    compared_with = replace(planned, errors=(*errors,), warnings=(*warnings,), starts=starts)
+    return compared_with.located(lines)
