@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from trainyard.catalog.job_kinds import outcome, resource_of
 from trainyard.catalog.versions import TRAINER_RELEASES
 from trainyard.catalog.workloads import WORKLOADS, evictions, job_of
+from trainyard.objects.queues.queues import QUEUE_LABEL
 from trainyard.plan import EnvironmentPlan
 from trainyard.plans.controllers import RELEASE
 from trainyard.problems import At, InputError, InputWarning, few
@@ -19,11 +20,15 @@ SHOWN = 10
 """Jobs that an error names."""
 WAITS = "waits"
 STOPPED = "its queue stopped it once"
+RUNS = "its queue would stop it"
+COMPARED = ("containers", "initContainers")
+"""Parts of a pod that Kueue compares with what it admitted, whenever a TrainJob changes (0.16.2,
+pkg/util/equality/podset.go). A CRD without the field changes every TrainJob."""
 
 
 def moving_errors(plan: EnvironmentPlan, deployed: Deployed, show: Show) -> Iterator[InputError]:
     """TrainJobs that a Trainer with another field for their pods would start without their stores, or that their
-    queue would stop for good."""
+    queue would stop, now or later, for good."""
     releases, kubeconfig = _releases(plan, deployed), deployed.kubeconfig
     if releases is None or kubeconfig is None:
         return
@@ -35,8 +40,8 @@ def moving_errors(plan: EnvironmentPlan, deployed: Deployed, show: Show) -> Iter
     if lost:
         yield At(SETTING).must(
             f"stay {was} until these TrainJobs have ended or are deleted: Trainer {to} does not know their field"
-            f" {field}, so a job that waits would start without its stores, and one that its queue stopped once"
-            " would stop for good",
+            f" {field}, so a job that waits would start without its stores, and Kueue would stop one of a queue that"
+            " mounts something, or that it stopped once, for good",
             got=f"{to} beside {few(lost, SHOWN)}",
             fix=(
                 "let them end; or delete each with kubectl --namespace <its namespace> delete trainjob <its name>,"
@@ -66,8 +71,9 @@ def moving_warnings(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[Input
     was, to = releases
     yield At(SETTING).warning(
         f"this update moves the Trainer from {was} to {to}, whose TrainJobs have no"
-        f" {TRAINER_RELEASES[was].pod_changes}. TrainJobs of teams that run go on; one that its queue stops later"
-        " does not start again. Before `pulumi up` let those end that must not stop; `trainyard runs` names them"
+        f" {TRAINER_RELEASES[was].pod_changes}. Kueue stops each TrainJob of a queue that mounts something, at once"
+        " and for good, and one that it stops later does not start again. Before `pulumi up` let TrainJobs of queues"
+        " end; `trainyard runs` names them"
     )
 
 
@@ -82,6 +88,15 @@ def losing(jobs: Sequence[Object], workloads: Sequence[Object], field: str) -> I
             yield f"{_name(job)} ({STOPPED})"
         elif job["spec"].get("suspend") and job["spec"].get(field):
             yield f"{_name(job)} ({WAITS})"
+        elif _is_stopped(job, field):
+            yield f"{_name(job)} ({RUNS})"
+
+
+def _is_stopped(job: Object, field: str) -> bool:
+    """True for a TrainJob of a queue that Kueue takes for another one as soon as it lacks the field."""
+    changes = job["spec"].get(field) or ()
+    changed = {part for each in changes for part in each.get("spec") or ()}
+    return QUEUE_LABEL in (job["metadata"].get("labels") or {}) and not changed.isdisjoint(COMPARED)
 
 
 def ranks_are_a_string(job: Object) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 
 from tests.support.recording import Graph
 from tests.support.stackfile import Edit, at, environment_plan
+from trainyard.objects.queues.queues import QUEUE_LABEL
 from trainyard.plans.controllers import RELEASE
 from trainyard.replacing.deployed import PROVIDER, Deployed
 from trainyard.replacing.moving import TRAINER, moving_errors, moving_warnings
@@ -62,6 +63,20 @@ def test_a_trainer_does_not_move_while_jobs_wait_or_were_stopped_by_their_queue(
     assert "calm" not in error and "trainyard again" in error
 
 
+def test_a_trainer_does_not_move_under_a_job_of_a_queue_that_mounts_something(dev: Graph) -> None:
+    """The typed entry writes mounts into each TrainJob. Without a queue nobody compares."""
+    pod = {"containers": [{"name": "node", "volumeMounts": []}]}
+    spec = RUNS | {"podTemplateOverrides": [{"targetJobs": [{"name": "node"}], "spec": pod}]}
+    queued = _job("long", spec)
+    queued["metadata"]["labels"] = {QUEUE_LABEL: "vision"}
+    [error] = _refused(dev, queued, _job("calm", spec))
+    assert "got 2.3.0 beside team-vision/long (its queue would stop it)." in error
+    assert not _refused(dev, _job("long", spec, "Complete"))
+    bare = _job("long", RUNS | {"podTemplateOverrides": [{"spec": {"nodeSelector": {}}}]})
+    bare["metadata"]["labels"] = queued["metadata"]["labels"]
+    assert not _refused(dev, bare)
+
+
 def test_jobs_that_ended_or_have_nothing_to_lose_do_not_hold_the_trainer(dev: Graph) -> None:
     assert not _refused(dev, _job("waits", SPEC, "Complete"), _job("again", SPEC, "Failed"))
     assert not _refused(dev, _job("plain", {"suspend": True}), _job("calm", RUNS))
@@ -91,7 +106,8 @@ def test_a_trainer_that_moves_under_queues_is_said_before_the_update(dev: Graph)
     [warning] = moving_warnings(environment_plan(*QUEUES, NEWER), before)
     assert warning.path == "environment.trainer.version"
     assert (
-        "from 2.1.0 to 2.3.0" in warning.text and "Before `pulumi up` let those end" in warning.text
+        "from 2.1.0 to 2.3.0" in warning.text
+        and "Before `pulumi up` let TrainJobs of queues end" in warning.text
     )
 
 
