@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from trainyard.catalog.logs.first_end import End, Object, first_to_fail, newer
 from trainyard.catalog.logs.known_failures import KNOWN, NO_LOG
-from trainyard.catalog.logs.last_error import reason_of, sentence
+from trainyard.catalog.logs.last_error import LOST, reason_of, sentence
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,11 @@ class Cause:
     """Advice; empty where none is known."""
     shown: tuple[str, ...] = ()
     """Lines of the log that end with the one that says why."""
+
+    @property
+    def is_loss(self) -> bool:
+        """True where the rank ended because another one, or its pod, had ended before."""
+        return any(LOST.search(line) for line in self.shown[-1:])
 
 
 class Watched:

@@ -24,14 +24,15 @@ def why_it_ended(snapshot: Snapshot, job: Job, otherwise: str) -> tuple[str, str
 
 
 def cause_of_job(snapshot: Snapshot, job: Job) -> Cause:
-    """Find out why a job failed, as far as the snapshot knows it."""
+    """Find out why a job failed, as far as the snapshot knows it. The log of another rank counts where it says more
+    than that this rank was lost."""
     end = first_to_fail(job.pods) or _deleted(snapshot, job)
     cause = cause_of_end(end, _log(snapshot, f"{job.namespace}/{end.pod}") if end else "")
-    if cause.shown and cause.do:
+    if cause.shown and cause.do and not cause.is_loss:
         return cause
     logs = [_log(snapshot, full_name(pod)) for pod in job.pods]
     others = [cause_of_end(end, log) for log in logs if log]
-    told = [each for each in others if each.do]
+    told = [each for each in others if each.do and not each.is_loss]
     return next(iter(told or ([cause] if end else others)), cause)
 
 

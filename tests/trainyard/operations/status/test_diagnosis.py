@@ -411,6 +411,7 @@ def test_a_failed_job_says_the_line_before_the_summary_of_its_launcher():
     ("error", "named"),
     [
         ("ModuleNotFoundError: No module named 'einops'", False),
+        ("ValueError: a sample that no row of known failures has", False),
         ("torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: no", True),
     ],
 )
