@@ -24,7 +24,7 @@ from pulumi_policy import (
 )
 from pulumi_policy import policy as module
 
-from policy_pack.resource import Resource, Rule
+from policy_pack.resource import Resource, Rule, default_tags
 from policy_pack.rules import RULES
 from policy_pack.strict import StrictServicer, default_level
 
@@ -75,7 +75,6 @@ def _config(rule: Rule, args: Any) -> Mapping[str, Any]:
 
 
 def _resource(of: Any, kind: str) -> Resource:
-    given = of.provider.props.get("defaultTags") if of.provider else None
     needs = getattr(of, "dependencies", ())
     return Resource(
         type=kind,
@@ -83,7 +82,7 @@ def _resource(of: Any, kind: str) -> Resource:
         urn=of.urn,
         props=of.props,
         protect=of.opts.protect,
-        default_tags=(given or {}).get("tags") or {},
+        default_tags=default_tags(of.provider.props) if of.provider else {},
         needs=frozenset(one.urn for one in needs),
     )
 

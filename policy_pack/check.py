@@ -28,7 +28,7 @@ from pulumi_policy.deserialize import deserialize_properties
 from policy_pack.account import NOT_THERE, AsksAnAccount, InventedAccount, NotThere
 from policy_pack.configured import CHECKOUT, CONFIG, DISABLED, MANDATORY, chosen, sound
 from policy_pack.kinds import CLUSTER
-from policy_pack.resource import Resource, Rule
+from policy_pack.resource import Resource, Rule, default_tags
 from policy_pack.rules import RULES
 from trainyard.catalog.scalars import as_engine_time
 from trainyard.plan import EnvironmentPlan, TeamPlan
@@ -59,7 +59,7 @@ class Shown(mocks.MockMonitor):
         answer = struct_pb2.Struct()
         answer.CopyFrom(request.object)
         if request.type == PROVIDER:
-            self._tags = json.loads(props.get("defaultTags", "{}")).get("tags", {})
+            self._tags = default_tags(props)
         elif request.custom or request.type == OF_EKS:
             resource = _shown(request, urn, props, frozenset(needs), self._tags)
             self.shown.append(self._transformed(request, resource))

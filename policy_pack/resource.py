@@ -43,6 +43,12 @@ class Resource:
         return as_list(json.loads(document).get("Statement")) if isinstance(document, str) else []
 
 
+def default_tags(provider: Props) -> Mapping[str, str]:
+    """Tags that an AWS provider sets on everything. The engine has what is nested in a provider's inputs as JSON."""
+    given = provider.get("defaultTags") or "{}"
+    return (json.loads(given) if isinstance(given, str) else given).get("tags") or {}
+
+
 Check = Callable[[Resource, Config], Iterator[str]]
 StackCheck = Callable[[list[Resource], Config], Iterator[tuple[str, str]]]
 """Yields the URN of a resource, and what is wrong with it."""

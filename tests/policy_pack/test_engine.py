@@ -17,10 +17,18 @@ from tests.support.recording import CHECKOUT
 
 pytestmark = pytest.mark.skipif(not (paths.BIN / "pulumi").exists(), reason="pulumi is not built")
 PROGRAM = """
+import json
+
 import pulumi
 
 pulumi.ComponentResource(
     "kubernetes:core/v1:Pod", "pod", {"spec": {"containers": [{"image": "docker.io/x"}]}}
+)
+tags = {"tags": {"cost-center": "17", "trainyard:project": "trainyard", "trainyard:stack": "it"}}
+given = {"region": "us-east-2", "defaultTags": json.dumps(tags)}
+provider = pulumi.ProviderResource("aws", "by-default", given)
+pulumi.CustomResource(
+    "aws:ec2/vpc:Vpc", "vpc", {"cidrBlock": "10.0.0.0/16"}, pulumi.ResourceOptions(provider=provider)
 )
 """
 IMAGES = "images-from-allowed-registries"
@@ -44,7 +52,7 @@ def preview(tmp_path_factory: pytest.TempPathFactory) -> Preview:
         patch.setattr(
             install,
             "PLUGINS",
-            {key: value for key, value in install.PLUGINS.items() if key[0] == "language"},
+            {key: value for key, value in install.PLUGINS.items() if key[1] in ("python", "aws")},
         )
         install.install(folder / "home", paths.BIN)
     variables = {
@@ -82,6 +90,13 @@ def test_a_sound_configuration_is_asked_and_its_violations_stop_the_preview(
     status, text = preview({IMAGES: ELSEWHERE})
     assert status != 0 and f"[mandatory]  {IMAGES}" in text, text
     assert "pod: must take its image from an allowed registry; got docker.io/x" in text
+
+
+def test_tags_by_default_count_and_stop_no_preview(preview: Preview) -> None:
+    status, text = preview({"tagged": {"required": ["cost-center"]}})
+    assert status == 0 and "failed to run policy" not in text, text
+    status, text = preview({"tagged": {"required": ["team"]}})
+    assert status != 0 and "vpc: must have team among its tags" in text, text
 
 
 OTHERS_OFF = dict.fromkeys(("within-budget", "own-key", "buckets-own-key"), "disabled")

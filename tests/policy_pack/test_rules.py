@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from policy_pack.kinds import CLUSTER
-from policy_pack.resource import Resource
+from policy_pack.resource import Resource, default_tags
 from policy_pack.rules import OWN_KEYS, RULES, BudgetRule
 from policy_pack.taggable import source_of, taggable
 from tests.support.grammar import begins_with_a_verb
@@ -333,7 +333,9 @@ def test_tags_of_the_provider_count(stacks: dict[str, list[Resource]]) -> None:
     vpc = next(each for each in stacks["dev"] if each.type == "aws:ec2/vpc:Vpc")
     wanted = {"required": ["cost-center"]}
     assert [*violations("tagged", [vpc], **wanted)] == ["must have cost-center among its tags"]
-    by_default = replace(vpc, default_tags={"cost-center": "42"})
+    by_default = replace(
+        vpc, default_tags=default_tags({"defaultTags": '{"tags": {"cost-center": "42"}}'})
+    )
     assert not [*violations("tagged", [by_default], **wanted)]
 
 

@@ -13,6 +13,8 @@ from trainyard.catalog.logs.symptoms import PENDING, STARTING, read
 
 BEGINS = ("ContainerCreating", "PodInitializing")
 """Reasons for which containers wait in a pod that starts as it should."""
+POOL = "trainyard.io/pool"
+"""Label of the nodes of a pool, by which its pods select them."""
 SAME = {"ErrImagePull": "ImagePullBackOff"}
 """Reasons that alternate with another while the same thing is wrong."""
 WAITING = "Waiting"
@@ -128,21 +130,35 @@ def why_it_does_not_start(
 def message_about_placement(waiting: Iterable[Object], events: Iterable[Object]) -> str:
     """Karpenter's last warning about these pods or about a node for them; without one the
     scheduler's."""
-    names = {pod["metadata"]["name"] for pod in waiting}
+    pods = [*waiting]
+    names = {pod["metadata"]["name"] for pod in pods}
     found = [
         event
         for event in events
-        if event.get("type") == "Warning" and (about(event) in names or _is_about_nodes(event))
+        if event.get("type") == "Warning"
+        and (about(event) in names or _is_about_a_node_for(pods, event))
     ]
-    found.sort(key=lambda event: event.get("lastTimestamp") or event.get("eventTime") or "")
+    found.sort(key=_time)
     of_karpenter = [event for event in found if is_of_karpenter(event)]
     shortages = [e for e in of_karpenter if e.get("reason") == "InsufficientCapacityError"]
     chosen = shortages or of_karpenter or found
     return chosen[-1]["message"] if chosen else UNKNOWN
 
 
-def _is_about_nodes(event: Object) -> bool:
-    return event.get("involvedObject", {}).get("kind") in ("NodeClaim", "NodePool")
+def _is_about_a_node_for(pods: Sequence[Object], event: Object) -> bool:
+    """True of an event about a NodePool or a NodeClaim since these pods are there: of their pools, or of any where
+    one of them names none. The name of a NodeClaim begins with that of its NodePool, and that with its pool's."""
+    if event.get("involvedObject", {}).get("kind") not in ("NodeClaim", "NodePool"):
+        return False
+    begun = min((pod["metadata"].get("creationTimestamp") or "" for pod in pods), default="")
+    if "" < _time(event) < begun:
+        return False
+    pools = [(pod["spec"].get("nodeSelector") or {}).get(POOL) for pod in pods]
+    return None in pools or any(f"{about(event)}-".startswith(f"{pool}-") for pool in pools)
+
+
+def _time(event: Object) -> str:
+    return event.get("lastTimestamp") or event.get("eventTime") or ""
 
 
 def is_of_karpenter(event: Object) -> bool:
