@@ -49,7 +49,7 @@ class Shown(mocks.MockMonitor):
         super().__init__(_Answers(account))
         self._account = account
         self.shown: list[Resource] = []
-        self._tags: dict[str, str] = {}
+        self._tags: Mapping[str, str] = {}
         self._transforms: dict[str, pulumi.ResourceTransform] = {}
 
     def RegisterResource(self, request: Any) -> resource_pb2.RegisterResourceResponse:

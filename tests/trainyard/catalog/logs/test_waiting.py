@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from trainyard.catalog.logs.waiting import phase, phases, waits_for, why_it_does_not_start
+from trainyard.catalog.logs.waiting import (
+    message_about_placement,
+    phase,
+    phases,
+    waits_for,
+    why_it_does_not_start,
+)
 
 
 def _pod(phase: str, reason: str = "", *, node: str = "n", **more: Any) -> dict[str, Any]:
@@ -98,3 +104,31 @@ def test_a_secret_that_is_mounted_names_the_keys_that_are_mounted() -> None:
     }
     _, do = why_it_does_not_start(pod, [event], "", namespace="t", job="a=b")
     assert "generic hf --from-literal=a=… --from-literal=b=…" in do
+
+
+def _warning(about: str, at: str, message: str, kind: str = "NodeClaim") -> Any:
+    return {
+        "type": "Warning",
+        "involvedObject": {"kind": kind, "name": about},
+        "lastTimestamp": at,
+        "message": message,
+        "reportingComponent": "karpenter",
+    }
+
+
+def test_only_a_node_of_its_own_pool_since_it_is_there_tells_why_a_pod_has_none() -> None:
+    pod = {
+        "metadata": {"name": "eval-0", "creationTimestamp": "2026-11-29T01:00:00Z"},
+        "spec": {"nodeSelector": {"trainyard.io/pool": "g6e"}},
+        "status": {"phase": "Pending"},
+    }
+    own = _warning("eval-0", "2026-11-29T01:00:05Z", "incompatible requirements", "Pod")
+    others = [
+        _warning("p5-fpc7s", "2026-11-29T01:10:00Z", "of another pool"),
+        _warning("g6e-2-fpc7s", "2026-11-29T00:20:00Z", "of before"),
+    ]
+    assert message_about_placement([pod], [own, *others]) == "incompatible requirements"
+    now = _warning("g6e-2-x2x2x", "2026-11-29T01:10:00Z", "no capacity")
+    assert message_about_placement([pod], [own, *others, now]) == "no capacity"
+    anywhere = {**pod, "spec": {}}
+    assert message_about_placement([anywhere], [own, *others]) == "of another pool"

@@ -343,20 +343,20 @@ def test_half_a_gang_is_named_with_its_missing_nodes_its_time_and_its_cost():
 
 def test_what_karpenter_says_of_capacity_comes_before_what_the_scheduler_says():
     events = [
-        _event("run-node-0-1-x", "0/2 nodes", at="3"),
+        _event("run-node-0-1-x", "0/2 nodes", at="2027-01-01T00:00:03Z"),
         _event(
             "g6e-abc",
             "all requested instance types were unavailable",
             "NodeClaim",
             "karpenter",
-            "1",
+            "2027-01-01T00:00:01Z",
             reason="InsufficientCapacityError",
         ),
         _event(
             "run-node-0-1-x",
             "no instance type met",
             by="karpenter",
-            at="2",
+            at="2027-01-01T00:00:02Z",
             reason="FailedScheduling",
         ),
     ]
