@@ -1,0 +1,91 @@
+"""A pool keeps what jobs that go on ask for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.graphs import environment
+from tests.support.stackfile import Edit, at, environment_plan
+from trainyard.objects.jobs.pod_template import POOL
+from trainyard.replacing.deployed import PROVIDER, Deployed
+from trainyard.replacing.pinned import NODE_POOL, TYPE, pin_errors
+
+SMALLER = at("pools.g6e.instance_types", ["g6.48xlarge"])
+ALONE = at("jobs", {})
+
+
+@pytest.fixture(scope="module")
+def before() -> Deployed:
+    """What the program made of dev, whose pool g6e has g6e.48xlarge."""
+    made: dict[Any, Any] = {
+        (NODE_POOL, node.name): node.inputs
+        for node in environment(ALONE).nodes.values()
+        if node.kind == NODE_POOL
+    }
+    made[PROVIDER, "cluster"] = {"kubeconfig": "ours", "clusterIdentifier": "arn"}
+    return Deployed(resources=made)
+
+
+def _job(name: str, pool: str = "g6e", kind: str = "g6e.48xlarge", *conditions: str) -> Any:
+    selector = {"nodeSelector": {POOL: pool, TYPE: kind}}
+    shown = [{"type": each, "status": "True"} for each in conditions]
+    return {
+        "metadata": {"name": name, "namespace": "team-vision"},
+        "spec": {"podTemplateOverrides": [{"spec": selector}]},
+        "status": {"conditions": shown},
+    }
+
+
+def _said(before: Deployed, *edits: Edit, jobs: list[Any]) -> list[str]:
+    def show(kubeconfig: str, kind: str, namespace: str | None) -> list[Any]:
+        assert (kubeconfig, namespace) == ("ours", None)
+        return jobs if kind.startswith("trainjobs") else []
+
+    plan = environment_plan(ALONE, *edits)
+    return [str(each) for each in pin_errors(plan, before, show)]
+
+
+def test_a_type_that_jobs_ask_for_stays_until_they_have_ended(before: Deployed) -> None:
+    [error] = _said(
+        before, SMALLER, jobs=[_job("eval"), _job("done", "g6e", "g6e.48xlarge", "Complete")]
+    )
+    assert error == (
+        "environment.pools.g6e.instance_types: must keep the type that jobs ask for which have not ended: a pod of"
+        " theirs that has no node, or loses it, never gets another one; got g6.48xlarge beside TrainJob"
+        " team-vision/eval. Fix: let them end before; or give the new type a pool of its own, and delete this one"
+        " when they have ended"
+    )
+    both = at("pools.g6e.instance_types", ["g6.48xlarge", "g6e.48xlarge"])
+    assert _said(before, both, jobs=[_job("eval")]) == []
+    assert _said(before, SMALLER, jobs=[_job("eval", "h100", "p5.48xlarge")]) == []
+
+
+def test_a_pool_stays_until_the_jobs_on_it_have_ended(before: Deployed) -> None:
+    def without(settings: dict[str, Any]) -> None:
+        del settings["pools"]["h100"]
+
+    [error] = _said(before, without, jobs=[_job("long", "h100", ""), _job("eval")])
+    assert error.startswith("environment.pools.h100: must stay while jobs that have not ended ask")
+    assert "got no entry beside TrainJob team-vision/long. Fix: write the entry again" in error
+    assert _said(before, without, jobs=[_job("eval")]) == []
+
+
+def test_nobody_is_asked_where_pools_stay_or_are_new(before: Deployed) -> None:
+    def show(*_: Any) -> list[Any]:
+        raise AssertionError
+
+    assert not [*pin_errors(environment_plan(ALONE), before, show)]
+    assert not [*pin_errors(environment_plan(ALONE, SMALLER), Deployed(), show)]
+
+
+def test_a_job_of_the_stack_file_gets_another_run_and_holds_nothing(before: Deployed) -> None:
+    job = _job("t5-large")
+    job["metadata"]["namespace"] = "training"
+
+    def show(kubeconfig: str, kind: str, namespace: str | None) -> list[Any]:
+        return [job] if kind.startswith("trainjobs") else []
+
+    assert not [*pin_errors(environment_plan(SMALLER), before, show)]
+    assert len([*pin_errors(environment_plan(ALONE, SMALLER), before, show)]) == 1
