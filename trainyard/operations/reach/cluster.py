@@ -132,6 +132,19 @@ class StackCluster:
 
     def leaving(self, objects: Mapping[str, Entry]) -> list[str]:
         """Keys of the objects that are being deleted, such as a NodePool that waits for its nodes."""
+        every = self._shown(objects)
+        going = {_identity(it) for it in every if it["metadata"].get("deletionTimestamp")}
+        return [key for key, it in objects.items() if _identity(it) in going]
+
+    def gone(self, objects: Mapping[str, Entry]) -> list[str]:
+        """Keys of the objects that are not there; none where there is no cluster."""
+        if self._login is None:
+            return []
+        there = set(map(_identity, self._shown(objects)))
+        return [key for key, it in objects.items() if _identity(it) not in there]
+
+    def _shown(self, objects: Mapping[str, Entry]) -> list[Entry]:
+        """Those of the objects that are there."""
         if not objects:
             return []
         asked = "\n".join(
@@ -139,9 +152,7 @@ class StackCluster:
         )
         words = ("kubectl", "get", "--filename=-", "--ignore-not-found", "--output=json")
         found = json.loads(self._run(*words, text=asked, partial=True) or "{}")
-        every = found.get("items", [found] if found else [])
-        going = {_identity(it) for it in every if it["metadata"].get("deletionTimestamp")}
-        return [key for key, it in objects.items() if _identity(it) in going]
+        return found.get("items", [found] if found else [])
 
     def release(self, inputs: Entry) -> ExistingObject | Release | None:
         """The release as an object where it is deployed, else as a Release; None where it does not

@@ -12,6 +12,7 @@ from typing import Any
 import boto3
 
 from trainyard.catalog.aws_types.table import AWS_TYPES
+from trainyard.catalog.job_kinds import ENGINE_TYPES
 from trainyard.operations.reach.cluster import StackCluster
 from trainyard.operations.reach.lookup import leaves
 from trainyard.operations.reach.pulumi import PulumiError
@@ -40,18 +41,35 @@ def awaited(
 
 def _going(session: boto3.Session, cluster: StackCluster, state: Entry) -> dict[str, str]:
     """URN → name of what is being deleted now."""
+    every = _held(state)
+    leaving = set(cluster.leaving(_in_cluster(every))) | {
+        each["urn"] for each in every if _is_awaited(each["type"]) and _leaves(session, each)
+    }
+    return {urn: urn.split("::", 3)[3] for urn in leaving}
+
+
+def gone(cluster: StackCluster, state: Entry) -> list[str]:
+    """URNs of the objects of the cluster that the state has and the cluster has not: a deletion that was stopped
+    goes on there. Jobs are left out, because the next update would start them again."""
+    jobs = {*ENGINE_TYPES.values()}
+    objects = [each for each in _held(state) if each["type"] not in jobs]
+    return cluster.gone(_in_cluster(objects))
+
+
+def _held(state: Entry) -> list[Entry]:
+    """Resources of the state and of its operations that have not ended, which have an id."""
     held = state["deployment"]
     begun = [operation["resource"] for operation in held.get("pending_operations") or []]
-    every = [
+    return [
         each
         for each in [*(held.get("resources") or []), *begun]
         if each.get("id") and not each.get("external")
     ]
-    in_cluster = {each["urn"]: each["inputs"] for each in every if _is_object(each)}
-    leaving = set(cluster.leaving(in_cluster)) | {
-        each["urn"] for each in every if _is_awaited(each["type"]) and _leaves(session, each)
-    }
-    return {urn: urn.split("::", 3)[3] for urn in leaving}
+
+
+def _in_cluster(resources: list[Entry]) -> dict[str, Entry]:
+    """URN → inputs of those that are objects of the cluster."""
+    return {each["urn"]: each["inputs"] for each in resources if _is_object(each)}
 
 
 def _is_object(resource: Entry) -> bool:

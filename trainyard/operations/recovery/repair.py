@@ -6,12 +6,12 @@ engine or a plugin is killed in between, or an answer is lost, the object exists
 state: the next `up` would fail because its name is taken, or create it twice. This command finds such
 objects by their names and tags and imports them into the state; then `pulumi up` continues. The new
 object of a killed replacement takes the place of the old one there, unless the stack file wants the old
-one again (replacements.py). AWS objects whose update was killed or that the next update changes, and objects
-whose deletion has not ended (deletions.py), are read again. It changes five things in the account: it
-uninstalls Helm releases whose installation or deletion has not ended, rolls back those whose upgrade has
-not ended, removes the egress rule that AWS adds to a new security group, deletes a role that has no name
-in the program, and after a failed destroy deletes the network interfaces that the VPC CNI left in the
-stack's subnets (interfaces.py).
+one again (replacements.py). AWS objects whose update was killed or that the next update changes, objects
+whose deletion has not ended (deletions.py), and objects of the cluster that are gone from it are read again.
+It changes five things in the account: it uninstalls Helm releases whose installation or deletion has not
+ended, rolls back those whose upgrade has not ended, removes the egress rule that AWS adds to a new security
+group, deletes a role that has no name in the program, and after a failed destroy deletes the network
+interfaces that the VPC CNI left in the stack's subnets (interfaces.py).
 
 It first lists its changes and asks. After a yes it makes these changes and no others, and only if
 no update has run in between.
@@ -82,6 +82,8 @@ class Repair:
     """URN → id of objects that a replacement has left and that the stack file wants again."""
     changing: list[str]
     """URNs of objects whose update or deletion has not ended in the state, and may have in AWS."""
+    gone: list[str]
+    """URNs of objects that the state has and the cluster has not, because a destroy was stopped."""
     unsure: list[str]
     """URNs of AWS objects that the next update changes: an update that was stopped by ctrl-C, or that failed,
     may have changed them already, and the state does not tell."""
@@ -104,6 +106,7 @@ class Repair:
                 for urn, id_ in self.wanted_again.items()
             ),
             *(f"reads {title_of(it)}, whose change has not ended" for it in self.changing),
+            *(f"reads {title_of(it)}, which is gone from the cluster" for it in self.gone),
             *(f"reads {title_of(it)}, which may have been changed already" for it in self.unsure),
             *(
                 f"removes from {name} ({self.adopted[name].id}) the egress rule that AWS added"
@@ -125,7 +128,7 @@ class Repair:
             self.session.client("iam").delete_role(RoleName=name)
         for interface in self.leaked_interfaces:
             interfaces.delete(self.session, interface)
-        if read := [*self.replaced, *self.changing, *self.unsure]:
+        if read := [*self.replaced, *self.changing, *self.gone, *self.unsure]:
             targets = (word for urn in read for word in ("--target", urn))
             quiet = ("--yes", "--skip-preview", "--message", REPAIR)
             with command_line.showing("reads these objects"):
@@ -205,6 +208,7 @@ def look(stack: str, state: Entry, history: History, cluster: StackCluster) -> R
     named = {urn: adopted.get(replacements.new_name(urn)) for urn in begun}
     replaced = {urn: new.id for urn, new in named.items() if new}
     changing = {*replacements.changing(state), *going}
+    gone = {*deletions.gone(cluster, state)} - changing
     return Repair(
         stack=stack,
         session=session,
@@ -215,9 +219,10 @@ def look(stack: str, state: Entry, history: History, cluster: StackCluster) -> R
         replaced=replaced,
         wanted_again=replacements.wanted_again(state, wanted.replaced, replaced),
         changing=sorted(changing),
+        gone=sorted(gone),
         unsure=[]
         if history.is_repaired(state)
-        else sorted(wanted.changed - changing - replaced.keys()),
+        else sorted(wanted.changed - changing - gone - replaced.keys()),
         unfinished_releases=[*unfinished_releases, *_half_changed(cluster, resources)],
         with_egress_rule=frozenset(
             name

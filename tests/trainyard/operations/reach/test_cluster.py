@@ -67,3 +67,6 @@ def test_what_the_cluster_is_deleting_is_told_in_one_question(
     assert cluster.leaving(named) == ["a"] and not cluster.failure
     assert [json.loads(line)["metadata"]["name"] for line in asked[0].splitlines()] == ["a", "b"]
     assert cluster.leaving({}) == [] and len(asked) == 1
+    named["c"] = _inputs(name="c", namespace="training")
+    assert cluster.gone(named) == ["c"]
+    assert StackCluster(None).gone(named) == [], "without a cluster nobody can be asked"

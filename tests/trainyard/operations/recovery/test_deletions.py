@@ -65,6 +65,21 @@ def test_what_goes_at_once_is_not_the_stacks_or_was_never_made_is_not_asked_for(
     assert going.asked == []
 
 
+def test_an_object_that_is_gone_from_the_cluster_is_read_again_and_no_job_is() -> None:
+    """A job that is read again is started again by the next update."""
+
+    class Empty:
+        def gone(self, objects: Mapping[str, Any]) -> list[str]:
+            return [*objects]
+
+    cluster: Any = Empty()
+    job = held("kubernetes:trainer.kubeflow.org/v1alpha1:TrainJob", "job")
+    of_others = held(POOL, "theirs", external=True)
+    pool = held(POOL, "pool")
+    state = {"deployment": {"resources": [pool, job, held(NAT, "nat"), of_others]}}
+    assert deletions.gone(cluster, state) == [pool["urn"]]
+
+
 def test_what_does_not_go_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     going = Going(monkeypatch, pool=float("inf"))
     monkeypatch.setattr(deletions.time, "monotonic", iter((0, 1, 61)).__next__)
