@@ -75,9 +75,10 @@ def _destroy(stack: Stack, display: Display) -> int:
 
 
 def _pause(stack: Stack, display: Display, there: list[Object]) -> None:
-    """Say what ends and what is kept, and wait for a ctrl-C. `there`: resources of a stack that is up."""
+    """Say what ends, what is lost and what is kept, and wait for a ctrl-C. `there`: resources of a stack that is up."""
     lines = {
         "jobs": running(stack),
+        "stores": keeping.lost(there),
         "kept": keeping.before(there, stack.name, up=f"make up{stack.chosen}"),
     }
     for what, said in lines.items():

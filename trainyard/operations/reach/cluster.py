@@ -144,7 +144,7 @@ class StackCluster:
         return [key for key, it in objects.items() if _identity(it) not in there]
 
     def _shown(self, objects: Mapping[str, Entry]) -> list[Entry]:
-        """Those of the objects that are there."""
+        """Objects that the cluster has, of these."""
         if not objects:
             return []
         asked = "\n".join(

@@ -11,12 +11,14 @@ from typing import Any
 from trainyard.catalog.aws.prices import lustre_per_month
 from trainyard.catalog.aws_types.table import AWS_TYPES
 from trainyard.operations.reach.urn import stack_of, title_of, type_of
+from trainyard.stores.kinds import KINDS
 
 Object = dict[str, Any]
 BEFORE = (
     "to have the destroy delete it, too, first write `data: delete` at it in Pulumi.{stack}.yaml and run `{up}`;"
     " after the destroy that would create the whole environment anew"
 )
+STORES = {kind.holds_data for kind in KINDS.values()}
 PRICES = "https://aws.amazon.com/fsx/lustre/pricing"
 HEADING = "to delete what was kept, too"
 GONE = "once AWS has deleted it: the state forgets it"
@@ -27,6 +29,17 @@ def kept(resources: Iterable[Object]) -> list[Object]:
     """Resources of a state that a destroy with --exclude-protected keeps, in the order in which they can be deleted:
     what depends on another one stands behind it in the state."""
     return [each for each in reversed([*resources]) if each.get("protect") and each.get("id")]
+
+
+def lost(resources: Iterable[Object]) -> list[str]:
+    """A line for each store that a destroy deletes with its files."""
+    return [
+        f"deletes store {title_of(each['urn'])} {each['id']} with all files in it (data: delete)"
+        for each in resources
+        if each["type"] in STORES
+        and each.get("id")
+        and not (each.get("protect") or each.get("external"))
+    ]
 
 
 def nothing_else(resources: Sequence[Object]) -> bool:

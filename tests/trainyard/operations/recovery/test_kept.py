@@ -50,6 +50,14 @@ def test_each_command_names_the_object_and_its_region_and_is_one_of_the_aws_cli(
     assert [fault for command in commands for fault in aws_cli.faults(command)] == []
 
 
+def test_each_store_that_goes_with_its_files_is_named() -> None:
+    goes = LUSTRE | {"protect": False}
+    assert kept.lost([NETWORK, goes, LINK, CLUSTER]) == [
+        "deletes store LustreFileSystem scratch id-scratch with all files in it (data: delete)"
+    ]
+    assert kept.lost([LUSTRE, goes | {"external": True}]) == []
+
+
 def test_what_depends_on_another_is_deleted_first_and_then_the_state_forgets_it() -> None:
     found = kept.kept([NETWORK, LUSTRE, LINK])
     assert found == [LINK, LUSTRE]
