@@ -29,6 +29,12 @@ JOB = {
     "wait": "running",
     "wait_minutes": 10,
 }
+RIGHTS = json.dumps(
+    {
+        "Version": "2012-10-17",
+        "Statement": [{"Effect": "Allow", "Action": "s3:GetObject", "Resource": "*"}],
+    }
+)
 SPARE = {"instance_types": ["g6.12xlarge"], "max_nodes": 2}
 
 
@@ -81,17 +87,29 @@ def test_what_somebody_changed_by_hand_is_named_and_mended(harness: Harness) -> 
     harness.aws("ec2").create_tags(
         Resources=[vpc["VpcId"]], Tags=[{"Key": "trainyard:stack", "Value": "other"}]
     )
+    iam = harness.aws("iam")
+    [plane] = [
+        role["RoleName"]
+        for role in iam.list_roles()["Roles"]
+        if role["RoleName"].startswith("cluster-eksRole-role")
+    ]
+    given = {"RoleName": plane, "PolicyName": "more"}
+    iam.put_role_policy(**given, PolicyDocument=RIGHTS)
     _, status = said_by(harness, "status")
     assert "NodePool spare is gone" in status and "NodePool l4 was changed" in status
     assert "spec.limits.nodes is 9 and was 2" in status
     code, drift = said_by(harness, "drift")
-    assert code == 1 and "3 objects are not as the last update left them" in drift
+    assert code == 1 and "4 objects are not as the last update left them" in drift
+    assert f"aws iam delete-role-policy --role-name {plane} --policy-name more" in drift
     assert "tags.trainyard:stack is other and was drifts" in drift
     harness.shell(f"pulumi refresh --stack {STACK} --yes --skip-preview --non-interactive")
     with pytest.raises(RuntimeError, match="field conflict detected"):
         up(harness)
     up(harness, "PULUMI_K8S_ENABLE_PATCH_FORCE=true")
     assert "1 updated" in up(harness), "the provider without its setting, and nothing else"
+    code, drift = said_by(harness, "drift")
+    assert code == 1 and "1 object is not as the last update left it" in drift, drift
+    iam.delete_role_policy(**given)
     assert said_by(harness, "drift")[0] == 0, harness.said("drift")
     assert "Not as the last update" not in said_by(harness, "status")[1]
     assert pods(harness) == gang

@@ -9,7 +9,6 @@ from typing import Any
 
 import boto3
 
-from trainyard.operations.reach.pulumi import deployment
 from trainyard.operations.reach.stack_account import session_of
 from trainyard.operations.reach.urn import name_of
 from trainyard.operations.status.finding import Drift
@@ -24,10 +23,9 @@ ALL = "-1"
 """Every protocol (EC2 API, SecurityGroupRule)."""
 
 
-def added_rules(stack: str) -> list[Drift]:
-    """Each group of the stack with rules that are not the stack's. PulumiError where the stack has no state;
-    botocore's errors where the account does not answer."""
-    state = deployment(stack)
+def added_rules(state: dict[str, Any]) -> list[Drift]:
+    """Each group of a stack's state with rules that are not the stack's. Botocore's errors where the account does
+    not answer."""
     resources = state["deployment"].get("resources") or []
     own = [each for each in resources if each.get("custom") and not each.get("external")]
     groups = {each["id"]: each for each in own if each["type"] == GROUP and not each.get("delete")}

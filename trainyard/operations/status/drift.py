@@ -17,8 +17,9 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from trainyard import command_line
-from trainyard.operations.reach.pulumi import PulumiError, pulumi
+from trainyard.operations.reach.pulumi import PulumiError, deployment, pulumi
 from trainyard.operations.reach.urn import name_of, type_of
+from trainyard.operations.status.added_policies import added_policies
 from trainyard.operations.status.added_rules import added_rules
 from trainyard.operations.status.by_hand import CIPHER, FORCE, REFRESH, UP, difference
 from trainyard.operations.status.finding import Drift
@@ -43,10 +44,12 @@ def main(options: argparse.Namespace) -> int:
 
 def drift(stack: str) -> list[Drift]:
     """Every object that is gone or changed. PulumiError where an object cannot be read, and botocore's errors where
-    the rules of security groups cannot."""
+    the rules of security groups or the policies of roles cannot."""
     with command_line.showing(READS.format(stack=stack)):
         answer = pulumi(stack, "refresh", "--preview-only", "--json")
-        return [*drifted(json.loads(answer)["steps"]), *added_rules(stack)]
+        changed = drifted(json.loads(answer)["steps"])
+        state = deployment(stack)
+        return [*changed, *added_rules(state), *added_policies(state)]
 
 
 def drifted(steps: list[dict[str, Any]]) -> Iterator[Drift]:

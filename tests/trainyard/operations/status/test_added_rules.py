@@ -55,7 +55,7 @@ def state(session: boto3.Session, monkeypatch: pytest.MonkeyPatch) -> str:
         resource(OUT, "nodes-out", out["SecurityGroupRuleId"]),
     ]
     told = {"deployment": {"resources": resources}}
-    monkeypatch.setattr(added_rules, "deployment", lambda _: told)
+    monkeypatch.setattr(drift, "deployment", lambda _: told)
     return group
 
 
@@ -86,6 +86,5 @@ def test_a_rule_that_somebody_added_is_named_with_the_command_that_deletes_it(
 
 
 def test_a_stack_without_groups_asks_no_account(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(added_rules, "deployment", lambda _: {"deployment": {}})
     monkeypatch.delattr(added_rules, "session_of")
-    assert added_rules.added_rules("team-vision") == []
+    assert added_rules.added_rules({"deployment": {}}) == []

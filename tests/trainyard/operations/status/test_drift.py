@@ -35,7 +35,7 @@ def answer(monkeypatch: pytest.MonkeyPatch, *steps: dict[str, Any]) -> list[tupl
         return json.dumps({"steps": [step("refresh", VPC), *steps]})
 
     monkeypatch.setattr(drift, "pulumi", pulumi)
-    monkeypatch.setattr(drift, "added_rules", lambda _: [])
+    monkeypatch.setattr(drift, "deployment", lambda _: {"deployment": {}})
     return called
 
 
