@@ -9,16 +9,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 STARTS = re.compile(r"\b(?:torchrun|torch\.distributed\.(?:run|launch))(?=[ \t])([^\n;|&]*)")
-SAVES = re.compile(r"--(?:output|checkpoint|ckpt|save)[-_](?:dir|path)[= ](/[^\s$]+)")
+SAVES = re.compile(
+    r"--(?:(?:output|out|checkpoint|ckpt|save|results?|work|exp|default[-_]root)[-_](?:dir|path)|out(?:dir|put)?)"
+    r"[= ](/[^\s$]+)"
+)
 """Options that say where a script saves."""
 SAVES_BESIDE = re.compile(
     SAVES.pattern.partition("(/")[0] + r"((?:\.{1,2}/)*\w[\w.-]*(?:/[\w.-]+)*/?)(?=[\s;|&\"')]|$)"
 )
 """Options that say where a script saves, with a relative path: checkpoints, ./checkpoints."""
 NOT_KEPT = re.compile(
-    r"(?i)/dev/null$|cache|--(?:checkpoint|ckpt)\S+ \S+\.(?:pt|pth|ckpt|bin|safetensors)$"
+    r"(?i)/dev/null$|cache|--out(?:put)? /tmp/|--(?:checkpoint|ckpt)\S+ \S+\.(?:pt|pth|ckpt|bin|safetensors)$"
 )
-"""An option for what nobody needs after the run, or for one file of weights that is read."""
+"""An option for what nobody needs after the run, such as --out /tmp/run, or for one file of weights that is read."""
 PROGRAM = re.compile(
     r"(?:^|[;&|]\s*)(?:exec\s+)?(python[\d.]*\s+(?:-u\s+)?(?:-m\s+[\w.]+|[\w./-]+\.py|-c))\b",
     re.MULTILINE,

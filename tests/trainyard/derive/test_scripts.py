@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainyard.derive.scripts import Launch, launches, saved_in_the_container, script_of
+from trainyard.derive.scripts import Launch, launches, saved_in, saved_in_the_container, script_of
 from trainyard.settings.reading.placeholders import placeholders
 
 
@@ -146,3 +146,19 @@ def test_a_relative_path_in_which_a_script_saves_is_found_also_without_a_dot() -
         ),
     ):
         assert saved_in_the_container(f"torchrun t.py {option}") == []
+
+
+def test_a_path_in_which_a_script_saves_is_found_by_the_names_that_people_give_its_option() -> None:
+    for option in (
+        "--out",
+        "--outdir",
+        "--out_dir",
+        "--output",
+        "--results-dir",
+        "--work-dir",
+        "--exp_dir",
+    ):
+        assert saved_in(f"torchrun t.py {option} /data/out") == ["/data/out"]
+    assert saved_in("t.py --default_root_dir=/data/out") == ["/data/out"], "Lightning"
+    for option in ("--model_dir /data/m", "--out /tmp/run", "--outliers /a", "--data-dir /data"):
+        assert saved_in(f"torchrun t.py {option}") == []
