@@ -187,6 +187,18 @@ def _jobs(snapshot: Snapshot) -> Iterator[tuple[str, ...]]:
             " ".join(filter(None, [job.shown, job.percent])),
             str(job.restarts),
         )
+    there = {job.entry for job in snapshot.jobs()} | snapshot.schedules.keys()
+    for entry, each in snapshot.entries.items():
+        if entry not in there:  # it was stopped, or an update was killed that had ended it
+            yield (
+                f"{each['namespace']}/{each['name']}",
+                entry,
+                each["kind"],
+                "-",
+                "-",
+                "no run",
+                "-",
+            )
 
 
 def _pods(snapshot: Snapshot) -> Iterator[tuple[str, ...]]:

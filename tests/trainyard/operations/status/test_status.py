@@ -92,6 +92,21 @@ def test_a_job_that_is_called_otherwise_than_its_entry_is_shown_with_its_entry(
     assert "trainyard again mine-as-is" in shown
 
 
+def test_an_entry_without_a_run_is_shown_and_a_schedule_between_its_times_is_not() -> None:
+    """Its run was stopped, or an update was killed after it had ended the run."""
+    entries = {
+        name: {"kind": "TrainJob", "namespace": "team-vision", "name": name}
+        for name in ("mine", "nightly")
+    }
+    snapshot = Snapshot(
+        objects={},
+        entries=entries,
+        schedules={"nightly": {"cron": "0 3 * * *", "time_zone": "Etc/UTC"}},
+    )
+    [row] = [line for line in status.tables(snapshot).splitlines() if "team-vision/" in line]
+    assert row.split() == ["team-vision/mine", "mine", "TrainJob", "-", "-", "no", "run", "-"]
+
+
 def test_the_entries_of_jobs_are_those_of_the_stacks_outputs() -> None:
     def state(outputs: dict[str, Any] | None) -> dict[str, Any]:
         stack = {"type": "pulumi:pulumi:Stack"} | ({"outputs": outputs} if outputs else {})
