@@ -98,6 +98,24 @@ def test_more_nodes_and_another_counter_are_said() -> None:
     assert "is another one" in again and "→" not in again
 
 
+def _chain(*of_the_first: tuple[str, Any]) -> Edit:
+    """A job, and one like it that comes after it."""
+    first = _job(*of_the_first)
+
+    def edit(settings: dict[str, Any]) -> None:
+        first(settings)
+        place = {"store": "scratch", "directory": "tune"}
+        settings["jobs"]["tune"] = {**copy.deepcopy(JOB), "checkpoints": place, "after": ["t5"]}
+
+    return edit
+
+
+def test_a_job_that_only_comes_after_a_changed_one_says_so() -> None:
+    of_t5, of_tune = _said(_chain(), _chain(("nodes", 3)))
+    assert "`numNodes` `2` → `3`" in of_t5
+    assert of_tune.endswith("starts another one: it comes after t5, which changed")
+
+
 def test_a_line_of_a_script_is_said_and_not_the_whole_script() -> None:
     script = "\n".join(["set -e", *(f"echo {n}" for n in range(30)), "python train.py --lr 1"])
     old, new = (
@@ -222,6 +240,17 @@ def test_a_changed_job_that_reads_on_has_a_question(edit: tuple[str, Any], stora
     assert "must be set, because the run before is complete" in question
     assert "checkpoint in scratch/t5 can end at once" in question
     assert "write resume if" in question and "or write afresh" in question
+
+
+def test_the_question_about_a_job_that_only_comes_after_a_changed_one_says_why_it_runs_again() -> (
+    None
+):
+    resume = (ANSWER, "resume")
+    question = str(_asked(_chain(resume), _chain(resume, ("nodes", 3)), complete="tune"))
+    assert (
+        question.startswith(f"environment.jobs.tune.{ANSWER}") and "a changed run" not in question
+    )
+    assert "without a step (the job runs again: it comes after t5, which changed)" in question
 
 
 @pytest.mark.parametrize(
