@@ -124,6 +124,26 @@ def test_a_line_of_a_script_is_said_and_not_the_whole_script() -> None:
     assert differences(old, new) == "`python train.py --lr 1` → `python train.py --lr 2`"
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("--epochs 5", "--epochs 60 --sleep 0.3", "`--epochs 5` → `--epochs 60 --sleep 0.3`"),
+        ("--a 1 --b 1", "--a 1 --c 1 --b 1", "nothing → `--c 1`"),
+        ("--bias -1 --lr 1", "--bias -2 --lr 1", "`--bias -1` → `--bias -2`"),
+        ("--bf16 --lr 1", "--fp16 --lr 1", "`--bf16` → `--fp16`"),
+        ("train.py 5", "train.py 6", "`5` → `6`"),
+    ],
+)
+def test_an_option_stays_with_its_value(old: str, new: str, said: str) -> None:
+    of_old, of_new = ({"args": text.split()} for text in (old, new))
+    assert differences(of_old, of_new) == said
+
+
+def test_a_script_behind_an_option_is_said_by_its_lines() -> None:
+    old, new = ({"args": ["sh", "-c", f"set -e\ntrain {n}"]} for n in (1, 2))
+    assert differences(old, new) == "`train 1` → `train 2`"
+
+
 def test_an_object_of_a_list_is_the_same_in_any_order_of_its_fields() -> None:
     old, new = ({"tolerations": [dict(each)]} for each in (TAINT, reversed(TAINT)))
     assert differences(old, new) == ""

@@ -69,7 +69,10 @@ def test_a_job_that_starts_again_is_named_with_what_changed_and_where_it_begins(
     steps = [step | states | {"urn": JOB.format("t5-large")}, step | {"urn": JOB.format("other")}]
     (tmp_path / "preview.json").write_text(json.dumps({"changeSummary": {}, "steps": steps}))
     said = _printed(capsys, str(tmp_path / "preview.json"))
-    assert "- **new run** of `t5-large`: `1e-4` → `2e-4`. It resumes from the checkpoint in" in said
+    assert (
+        "- **new run** of `t5-large`: `--lr 1e-4` → `--lr 2e-4`. It resumes from the checkpoint in"
+        in said
+    )
     assert "- **new run** of `other`: its `run` or `after`, or something" in said
     assert "annotations" not in said
 
