@@ -41,13 +41,13 @@ def run_warnings(plan: EnvironmentPlan | TeamPlan, deployed: Deployed) -> Iterat
 
 
 def otherwise(job: JobPlan | None, changed: Collection[str]) -> str:
-    """Why a run is another one whose own description is the same, in words. `changed`: jobs whose runs are others."""
+    """Words about a job that runs again with the same description. `changed`: jobs whose runs are new."""
     before = [name for name in job.after if name in changed] if job else []
     return f"it comes after {' and '.join(before)}, which changed" if before else ELSE
 
 
 def _differs(name: str, job: JobPlan, kind: str, was: Mapping[str, Any], deployed: Deployed) -> str:
-    """What the new run of a job asks for and the one before did not, in words; empty where nothing shows it.
+    """Words about what a job asks for and its run before did not; empty where nothing shows it.
     `kind` and `was`: of what is deployed."""
     if kind != job.kind:
         return f"{kind} → {job.kind}"
@@ -138,7 +138,8 @@ def _complete(kubeconfig: str, namespaces: Collection[str], show: Show) -> set[t
 
 
 def _unanswered(path: str, job: JobPlan, why: str) -> InputError:
-    """`why`: why the run is another one, where nothing that it asks for changed; empty otherwise."""
+    """The error of a changed job whose run before is complete. `why`: why it runs again, where nothing that it asks
+    for changed; empty otherwise."""
     again = f" (the job runs again: {why})" if why else ""
     return At(f"{path}.checkpoints.when_changed").must(
         f"be set, because the run before is complete: a {'new' if why else 'changed'} run that reads its checkpoint"

@@ -8,7 +8,7 @@ deployed, and the comment says so.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -92,8 +92,7 @@ def _lost(steps: list[dict[str, Any]], jobs: Mapping[str, JobPlan]) -> Iterator[
     """Resources that are replaced or deleted, each once. A job that is replaced is a new run."""
     replaced = {step["urn"]: step for step in steps if step["op"] in REPLACED}
     files = _config_maps(steps)
-    named = [_name(urn).partition(" ") for urn in replaced]
-    again = {name for kind, _, name in named if kind in JOB_KINDS}
+    again = _started(replaced)
     said_by_runs = {f"{CONFIG_MAP} {files_name(name)}" for name in jobs}
     for urn, step in replaced.items():
         kind, _, name = _name(urn).partition(" ")
@@ -105,6 +104,12 @@ def _lost(steps: list[dict[str, Any]], jobs: Mapping[str, JobPlan]) -> Iterator[
     for step in steps:
         if step["op"] == "delete" and step["urn"] not in replaced:
             yield f"- **deletes** `{_name(step['urn'])}`"
+
+
+def _started(urns: Iterable[str]) -> set[str]:
+    """Names of the jobs among resources."""
+    named = [_name(urn).partition(" ") for urn in urns]
+    return {name for kind, _, name in named if kind in JOB_KINDS}
 
 
 def _new_run(
