@@ -16,7 +16,7 @@ from tests.support.tool import run_word
 from tests.trainyard.operations.test_words import STACK_FILE, Cluster
 
 FAILURE = """\
-TrainJob training/mine is Failed: rank 1 on node n1 ended first, with exit code 1: RuntimeError: loss is NaN at step 10
+TrainJob training/mine is Failed: node rank 1 on n1 ended first, with exit code 1: RuntimeError: loss is NaN at step 10
 the log of pod mine-node-0-1, up to the line that says why:
 Traceback (most recent call last):
 RuntimeError: loss is NaN at step 10

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import re
 import signal
 import sys
 import textwrap
@@ -56,6 +57,12 @@ def wrapped(sentence: str) -> list[str]:
         break_on_hyphens=False,
         break_long_words=False,
     )
+
+
+def is_option(word: str, value: str) -> bool:
+    """True where the first of two words of a command is an option, and the second may be its value."""
+    value_like = not value.startswith("-") or re.fullmatch(r"-[\d.]+(?:e-?\d+)?", value)
+    return bool(value_like and re.fullmatch(r"--?[A-Za-z][\w.-]*", word))
 
 
 def cut_apart(one: str, other: str, width: int) -> tuple[str, str]:

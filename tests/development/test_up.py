@@ -142,7 +142,7 @@ def _said(lines: list[str], server: Any) -> str:
 def test_a_job_whose_pods_are_gone_with_its_failure_says_what_up_has_read_before(lines: list[str]):
     said = _said(lines, Failing(keeps=True)).splitlines()
     assert said[0] == (
-        "Failed: rank 1 on node n1 ended first, with exit code 1: OSError: [Errno 28] No space left on"
+        "Failed: node rank 1 on n1 ended first, with exit code 1: OSError: [Errno 28] No space left on"
         " device (a file system is full)"
     )
     assert said[1].startswith("Fix: delete old checkpoints")
@@ -188,7 +188,7 @@ def test_a_gang_that_begins_again_is_said_as_it_happens(lines: list[str]):
     assert _follow_jobs(server, [MINE], Display(lines.append), 300, causes) == ["Complete"]
     [said] = [line for line in lines if "begins again" in line]
     assert said.endswith(
-        "training/mine has failed and begins again, try 2 of 4: rank 1 on node n1 ended first, with exit code"
+        "training/mine has failed and begins again, try 2 of 4: node rank 1 on n1 ended first, with exit code"
         " 1: OSError: [Errno 28] No space left on device (a file system is full)"
     )
 
@@ -262,5 +262,5 @@ def test_a_job_whose_last_try_was_too_short_to_be_read_says_why_the_one_before_f
 ):
     said = _said(lines, Vanishing(keeps=True)).splitlines()
     assert said[0].startswith(
-        "Failed: the log of its last try was not read; before, rank 1 on node n1 ended first, with exit code 1: OSError"
+        "Failed: the log of its last try was not read; before, node rank 1 on n1 ended first, with exit code 1: OSError"
     )

@@ -197,7 +197,7 @@ def test_jobs_come_change_fail_and_go_while_another_runs_on(harness: Harness):
     assert _train_job_ranks(harness, "twin") == set(range(16)), "the PyTorchJob as a TrainJob"
     with pytest.raises(
         RuntimeError,
-        match=r"TrainJob training/fails is Failed: rank \d on node \S+ ended first, [^\n]*loss is nan",
+        match=r"TrainJob training/fails is Failed: node rank \d on \S+ ended first, [^\n]*loss is nan",
     ):
         _up(harness, long=LONG, fails=beside("echo loss is nan; exit 1", "complete"))
     assert _train_jobs(harness) == ["fails", "long"], "short is gone although another run failed"

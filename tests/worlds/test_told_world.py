@@ -128,7 +128,7 @@ def test_each_end_of_a_run_is_told_once_with_the_words_of_the_rank_that_failed(
     assert processes.wait(lambda: len(reader.subjects()) >= 3, PATIENCE), _log(reader)
     assert reader.subjects() == ENDED
     text = reader.about("bad")
-    assert "Rank 1 ended first, with exit code 3" in text and f"    {WORDS}" in text, text
+    assert "Node rank 1 ended first, with exit code 3" in text and f"    {WORDS}" in text, text
     assert TOKEN not in text and "hidden-secret" in text
     pods = reader.harness.get(
         "pods -n training -l jobset.sigs.k8s.io/jobset-name=bad,"

@@ -104,8 +104,16 @@ def read(arguments: list[str]) -> argparse.Namespace:
     SystemExit where argparse prints what is wrong.
 
     `asks` is whether somebody has named a place with --live or --rehearsal."""
-    options = parser().parse_args(arguments)
+    root = parser()
+    options, more = root.parse_known_args(arguments)
     word = WORDS[options.word]
+    if len(more) == 1 and word.argument == "job" and not more[0].startswith("-"):
+        raise WrongUsage(
+            f"{options.word} takes one name, that of the job. Fix: --stack {more[0]}"
+            f" where that is the stack. {_example(word)}"
+        )
+    if more:
+        root.error(f"unrecognized arguments: {' '.join(more)}")
     if word.of_a_stack:
         _complete(options, word)
     for name in word.needs:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from trainyard.command_line import is_option
 from trainyard.manifests.document import Container, Workload
 from trainyard.migrate.migrated import Migration
 from trainyard.settings.reading.secrets import HIDDEN
@@ -34,7 +35,7 @@ def without_secrets(job: Workload, container: Container) -> tuple[Container, lis
             kept.append(text)
             left += [f"line {line} of the script" for line in lines]
         else:
-            option = kept[-1] if kept and _is_option(kept[-1], word) else ""
+            option = kept[-1] if kept and is_option(kept[-1], word) else ""
             kept = kept[:-1] if option else kept
             name = option or word.partition("=")[0].replace(HIDDEN, "")
             left.append(f"word {number + 1} of the command{f', {name},' if name else ''}")
@@ -42,10 +43,6 @@ def without_secrets(job: Workload, container: Container) -> tuple[Container, lis
     return replace(container, command=tuple(kept)), [
         f"{where}: {each} is left out: a secret stands in it; {INSTEAD}" for each in left
     ]
-
-
-def _is_option(word: str, value: str) -> bool:
-    return bool(re.fullmatch(r"--?[A-Za-z][\w-]*", word)) and not value.startswith("-")
 
 
 def _without_lines(script: str) -> tuple[str, list[int]]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
-from trainyard.command_line import cut_apart
+from trainyard.command_line import cut_apart, is_option
 from trainyard.objects.jobs.pod_template import FILES
 from trainyard.plans.jobs import JobPlan, beside_name, files_name
 from trainyard.problems import few
@@ -143,7 +143,20 @@ def _texts(value: Any) -> list[str] | None:
     """Words of a list, lines of a text that has several; None of anything else."""
     if isinstance(value, str) and "\n" in value:
         return value.split("\n")
-    return [_word(each) for each in value] if isinstance(value, list) else None
+    return _with_values([_word(each) for each in value]) if isinstance(value, list) else None
+
+
+def _with_values(words: Sequence[str]) -> list[str]:
+    """Words of a command, in which an option and the value behind it are one: a value alone says little. A script
+    stays alone, because its lines are compared."""
+    kept = list[str]()
+    for number, word in enumerate(words):
+        before = words[number - 1] if number else ""
+        if is_option(before, word) and "\n" not in word:
+            kept[-1] += f" {word}"
+        else:
+            kept.append(word)
+    return kept
 
 
 def _word(value: Any) -> str:

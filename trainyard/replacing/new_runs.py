@@ -20,8 +20,8 @@ from trainyard.replacing.deployed import PROVIDER, Deployed, Show
 CRON_JOB = "kubernetes:batch/v1:CronJob"
 TYPES = frozenset({*ENGINE_TYPES.values(), PROVIDER, CRON_JOB, CONFIG_MAP})
 """Types of resources that the rules look at."""
-ELSE = "its `run`, or something that its spec does not show, is another one"
-"""Said of a run that differs in nothing else."""
+ELSE = "its `run` or `after`, or something that its spec does not show, is another one"
+"""Said of a run that differs in nothing else, and comes after none that changed."""
 _GIVEN = "__inputs"
 """Output in which pulumi-kubernetes keeps what the program gave. Others have what the API server has made of
 it, defaults among them."""
@@ -29,21 +29,34 @@ it, defaults among them."""
 
 def run_warnings(plan: EnvironmentPlan | TeamPlan, deployed: Deployed) -> Iterator[InputWarning]:
     """Jobs of which the update ends a run, and starts another one."""
-    before = {
-        name: it.get("data") or {}
-        for (kind, name), it in deployed.resources.items()
-        if kind == CONFIG_MAP
-    }
-    for name, job, kind, was in _changed(plan, deployed):
-        said = f"{kind} → {job.kind}"
-        if kind == job.kind:
-            files = [*file_changes(name, job, before)]
-            said = differences(_spec(was), job.spec, job, files) or ELSE
+    changed = [*_changed(plan, deployed)]
+    others = {name for name, *_ in changed}
+    for name, job, kind, was in changed:
+        said = _differs(name, job, kind, was, deployed) or otherwise(job, others)
         run = f"run {name} of its sweep" if job.sweep else "its run"
         yield InputWarning(
             path=_path(plan, name, job),
             text=f"this update ends {run} and starts another one: {said}",
         )
+
+
+def otherwise(job: JobPlan | None, changed: Collection[str]) -> str:
+    """Words about a job that runs again with the same description. `changed`: jobs whose runs are new."""
+    before = [name for name in job.after if name in changed] if job else []
+    return f"it comes after {' and '.join(before)}, which changed" if before else ELSE
+
+
+def _differs(name: str, job: JobPlan, kind: str, was: Mapping[str, Any], deployed: Deployed) -> str:
+    """Words about what a job asks for and its run before did not; empty where nothing shows it.
+    `kind` and `was`: of what is deployed."""
+    if kind != job.kind:
+        return f"{kind} → {job.kind}"
+    files = {
+        called: it.get("data") or {}
+        for (of, called), it in deployed.resources.items()
+        if of == CONFIG_MAP
+    }
+    return differences(_spec(was), job.spec, job, [*file_changes(name, job, files)])
 
 
 def starting(plan: EnvironmentPlan | TeamPlan, deployed: Deployed) -> tuple[str, ...]:
@@ -65,18 +78,21 @@ def run_errors(
     and for each that reads the checkpoint of that run, and does not say that it may, where that run is complete.
     The cluster knows whether it is, and no plan does: `show` asks it."""
     yield from _left_behind(plan, deployed)
+    changed = [*_changed(plan, deployed)]
     asked = {
-        name: job
-        for name, job, _, was in _changed(plan, deployed)
+        name: (job, _differs(name, job, kind, was, deployed))
+        for name, job, kind, was in changed
         if _described(_run_of(was) or "") != _described(job.run) and _reads_on(job, was)
     }
     kubeconfig = deployed.kubeconfig
     if not asked or kubeconfig is None:
         return
-    ended = _complete(kubeconfig, {job.namespace for job in asked.values()}, show)
-    for name, job in asked.items():
+    ended = _complete(kubeconfig, {job.namespace for job, _ in asked.values()}, show)
+    others = {name for name, *_ in changed}
+    for name, (job, differs) in asked.items():
         if (job.namespace, job.name) in ended:
-            yield _unanswered(_path(plan, name, job), job)
+            why = "" if differs else otherwise(job, others)
+            yield _unanswered(_path(plan, name, job), job, why)
 
 
 def _left_behind(plan: EnvironmentPlan | TeamPlan, deployed: Deployed) -> Iterator[InputError]:
@@ -121,10 +137,13 @@ def _complete(kubeconfig: str, namespaces: Collection[str], show: Show) -> set[t
     }
 
 
-def _unanswered(path: str, job: JobPlan) -> InputError:
+def _unanswered(path: str, job: JobPlan, why: str) -> InputError:
+    """The error of a changed job whose run before is complete. `why`: why it runs again, where nothing that it asks
+    for changed; empty otherwise."""
+    again = f" (the job runs again: {why})" if why else ""
     return At(f"{path}.checkpoints.when_changed").must(
-        "be set, because the run before is complete: a changed run that reads its checkpoint in"
-        f" {job.checkpoints} can end at once, without a step",
+        f"be set, because the run before is complete: a {'new' if why else 'changed'} run that reads its checkpoint"
+        f" in {job.checkpoints} can end at once, without a step{again}",
         got="nothing",
         fix=(
             "write resume if the new run has something left to do, such as more steps; or write afresh:"

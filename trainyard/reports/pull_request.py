@@ -8,7 +8,7 @@ deployed, and the comment says so.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.jobs import JobPlan, files_name
 from trainyard.problems import InputError, counted
 from trainyard.replacing.changes import differences, file_changes
-from trainyard.replacing.new_runs import ELSE, resumes
+from trainyard.replacing.new_runs import otherwise, resumes
 from trainyard.reports.plan import summary
 from trainyard.reports.stack_file import report_on
 from trainyard.settings.reading.reader import Reading
@@ -92,11 +92,12 @@ def _lost(steps: list[dict[str, Any]], jobs: Mapping[str, JobPlan]) -> Iterator[
     """Resources that are replaced or deleted, each once. A job that is replaced is a new run."""
     replaced = {step["urn"]: step for step in steps if step["op"] in REPLACED}
     files = _config_maps(steps)
+    again = _started(replaced)
     said_by_runs = {f"{CONFIG_MAP} {files_name(name)}" for name in jobs}
     for urn, step in replaced.items():
         kind, _, name = _name(urn).partition(" ")
         if kind in JOB_KINDS:
-            yield f"- **new run** of `{name}`: {_new_run(step, name, jobs.get(name), files)}"
+            yield f"- **new run** of `{name}`: {_new_run(step, name, jobs.get(name), files, again)}"
         elif _name(urn) not in said_by_runs:
             why = ", ".join(step.get("replaceReasons") or []) or "not said"
             yield f"- **replaces** `{_name(urn)}`, because of {why}"
@@ -105,14 +106,24 @@ def _lost(steps: list[dict[str, Any]], jobs: Mapping[str, JobPlan]) -> Iterator[
             yield f"- **deletes** `{_name(step['urn'])}`"
 
 
+def _started(urns: Iterable[str]) -> set[str]:
+    """Names of the jobs among resources."""
+    named = [_name(urn).partition(" ") for urn in urns]
+    return {name for kind, _, name in named if kind in JOB_KINDS}
+
+
 def _new_run(
-    step: dict[str, Any], name: str, job: JobPlan | None, files: Mapping[str, Mapping[str, str]]
+    step: dict[str, Any],
+    name: str,
+    job: JobPlan | None,
+    files: Mapping[str, Mapping[str, str]],
+    again: Collection[str],
 ) -> str:
     """The difference between the new run of a job and the one before it, and where the new one begins. `files`: of
-    _config_maps."""
-    if job is None:
-        return _changed(step, None, ())
-    return f"{_changed(step, job, [*file_changes(name, job, files)])}{resumes(job)}"
+    _config_maps. `again`: jobs with new runs."""
+    changes = [*file_changes(name, job, files)] if job else []
+    said = _changed(step, job, changes) or otherwise(job, again)
+    return f"{said}{resumes(job) if job else ''}"
 
 
 def _config_maps(steps: Sequence[dict[str, Any]]) -> dict[str, dict[str, str]]:
@@ -126,10 +137,10 @@ def _config_maps(steps: Sequence[dict[str, Any]]) -> dict[str, dict[str, str]]:
 
 
 def _changed(step: dict[str, Any], job: JobPlan | None, files: Sequence[str]) -> str:
-    """The difference between the new run of a job and the one before it."""
+    """The difference between the new run of a job and the one before it; empty where nothing shows it."""
     old, new = (_inputs(step, state).get("spec") for state in ("oldState", "newState"))
     known = isinstance(old, dict) and isinstance(new, dict)
-    return (differences(old, new, job, files) if known else "") or ELSE
+    return differences(old, new, job, files) if known else ""
 
 
 def _inputs(step: dict[str, Any], state: str) -> dict[str, Any]:

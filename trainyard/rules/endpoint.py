@@ -69,8 +69,8 @@ def _ranges(cluster: ClusterConfig) -> Iterator[InputError]:
             yield At(CIDRS).must(
                 "list IPv4 ranges",
                 got=cidr,
-                fix=f"write {nearest}" if nearest else f"write a range such as {EXAMPLE}",
-                write=[nearest or EXAMPLE],
+                fix=_meant(cidr, nearest) if nearest else f"write a range such as {EXAMPLE}",
+                write=[f"{ipaddress.IPv4Interface(cidr).ip}/32" if nearest else EXAMPLE],
             )
         elif within(cidr, RESERVED):
             yield At(CIDRS).must(
@@ -79,6 +79,16 @@ def _ranges(cluster: ClusterConfig) -> Iterator[InputError]:
                 fix=f"write {OWN_ADDRESS}, such as [{EXAMPLE}]; or endpoint: private with a way in",
                 write=[EXAMPLE],
             )
+
+
+def _meant(cidr: str, nearest: str) -> str:
+    """Advice where a range has an address within itself: the whole range, or that address alone, may be meant."""
+    many = ipaddress.IPv4Network(nearest).num_addresses
+    if many == 1:
+        return f"write {nearest}"
+    return (
+        f"write {nearest} for {many:,} addresses, or {ipaddress.IPv4Interface(cidr).ip}/32 for one"
+    )
 
 
 def _ways_in(cluster: ClusterConfig) -> Iterator[InputError]:

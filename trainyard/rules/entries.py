@@ -111,7 +111,7 @@ def _entry_warnings(
         yield from _pool_warnings(f"{path}.pool", job, pool, environment)
         yield from mount_memory_warnings(path, job, environment)
     left = job.resumes_from
-    if left and job.run > 1:
+    if left and job.run > 1 and job.checkpoints and job.checkpoints.when_changed != "afresh":
         yield At(f"{path}.run").warning(
             f"run {job.run} resumes from the checkpoint that the run before it left in {left}. If"
             " that run has finished, this one ends at once. To begin afresh, write"

@@ -114,7 +114,7 @@ def test_the_pod_that_failed_first_is_shown_before_those_that_were_ended_for_it(
     with pytest.raises(RunFailed) as failure:
         wait("kubeconfig", "TrainJob", "training", "job", until="complete", minutes=1)
     assert str(failure.value) == (
-        "TrainJob training/job is Failed: rank 0 on node of-c ended first, with exit code 1: the log of"
+        "TrainJob training/job is Failed: node rank 0 on of-c ended first, with exit code 1: the log of"
         " c\nthe log of pod c, up to the line that says why:\nthe log of c\nthe last line of every"
         " pod:\n[pod/job-node-0-0] loss is nan"
     )
@@ -191,7 +191,7 @@ REFUSED = "MountVolume.SetUp failed: Failed fetching secret training/token: Acce
             "",
             [
                 "training/job: 1 Running, 1 restart",
-                "    rank 0 on node of-c ended first, with exit code 1: the log of c --previous",
+                "    node rank 0 on of-c ended first, with exit code 1: the log of c --previous",
             ],
         ),
     ],
@@ -280,7 +280,7 @@ def test_a_gang_that_begins_again_is_said_at_once_with_the_reason(
         say=said.append,
     )
     assert said[1:] == [
-        "training/job has failed and begins again, try 2 of 4: rank 0 on node of-a ended first, with exit"
+        "training/job has failed and begins again, try 2 of 4: node rank 0 on of-a ended first, with exit"
         " code 1: the log of a"
     ]
 

@@ -340,6 +340,11 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         "cluster.public_access_cidrs",
         "must list IPv4 ranges; got 81.2.69.160/255.255.255.255. Fix: write 81.2.69.160/32",
     ),
+    "an address in a range at the endpoint": (
+        [at("cluster.public_access_cidrs", ["81.2.69.160/24"])],
+        "cluster.public_access_cidrs",
+        "got 81.2.69.160/24. Fix: write 81.2.69.0/24 for 256 addresses, or 81.2.69.160/32 for one",
+    ),
     "more ranges at the endpoint than EKS takes": (
         [at("cluster.public_access_cidrs", [f"81.2.69.{last}/32" for last in range(41)])],
         "cluster.public_access_cidrs",

@@ -311,6 +311,11 @@ def test_the_first_argument_is_the_job_where_a_word_is_about_one(
     assert main.read(["stop", "--job", "t5-large"]).job == "t5-large"
     assert main.typed(["stop", "t5-large", "--job", "other"]) == 2
     assert "--job other and t5-large contradict each other" in capsys.readouterr().err
+    assert main.typed(["logs", "t5-large", "dev"]) == 2
+    assert "logs takes one name, that of the job. Fix: --stack dev" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main.typed(["logs", "t5-large", "--jsn"])
+    assert "unrecognized arguments: --jsn" in capsys.readouterr().err
     assert main.typed(["image", "t5-large"]) == 2
     assert "--from is missing" in capsys.readouterr().err
 

@@ -228,7 +228,7 @@ def test_a_run_that_failed_is_told_with_the_last_words_of_the_rank_that_failed_f
     [said] = server.published
     text = said["Message"]
     assert said["Subject"] == "dev: training/t5 failed"
-    assert "Rank 1 ended first, with exit code 1 (Error)" in text and "on node node-1" in text
+    assert "Node rank 1 ended first, with exit code 1 (Error)" in text and "on node node-1" in text
     assert "    RuntimeError: CUDA error" in text and "Signal 15" not in text
     assert "trainyard logs training/t5 --rank 1 --stack dev" in text
     assert "Reason: JobSetFailed: jobset failed" in text
@@ -248,7 +248,7 @@ def test_a_run_that_failed_is_told_with_the_line_that_says_why_and_what_to_do(
     look(program, 62)
     text = server.published[0]["Message"]
     assert (
-        "Why: rank 1 on node node-1 ended first, with exit code 1: torch.OutOfMemoryError: CUDA out of memory."
+        "Why: node rank 1 on node-1 ended first, with exit code 1: torch.OutOfMemoryError: CUDA out of memory."
         " hidden-secret (a GPU has too little memory for the model and its batch)\n"
         "Fix: lower the batch of a rank, or shard the model over more GPUs\n"
     ) in text
@@ -418,7 +418,7 @@ def test_a_pytorch_job_is_told_with_the_rank_of_its_worker(server: Server) -> No
     server.there[PYTORCH_JOBS] = [ends(pytorch_job(), "Failed", 61)]
     look(program, 62)
     text = server.published[0]["Message"]
-    assert "PyTorchJob qwen" in text and "Rank 1 ended first, with exit code 9" in text
+    assert "PyTorchJob qwen" in text and "Node rank 1 ended first, with exit code 9" in text
     assert "    out of patience" in text
     other = pytorch_job()
     other["metadata"] = {**other["metadata"], "uid": "other", "name": "other"}
@@ -442,7 +442,7 @@ def test_a_job_of_another_kind_of_the_operator_is_told_where_the_stack_has_the_k
     assert server.published == []
     look(program, 62)
     text = server.published[0]["Message"]
-    assert "MPIJob qwen" in text and "Rank 0 ended first, with exit code 9" in text
+    assert "MPIJob qwen" in text and "Node rank 0 ended first, with exit code 9" in text
     server.there[MPI_JOBS] = []
     look(program, 63)
     assert len(server.published) == 1
@@ -505,7 +505,7 @@ def test_a_run_that_stands_still_is_told_once_and_again_when_its_gang_has_begun_
     [said] = server.published
     assert said["Subject"] == "dev: training/t5 stands still"
     text = said["Message"]
-    assert f"Rank 1 is silent for longest, at {moment(19)}, on node node-1" in text
+    assert f"Node rank 1 is silent for longest, at {moment(19)}, on node node-1" in text
     assert "none has logged a line for 15 minutes" in text and "opening the shard" in text
     assert "trainyard stop training/t5 --stack dev" in text
     monkeypatch.setattr(sys.modules["hangs"].time, "time", lambda: minutes(120))

@@ -121,10 +121,13 @@ def test_it_ends_with_its_program_and_with_exit_code_0() -> None:
         assert program.wait() == 0
 
 
-def test_an_image_without_the_program_is_named() -> None:
+def test_an_image_without_the_program_is_named_with_the_way_out() -> None:
     with watched(command=["no-tensorboard"]) as (program, door), at(door):
         assert program.stdout
-        assert program.stdout.read() == "[the image has no program no-tensorboard]\n"
+        assert program.stdout.read() == (
+            "[the image has no program no-tensorboard: take an image that has it with --image (docs/runs.md,"
+            " TensorBoard and notebooks)]\n"
+        )
         assert program.wait() == 0
 
 

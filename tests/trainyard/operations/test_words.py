@@ -152,7 +152,7 @@ def test_behind_the_log_of_a_job_that_failed_comes_the_sentence_about_its_reason
     monkeypatch.setitem(PODS["mine"][1], "status", {"containerStatuses": [end]})
     assert run_word("logs", ["--stack", "dev", "--job", "mine"]) == 0
     assert capsys.readouterr().err.splitlines()[-2:] == [
-        "why: rank 1 on node n1 ended first, with exit code 1: ModuleNotFoundError: No module named 'einops'"
+        "why: node rank 1 on n1 ended first, with exit code 1: ModuleNotFoundError: No module named 'einops'"
         " (the image has no Python module einops)",
         "fix: install einops in the image (`trainyard image`), or add its file to files.sources",
     ]

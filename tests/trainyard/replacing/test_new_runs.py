@@ -98,12 +98,50 @@ def test_more_nodes_and_another_counter_are_said() -> None:
     assert "is another one" in again and "→" not in again
 
 
+def _chain(*of_the_first: tuple[str, Any]) -> Edit:
+    """A job, and one like it that comes after it."""
+    first = _job(*of_the_first)
+
+    def edit(settings: dict[str, Any]) -> None:
+        first(settings)
+        place = {"store": "scratch", "directory": "tune"}
+        settings["jobs"]["tune"] = {**copy.deepcopy(JOB), "checkpoints": place, "after": ["t5"]}
+
+    return edit
+
+
+def test_a_job_that_only_comes_after_a_changed_one_says_so() -> None:
+    of_t5, of_tune = _said(_chain(), _chain(("nodes", 3)))
+    assert "`numNodes` `2` → `3`" in of_t5
+    assert of_tune.endswith("starts another one: it comes after t5, which changed")
+
+
 def test_a_line_of_a_script_is_said_and_not_the_whole_script() -> None:
     script = "\n".join(["set -e", *(f"echo {n}" for n in range(30)), "python train.py --lr 1"])
     old, new = (
         {"command": ["bash", "-c", text]} for text in (script, script.replace("lr 1", "lr 2"))
     )
     assert differences(old, new) == "`python train.py --lr 1` → `python train.py --lr 2`"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("--epochs 5", "--epochs 60 --sleep 0.3", "`--epochs 5` → `--epochs 60 --sleep 0.3`"),
+        ("--a 1 --b 1", "--a 1 --c 1 --b 1", "nothing → `--c 1`"),
+        ("--bias -1 --lr 1", "--bias -2 --lr 1", "`--bias -1` → `--bias -2`"),
+        ("--bf16 --lr 1", "--fp16 --lr 1", "`--bf16` → `--fp16`"),
+        ("train.py 5", "train.py 6", "`5` → `6`"),
+    ],
+)
+def test_an_option_stays_with_its_value(old: str, new: str, said: str) -> None:
+    of_old, of_new = ({"args": text.split()} for text in (old, new))
+    assert differences(of_old, of_new) == said
+
+
+def test_a_script_behind_an_option_is_said_by_its_lines() -> None:
+    old, new = ({"args": ["sh", "-c", f"set -e\ntrain {n}"]} for n in (1, 2))
+    assert differences(old, new) == "`train 1` → `train 2`"
 
 
 def test_an_object_of_a_list_is_the_same_in_any_order_of_its_fields() -> None:
@@ -222,6 +260,17 @@ def test_a_changed_job_that_reads_on_has_a_question(edit: tuple[str, Any], stora
     assert "must be set, because the run before is complete" in question
     assert "checkpoint in scratch/t5 can end at once" in question
     assert "write resume if" in question and "or write afresh" in question
+
+
+def test_the_question_about_a_job_that_only_comes_after_a_changed_one_says_why_it_runs_again() -> (
+    None
+):
+    resume = (ANSWER, "resume")
+    question = str(_asked(_chain(resume), _chain(resume, ("nodes", 3)), complete="tune"))
+    assert (
+        question.startswith(f"environment.jobs.tune.{ANSWER}") and "a changed run" not in question
+    )
+    assert "without a step (the job runs again: it comes after t5, which changed)" in question
 
 
 @pytest.mark.parametrize(

@@ -69,8 +69,11 @@ def test_a_job_that_starts_again_is_named_with_what_changed_and_where_it_begins(
     steps = [step | states | {"urn": JOB.format("t5-large")}, step | {"urn": JOB.format("other")}]
     (tmp_path / "preview.json").write_text(json.dumps({"changeSummary": {}, "steps": steps}))
     said = _printed(capsys, str(tmp_path / "preview.json"))
-    assert "- **new run** of `t5-large`: `1e-4` → `2e-4`. It resumes from the checkpoint in" in said
-    assert "- **new run** of `other`: its `run`, or something" in said
+    assert (
+        "- **new run** of `t5-large`: `--lr 1e-4` → `--lr 2e-4`. It resumes from the checkpoint in"
+        in said
+    )
+    assert "- **new run** of `other`: its `run` or `after`, or something" in said
     assert "annotations" not in said
 
 
@@ -87,6 +90,15 @@ def test_a_changed_script_is_named_by_its_path_and_not_by_its_configmap() -> Non
     said = [*pull_request.previewed({"steps": steps}, {name: job})]
     assert said[0].startswith("- **new run** of `t5`: `workloads/ddp/train.py` changed. ")
     assert not [line for line in said if "ConfigMap" in line]
+
+
+def test_a_job_that_only_comes_after_a_changed_one_is_named_with_that_one() -> None:
+    last = {**JOB_ENTRY, "checkpoints": {"store": "scratch", "directory": "last"}, "after": ["t5"]}
+    jobs = environment_plan(at("jobs", {"t5": JOB_ENTRY, "last": last})).jobs
+    step = {"op": "replace", "oldState": _state("same"), "newState": _state("same")}
+    steps = [step | {"urn": JOB.format(name)} for name in jobs]
+    [said] = [line for line in pull_request.previewed({"steps": steps}, jobs) if "`last`" in line]
+    assert said.startswith("- **new run** of `last`: it comes after t5, which changed. It resumes")
 
 
 def test_a_preview_that_failed_before_it_began_is_an_error_and_not_no_change(

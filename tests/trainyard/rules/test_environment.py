@@ -442,8 +442,11 @@ def test_what_should_be_known_is_said(case: str) -> None:
     assert [n for n in planned(*edits).warnings if says in n.text]
 
 
-def test_a_run_with_a_directory_of_its_own_is_no_warning() -> None:
-    edits = at(f"{JOB}.run", 2), at(f"{JOB}.checkpoints.directory", "t5-large/{run}")
+@pytest.mark.parametrize(
+    ("field", "value"), [("directory", "t5-large/{run}"), ("when_changed", "afresh")]
+)
+def test_a_run_with_a_directory_of_its_own_is_no_warning(field: str, value: str) -> None:
+    edits = at(f"{JOB}.run", 2), at(f"{JOB}.checkpoints.{field}", value)
     assert not [n for n in planned(*edits).warnings if "resumes" in n.text]
 
 

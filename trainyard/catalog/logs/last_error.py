@@ -199,13 +199,14 @@ def reason_of(
 
 def sentence(end: End | None, reason: Reason) -> str:
     """The one sentence about a run that failed: its rank, node and exit code, the line of its log, and what
-    that means. None: no rank is known to have ended with an error."""
+    that means. None: no rank is known to have ended with an error. The rank counts nodes, and says so in torchrun's
+    own word: the RANK of torch counts processes."""
     means = f" ({reason.why})" if reason.line and reason.why else reason.why
     said = f"{reason.line}{means}" or "no log tells why"
     if end is None:
         return said
-    node = f" on node {end.node}" if end.node else ""
-    return f"rank {end.rank}{node} ended first, with exit code {end.code}: {said}"
+    node = f" on {end.node}" if end.node else ""
+    return f"node rank {end.rank}{node} ended first, with exit code {end.code}: {said}"
 
 
 def meaning(text: str, known: Sequence[Failure]) -> tuple[str, str]:

@@ -295,7 +295,7 @@ def _spoken(story: Story) -> Iterator[str]:
         return
     how = f"ended first, with exit code {words.code}" if words.code else "is silent for longest"
     why = f" ({words.reason})" if words.reason else ""
-    yield f"Rank {words.rank} {how}{why}, at {words.at}, on node {words.node or 'not known'}:"
+    yield f"Node rank {words.rank} {how}{why}, at {words.at}, on node {words.node or 'not known'}:"
     yield f"pod {words.pod}, container {words.container}."
     said = words.text or "(its log is empty, or went with its pod)"
     yield from ("Its last words:", *(f"    {line}" for line in said.split("\n")), "")

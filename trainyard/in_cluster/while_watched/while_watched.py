@@ -27,6 +27,7 @@ LOOK_SECONDS = 0.5
 STOP_SECONDS = 10.0
 READY = b"ready\n"
 LOOPBACK = "127.0.0.1"
+WAY_OUT = "take an image that has it with --image (docs/runs.md, TensorBoard and notebooks)"
 
 
 class Watched:
@@ -138,7 +139,7 @@ def main(settings: dict[str, Any]) -> None:
         try:
             said = Watched(settings, door).run()
         except FileNotFoundError as error:
-            said = f"the image has no program {error.filename}"
+            said = f"the image has no program {error.filename}: {WAY_OUT}"
         print(f"[{said}]", flush=True)
 
 

@@ -58,7 +58,7 @@ def test_a_gang_that_begins_again_is_said_with_the_rank_that_failed_and_the_numb
     world.objects["jobsets"] = _job_set(1, 1)
     said = _looked(tries, watched, [_pod("b", "10:33")])
     assert said[0] == (
-        f"training/mine has failed and begins again, try 2 of 4: rank 0 on node n1 {CAUSE}"
+        f"training/mine has failed and begins again, try 2 of 4: node rank 0 on n1 {CAUSE}"
     )
     assert said[1].startswith("    Fix: delete old checkpoints")
     assert _looked(tries, watched, [_pod("b", "10:33")]) == [], "once"
@@ -105,7 +105,7 @@ def test_containers_of_a_pytorchjob_that_restart_in_their_pods_are_its_tries():
     [said, _] = _looked(tries, watched, first)
     assert said == (
         "training/mine has failed and begins again, try 2 (1 restart of containers; the job fails at 5):"
-        f" rank 0 on node n1 {CAUSE}"
+        f" node rank 0 on n1 {CAUSE}"
     )
     both = [first[0], _pod("b", "10:00", ended="10:33", restarts=1)]
     assert _looked(tries, watched, both) == [], "the other rank ended because of it"
@@ -121,7 +121,7 @@ def test_a_pod_that_the_training_operator_has_made_again_is_a_try_and_one_of_an_
     assert _looked(tries, watched, [_pod("a", "10:00", ended="10:30")]) == []
     events.append({"involvedObject": {"uid": "1"}})
     [said, _] = _looked(tries, watched, [_pod("b", "10:33")])
-    assert said == f"training/mine has failed and begins again, try 2: rank 0 on node n1 {CAUSE}"
+    assert said == f"training/mine has failed and begins again, try 2: node rank 0 on n1 {CAUSE}"
 
 
 def test_a_log_that_was_not_read_yet_brings_no_advice_about_logs() -> None:

@@ -380,6 +380,15 @@ def test_the_readme_of_a_project_is_short_and_its_words_can_be_typed(folder: Pat
         assert word in WORDS
 
 
+def test_the_readme_of_a_project_logs_in_before_it_makes_a_stack(folder: Path) -> None:
+    assert made() == 0
+    text = (folder / "README.md").read_text()
+    places = [
+        text.index(word) for word in ("`aws sso login`", "`pulumi login", "`pulumi stack init")
+    ]
+    assert places == sorted(places)
+
+
 def test_the_image_is_that_of_the_first_job_of_this_checkout() -> None:
     assert f"image: {IMAGE}\n" in (CHECKOUT / "Pulumi.dev.yaml").read_text()
 

@@ -88,7 +88,7 @@ def test_a_failed_run_says_the_sentence_about_the_rank_that_ended_first_and_what
     assert run.fix == "lower the batch of a rank, or shard the model over more GPUs"
     assert run.reason == "r: m" and [words[0] for words in asked] == ["logs"]
     lines = "\n".join(text([run], NOTES))
-    assert "  why: rank 0 on node" in lines and "  fix: lower the batch of a rank" in lines
+    assert "  why: node rank 0 on " in lines and "  fix: lower the batch of a rank" in lines
 
 
 def test_a_run_that_was_complete_at_once_has_an_outcome_of_its_own() -> None:

@@ -384,7 +384,7 @@ def test_what_crashes_says_how_often_with_which_code_and_its_last_words():
     )
     assert "TrainJob run keeps crashing: 4 restarts" in text
     assert (
-        "\n    rank 0 on node n1 ended first, with exit code 127: bash: torchrunn: command not found (the"
+        "\n    node rank 0 on n1 ended first, with exit code 127: bash: torchrunn: command not found (the"
         " image has no program torchrunn)\n"
     ) in text
 
@@ -402,7 +402,7 @@ def test_a_failed_job_says_the_line_before_the_summary_of_its_launcher():
     ends = {"training/run-node-0-1-x": f"usage: train.py\n{argument}\n{torchrun('2', '0')}"}
     text = _printed(trainjobs=[failed], pods=pods, ends=ends)
     assert (
-        f"\n    rank 1 on node n2 ended first, with exit code 1: {argument} (the script does not take an"
+        f"\n    node rank 1 on n2 ended first, with exit code 1: {argument} (the script does not take an"
         " argument as it is written)\n    → correct torchrun.arguments or arguments of the job; to start"
     ) in text
 
@@ -641,7 +641,7 @@ def test_a_pytorch_job_whose_failed_pods_are_deleted_crashes_too():
     )
     text = _printed(trainjobs=[], pytorchjobs=[PYTORCH_JOB], events=[*restarts, last])
     assert (
-        "PyTorchJob old keeps crashing: 4 restarts\n    rank 1 ended first, with exit code 139: a"
+        "PyTorchJob old keeps crashing: 4 restarts\n    node rank 1 ended first, with exit code 139: a"
         " library in C crashed\n"
     ) in text
     assert "write logs: {} under environment" in text, "the log went with its pod"
