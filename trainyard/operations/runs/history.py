@@ -20,6 +20,8 @@ from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.catalog.logs.cause import Cause
 from trainyard.catalog.logs.log_words import nothing_to_do
 from trainyard.catalog.logs.waiting import WAITING
+from trainyard.catalog.versions import TRAINER_RELEASES
+from trainyard.derive.jobs import PLACE
 from trainyard.operations.reach.kubectl import Kubectl
 from trainyard.operations.reach.proxy import asking
 from trainyard.operations.reach.rank_logs import cause_on
@@ -61,6 +63,8 @@ HISTORY = {
     ),
 }
 """State of the history → what the list lacks."""
+CHANGES = {release.pod_changes for release in TRAINER_RELEASES.values()}
+"""Fields with what a TrainJob changes of the pods of its runtime, each of some releases of the Trainer."""
 STORES = frozenset(("persistentVolumeClaim", "hostPath", "nfs", "csi"))
 """Kinds of volumes that outlive a pod."""
 NOTES = (
@@ -202,10 +206,17 @@ def _planned(run: Run) -> float | None:
 
 def _mounts_a_store(run: Run) -> bool:
     """False where no volume of the pods outlives them: not in a job's own words, and not by its runtime, which
-    mounts one only for a recipe of torchtune, where the job has no command."""
+    mounts one only for a recipe of torchtune, where the job has no command. A TrainJob from before another Trainer
+    has lost the field with its volumes, and its pods have them (docs/upgrades.md)."""
     spec = run.job.body["spec"]
+    if _keeps_checkpoints(spec) and not spec.keys() & CHANGES:
+        return True
     by_runtime = "runtimeRef" in spec and "command" not in spec.get("trainer", {})
     return not run.identity or by_runtime or _has_a_store(spec)
+
+
+def _keeps_checkpoints(spec: Mapping[str, Any]) -> bool:
+    return any(each.get("name") == PLACE for each in spec.get("trainer", {}).get("env") or ())
 
 
 def _has_a_store(spec: Any) -> bool:

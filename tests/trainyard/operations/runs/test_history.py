@@ -125,6 +125,13 @@ def test_a_checkpoint_on_no_store_is_said_to_end_with_its_pod() -> None:
     volume = {"name": "s", "persistentVolumeClaim": {"claimName": "scratch"}}
     job["spec"]["podTemplateOverrides"] = [{"spec": {"volumes": [volume]}}]
     assert lost not in said()
+    job["spec"]["trainer"]["env"] = [{"name": "CHECKPOINT_DIR", "value": "/stores/scratch/mine"}]
+    job["spec"]["podTemplateOverrides"] = [{"spec": {"nodeSelector": {}}}]
+    assert lost in said()
+    del job["spec"]["podTemplateOverrides"]
+    assert lost not in said(), (
+        "another Trainer has taken the field away, and the pods have its volumes"
+    )
 
 
 def test_a_run_whose_steps_are_known_says_what_was_planned_and_what_was_reached() -> None:
