@@ -49,7 +49,8 @@ class BesidePlan:
 
 def planned_usd(run: Run, prices: OwnPrices = LIST) -> Decimal | None:
     """Dollars that the plan counted for the nodes of the run, at today's prices of the stack; None where it
-    does not say its hours, or a price is not known."""
+    does not say its hours, or a price is not known. Of nodes that pods share, what the run has of them: its own
+    dollars are counted so, too."""
     expected = run.expected
     region = next((time.region for time in run.times if time.region), "")
     if expected is None:
@@ -58,7 +59,14 @@ def planned_usd(run: Run, prices: OwnPrices = LIST) -> Decimal | None:
     found = prices.price(service, expected.instance_type, region)
     if found is None:
         return None
-    return (found.usd * expected.nodes * Decimal(str(expected.hours))).quantize(CENT)
+    hours = expected.nodes * Decimal(str(expected.hours))
+    return (found.usd * hours * _share(run)).quantize(CENT)
+
+
+def _share(run: Run) -> Decimal:
+    """Part of its nodes that a run has: 1 where no pod shares one, and before any pod has one."""
+    hours = sum((time.hours for time in run.times), Decimal())
+    return sum((time.node_hours for time in run.times), Decimal()) / hours if hours else Decimal(1)
 
 
 def beside_plan(

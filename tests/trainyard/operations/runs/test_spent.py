@@ -62,6 +62,12 @@ def test_the_plans_figure_is_its_hours_at_the_same_prices() -> None:
     [run] = of(cluster(trainjobs=[expecting(train_job(), hours=1.25)]))
     assert run.planned_usd == (NODE * 2 * Decimal("1.25")).quantize(Decimal("0.01"))
     assert [run.planned_usd for run in of(cluster())] == [None]
+    pods = [pod(number, gpus=1) for number in range(2)]
+    [part] = of(cluster(trainjobs=[expecting(train_job(), hours=1)], pods=pods))
+    assert (part.usd, part.planned_usd) == (
+        part.planned_usd,
+        (NODE * 2 / 8).quantize(Decimal("0.01")),
+    )
 
 
 def test_runs_are_summed_by_team_and_the_sum_says_what_it_is() -> None:
