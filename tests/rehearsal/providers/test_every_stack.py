@@ -63,9 +63,10 @@ def prepare(place: Alone, settings: dict[str, Any]) -> dict[str, Any]:
         role(place.account, name, "ec2.amazonaws.com")
     for name in sorted(set(re.findall(r"arn:aws:iam::\d+:policy/([\w-]+)", text))):
         policy(place.account, name, Action="*", Resource="*")
-    for bucket in sorted(set(re.findall(r'"bucket": "([\w-]+)"|s3://([\w-]+)/', text))):
+    named = re.findall(r'"bucket": "([\w-]+)"|s3://([\w-]+)/', text)
+    for bucket in sorted({"".join(each) for each in named}):
         place.account.client("s3").create_bucket(
-            Bucket="".join(bucket),
+            Bucket=bucket,
             CreateBucketConfiguration={"LocationConstraint": region},
         )
     if re.search(ANY_KEY, text):
