@@ -74,12 +74,22 @@ def _together(plan: EnvironmentPlan | TeamPlan, costs: Sequence[JobCost]) -> str
     jobs = [plan.jobs[cost.job] for cost in costs]
     if any(job.after or (job.sweep and job.sweep.earlier) for job in jobs):
         return "some wait for others; `trainyard plan` has the price of all"
-    own = [cost for cost in costs if not cost.prepaid]
-    known = sum((cost.at_least_usd_per_hour or Decimal() for cost in own), Decimal())
-    most = [cost.most_usd_per_hour for cost in own if cost.most_usd_per_hour is not None]
+    own = [(cost, _part(plan, cost, costs)) for cost in costs if not cost.prepaid]
+    known = sum(((cost.at_least_usd_per_hour or 0) * part for cost, part in own), Decimal())
+    most = [
+        cost.most_usd_per_hour * part for cost, part in own if cost.most_usd_per_hour is not None
+    ]
     whole = sum(most, Decimal()) if len(most) == len(own) else None
     said = figures(known, whole)
     return "no price known" if said == "no price" else f"{said} USD an hour while all of them run"
+
+
+def _part(plan: EnvironmentPlan | TeamPlan, cost: JobCost, costs: Sequence[JobCost]) -> Decimal:
+    """Part of its nodes that a run can have beside the others: together they have no more than their pool."""
+    pool = plan.jobs[cost.job].pool
+    use = plan.capacity[pool]
+    wanted = sum(other.nodes for other in costs if plan.jobs[other.job].pool == pool)
+    return min(Decimal(1), Decimal(use.max_nodes * len(use.instance_types)) / max(1, wanted))
 
 
 def _hourly(cost: JobCost) -> str:

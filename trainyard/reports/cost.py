@@ -7,6 +7,7 @@ own has guesses from the regions that are known. What grows with use is in no su
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -72,8 +73,12 @@ def at_list(plan: EnvironmentPlan | TeamPlan) -> Estimate | TeamEstimate | None:
 
 
 def _all_jobs(plan: TeamPlan) -> Total:
-    """The nodes of all jobs of a team. Their disks have no line here."""
-    nodes = [nodes_of(plan, job.pool, job.nodes, job.nodes) for job in plan.jobs.values()]
+    """The nodes of all jobs of a team, up to the limits of the pools. Their disks have no line here."""
+    wanted = Counter[str]()
+    for job in plan.jobs.values():
+        wanted[job.pool] += job.nodes
+    counts = {pool: min(most, plan.capacity[pool].max_nodes) for pool, most in wanted.items()}
+    nodes = [nodes_of(plan, pool, count, count) for pool, count in counts.items()]
     total = total_of(line for lines in nodes for line in lines)
     if not total.lines:
         return total

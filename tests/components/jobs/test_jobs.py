@@ -27,6 +27,7 @@ from trainyard.catalog.aws import quotes
 from trainyard.catalog.aws.prices import Price
 from trainyard.decide import plan_stack
 from trainyard.plan import EnvironmentPlan, TeamPlan
+from trainyard.reports.cost import estimate
 
 TRAIN_JOB = "kubernetes:trainer.kubeflow.org/v1alpha1:TrainJob t5-large"
 OTHERS = WORKLOADS / "valid"
@@ -148,6 +149,11 @@ def test_the_whole_price_of_runs_is_said_where_their_hours_are_known_and_the_sum
     assert len(said) == FEW + 1 and "these 9 runs: " in said[-1]
     assert said[-1].endswith("USD an hour while all of them run; 4 have no line here")
     assert prices_of_runs(many, []) == []
+    full = estimate(many).jobs[0].at_least_usd_per_hour
+    assert full is not None and many.capacity["g6e"].max_nodes == 2 * many.jobs["t5-0"].nodes
+    assert f"{2 * full:,.2f} USD an hour while all" in said[-1], (
+        "nine runs of two nodes on a pool of four"
+    )
 
 
 def test_runs_that_wait_for_others_have_no_price_together() -> None:

@@ -344,6 +344,23 @@ def test_a_team_pays_for_its_jobs_only(asked: set[str]) -> None:
     assert found.jobs[0].missing == ("disks of its nodes, which the environment pays",)
 
 
+def test_a_team_pays_for_no_more_nodes_than_its_pools_have(asked: set[str]) -> None:
+    def many(settings: dict[str, Any]) -> None:
+        [job] = settings["jobs"].values()
+        settings["jobs"] = {
+            f"job-{number}": job
+            | {"checkpoints": job["checkpoints"] | {"directory": f"job-{number}"}}
+            for number in range(9)
+        }
+
+    plan = team_plan(many)
+    [pool] = {job.pool for job in plan.jobs.values()}
+    found = estimate(plan)
+    [first, *_] = found.jobs
+    each = (first.at_least_usd_per_hour or Decimal()) / first.nodes
+    assert found.at_work.usd_per_hour == plan.capacity[pool].max_nodes * each
+
+
 def test_a_job_that_says_its_hours_has_a_price_with_its_cold_start(asked: set[str]) -> None:
     """2 nodes at 60.415785 an hour, 10 h and 181 s, and 2 images of 9.35 GB through the NAT
     gateway."""
