@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 
 from trainyard.catalog.job_kinds import JOB_KINDS
+from trainyard.derive.pools import nodes_wanted
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.jobs import SCHEDULE, JobPlan
 from trainyard.replacing.new_runs import resumes
@@ -74,7 +75,8 @@ def _together(plan: EnvironmentPlan | TeamPlan, costs: Sequence[JobCost]) -> str
     jobs = [plan.jobs[cost.job] for cost in costs]
     if any(job.after or (job.sweep and job.sweep.earlier) for job in jobs):
         return "some wait for others; `trainyard plan` has the price of all"
-    own = [(cost, _part(plan, cost, costs)) for cost in costs if not cost.prepaid]
+    wanted = nodes_wanted(jobs)
+    own = [(cost, _part(plan, cost, wanted)) for cost in costs if not cost.prepaid]
     known = sum(((cost.at_least_usd_per_hour or 0) * part for cost, part in own), Decimal())
     most = [
         cost.most_usd_per_hour * part for cost, part in own if cost.most_usd_per_hour is not None
@@ -84,12 +86,12 @@ def _together(plan: EnvironmentPlan | TeamPlan, costs: Sequence[JobCost]) -> str
     return "no price known" if said == "no price" else f"{said} USD an hour while all of them run"
 
 
-def _part(plan: EnvironmentPlan | TeamPlan, cost: JobCost, costs: Sequence[JobCost]) -> Decimal:
-    """Part of its nodes that a run can have beside the others: together they have no more than their pool."""
+def _part(plan: EnvironmentPlan | TeamPlan, cost: JobCost, wanted: Mapping[str, int]) -> Decimal:
+    """Part of its nodes that a run can have beside the others: together they have no more than their pool. `wanted`:
+    pool → nodes of all of them."""
     pool = plan.jobs[cost.job].pool
     use = plan.capacity[pool]
-    wanted = sum(other.nodes for other in costs if plan.jobs[other.job].pool == pool)
-    return min(Decimal(1), Decimal(use.max_nodes * len(use.instance_types)) / max(1, wanted))
+    return min(Decimal(1), Decimal(use.max_nodes * len(use.instance_types)) / max(1, wanted[pool]))
 
 
 def _hourly(cost: JobCost) -> str:

@@ -198,6 +198,9 @@ def time_limit(kind: str, job: Mapping[str, Any]) -> int | None:
     return found or None
 
 
+POOL = "trainyard.io/pool"
+"""Label of a pool's nodes, whatever their type, by which pods of jobs select them; on CPU nodes a taint too, which
+keeps everything but jobs away."""
 SUCCEEDED = tuple(kind.succeeded for kind in JOB_KINDS.values())
 ENDED = (*SUCCEEDED, "Failed")
 

@@ -7,6 +7,7 @@ for vCPUs.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -81,6 +82,21 @@ class PoolUse:
     """Addresses that it takes of its subnet, at max_nodes."""
     at_once: Mapping[str, int]
     """job → how many of its size run at once, when nothing else runs; 0: it does not fit."""
+
+    def certain_quota(self, nodes: int) -> dict[str, int]:
+        """Service Quotas code → vCPUs that so many of its nodes take. A pool of several types takes none for
+        certain: where one type has no quota left, Karpenter launches another."""
+        if len(self.instance_types) > 1:
+            return {}
+        return {code: vcpus // self.max_nodes * nodes for code, vcpus in self.quota.items()}
+
+
+def nodes_wanted(jobs: Iterable[JobPlan]) -> Counter[str]:
+    """Pool → nodes of all these jobs together."""
+    wanted = Counter[str]()
+    for job in jobs:
+        wanted[job.pool] += job.nodes
+    return wanted
 
 
 def pool_plans(
@@ -258,15 +274,13 @@ def quota_of_up(
     uses: Mapping[str, PoolUse], jobs: Mapping[str, JobPlan], system: SystemNodesPlan
 ) -> dict[str, dict[str, int]]:
     """Service Quotas code → who takes how many vCPUs of it while the stack's own jobs run: system
-    nodes, nodes that a pool keeps, and nodes of jobs. A pool of several types takes none for
-    certain: where one type has no quota left, Karpenter launches another."""
+    nodes, nodes that a pool keeps, and nodes of jobs."""
     takers = {code: {SYSTEM: vcpus} for code, vcpus in system_quota(system).items()}
+    wanted = nodes_wanted(jobs.values())
     for name, use in uses.items():
-        wanted = sum(job.nodes for job in jobs.values() if job.pool == name)
-        nodes = max(use.kept_nodes, min(use.max_nodes, wanted))
-        if nodes and len(use.instance_types) == 1:
-            for code, vcpus in use.quota.items():
-                takers.setdefault(code, {})[name] = vcpus // use.max_nodes * nodes
+        if nodes := max(use.kept_nodes, min(use.max_nodes, wanted[name])):
+            for code, vcpus in use.certain_quota(nodes).items():
+                takers.setdefault(code, {})[name] = vcpus
     return takers
 
 

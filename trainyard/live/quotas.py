@@ -61,14 +61,12 @@ def _findings(
 
 
 def _guaranteed(plan: EnvironmentPlan, code: str) -> int:
-    """vCPUs of a quota that the nodes take which teams are guaranteed. A pool of several types takes none for
-    certain."""
-    shares = [share for team in plan.teams.values() if team.queue for share in team.queue.shares]
-    uses = plan.capacity
+    """vCPUs of a quota that the nodes take which teams are guaranteed."""
     return sum(
-        uses[share.pool].quota.get(code, 0) // uses[share.pool].max_nodes * share.guaranteed
-        for share in shares
-        if len(uses[share.pool].instance_types) == 1
+        plan.capacity[share.pool].certain_quota(share.guaranteed).get(code, 0)
+        for team in plan.teams.values()
+        if team.queue
+        for share in team.queue.shares
     )
 
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from trainyard.catalog.job_kinds import ENTRY_KINDS, outcome, resource_of
+
 Outputs = Mapping[str, Any]
 Object = Mapping[str, Any]
 """An object of Kubernetes."""
@@ -46,6 +48,18 @@ class Deployed:
 Ask = Callable[[Collection[str], str | None], Deployed]
 """Ask the engine: types of resources, and a stack of this project, by default the one that is updated →
 what it holds. Raises UnknownStackError where there is no such stack."""
+SHOWN = 10
+"""Jobs that an error names."""
 Show = Callable[[str, str, str | None], Sequence[Object]]
 """Ask a cluster: kubeconfig, kind of object, and a namespace, or None for all of them → the objects there; none
 where nobody answers."""
+
+
+def going(show: Show, kubeconfig: str, namespace: str | None) -> list[tuple[str, Object]]:
+    """Kind and object of each job of a namespace, or of all, that has not ended, whoever sent it."""
+    return [
+        (kind, job)
+        for kind in ENTRY_KINDS
+        for job in show(kubeconfig, resource_of(kind), namespace)
+        if not outcome(job)
+    ]

@@ -12,6 +12,7 @@ from trainyard.derive.teams import setting_of
 from trainyard.plan import EnvironmentPlan
 from trainyard.problems import At, InputError
 from trainyard.replacing.deployed import Deployed
+from trainyard.replacing.leaving import PREFIX
 
 ENTRY = "aws:eks/accessEntry:AccessEntry"
 TYPES = frozenset({ENTRY})
@@ -39,4 +40,4 @@ def _wanted(plan: EnvironmentPlan) -> Iterator[tuple[str, str, str, str]]:
     for team, entry in plan.teams.items():
         for name, each in entry.entrants.items():
             whose = f"team {team}" if each.role == "deployer" else "it"
-            yield f"team-{team}-{name}", setting_of(team, each.role), each.role_arn, whose
+            yield f"{PREFIX}{team}-{name}", setting_of(team, each.role), each.role_arn, whose

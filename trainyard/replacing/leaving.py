@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from trainyard.catalog.job_kinds import ENGINE_TYPES, ENTRY_KINDS, outcome, resource_of
+from trainyard.catalog.job_kinds import ENGINE_TYPES
 from trainyard.objects.teams.teams import CRON_JOBS
 from trainyard.plan import EnvironmentPlan
 from trainyard.problems import At, InputError, InputWarning, few
-from trainyard.replacing.deployed import Ask, Deployed, Show, UnknownStackError
+from trainyard.replacing.deployed import SHOWN, Ask, Deployed, Show, UnknownStackError, going
 from trainyard.settings.reading.reader import read_file, stack_files
 
 TEAM, PREFIX = "trainyard:teams:Team", "team-"
@@ -26,11 +26,9 @@ JOBS = frozenset(ENGINE_TYPES.values())
 TEAMS = "environment.teams"
 GROUP = "aws:ec2/placementGroup:PlacementGroup"
 NAMESPACE = "kubernetes:core/v1:Namespace"
-STARTER = "kubernetes:core/v1:ServiceAccount"
+SERVICE_ACCOUNT = "kubernetes:core/v1:ServiceAccount"
 """Type of the service account of a team's schedules."""
-SHOWN = 10
-"""Jobs that an error names."""
-TYPES = frozenset({TEAM, GROUP, NAMESPACE, STARTER})
+TYPES = frozenset({TEAM, GROUP, NAMESPACE, SERVICE_ACCOUNT})
 """Types of resources that the rules look at."""
 
 
@@ -55,7 +53,7 @@ def _schedules(plan: EnvironmentPlan, deployed: Deployed, show: Show) -> Iterato
     ask for a service account that is gone."""
     kubeconfig = deployed.kubeconfig
     for team, entry in plan.teams.items():
-        space = deployed.output(STARTER, f"{PREFIX}{team}-schedules", "metadata.namespace")
+        space = deployed.output(SERVICE_ACCOUNT, f"{PREFIX}{team}-schedules", "metadata.namespace")
         if entry.schedules or kubeconfig is None or space is None:
             continue
         if there := [each["metadata"]["name"] for each in show(kubeconfig, CRON_JOBS, space)]:
@@ -94,19 +92,14 @@ def _going(team: str, deployed: Deployed, show: Show) -> list[InputError]:
     space = deployed.output(NAMESPACE, f"{PREFIX}{team}", "metadata.name")
     if kubeconfig is None or space is None:
         return []
-    going = [
-        f"{kind} {job['metadata']['name']}"
-        for kind in ENTRY_KINDS
-        for job in show(kubeconfig, resource_of(kind), space)
-        if not outcome(job)
-    ]
+    named = [f"{kind} {job['metadata']['name']}" for kind, job in going(show, kubeconfig, space)]
     error = At(f"{TEAMS}.{team}").must(
         "stay while jobs go on in its namespace, whoever sent them",
-        got=f"no entry, and in {space} {few(going, SHOWN)}",
+        got=f"no entry, and in {space} {few(named, SHOWN)}",
         fix=f"write the entry again, and delete it when they have ended; kubectl --namespace {space} delete <kind>"
         " <name> ends one",
     )
-    return [error] if going else []
+    return [error] if named else []
 
 
 def team_warnings(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[InputWarning]:

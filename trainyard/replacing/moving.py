@@ -11,13 +11,11 @@ from trainyard.objects.queues.queues import QUEUE_LABEL
 from trainyard.plan import EnvironmentPlan
 from trainyard.plans.controllers import RELEASE
 from trainyard.problems import At, InputError, InputWarning, few
-from trainyard.replacing.deployed import Deployed, Object, Show
+from trainyard.replacing.deployed import SHOWN, Deployed, Object, Show
 
 TRAINER, SETTING = "kubeflow-trainer", "environment.trainer.version"
 TYPES = frozenset({RELEASE})
 """Types of resources that the rules look at."""
-SHOWN = 10
-"""Jobs that an error names."""
 WAITS = "waits"
 STOPPED = "its queue stopped it once"
 RUNS = "its queue would stop it"

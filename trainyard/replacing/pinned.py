@@ -6,18 +6,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from trainyard.catalog.job_kinds import ENTRY_KINDS, outcome, resource_of
 from trainyard.objects.jobs.pod_template import POOL
 from trainyard.plan import EnvironmentPlan
 from trainyard.problems import At, InputError, few
-from trainyard.replacing.deployed import Deployed, Object, Show
+from trainyard.replacing.deployed import SHOWN, Deployed, Object, Show, going
+from trainyard.replacing.immutable import NODE_POOL
 
-NODE_POOL = "kubernetes:karpenter.sh/v1:NodePool"
 TYPES = frozenset({NODE_POOL})
 """Types of resources that the rule looks at."""
 TYPE = "node.kubernetes.io/instance-type"
-SHOWN = 10
-"""Jobs that an error names."""
 
 
 def pin_errors(plan: EnvironmentPlan, deployed: Deployed, show: Show) -> Iterator[InputError]:
@@ -30,9 +27,7 @@ def pin_errors(plan: EnvironmentPlan, deployed: Deployed, show: Show) -> Iterato
     own = {(job.namespace, job.name) for job in plan.jobs.values()}
     jobs = [
         (f"{kind} {meta['namespace']}/{meta['name']}", job)
-        for kind in ENTRY_KINDS
-        for job in show(kubeconfig, resource_of(kind), None)
-        if not outcome(job)
+        for kind, job in going(show, kubeconfig, None)
         if ((meta := job["metadata"])["namespace"], meta["name"]) not in own
     ]
     for pool, types in lost.items():

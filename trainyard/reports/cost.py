@@ -7,7 +7,6 @@ own has guesses from the regions that are known. What grows with use is in no su
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -16,7 +15,7 @@ from typing import overload
 from trainyard.catalog.aws.own_prices import LIST
 from trainyard.catalog.aws.prices import Price
 from trainyard.catalog.versions import control_plane_skus
-from trainyard.derive.pools import PoolUse
+from trainyard.derive.pools import PoolUse, nodes_wanted
 from trainyard.parts.parts import planned_parts
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.clusters import OwnClusterPlan
@@ -74,9 +73,7 @@ def at_list(plan: EnvironmentPlan | TeamPlan) -> Estimate | TeamEstimate | None:
 
 def _all_jobs(plan: TeamPlan) -> Total:
     """The nodes of all jobs of a team, up to the limits of the pools. Their disks have no line here."""
-    wanted = Counter[str]()
-    for job in plan.jobs.values():
-        wanted[job.pool] += job.nodes
+    wanted = nodes_wanted(plan.jobs.values())
     counts = {pool: min(most, plan.capacity[pool].max_nodes) for pool, most in wanted.items()}
     nodes = [nodes_of(plan, pool, count, count) for pool, count in counts.items()]
     total = total_of(line for lines in nodes for line in lines)
@@ -160,9 +157,9 @@ def _storage(plan: EnvironmentPlan) -> Iterable[Line]:
 def _work(plan: EnvironmentPlan) -> Iterable[Line]:
     """Karpenter launches nodes for a gang that waits too, so a pool fills up to its limit; a pod
     counts as a node."""
+    wanted = nodes_wanted(plan.jobs.values())
     for name, use in plan.capacity.items():
-        most = min(use.max_nodes, sum(j.nodes for j in plan.jobs.values() if j.pool == name))
-        yield from _added(plan, name, use, most)
+        yield from _added(plan, name, use, min(use.max_nodes, wanted[name]))
 
 
 def _full(plan: EnvironmentPlan) -> Iterable[Line]:

@@ -20,7 +20,7 @@ from trainyard.catalog.upstream import bottlerocket
 from trainyard.catalog.upstream.releases import NEWEST, PACKAGES, SEEN
 from trainyard.live.questions.account import Account
 from trainyard.live.questions.caller import NotAnswered
-from trainyard.live.releases import add_ons, ami_release, amis, in_order, newest
+from trainyard.live.releases import add_ons, ami_release, amis, in_order, newest, with_bottlerocket
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.reports.cost import estimate
 from trainyard.reports.plan import as_json, errors_as_json
@@ -234,7 +234,7 @@ def newer(account: Account, plan: EnvironmentPlan) -> list[Due]:
         )
         for variant, release in amis(plan)
     ]
-    if any(bottlerocket.is_bottlerocket(pool.ami) for pool in plan.pools.values()):
+    if with_bottlerocket(plan):
         questions.append(lambda: _bottlerocket(account.newest_bottlerocket(version)))
     try:
         account.caller_arn()  # makes the session before there are threads

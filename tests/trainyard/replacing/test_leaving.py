@@ -18,7 +18,7 @@ from trainyard.replacing.deployed import PROVIDER, Ask, Deployed
 from trainyard.replacing.leaving import (
     JOBS,
     NAMESPACE,
-    STARTER,
+    SERVICE_ACCOUNT,
     TEAM,
     team_errors,
     team_warnings,
@@ -157,7 +157,7 @@ def test_a_team_cannot_lose_its_schedules_while_it_has_some() -> None:
         resources={
             **TWO.resources,
             (PROVIDER, "cluster"): {"kubeconfig": "{}", "clusterIdentifier": "c"},
-            (STARTER, "team-vision-schedules"): {"metadata": {"namespace": "team-vision"}},
+            (SERVICE_ACCOUNT, "team-vision-schedules"): {"metadata": {"namespace": "team-vision"}},
         }
     )
     there = [{"metadata": {"name": "nightly"}}]
@@ -191,5 +191,5 @@ def test_the_service_account_of_schedules_has_the_name_and_the_type_that_the_rul
 
     graph = environment(listed, keeps)
     assert "team-vision-schedules" in {
-        node.name for node in graph.nodes.values() if node.kind == STARTER
+        node.name for node in graph.nodes.values() if node.kind == SERVICE_ACCOUNT
     }

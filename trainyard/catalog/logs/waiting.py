@@ -7,14 +7,13 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from trainyard.catalog.job_kinds import POOL
 from trainyard.catalog.logs.first_end import Object
 from trainyard.catalog.logs.missing_secrets import keys_of, literals
 from trainyard.catalog.logs.symptoms import PENDING, STARTING, read
 
 BEGINS = ("ContainerCreating", "PodInitializing")
 """Reasons for which containers wait in a pod that starts as it should."""
-POOL = "trainyard.io/pool"
-"""Label of the nodes of a pool, by which its pods select them."""
 SAME = {"ErrImagePull": "ImagePullBackOff"}
 """Reasons that alternate with another while the same thing is wrong."""
 WAITING = "Waiting"

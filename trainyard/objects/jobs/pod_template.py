@@ -12,6 +12,7 @@ from typing import Annotated
 
 import pydantic
 
+from trainyard.catalog.job_kinds import POOL
 from trainyard.objects.iam.secrets import SecretFiles
 from trainyard.plans.jobs import Spec
 
@@ -21,9 +22,6 @@ TAINT_VALUE = "present"
 """The only value that NVIDIA's node-feature-discovery worker tolerates."""
 NODES_FOR = "trainyard.io/nodes"
 """Label of every node: `system` for controllers, `training` for jobs."""
-POOL = "trainyard.io/pool"
-"""Label of a pool's nodes, whatever their type; on CPU nodes a taint too, which keeps everything
-but jobs away."""
 
 FILES = "files"
 """Volume of a pod with the files that a job brings from the checkout."""

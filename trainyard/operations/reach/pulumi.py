@@ -58,6 +58,12 @@ def deployment(stack: str) -> Entry:
     return json.loads(pulumi(stack, "stack", "export"))
 
 
+def made_by(state: Entry) -> list[Entry]:
+    """Resources of a state that its stack has made: no components, and nothing that it only reads."""
+    resources = state["deployment"].get("resources") or []
+    return [each for each in resources if each.get("custom") and not each.get("external")]
+
+
 def outputs(stack: str) -> dict[str, Any]:
     """The outputs of the stack's last update, without secrets."""
     return json.loads(pulumi(stack, "stack", "output", "--json"))

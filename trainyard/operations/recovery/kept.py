@@ -36,9 +36,7 @@ def lost(resources: Iterable[Object]) -> list[str]:
     return [
         f"deletes store {title_of(each['urn'])} {each['id']} with all files in it (data: delete)"
         for each in resources
-        if each["type"] in STORES
-        and each.get("id")
-        and not (each.get("protect") or each.get("external"))
+        if each["type"] in STORES and _is_deleted(each) and not each.get("protect")
     ]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from trainyard.operations.reach.pulumi import made_by
 from trainyard.operations.reach.stack_account import session_of
 from trainyard.operations.reach.urn import name_of
 from trainyard.operations.status.finding import Drift
@@ -43,8 +44,7 @@ class _Policy:
 def added_policies(state: dict[str, Any]) -> list[Drift]:
     """Each role of a stack's state with policies that are not the stack's. Botocore's errors where the account does
     not answer."""
-    resources = state["deployment"].get("resources") or []
-    own = [each for each in resources if each.get("custom") and not each.get("external")]
+    own = made_by(state)
     roles = {each["id"]: each for each in own if each["type"] == ROLE and not each.get("delete")}
     if not roles:
         return []

@@ -9,6 +9,7 @@ from typing import Any
 
 import boto3
 
+from trainyard.operations.reach.pulumi import made_by
 from trainyard.operations.reach.stack_account import session_of
 from trainyard.operations.reach.urn import name_of
 from trainyard.operations.status.finding import Drift
@@ -26,8 +27,7 @@ ALL = "-1"
 def added_rules(state: dict[str, Any]) -> list[Drift]:
     """Each group of a stack's state with rules that are not the stack's. Botocore's errors where the account does
     not answer."""
-    resources = state["deployment"].get("resources") or []
-    own = [each for each in resources if each.get("custom") and not each.get("external")]
+    own = made_by(state)
     groups = {each["id"]: each for each in own if each["type"] == GROUP and not each.get("delete")}
     known = {each["id"] for each in own if each["type"] in RULES}
     if not groups:
