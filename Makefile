@@ -54,7 +54,7 @@ env: $(DEVELOP)           ## print exports for pulumi, kubectl, helm and aws: ev
 	@$(REHEARSAL) env --stack $(call quoted,$(STACK))
 
 torch: $(TRAIN)           ## install torch for the CPU (3.8 GB), with which `make up` runs scripts of image trainyard/torch-cpu:1
-	@echo "torch is installed: a job with image trainyard/torch-cpu:1 runs its script by make up"
+	@echo "torch is installed: a job with image trainyard/torch-cpu:1 runs its script by make up; one that is Complete begins again with trainyard again <job>"
 
 down: $(DEVELOP)          ## delete all stacks and end the rehearsal; with STACK=<name> that stack and the teams on it
 	@$(REHEARSAL) down $(if $(STACK_IS_GIVEN),--stack $(call quoted,$(STACK)))

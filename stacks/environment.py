@@ -15,6 +15,7 @@ from components.cluster.cluster import Cluster
 from components.cluster.cluster_access import ClusterAccess
 from components.cluster.existing_cluster import ExistingCluster
 from components.cluster.own_cluster import OwnCluster
+from components.cluster.viewers import Viewers
 from components.jobs.namespace import JobNamespace, Volume
 from components.network.existing_network import ExistingNetwork
 from components.network.network import Network
@@ -91,6 +92,8 @@ async def build(plan: EnvironmentPlan) -> Environment:
         trusts=gpu_nodes.pod_identity_trust,
         opts=in_cluster,
     )
+    if plan.cluster.viewers:
+        Viewers("viewers", plan.cluster.viewers, cluster=access, opts=in_cluster)
     cni = (
         [CniIdentity("cni", cluster=access, opts=on_aws).ready] if plan.add_ons.cni_identity else []
     )

@@ -38,8 +38,8 @@ class ExistingCluster(Cluster):
         wrong = [*faults(plan, self._found(there) if there else None)]
         if wrong or there is None:
             raise pulumi.RunError("\n".join(["the cluster cannot be used", *map(str, wrong)]))
-        for admin, role_arn in plan.admins:
-            self.admin(f"{name}-{admin}", plan.identity, plan.name, role_arn)
+        for admin in plan.admins:
+            self.admin(f"{name}-{admin.name}", plan.identity, plan.name, admin.arn)
 
         self.coordinates = ClusterCoordinates(
             name=plan.name,

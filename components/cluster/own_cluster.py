@@ -74,8 +74,8 @@ class OwnCluster(Cluster):
             ),
         )
         made = control_plane.eks_cluster
-        for admin, role_arn in plan.admins:
-            self.admin(f"{name}-{admin}", plan.identity, made.name, role_arn)
+        for admin in plan.admins:
+            self.admin(f"{name}-{admin.name}", plan.identity, made.name, admin.arn)
 
         self.coordinates = _coordinates(made, plan.access)
         self.security_group_id = control_plane.cluster_security_group_id.apply(

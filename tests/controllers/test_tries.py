@@ -50,7 +50,7 @@ def test_a_gang_that_jobset_starts_anew_is_said_with_its_rank_and_the_tries_that
     assert f"has failed and begins again, try 2 of {tries['maxRestarts'] + 1}: " in said[0]
     # JobSet can be faster than a look: then nothing is said of a rank.
     ended = "node rank 1 ended first, with exit code 1"
-    assert ended in said[0] or "no container was seen" in said[0]
+    assert ended in said[0] or "its pods were gone" in said[0]
     assert until(lambda: len({*_uids(trainer, run)} - {*map(_uid, (first, second))}) == 2)
 
 

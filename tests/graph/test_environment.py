@@ -542,6 +542,15 @@ def test_admins_and_the_deployer_are_roles_of_the_stack_file() -> None:
     assert graph.outputs["contract"]["cluster"]["deployer_role_arn"] == deployer
 
 
+def test_a_viewer_enters_by_a_group_and_has_no_policy_of_aws() -> None:
+    viewer = "arn:aws:iam::111122223333:role/night"
+    graph = environment(at("cluster.viewers", {"night": {"role_arn": viewer}}))
+    entry = graph["AccessEntry viewers-night"].inputs
+    assert (entry["principalArn"], entry["kubernetesGroups"]) == (viewer, ["trainyard:viewers"])
+    assert not [node for node in graph.starting("aws:eks/accessPolicy") if "viewers" in node.name]
+    assert not [node for node in environment().nodes.values() if "viewers" in node.name]
+
+
 def _credentials(graph: Graph) -> dict[str, Any]:
     config = json.loads(graph.outputs["kubeconfig"])
     [user] = config["users"]

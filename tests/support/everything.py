@@ -314,6 +314,7 @@ def everything() -> dict[str, Any]:
     wanted["network"]["flow_logs"] = {"days": 14}
     wanted["cluster"] |= {
         "admins": {"ops": {"role_arn": f"{_ROLE}/ops"}},
+        "viewers": {"night": {"role_arn": f"{_ROLE}/night"}},
         "service_cidr": "192.168.128.0/18",
         "node_sessions": True,
         "logs": ["audit"],

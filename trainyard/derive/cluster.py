@@ -4,6 +4,7 @@ identity that GPU nodes share."""
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
 from typing import Any
@@ -13,7 +14,7 @@ from trainyard.derive.network import made_from
 from trainyard.derive.pools import CNI
 from trainyard.derive.secrets import secrets_add_on
 from trainyard.parts.parts import wanted_parts
-from trainyard.plans.access import AccessPlan
+from trainyard.plans.access import AccessPlan, NamedRole
 from trainyard.plans.clusters import (
     ALWAYS_THERE,
     AddOnPlan,
@@ -25,6 +26,7 @@ from trainyard.plans.clusters import (
 from trainyard.plans.identity import Identity
 from trainyard.plans.pools import GpuNodesPlan
 from trainyard.plans.system_nodes import SYSTEM_DISK_GIB, SystemNodesPlan
+from trainyard.settings.cluster import ClusterConfig
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.network import ExistingNetworkConfig
 from trainyard.stores.kinds import drivers, service_account
@@ -43,6 +45,14 @@ def cluster_name(me: Identity, wanted: EnvironmentConfig, zones: tuple[str, ...]
     return wanted.cluster.name or me.name("cluster", made_from(wanted.network), *sorted(zones))
 
 
+def named_roles(cluster: ClusterConfig) -> Iterator[NamedRole]:
+    """Roles that `cluster` lets in, each with its setting."""
+    for name, admin in cluster.admins.items():
+        yield NamedRole(setting="admins", name=name, arn=admin.role_arn)
+    for name, viewer in cluster.viewers.items():
+        yield NamedRole(setting="viewers", name=name, arn=viewer.role_arn)
+
+
 def cluster_plan(
     me: Identity, name: str, wanted: EnvironmentConfig, access: AccessPlan, day: date
 ) -> AnyClusterPlan:
@@ -55,7 +65,7 @@ def cluster_plan(
         "support": versions.KUBERNETES[cluster.version].support(day),
         "public": cluster.endpoint != "private",
         "tunnel_port": cluster.tunnel_port,
-        "admins": tuple((name, admin.role_arn) for name, admin in cluster.admins.items()),
+        "roles": tuple(named_roles(cluster)),
         "access": access,
     }
     if isinstance(wanted.network, ExistingNetworkConfig) and cluster.name:

@@ -46,6 +46,7 @@ from trainyard.live.state import back_end, state_checks
 from trainyard.live.zone_choice import eks_zone_errors, instead
 from trainyard.objects.iam.policies import same_role
 from trainyard.plan import EnvironmentPlan, TeamPlan
+from trainyard.plans.access import NamedRole
 from trainyard.problems import REMOVE, InputError, InputWarning
 from trainyard.rules.access import account_findings, entry_findings, role_finding
 from trainyard.settings.environment import EnvironmentConfig
@@ -169,11 +170,11 @@ def checks(
 def _cluster_checks(account: Account, plan: EnvironmentPlan, caller: str) -> dict[str, Check]:
     cluster, role = plan.cluster.name, plan.access.role_arn
     found: dict[str, Check] = {
-        f"the cluster that admins.{name} may have created": lambda name=name, arn=arn: (
-            creator_findings(name, arn, account.has_cluster(cluster))
+        f"the cluster that {each.setting}.{each.name} may have created": lambda each=each: (
+            creator_findings(each, account.has_cluster(cluster))
         )
-        for name, arn in plan.cluster.admins
-        if same_role(arn, caller)
+        for each in plan.cluster.roles
+        if same_role(each.arn, caller)
     }
     if asks_address(plan):
         found["this machine's public address"] = lambda: address_errors(plan, account.own_address())
@@ -234,14 +235,14 @@ def _release_checks(account: Account, plan: EnvironmentPlan) -> dict[str, Check]
     return builds | images
 
 
-def creator_findings(name: str, role: str, cluster_exists: bool) -> Iterator[InputError]:
-    """An admin that is the caller, who is about to create the cluster: EKS makes the creator an
+def creator_findings(role: NamedRole, cluster_exists: bool) -> Iterator[InputError]:
+    """A role that is the caller, who is about to create the cluster: EKS makes the creator an
     admin, and answers 409 to a second access entry."""
     if not cluster_exists:
         yield InputError(
-            path=f"environment.cluster.admins.{name}",
+            path=role.path,
             must="not be the caller's own role, which creates the cluster: EKS makes it an admin",
-            got=role,
+            got=role.arn,
             fix="delete it",
             write=REMOVE,
         )

@@ -92,14 +92,14 @@ class ExistingClusterScope:
 
     name: str
     add_ons: tuple[str, ...]
-    admins: tuple[str, ...]
-    """Names of the roles that it admits."""
+    people: tuple[str, ...]
+    """Names of the roles that it admits, beside the stack's own."""
 
     def arns(self, at: str, stack: str) -> list[str]:
         """ARNs of what the stack writes: `at` is region and account. Calls that create something
         name the cluster; those that change or delete name the part (Service Authorization
         Reference, EKS)."""
-        entries = [f"{stack}-*", *self.admins]
+        entries = [f"{stack}-*", *self.people]
         return [
             f"arn:aws:eks:{at}:cluster/{self.name}",
             f"arn:aws:eks:{at}:nodegroup/{self.name}/{stack}-*/*",

@@ -4,6 +4,7 @@ derives them from settings."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from trainyard.plans.documents import account_of
 
@@ -18,6 +19,20 @@ class Entrant:
     """Its name without its path, which IAM asks for."""
     refusal: str
     """Error where the role is missing, with the command that makes it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamedRole:
+    """A role that the environment itself lets into the cluster, under a name of the stack file."""
+
+    setting: Literal["admins", "viewers"]
+    name: str
+    arn: str
+
+    @property
+    def path(self) -> str:
+        """Setting that names it."""
+        return f"environment.cluster.{self.setting}.{self.name}"
 
 
 @dataclass(frozen=True, kw_only=True)

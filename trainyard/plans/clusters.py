@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from trainyard.catalog.versions import Support
-from trainyard.plans.access import AccessPlan
+from trainyard.plans.access import AccessPlan, NamedRole
 from trainyard.plans.identity import Identity
 
 ALWAYS_THERE = ("vpc-cni", "kube-proxy", "coredns")
@@ -31,9 +31,19 @@ class ClusterPlan:
     tunnel_port: int | None
     """Port that a tunnel through a system node begins at, whether it is used already or prepared;
     None: no tunnel is wanted."""
-    admins: tuple[tuple[str, str], ...]
-    """(name, role ARN)"""
+    roles: tuple[NamedRole, ...]
+    """Roles that the environment lets in: its admins and its viewers."""
     access: AccessPlan
+
+    @property
+    def admins(self) -> tuple[NamedRole, ...]:
+        """Roles that may do everything."""
+        return tuple(role for role in self.roles if role.setting == "admins")
+
+    @property
+    def viewers(self) -> tuple[NamedRole, ...]:
+        """Roles that look and change nothing."""
+        return tuple(role for role in self.roles if role.setting == "viewers")
 
 
 @dataclass(frozen=True, kw_only=True)

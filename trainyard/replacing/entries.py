@@ -35,8 +35,10 @@ def entry_errors(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[InputErr
 def _wanted(plan: EnvironmentPlan) -> Iterator[tuple[str, str, str, str]]:
     """Logical name of each access entry of a person's role, the setting that names the role, its ARN, and what the
     setting belongs to."""
-    for admin, arn in plan.cluster.admins:
-        yield f"cluster-{admin}", f"environment.cluster.admins.{admin}", arn, f"admin {admin}"
+    for role in plan.cluster.roles:
+        component = "cluster" if role.setting == "admins" else role.setting
+        whose = f"{role.setting.removesuffix('s')} {role.name}"
+        yield f"{component}-{role.name}", role.path, role.arn, whose
     for team, entry in plan.teams.items():
         for name, each in entry.entrants.items():
             whose = f"team {team}" if each.role == "deployer" else "it"

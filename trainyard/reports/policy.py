@@ -141,7 +141,7 @@ def _existing_cluster(plan: EnvironmentPlan) -> ExistingClusterScope | None:
     return ExistingClusterScope(
         name=plan.cluster.name,
         add_ons=plan.cluster.made_add_ons,
-        admins=tuple(arn.rpartition("/")[2] for _, arn in plan.cluster.admins),
+        people=tuple(role.arn.rpartition("/")[2] for role in plan.cluster.roles),
     )
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from trainyard.derive.cluster import named_roles
 from trainyard.derive.credentials import NotAssumed
 from trainyard.objects.iam.policies import ADMIN_POLICY
 from trainyard.plans.access import AccessPlan
@@ -81,12 +82,12 @@ def environment_access_errors(
             fix=f"delete it: {access.role_arn} is assumed",
             write=REMOVE,
         )
-    for name, admin in cluster.admins.items():
-        if access.role_arn and admin.role_arn == access.role_arn:
-            yield At(f"environment.cluster.admins.{name}").must(
+    for role in named_roles(cluster):
+        if access.role_arn and role.arn == access.role_arn:
+            yield At(role.path).must(
                 "not be the role that creates the cluster: EKS makes it an admin, and answers"
                 " 409 to a second access entry",
-                got=admin.role_arn,
+                got=role.arn,
                 write=REMOVE,
             )
     default = dict(access.default_tags)

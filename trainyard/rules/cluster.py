@@ -12,8 +12,10 @@ from trainyard.catalog import versions
 from trainyard.catalog.aws.instances import GENERAL_SIZES, GPU_TYPES
 from trainyard.catalog.aws.zones import SNAPSHOT
 from trainyard.catalog.versions import KubernetesRelease, minor
+from trainyard.derive.cluster import named_roles
 from trainyard.derive.job_view import RESERVED_ENV
 from trainyard.objects.jobs.upstream_runtimes import upstream_runtimes
+from trainyard.plans.access import NamedRole
 from trainyard.problems import REMOVE, At, InputError, InputWarning
 from trainyard.rules.endpoint import endpoint_errors
 from trainyard.rules.entries import torchtune_errors
@@ -21,6 +23,7 @@ from trainyard.rules.existing_cluster import existing_cluster_errors
 from trainyard.rules.images import image_errors, tag_errors
 from trainyard.rules.pods import variable_errors
 from trainyard.rules.service_range import service_range_errors
+from trainyard.settings.cluster import ClusterConfig
 from trainyard.settings.environment import EnvironmentConfig, OwnRuntimeConfig
 from trainyard.settings.reading.yaml_file import as_yaml
 from trainyard.settings.system_nodes import SystemNodesConfig
@@ -43,14 +46,19 @@ def cluster_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
     yield from endpoint_errors(cluster)
     yield from existing_cluster_errors(wanted)
     yield from service_range_errors(wanted)
-    roles = [admin.role_arn for admin in cluster.admins.values()]
-    for role in sorted({role for role in roles if roles.count(role) > 1}):
-        second = [name for name, admin in cluster.admins.items() if admin.role_arn == role][1]
-        yield At(f"environment.cluster.admins.{second}").must(
-            "be another role than the other admins: EKS has one access entry for each role",
-            got=role,
-            write=REMOVE,
-        )
+    yield from _twice(cluster)
+
+
+def _twice(cluster: ClusterConfig) -> Iterator[InputError]:
+    """Roles that would need a second access entry."""
+    first: dict[str, NamedRole] = {}
+    for role in named_roles(cluster):
+        if first.setdefault(role.arn, role) != role:
+            yield At(role.path).must(
+                f"be another role than {first[role.arn].path}: EKS has one access entry for each role",
+                got=role.arn,
+                write=REMOVE,
+            )
 
 
 def _with_support(version: str) -> str:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from trainyard.derive.cluster import named_roles
 from trainyard.derive.teams import principals, setting_of
 from trainyard.plans.access import Entrant
 from trainyard.problems import At, InputError, InputWarning
@@ -41,14 +42,14 @@ class Principal:
         return self.arn.rpartition("/")[2]
 
 
-HOLDERS = ("environment.cluster.admins", "environment.teams")
+HOLDERS = ("environment.cluster.admins", "environment.cluster.viewers", "environment.teams")
 """Settings that name roles which enter the cluster."""
 
 
 def entering(wanted: EnvironmentConfig) -> Iterator[Principal]:
     """Every role of a stack file that enters the cluster."""
-    for name, admin in wanted.cluster.admins.items():
-        yield Principal(path=f"environment.cluster.admins.{name}.role_arn", arn=admin.role_arn)
+    for role in named_roles(wanted.cluster):
+        yield Principal(path=f"{role.path}.role_arn", arn=role.arn)
     for name, entry in wanted.teams.items():
         for role, arn in principals(entry):
             yield Principal(path=setting_of(name, role), arn=arn)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from trainyard.derive.cluster import named_roles
 from trainyard.derive.pools import TYPES
 from trainyard.derive.teams import Share, principals, setting_of
 from trainyard.objects.teams.teams import ADVANCED_BYTES, REACHED_BYTES, TeamEntryPlan
@@ -90,10 +91,7 @@ def _namespaces(wanted: EnvironmentConfig) -> Iterator[InputError]:
 
 def _roles(wanted: EnvironmentConfig, access: AccessPlan) -> Iterator[InputError]:
     """A role that would need a second access entry."""
-    owners = {
-        admin.role_arn: f"environment.cluster.admins.{name}"
-        for name, admin in wanted.cluster.admins.items()
-    }
+    owners = {role.arn: role.path for role in named_roles(wanted.cluster)}
     if access.role_arn:
         owners[access.role_arn] = "the role that creates the cluster"
     for name, entry in wanted.teams.items():
@@ -103,7 +101,9 @@ def _roles(wanted: EnvironmentConfig, access: AccessPlan) -> Iterator[InputError
                 yield At(path).must(
                     "be roles with one use: EKS has one access entry for a role",
                     got=f"{arn}, which is {owners[arn]} already",
-                    fix="name another role",
+                    fix="name another role"
+                    + ", or make it one of environment.cluster.viewers, which read all namespaces"
+                    * (role == "viewer"),
                 )
             owners.setdefault(arn, path)
 

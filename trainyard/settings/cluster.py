@@ -19,6 +19,14 @@ class AdminConfig:
     """ARN of the IAM role."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class ViewerConfig:
+    """An IAM role that may look at the cluster and change nothing."""
+
+    role_arn: RoleArn
+    """ARN of the IAM role."""
+
+
 ClusterName = Annotated[str, pydantic.Field(pattern=r"^[0-9A-Za-z][-_0-9A-Za-z]{0,99}$")]
 LogType = Literal["api", "audit", "authenticator", "controllerManager", "scheduler"]
 
@@ -90,6 +98,9 @@ class ClusterConfig:
     peering, transit gateway)."""
     admins: dict[Name, AdminConfig] = field(default_factory=dict)
     """Roles that may do everything in the cluster, each under a name of your choice."""
+    viewers: dict[Name, ViewerConfig] = field(default_factory=dict)
+    """Roles that may look at everything in the cluster but Secrets, and change nothing, each under a name of
+    your choice: for whoever is on call, or for the preview of a pull request."""
     deployer_role_arn: RoleArn | None = None
     """Role that creates everything. Pulumi's AWS provider and the kubeconfig assume it, in team
     stacks too. It is short for one role in `aws:assumeRoles`. By default the caller's own

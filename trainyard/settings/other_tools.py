@@ -63,7 +63,7 @@ OTHER_TOOLS: dict[tuple[str, str], str] = {
             "kubernetesversion eksversion k8sversion": "did you mean version?",
             "enabledclusterlogtypes loggingtypes clusterlogtypes": "did you mean logs?",
             "kmskeyarn encryptionconfig": "delete it; write kms_key_arn in environment",
-            "roles mastersroles accessentries": "did you mean admins?",
+            "roles mastersroles accessentries": "did you mean admins, or viewers?",
         },
     ),
     **_rows(

@@ -177,8 +177,11 @@ def test_a_sound_account_says_who_asks_and_which_id_the_zone_has() -> None:
 def test_who_creates_the_cluster_is_no_second_admin_of_it(
     caller: str, exists: bool, refused: bool
 ) -> None:
-    said = errors(at("cluster.admins.me.role_arn", ROLE), caller_arn=caller, has_cluster=exists)
-    assert [one.endswith(f"got {ROLE}. Fix: delete it") for one in said] == [True][:refused]
+    for people in ("admins", "viewers"):
+        said = errors(
+            at(f"cluster.{people}.me.role_arn", ROLE), caller_arn=caller, has_cluster=exists
+        )
+        assert [one.endswith(f"got {ROLE}. Fix: delete it") for one in said] == [True][:refused]
 
 
 DEPLOYER = "arn:aws:iam::123456789012:role/deployer"

@@ -179,7 +179,7 @@ def test_a_rank_is_a_node_of_either_kind_of_job(
     [
         (["--job", "mine", "--rank", "2"], "has no node 2. Fix: name one by --rank: 0, 1"),
         (["--job", "gone"], "TrainJob training/gone has no pod, so there is no log"),
-        (["--job", "gone"], "to have a log next time: take a runtime of own_runtimes"),
+        (["--job", "gone"], "a log goes with its pod. Pods of a runtime of own_runtimes"),
         (["--job", "mien"], "no job mien in all namespaces"),
         (
             ["--job", "planned"],

@@ -70,5 +70,9 @@ def test_a_role_that_becomes_an_admin_or_another_role_of_its_team_is_refused() -
         "environment.cluster.admins.you: must not take a role over in one update: "
     )
     assert said.endswith("Fix: run `pulumi up` without admin you first, and with it then")
+    viewer = at("cluster.viewers", {"me": {"role_arn": f"{ROLE}/admin"}})
+    [said] = _said(before, viewer, _teams(vision=VISION))
+    assert said.startswith("environment.cluster.viewers.me: must not take a role over")
+    assert said.endswith("Fix: run `pulumi up` without viewer me first, and with it then")
     swapped = {"deployer": f"{ROLE}/vision", "members": [f"{ROLE}/vision-deployer"]}
     assert len(_said(before, ADMIN, _teams(vision=swapped))) == 2

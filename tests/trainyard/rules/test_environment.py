@@ -104,6 +104,13 @@ def test_the_second_admin_with_a_role_is_the_one_to_delete() -> None:
     assert (error.path, error.write) == ("environment.cluster.admins.b", REMOVE)
 
 
+def test_an_admin_is_no_viewer() -> None:
+    role = {"role_arn": "arn:aws:iam::111122223333:role/ops"}
+    [error] = planned(at("cluster.admins", {"a": role}), at("cluster.viewers", {"a": role})).errors
+    assert (error.path, error.write) == ("environment.cluster.viewers.a", REMOVE)
+    assert "another role than environment.cluster.admins.a" in error.must
+
+
 def test_the_longest_name_and_the_largest_gang_give_pod_names_that_the_webhook_takes() -> None:
     longest = next(n for n in range(100, 0, -1) if not errors(_job_called("j" * n)))
     assert len("j" * longest + f"-node-0-{10**6}-abcde") <= 63

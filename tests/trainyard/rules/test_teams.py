@@ -18,6 +18,7 @@ from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.reading.reader import read_file
 
 JOB = "jobs.vit-base"
+VIEWER = "arn:aws:iam::111122223333:role/auditors"
 OPS = {"ops": {"role_arn": DEPLOYER}}
 
 
@@ -81,6 +82,12 @@ ENTRIES: dict[str, tuple[Edit, str, str]] = {
         at("teams.vision.members", [DEPLOYER]),
         "teams.vision.members",
         "must be roles with one use: EKS has one access entry for a role",
+    ),
+    "one viewer of two teams": (
+        both(at("teams.vision.viewers", [VIEWER]), at("teams.nlp.viewers", [VIEWER])),
+        "teams.nlp.viewers",
+        "which is environment.teams.vision.viewers already. Fix: name another role, or make it one of"
+        " environment.cluster.viewers, which read all namespaces",
     ),
     "an admin of the cluster": (
         at("cluster.admins", OPS),

@@ -21,11 +21,10 @@ class Failure:
 
 
 NO_LOG = (
-    "to have a log next time: take a runtime of own_runtimes, whose pods stay; or write wait:"
-    " complete into the job, so that the update reads its log; or write logs: {} under environment, which keeps"
-    " all logs"
+    "a log goes with its pod. Pods of a runtime of own_runtimes stay until their node goes; `pulumi up` of a job"
+    " with wait: complete prints the reason when the run fails; logs: {} under environment keeps all logs"
 )
-"""The ways to have the log of a run whose pods are gone."""
+"""The ways to have the log of a run whose pods are gone. Somebody may have taken one of them already."""
 _MEMORY = "raise memory_gib of the job, or lower the number of its data loaders"
 KNOWN = (
     Failure(

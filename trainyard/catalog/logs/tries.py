@@ -17,8 +17,8 @@ namespace of the run. None: it does not answer."""
 JOB_SETS, EVENTS = "jobsets.jobset.x-k8s.io", "events"
 """Resources that are asked for beside jobs."""
 UNSEEN = (
-    "no container was seen to end with an error: its pods were gone before `up` looked at them, or a node"
-    " left"
+    "its pods were gone before `up` could read why a rank has ended; `trainyard logs --follow` reads the try that"
+    " goes on"
 )
 
 

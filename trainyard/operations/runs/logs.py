@@ -76,8 +76,8 @@ def selected(job: Chosen, pods: list[Object], rank: int | None) -> str:
     none."""
     if not pods:
         raise RuntimeError(
-            f"{job} has no pod, so there is no log: it has not started, or its runtime deleted the"
-            " pods when it failed. `trainyard status` says what the cluster still knows; with"
+            f"{job} has no pod, so there is no log: it has not started, its runtime deleted the"
+            " pods when it failed, or their nodes are gone. `trainyard status` says what the cluster still knows; with"
             f" environment.logs, --past prints the logs of pods that are gone; {NO_LOG}"
         )
     if rank is None:

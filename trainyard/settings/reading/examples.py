@@ -169,6 +169,7 @@ SINGULAR = {
     "jobs": "job",
     "own_runtimes": "runtime",
     "admins": "admin",
+    "viewers": "viewer",
     "registries": "registry",
     "priorities": "priority",
     "teams": "team",

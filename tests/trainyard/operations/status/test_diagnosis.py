@@ -457,9 +457,9 @@ def test_ranks_that_miss_one_that_has_not_begun_have_no_cause_in_the_network(
 def test_a_failed_job_whose_pods_are_gone_names_the_ways_to_have_a_log_next_time():
     failed = _job(conditions=[{"type": "Failed", "status": "True", "reason": "r", "message": "m"}])
     text = _printed(trainjobs=[failed], pods=[])
-    assert "\n    no log tells why\n    → no log tells why. To have one next time" not in text
+    assert "\n    no log tells why\n    → no log tells why. A log" not in text
     assert (
-        "\n    no log tells why\n    → to have a log next time: take a runtime of own_runtimes"
+        "\n    no log tells why\n    → a log goes with its pod. Pods of a runtime of own_runtimes"
         in text
     )
 
@@ -644,7 +644,7 @@ def test_a_pytorch_job_whose_failed_pods_are_deleted_crashes_too():
         "PyTorchJob old keeps crashing: 4 restarts\n    node rank 1 ended first, with exit code 139: a"
         " library in C crashed\n"
     ) in text
-    assert "write logs: {} under environment" in text, "the log went with its pod"
+    assert "logs: {} under environment keeps all logs" in text, "the log went with its pod"
     assert "with --previous for the run before" in text
 
 
