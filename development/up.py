@@ -8,11 +8,13 @@ import sys
 import time
 import urllib.parse
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from http import HTTPStatus
 from typing import NamedTuple
 
 from urllib3.exceptions import HTTPError
 
+from components.jobs.followed import Followed
 from development import engine, progress
 from development.engine import Stack
 from development.progress import Display, Stages
@@ -72,10 +74,11 @@ def _finish(stack: Stack, stages: Stages, patience: float, *, first: bool) -> in
     ]
     began = stages.display.now()
     api = control_plane.admin(paths.world(), outside=True)
-    causes = Causes(api)
+    causes = Causes(api, engine.complete(stack))
     if any(_end(api, job) != STOPPED for job in jobs):
         stages.display.line("jobs", "waits for their end; ctrl-C ends the wait, and no job")
-    ends = _follow_jobs(api, jobs, stages.display, patience, causes)
+    with closing(causes):
+        ends = _follow_jobs(api, jobs, stages.display, patience, causes)
     waited = stages.display.now() - began
     there = [job for job, end in zip(jobs, ends, strict=True) if end != STOPPED]
     rows = progress.stage_table(stages.stages, waited, first=first)
@@ -84,7 +87,7 @@ def _finish(stack: Stack, stages: Stages, patience: float, *, first: bool) -> in
         if end in SUCCEEDED and (idle := causes.nothing_done(job)):
             print(f"\njob {job.namespace}/{job.name} is {end}, and {nothing_to_do(idle)}")
         if end not in SUCCEEDED:
-            advice = _advice(stack, job, end, causes.of(job))
+            advice = _advice(stack, job, end, causes.of(job) if end else causes.seen(job))
             print(f"\njob {job.namespace}/{job.name} is {advice}")
     return 0 if set(ends) <= {*SUCCEEDED, STOPPED} else FAILED
 
@@ -143,8 +146,10 @@ class Run(NamedTuple):
 class Causes:
     """Reasons why jobs failed, read while their pods are there: some runtimes delete them."""
 
-    def __init__(self, api: Api) -> None:
-        self._api = api
+    def __init__(self, api: Api, kubectl: Environment | None = None) -> None:
+        """`kubectl`: environment in which logs are followed; None: they are not."""
+        self._api, self._kubectl = api, kubectl
+        self._followed: dict[Run, Followed] = {}
         self._watched: dict[Run, Watched] = {}
         self._tries: dict[Run, Tries] = {}
         self._ended: set[Run] = set()
@@ -159,17 +164,33 @@ class Causes:
         for job, of_job in {**pods, **last}.items():
             watched = self._watched.setdefault(job, Watched())
             watched.look(of_job, lambda end, job=job: self._log(job, end))
-        return [
-            line
-            for job, of_job in pods.items()
-            for line in self._tries_of(job).look(of_job, self._watched[job])
-        ]
+        return [line for job, of_job in pods.items() for line in self._begun_again(job, of_job)]
 
-    def _tries_of(self, job: Run) -> Tries:
-        return self._tries.setdefault(
+    def _begun_again(self, job: Run, pods: list[Object]) -> list[str]:
+        followed = self._followed_of(job)
+        tries = self._tries.setdefault(
             job,
-            Tries(job.kind, job.namespace, job.name, lambda *asked: self._selected(job, *asked)),
+            Tries(
+                *(job.kind, job.namespace, job.name),
+                lambda *asked: self._selected(job, *asked),
+                followed.take if followed else lambda: None,
+            ),
         )
+        lines = tries.look(pods, self._watched[job])
+        if followed:
+            followed.look(pods)
+        return lines
+
+    def _followed_of(self, job: Run) -> Followed | None:
+        if self._kubectl is None:
+            return None
+        words = ("kubectl", f"--namespace={job.namespace}")
+        return self._followed.setdefault(job, Followed(words, job.selector, self._kubectl))
+
+    def close(self) -> None:
+        """Follow no log any more."""
+        for each in self._followed.values():
+            each.close()
 
     def _selected(self, job: Run, resource: str, fields: str) -> list[Object] | None:
         """Objects that a field selector selects; None where the API server does not answer."""
@@ -181,8 +202,13 @@ class Causes:
         except ApiError:
             return None
 
-    def of(self, job: Run) -> Cause | None:
+    def seen(self, job: Run) -> Cause | None:
+        """The reason that the pods of a job say."""
         return self._watched[job].known if job in self._watched else None
+
+    def of(self, job: Run) -> Cause | None:
+        """The reason why a job failed: what its pods say, or what they wrote before they were gone."""
+        return self.seen(job) or (self._followed[job].take() if job in self._followed else None)
 
     def nothing_done(self, job: Run) -> str | None:
         """The checkpoint from which a job resumed that was complete without a step; None for others."""

@@ -402,13 +402,14 @@ def _is_text(statement: ast.stmt) -> bool:
 
 @pytest.mark.parametrize(
     "path",
-    # The first watches a run, with kubectl. The second reads prices, for trainyard.catalog.refresh alone. The
-    # third asks bash whether it can read a script, and runs nothing of it. The fourth reads where
+    # The first two watch a run, with kubectl. The third reads prices, for trainyard.catalog.refresh alone. The
+    # fourth asks bash whether it can read a script, and runs nothing of it. The fifth reads where
     # `pulumi login` has put the state.
     [
         p
         for p in PROGRAM
-        if p.name not in ("wait_for_job.py", "price_list.py", "bash_syntax.py", "state.py")
+        if p.name
+        not in ("wait_for_job.py", "followed.py", "price_list.py", "bash_syntax.py", "state.py")
     ],
     ids=lambda p: f"{p.parent.name}/{p.name}",
 )

@@ -14,14 +14,15 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
 import pulumi
 
+from components.jobs.followed import Followed
 from trainyard.catalog.job_kinds import JOB_KINDS, SUCCEEDED, outcome, true_conditions
-from trainyard.catalog.logs.cause import Watched
+from trainyard.catalog.logs.cause import Cause, Watched
 from trainyard.catalog.logs.first_end import TAIL, End, Object
 from trainyard.catalog.logs.known_failures import NO_LOG
 from trainyard.catalog.logs.log_words import nothing_done, nothing_to_do
@@ -86,9 +87,12 @@ def wait(
     Raises RunFailed when it fails, when the time is over, and at once where there is no kubectl.
     """
     deadline, selector = time.monotonic() + minutes * 60, f"{JOB_KINDS[kind].pod_label}={name}"
-    with kubectl_of(kubeconfig, namespace) as kubectl:
-        tries = Tries(kind, namespace, name, functools.partial(_selected, kubectl))
-        where, said, watched, told = "not seen yet", "", Watched(), Told(say, tries)
+    with (
+        kubectl_of(kubeconfig, namespace) as kubectl,
+        closing(Followed(kubectl, selector)) as followed,
+    ):
+        tries = Tries(kind, namespace, name, functools.partial(_selected, kubectl), followed.take)
+        where, said, watched, told = "not seen yet", "", Watched(), Told(say, tries, followed)
         while time.monotonic() < deadline:
             found = jobs_named(kubectl, kind, name)
             if found == []:
@@ -107,7 +111,7 @@ def wait(
                 break
             told.look(f"{namespace}/{name}", kubectl, selector, pods, watched)
             time.sleep(POLL_SECONDS)
-        said = said or _without_failures(kubectl, selector, failed=where == "Failed")
+        said = said or _without_failures(kubectl, selector, followed, failed=where == "Failed")
     over = "" if where == "Failed" else f" after {minutes:g} minutes (wait_minutes)"
     raise RunFailed(f"{kind} {namespace}/{name} is {where}{over}{said}")
 
@@ -130,8 +134,9 @@ class Told:
     """Lines about a run while `up` waits for it: the phases of its pods, why they wait or fail, and each try that
     begins."""
 
-    def __init__(self, say: Callable[[str], object], tries: Tries) -> None:
-        self._say, self._tries, self._said, self._at = say, tries, "", -EVERY_SECONDS
+    def __init__(self, say: Callable[[str], object], tries: Tries, followed: Followed) -> None:
+        self._say, self._tries, self._followed = say, tries, followed
+        self._said, self._at = "", -EVERY_SECONDS
 
     def look(
         self,
@@ -148,6 +153,7 @@ class Told:
             return
         if begun := self._tries.look(pods, watched):
             self._say("\n".join(begun))
+        self._followed.look(pods)
         if now - self._at < EVERY_SECONDS:
             return
         lines = [f"{run}: {phases(pods)}", *self._why(kubectl, selector, pods, watched)]
@@ -220,18 +226,28 @@ def _words_of_failures(
     end, cause = watched.end, watched.cause
     assert end and cause
     lines = [
-        f": {cause.sentence}",
-        *([f"Fix: {cause.do}"] if cause.do else []),
-        f"the log of pod {end.pod}, up to the line that says why:",
-        *(cause.shown or ["no log"]),
+        *_told(cause, f"pod {end.pod}"),
         "the last line of every pod:",
         _last_lines(kubectl, selector, 1).strip() or "none",
     ]
     return "\n".join(lines)
 
 
-def _without_failures(kubectl: Kubectl, selector: str, *, failed: bool) -> str:
-    """The last lines of the ranks, of which none has ended with an error."""
+def _told(cause: Cause, whose: str) -> list[str]:
+    """Lines that say why a run failed, and show its log. `whose`: the pod that the log is of."""
+    return [
+        f": {cause.sentence}",
+        *([f"Fix: {cause.do}"] if cause.do else []),
+        f"the log of {whose}, up to the line that says why:",
+        *(cause.shown or ["no log"]),
+    ]
+
+
+def _without_failures(kubectl: Kubectl, selector: str, followed: Followed, *, failed: bool) -> str:
+    """The error that a rank of a failed run wrote before the pods were gone, where there is one; else the last
+    lines of the ranks, of which none has ended with an error."""
+    if failed and (cause := followed.take()):
+        return "\n".join(_told(cause, "that rank"))
     nothing = f"nothing: it has no pods{f'; {NO_LOG}' if failed else ''}"
     return f"; its ranks said last:\n{_last_lines(kubectl, selector, LINES) or nothing}"
 

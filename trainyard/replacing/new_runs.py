@@ -32,7 +32,8 @@ def run_warnings(plan: EnvironmentPlan | TeamPlan, deployed: Deployed) -> Iterat
     changed = [*_changed(plan, deployed)]
     others = {name for name, *_ in changed}
     for name, job, kind, was in changed:
-        said = _differs(name, job, kind, was, deployed) or otherwise(job, others)
+        differs = _differs(name, job, kind, was, deployed) or _counted_on(job, was)
+        said = differs or otherwise(job, others)
         run = f"run {name} of its sweep" if job.sweep else "its run"
         yield InputWarning(
             path=_path(plan, name, job),
@@ -57,6 +58,12 @@ def _differs(name: str, job: JobPlan, kind: str, was: Mapping[str, Any], deploye
         if of == CONFIG_MAP
     }
     return differences(_spec(was), job.spec, job, [*file_changes(name, job, files)])
+
+
+def _counted_on(job: JobPlan, was: Mapping[str, Any]) -> str:
+    """Words about `run` of the entry, where it has another number; empty otherwise."""
+    before, now = _number(_run_of(was) or ""), _number(job.run)
+    return f"run: {before} → {now}" if before != now else ""
 
 
 def starting(plan: EnvironmentPlan | TeamPlan, deployed: Deployed) -> tuple[str, ...]:

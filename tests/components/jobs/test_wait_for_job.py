@@ -137,6 +137,26 @@ def test_a_failed_run_says_the_line_before_the_summary_of_its_launcher_and_what_
     assert said[3:5] == ["OSError: [Errno 28] No space left", "the last line of every pod:"]
 
 
+def test_a_failed_run_whose_pods_were_gone_says_the_error_that_they_wrote_before(
+    says: Any, tmp_path: Path
+) -> None:
+    going = {
+        "metadata": {"name": "mine-x"},
+        "spec": {"nodeName": "n1", "containers": [{"name": "node"}]},
+        "status": {"phase": "Running"},
+    }
+    says(*[STARTING] * 60, _condition("Failed"), pods=(going,))
+    program = tmp_path / "kubectl"
+    line = "echo '[pod/mine-x/node] ValueError: no such column'"
+    program.write_text(program.read_text().replace("echo '[pod/job-node-0-0] loss is nan'", line))
+    with pytest.raises(RunFailed) as failure:
+        wait("kubeconfig", "TrainJob", "training", "job", until="complete", minutes=1)
+    assert str(failure.value) == (
+        "TrainJob training/job is Failed: node rank 0 on n1 ended: ValueError: no such column\n"
+        "the log of that rank, up to the line that says why:\nValueError: no such column"
+    )
+
+
 def _waiting(*, placed: bool = True, made: str = "2026-11-22T05:00:00Z") -> dict[str, Any]:
     return {
         "metadata": {"name": "w", "namespace": "training", "creationTimestamp": made},

@@ -74,6 +74,18 @@ def cause_of(pods: Iterable[Object], log_of: Callable[[End], str]) -> Cause | No
     return cause_of_end(end, log_of(end)) if end else None
 
 
+def cause_of_logs(logs: Iterable[tuple[End, str]]) -> Cause | None:
+    """Find out why a gang ended whose pods are gone, from the last lines that each of its ranks wrote; None where
+    no rank wrote an error. An error that another rank's end has brought about counts less."""
+    found = [
+        (end.rank, cause_of_end(end, log))
+        for end, log in logs
+        if reason_of(log, KNOWN, end.code, end.reason).is_error
+    ]
+    first = min(found, key=lambda each: (each[1].is_loss, each[0]), default=None)
+    return first[1] if first else None
+
+
 def cause_of_end(end: End | None, log: str) -> Cause:
     """Find out why a rank ended. None: its pod is gone. `log`: empty where there is none."""
     code, ended = (end.code, end.reason) if end else (None, "")

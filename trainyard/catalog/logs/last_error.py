@@ -143,6 +143,7 @@ class Reason:
     """Advice; empty where none is known."""
     shown: Sequence[str] = ()
     """The lines of the log that end with the message."""
+    is_error: bool = False  # and not just the last line
 
 
 @dataclass
@@ -187,14 +188,13 @@ def reason_of(
         return Reason("", *(outside if outside[0] else meaning(f"exit code {code}", known)))
     chosen = _chosen(read, known, code)
     line, message, at = chosen.line, chosen.message, chosen.at
-    first = max(0, at + 1 - SHOWN)
-    shown = [each[:WIDTH] for each in read.lines[first : at + 1] if each.strip()]
-    tail = [
-        each[:WIDTH] for each in message.split("\n") if each[:WIDTH] not in shown and each.strip()
-    ]
+    shown = [each[:WIDTH] for each in read.lines[: at + 1][-SHOWN:] if each.strip()]
+    rest = [each[:WIDTH] for each in message.split("\n") if each.strip()]
+    tail = [each for each in rest if each not in shown]
     every = (outside, *(meaning(text, known) for text in (line, message)))
     means = next((each for each in every if each[0]), ("", ""))
-    return Reason(line[:WIDTH].strip(), *means, tuple([*shown, *tail[: SHOWN // 2]][-SHOWN:]))
+    said = tuple([*shown, *tail[: SHOWN // 2]][-SHOWN:])
+    return Reason(line[:WIDTH].strip(), *means, said, chosen.grade != SAID)
 
 
 def sentence(end: End | None, reason: Reason) -> str:
@@ -206,7 +206,8 @@ def sentence(end: End | None, reason: Reason) -> str:
     if end is None:
         return said
     node = f" on {end.node}" if end.node else ""
-    return f"node rank {end.rank}{node} ended first, with exit code {end.code}: {said}"
+    first = f" first, with exit code {end.code}" * (end.code is not None)
+    return f"node rank {end.rank}{node} ended{first}: {said}"
 
 
 def meaning(text: str, known: Sequence[Failure]) -> tuple[str, str]:

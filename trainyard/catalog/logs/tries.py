@@ -14,6 +14,8 @@ from trainyard.catalog.logs.waiting import restarts
 Ask = Callable[[str, str], Sequence[Object] | None]
 """Asks the API server for the objects of a resource, as kubectl calls it, that a field selector selects, in the
 namespace of the run. None: it does not answer."""
+Heard = Callable[[], Cause | None]
+"""Says why the pods of a try ended that were gone before anybody looked; None where their logs do not tell."""
 JOB_SETS, EVENTS = "jobsets.jobset.x-k8s.io", "events"
 """Resources that are asked for beside jobs."""
 UNSEEN = (
@@ -34,8 +36,11 @@ class _Begun:
 class Tries:
     """The tries of one run, from look to look."""
 
-    def __init__(self, kind: str, namespace: str, name: str, ask: Ask) -> None:
-        self._kind, self._namespace, self._name, self._ask = kind, namespace, name, ask
+    def __init__(
+        self, kind: str, namespace: str, name: str, ask: Ask, heard: Heard = lambda: None
+    ) -> None:
+        self._kind, self._namespace, self._name = kind, namespace, name
+        self._ask, self._heard = ask, heard
         self._restarts = 0
         self._seen: frozenset[tuple[str, int]] | None = None
         """Uid of each pod, with the restarts of its containers."""
@@ -58,8 +63,7 @@ class Tries:
         self._seen = seen
         if begun.restarts <= self._restarts:
             return []
-        self._restarts, cause = begun.restarts, self._cause
-        self._cause, self._said_at = None, self._at
+        self._restarts, cause = begun.restarts, self._why()
         said = cause.sentence if cause else UNSEEN
         # A log that is not there yet is read at a later look: the ways to have one are for runs that have ended.
         do = cause.do if cause and NO_LOG not in cause.do else ""
@@ -67,6 +71,13 @@ class Tries:
             f"{self._namespace}/{self._name} has failed and begins again, {begun.said}: {said}",
             *([f"    Fix: {do}"] if do else []),
         ]
+
+    def _why(self) -> Cause | None:
+        """The reason why the last try failed, once."""
+        heard = self._heard()
+        found = self._cause or heard
+        self._cause, self._said_at = None, self._at
+        return found
 
     @property
     def _as_job_set(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trainyard.catalog.logs.cause import Watched
+from trainyard.catalog.logs.cause import Cause, Watched
 from trainyard.catalog.logs.tries import UNSEEN, Tries
 
 NO_SPACE = "step 3\nOSError: [Errno 28] No space left on device\n"
@@ -77,6 +77,20 @@ def test_the_reason_of_one_try_is_not_said_of_the_next_one():
     assert _looked(tries, watched, [_pod("c", "10:50")]) == [
         f"training/mine has failed and begins again, try 3 of 4: {UNSEEN}"
     ]
+
+
+def test_a_try_whose_pods_were_gone_is_said_by_what_they_wrote_and_no_more_often_than_once():
+    wrote = [Cause("node rank 1 on n1 ended: ValueError", "correct it"), None]
+    world, watched = World(jobsets=_job_set(0)), Watched()
+    tries = Tries("TrainJob", "training", "mine", world.ask, lambda: wrote.pop(0))
+    _looked(tries, watched, [_pod("a", "10:00")])
+    world.objects["jobsets"] = _job_set(1, 1)
+    assert _looked(tries, watched, [_pod("b", "10:33")]) == [
+        "training/mine has failed and begins again, try 2 of 4: node rank 1 on n1 ended: ValueError",
+        "    Fix: correct it",
+    ]
+    world.objects["jobsets"] = _job_set(2, 2)
+    assert UNSEEN in _looked(tries, watched, [_pod("c", "10:50")])[0]
 
 
 def test_a_restart_that_jobset_does_not_count_gives_one_more_try():
