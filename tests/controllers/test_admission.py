@@ -313,10 +313,10 @@ def test_an_upgrade_in_place_leaves_a_running_job_alone_and_the_runtime_free(
     with trainer_server(tmp_path) as server:
         server.install(older)
         server.api.apply(runtime("own", own_runtime(older, resilient)[1]), manager="pulumi")
-        server.api.apply(train_job("job", train_job_spec(older, "own", JOB)), manager="pulumi")
         by_hand = train_job("by-hand", train_job_spec(older, "own", JOB))
         by_hand["spec"]["trainer"]["numProcPerNode"] = "auto"
-        server.create(by_hand)
+        server.create(by_hand)  # first: it waits until the webhook has heard of the runtime
+        server.api.apply(train_job("job", train_job_spec(older, "own", JOB)), manager="pulumi")
         waiting = train_job("waiting", train_job_spec(older, "own", JOB) | {"suspend": True})
         server.create(waiting)
         before = server.pods("job", 2)

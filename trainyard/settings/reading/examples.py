@@ -46,6 +46,7 @@ EXAMPLES: dict[str, Any] = {
     "cluster": {"version": _KUBERNETES},
     "cluster.version": _KUBERNETES,
     "cluster.name": "research",
+    "cluster.viewers": {"on-call": {"role_arn": _ROLE}},
     "existing_add_ons": ["eks-pod-identity-agent"],
     "network": {"cidr": "10.0.0.0/16"},
     "network.zones": ["ap-northeast-2a", "ap-northeast-2c"],
