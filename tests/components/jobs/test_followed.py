@@ -79,6 +79,15 @@ def test_the_rank_with_the_error_is_named_and_not_the_one_that_lost_it(
     assert call.endswith("--request-timeout=0"), "kubectl would end the stream after 20 s"
 
 
+def test_a_gang_of_which_each_rank_only_lost_another_one_has_no_known_reason(
+    kubectl: Kubectl, gang: Followed
+) -> None:
+    """A node left: the ranks of the others say nothing of it."""
+    kubectl.prints(LOSS)
+    gang.look([_pod("a", 0), _pod("b", 1)])
+    assert _read(gang, 2) and gang.take() is None
+
+
 def test_lines_of_work_are_no_reason(kubectl: Kubectl, gang: Followed) -> None:
     kubectl.prints("[pod/a/node] step 3 loss 0.2\n")
     gang.look([_pod("a", 0)])

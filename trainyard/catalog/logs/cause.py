@@ -76,14 +76,12 @@ def cause_of(pods: Iterable[Object], log_of: Callable[[End], str]) -> Cause | No
 
 def cause_of_logs(logs: Iterable[tuple[End, str]]) -> Cause | None:
     """Find out why a gang ended whose pods are gone, from the last lines that each of its ranks wrote; None where
-    no rank wrote an error. An error that another rank's end has brought about counts less."""
-    found = [
-        (end.rank, cause_of_end(end, log))
-        for end, log in logs
-        if reason_of(log, KNOWN, end.code, end.reason).is_error
-    ]
-    first = min(found, key=lambda each: (each[1].is_loss, each[0]), default=None)
-    return first[1] if first else None
+    no rank wrote an error. A rank that only lost another one does not say why that one ended."""
+    for end, log in sorted(logs, key=lambda each: each[0].rank):
+        cause = cause_of_end(end, log)
+        if reason_of(log, KNOWN, end.code, end.reason).is_error and not cause.is_loss:
+            return cause
+    return None
 
 
 def cause_of_end(end: End | None, log: str) -> Cause:

@@ -19,8 +19,8 @@ Heard = Callable[[], Cause | None]
 JOB_SETS, EVENTS = "jobsets.jobset.x-k8s.io", "events"
 """Resources that are asked for beside jobs."""
 UNSEEN = (
-    "its pods were gone before `up` could read why a rank has ended; `trainyard logs --follow` reads the try that"
-    " goes on"
+    "its pods were gone before `up` could read why: a rank has failed, or a node left; `trainyard logs --follow`"
+    " reads the try that goes on"
 )
 
 
