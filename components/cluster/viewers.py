@@ -9,9 +9,8 @@ from collections.abc import Sequence
 
 import pulumi
 import pulumi_aws as aws
-import pulumi_kubernetes as k8s
 
-from components.base.rbac import RBAC
+from components.base.rbac import bind_cluster_role, cluster_role
 from components.cluster.cluster_access import ClusterAccess
 from trainyard.objects.viewers import GRANTS, ROLE, VIEW, VIEWERS
 from trainyard.plans.access import NamedRole
@@ -31,8 +30,9 @@ class Viewers(pulumi.ComponentResource):
         super().__init__("trainyard:cluster:Viewers", name, None, opts)
         for viewer in viewers:
             self._entry(f"{name}-{viewer.name}", viewer, cluster)
-        self._bind(f"{name}-view", VIEW, called=f"{ROLE}-view")
-        self._bind(name, self._role(name), called=ROLE)
+        bind_cluster_role(self, f"{name}-view", f"{ROLE}-view", VIEW, VIEWERS)
+        ours = cluster_role(self, name, ROLE, GRANTS)
+        bind_cluster_role(self, name, ROLE, ours.metadata["name"], VIEWERS)
         self.register_outputs({})
 
     def _entry(self, name: str, viewer: NamedRole, cluster: ClusterAccess) -> None:
@@ -43,28 +43,5 @@ class Viewers(pulumi.ComponentResource):
             kubernetes_groups=[VIEWERS],
             type="STANDARD",
             tags=cluster.identity.tags(name),
-            opts=pulumi.ResourceOptions(parent=self),
-        )
-
-    def _role(self, name: str) -> pulumi.Input[str]:
-        made = k8s.rbac.v1.ClusterRole(
-            name,
-            metadata=k8s.meta.v1.ObjectMetaArgs(name=ROLE),
-            rules=[
-                k8s.rbac.v1.PolicyRuleArgs(
-                    api_groups=[grant.group], resources=[*grant.resources], verbs=[*grant.verbs]
-                )
-                for grant in GRANTS
-            ],
-            opts=pulumi.ResourceOptions(parent=self),
-        )
-        return made.metadata.name
-
-    def _bind(self, name: str, role: pulumi.Input[str], *, called: str) -> None:
-        k8s.rbac.v1.ClusterRoleBinding(
-            name,
-            metadata=k8s.meta.v1.ObjectMetaArgs(name=called),
-            role_ref=k8s.rbac.v1.RoleRefArgs(api_group=RBAC, kind="ClusterRole", name=role),
-            subjects=[k8s.rbac.v1.SubjectArgs(kind="Group", api_group=RBAC, name=VIEWERS)],
             opts=pulumi.ResourceOptions(parent=self),
         )

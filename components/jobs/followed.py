@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from threading import Thread
 
 from trainyard.catalog.logs.cause import Cause, cause_of_logs
-from trainyard.catalog.logs.first_end import TAIL, End, Object, ranks
+from trainyard.catalog.logs.first_end import TAIL, End, Object, end_of, ranks
 
 MOST_PODS = 64
 """Pods of a gang that is followed: the API server holds a connection for each."""
@@ -47,7 +47,7 @@ class Followed:
     def look(self, pods: Iterable[Object]) -> None:
         """Follow the pods that have begun, once there is a new one among them."""
         begun = {
-            pod["metadata"]["name"]: _end(pod, number)
+            pod["metadata"]["name"]: end_of(pod, "", number)
             for pod, number in ranks(pods)
             if pod["status"].get("phase") == "Running"
         }
@@ -101,16 +101,3 @@ def _read(stream: subprocess.Popen[str], into: dict[str, deque[str]]) -> None:
             prefix, _, said = line.partition("] ")
             pod = prefix.removeprefix("[pod/").partition("/")[0]
             into.setdefault(pod, deque(maxlen=TAIL)).append(said[:WIDTH].rstrip("\n"))
-
-
-def _end(pod: Object, number: int) -> End:
-    """The rank that is looked at, which has no exit code yet."""
-    return End(
-        pod=pod["metadata"]["name"],
-        uid=pod["metadata"].get("uid", ""),
-        container="",
-        node=pod["spec"].get("nodeName", ""),
-        rank=number,
-        at="",
-        created=pod["metadata"].get("creationTimestamp", ""),
-    )

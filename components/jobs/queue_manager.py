@@ -5,17 +5,16 @@ Who: `queues.manager` in the stack file. Its rights: trainyard/objects/programs/
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import pulumi
 import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
-from components.base.rbac import RBAC
+from components.base.rbac import RBAC, bind_cluster_role, cluster_role, group_subject
 from components.cluster.cluster_access import ClusterAccess
 from trainyard.objects.programs.dispatch import ENTERS, SEES, STARTS
 from trainyard.objects.queues.queues import MANAGERS
-from trainyard.objects.teams.team_access import Grant
 
 
 class QueueManager(pulumi.ComponentResource):
@@ -32,17 +31,10 @@ class QueueManager(pulumi.ComponentResource):
     ) -> None:
         """`teams`: name → its namespace, and what makes that."""
         super().__init__("trainyard:queues:Manager", name, None, opts)
-        child = pulumi.ResourceOptions(parent=self)
-        subjects = [k8s.rbac.v1.SubjectArgs(kind="Group", api_group=RBAC, name=MANAGERS)]
-        sees = self._role(f"{name}-sees", f"{ENTERS}-sees", SEES)
-        starts = self._role(f"{name}-starts", ENTERS, STARTS)
-        sight = k8s.rbac.v1.ClusterRoleBinding(
-            f"{name}-sees",
-            metadata={"name": f"{ENTERS}-sees"},
-            role_ref={"api_group": RBAC, "kind": "ClusterRole", "name": sees.metadata["name"]},
-            subjects=subjects,
-            opts=child,
-        )
+        called = f"{ENTERS}-sees"
+        sees = cluster_role(self, f"{name}-sees", called, SEES)
+        starts = cluster_role(self, f"{name}-starts", ENTERS, STARTS)
+        sight = bind_cluster_role(self, f"{name}-sees", called, sees.metadata["name"], MANAGERS)
         bound = [
             k8s.rbac.v1.RoleBinding(
                 f"{name}-starts-{team}",
@@ -52,7 +44,7 @@ class QueueManager(pulumi.ComponentResource):
                     "kind": "ClusterRole",
                     "name": starts.metadata["name"],
                 },
-                subjects=subjects,
+                subjects=[group_subject(MANAGERS)],
                 # The namespace is known by its name only.
                 opts=pulumi.ResourceOptions(parent=self, depends_on=[made]),
             )
@@ -69,16 +61,3 @@ class QueueManager(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(parent=self, depends_on=[sight, *bound]),
         )
         self.register_outputs({})
-
-    def _role(self, name: str, called: str, may: Sequence[Grant]) -> k8s.rbac.v1.ClusterRole:
-        return k8s.rbac.v1.ClusterRole(
-            name,
-            metadata={"name": called},
-            rules=[
-                k8s.rbac.v1.PolicyRuleArgs(
-                    api_groups=[each.group], resources=[*each.resources], verbs=[*each.verbs]
-                )
-                for each in may
-            ],
-            opts=pulumi.ResourceOptions(parent=self),
-        )

@@ -15,7 +15,7 @@ import pulumi
 import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
-from components.base.rbac import RBAC
+from components.base.rbac import RBAC, group_subject
 from components.cluster.cluster_access import ClusterAccess
 from components.jobs.namespace import JobNamespace
 from components.stores.store import Roots, Store
@@ -193,13 +193,7 @@ class Team(pulumi.ComponentResource):
                     "kind": "ClusterRole",
                     "name": role_name(role),
                 },
-                subjects=[
-                    {
-                        "kind": "Group",
-                        "api_group": RBAC,
-                        "name": group_name(plan.workspace.namespace, role),
-                    }
-                ],
+                subjects=[group_subject(group_name(plan.workspace.namespace, role))],
                 opts=pulumi.ResourceOptions(parent=self, deleted_with=space.goes_with),
             )
             for role in ROLES

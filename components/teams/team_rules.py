@@ -12,7 +12,7 @@ import pulumi
 import pulumi_kubernetes as k8s
 
 from components.base.admission_policy import admission_policy
-from components.base.rbac import RBAC
+from components.base.rbac import RBAC, cluster_role, group_subject
 from trainyard.objects.teams import queue_admission
 from trainyard.objects.teams.team_access import (
     EVERYBODY,
@@ -20,7 +20,6 @@ from trainyard.objects.teams.team_access import (
     OF_THE_CLUSTER,
     ROLES,
     STARTS,
-    Grant,
     grants,
     role_name,
 )
@@ -52,7 +51,8 @@ class TeamRules(pulumi.ComponentResource):
             for role in ROLES
         } | ({STARTS: OF_STARTER} if schedules else {})
         roles = [
-            self._role(f"{name}-{role}", role_name(role), given) for role, given in of_roles.items()
+            cluster_role(self, f"{name}-{role}", role_name(role), given)
+            for role, given in of_roles.items()
         ]
         rules = policies(secrets=secrets, schedules=schedules) | (
             {queue_admission.POLICY: queue_admission.policy(managed=managed, schedules=schedules)}
@@ -62,31 +62,16 @@ class TeamRules(pulumi.ComponentResource):
         self.ready = [*roles, self._everybody(name), *self._policies(name, rules)]
         self.register_outputs({})
 
-    def _role(self, name: str, called: str, grants: tuple[Grant, ...]) -> pulumi.Resource:
-        return k8s.rbac.v1.ClusterRole(
-            name,
-            metadata={"name": called},
-            rules=[
-                k8s.rbac.v1.PolicyRuleArgs(
-                    api_groups=[grant.group],
-                    resources=[*grant.resources],
-                    verbs=[*grant.verbs],
-                )
-                for grant in grants
-            ],
-            opts=pulumi.ResourceOptions(parent=self),
-        )
-
     def _everybody(self, name: str) -> pulumi.Resource:
         """Objects outside of namespaces that all roles of all teams read. Their group is one, so
         that a new team changes nothing here."""
         called = role_name("everybody")
-        role = self._role(f"{name}-everybody", called, OF_THE_CLUSTER)
+        role = cluster_role(self, f"{name}-everybody", called, OF_THE_CLUSTER)
         return k8s.rbac.v1.ClusterRoleBinding(
             f"{name}-everybody",
             metadata={"name": called},
             role_ref={"api_group": RBAC, "kind": "ClusterRole", "name": called},
-            subjects=[{"kind": "Group", "api_group": RBAC, "name": EVERYBODY}],
+            subjects=[group_subject(EVERYBODY)],
             # The name of the role stands in no output.
             opts=pulumi.ResourceOptions(parent=self, depends_on=[role]),
         )

@@ -11,7 +11,7 @@ import pytest
 from tests.support.patience import until
 from tests.support.recording import Graph, deploy
 from tests.support.stackfile import ENVIRONMENT
-from tests.support.team_server import ROLE, As, TeamServer, refusal, team_server
+from tests.support.team_server import ROLE, As, TeamServer, allowed, refusal, team_server
 from trainyard.objects.viewers import VIEWERS
 from trainyard.operations.reach.snapshot import KINDS
 
@@ -71,13 +71,7 @@ def test_a_viewer_reads_jobs_nodes_and_pods_of_the_whole_cluster(
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_viewer_reads_everything_that_status_reads(server: TeamServer, kind: str) -> None:
     resource, _, group = kind.partition(".")
-    asked = {
-        "apiVersion": "authorization.k8s.io/v1",
-        "kind": "SelfSubjectAccessReview",
-        "spec": {"resourceAttributes": {"verb": "list", "group": group, "resource": resource}},
-    }
-    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-    assert _somebody(server).request("POST", path, asked)["status"]["allowed"]
+    assert allowed(_somebody(server), "list", resource, group)
 
 
 @pytest.mark.parametrize(

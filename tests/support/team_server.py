@@ -146,22 +146,24 @@ class TeamServer:
 
     def may(self, role: str, verb: str, resource: str, group: str = "") -> bool:
         """True where somebody of the team vision has the right, as the API server answers them."""
-        attributes = {
-            "verb": verb,
-            "group": group,
-            "resource": resource,
-            "namespace": "team-vision",
-        }
-        asked = {
-            "apiVersion": "authorization.k8s.io/v1",
-            "kind": "SelfSubjectAccessReview",
-            "spec": {"resourceAttributes": attributes},
-        }
-        path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-        return self.of(role).request("POST", path, asked)["status"]["allowed"]
+        return allowed(self.of(role), verb, resource, group, namespace="team-vision")
 
     def put(self, made: Object) -> None:
         self.admin.apply(made, manager="tests")
+
+
+def allowed(api: Api, verb: str, resource: str, group: str, **where: str) -> bool:
+    """True where whoever asks has the right, as the API server answers them: in the namespace of `where`, or
+    everywhere."""
+    asked = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {
+            "resourceAttributes": {"verb": verb, "group": group, "resource": resource, **where}
+        },
+    }
+    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    return api.request("POST", path, asked)["status"]["allowed"]
 
 
 def refusal(api: Api, method: str, path: str, body: Object | None = None) -> str:

@@ -55,7 +55,7 @@ def _pod(name: str, number: int, phase: str = "Running") -> dict[str, Any]:
             "name": name,
             "labels": {"batch.kubernetes.io/job-completion-index": str(number)},
         },
-        "spec": {"nodeName": f"node-{number}"},
+        "spec": {"nodeName": f"node-{number}", "containers": [{"name": "node"}]},
         "status": {"phase": phase},
     }
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from trainyard.catalog.logs.first_end import End, Object, first_to_fail, newer
 from trainyard.catalog.logs.known_failures import KNOWN, NO_LOG
-from trainyard.catalog.logs.last_error import LOST, reason_of, sentence
+from trainyard.catalog.logs.last_error import LOST, Reason, reason_of, sentence
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,9 @@ def cause_of_logs(logs: Iterable[tuple[End, str]]) -> Cause | None:
     """Find out why a gang ended whose pods are gone, from the last lines that each of its ranks wrote; None where
     no rank wrote an error. A rank that only lost another one does not say why that one ended."""
     for end, log in sorted(logs, key=lambda each: each[0].rank):
-        cause = cause_of_end(end, log)
-        if reason_of(log, KNOWN, end.code, end.reason).is_error and not cause.is_loss:
+        reason = reason_of(log, KNOWN, end.code, end.reason)
+        cause = _cause(end, reason)
+        if reason.is_error and not cause.is_loss:
             return cause
     return None
 
@@ -87,6 +88,9 @@ def cause_of_logs(logs: Iterable[tuple[End, str]]) -> Cause | None:
 def cause_of_end(end: End | None, log: str) -> Cause:
     """Find out why a rank ended. None: its pod is gone. `log`: empty where there is none."""
     code, ended = (end.code, end.reason) if end else (None, "")
-    reason = reason_of(log, KNOWN, code, ended)
+    return _cause(end, reason_of(log, KNOWN, code, ended))
+
+
+def _cause(end: End | None, reason: Reason) -> Cause:
     do = "; ".join(filter(None, (reason.do, "" if reason.line else NO_LOG)))
     return Cause(sentence(end, reason), do, tuple(reason.shown))
