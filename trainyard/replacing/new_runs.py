@@ -32,7 +32,7 @@ def run_warnings(plan: EnvironmentPlan | TeamPlan, deployed: Deployed) -> Iterat
     changed = [*_changed(plan, deployed)]
     others = {name for name, *_ in changed}
     for name, job, kind, was in changed:
-        differs = _differs(name, job, kind, was, deployed) or _counted_on(job, was)
+        differs = _differs(name, job, kind, was, deployed) or counted_on(job, was)
         said = differs or otherwise(job, others)
         run = f"run {name} of its sweep" if job.sweep else "its run"
         yield InputWarning(
@@ -60,10 +60,10 @@ def _differs(name: str, job: JobPlan, kind: str, was: Mapping[str, Any], deploye
     return differences(_spec(was), job.spec, job, [*file_changes(name, job, files)])
 
 
-def _counted_on(job: JobPlan, was: Mapping[str, Any]) -> str:
+def counted_on(job: JobPlan, was: Mapping[str, Any]) -> str:
     """Words about `run` of the entry, where it has another number; empty otherwise."""
     before, now = _number(_run_of(was) or ""), _number(job.run)
-    return f"run: {before} → {now}" if before != now else ""
+    return f"run: {before} → {now}" if before not in ("", now) else ""
 
 
 def starting(plan: EnvironmentPlan | TeamPlan, deployed: Deployed) -> tuple[str, ...]:

@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 
 from tests.support.recording import CHECKOUT
-from tests.support.stackfile import at, environment_plan
-from tests.trainyard.replacing.test_new_runs import JOB as JOB_ENTRY
+from trainyard.plan import EnvironmentPlan, TeamPlan
+from trainyard.problems import told
 from trainyard.reports import pull_request
+from trainyard.reports.check import judged
+from trainyard.reports.plan import as_json, summary
+from trainyard.reports.stack_file import planned_file
 
 URN = "urn:pulumi:dev::trainyard::trainyard:storage:Lustre${kind}::{name}"
 LUSTRE = URN.format(kind="aws:fsx/lustreFileSystem:LustreFileSystem", name="scratch")
@@ -48,57 +51,7 @@ def test_replacements_and_deletions_are_named_once_with_their_reason(
     assert said.count("scratch`") == said.count("h100`") == 1
     assert "- **replaces** `LustreFileSystem scratch`, because of storageCapacity" in said
     assert "- **deletes** `NodePool h100`" in said
-    assert "- **error**: the cluster is unreachable\n" in said and "a tag" not in said
-
-
-JOB = "urn:pulumi:dev::trainyard::trainyard:jobs:Jobs$kubernetes:trainer.kubeflow.org/v1alpha1:TrainJob::{}"
-
-CONFIG_MAP = "urn:pulumi:dev::trainyard::trainyard:jobs:Jobs$kubernetes:core/v1:ConfigMap::{}"
-
-
-def _state(*words: str) -> dict[str, Any]:
-    return {"inputs": {"spec": {"trainer": {"numNodes": 2, "args": [*words]}}}}
-
-
-def test_a_job_that_starts_again_is_named_with_what_changed_and_where_it_begins(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(CHECKOUT)
-    step = {"op": "replace", "replaceReasons": ['metadata.annotations["trainyard.io/run"]']}
-    states = {"oldState": _state("--lr", "1e-4"), "newState": _state("--lr", "2e-4")}
-    steps = [step | states | {"urn": JOB.format("t5-large")}, step | {"urn": JOB.format("other")}]
-    (tmp_path / "preview.json").write_text(json.dumps({"changeSummary": {}, "steps": steps}))
-    said = _printed(capsys, str(tmp_path / "preview.json"))
-    assert (
-        "- **new run** of `t5-large`: `--lr 1e-4` → `--lr 2e-4`. It resumes from the checkpoint in"
-        in said
-    )
-    assert "- **new run** of `other`: its `run` or `after`, or something" in said
-    assert "annotations" not in said
-
-
-def test_a_changed_script_is_named_by_its_path_and_not_by_its_configmap() -> None:
-    brings = {"files": {"sources": ["workloads/ddp/train.py"]}}
-    [(name, job)] = environment_plan(at("jobs", {"t5": {**JOB_ENTRY, **brings}})).jobs.items()
-    volumes = [{"name": "files", "configMap": {"name": called}} for called in ("before", "now")]
-    old, new = ({"inputs": {"spec": {"overrides": [{"volumes": [it]}]}}} for it in volumes)
-    files = {"inputs": {"data": {"train.py": "print()"}}}
-    steps = [
-        {"op": "replace", "urn": JOB.format(name), "oldState": old, "newState": new},
-        {"op": "replace", "urn": CONFIG_MAP.format(f"{name}-files"), "oldState": files},
-    ]
-    said = [*pull_request.previewed({"steps": steps}, {name: job})]
-    assert said[0].startswith("- **new run** of `t5`: `workloads/ddp/train.py` changed. ")
-    assert not [line for line in said if "ConfigMap" in line]
-
-
-def test_a_job_that_only_comes_after_a_changed_one_is_named_with_that_one() -> None:
-    last = {**JOB_ENTRY, "checkpoints": {"store": "scratch", "directory": "last"}, "after": ["t5"]}
-    jobs = environment_plan(at("jobs", {"t5": JOB_ENTRY, "last": last})).jobs
-    step = {"op": "replace", "oldState": _state("same"), "newState": _state("same")}
-    steps = [step | {"urn": JOB.format(name)} for name in jobs]
-    [said] = [line for line in pull_request.previewed({"steps": steps}, jobs) if "`last`" in line]
-    assert said.startswith("- **new run** of `last`: it comes after t5, which changed. It resumes")
+    assert "- **error**: the cluster is unreachable\n" in said and "- **warning**: a tag\n" in said
 
 
 def test_a_preview_that_failed_before_it_began_is_an_error_and_not_no_change(
@@ -111,6 +64,59 @@ def test_a_preview_that_failed_before_it_began_is_an_error_and_not_no_change(
         said = _printed(capsys, str(tmp_path / "preview.json"))
         assert len(re.findall(r"^- \*\*error\*\*", said, re.MULTILINE)) == 1
         assert "Compared with" not in said
+
+
+def test_a_warning_that_the_stack_file_has_anyway_is_not_one_of_the_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(CHECKOUT)
+    found = planned_file("dev")
+    assert found is not None
+    of_the_file = told(judged(found[1], found[0].lines).warnings)
+    assert of_the_file
+    said = [{"severity": "warning", "message": f"warning: {line}"} for line in of_the_file]
+    grows = {"severity": "warning", "message": "warning: grows scratch from 4800 to 7200"}
+    preview = {"changeSummary": {"update": 1}, "diagnostics": [*said, grows, grows]}
+    (tmp_path / "preview.json").write_text(json.dumps(preview))
+    printed = _printed(capsys, str(tmp_path / "preview.json"))
+    assert printed.count("**warning**") == 1
+    assert "- **warning**: grows scratch from 4800 to 7200\n" in printed
+
+
+def test_figures_that_change_stand_beside_those_of_what_is_deployed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(CHECKOUT)
+    now = json.loads(as_json(summary(_plan())))
+    before = {**now, "usd_a_month_idle": "at least 100.00", "quota_vcpus": {"L-GONE": 16}}
+    stack = "urn:pulumi:dev::trainyard::pulumi:pulumi:Stack::trainyard-dev"
+    step = {"op": "same", "urn": stack, "oldState": {"outputs": {"plan": before}}}
+    preview = {"changeSummary": {"same": 1}, "steps": [step]}
+    (tmp_path / "preview.json").write_text(json.dumps(preview))
+    said = _printed(capsys, str(tmp_path / "preview.json"))
+    assert "| figure | with this change | deployed |" in said
+    assert re.search(r"\| usd a month idle \| at least 490.63, .* \| at least 100.00 \|", said)
+    assert re.search(r"\| quota vcpus L-GONE \| nothing \| 16 \|", said)
+    assert "| minutes to first step | 16.2 | the same |" in said
+    step["oldState"] = {"outputs": {"plan": now}}
+    (tmp_path / "preview.json").write_text(json.dumps(preview))
+    assert "| figure | value |" in _printed(capsys, str(tmp_path / "preview.json"))
+
+
+def test_no_figure_is_printed_as_a_map_of_python() -> None:
+    values = {"quota_vcpus": {"L-417A185B": 192}, "goodput": {}, "runs": None, "see": "x"}
+    assert [*pull_request.figures(values, {})] == [
+        "| figure | value |",
+        "|---|---|",
+        "| quota vcpus L-417A185B | 192 |",
+        "| see | x |",
+    ]
+
+
+def _plan() -> EnvironmentPlan | TeamPlan:
+    found = planned_file("dev")
+    assert found is not None and found[1].plan is not None
+    return found[1].plan
 
 
 def test_without_a_preview_the_comment_says_that_the_account_is_empty(

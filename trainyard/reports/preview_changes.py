@@ -1,0 +1,177 @@
+"""What `pulumi preview --json` would change, as lines in Markdown: each new run, replacement, deletion, update
+and creation by its name, then errors, and the warnings that only this change brings."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from trainyard.catalog.job_kinds import JOB_KINDS
+from trainyard.plans.jobs import JobPlan, files_name
+from trainyard.problems import few
+from trainyard.replacing.changes import differences, file_changes
+from trainyard.replacing.new_runs import counted_on, otherwise, resumes
+
+CHANGES = {
+    "create": "to create",
+    "update": "to update",
+    "replace": "to replace",
+    "delete": "to delete",
+    "same": "unchanged",
+}
+"""Keys of `changeSummary` → words."""
+CONFIG_MAP, STACK = "ConfigMap", "Stack"
+REPLACED = ("replace", "create-replacement")
+LISTED = 20
+"""Updates that have a line each, and creations that are named."""
+NOT_KNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+"""What the engine writes in the place of a text that only the update will know (pulumi, resource/plugin/rpc.go)."""
+
+NOTHING_SAID = "the preview failed before it compared anything; the log of the job says why"
+"""The error of a preview without counts: every stack has a resource, which is the stack itself."""
+
+
+def previewed(
+    preview: Mapping[str, Any], jobs: Mapping[str, JobPlan], known: Collection[str] = ()
+) -> Iterator[str]:
+    """Changes that Pulumi would make. `jobs`: the jobs of the stack. `known`: warnings of the stack file, which no
+    change brings."""
+    counts = preview.get("changeSummary") or {}
+    steps = preview.get("steps") or []
+    if counts:
+        said = [f"{counts[key]} {words}" for key, words in CHANGES.items() if counts.get(key)]
+        yield f"Compared with what is deployed: {', '.join(said) or 'nothing changes'}."
+        yield ""
+    yield from _lost(steps, jobs)
+    yield from _updated(steps)
+    yield from _created(steps)
+    errors = _said(preview, "error") or ([] if counts else [NOTHING_SAID])
+    yield from (f"- **error**: {error}" for error in errors)
+    warnings = [line for line in _said(preview, "warning") if line not in known]
+    yield from (f"- **warning**: {line}" for line in warnings)
+    yield ""
+
+
+def deployed_figures(preview: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The output `plan` of the last update, which has the figures of what is deployed; empty before the first
+    one."""
+    for step in preview.get("steps") or []:
+        if _name(step["urn"]).startswith(f"{STACK} "):
+            return ((step.get("oldState") or {}).get("outputs") or {}).get("plan") or {}
+    return {}
+
+
+def _said(preview: Mapping[str, Any], severity: str) -> list[str]:
+    """Messages of one severity, each once."""
+    problems = [
+        each["message"].strip().removeprefix(f"{severity}: ")
+        for each in preview.get("diagnostics") or []
+        if each.get("severity") == severity
+    ]
+    return [*dict.fromkeys(problems)]
+
+
+def _lost(steps: Sequence[Mapping[str, Any]], jobs: Mapping[str, JobPlan]) -> Iterator[str]:
+    """Resources that are replaced or deleted, each once. A job that is replaced is a new run."""
+    replaced = {step["urn"]: step for step in steps if step["op"] in REPLACED}
+    files = _config_maps(steps)
+    again = _started(replaced)
+    said_by_runs = {f"{CONFIG_MAP} {files_name(name)}" for name in jobs}
+    for urn, step in replaced.items():
+        kind, _, name = _name(urn).partition(" ")
+        if kind in JOB_KINDS:
+            yield f"- **new run** of `{name}`: {_new_run(step, name, jobs.get(name), files, again)}"
+        elif _name(urn) not in said_by_runs:
+            why = ", ".join(step.get("replaceReasons") or []) or "not said"
+            yield f"- **replaces** `{_name(urn)}`, because of {why}"
+    for step in steps:
+        if step["op"] == "delete" and step["urn"] not in replaced:
+            yield f"- **deletes** `{_name(step['urn'])}`"
+
+
+def _updated(steps: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Resources that stay and are changed, with what changes."""
+    updated = [step for step in steps if step["op"] == "update" and not _is_stack(step)]
+    for step in updated[:LISTED]:
+        yield f"- **updates** `{_name(step['urn'])}`: {_difference(step)}"
+    if more := [_name(step["urn"]) for step in updated[LISTED:]]:
+        yield f"- **updates** {few([f'`{name}`' for name in more], LISTED)}"
+
+
+def _created(steps: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    created = [_name(step["urn"]) for step in steps if step["op"] == "create"]
+    if created:
+        yield f"- **creates** {few([f'`{name}`' for name in created], LISTED)}"
+
+
+def _difference(step: Mapping[str, Any]) -> str:
+    """Inputs of a resource that change, in words; their names where only the update knows the values."""
+    reasons = step.get("diffReasons") or []
+    names = {reason.replace("[", ".").partition(".")[0] for reason in reasons}
+    old, new = (
+        {name: value for name, value in _inputs(step, state).items() if name in names}
+        for state in ("oldState", "newState")
+    )
+    return differences(old, _readable(new)) or ", ".join(reasons) or "not said"
+
+
+def _readable(value: Any) -> Any:
+    """A value with words in the place of what is not known yet."""
+    if isinstance(value, Mapping):
+        return {key: _readable(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_readable(each) for each in value]
+    return "known after the update" if value == NOT_KNOWN else value
+
+
+def _started(urns: Iterable[str]) -> set[str]:
+    """Names of the jobs among resources."""
+    named = [_name(urn).partition(" ") for urn in urns]
+    return {name for kind, _, name in named if kind in JOB_KINDS}
+
+
+def _new_run(
+    step: Mapping[str, Any],
+    name: str,
+    job: JobPlan | None,
+    files: Mapping[str, Mapping[str, str]],
+    again: Collection[str],
+) -> str:
+    """The difference between the new run of a job and the one before it, and where the new one begins. `files`: of
+    _config_maps. `again`: jobs with new runs."""
+    changes = [*file_changes(name, job, files)] if job else []
+    counted = counted_on(job, _inputs(step, "oldState")) if job else ""
+    said = _changed(step, job, changes) or counted or otherwise(job, again)
+    return f"{said}{resumes(job) if job else ''}"
+
+
+def _config_maps(steps: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+    """Logical name of each ConfigMap that is deployed → its data."""
+    given = ((_name(step["urn"]), _inputs(step, "oldState").get("data") or {}) for step in steps)
+    return {
+        name.removeprefix(f"{CONFIG_MAP} "): data
+        for name, data in given
+        if name.startswith(CONFIG_MAP)
+    }
+
+
+def _changed(step: Mapping[str, Any], job: JobPlan | None, files: Sequence[str]) -> str:
+    """The difference between the new run of a job and the one before it; empty where nothing shows it."""
+    old, new = (_inputs(step, state).get("spec") for state in ("oldState", "newState"))
+    known = isinstance(old, dict) and isinstance(new, dict)
+    return differences(old, new, job, files) if known else ""
+
+
+def _inputs(step: Mapping[str, Any], state: str) -> dict[str, Any]:
+    return (step.get(state) or {}).get("inputs") or {}
+
+
+def _is_stack(step: Mapping[str, Any]) -> bool:
+    """True for the stack itself, which is updated where an output is another one."""
+    return _name(step["urn"]).startswith(f"{STACK} ")
+
+
+def _name(urn: str) -> str:
+    """Type and name, without stack and parents."""
+    _, _, kind, name = urn.split("::", 3)
+    return f"{kind.rpartition('$')[2].rpartition(':')[2]} {name}"
