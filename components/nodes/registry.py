@@ -12,6 +12,7 @@ import pulumi_aws as aws
 
 from trainyard.objects.iam.policies import lifecycle
 from trainyard.plans.images import RegistryPlan
+from trainyard.plans.stores import KEPT
 
 
 class Registry(pulumi.ComponentResource):
@@ -42,4 +43,4 @@ class Registry(pulumi.ComponentResource):
                 opts=pulumi.ResourceOptions(parent=self),
             )
         self.url = repository.repository_url
-        self.register_outputs({"url": self.url})
+        self.register_outputs({"url": self.url, KEPT: plan.keep})

@@ -24,7 +24,7 @@ from trainyard.objects.iam.efs import (
 )
 from trainyard.objects.iam.policies import as_text, document, trust
 from trainyard.plans.directories import DirectoryPlan
-from trainyard.plans.stores import EfsBackups, EfsPlan
+from trainyard.plans.stores import KEPT, EfsBackups, EfsPlan
 
 NFS = (2049, 2049)
 MODE = "0770"
@@ -93,7 +93,7 @@ class Efs(pulumi.ComponentResource):
         if plan.backups:
             self._back_up(f"{name}-backups", plan, plan.backups, file_system.arn)
         self._file_system_id = file_system.id
-        self.register_outputs({"file_system_id": file_system.id})
+        self.register_outputs({"file_system_id": file_system.id, KEPT: plan.keep})
 
     def _policy(self, name: str, file_system: aws.efs.FileSystem) -> aws.efs.FileSystemPolicy:
         return aws.efs.FileSystemPolicy(

@@ -18,7 +18,7 @@ from trainyard.catalog.limits import LINK_MINUTES
 from trainyard.existing.store_faults import LUSTRE_PORTS
 from trainyard.plans.directories import DirectoryPlan
 from trainyard.plans.repository import Repository
-from trainyard.plans.stores import LustrePlan
+from trainyard.plans.stores import KEPT, LustrePlan
 
 LINKED = pulumi.CustomTimeouts(
     create=f"{LINK_MINUTES}m", update=f"{LINK_MINUTES}m", delete=f"{LINK_MINUTES}m"
@@ -83,7 +83,7 @@ class Lustre(pulumi.ComponentResource):
             needs=links,
             attributes={"dnsname": file_system.dns_name, "mountname": file_system.mount_name},
         )
-        self.register_outputs({"file_system_id": file_system.id})
+        self.register_outputs({"file_system_id": file_system.id, KEPT: plan.keep})
 
     def directory(self, plan: DirectoryPlan, roots: Roots, opts: pulumi.ResourceOptions) -> Volume:
         needs = self._open_to_makers or self._opened_to(roots.group_id)

@@ -25,6 +25,7 @@ from trainyard.existing.bucket_faults import (
 )
 from trainyard.objects.iam.s3 import S3Plan, mount_statements, tls_only
 from trainyard.plans.directories import DirectoryPlan
+from trainyard.plans.stores import KEPT
 
 
 class S3(pulumi.ComponentResource):
@@ -54,7 +55,7 @@ class S3(pulumi.ComponentResource):
             statements=bucket.apply(lambda made: mount_statements(plan, made)),
         )
         self._plan = plan
-        self.register_outputs({"bucket": bucket})
+        self.register_outputs({"bucket": bucket, KEPT: plan.keep and not plan.existing})
 
     def directory(self, plan: DirectoryPlan, roots: Roots, opts: pulumi.ResourceOptions) -> Volume:
         """The team's prefix, which its mount options name. Pods mount it with their own AWS identity,

@@ -19,6 +19,7 @@ from trainyard.objects.metrics.managed_prometheus import (
     writing,
 )
 from trainyard.plans.push_gateway import NAMESPACE
+from trainyard.plans.stores import KEPT
 
 
 class ManagedPrometheus(pulumi.ComponentResource):
@@ -63,4 +64,4 @@ class ManagedPrometheus(pulumi.ComponentResource):
             inline={"write": workspace.arn.apply(lambda arn: json.dumps(writing(arn)))},
         )
         self.endpoint, self.writer = workspace.prometheus_endpoint, pods.arn
-        self.register_outputs({})
+        self.register_outputs({KEPT: plan.keep})

@@ -18,9 +18,10 @@ KEY_OF_AWS = "arn:aws:kms:ap-northeast-2:123456789012:key/ffffffff-0000-4000-800
 
 
 def deployed(graph: Graph) -> Deployed:
-    """Outputs are inputs, and what AWS adds to them as far as a rule reads it."""
+    """Outputs are inputs, those that a component registers, and what AWS adds to them as far as a rule reads it."""
     found = {
-        (node.kind, node.name): _outputs(node.kind, node.inputs) for node in graph.nodes.values()
+        (node.kind, node.name): _outputs(node.kind, node.inputs) | graph.registered.get(urn, {})
+        for urn, node in graph.nodes.items()
     }
     for node in graph.of("eks:index:Cluster"):
         role = node.inputs.get("serviceRole")
@@ -37,11 +38,11 @@ def deployed(graph: Graph) -> Deployed:
     return Deployed(resources=found)
 
 
-def _outputs(kind: str, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+def _outputs(kind: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
     if kind == RUNTIME:
         return _with_defaults(inputs)
     key = {"kmsKeyId": KEY_OF_AWS} if kind in STORES else {}
-    return {"region": REGION, **key, **inputs} if kind.startswith("aws:") else inputs
+    return {"region": REGION, **key, **inputs} if kind.startswith("aws:") else dict(inputs)
 
 
 def _encryption(key: str | None) -> dict[str, Any]:
@@ -49,7 +50,7 @@ def _encryption(key: str | None) -> dict[str, Any]:
     return {"encryptionConfig": provider} if key else {}
 
 
-def _with_defaults(runtime: Mapping[str, Any]) -> Mapping[str, Any]:
+def _with_defaults(runtime: Mapping[str, Any]) -> dict[str, Any]:
     """As the API server keeps it: JobSet's CRD has a default inside of a failure policy."""
     found = copy.deepcopy(dict(runtime))
     if policy := found["spec"]["template"]["spec"].get("failurePolicy"):

@@ -89,8 +89,8 @@ class Graph:
 
     nodes: dict[str, Node] = field(default_factory=dict)
     outputs: dict[str, Any] = field(default_factory=dict)
-    registered: set[str] = field(default_factory=set)
-    """URNs of components that have registered their outputs."""
+    registered: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    """URN of each component that has registered its outputs → these."""
     transforms: dict[str, pulumi.ResourceTransform] = field(default_factory=dict)
     """By the token that the engine calls it by."""
 
@@ -257,11 +257,10 @@ class RecordingMonitor(mocks.MockMonitor):
         return answer
 
     def RegisterResourceOutputs(self, request: Any) -> empty_pb2.Empty:
-        self.graph.registered.add(request.urn)
+        outputs = {key: plain(value) for key, value in request.outputs.fields.items()}
+        self.graph.registered[request.urn] = outputs
         if request.urn.split("::")[2] == "pulumi:pulumi:Stack":
-            self.graph.outputs = {
-                key: plain(value) for key, value in request.outputs.fields.items()
-            }
+            self.graph.outputs = outputs
         return empty_pb2.Empty()
 
     def ReadResource(self, request: Any) -> resource_pb2.ReadResourceResponse:

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from trainyard.plans.identity import Identity
 from trainyard.plans.repository import Repository
 
+KEPT = "kept"
+"""Output of a component that makes what users' data is in: True where a destroy keeps it."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class StorePlan:

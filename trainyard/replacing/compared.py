@@ -5,12 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 from trainyard.plan import EnvironmentPlan, Planned, TeamPlan
-from trainyard.replacing import entries, immutable, leaving, moving, new_runs, pinned, replacing
+from trainyard.replacing import (
+    entries,
+    immutable,
+    kept_data,
+    leaving,
+    moving,
+    new_runs,
+    pinned,
+    replacing,
+)
 from trainyard.replacing.deployed import Ask, Show
 from trainyard.settings.reading.yaml_file import Lines
 
 _TYPES = frozenset().union(
-    *(rules.TYPES for rules in (entries, immutable, leaving, moving, pinned, replacing))
+    *(rules.TYPES for rules in (entries, immutable, kept_data, leaving, moving, pinned, replacing))
 )
 """Types of resources that rules about environments look at."""
 
@@ -30,6 +39,7 @@ def compared(planned: Planned, lines: Lines, ask: Ask, show: Show) -> Planned:
             *replacing.replacing_errors(plan, deployed),
             *immutable.immutable_errors(plan, deployed),
             *entries.entry_errors(plan, deployed),
+            *kept_data.kept_errors(plan, deployed),
             *leaving.team_errors(plan, deployed, ask=ask, show=show),
             *moving.moving_errors(plan, deployed, show),
             *pinned.pin_errors(plan, deployed, show),

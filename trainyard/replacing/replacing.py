@@ -21,6 +21,7 @@ from trainyard.plans.stores import StorePlan
 from trainyard.problems import InputError, InputWarning
 from trainyard.replacing.deployed import Deployed
 from trainyard.replacing.guarded import Change, Guarded, Setting, shown
+from trainyard.replacing.kept_data import is_kept
 from trainyard.stores.kinds import KINDS, AnyKind, plan_kind
 
 CLUSTER = ("aws:eks/cluster:Cluster", "cluster-eksCluster")
@@ -116,7 +117,7 @@ def changes(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[Change]:
         yield from _store(name, store, plan, deployed)
     made = {name for name, store in plan.stores.items() if _has_resource(store)}
     # An existing file system is only read, under a name with a dot.
-    were = {name for name in deployed.names(*STORES) if "." not in name}
+    were = {it for it in deployed.names(*STORES) if "." not in it and not is_kept(deployed, it)}
     for name in _renamed(were - plan.stores.keys(), made, deployed, *STORES):
         yield _rename(_guarded_store(name, keep=False), "environment.storage", name, plan.stores)
     for name in _renamed(deployed.names(POOL) - plan.pools.keys(), {*plan.pools}, deployed, POOL):
@@ -254,8 +255,7 @@ def _store(
     for other in KINDS.values():
         if (other.holds_data, name) in deployed.resources and other.holds_data not in stays:
             yield Change(
-                # Whether the old one is kept stands in its own resource, and the engine asks that.
-                guarded=_guarded_store(name, keep=False),
+                guarded=_guarded_store(name, keep=is_kept(deployed, name)),
                 path=f"environment.storage.{name}",
                 must=f"stay the {other.name} store that the stack made",
                 got=_of_another(kind, other),
