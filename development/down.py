@@ -18,6 +18,7 @@ from rehearsal.terminal import FAILED
 from trainyard import command_line
 from trainyard.operations.reach.urn import stack_of
 from trainyard.operations.recovery import kept as keeping
+from trainyard.operations.recovery.reservations import reservations
 
 RUNS_SECONDS = 60
 """Most seconds for the question which jobs run."""
@@ -80,6 +81,7 @@ def _pause(stack: Stack, display: Display, there: list[Object]) -> None:
         "jobs": running(stack),
         "stores": keeping.lost(there),
         "kept": keeping.before(there, stack.name, up=f"make up{stack.chosen}"),
+        "reserved": reservations(stack.name, engine.CHECKOUT) if there else [],
     }
     for what, said in lines.items():
         for line in said:

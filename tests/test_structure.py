@@ -324,9 +324,10 @@ NAME_PARTS = {
     "stacks/training.py",
     "trainyard/reports/dashboards.py",
     "trainyard/replacing/replacing.py",
+    "trainyard/replacing/kept_data.py",
 }
-"""The first two make the components of parts. The third is the command of one part. The last knows that
-the workspace of managed Prometheus keeps its key."""
+"""The first two make the components of parts. The third is the command of one part. The last two know that the
+workspace of managed Prometheus keeps its key, and its data."""
 
 
 def _parts_asked_for(path: Path) -> list[str]:

@@ -620,17 +620,26 @@ POD = {
 
 
 @pytest.mark.parametrize(
-    ("there", "lines", "did", "said"),
+    ("there", "lines", "reserved", "did", "said"),
     [
-        ([NETWORK, POD], [], ["repair", "update"], []),
+        ([NETWORK, POD], [], [], ["repair", "update"], []),
+        (
+            [NETWORK, POD],
+            [],
+            ["no destroy ends reservation cr-1"],
+            ["waits 5 s", "repair", "update"],
+            ["no destroy ends reservation cr-1"],
+        ),
         (
             [NETWORK, POD],
             ["deletes training/t5-large: Running"],
+            [],
             ["waits 5 s", "repair", "update"],
             ["deletes training/t5-large", "ctrl-C in the next 5 seconds leaves all as it is"],
         ),
         (
             [NETWORK, HOME, POD],
+            [],
             [],
             ["waits 5 s", "repair", "update"],
             [
@@ -638,12 +647,19 @@ POD = {
                 "first write `data: delete` at it in Pulumi.dev.yaml and run `make up`",
             ],
         ),
-        ([NETWORK, HOME], [], [], ["stack dev has nothing to delete: what is left is kept"]),
+        (
+            [NETWORK, HOME],
+            [],
+            ["no word"],
+            [],
+            ["stack dev has nothing to delete: what is left is kept"],
+        ),
     ],
 )
 def test_down_says_what_ends_and_what_is_kept_and_waits_for_a_ctrl_c(
     there: list[Any],
     lines: list[str],
+    reserved: list[str],
     did: list[str],
     said: list[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -657,6 +673,7 @@ def test_down_says_what_ends_and_what_is_kept_and_waits_for_a_ctrl_c(
     monkeypatch.setattr(engine, "resources", lambda _: there)
     monkeypatch.setattr(engine, "outputs", lambda _: {})
     monkeypatch.setattr(down, "running", lambda _: lines)
+    monkeypatch.setattr(down, "reservations", lambda *_: reserved)
     monkeypatch.setattr(down.time, "sleep", lambda seconds: done.append(f"waits {seconds} s"))
     for name in ("repair", "update"):
         monkeypatch.setattr(down, name, lambda *_, name=name: done.append(name))

@@ -14,9 +14,9 @@ from typing import Any
 
 from trainyard import command_line
 from trainyard.problems import InputError, counted, told
+from trainyard.replacing.previewed import deployed_figures, previewed
 from trainyard.reports.check import judged
 from trainyard.reports.plan import summary
-from trainyard.reports.preview_changes import deployed_figures, previewed
 from trainyard.reports.stack_file import HAS_ERRORS, NO_FILE, planned_file
 
 EMPTY = (

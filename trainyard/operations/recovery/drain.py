@@ -28,6 +28,7 @@ from trainyard.operations.reach.pulumi import deployment
 from trainyard.operations.reach.snapshot import last_condition
 from trainyard.operations.reach.target import update_command
 from trainyard.operations.recovery.kept import before
+from trainyard.operations.recovery.reservations import reservations
 
 NOTHING = "No job was deleted."
 POLL_SECONDS = 2.0
@@ -65,7 +66,8 @@ def main(options: argparse.Namespace) -> int:
         print(f"{error}\n{NOTHING}", file=sys.stderr)
         return 1
     up = update_command(options.stack, options.live)
-    for line in before(resources, options.stack, up=up) if not options.yes else ():
+    after = [*before(resources, options.stack, up=up), *reservations(options.stack)]
+    for line in after if not options.yes else ():
         print(line)
     return code
 

@@ -34,6 +34,7 @@ from trainyard.operations.reach.target import answer_of, environment_of, kubecon
 from trainyard.operations.reach.updates import History, history_of
 from trainyard.operations.reach.urn import name_of
 from trainyard.operations.recovery import kept
+from trainyard.operations.recovery.reservations import reservations
 from trainyard.operations.status import by_hand, last_update, pools, releases, upgrade
 from trainyard.operations.status.diagnosis import SILENCE, diagnose
 from trainyard.operations.status.finding import Finding
@@ -80,7 +81,7 @@ def _without_answer(options: argparse.Namespace, state: Object, open_update: str
     if kubeconfig_in(state) is None:
         there = state["deployment"].get("resources") or []
         destroy = f"pulumi destroy --stack {options.stack}" if options.live else "make down"
-        for line in kept.listed(there, destroy=destroy):
+        for line in (*kept.listed(there, destroy=destroy), *reservations(options.stack)):
             print(line)
         environment = environment_of(options.stack)
         options.then = f"trainyard status {environment}" if environment else "{up}"

@@ -84,6 +84,7 @@ class Machine:
         self.terminal = Terminal(monkeypatch, answer)
         monkeypatch.setattr(subprocess, "run", self.run)
         monkeypatch.setattr(drain, "POLL_SECONDS", 0)
+        monkeypatch.setattr(drain, "reservations", lambda stack: [f"reservation of {stack}"])
         monkeypatch.setenv("KUBECONFIG", "of the person")
 
     def run(self, words: list[str], **how: Any) -> subprocess.CompletedProcess[str]:
@@ -180,7 +181,7 @@ def test_every_job_is_listed_with_its_state_and_ended_after_a_yes(
     assert capsys.readouterr().out == (
         f"{ENDS}TrainJob team-a/llama, Suspended\nTrainJob team-b/vit, Created\n"
         "PyTorchJob team-a/old, Running\ndeletes TrainJob team-a/llama\ndeletes TrainJob team-b/vit\n"
-        "deletes PyTorchJob team-a/old\n"
+        "deletes PyTorchJob team-a/old\nreservation of dev\n"
     )
 
 
@@ -257,6 +258,7 @@ def test_what_the_destroy_after_it_keeps_is_said_to_a_person(
     assert run_word("drain", ["dev", "--live", *(["--yes"] if yes else [])]) == 0
     said = capsys.readouterr().out
     assert ("the destroy keeps FileSystem home fs-1" in said) is not yes
+    assert ("reservation of dev" in said) is not yes
     assert ("write `data: delete` at it in Pulumi.dev.yaml and run `pulumi up" in said) is not yes
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from tests.support.stackfile import at, environment_plan
 from tests.trainyard.replacing.test_new_runs import JOB as JOB_ENTRY
 from trainyard.plans.jobs import RUN
-from trainyard.reports.preview_changes import LISTED, NOT_KNOWN, previewed
+from trainyard.replacing.previewed import LISTED, NOT_KNOWN, previewed
 
 JOB = "urn:pulumi:dev::trainyard::trainyard:jobs:Jobs$kubernetes:trainer.kubeflow.org/v1alpha1:TrainJob::{}"
 

@@ -1,0 +1,40 @@
+"""Reservations of capacity that the pools of a stack file name: no destroy ends them, and each costs money until
+somebody cancels it. A Capacity Block is paid already, and ends by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from trainyard.decide import plan_stack
+from trainyard.plan import EnvironmentPlan
+from trainyard.reports.lines import HOURS
+from trainyard.settings.reading.reader import read_file
+
+
+def reservations(stack: str, folder: Path = Path()) -> list[str]:
+    """A line for each reservation; none where the folder has no stack file without errors, or where it is one of a
+    team: a team has no reservations."""
+    try:
+        plan = plan_stack(read_file(stack, folder)).plan
+    except FileNotFoundError:
+        return []
+    return [*_lines(plan)] if isinstance(plan, EnvironmentPlan) else []
+
+
+def _lines(plan: EnvironmentPlan) -> Iterator[str]:
+    region = plan.identity.region
+    for name, pool in plan.pools.items():
+        use = plan.capacity[name]
+        if use.capacity != "reservation" or pool.reservation_id is None:
+            continue
+        kind = use.instance_types[0]
+        found = plan.prices.price("ec2", kind, region)
+        cost = "money"
+        if found:
+            cost = f"about ${found.usd * HOURS * use.reserved_nodes:,.0f}/month"
+        yield (
+            f"no destroy ends reservation {pool.reservation_id} of pool {name}: {use.reserved_nodes} x {kind} cost"
+            f" {cost}, used or not. To end it: aws ec2 cancel-capacity-reservation --capacity-reservation-id"
+            f" {pool.reservation_id} --region {region}"
+        )
