@@ -6,8 +6,8 @@ from typing import Any
 
 import pulumi
 
-from components.jobs.shown import shown
 from stacks import environment, team
+from stacks.caller import as_caller, shown_to_caller
 from stacks.engine import read_deployed, read_engine
 from stacks.outputs import prices_of_runs
 from trainyard.catalog.versions import TRAINYARD
@@ -25,7 +25,7 @@ gc.set_threshold(20_000, 1_000)
 try:
     reading = read_engine()
     planned = judged(plan_stack(reading), reading.lines)
-    planned = compared(planned, reading.lines, read_deployed, shown)
+    planned = compared(planned, reading.lines, read_deployed, shown_to_caller)
     plan = planned.accepted()
 except Refused as refused:
     raise pulumi.RunError(str(refused)) from None
@@ -38,9 +38,9 @@ for line in prices_of_runs(plan, planned.starts):
 async def program() -> dict[str, Any]:
     """Make everything; returns the stack's outputs."""
     if isinstance(plan, EnvironmentPlan):
-        made = (await environment.build(plan)).outputs
+        made = (await environment.build(as_caller(plan))).outputs
     else:
-        made = team.build(plan, partial(compare, reading, plan))
+        made = team.build(as_caller(plan), partial(compare, reading, plan))
     return made | {"plan": summary(plan), "release": TRAINYARD}
 
 

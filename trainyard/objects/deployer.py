@@ -202,12 +202,12 @@ def preview_policies(types: Collection[str], scope: Scope) -> dict[str, Document
     }
 
 
-def team_policies(stack: str, region: str, parameter: str) -> dict[str, Document]:
-    """The policy of whoever creates, changes or previews the stack of a team that its environment
+def team_policies(name: str, region: str, parameter: str) -> dict[str, Document]:
+    """The policy, with this name, of whoever creates, changes or previews the stack of a team that its environment
     lists. `parameter`: with its contract. The cluster asks for no permission of IAM."""
     resource = f"arn:aws:ssm:{region}:*:parameter{parameter}"
     statements = _one("ReadContract", {"ssm:GetParameter"}, {"Resource": resource})
-    return {f"{stack}-deployer": _document(statements)}
+    return {name: _document(statements)}
 
 
 def _reading(read: Iterable[str], scope: Scope) -> list[Document]:

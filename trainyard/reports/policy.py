@@ -82,7 +82,8 @@ def policies(plan: EnvironmentPlan | TeamPlan, *, preview: bool = False) -> dict
     which an access entry lets its role into. Where the environment lists the team, the stack reads
     one parameter."""
     if isinstance(plan, TeamPlan) and plan.parameter:
-        return team_policies(plan.identity.stack, plan.identity.region, plan.parameter)
+        reader = f"{plan.identity.stack}-{'preview' if preview else 'deployer'}"
+        return team_policies(reader, plan.identity.region, plan.parameter)
     me = plan.identity
     scope = Scope(stack=me.stack, region=me.region, services=SERVICES)
     if isinstance(plan, EnvironmentPlan):

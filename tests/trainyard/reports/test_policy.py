@@ -66,8 +66,9 @@ def test_the_stack_of_a_listed_team_reads_its_contract_and_nothing_else(tmp_path
     folder = checkout(tmp_path, listed, by_name)
     for preview in (False, True):
         found = policy.policies(team_of(folder), preview=preview)
-        assert [*found] == ["team-vision-deployer"]
-        [statement] = found["team-vision-deployer"]["Statement"]
+        assert [*found] == [f"team-vision-{'preview' if preview else 'deployer'}"]
+        [document] = found.values()
+        [statement] = document["Statement"]
         assert statement == {
             "Effect": "Allow",
             "Sid": "ReadContract",
