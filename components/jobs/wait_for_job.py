@@ -26,6 +26,7 @@ from trainyard.catalog.logs.cause import Cause, Watched
 from trainyard.catalog.logs.first_end import TAIL, End, Object
 from trainyard.catalog.logs.known_failures import NO_LOG
 from trainyard.catalog.logs.log_words import nothing_done, nothing_to_do
+from trainyard.catalog.logs.noted import WHY, note
 from trainyard.catalog.logs.symptoms import GRACE_SECONDS
 from trainyard.catalog.logs.tries import Tries
 from trainyard.catalog.logs.waiting import phases, why_they_wait
@@ -111,8 +112,12 @@ def wait(
                 break
             told.look(f"{namespace}/{name}", kubectl, selector, pods, watched)
             time.sleep(POLL_SECONDS)
-        said = said or _without_failures(kubectl, selector, followed, failed=where == "Failed")
-    over = "" if where == "Failed" else f" after {minutes:g} minutes (wait_minutes)"
+        failed = where == "Failed"
+        cause = watched.cause or (followed.take() if failed else None)
+        if failed and cause:
+            answer(*kubectl, "annotate", "--overwrite", kind.lower(), name, f"{WHY}={note(cause)}")
+        said = said or _without_failures(kubectl, selector, cause, failed=failed)
+    over = "" if failed else f" after {minutes:g} minutes (wait_minutes)"
     raise RunFailed(f"{kind} {namespace}/{name} is {where}{over}{said}")
 
 
@@ -243,10 +248,10 @@ def _told(cause: Cause, whose: str) -> list[str]:
     ]
 
 
-def _without_failures(kubectl: Kubectl, selector: str, followed: Followed, *, failed: bool) -> str:
+def _without_failures(kubectl: Kubectl, selector: str, cause: Cause | None, *, failed: bool) -> str:
     """The error that a rank of a failed run wrote before the pods were gone, where there is one; else the last
     lines of the ranks, of which none has ended with an error."""
-    if failed and (cause := followed.take()):
+    if cause:
         return "\n".join(_told(cause, "that rank"))
     nothing = f"nothing: it has no pods{f'; {NO_LOG}' if failed else ''}"
     return f"; its ranks said last:\n{_last_lines(kubectl, selector, LINES) or nothing}"

@@ -36,6 +36,7 @@ case "$*" in
 *" logs --selector"*) echo '[pod/job-node-0-0] loss is nan'; exit;;
 *" logs "*) echo "the log of $5 $8"; exit;;
 *" get pods "*) cat {tmp_path}/pods.json; exit;;
+*" annotate "*) echo "$*" >> {tmp_path}/annotated; exit;;
 *" get events "*) cat {tmp_path}/events.json; exit;;
 *" get jobsets."*) cat {tmp_path}/jobsets.json 2>/dev/null || echo '{{"items": []}}'; exit;;
 *" get pytorchjobs."*) exit;;
@@ -82,10 +83,13 @@ def test_it_ends_when_the_run_is_where_it_should_be(
 
 
 @pytest.mark.parametrize("until", ["running", "complete"])
-def test_a_failed_run_is_said_with_the_last_lines_of_its_ranks(says: Any, until: str) -> None:
+def test_a_failed_run_is_said_with_the_last_lines_of_its_ranks(
+    says: Any, until: str, tmp_path: Path
+) -> None:
     says(STARTING, _condition("Failed"))
     with pytest.raises(RunFailed, match=r"TrainJob training/job is Failed; (?s:.*)loss is nan"):
         wait("kubeconfig", "TrainJob", "training", "job", until=until, minutes=1)
+    assert not (tmp_path / "annotated").exists(), "nobody knows why"
 
 
 def test_a_run_of_which_only_one_part_is_ready_does_not_run_yet(says: Any) -> None:
@@ -155,6 +159,9 @@ def test_a_failed_run_whose_pods_were_gone_says_the_error_that_they_wrote_before
         "TrainJob training/job is Failed: node rank 0 on n1 ended: ValueError: no such column\n"
         "the log of that rank, up to the line that says why:\nValueError: no such column"
     )
+    noted = (tmp_path / "annotated").read_text()
+    assert " annotate --overwrite trainjob job trainyard.io/why={" in noted
+    assert '"sentence": "node rank 0 on n1 ended: ValueError: no such column"' in noted
 
 
 def _waiting(*, placed: bool = True, made: str = "2026-11-22T05:00:00Z") -> dict[str, Any]:

@@ -15,6 +15,8 @@ from tests.support.recording import CHECKOUT
 from tests.support.tool import run_word
 from tests.trainyard.operations.recovery.test_drain import ENVIRONMENT, OURS, SERVED
 from tests.trainyard.operations.terminal import Terminal
+from trainyard.catalog.logs.cause import Cause
+from trainyard.catalog.logs.noted import WHY, note
 from trainyard.operations.reach.chosen import Chosen, NoSuchJob, choose
 from trainyard.operations.reach.place import place_of
 from trainyard.operations.runs.stop import _afterwards
@@ -141,6 +143,21 @@ def test_all_ranks_are_printed_whole_behind_their_names(monkeypatch: pytest.Monk
         "--max-log-requests=1000",
         "--follow",
     ]
+
+
+def test_of_a_job_whose_pods_are_gone_the_reason_is_said_that_an_update_has_noted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster = Cluster(monkeypatch)
+    monkeypatch.setitem(PODS, "mine", [])
+    [job] = [one for one in cluster.jobs if one["metadata"]["name"] == "mine"]
+    text = note(Cause("node rank 0 on n1 ended: ValueError: no such column", "mend the script"))
+    monkeypatch.setitem(job["metadata"], "annotations", {WHY: text})
+    assert run_word("logs", ["--stack", "dev", "--job", "mine"]) == 1
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "TrainJob training/mine has no pod any more, so there is no log. The update that waited for it read why: node"
+        " rank 0 on n1 ended: ValueError: no such column. Fix: mend the script"
+    )
 
 
 def test_behind_the_log_of_a_job_that_failed_comes_the_sentence_about_its_reason(

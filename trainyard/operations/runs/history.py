@@ -19,6 +19,7 @@ from trainyard.catalog.aws.own_prices import LIST, OwnPrices
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.catalog.logs.cause import Cause
 from trainyard.catalog.logs.log_words import nothing_to_do
+from trainyard.catalog.logs.noted import noted
 from trainyard.catalog.logs.waiting import WAITING
 from trainyard.catalog.versions import TRAINER_RELEASES
 from trainyard.derive.jobs import PLACE
@@ -121,7 +122,10 @@ def _read(
 def _causes(kubectl: Kubectl, finished: Iterable[Run]) -> Mapping[str, Cause]:
     """Reasons why runs failed, by uid of the job; one call for each whose pods are known."""
     failed = [run for run in finished if run.job.state == "Failed"]
-    causes = {uid_of(run): cause_on(kubectl, run.job.namespace, run.job.pods) for run in failed}
+    causes = {
+        uid_of(run): cause_on(kubectl, run.job.namespace, run.job.pods) or noted(run.job.body)
+        for run in failed
+    }
     return {uid: cause for uid, cause in causes.items() if cause}
 
 

@@ -15,6 +15,7 @@ import sys
 from trainyard.catalog.job_kinds import ENTRY_KINDS, SUCCEEDED, outcome
 from trainyard.catalog.logs.first_end import ROLE, ranks
 from trainyard.catalog.logs.known_failures import NO_LOG
+from trainyard.catalog.logs.noted import noted
 from trainyard.operations.reach.chosen import Chosen, choose
 from trainyard.operations.reach.kubectl import Kubectl, Object, kubectl_with
 from trainyard.operations.reach.place import reached
@@ -49,7 +50,7 @@ def _say_why(kubectl: Kubectl, job: Chosen) -> None:
     """Print the sentence about a job whose ranks have ended with an error, beside the log."""
     if outcome(job.body) in SUCCEEDED:
         return
-    if cause := cause_on(kubectl, job.namespace, _pods(kubectl, job)):
+    if cause := cause_on(kubectl, job.namespace, _pods(kubectl, job)) or noted(job.body):
         print(f"\nwhy: {cause.sentence}", file=sys.stderr)
         if cause.do:
             print(f"fix: {cause.do}", file=sys.stderr)
@@ -74,6 +75,12 @@ def _pods(kubectl: Kubectl, job: Chosen) -> list[Object]:
 def selected(job: Chosen, pods: list[Object], rank: int | None) -> str:
     """A selector of all pods of the job, or of those of one node. RuntimeError where there is
     none."""
+    if not pods and (cause := noted(job.body)):
+        fix = f". Fix: {cause.do}" if cause.do else ""
+        raise RuntimeError(
+            f"{job} has no pod any more, so there is no log. The update that waited for it read why:"
+            f" {cause.sentence}{fix}"
+        )
     if not pods:
         raise RuntimeError(
             f"{job} has no pod, so there is no log: it has not started, its runtime deleted the"

@@ -7,6 +7,7 @@ import re
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.catalog.logs.cause import Cause, cause_of_end
 from trainyard.catalog.logs.first_end import End, first_to_fail
+from trainyard.catalog.logs.noted import noted
 from trainyard.catalog.logs.waiting import about
 from trainyard.operations.reach.pods import full_name
 from trainyard.operations.reach.snapshot import Job, Snapshot
@@ -25,14 +26,17 @@ def why_it_ended(snapshot: Snapshot, job: Job, otherwise: str) -> tuple[str, str
 
 def cause_of_job(snapshot: Snapshot, job: Job) -> Cause:
     """Find out why a job failed, as far as the snapshot knows it. The log of another rank counts where it says more
-    than that this rank was lost."""
-    end = first_to_fail(job.pods) or _deleted(snapshot, job)
+    than that this rank was lost, and where no pod tells, what the update has noted that waited for the run."""
+    there = first_to_fail(job.pods)
+    end = there or _deleted(snapshot, job)
     cause = cause_of_end(end, _log(snapshot, f"{job.namespace}/{end.pod}") if end else "")
     if cause.shown and cause.do and not cause.is_loss:
         return cause
     logs = [_log(snapshot, full_name(pod)) for pod in job.pods]
     others = [cause_of_end(end, log) for log in logs if log]
     told = [each for each in others if each.do and not each.is_loss]
+    if there is None and not told and (known := noted(job.body)):
+        return known
     return next(iter(told or ([cause] if end else others)), cause)
 
 

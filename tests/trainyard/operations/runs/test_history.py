@@ -12,6 +12,8 @@ import pytest
 from tests.support.launchers import torchrun
 from tests.support.tool import run_word
 from tests.trainyard.operations.finished import cluster, pod, train_job
+from trainyard.catalog.logs.cause import Cause
+from trainyard.catalog.logs.noted import WHY, note
 from trainyard.operations.reach.snapshot import Snapshot
 from trainyard.operations.reach.target import TargetError
 from trainyard.operations.runs import history
@@ -65,6 +67,17 @@ def test_a_failed_run_says_why() -> None:
     [run] = of(cluster(trainjobs=[job]))
     assert (run.outcome, run.reason) == ("Failed", "BackoffLimitExceeded: rank 3 left")
     assert "  why: BackoffLimitExceeded: rank 3 left" in text([run], NOTES)
+
+
+def test_of_a_failed_run_without_pods_the_reason_is_said_that_an_update_has_noted() -> None:
+    ended = {"type": "Failed", "status": "True", "reason": "r", "message": "m"}
+    job = train_job(status={"conditions": [ended | {"lastTransitionTime": "2026-11-21T13:00:00Z"}]})
+    noted = {WHY: note(Cause("node rank 0 ended: ValueError: no such column", "mend it"))}
+    job["metadata"].setdefault("annotations", {}).update(noted)
+    known = runs_of(cluster(trainjobs=[job], pods=[]), [], MISSING)
+    causes = history._causes(lambda *_: "", known.finished)
+    [run] = [told(run, {}, causes, going=False) for run in known.finished]
+    assert (run.why, run.fix) == ("node rank 0 ended: ValueError: no such column", "mend it")
 
 
 def test_a_failed_run_says_the_sentence_about_the_rank_that_ended_first_and_what_to_do() -> None:

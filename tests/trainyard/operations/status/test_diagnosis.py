@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from tests.support.launchers import torchrun
+from trainyard.catalog.logs.cause import Cause
+from trainyard.catalog.logs.noted import WHY, note
 from trainyard.objects.queues.queues import QUEUE_LABEL
 from trainyard.operations.reach.snapshot import Snapshot
 from trainyard.operations.status import status
@@ -462,6 +464,15 @@ def test_a_failed_job_whose_pods_are_gone_names_the_ways_to_have_a_log_next_time
         "\n    no log tells why\n    → a log goes with its pod. Pods of a runtime of own_runtimes"
         in text
     )
+
+
+def test_a_failed_job_whose_pods_are_gone_has_the_reason_that_an_update_has_noted() -> None:
+    failed = _job(conditions=[{"type": "Failed", "status": "True", "reason": "r", "message": "m"}])
+    known = Cause("node rank 0 on n1 ended: ValueError: no such column", "mend the script")
+    failed["metadata"]["annotations"] = {WHY: note(known)}
+    text = _printed(trainjobs=[failed], pods=[])
+    assert f"\n    {known.sentence}\n    → mend the script; correct its entry" in text
+    assert "no log tells why" not in text
 
 
 def test_a_full_file_system_is_named_from_the_log_of_whichever_rank_says_so():
