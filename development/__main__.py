@@ -107,7 +107,7 @@ def main(arguments: list[str]) -> int:
                 file=sys.stderr,
             )
         else:
-            print(f"\nstopped: no run has begun; {more}", file=sys.stderr)
+            print(f"\nstopped: no run of this stack is in the cluster; {more}", file=sys.stderr)
         return command_line.INTERRUPTED
 
 

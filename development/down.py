@@ -166,7 +166,7 @@ def _show_kept(resources: list[Object], display: Display) -> bool:
         display.line("kept", keeping.line(each))
     if found:
         stack = Stack(name=stack_of(found[0]["urn"]))
-        ways = keeping.ways(found, destroy="make down")
+        ways = keeping.ways(found, destroy=f"make down{stack.chosen}")
         display.section(keeping.HEADING, progress.suggestions([shell_of(stack), *ways]))
     return bool(found)
 

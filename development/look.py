@@ -83,7 +83,8 @@ def _kept(stack: Stack) -> list[str]:
         there = engine.resources(stack)
     except engine.EngineError:
         return []
-    return keeping.listed(there, destroy="make down", shell=[shell_of(stack)])
+    destroy = f"make down{stack.chosen}"
+    return keeping.listed(there, destroy=destroy, shell=[shell_of(stack)])
 
 
 def _busy() -> bool:

@@ -498,7 +498,7 @@ def test_a_word_that_is_stopped_names_the_commands_of_its_stack(
     monkeypatch.setattr(cli, "begun", lambda _: [])
     assert cli.main(["up"]) == 130
     said = capsys.readouterr().err
-    assert "stopped: no run has begun; " in said
+    assert "stopped: no run of this stack is in the cluster; " in said
     assert f"`make up{chosen}` continues, `make down{chosen}` deletes everything" in said
 
 
@@ -507,7 +507,7 @@ def test_a_word_that_is_stopped_names_the_commands_of_its_stack(
     [
         ({}, "stopped. The stack has made mine, theirs. What of it has begun"),
         (OSError(), "stopped. The stack has made mine, theirs. What of it has begun"),
-        (ApiError(404, {}), "stopped: no run has begun"),
+        (ApiError(404, {}), "stopped: no run of this stack is in the cluster"),
     ],
 )
 def test_a_word_that_is_stopped_says_which_jobs_are_in_the_cluster(

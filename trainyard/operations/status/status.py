@@ -80,7 +80,8 @@ def _without_answer(options: argparse.Namespace, state: Object, open_update: str
         print(open_update)
     if kubeconfig_in(state) is None:
         there = state["deployment"].get("resources") or []
-        destroy = f"pulumi destroy --stack {options.stack}" if options.live else "make down"
+        stack, live = options.stack, options.live
+        destroy = f"pulumi destroy --stack {stack}" if live else f"make down STACK={stack}"
         for line in (*kept.listed(there, destroy=destroy), *reservations(options.stack)):
             print(line)
         environment = environment_of(options.stack)
