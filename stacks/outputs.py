@@ -10,6 +10,7 @@ from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.derive.pools import nodes_wanted
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.jobs import SCHEDULE, JobPlan
+from trainyard.problems import few
 from trainyard.replacing.new_runs import resumes
 from trainyard.reports.amounts import JobCost, figures
 from trainyard.reports.cost import estimate
@@ -24,7 +25,7 @@ def job_starts(plan: EnvironmentPlan | TeamPlan) -> dict[str, str]:
     return {
         key: (
             f"{key} starts a run: {cost.nodes} x {_types(plan, key)}, {_hourly(cost)} in"
-            f" {plan.identity.region}{resumes(plan.jobs[key])}"
+            f" {plan.identity.region}{_unpriced(cost)}{resumes(plan.jobs[key])}"
         )
         for key, cost in zip(plan.jobs, estimate(plan).jobs, strict=True)
     }
@@ -37,7 +38,7 @@ def prices_of_runs(plan: EnvironmentPlan | TeamPlan, starts: Collection[str]) ->
     costs = [cost for cost in every if plan.jobs[cost.job].schedule is None]
     lines = [
         f"this update starts a run of {cost.job}: {cost.nodes} x {_types(plan, cost.job)},"
-        f" {_hourly(cost)} in {plan.identity.region}{_whole(plan.jobs[cost.job], cost)}"
+        f" {_hourly(cost)} in {plan.identity.region}{_unpriced(cost)}{_whole(plan.jobs[cost.job], cost)}"
         for cost in costs[: FEW if len(costs) > FEW + 1 else None]
     ]
     if len(costs) > 1:
@@ -101,8 +102,19 @@ def _hourly(cost: JobCost) -> str:
     if cost.at_most:
         return f"at most ${cost.most_usd_per_hour:,.2f} an hour while it runs"
     known = cost.at_least_usd_per_hour
-    more = "" if cost.usd_per_hour == known else ", and what has no price"
+    more = ", and what has no price" if _lacks(cost) else ""
     return "no price known" if known is None else f"${known:,.2f} an hour while it runs{more}"
+
+
+def _unpriced(cost: JobCost) -> str:
+    """Names of what has no price, where the rest has one."""
+    return f" ({few(cost.missing)})" if _lacks(cost) and cost.missing else ""
+
+
+def _lacks(cost: JobCost) -> bool:
+    """True where only a part of an hour of the job has a price."""
+    known = cost.at_least_usd_per_hour
+    return not (cost.prepaid or cost.at_most) and known not in (None, cost.usd_per_hour)
 
 
 def job_outputs(stack: str, jobs: Mapping[str, JobPlan]) -> dict[str, dict[str, str]]:

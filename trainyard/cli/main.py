@@ -231,7 +231,9 @@ def _then(options: argparse.Namespace, word: Word, code: int) -> str:
         stack=options.stack,
         up=f"pulumi up {pulumi}" if on_account else f"make up {make}",
         preview=f"pulumi preview {pulumi}" if on_account else f"make preview {make}",
-        destroy=f"pulumi destroy {pulumi} --exclude-protected" if on_account else f"make down {make}",
+        destroy=f"pulumi destroy {pulumi} --exclude-protected"
+        if on_account
+        else f"make down {make}",
     )
     next_word = WORDS.get(said.split()[1])
     if (

@@ -129,7 +129,7 @@ def test_the_price_of_a_run_is_said_before_anything_is_made(
         deploy("dev", preview=preview)
     [line] = [line for line in before[0] if "this update starts a run" in line]
     assert line.startswith("this update starts a run of t5-large: 2 x g6e.48xlarge, $")
-    assert line.endswith(" in ap-northeast-2")
+    assert line.endswith(" in ap-northeast-2 (disks of 2 nodes in g6e)")
 
 
 def test_an_update_that_starts_no_run_says_no_price(
@@ -203,10 +203,12 @@ def test_it_says_what_an_hour_costs_as_far_as_prices_are_known(
     team = "vit-base starts a run: 1 x g6e.48xlarge, "
     assert said(team_plan()) == f"{team}no price known in ap-northeast-2"
     assert said(team_plan(), ec2="30.13") == (
-        f"{team}$30.13 an hour while it runs, and what has no price in ap-northeast-2"
+        f"{team}$30.13 an hour while it runs, and what has no price in ap-northeast-2 (disks of its nodes,"
+        " which the environment pays, NAT gateway data)"
     )
-    assert "2 x g6e.48xlarge, $60.26 an hour while it runs, and what has no price" in said(
-        environment_plan(), ec2="30.13"
+    assert (
+        "2 x g6e.48xlarge, $60.26 an hour while it runs, and what has no price in ap-northeast-2 (disks of 2"
+        in said(environment_plan(), ec2="30.13")
     )
 
 
