@@ -27,6 +27,7 @@ def deployed(graph: Graph) -> Deployed:
         role = node.inputs.get("serviceRole")
         found[CLUSTER] = {
             "name": node.inputs["name"],
+            "version": node.inputs["version"],
             "region": REGION,
             "roleArn": f"arn:aws:iam::123456789012:role/{_role(graph)}" if role else BY_PULUMI_EKS,
             "vpcConfig": {"vpcId": node.inputs["vpcId"]},

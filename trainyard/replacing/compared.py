@@ -14,6 +14,7 @@ from trainyard.replacing import (
     new_runs,
     pinned,
     replacing,
+    upgrading,
 )
 from trainyard.replacing.deployed import Ask, Show
 from trainyard.settings.reading.yaml_file import Lines
@@ -47,6 +48,7 @@ def compared(planned: Planned, lines: Lines, ask: Ask, show: Show) -> Planned:
         warnings += [
             *replacing.replacing_warnings(plan, deployed),
             *replacing.growing_warnings(plan, deployed),
+            *upgrading.upgrade_warnings(plan, deployed),
             *moving.moving_warnings(plan, deployed),
             *leaving.leaving_warnings(plan, deployed),
             *leaving.team_warnings(plan, deployed),

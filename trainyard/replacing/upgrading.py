@@ -1,0 +1,23 @@
+"""A newer Kubernetes: what its update does to what runs. docs/upgrades.md has the steps and the source of the
+minutes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainyard.plan import EnvironmentPlan
+from trainyard.problems import At, InputWarning
+from trainyard.replacing.deployed import Deployed
+from trainyard.replacing.replacing import CLUSTER
+
+
+def upgrade_warnings(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[InputWarning]:
+    """A control plane of the stack that gets another version."""
+    was, to = deployed.output(*CLUSTER, "version"), plan.cluster.version
+    if was in (None, to) or not plan.own_cluster:
+        return
+    yield At("environment.cluster.version").warning(
+        f"this update moves Kubernetes from {was} to {to}, and there is no way back. The API server is away for"
+        f" seconds; then the {plan.system_nodes.nodes} system nodes are replaced one by one, with Karpenter, the"
+        " Trainer and CoreDNS on them. Gangs go on: GPU nodes stay as they are until they are empty"
+    )
