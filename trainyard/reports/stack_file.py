@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -37,11 +37,20 @@ def planned_file(stack: str) -> tuple[Reading, Planned] | None:
 def _way_to_one(stack: str) -> str:
     """Fix for a stack that has no file: the stack that is meant, or the word that writes a file."""
     there = stack_files(Path())
+    if of := next((each for each in there if stack in _jobs_of(each)), None):
+        return f"{stack} is a job of stack {of}: write {of}"
     near = get_close_matches(stack, there, n=1)
     others = f"the stacks here are {', '.join(there)}; " if there and not near else ""
     kind = "team" if stack.startswith("team-") else "environment"
     new = f"trainyard new {kind} --name {stack.removeprefix('team-')} writes one"
     return f"did you mean {near[0]}? Otherwise {new}" if near else others + new
+
+
+def _jobs_of(stack: str) -> Collection[str]:
+    """Names of the jobs in a stack file; none where it has errors that hide them."""
+    config = read_file(stack).config
+    wanted = config and (config.environment or config.team)
+    return wanted.jobs if wanted else ()
 
 
 def errors_of(stack: str, errors: Sequence[InputError]) -> str:

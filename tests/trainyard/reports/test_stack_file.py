@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.recording import CHECKOUT
 from tests.support.tool import run_word
 from trainyard.reports import pull_request
 
@@ -34,6 +35,15 @@ def test_a_stack_without_a_file_is_told_which_file_is_missing(
 ) -> None:
     assert main(["there-is-none"]) == 2
     assert "no stack file (Pulumi.there-is-none.yaml)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("job", "stack"), [("t5-large", "dev"), ("vit-base", "team-vision")])
+def test_the_name_of_a_job_is_answered_with_its_stack(
+    job: str, stack: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(CHECKOUT)
+    assert run_word("check", [job]) == 2
+    assert f"{job} is a job of stack {stack}: write {stack}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
