@@ -306,10 +306,16 @@ def shown_warnings(warnings: Sequence[str]) -> tuple[str, list[str]]:
     """Title and lines of the list of warnings at the end of a command. The fix of one, where it has one, stands
     among the commands to type."""
     without_fix = (warning.partition(". Fix: ")[0] for warning in warnings)
-    lines = [
-        f"  {textwrap.shorten(text, WARNING_CHARACTERS, placeholder=' …')}" for text in without_fix
-    ]
+    lines = [f"  {_cut(text)}" for text in without_fix]
     return f"{len(lines)} warning{'s' * (len(lines) != 1)}", lines
+
+
+def _cut(warning: str) -> str:
+    """The beginning of a long warning. One about an update is whole: `trainyard check` knows no update, and prints
+    the others in full."""
+    if OF_THE_UPDATE in warning:
+        return warning
+    return textwrap.shorten(warning, WARNING_CHARACTERS, placeholder=" …")
 
 
 def stage_of(urn: str) -> str:

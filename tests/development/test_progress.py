@@ -226,6 +226,11 @@ def test_each_warning_is_listed_once_in_short_and_its_fix_stands_among_the_comma
     assert lines[1] == "  environment.teams.vision.role_arn: must be a role that exists; got a"
 
 
+def test_a_warning_about_the_update_is_printed_whole_because_no_check_prints_it() -> None:
+    grows = f"environment.storage.scratch: this update grows scratch: {'x ' * 200}end"
+    assert progress.shown_warnings([grows])[1] == [f"  {grows}"]
+
+
 def test_a_warning_about_what_the_update_ends_is_printed_before_it_does():
     clock = Clock()
     ends = "environment.jobs.mine [Pulumi.dev.yaml:9]: this update ends its run and starts another one: 1 → 2"
