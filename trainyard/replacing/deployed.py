@@ -12,6 +12,9 @@ Outputs = Mapping[str, Any]
 Object = Mapping[str, Any]
 """An object of Kubernetes."""
 PROVIDER = "pulumi:providers:kubernetes"
+UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+"""Text that Pulumi writes for a value that is not known yet (pulumi 3.259,
+sdk/python/lib/pulumi/runtime/rpc.py)."""
 
 
 class UnknownStackError(LookupError):

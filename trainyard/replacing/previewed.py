@@ -10,6 +10,7 @@ from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.plans.jobs import JobPlan, files_name
 from trainyard.problems import few
 from trainyard.replacing.changes import differences, file_changes
+from trainyard.replacing.deployed import UNKNOWN
 from trainyard.replacing.new_runs import counted_on, otherwise, resumes
 
 CHANGES = {
@@ -24,8 +25,6 @@ CONFIG_MAP, STACK = "ConfigMap", "Stack"
 REPLACED = ("replace", "create-replacement")
 LISTED = 20
 """Updates that have a line each, and creations that are named."""
-NOT_KNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
-"""What the engine writes in the place of a text that only the update will know (pulumi, resource/plugin/rpc.go)."""
 
 NOTHING_SAID = "the preview failed before it compared anything; the log of the job says why"
 """The error of a preview without counts: every stack has a resource, which is the stack itself."""
@@ -121,7 +120,7 @@ def _readable(value: Any) -> Any:
         return {key: _readable(each) for key, each in value.items()}
     if isinstance(value, list):
         return [_readable(each) for each in value]
-    return "known after the update" if value == NOT_KNOWN else value
+    return "known after the update" if value == UNKNOWN else value
 
 
 def _started(urns: Iterable[str]) -> set[str]:

@@ -7,7 +7,8 @@ from typing import Any
 from tests.support.stackfile import at, environment_plan
 from tests.trainyard.replacing.test_new_runs import JOB as JOB_ENTRY
 from trainyard.plans.jobs import RUN
-from trainyard.replacing.previewed import LISTED, NOT_KNOWN, previewed
+from trainyard.replacing.deployed import UNKNOWN
+from trainyard.replacing.previewed import LISTED, previewed
 
 JOB = "urn:pulumi:dev::trainyard::trainyard:jobs:Jobs$kubernetes:trainer.kubeflow.org/v1alpha1:TrainJob::{}"
 
@@ -77,7 +78,7 @@ def _update(name: str, old: Any, new: Any) -> dict[str, Any]:
 def test_an_update_is_named_with_what_changes_in_it() -> None:
     old = {"spec": {"limits": {"nodes": "4"}}, "metadata": {"name": "h100"}, "__defaults": []}
     new = {"spec": {"limits": {"nodes": "6"}}, "metadata": {"name": "another"}}
-    hidden = {"spec": {"limits": {"nodes": NOT_KNOWN}}}
+    hidden = {"spec": {"limits": {"nodes": UNKNOWN}}}
     steps = [_update("h100", old, new), _update("b200", old, hidden), _update("same", old, old)]
     known, unknown, same = (line for line in previewed({"steps": steps}, {}) if "updates" in line)
     assert known == "- **updates** `NodePool h100`: `limits.nodes` `4` → `6`"

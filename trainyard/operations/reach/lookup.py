@@ -14,6 +14,7 @@ from botocore.exceptions import ClientError
 
 from trainyard.catalog.aws_types.row import Finder
 from trainyard.catalog.aws_types.table import AWS_TYPES
+from trainyard.replacing.deployed import UNKNOWN
 
 Inputs = dict[str, Any]
 TAGS = ("trainyard:project", "trainyard:stack", "trainyard:name")
@@ -25,9 +26,6 @@ ABSENT = (
     "NonExistentQueue",
     "DoesNotExist",
 )
-UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
-"""Text that Pulumi writes for a value that is not known yet (pulumi 3.259,
-sdk/python/lib/pulumi/runtime/rpc.py)."""
 CREATING, DELETING = ("creating", "pending", "updating"), "deleting"
 DELETED = ("deleted", "delete_complete")
 
