@@ -169,3 +169,28 @@ def test_every_stack_is_judged_and_only_those_are_previewed_that_an_empty_accoun
     # A command in the head of a loop may fail, and bash goes on with an empty list.
     assert previews.startswith("stacks=$(.venv/bin/python -m trainyard.reports.previewable)\n")
     assert "for stack in $stacks" in previews and "Pulumi." not in previews
+
+
+@pytest.mark.parametrize("own", ["", "77"])
+def test_the_comment_of_before_is_written_anew_and_no_other_one(tmp_path: Path, own: str) -> None:
+    tools, said = tmp_path / ".venv/bin", tmp_path / "gh.txt"
+    tools.mkdir(parents=True)
+    listed = f'case "$2" in */comments) test -z "{own}" || echo {own};; esac'
+    (tools / "gh").write_text(f'#!/bin/sh\necho "$@" >> {said}\n{listed}\n')
+    (tools / "python").write_text("#!/bin/sh\necho what $3 changes\n")
+    for each in tools.iterdir():
+        each.chmod(0o755)
+    [step] = [step for step in JOBS["comment"]["steps"] if "gh pr comment" in step.get("run", "")]
+    env = {
+        "PATH": f"{tools}:{os.environ['PATH']}",
+        "GITHUB_REPOSITORY": "us/ours",
+        "NUMBER": "5",
+        "STACKS": "dev team",
+        "MARK": step["env"]["MARK"],
+    }
+    subprocess.run(["bash", "-e", "-c", step["run"]], cwd=tmp_path, env=env, check=True)
+    comment = (tmp_path / "comment.md").read_text().splitlines()
+    assert comment == [env["MARK"], "what dev changes", "what team changes"]
+    _, *written = said.read_text().splitlines()
+    again = "api --method PATCH repos/us/ours/issues/comments/77 --field body=@comment.md --silent"
+    assert written == [again if own else "pr comment 5 --body-file comment.md"]
