@@ -95,15 +95,18 @@ class Objects:
             f'the Kubernetes API server reported that "{call.id}" failed to fully initialize or'
             " become live"
         )
-        live = self.cluster.api.get(_target(call, new))
-        if not live:
-            raise Refused(
-                f'update of resource "{call.urn}" failed: {new["kind"]} "{call.id}" not found'
-            )
+        live: Object | None = None
         try:
+            live = self.cluster.api.get(_target(call, new))
+            if not live:
+                raise Refused(
+                    f'update of resource "{call.urn}" failed: {new["kind"]} "{call.id}" not found'
+                )
             live = self._applied(call, _keeping(live, new, call.ignored))
         except ApiError as error:
-            if not error.code:
+            if call.preview and error.reason == "Forbidden":
+                return new  # whoever may only look sees the inputs (pulumi-kubernetes#2419)
+            if not error.code or not live:
                 raise
             reason = f"{CONFLICTS}\n{error}" if error.reason == "Conflict" else str(error)
             raise NotReady(call.id, _state(live), new, f"{said}: {reason}") from None

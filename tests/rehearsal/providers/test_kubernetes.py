@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 import threading
@@ -24,7 +25,9 @@ from rehearsal.providers.kubernetes.kubeconfig import access, load
 from rehearsal.providers.kubernetes.provider import Kubernetes
 from rehearsal.providers.problems import Cancelled, Invalid, NotReady, Refused
 from rehearsal.providers.wire import UNKNOWN
+from tests.rehearsal.api_server import MANAGERS_TOKEN
 from tests.support.patience import until
+from trainyard.objects.queues.queues import MANAGERS
 
 if TYPE_CHECKING:
     from api_server import ApiServer
@@ -62,7 +65,7 @@ def plugin(api_server: ApiServer, monkeypatch: pytest.MonkeyPatch) -> Kubernetes
 
 def configured(api_server: ApiServer, **options: Any) -> Kubernetes:
     made = Kubernetes()
-    made.configure({"kubeconfig": api_server.kubeconfig(), **options})
+    made.configure({"kubeconfig": api_server.kubeconfig()} | options)
     return made
 
 
@@ -359,6 +362,46 @@ def test_a_preview_of_an_update_changes_nothing(api_server: ApiServer, plugin, w
     new = widget(state["metadata"]["name"], size=2)
     shown = plugin.update(call("example.com/v1:Widget", id=id_, preview=True), new, new, state)
     assert shown["spec"] == {"size": 2} and live(api_server, state)["spec"] == {"size": 1}
+
+
+@pytest.mark.parametrize("looks", [True, False])
+def test_a_preview_of_who_may_only_look_or_not_even_that_shows_the_inputs(
+    api_server: ApiServer, looks: bool
+) -> None:
+    space, put = unique("seen"), functools.partial(api_server.admin.apply, manager="test")
+    put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space}})
+    if looks:
+        put(
+            {
+                "apiVersion": "rbac.authorization.k8s.io/v1",
+                "kind": "RoleBinding",
+                "metadata": {"name": "look", "namespace": space},
+                "roleRef": {
+                    "apiGroup": "rbac.authorization.k8s.io",
+                    "kind": "ClusterRole",
+                    "name": "view",
+                },
+                "subjects": [{"kind": "Group", "name": MANAGERS}],
+            }
+        )
+    was = config_map("it", space, a="1")
+    put(was)
+    kubeconfig = api_server.kubeconfig(token=MANAGERS_TOKEN)
+    other = configured(api_server, kubeconfig=kubeconfig)
+
+    def may_look() -> bool:
+        try:
+            return bool(access(load(kubeconfig)).api.get(was))
+        except ApiError:
+            return False
+
+    assert until(lambda: may_look() == looks), "the API server learns of a binding a moment later"
+    new = config_map("it", space, a="2")
+    named = call("core/v1:ConfigMap", id=f"{space}/it", preview=True)
+    assert other.update(named, was, new, was) == new
+    assert live(api_server, was)["data"] == {"a": "1"}
+    with pytest.raises((ApiError, NotReady), match="forbidden"):
+        other.update(call("core/v1:ConfigMap", id=f"{space}/it"), was, new, was)
 
 
 def test_a_field_somebody_else_took_is_a_conflict(api_server: ApiServer, plugin, widgets):
