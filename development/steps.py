@@ -18,8 +18,12 @@ from development.progress import Display, Stages
 from rehearsal import paths, world
 from rehearsal.commands import words
 from rehearsal.terminal import FAILED
-from trainyard.problems import few
+from trainyard.decide import plan_stack
+from trainyard.problems import InputError, few
+from trainyard.reports.check import judged
+from trainyard.reports.stack_file import errors_of
 from trainyard.rules.principals import creations_in
+from trainyard.settings.reading.reader import read_file
 
 PROGRESS = re.compile(r", for \d+:\d\d$")
 """End of a line that a word prints while it waits."""
@@ -29,10 +33,14 @@ UNREPAIRED = "could not compare the state of the stack with the account"
 def open_world(
     stack: Stack, display: Display, *, programs: Iterable[str] | None = None, **how: Any
 ) -> bool:
-    """Start the world where it does not run; False where this machine cannot. `programs`: built before, by
-    default all that the stack runs on. `how`: for world.start."""
+    """Start the world where it does not run; False where this machine cannot, and where the stack file has errors:
+    nothing is built or started for them. `programs`: built before, by default all that the stack runs on. `how`: for
+    world.start."""
     if problem := world.obstacle():
         print(problem, file=sys.stderr)
+        return False
+    if errors := refusals(stack):
+        print(errors_of(stack.name, errors))
         return False
     section = stack.section("trainyard:environment")
     fetch_modules(section, display.reporter("toolchain"))
@@ -47,6 +55,12 @@ def open_world(
         "world", f"AWS is at {world_.account_url}, the API server will be at {world_.api_url}"
     )
     return True
+
+
+def refusals(stack: Stack) -> Sequence[InputError]:
+    """Errors of the stack file, which the engine would say minutes later."""
+    reading = read_file(stack.name, engine.CHECKOUT)
+    return judged(plan_stack(reading, engine.CHECKOUT), reading.lines).errors
 
 
 def of_a_preview() -> Path:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from development import engine
+from development import engine, steps
 from rehearsal import environment, paths
 
 FAKE = Path(__file__).with_name("fake_pulumi.py")
@@ -35,6 +35,9 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setattr(environment, name, state / place)
     monkeypatch.setattr(environment.install, "install", lambda *_: None)
     monkeypatch.setattr(engine, "CHECKOUT", folder)
+    monkeypatch.setattr(
+        steps, "refusals", lambda _: ()
+    )  # the fake pulumi needs no whole stack file
     paths.remember(paths.World(api_port=1, account_port=2, speed=60))
     folder.mkdir()
     (folder / "Pulumi.yaml").write_text("name: trainyard\n")

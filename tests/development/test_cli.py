@@ -31,6 +31,9 @@ REPOSITORY = Path(__file__).parents[2]
 needs_namespaces = pytest.mark.skipif(world.obstacle() is not None, reason=world.obstacle() or "")
 
 
+REFUSALS = steps.refusals
+
+
 @pytest.fixture
 def machine(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Nothing runs; everything that would be built is there; every job is Complete."""
@@ -209,6 +212,20 @@ def test_what_somebody_makes_in_the_world_of_a_preview_is_said_to_go_with_it(
     assert not (paths.STATE / "preview").exists()
     look.env(PREVIEWED)
     assert "this world ends" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("word", ["up", "preview"])
+def test_a_stack_file_with_errors_starts_and_builds_nothing(
+    word: str, machine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(steps, "refusals", REFUSALS)
+    monkeypatch.setattr(steps.world, "obstacle", lambda: None)
+    monkeypatch.setattr(steps.world, "start", lambda **_: pytest.fail("it starts a world"))
+    monkeypatch.setattr(steps, "build_programs", lambda *_: pytest.fail("it builds"))
+    monkeypatch.setattr(look.subprocess, "call", lambda *_, **__: 0)
+    assert cli.main([word]) == 2
+    said = capsys.readouterr().out
+    assert "environment.pools [Pulumi.dev.yaml:3]: must be set; got nothing" in said
 
 
 @needs_namespaces

@@ -54,7 +54,7 @@ class Support:
 
     percent: Decimal
     usd_a_month_idle: Amount
-    usd_a_month_at_most: Amount
+    usd_a_month_all_pools_full: Amount
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +85,7 @@ class Box:
     """That run: its nodes, their start and images, and the environment beside it. Of a team: its nodes."""
     runs: int
     """Number of jobs."""
-    usd_a_month_at_most: Amount | None
+    usd_a_month_all_pools_full: Amount | None
     """A month in which all pools are full."""
     budget: BudgetUse | None
     minutes_to_first_step: float
@@ -111,7 +111,9 @@ def box_of(
         dearest_run=named.job if named else None,
         usd_a_run_all_in=named.all_in if named else None,
         runs=len(costs.jobs),
-        usd_a_month_at_most=None if isinstance(costs, TeamEstimate) else _month(costs.all_full),
+        usd_a_month_all_pools_full=None
+        if isinstance(costs, TeamEstimate)
+        else _month(costs.all_full),
         budget=_budget(plan, costs),
         minutes_to_first_step=round(minutes.typical_seconds / 60, 1),
         minutes_to_first_step_one_in_ten=round(minutes.one_in_ten_seconds / 60, 1),
@@ -131,7 +133,7 @@ def _at_list(listed: Estimate | TeamEstimate, dearest: str | None) -> dict[str, 
         "usd_a_month_idle": _month(listed.idle) if whole else None,
         "usd_per_hour_at_work": None if whole else _hour(listed.at_work),
         "usd_a_run_all_in": runs.get(dearest or ""),
-        "usd_a_month_at_most": _month(listed.all_full) if whole else None,
+        "usd_a_month_all_pools_full": _month(listed.all_full) if whole else None,
     }
     return {name: each for name, each in found.items() if each}
 
@@ -142,7 +144,7 @@ def _support(costs: Estimate | TeamEstimate, percent: Decimal) -> Support | None
     return Support(
         percent=percent,
         usd_a_month_idle=_raised(_month(costs.idle), percent),
-        usd_a_month_at_most=_raised(_month(costs.all_full), percent),
+        usd_a_month_all_pools_full=_raised(_month(costs.all_full), percent),
     )
 
 
@@ -171,9 +173,9 @@ def rows(box: Box) -> dict[str, str | float]:
     shown |= {name: _beside_list(box, name, each) for name, each in amounts.items() if each}
     if box.runs:
         shown["usd_a_run_all_in" if box.usd_a_month_idle else "usd_a_run"] = _run(box)
-    if box.usd_a_month_at_most:
-        shown["usd_a_month_at_most"] = _beside_list(
-            box, "usd_a_month_at_most", box.usd_a_month_at_most
+    if box.usd_a_month_all_pools_full:
+        shown["usd_a_month_all_pools_full"] = _beside_list(
+            box, "usd_a_month_all_pools_full", box.usd_a_month_all_pools_full
         )
     if box.support:
         shown["usd_a_month_with_support"] = _with_support(box.support)
@@ -202,7 +204,7 @@ def _beside_list(box: Box, name: str, own: Amount) -> str:
 def _with_support(support: Support) -> str:
     idle, most = (
         figures(each.usd, each.most_usd)
-        for each in (support.usd_a_month_idle, support.usd_a_month_at_most)
+        for each in (support.usd_a_month_idle, support.usd_a_month_all_pools_full)
     )
     return (
         f"{support.percent.normalize():f} % on top: {idle} of an idle month; {most} of one in which all"

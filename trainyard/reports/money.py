@@ -26,7 +26,7 @@ from trainyard.reports.lines import HOURS
 WHAT = 38
 """Columns for the name of a line."""
 Rows = list[tuple[str, ...]]
-EACH, AN_HOUR, A_RUN = 1, 3, 6
+EACH, AN_HOUR, A_RUN = 1, 3, 7
 """Columns of rates, of lines and of jobs that are shown at list prices too."""
 UNITS = {"hour": "", "GB-month": " GB", "IOPS-month": " IOPS", "MB/s-month": " MB/s"}
 """Unit of a price → what is behind its quantity."""
@@ -168,7 +168,7 @@ def _costs_of(jobs: Iterable[JobCost]) -> Rows:
     """A row for each job. A start has the nodes until the first step and the images that they
     pull."""
     rows: Rows = [
-        ("job", "nodes", "an hour", "a start", "a failure", "an idle minute", "a run", "")
+        ("job", "nodes", "", "an hour", "a start", "a failure", "an idle minute", "a run", "")
     ]
     for job in jobs:
         start = (job.cold_start_usd, job.image_usd)
@@ -181,12 +181,13 @@ def _costs_of(jobs: Iterable[JobCost]) -> Rows:
             (
                 job.job,
                 str(job.nodes),
+                _bound(job),
                 _usd(hour, 4),
                 _usd(None if start[0] is None else start[0] + (start[1] or 0)),
                 "-" if job.failure_usd is None else _usd(job.failure_usd),
                 _usd(job.usd_per_idle_minute),
                 "-" if run is None else _usd(run),
-                _bound(job),
+                "",
             )
         )
     return rows

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from trainyard import command_line
@@ -61,7 +62,9 @@ def _refused(stack: str, errors: Sequence[InputError]) -> str:
     return f"The stack file has {counted(errors)}: run `trainyard check {stack}`."
 
 
-def figures(values: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[str]:
+def figures(
+    values: Mapping[str, Any], before: Mapping[str, Any] = MappingProxyType({})
+) -> Iterator[str]:
     """Dollars, minutes and the rest of `trainyard plan`, as a table. `before`: the same of what is deployed, in a
     column of its own where one of them is another; empty where nobody knows."""
     now, was = dict(_rows(values)), dict(_rows(before))

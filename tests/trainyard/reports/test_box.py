@@ -60,10 +60,10 @@ def test_idle_and_most_are_a_month_of_730_hours() -> None:
     box = _box(found := _virginia())
     hour, month = _idle(found)
     assert box.usd_a_month_idle and box.usd_a_month_idle.usd == month
-    assert box.usd_a_month_at_most and box.usd_a_month_at_most.usd
+    assert box.usd_a_month_all_pools_full and box.usd_a_month_all_pools_full.usd
     by_hand = hour * 730 + 4 * P5 * 730 + 4 * DISK
-    assert float(box.usd_a_month_at_most.usd) == pytest.approx(float(by_hand), abs=0.01)
-    assert box.usd_a_month_at_most.most_usd == box.usd_a_month_at_most.usd
+    assert float(box.usd_a_month_all_pools_full.usd) == pytest.approx(float(by_hand), abs=0.01)
+    assert box.usd_a_month_all_pools_full.most_usd == box.usd_a_month_all_pools_full.usd
     assert not box.prices_missing and "at least" not in str(rows(box))
 
 
@@ -116,7 +116,7 @@ def test_spot_lies_between_its_disks_and_the_price_on_demand() -> None:
     )
     hour, _ = _idle(found)
     low, high = hour * 730 + 4 * DISK, hour * 730 + 4 * DISK + 4 * P5 * 730
-    most = spot.usd_a_month_at_most
+    most = spot.usd_a_month_all_pools_full
     assert most and most.usd and most.most_usd
     assert float(most.usd) == pytest.approx(float(low), abs=0.01)
     assert float(most.most_usd) == pytest.approx(float(high), abs=0.01)
@@ -287,7 +287,12 @@ def test_text_preview_comment_and_json_have_the_same_rows(found: Any) -> None:
     for name, words in shown.items():
         assert f"| {name.replace('_', ' ')} | {words} |" in comment
         assert f"{name.replace('_', ' ')} {words}" in top
-    for name in ("usd_once", "usd_a_month_idle", "usd_a_month_at_most", "usd_per_hour_at_work"):
+    for name in (
+        "usd_once",
+        "usd_a_month_idle",
+        "usd_a_month_all_pools_full",
+        "usd_per_hour_at_work",
+    ):
         assert (said[name] or {}).get("said") == shown.get(name)
     assert (said["budget"] or {}).get("said") == shown.get("budget")
     assert said["minutes_to_first_step"] == shown["minutes_to_first_step"]
@@ -304,7 +309,7 @@ def _own(*edits: Edit) -> Any:
 def test_the_box_has_own_prices_and_the_list_beside_them() -> None:
     """The most in a month: 0.88 of the idle month and of 4 disks, and 4 x 55.04 x 0.44 x 730."""
     listed, own = _box(_virginia()), _box(_own())
-    idle, most = own.usd_a_month_idle, own.usd_a_month_at_most
+    idle, most = own.usd_a_month_idle, own.usd_a_month_all_pools_full
     _, month = _idle(_virginia())
     assert idle and most and idle.usd and most.usd
     assert float(idle.usd) == pytest.approx(float(month) * 0.88, abs=0.02)
@@ -313,7 +318,7 @@ def test_the_box_has_own_prices_and_the_list_beside_them() -> None:
     assert own.at_list == {
         "usd_a_month_idle": listed.usd_a_month_idle,
         "usd_a_run_all_in": listed.usd_a_run_all_in,
-        "usd_a_month_at_most": listed.usd_a_month_at_most,
+        "usd_a_month_all_pools_full": listed.usd_a_month_all_pools_full,
     }
     shown = rows(own)
     assert shown["own_prices"] == "12 % off each price; Savings Plans: 50 % off p5"
@@ -326,18 +331,18 @@ def test_support_is_on_top_of_a_month_and_in_nothing_else() -> None:
     without = {key: value for key, value in OWN.items() if key != "support_percent"}
     one, other = _box(_own()), _box(_virginia(at("prices", without)))
     assert one.support and other.support is None
-    idle, most = other.usd_a_month_idle, other.usd_a_month_at_most
+    idle, most = other.usd_a_month_idle, other.usd_a_month_all_pools_full
     assert idle and most and idle.usd and most.usd
     assert float(one.support.usd_a_month_idle.usd or 0) == pytest.approx(
         1.03 * float(idle.usd), abs=0.01
     )
-    assert float(one.support.usd_a_month_at_most.usd or 0) == pytest.approx(
+    assert float(one.support.usd_a_month_all_pools_full.usd or 0) == pytest.approx(
         1.03 * float(most.usd), abs=0.01
     )
     said = rows(one).pop("usd_a_month_with_support")
     assert said == (
         f"3 % on top: {one.support.usd_a_month_idle.usd:,.2f} of an idle month;"
-        f" {one.support.usd_a_month_at_most.usd:,.2f} of one in which all pools are full"
+        f" {one.support.usd_a_month_all_pools_full.usd:,.2f} of one in which all pools are full"
     )
     assert (one.usd_a_month_idle, one.usd_a_run_all_in) == (idle, other.usd_a_run_all_in)
 

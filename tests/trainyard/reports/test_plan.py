@@ -95,7 +95,7 @@ def test_a_team_reads_what_its_jobs_cost_and_no_zeros_for_what_the_environment_p
     assert figures["usd_per_hour_at_work"] == "at least 37.0447, oldest price 2026-01-22"
     assert not figures.keys() & {
         "usd_a_month_idle",
-        "usd_a_month_at_most",
+        "usd_a_month_all_pools_full",
         "quota_vcpus",
     }
     money = json.loads(plan.as_json(plan.data(team_plan())))["money"]

@@ -105,7 +105,7 @@ def test_figures_that_change_stand_beside_those_of_what_is_deployed(
 
 def test_no_figure_is_printed_as_a_map_of_python() -> None:
     values = {"quota_vcpus": {"L-417A185B": 192}, "goodput": {}, "runs": None, "see": "x"}
-    assert [*pull_request.figures(values, {})] == [
+    assert [*pull_request.figures(values)] == [
         "| figure | value |",
         "|---|---|",
         "| quota vcpus L-417A185B | 192 |",

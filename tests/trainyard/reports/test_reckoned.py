@@ -351,7 +351,7 @@ def test_every_figure_is_that_of_the_script(
         near(money[key]["usd_per_hour"], total.least, key, "0.0001")
         near(money[key]["most_usd_per_hour"], total.most, key, "0.0001")
     same(box["usd_a_month_idle"], wanted.idle.times(Decimal(730)), "idle")
-    same(box["usd_a_month_at_most"], wanted.full.times(Decimal(730)), "most")
+    same(box["usd_a_month_all_pools_full"], wanted.full.times(Decimal(730)), "most")
     same(box["usd_once"], wanted.once, "once")
     for job in money["jobs"]:
         same(job["all_in"], wanted.runs.get(job["job"]), job["job"])
@@ -381,7 +381,7 @@ def test_list_prices_and_support_beside_own_prices_are_those_of_the_script(
     listed, month = reckoned(own, starts), Decimal(730)
     beside = box["at_list"]
     same(beside["usd_a_month_idle"], listed.idle.times(month), "idle")
-    same(beside["usd_a_month_at_most"], listed.full.times(month), "most")
+    same(beside["usd_a_month_all_pools_full"], listed.full.times(month), "most")
     same(beside["usd_a_run_all_in"], listed.runs[box["dearest_run"]], "run")
     same(beside.get("usd_once"), listed.once, "once")
     near(found["money_at_list"]["idle"]["usd_per_hour"], listed.idle.least, "hour", "0.0001")
@@ -392,7 +392,9 @@ def test_list_prices_and_support_beside_own_prices_are_those_of_the_script(
     months = reckoned(config(name), starts)
     with_it = month * (1 + percent / 100)
     same(box["support"]["usd_a_month_idle"], months.idle.times(with_it), "support of idle")
-    same(box["support"]["usd_a_month_at_most"], months.full.times(with_it), "support of most")
+    same(
+        box["support"]["usd_a_month_all_pools_full"], months.full.times(with_it), "support of most"
+    )
 
 
 @pytest.mark.parametrize("name", ["n1", "n5", "Ohio, without most prices"])

@@ -64,7 +64,7 @@ def test_no_amount_of_the_box_is_a_floor_alone(stack: str, region: str) -> None:
     plan = moved(stack, region)
     costs = estimate(plan)
     box = box_of(plan, costs, schedule(plan))
-    for amount in (box.usd_a_month_idle, box.usd_a_run_all_in, box.usd_a_month_at_most):
+    for amount in (box.usd_a_month_idle, box.usd_a_run_all_in, box.usd_a_month_all_pools_full):
         assert has_no_open_end(amount), amount
     assert box.usd_once is None or box.usd_once.most_usd or box.usd_once.guess
     assert all(has_no_open_end(job.all_in) for job in costs.jobs)
