@@ -28,6 +28,7 @@ from trainyard.catalog.logs.cause import Cause, Watched
 from trainyard.catalog.logs.first_end import TAIL, End, ranks
 from trainyard.catalog.logs.known_failures import NO_LOG
 from trainyard.catalog.logs.log_words import STEP_LINES, last_step, nothing_done, nothing_to_do
+from trainyard.catalog.logs.noted import WHY, note_of
 from trainyard.catalog.logs.tries import EVENTS, JOB_SETS, Tries
 from trainyard.catalog.logs.waiting import phases, restarts
 from trainyard.operations.reach.kubectl import Environment, logged_in
@@ -177,6 +178,8 @@ class Causes:
             ),
         )
         lines = tries.look(pods, self._watched[job])
+        if lines and tries.why:
+            self._note(job, tries.why)
         if followed:
             followed.look(pods)
         return lines
@@ -208,7 +211,21 @@ class Causes:
 
     def of(self, job: Run) -> Cause | None:
         """The reason why a job failed: what its pods say, or what they wrote before they were gone."""
-        return self.seen(job) or (self._followed[job].take() if job in self._followed else None)
+        found = self.seen(job) or (self._followed[job].take() if job in self._followed else None)
+        if found:
+            self._note(job, found)
+        return found
+
+    def _note(self, job: Run, cause: Cause) -> None:
+        """Write the reason on the job, as an update with `wait` does. Somebody may have deleted it."""
+        if self._kubectl is not None:
+            words = ("annotate", "--overwrite", job.kind.lower(), job.name)
+            subprocess.run(
+                ("kubectl", f"--namespace={job.namespace}", *words, f"{WHY}={note_of(cause)}"),
+                env=self._kubectl,
+                capture_output=True,
+                timeout=60,
+            )
 
     def nothing_done(self, job: Run) -> str | None:
         """The checkpoint from which a job resumed that was complete without a step; None for others."""

@@ -26,7 +26,7 @@ from trainyard.catalog.logs.cause import Cause, Watched
 from trainyard.catalog.logs.first_end import TAIL, End, Object
 from trainyard.catalog.logs.known_failures import NO_LOG
 from trainyard.catalog.logs.log_words import nothing_done, nothing_to_do
-from trainyard.catalog.logs.noted import WHY, note
+from trainyard.catalog.logs.noted import WHY, note_of
 from trainyard.catalog.logs.symptoms import GRACE_SECONDS
 from trainyard.catalog.logs.tries import Tries
 from trainyard.catalog.logs.waiting import phases, why_they_wait
@@ -93,7 +93,8 @@ def wait(
         closing(Followed(kubectl, selector)) as followed,
     ):
         tries = Tries(kind, namespace, name, functools.partial(_selected, kubectl), followed.take)
-        where, said, watched, told = "not seen yet", "", Watched(), Told(say, tries, followed)
+        note = functools.partial(_note, kubectl, kind, name)
+        where, said, watched, told = "not seen yet", "", Watched(), Told(say, tries, followed, note)
         while time.monotonic() < deadline:
             found = jobs_named(kubectl, kind, name)
             if found == []:
@@ -113,9 +114,7 @@ def wait(
             told.look(f"{namespace}/{name}", kubectl, selector, pods, watched)
             time.sleep(POLL_SECONDS)
         failed = where == "Failed"
-        cause = watched.cause or (followed.take() if failed else None)
-        if failed and cause:
-            answer(*kubectl, "annotate", "--overwrite", kind.lower(), name, f"{WHY}={note(cause)}")
+        cause = _cause(watched, followed, note) if failed else None
         said = said or _without_failures(kubectl, selector, cause, failed=failed)
     over = "" if failed else f" after {minutes:g} minutes (wait_minutes)"
     raise RunFailed(f"{kind} {namespace}/{name} is {where}{over}{said}")
@@ -139,8 +138,15 @@ class Told:
     """Lines about a run while `up` waits for it: the phases of its pods, why they wait or fail, and each try that
     begins."""
 
-    def __init__(self, say: Callable[[str], object], tries: Tries, followed: Followed) -> None:
-        self._say, self._tries, self._followed = say, tries, followed
+    def __init__(
+        self,
+        say: Callable[[str], object],
+        tries: Tries,
+        followed: Followed,
+        note: Callable[[Cause], object],
+    ) -> None:
+        """`note`: is given the reason of each try that failed."""
+        self._say, self._tries, self._followed, self._note = say, tries, followed, note
         self._said, self._at = "", -EVERY_SECONDS
 
     def look(
@@ -158,6 +164,8 @@ class Told:
             return
         if begun := self._tries.look(pods, watched):
             self._say("\n".join(begun))
+            if self._tries.why:
+                self._note(self._tries.why)
         self._followed.look(pods)
         if now - self._at < EVERY_SECONDS:
             return
@@ -236,6 +244,19 @@ def _words_of_failures(
         _last_lines(kubectl, selector, 1).strip() or "none",
     ]
     return "\n".join(lines)
+
+
+def _cause(watched: Watched, followed: Followed, note: Callable[[Cause], object]) -> Cause | None:
+    """The reason why the run failed, which is noted; None where nobody knows it."""
+    cause = watched.cause or followed.take()
+    if cause:
+        note(cause)
+    return cause
+
+
+def _note(kubectl: Kubectl, kind: str, name: str, cause: Cause) -> None:
+    """Write the reason on the job, for whoever asks later."""
+    answer(*kubectl, "annotate", "--overwrite", kind.lower(), name, f"{WHY}={note_of(cause)}")
 
 
 def _told(cause: Cause, whose: str) -> list[str]:

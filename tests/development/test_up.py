@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 from typing import IO, Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -14,6 +15,7 @@ from development.progress import Display, Stages
 from development.up import Causes, Run, _advice, _follow_jobs
 from rehearsal.kube import ApiError
 from tests.support.launchers import torchrun
+from trainyard.catalog.logs.cause import Cause
 from trainyard.catalog.logs.log_words import STEP_LINES
 
 MINE = Run(entry="mine", kind="TrainJob", namespace="training", name="mine")
@@ -191,6 +193,22 @@ def test_a_gang_that_begins_again_is_said_as_it_happens(lines: list[str]):
         "training/mine has failed and begins again, try 2 of 4: node rank 1 on n1 ended first, with exit code"
         " 1: OSError: [Errno 28] No space left on device (a file system is full)"
     )
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_the_reason_of_a_failed_job_is_noted_on_it(
+    known: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called: list[tuple[str, ...]] = []
+    monkeypatch.setattr(up.subprocess, "run", lambda words, **_: called.append(words))
+    causes = Causes(Mock(), {"KUBECONFIG": "of the world"})
+    cause = Cause("node rank 0 on n1 ended: ValueError", "mend it") if known else None
+    monkeypatch.setattr(causes, "seen", lambda _: cause)
+    assert causes.of(MINE) == cause
+    assert [words[2:6] for words in called] == (
+        [("annotate", "--overwrite", "trainjob", "mine")] if known else []
+    )
+    assert all("trainyard.io/why={" in words[-1] and "ValueError" in words[-1] for words in called)
 
 
 def test_a_job_that_resumed_and_did_no_step_is_said_to_have_had_nothing_to_do(lines: list[str]):

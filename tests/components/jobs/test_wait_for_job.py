@@ -310,6 +310,7 @@ def test_a_gang_that_begins_again_is_said_at_once_with_the_reason(
         "training/job has failed and begins again, try 2 of 4: node rank 0 on of-a ended first, with exit"
         " code 1: the log of a"
     ]
+    assert "exit code 1: the log of a" in (tmp_path / "annotated").read_text()
 
 
 def test_a_failed_run_fails_the_process_after_everything_else_has_ended(

@@ -16,7 +16,7 @@ from tests.support.tool import run_word
 from tests.trainyard.operations.recovery.test_drain import ENVIRONMENT, OURS, SERVED
 from tests.trainyard.operations.terminal import Terminal
 from trainyard.catalog.logs.cause import Cause
-from trainyard.catalog.logs.noted import WHY, note
+from trainyard.catalog.logs.noted import WHY, note_of
 from trainyard.operations.reach.chosen import Chosen, NoSuchJob, choose
 from trainyard.operations.reach.place import place_of
 from trainyard.operations.runs.stop import _afterwards
@@ -151,7 +151,7 @@ def test_of_a_job_whose_pods_are_gone_the_reason_is_said_that_an_update_has_note
     cluster = Cluster(monkeypatch)
     monkeypatch.setitem(PODS, "mine", [])
     [job] = [one for one in cluster.jobs if one["metadata"]["name"] == "mine"]
-    text = note(Cause("node rank 0 on n1 ended: ValueError: no such column", "mend the script"))
+    text = note_of(Cause("node rank 0 on n1 ended: ValueError: no such column", "mend the script"))
     monkeypatch.setitem(job["metadata"], "annotations", {WHY: text})
     assert run_word("logs", ["--stack", "dev", "--job", "mine"]) == 1
     assert capsys.readouterr().err.splitlines()[-1] == (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from trainyard.catalog.job_kinds import JOB_KINDS, RESTARTING, resource_of
@@ -22,6 +22,10 @@ UNSEEN = (
     "its pods were gone before `up` could read why: a rank has failed, or a node left; `trainyard logs --follow`"
     " reads the try that goes on"
 )
+
+
+STOP = "    `trainyard stop {name}` ends the tries that are left, and what they cost"
+"""Said with advice: the next try is likely to end in the same way."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,8 @@ class Tries:
         """Uid of each pod, with the restarts of its containers."""
         self._cause: Cause | None = None
         """The reason why a rank of the try that goes on has failed; None where none has."""
+        self.why: Cause | None = None
+        """The reason why the try failed that was said last; None where nobody knows it."""
         self._at = self._said_at = ""
         """When that rank ended, and when the one did that was said last."""
 
@@ -63,19 +69,24 @@ class Tries:
         self._seen = seen
         if begun.restarts <= self._restarts:
             return []
-        self._restarts, cause = begun.restarts, self._why()
-        said = cause.sentence if cause else UNSEEN
+        self._restarts, self.why = begun.restarts, self._why()
+        said = self.why.sentence if self.why else UNSEEN
+        line = f"{self._namespace}/{self._name} has failed and begins again, {begun.said}: {said}"
+        return [line, *(self._advice(self.why) if self.why else ())]
+
+    def _advice(self, cause: Cause) -> Iterator[str]:
         # A log that is not there yet is read at a later look: the ways to have one are for runs that have ended.
-        do = cause.do if cause and NO_LOG not in cause.do else ""
-        return [
-            f"{self._namespace}/{self._name} has failed and begins again, {begun.said}: {said}",
-            *([f"    Fix: {do}"] if do else []),
-        ]
+        if not cause.do or NO_LOG in cause.do:
+            return
+        yield f"    Fix: {cause.do}"
+        if not cause.is_loss:
+            yield STOP.format(name=self._name)
 
     def _why(self) -> Cause | None:
         """The reason why the last try failed, once."""
         heard = self._heard()
-        found = self._cause or heard
+        known = [each for each in (self._cause, heard) if each]
+        found = next((each for each in known if each.shown), known[0] if known else None)
         self._cause, self._said_at = None, self._at
         return found
 

@@ -116,7 +116,8 @@ def _read(
         said = together(printed(kubectl, snapshot), recorded(kept))
         known = runs_of(snapshot, kept, history)
         busy = sms_at_work(kubectl, (*known.finished, *known.going))
-        return known, said, _causes(kubectl, known.finished), busy
+        causes = {**_causes(kubectl, known.finished), **_of_tries(known.going)}
+        return known, said, causes, busy
 
 
 def _causes(kubectl: Kubectl, finished: Iterable[Run]) -> Mapping[str, Cause]:
@@ -127,6 +128,12 @@ def _causes(kubectl: Kubectl, finished: Iterable[Run]) -> Mapping[str, Cause]:
         for run in failed
     }
     return {uid: cause for uid, cause in causes.items() if cause}
+
+
+def _of_tries(going: Iterable[Run]) -> Mapping[str, Cause]:
+    """Reasons why the last try of a run that goes on failed, where an update has noted it."""
+    again = {uid_of(run): noted(run.job.body) for run in going if run.job.restarts}
+    return {uid: cause for uid, cause in again.items() if cause}
 
 
 def told(
@@ -304,7 +311,7 @@ def _why(run: Told) -> Iterator[str]:
     if run.reason:
         yield f"{'its controller says' if run.why else 'why'}: {run.reason}"
     if run.why:
-        yield f"why: {run.why}"
+        yield f"{'why' if run.ended else 'why it began again'}: {run.why}"
     if run.fix:
         yield f"fix: {run.fix}"
 

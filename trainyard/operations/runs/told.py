@@ -65,7 +65,7 @@ class Told:
     reason: str
     """Reason and message of its controller."""
     why: str
-    """Sentence about why it failed; empty where no rank is known to have ended with an error."""
+    """Sentence about why it failed, or its last try; empty where no rank is known to have ended with an error."""
     fix: str
     """Advice about that; empty where none is known."""
     resumed_from: str | None

@@ -9,6 +9,7 @@ from decimal import Decimal
 
 from trainyard.catalog.aws.prices import price
 from trainyard.catalog.logs.first_end import first_to_fail
+from trainyard.catalog.logs.noted import noted_at
 from trainyard.catalog.logs.symptoms import (
     GRACE_SECONDS,
     PENDING,
@@ -35,6 +36,8 @@ from trainyard.rules.jobs import WHY_RANKS_DO_NOT_MEET
 
 MANY_RESTARTS = 3
 """Fewer restarts may come from lost nodes."""
+JUST = timedelta(minutes=10)
+"""Time for which the end of a try is news."""
 NO_PODS = ("TrainJobResourcesCreationFailed", "FailedCreate", "FailedCreatePod")
 """Reasons of events about pods that cannot be created: of the Trainer, of a Job, of the
 training-operator v1.8.1 (its pod_control.go)."""
@@ -67,12 +70,19 @@ def failed_jobs(snapshot: Snapshot) -> Iterator[Finding]:
                 snapshot, job, "correct its entry, and the next update starts it"
             )
             yield Finding(what=f"{job} failed: {job.message}", why=why, do=f"{do}; {again}")
-        elif job.restarts >= MANY_RESTARTS:
+        elif job.restarts >= MANY_RESTARTS or _has_just_failed(snapshot, job):
             logs = f"kubectl -n {job.namespace} logs -l {job.selector} --prefix --tail=40"
             why, do = why_it_ended(snapshot, job, f"{logs}; with --previous for the run before")
-            what = f"{job} keeps crashing: {job.restarts} restarts"
+            often = "keeps crashing" if job.restarts >= MANY_RESTARTS else "has begun again"
+            what = f"{job} {often}: {job.restarts} restart{'s' * (job.restarts != 1)}"
             yield Finding(what=what, why=why, do=do)
     yield from _jobs_without_pods(snapshot)
+
+
+def _has_just_failed(snapshot: Snapshot, job: Job) -> bool:
+    """True where the update that waits for the job has noted a moment ago why a try of it failed."""
+    at = noted_at(job.body)
+    return bool(job.restarts) and at is not None and snapshot.taken_at - at < JUST
 
 
 def _jobs_without_pods(snapshot: Snapshot) -> Iterator[Finding]:

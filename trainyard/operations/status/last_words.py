@@ -32,12 +32,16 @@ def cause_of_job(snapshot: Snapshot, job: Job) -> Cause:
     cause = cause_of_end(end, _log(snapshot, f"{job.namespace}/{end.pod}") if end else "")
     if cause.shown and cause.do and not cause.is_loss:
         return cause
-    logs = [_log(snapshot, full_name(pod)) for pod in job.pods]
-    others = [cause_of_end(end, log) for log in logs if log]
+    others = _of_all_logs(snapshot, job, end)
     told = [each for each in others if each.do and not each.is_loss]
     if there is None and not told and (known := noted(job.body)):
         return known
     return next(iter(told or ([cause] if end else others)), cause)
+
+
+def _of_all_logs(snapshot: Snapshot, job: Job, end: End | None) -> list[Cause]:
+    logs = (_log(snapshot, full_name(pod)) for pod in job.pods)
+    return [cause_of_end(end, log) for log in logs if log]
 
 
 def _log(snapshot: Snapshot, pod: str) -> str:

@@ -88,7 +88,9 @@ def test_a_try_whose_pods_were_gone_is_said_by_what_they_wrote_and_no_more_often
     assert _looked(tries, watched, [_pod("b", "10:33")]) == [
         "training/mine has failed and begins again, try 2 of 4: node rank 1 on n1 ended: ValueError",
         "    Fix: correct it",
+        "    `trainyard stop mine` ends the tries that are left, and what they cost",
     ]
+    assert tries.why and tries.why.do == "correct it"
     world.objects["jobsets"] = _job_set(2, 2)
     assert UNSEEN in _looked(tries, watched, [_pod("c", "10:50")])[0]
 
@@ -116,7 +118,7 @@ def test_containers_of_a_pytorchjob_that_restart_in_their_pods_are_its_tries():
     tries = Tries("PyTorchJob", "training", "mine", world.ask)
     assert _looked(tries, watched, [_pod("a", "10:00"), _pod("b", "10:00")]) == []
     first = [_pod("a", "10:00", ended="10:30", restarts=1), _pod("b", "10:00")]
-    [said, _] = _looked(tries, watched, first)
+    [said, *_] = _looked(tries, watched, first)
     assert said == (
         "training/mine has failed and begins again, try 2 (1 restart of containers; the job fails at 5):"
         f" node rank 0 on n1 {CAUSE}"
@@ -134,7 +136,7 @@ def test_a_pod_that_the_training_operator_has_made_again_is_a_try_and_one_of_an_
     tries = Tries("PyTorchJob", "training", "mine", world.ask)
     assert _looked(tries, watched, [_pod("a", "10:00", ended="10:30")]) == []
     events.append({"involvedObject": {"uid": "1"}})
-    [said, _] = _looked(tries, watched, [_pod("b", "10:33")])
+    [said, *_] = _looked(tries, watched, [_pod("b", "10:33")])
     assert said == f"training/mine has failed and begins again, try 2: node rank 0 on n1 {CAUSE}"
 
 

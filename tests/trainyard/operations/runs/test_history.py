@@ -13,7 +13,7 @@ from tests.support.launchers import torchrun
 from tests.support.tool import run_word
 from tests.trainyard.operations.finished import cluster, pod, train_job
 from trainyard.catalog.logs.cause import Cause
-from trainyard.catalog.logs.noted import WHY, note
+from trainyard.catalog.logs.noted import WHY, note_of
 from trainyard.operations.reach.snapshot import Snapshot
 from trainyard.operations.reach.target import TargetError
 from trainyard.operations.runs import history
@@ -72,12 +72,25 @@ def test_a_failed_run_says_why() -> None:
 def test_of_a_failed_run_without_pods_the_reason_is_said_that_an_update_has_noted() -> None:
     ended = {"type": "Failed", "status": "True", "reason": "r", "message": "m"}
     job = train_job(status={"conditions": [ended | {"lastTransitionTime": "2026-11-21T13:00:00Z"}]})
-    noted = {WHY: note(Cause("node rank 0 ended: ValueError: no such column", "mend it"))}
+    noted = {WHY: note_of(Cause("node rank 0 ended: ValueError: no such column", "mend it"))}
     job["metadata"].setdefault("annotations", {}).update(noted)
     known = runs_of(cluster(trainjobs=[job], pods=[]), [], MISSING)
     causes = history._causes(lambda *_: "", known.finished)
     [run] = [told(run, {}, causes, going=False) for run in known.finished]
     assert (run.why, run.fix) == ("node rank 0 ended: ValueError: no such column", "mend it")
+
+
+def test_a_run_that_goes_on_says_why_its_last_try_failed_where_an_update_has_noted_it() -> None:
+    job = train_job(status={})
+    why = "node rank 0 ended: unrecognized arguments: --stepz"
+    job["metadata"].setdefault("annotations", {})[WHY] = note_of(Cause(why, ""))
+    sets = [{"metadata": {"name": "t5", "namespace": "training"}, "status": {"restarts": 2}}]
+    sets[0]["metadata"] = {key: job["metadata"][key] for key in ("name", "namespace")}
+    known = runs_of(cluster(trainjobs=[job], pods=[pod(0)], jobsets=sets), [], MISSING)
+    [run] = known.going
+    said = told(run, {}, history._of_tries(known.going), going=True)
+    assert said.restarts == 2 and said.why == why
+    assert f"  why it began again: {why}" in text([said], NOTES)
 
 
 def test_a_failed_run_says_the_sentence_about_the_rank_that_ended_first_and_what_to_do() -> None:

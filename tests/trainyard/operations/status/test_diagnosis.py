@@ -3,6 +3,7 @@ finding."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 
 from tests.support.launchers import torchrun
 from trainyard.catalog.logs.cause import Cause
-from trainyard.catalog.logs.noted import WHY, note
+from trainyard.catalog.logs.noted import WHY, note_of
 from trainyard.objects.queues.queues import QUEUE_LABEL
 from trainyard.operations.reach.snapshot import Snapshot
 from trainyard.operations.status import status
@@ -469,10 +470,26 @@ def test_a_failed_job_whose_pods_are_gone_names_the_ways_to_have_a_log_next_time
 def test_a_failed_job_whose_pods_are_gone_has_the_reason_that_an_update_has_noted() -> None:
     failed = _job(conditions=[{"type": "Failed", "status": "True", "reason": "r", "message": "m"}])
     known = Cause("node rank 0 on n1 ended: ValueError: no such column", "mend the script")
-    failed["metadata"]["annotations"] = {WHY: note(known)}
+    failed["metadata"]["annotations"] = {WHY: note_of(known)}
     text = _printed(trainjobs=[failed], pods=[])
     assert f"\n    {known.sentence}\n    → mend the script; correct its entry" in text
     assert "no log tells why" not in text
+
+
+@pytest.mark.parametrize("minutes", [1, 60])
+def test_a_job_that_has_just_begun_again_has_the_reason_that_an_update_has_noted(
+    minutes: int,
+) -> None:
+    pods = [_pod("run-node-0-0-x", node="n1", phase="Running")]
+    job, known = _job(), Cause("node rank 0 ended: unrecognized arguments: --stepz", "correct it")
+    note = json.loads(note_of(known))
+    note["at"] = (NOW - timedelta(minutes=minutes)).isoformat()
+    job["metadata"]["annotations"] = {WHY: json.dumps(note)}
+    sets = [{"metadata": {"name": "run", "namespace": "training"}, "status": {"restarts": 2}}]
+    text = _printed(trainjobs=[job], pods=pods, jobsets=sets)
+    assert (f"TrainJob run has begun again: 2 restarts\n    {known.sentence}" in text) == (
+        minutes == 1
+    )
 
 
 def test_a_full_file_system_is_named_from_the_log_of_whichever_rank_says_so():
