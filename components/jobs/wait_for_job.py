@@ -103,7 +103,7 @@ def wait(
                     " deleted it. Fix: increase `run` of its entry, or delete the entry"
                 )
             where = _state(found[0]) if found else where
-            if where in SUCCEEDED or (until == "running" and where == "Running"):
+            if _is_reached(where, until):
                 return where
             # Some runtimes delete the pods of a failed job, so their logs are read before it fails.
             pods = listed(kubectl, "pods", f"--selector={selector}")
@@ -118,6 +118,11 @@ def wait(
         said = said or _without_failures(kubectl, selector, cause, failed=failed)
     over = "" if failed else f" after {minutes:g} minutes (wait_minutes)"
     raise RunFailed(f"{kind} {namespace}/{name} is {where}{over}{said}")
+
+
+def _is_reached(where: str, until: str) -> bool:
+    """True for a run that need not be waited for any more: it is complete, or runs where that is enough."""
+    return where in SUCCEEDED or (until == "running" and where == "Running")
 
 
 @contextmanager

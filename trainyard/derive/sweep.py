@@ -89,11 +89,13 @@ def _run(
 
 def points_of(sweep: SweepConfig) -> list[dict[str, str]]:
     """Every combination of values, the last name changing fastest; none where a list is empty, where one has a
-    value twice, or where there are too many."""
-    lists = [[text_of(value) for value in values] for values in sweep.over.values()]
+    value twice, or where there are too many. The names are in their order and not in that of the file, which the
+    engine does not keep: every word of the tool and the update must call a run alike."""
+    names = sorted(sweep.over)
+    lists = [[text_of(value) for value in sweep.over[name]] for name in names]
     if not lists or size_of(sweep) > MOST_RUNS or any(len({*each}) != len(each) for each in lists):
         return []
-    return [dict(zip(sweep.over, values, strict=True)) for values in itertools.product(*lists)]
+    return [dict(zip(names, values, strict=True)) for values in itertools.product(*lists)]
 
 
 def size_of(sweep: SweepConfig) -> int:
