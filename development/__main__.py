@@ -61,6 +61,8 @@ OPTIONS: dict[Callable[..., int], dict[str, dict[str, Any]]] = {
     prove: {"--stack": STACK, "--speed": SPEED, "words": WORDS},
     run: {"--stack": STACK, "words": WORDS},
 }
+NAMED = 10
+"""Jobs that a stopped word names."""
 EXCLUSIVE = (up, down, mirror, preview, drain, repair, prove)
 """Commands that change the world. Only one of them can run at a time."""
 
@@ -85,7 +87,7 @@ def main(arguments: list[str]) -> int:
     """Run one command; the exit status."""
     options = parser().parse_args(arguments)
     try:
-        with alone() if options.act in EXCLUSIVE else nullcontext():
+        with alone() if options.act in EXCLUSIVE else nullcontext() as options.lock:
             return options.act(options)
     except (EngineError, world.WorldError, toolchain.ToolchainError, ApiError) as error:
         print(error, file=sys.stderr)
@@ -101,13 +103,12 @@ def main(arguments: list[str]) -> int:
         more = f"`make up{chosen}` continues, `make down{chosen}` deletes everything"
         if jobs := begun(stack):
             print(
-                f"\nstopped. The stack has made {few(jobs)}. What of it has begun and not ended goes on, and costs"
-                " money on AWS:"
+                f"\nstopped. Not ended, and on AWS they go on and cost money: {few(jobs, NAMED)}."
                 f" `trainyard watch{named}` shows it, `trainyard stop <job>{named}` ends one; {more}",
                 file=sys.stderr,
             )
         else:
-            print(f"\nstopped: no run of this stack is in the cluster; {more}", file=sys.stderr)
+            print(f"\nstopped: no run of this stack goes on; {more}", file=sys.stderr)
         return command_line.INTERRUPTED
 
 

@@ -3,38 +3,33 @@
 from __future__ import annotations
 
 import argparse
+import fcntl
 import subprocess
 import sys
 import time
-import urllib.parse
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import closing
 from http import HTTPStatus
-from typing import NamedTuple
 
 from urllib3.exceptions import HTTPError
 
-from components.jobs.followed import Followed
 from development import engine, progress
+from development.causes import Causes, Run, pods_of
 from development.engine import Stack
 from development.progress import Display, Stages
 from development.releases import why_it_waits
 from development.steps import failed, open_world, option_of, repair, update, warnings_in_full
 from rehearsal import control_plane, paths
-from rehearsal.kube import Api, ApiError, Object
+from rehearsal.kube import Api, ApiError
 from rehearsal.terminal import FAILED, REFUSED
-from trainyard.catalog.job_kinds import JOB_KINDS, SUCCEEDED, outcome, resource_of
-from trainyard.catalog.logs.cause import Cause, Watched
-from trainyard.catalog.logs.first_end import TAIL, End, ranks
+from trainyard.catalog.job_kinds import SUCCEEDED, outcome
+from trainyard.catalog.logs.cause import Cause
 from trainyard.catalog.logs.known_failures import NO_LOG
-from trainyard.catalog.logs.log_words import STEP_LINES, last_step, nothing_done, nothing_to_do
-from trainyard.catalog.logs.noted import WHY, note_of
-from trainyard.catalog.logs.tries import EVENTS, JOB_SETS, Tries
+from trainyard.catalog.logs.log_words import nothing_to_do
 from trainyard.catalog.logs.waiting import phases, restarts
 from trainyard.operations.reach.kubectl import Environment, logged_in
 
 POLL_SECONDS = 1
-JOB_SET_API = "/apis/jobset.x-k8s.io/v1alpha2"
 STOPPED = "stopped"
 """State of a job that is not on the cluster any more."""
 RESTARTS = 10
@@ -64,7 +59,13 @@ def up(options: argparse.Namespace) -> int:
     changes = stages.changes()
     more = "; a preview counts components, too" if changes else ""
     display.line("engine", f"{changes} changes{more}")
-    return _finish(stack, stages, options.wait, first=first)
+    # Another team's update need not wait for the end of these jobs.
+    fcntl.flock(options.lock, fcntl.LOCK_UN)
+    try:
+        return _finish(stack, stages, options.wait, first=first)
+    except (OSError, HTTPError):
+        print("the world ended while `make up` waited for jobs", file=sys.stderr)
+        return FAILED
 
 
 def _finish(stack: Stack, stages: Stages, patience: float, *, first: bool) -> int:
@@ -113,148 +114,15 @@ def _advice(stack: Stack, job: Run, end: str | None, cause: Cause | None = None)
 
 
 def begun(stack: Stack) -> list[str]:
-    """Names of jobs that the stack has made, but those that somebody has stopped since. Where the API server does not
-    answer, all of them."""
+    """Names of jobs that the stack has made and that have not ended. Where the API server does not answer, all of
+    them."""
     made = engine.deployed_jobs(stack)
     runs = [Run(entry, kind, *id_.split("/", 1)) for entry, (kind, id_) in made.items()]
     try:
         api = control_plane.admin(paths.world(), outside=True)
-        return [run.entry for run in runs if _end(api, run) != STOPPED]
+        return [run.entry for run in runs if _end(api, run) is None]
     except (ApiError, OSError, HTTPError):
         return [*made]
-
-
-class Run(NamedTuple):
-    """A job of the stack, from its outputs."""
-
-    entry: str
-    """Its name in the stack file."""
-    kind: str
-    namespace: str
-    name: str
-
-    @property
-    def api(self) -> str:
-        """Path of its API version."""
-        return f"/apis/{JOB_KINDS[self.kind].api_version}"
-
-    @property
-    def selector(self) -> str:
-        """Selects its pods."""
-        return f"{JOB_KINDS[self.kind].pod_label}={self.name}"
-
-
-class Causes:
-    """Reasons why jobs failed, read while their pods are there: some runtimes delete them."""
-
-    def __init__(self, api: Api, kubectl: Environment | None = None) -> None:
-        """`kubectl`: environment in which logs are followed; None: they are not."""
-        self._api, self._kubectl = api, kubectl
-        self._followed: dict[Run, Followed] = {}
-        self._watched: dict[Run, Watched] = {}
-        self._tries: dict[Run, Tries] = {}
-        self._ended: set[Run] = set()
-        self._first_logs: dict[Run, list[list[str]]] = {}
-        """Logs of rank 0 of jobs that have ended: they change no more."""
-
-    def look(self, pods: Mapping[Run, list[Object]], ended: Iterable[Run]) -> list[str]:
-        """Look at the pods of jobs that go on, and once more at those of jobs that have ended. Returns lines about
-        gangs that have begun again."""
-        last = {job: _pods(self._api, job) for job in ended if job not in self._ended}
-        self._ended |= {*last}
-        for job, of_job in {**pods, **last}.items():
-            watched = self._watched.setdefault(job, Watched())
-            watched.look(of_job, lambda end, job=job: self._log(job, end))
-        return [line for job, of_job in pods.items() for line in self._begun_again(job, of_job)]
-
-    def _begun_again(self, job: Run, pods: list[Object]) -> list[str]:
-        followed = self._followed_of(job)
-        tries = self._tries.setdefault(
-            job,
-            Tries(
-                *(job.kind, job.namespace, job.name),
-                lambda *asked: self._selected(job, *asked),
-                followed.take if followed else lambda: None,
-            ),
-        )
-        lines = tries.look(pods, self._watched[job])
-        if lines and tries.why:
-            self._note(job, tries.why)
-        if followed:
-            followed.look(pods)
-        return lines
-
-    def _followed_of(self, job: Run) -> Followed | None:
-        if self._kubectl is None:
-            return None
-        words = ("kubectl", f"--namespace={job.namespace}")
-        return self._followed.setdefault(job, Followed(words, job.selector, self._kubectl))
-
-    def close(self) -> None:
-        """Follow no log any more."""
-        for each in self._followed.values():
-            each.close()
-
-    def _selected(self, job: Run, resource: str, fields: str) -> list[Object] | None:
-        """Objects that a field selector selects; None where the API server does not answer."""
-        root = {EVENTS: "/api/v1", JOB_SETS: JOB_SET_API, resource_of(job.kind): job.api}[resource]
-        query = urllib.parse.urlencode({"fieldSelector": fields})
-        path = f"{root}/namespaces/{job.namespace}/{resource.partition('.')[0]}?{query}"
-        try:
-            return self._api.request("GET", path)["items"]
-        except ApiError:
-            return None
-
-    def seen(self, job: Run) -> Cause | None:
-        """The reason that the pods of a job say."""
-        return self._watched[job].known if job in self._watched else None
-
-    def of(self, job: Run) -> Cause | None:
-        """The reason why a job failed: what its pods say, or what they wrote before they were gone."""
-        found = self.seen(job) or (self._followed[job].take() if job in self._followed else None)
-        if found:
-            self._note(job, found)
-        return found
-
-    def _note(self, job: Run, cause: Cause) -> None:
-        """Write the reason on the job, as an update with `wait` does. Somebody may have deleted it."""
-        if self._kubectl is not None:
-            words = ("annotate", "--overwrite", job.kind.lower(), job.name)
-            subprocess.run(
-                ("kubectl", f"--namespace={job.namespace}", *words, f"{WHY}={note_of(cause)}"),
-                env=self._kubectl,
-                capture_output=True,
-                timeout=60,
-            )
-
-    def nothing_done(self, job: Run) -> str | None:
-        """The checkpoint from which a job resumed that was complete without a step; None for others."""
-        return next(filter(None, map(nothing_done, self._logs_of_rank_0(job))), None)
-
-    def last_step(self, job: Run) -> str | None:
-        """The line of the last step that rank 0 has printed; None where there is none."""
-        return next(filter(None, map(last_step, self._logs_of_rank_0(job))), None)
-
-    def _logs_of_rank_0(self, job: Run) -> list[list[str]]:
-        if job not in self._first_logs:
-            first = [pod for pod, number in ranks(_pods(self._api, job)) if number == 0]
-            self._first_logs[job] = [
-                self._text(job, pod["metadata"]["name"], f"tailLines={STEP_LINES}").splitlines()
-                for pod in first
-            ]
-        return self._first_logs[job]
-
-    def _log(self, job: Run, end: End) -> str:
-        wanted = {"container": end.container, "tailLines": TAIL}
-        previous = {"previous": "true"} if end.previous else {}
-        return self._text(job, end.pod, urllib.parse.urlencode({**wanted, **previous}))
-
-    def _text(self, job: Run, pod: str, query: str) -> str:
-        """A log; empty where its pod is gone."""
-        try:
-            return self._api.text(f"/api/v1/namespaces/{job.namespace}/pods/{pod}/log?{query}")
-        except ApiError:
-            return ""
 
 
 def _follow_jobs(
@@ -268,7 +136,7 @@ def _follow_jobs(
         before, ends = ends, [_end(api, job) for job in jobs]
         _print_ends(display, causes, zip(jobs, before, ends, strict=True))
         going = [job for job, end in zip(jobs, ends, strict=True) if not end]
-        pods = [_pods(api, job) for job in going]
+        pods = [pods_of(api, job) for job in going]
         failed = [job for job, end in zip(jobs, ends, strict=True) if end == "Failed"]
         for line in causes.look(dict(zip(going, pods, strict=True)), failed):
             display.line("jobs", line)
@@ -308,13 +176,6 @@ def _end(api: Api, job: Run) -> str | None:
         if error.code == HTTPStatus.NOT_FOUND:
             return STOPPED
         raise
-
-
-def _pods(api: Api, job: Run) -> list[Object]:
-    selector = job.selector.replace("=", "%3D")
-    return api.request("GET", f"/api/v1/namespaces/{job.namespace}/pods?labelSelector={selector}")[
-        "items"
-    ]
 
 
 def _summary(

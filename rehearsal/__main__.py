@@ -7,7 +7,7 @@ import fcntl
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import IO, Any
 
 from rehearsal import environment, paths, terminal, toolchain, world
 from rehearsal.commands.faults import BREAKS, FAULT_FIELDS, FAULTS, NOTICES, fault
@@ -86,7 +86,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 @contextmanager
-def alone() -> Iterator[None]:
+def alone() -> Iterator[IO[str]]:
     """Hold the lock of words that change the world; WorldError where another one has it."""
     paths.make_state()
     with (paths.STATE / "lock").open("w") as file:
@@ -96,7 +96,7 @@ def alone() -> Iterator[None]:
             raise world.WorldError(
                 "another `up`, `down` or `preview` runs in this checkout: wait for it, or stop it"
             ) from None
-        yield
+        yield file
 
 
 def main(arguments: list[str]) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from development.up import Causes, Run, _pods
+from development.causes import Causes, Run, pods_of
 from rehearsal.kube import Object
 from tests.support.cases.trainer import JOB, train_job
 from tests.support.patience import until
@@ -38,11 +38,11 @@ def test_a_gang_that_jobset_starts_anew_is_said_with_its_rank_and_the_tries_that
     run = Run(entry="again", kind="TrainJob", namespace="default", name="again")
     causes, said = Causes(trainer.api), list[str]()
     first, second = trainer.pods("again", 2)
-    assert causes.look({run: _pods(trainer.api, run)}, []) == []
+    assert causes.look({run: pods_of(trainer.api, run)}, []) == []
     _fail(trainer, second)
 
     def looked() -> bool:
-        said.extend(causes.look({run: _pods(trainer.api, run)}, []))
+        said.extend(causes.look({run: pods_of(trainer.api, run)}, []))
         return bool(said)
 
     assert until(looked)
@@ -55,7 +55,7 @@ def test_a_gang_that_jobset_starts_anew_is_said_with_its_rank_and_the_tries_that
 
 
 def _uids(trainer: TrainerServer, run: Run) -> list[str]:
-    return [_uid(pod) for pod in _pods(trainer.api, run)]
+    return [_uid(pod) for pod in pods_of(trainer.api, run)]
 
 
 def _uid(pod: Object) -> str:

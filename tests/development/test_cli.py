@@ -228,6 +228,16 @@ def test_a_stack_file_with_errors_starts_and_builds_nothing(
     assert "environment.pools [Pulumi.dev.yaml:3]: must be set; got nothing" in said
 
 
+def test_the_lock_can_be_given_back_before_the_end_of_a_word(checkout: Path) -> None:
+    """A team could not send a job while `make up` waited for the end of another team's."""
+    with alone() as lock:
+        with pytest.raises(world.WorldError, match="another `up`"), alone():
+            pass
+        fcntl.flock(lock, fcntl.LOCK_UN)
+        with alone():
+            pass
+
+
 @needs_namespaces
 def test_up_does_not_go_on_in_the_world_of_a_preview_that_was_killed(
     machine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -515,16 +525,16 @@ def test_a_word_that_is_stopped_names_the_commands_of_its_stack(
     monkeypatch.setattr(cli, "begun", lambda _: [])
     assert cli.main(["up"]) == 130
     said = capsys.readouterr().err
-    assert "stopped: no run of this stack is in the cluster; " in said
+    assert "stopped: no run of this stack goes on; " in said
     assert f"`make up{chosen}` continues, `make down{chosen}` deletes everything" in said
 
 
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        ({}, "stopped. The stack has made mine, theirs. What of it has begun"),
-        (OSError(), "stopped. The stack has made mine, theirs. What of it has begun"),
-        (ApiError(404, {}), "stopped: no run of this stack is in the cluster"),
+        ({}, "stopped. Not ended, and on AWS they go on and cost money: mine, theirs."),
+        (OSError(), "stopped. Not ended, and on AWS they go on and cost money: mine, theirs."),
+        (ApiError(404, {}), "stopped: no run of this stack goes on"),
     ],
 )
 def test_a_word_that_is_stopped_says_which_jobs_are_in_the_cluster(

@@ -9,10 +9,11 @@ from unittest.mock import Mock
 
 import pytest
 
-from development import engine, steps, up
+from development import causes, engine, steps, up
+from development.causes import Causes, Run
 from development.engine import Stack
 from development.progress import Display, Stages
-from development.up import Causes, Run, _advice, _follow_jobs
+from development.up import _advice, _follow_jobs
 from rehearsal.kube import ApiError
 from tests.support.launchers import torchrun
 from trainyard.catalog.logs.cause import Cause
@@ -200,11 +201,11 @@ def test_the_reason_of_a_failed_job_is_noted_on_it(
     known: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     called: list[tuple[str, ...]] = []
-    monkeypatch.setattr(up.subprocess, "run", lambda words, **_: called.append(words))
-    causes = Causes(Mock(), {"KUBECONFIG": "of the world"})
+    monkeypatch.setattr(causes.subprocess, "run", lambda words, **_: called.append(words))
+    found = Causes(Mock(), {"KUBECONFIG": "of the world"})
     cause = Cause("node rank 0 on n1 ended: ValueError", "mend it") if known else None
-    monkeypatch.setattr(causes, "seen", lambda _: cause)
-    assert causes.of(MINE) == cause
+    monkeypatch.setattr(found, "seen", lambda _: cause)
+    assert found.of(MINE) == cause
     assert [words[2:6] for words in called] == (
         [("annotate", "--overwrite", "trainjob", "mine")] if known else []
     )

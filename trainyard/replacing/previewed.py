@@ -26,6 +26,8 @@ REPLACED = ("replace", "create-replacement")
 LISTED = 20
 """Updates that have a line each, and creations that are named."""
 
+WHOLE = "Compared with what is deployed"
+FAILED = "The preview failed, and has compared only this with what is deployed"
 NOTHING_SAID = "the preview failed before it compared anything; the log of the job says why"
 """The error of a preview without counts: every stack has a resource, which is the stack itself."""
 
@@ -37,15 +39,19 @@ def previewed(
     change brings."""
     counts = preview.get("changeSummary") or {}
     steps = preview.get("steps") or []
+    errors = _said(preview, "error") or ([] if counts else [NOTHING_SAID])
+    yield from (f"- **error**: {error}" for error in errors)
     if counts:
         said = [f"{counts[key]} {words}" for key, words in CHANGES.items() if counts.get(key)]
-        yield f"Compared with what is deployed: {', '.join(said) or 'nothing changes'}."
-        yield ""
+        begin = FAILED if errors else WHOLE
+        yield from (
+            *([""] if errors else []),
+            f"{begin}: {', '.join(said) or 'nothing changes'}.",
+            "",
+        )
     yield from _lost(steps, jobs)
     yield from _updated(steps)
     yield from _created(steps)
-    errors = _said(preview, "error") or ([] if counts else [NOTHING_SAID])
-    yield from (f"- **error**: {error}" for error in errors)
     warnings = [line for line in _said(preview, "warning") if line not in known]
     yield from (f"- **warning**: {line}" for line in warnings)
     yield ""
@@ -80,7 +86,9 @@ def _lost(steps: Sequence[Mapping[str, Any]], jobs: Mapping[str, JobPlan]) -> It
         kind, _, name = _name(urn).partition(" ")
         if kind in JOB_KINDS:
             yield f"- **new run** of `{name}`: {_new_run(step, name, jobs.get(name), files, again)}"
-        elif _name(urn) not in said_by_runs:
+        elif kind == CONFIG_MAP and _name(urn) not in said_by_runs:
+            yield f"- **updates** `{_name(urn)}`, which is made anew"
+        elif kind != CONFIG_MAP:
             why = ", ".join(step.get("replaceReasons") or []) or "not said"
             yield f"- **replaces** `{_name(urn)}`, because of {why}"
     for step in steps:
@@ -98,9 +106,15 @@ def _updated(steps: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _created(steps: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    created = [_name(step["urn"]) for step in steps if step["op"] == "create"]
+    created = [f"`{_name(step['urn'])}`{_whose(step)}" for step in steps if step["op"] == "create"]
     if created:
-        yield f"- **creates** {few([f'`{name}`' for name in created], LISTED)}"
+        yield f"- **creates** {few(created, LISTED)}"
+
+
+def _whose(step: Mapping[str, Any]) -> str:
+    """The role that an access entry lets in, which a reviewer looks for."""
+    arn = _inputs(step, "newState").get("principalArn")
+    return f" for {arn}" if arn else ""
 
 
 def _difference(step: Mapping[str, Any]) -> str:

@@ -99,9 +99,8 @@ class Objects:
         try:
             live = self.cluster.api.get(_target(call, new))
             if not live:
-                raise Refused(
-                    f'update of resource "{call.urn}" failed: {new["kind"]} "{call.id}" not found'
-                )
+                gone = f'{new["kind"]} "{call.id}" not found'
+                raise Refused(f'update of resource "{call.urn}" failed: {gone}')
             live = self._applied(call, _keeping(live, new, call.ignored))
         except ApiError as error:
             if call.preview and error.reason == "Forbidden":

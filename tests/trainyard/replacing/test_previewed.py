@@ -43,7 +43,8 @@ def test_a_job_whose_run_was_counted_on_says_so() -> None:
         for run in (job.run.removesuffix("2") + "1", job.run)
     )
     step = {"op": "replace", "urn": JOB.format(name), "oldState": old, "newState": new}
-    assert "- **new run** of `t5`: run: 1 → 2" in [*previewed({"steps": [step]}, {name: job})][0]
+    [said] = [line for line in previewed({"steps": [step]}, {name: job}) if "new run" in line]
+    assert said.startswith("- **new run** of `t5`: run: 1 → 2")
 
 
 def test_a_changed_script_is_named_by_its_path_and_not_by_its_configmap() -> None:
@@ -57,7 +58,8 @@ def test_a_changed_script_is_named_by_its_path_and_not_by_its_configmap() -> Non
         {"op": "replace", "urn": CONFIG_MAP.format(f"{name}-files"), "oldState": files},
     ]
     said = [*previewed({"steps": steps}, {name: job})]
-    assert said[0].startswith("- **new run** of `t5`: `workloads/ddp/train.py` changed. ")
+    [run] = [line for line in said if "new run" in line]
+    assert run.startswith("- **new run** of `t5`: `workloads/ddp/train.py` changed. ")
     assert not [line for line in said if "ConfigMap" in line]
 
 
@@ -98,3 +100,28 @@ def test_what_is_created_is_one_line() -> None:
     steps = [{"op": "create", "urn": POOL.format(f"p{number}")} for number in range(LISTED + 2)]
     [said] = [line for line in previewed({"steps": steps}, {}) if "creates" in line]
     assert said.startswith("- **creates** `NodePool p0`, ") and said.endswith("and 2 more")
+
+
+def test_an_access_entry_is_created_with_its_role() -> None:
+    urn = "urn:pulumi:dev::trainyard::aws:eks/accessEntry:AccessEntry::viewers-on-call"
+    arn = "arn:aws:iam::123456789012:role/on-call"
+    step = {"op": "create", "urn": urn, "newState": {"inputs": {"principalArn": arn}}}
+    [said] = [line for line in previewed({"steps": [step]}, {}) if "creates" in line]
+    assert said == f"- **creates** `AccessEntry viewers-on-call` for {arn}"
+
+
+def test_files_of_a_program_that_are_made_anew_are_no_loss() -> None:
+    step = {"op": "replace", "urn": CONFIG_MAP.format("told-files"), "replaceReasons": ["data"]}
+    said = [*previewed({"changeSummary": {"replace": 1}, "steps": [step]}, {})]
+    assert "- **updates** `ConfigMap told-files`, which is made anew" in said
+    assert not [line for line in said if "replaces" in line]
+
+
+def test_a_preview_that_failed_says_so_before_what_it_has_compared() -> None:
+    problems = [{"severity": "error", "message": "error: 1 error in the stack file"}]
+    preview = {"changeSummary": {"same": 1}, "diagnostics": problems}
+    first, _, counts, *_ = previewed(preview, {})
+    assert first == "- **error**: 1 error in the stack file"
+    assert (
+        counts.startswith("The preview failed, and has compared only this") and "1 unch" in counts
+    )

@@ -47,7 +47,7 @@ def test_replacements_and_deletions_are_named_once_with_their_reason(
     monkeypatch.chdir(CHECKOUT)
     (tmp_path / "preview.json").write_text(json.dumps(PREVIEW))
     said = _printed(capsys, str(tmp_path / "preview.json"))
-    assert "Compared with what is deployed: 1 to replace, 1 to delete, 110 unchanged." in said
+    assert "with what is deployed: 1 to replace, 1 to delete, 110 unchanged." in said
     assert said.count("scratch`") == said.count("h100`") == 1
     assert "- **replaces** `LustreFileSystem scratch`, because of storageCapacity" in said
     assert "- **deletes** `NodePool h100`" in said
