@@ -27,7 +27,7 @@ from trainyard.parts.parts import planned_parts
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.directories import PARENT
 from trainyard.plans.jobs import Spec
-from trainyard.problems import InputError, InputWarning
+from trainyard.problems import InputError, InputWarning, few
 from trainyard.reports.box import Box, box_of, rows
 from trainyard.reports.cost import at_list, estimate
 from trainyard.reports.job_cost import loads, schedules, sweeps
@@ -239,7 +239,20 @@ def storage(plan: Plan) -> list[str]:
         rows.append((name, row.kind, row.size, row.speed, "stays" if store.keep else "goes"))
         notes += [f"  {note}" for note in kind.notes(name, store)]
         notes += [f"  {name} has a directory for each team: {PARENT}/<team>"] if store.apart else []
+        if len(teams := _writers(plan, name)) > 1 and not store.apart:
+            notes.append(f"  {name} is one for all: {few(teams)} read, write and delete all of it")
     return ["storage", *command_line.table(rows), *notes] if plan.stores else []
+
+
+def _writers(plan: EnvironmentPlan, store: str) -> list[str]:
+    """Teams that write to a store."""
+    return [
+        name
+        for name, team in plan.teams.items()
+        for claim in team.workspace.claims
+        if (claim.store, claim.access_mode) == (store, "ReadWriteMany")
+        and store not in team.contract.get("team", {}).get("read_only", ())
+    ]
 
 
 def _seen(team: Mapping[str, Any]) -> list[str]:

@@ -179,3 +179,13 @@ def test_the_plan_of_a_team_says_what_it_sees_of_its_stores(tmp_path: Path) -> N
         environment_of(folder)
     )
     assert storage(team_of(checkout(tmp_path, listed, by_name))) == []
+
+
+def test_the_plan_says_which_teams_write_to_all_of_a_store(tmp_path: Path) -> None:
+    line = "  scratch is one for all: vision, nlp read, write and delete all of it"
+    said = storage(environment_of(checkout(tmp_path, listed, by_name)))
+    assert line in said, "the team nlp lists no stores, and so has each of them"
+    assert not [each for each in said if "home is one for all" in each], "vision does not have it"
+    for sees in ("read_only", "apart"):
+        edit = both(listed, at("storage.scratch.teams", sees))
+        assert line not in storage(environment_of(checkout(tmp_path, edit, by_name)))
