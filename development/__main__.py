@@ -16,7 +16,7 @@ from development.down import down
 from development.engine import EngineError, Stack
 from development.look import drain, env, kubeconfig, needs, preview, prove, repair, run, status
 from development.mirror import mirror
-from development.steps import option_of
+from development.steps import failure, option_of
 from development.up import begun, up
 from rehearsal import paths, toolchain, world
 from rehearsal.__main__ import alone
@@ -101,14 +101,15 @@ def main(arguments: list[str]) -> int:
         stack = Stack(name=getattr(options, "stack", None) or "dev")
         chosen, named = stack.chosen, option_of(stack)
         more = f"`make up{chosen}` continues, `make down{chosen}` deletes everything"
+        how = "stopped before the end of the update" if failure(stack).exists() else "stopped"
         if jobs := begun(stack):
             print(
-                f"\nstopped. Not ended, and on AWS they go on and cost money: {few(jobs, NAMED)}."
+                f"\n{how}. Not ended, and on AWS they go on and cost money: {few(jobs, NAMED)}."
                 f" `trainyard watch{named}` shows it, `trainyard stop <job>{named}` ends one; {more}",
                 file=sys.stderr,
             )
         else:
-            print(f"\nstopped: no run of this stack goes on; {more}", file=sys.stderr)
+            print(f"\n{how}: no run of this stack goes on; {more}", file=sys.stderr)
         return command_line.INTERRUPTED
 
 

@@ -7,7 +7,7 @@ import fcntl
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing
 from http import HTTPStatus
 
@@ -22,7 +22,7 @@ from development.steps import failed, open_world, option_of, repair, update, war
 from rehearsal import control_plane, paths
 from rehearsal.kube import Api, ApiError
 from rehearsal.terminal import FAILED, REFUSED
-from trainyard.catalog.job_kinds import SUCCEEDED, outcome
+from trainyard.catalog.job_kinds import ENTRY_KINDS, SUCCEEDED, outcome
 from trainyard.catalog.logs.cause import Cause
 from trainyard.catalog.logs.known_failures import NO_LOG
 from trainyard.catalog.logs.log_words import nothing_to_do
@@ -114,15 +114,29 @@ def _advice(stack: Stack, job: Run, end: str | None, cause: Cause | None = None)
 
 
 def begun(stack: Stack) -> list[str]:
-    """Names of jobs that the stack has made and that have not ended. Where the API server does not answer, all of
-    them."""
+    """Names of jobs that the stack has made and that have not ended; of an environment, also those of its teams and of
+    whoever else. Where the API server does not answer, all that the stack has made."""
     made = engine.deployed_jobs(stack)
     runs = [Run(entry, kind, *id_.split("/", 1)) for entry, (kind, id_) in made.items()]
     try:
         api = control_plane.admin(paths.world(), outside=True)
-        return [run.entry for run in runs if _end(api, run) is None]
+        own = [run.entry for run in runs if _end(api, run) is None]
+        return own if stack.refers_to else [*own, *_others(api, runs)]
     except (ApiError, OSError, HTTPError):
         return [*made]
+
+
+def _others(api: Api, runs: Collection[Run]) -> Iterator[str]:
+    """Namespace and name of each job of the cluster that has not ended and is none of these."""
+    known = {(run.kind, run.namespace, run.name) for run in runs}
+    for kind, row in ENTRY_KINDS.items():
+        try:
+            there = api.request("GET", f"/apis/{row.api_version}/{kind.lower()}s").get("items", ())
+        except ApiError:  # nobody serves the kind yet
+            continue
+        for meta in (job["metadata"] for job in there if not outcome(job)):
+            if (kind, meta["namespace"], meta["name"]) not in known:
+                yield f"{meta['namespace']}/{meta['name']}"
 
 
 def _follow_jobs(

@@ -529,12 +529,26 @@ def test_a_word_that_is_stopped_names_the_commands_of_its_stack(
     assert f"`make up{chosen}` continues, `make down{chosen}` deletes everything" in said
 
 
+TEAMS = {
+    "items": [
+        {"metadata": {"namespace": "team-nlp", "name": "big"}, "status": {}},
+        {"metadata": {"namespace": "training", "name": "mine"}, "status": {}},
+        {
+            "metadata": {"namespace": "team-nlp", "name": "over"},
+            "status": {"conditions": [{"type": "Complete", "status": "True"}]},
+        },
+    ]
+}
+"""TrainJobs of the cluster."""
+
+
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
         ({}, "stopped. Not ended, and on AWS they go on and cost money: mine, theirs."),
         (OSError(), "stopped. Not ended, and on AWS they go on and cost money: mine, theirs."),
         (ApiError(404, {}), "stopped: no run of this stack goes on"),
+        (TEAMS, "and on AWS they go on and cost money: mine, theirs, team-nlp/big."),
     ],
 )
 def test_a_word_that_is_stopped_says_which_jobs_are_in_the_cluster(
@@ -544,8 +558,11 @@ def test_a_word_that_is_stopped_says_which_jobs_are_in_the_cluster(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """A job that somebody has stopped is none of them."""
+    """A job that somebody has stopped is none of them. An operator who upgrades the environment of a team is told of
+    its gang."""
     server: Any = argparse.Namespace(request=lambda *_: _raised(answer))
+    if answer == TEAMS:
+        server.request = lambda _, path: TEAMS if path.endswith("/trainjobs") else {}
     monkeypatch.setattr(up.control_plane, "admin", lambda *_, **__: server)
     kinds = {
         "mine": "kubernetes:trainer.kubeflow.org/v1alpha1:TrainJob",
