@@ -114,7 +114,7 @@ class Causes:
 
     def _note(self, job: Run, cause: Cause) -> None:
         """Write the reason on the job, as an update with `wait` does. Somebody may have deleted it."""
-        if self._kubectl is not None:
+        if self._kubectl is not None and cause.is_told:
             words = ("annotate", "--overwrite", job.kind.lower(), job.name)
             subprocess.run(
                 ("kubectl", f"--namespace={job.namespace}", *words, f"{WHY}={note_of(cause)}"),

@@ -63,8 +63,8 @@ def up(options: argparse.Namespace) -> int:
     fcntl.flock(options.lock, fcntl.LOCK_UN)
     try:
         return _finish(stack, stages, options.wait, first=first)
-    except (OSError, HTTPError):
-        print("the world ended while `make up` waited for jobs", file=sys.stderr)
+    except (OSError, HTTPError) as error:
+        print(f"the jobs are not waited for any more: {error}", file=sys.stderr)
         return FAILED
 
 

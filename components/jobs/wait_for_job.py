@@ -169,7 +169,7 @@ class Told:
             return
         if begun := self._tries.look(pods, watched):
             self._say("\n".join(begun))
-            if self._tries.why:
+            if self._tries.why and self._tries.why.is_told:
                 self._note(self._tries.why)
         self._followed.look(pods)
         if now - self._at < EVERY_SECONDS:
@@ -253,7 +253,8 @@ def _words_of_failures(
 
 def _cause(watched: Watched, followed: Followed, note: Callable[[Cause], object]) -> Cause | None:
     """The reason why the run failed, which is noted; None where nobody knows it."""
-    cause = watched.cause or followed.take()
+    known = [each for each in (watched.cause, followed.take()) if each]
+    cause = next((each for each in known if each.is_told), None)
     if cause:
         note(cause)
     return cause

@@ -37,19 +37,10 @@ def previewed(
 ) -> Iterator[str]:
     """Changes that Pulumi would make. `jobs`: the jobs of the stack. `known`: warnings of the stack file, which no
     change brings."""
-    counts = preview.get("changeSummary") or {}
     steps = preview.get("steps") or []
-    errors = _said(preview, "error") or ([] if counts else [NOTHING_SAID])
-    yield from (f"- **error**: {error}" for error in errors)
-    if counts:
-        said = [f"{counts[key]} {words}" for key, words in CHANGES.items() if counts.get(key)]
-        begin = FAILED if errors else WHOLE
-        yield from (
-            *([""] if errors else []),
-            f"{begin}: {', '.join(said) or 'nothing changes'}.",
-            "",
-        )
+    yield from _counted(preview)
     yield from _lost(steps, jobs)
+    yield from _deleted(steps)
     yield from _updated(steps)
     yield from _created(steps)
     warnings = [line for line in _said(preview, "warning") if line not in known]
@@ -66,6 +57,18 @@ def deployed_figures(preview: Mapping[str, Any]) -> Mapping[str, Any]:
     return {}
 
 
+def _counted(preview: Mapping[str, Any]) -> Iterator[str]:
+    """Errors, and the number of resources by what happens to them."""
+    counts = preview.get("changeSummary") or {}
+    errors = _said(preview, "error") or ([] if counts else [NOTHING_SAID])
+    if errors:
+        yield from (*(f"- **error**: {error}" for error in errors), "")
+    if counts:
+        said = [f"{counts[key]} {words}" for key, words in CHANGES.items() if counts.get(key)]
+        yield f"{FAILED if errors else WHOLE}: {', '.join(said) or 'nothing changes'}."
+        yield ""
+
+
 def _said(preview: Mapping[str, Any], severity: str) -> list[str]:
     """Messages of one severity, each once."""
     problems = [
@@ -77,7 +80,7 @@ def _said(preview: Mapping[str, Any], severity: str) -> list[str]:
 
 
 def _lost(steps: Sequence[Mapping[str, Any]], jobs: Mapping[str, JobPlan]) -> Iterator[str]:
-    """Resources that are replaced or deleted, each once. A job that is replaced is a new run."""
+    """Resources that are replaced, each once. A job that is replaced is a new run."""
     replaced = {step["urn"]: step for step in steps if step["op"] in REPLACED}
     files = _config_maps(steps)
     again = _started(replaced)
@@ -91,6 +94,10 @@ def _lost(steps: Sequence[Mapping[str, Any]], jobs: Mapping[str, JobPlan]) -> It
         elif kind != CONFIG_MAP:
             why = ", ".join(step.get("replaceReasons") or []) or "not said"
             yield f"- **replaces** `{_name(urn)}`, because of {why}"
+
+
+def _deleted(steps: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    replaced = {step["urn"] for step in steps if step["op"] in REPLACED}
     for step in steps:
         if step["op"] == "delete" and step["urn"] not in replaced:
             yield f"- **deletes** `{_name(step['urn'])}`"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from trainyard.catalog.logs.first_end import End, Object, first_to_fail, newer
 from trainyard.catalog.logs.known_failures import KNOWN, NO_LOG
-from trainyard.catalog.logs.last_error import LOST, Reason, reason_of, sentence
+from trainyard.catalog.logs.last_error import LOST, UNTOLD, Reason, reason_of, sentence
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,11 @@ class Cause:
     """Advice; empty where none is known."""
     shown: tuple[str, ...] = ()
     """Lines of the log that end with the one that says why."""
+
+    @property
+    def is_told(self) -> bool:
+        """True where a log, or how the container ended, tells why."""
+        return UNTOLD not in self.sentence
 
     @property
     def is_loss(self) -> bool:

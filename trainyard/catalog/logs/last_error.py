@@ -89,6 +89,7 @@ IGNORED = re.compile(
 )
 """The traceback behind it is that of a thread or of an end."""
 CHAINED = re.compile(r"^(?:The above exception was the direct cause|During handling of the above)")
+UNTOLD = "no log tells why"
 LOST = re.compile(
     r"ncclRemoteError|remote process exited|Connection (?:was )?(?:reset|closed) by|Broken ?[Pp]ipe|KeyboardInterrupt"
     r"|NCCL communicator was aborted|[Ff]ailed to recv, got 0 bytes|got signal: |ConnectionResetError|socketProgress"
@@ -198,11 +199,10 @@ def reason_of(
 
 
 def sentence(end: End | None, reason: Reason) -> str:
-    """The one sentence about a run that failed: its rank, node and exit code, the line of its log, and what
-    that means. None: no rank is known to have ended with an error. The rank counts nodes, and says so in torchrun's
-    own word: the RANK of torch counts processes."""
+    """The one sentence about a run that failed: rank, node, exit code, the line of its log, and what that means. None:
+    no rank is known to have ended with an error. It is torchrun's node rank: torch's RANK counts processes."""
     means = f" ({reason.why})" if reason.line and reason.why else reason.why
-    said = f"{reason.line}{means}" or "no log tells why"
+    said = f"{reason.line}{means}" or UNTOLD
     if end is None:
         return said
     node = f" on {end.node}" if end.node else ""

@@ -86,7 +86,7 @@ class Tries:
         """The reason why the last try failed, once."""
         heard = self._heard()
         known = [each for each in (self._cause, heard) if each]
-        found = next((each for each in known if each.shown), known[0] if known else None)
+        found = next((each for each in known if each.is_told), known[0] if known else None)
         self._cause, self._said_at = None, self._at
         return found
 
