@@ -168,6 +168,8 @@ def _show_kept(resources: list[Object], display: Display) -> bool:
         stack = Stack(name=stack_of(found[0]["urn"]))
         ways = keeping.ways(found, destroy=f"make down{stack.chosen}")
         display.section(keeping.HEADING, progress.suggestions([shell_of(stack), *ways]))
+        for line in reservations(stack.name, engine.CHECKOUT):
+            print(f"\n{line}")
     return bool(found)
 
 

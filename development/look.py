@@ -29,6 +29,7 @@ from rehearsal.commands import words
 from rehearsal.processes import Process
 from rehearsal.terminal import REFUSED
 from trainyard.operations.recovery import kept as keeping
+from trainyard.operations.recovery.reservations import reservations
 
 PACK = engine.CHECKOUT / "policy_pack"
 CONFIG = PACK / "config.json"
@@ -78,13 +79,14 @@ def _of_stack(options: argparse.Namespace, running: list[Process]) -> int:
 
 
 def _kept(stack: Stack) -> list[str]:
-    """Lines about what a destroy of the stack has kept; none where it has kept nothing, or was never up."""
+    """Lines about what a destroy of the stack has kept, and about reservations, which no destroy ends."""
     try:
         there = engine.resources(stack)
     except engine.EngineError:
-        return []
+        there = []
     destroy = f"make down{stack.chosen}"
-    return keeping.listed(there, destroy=destroy, shell=[shell_of(stack)])
+    kept = keeping.listed(there, destroy=destroy, shell=[shell_of(stack)])
+    return [*kept, *reservations(stack.name, engine.CHECKOUT)]
 
 
 def _busy() -> bool:

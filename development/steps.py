@@ -7,7 +7,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from rehearsal import paths, world
 from rehearsal.commands import words
 from rehearsal.terminal import FAILED
 from trainyard.decide import plan_stack
+from trainyard.operations.reach.pulumi import PATCH_FORCE
 from trainyard.problems import InputError, few
 from trainyard.reports.check import judged
 from trainyard.reports.stack_file import errors_of
@@ -183,11 +184,19 @@ def failed(stack: Stack, stages: Stages, status: int, *, destroys: bool = False)
     following = [
         *_ways_out(stack, [message for _, message in stages.errors]),
         (f"less {stack.log}", "read the whole output of Pulumi"),
-        *([] if destroys else [(f"make up{stack.chosen}", "continue from here")]),
+        *([] if destroys else _goes_on(stack, [message for _, message in stages.errors])),
         (f"make down{stack.chosen}", end),
     ]
     stages.display.section("next", progress.suggestions(following))
     return FAILED
+
+
+def _goes_on(stack: Stack, errors: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Commands, with their purpose, that go on with a failed update."""
+    again = f"make up{stack.chosen}"
+    if any("field conflict" in message for message in errors):
+        yield f"{PATCH_FORCE}=true {again}", "take back what somebody has changed in the cluster"
+    yield again, "continue from here"
 
 
 def _ways_out(stack: Stack, errors: Sequence[str]) -> list[tuple[str, str]]:

@@ -345,6 +345,12 @@ def test_what_is_left_in_the_account_without_a_stack_is_named_and_fails(
         ),
         ("dev", "connection reset", True, "trainyard status  #"),
         ("team", "connection reset", True, "trainyard status --stack team  #"),
+        (
+            "team",
+            "server-side apply field conflict detected",
+            True,
+            "PULUMI_K8S_ENABLE_PATCH_FORCE=true make up STACK=team  #",
+        ),
     ],
 )
 def test_after_a_failure_the_next_command_is_the_one_that_helps(
@@ -735,8 +741,10 @@ def test_what_is_kept_is_listed_with_the_commands_that_delete_it(
     there = [{"id": "fs-1", "name": "home", "type": "file-system", "state": "available"}]
     there += [{"id": "mine", "name": "mine", "type": "role", "state": "there"}] * of_others
     monkeypatch.setattr(down.world, "ask", lambda *_: there)
+    monkeypatch.setattr(down, "reservations", lambda *_: ["no destroy ends reservation cr-1"])
     assert down._end_world([NETWORK, HOME], down.Display()) == (FAILED if of_others else 0)
     said = capsys.readouterr().out
+    assert said.index("no destroy ends reservation cr-1") > said.index("FileSystem home fs-1")
     assert "FileSystem home fs-1, billed by the data in it" in said
     assert ("no stack has made these" in said) == of_others
     commands = [line.strip().partition("  # ")[0] for line in said.splitlines() if "  # " in line]
@@ -754,6 +762,7 @@ def test_status_without_a_cluster_lists_what_is_kept(
 ) -> None:
     options = argparse.Namespace(stack="dev")
     monkeypatch.setattr(look, "_busy", lambda: False)
+    monkeypatch.setattr(look, "reservations", lambda *_: ["no destroy ends reservation cr-1"])
     for there, said in (([NETWORK, HOME], True), ([], False)):
         monkeypatch.setattr(engine, "resources", lambda _, there=there: there)
         assert look._of_stack(options, []) == 0
@@ -762,6 +771,7 @@ def test_status_without_a_cluster_lists_what_is_kept(
         assert ("kept: FileSystem home fs-1" in shown) == said
         assert ("aws efs delete-file-system --file-system-id fs-1" in shown) == said
         assert shown.find("make env") < shown.find("aws efs") or not said
+        assert "no destroy ends reservation cr-1" in shown
 
 
 def test_status_counts_the_processes_of_the_rehearsal_in_one_line(
