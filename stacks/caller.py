@@ -35,7 +35,7 @@ def as_caller(plan: Plan) -> Plan:
 
 
 def shown_to_caller(kubeconfig: str, kind: str, namespace: str | None) -> Sequence[Any]:
-    """What `shown` finds. The kubeconfig of the last update names the role of that one."""
+    """Find what `shown` finds. The kubeconfig of the last update names the role of that one."""
     return shown(_without_role(kubeconfig) if _asked() else kubeconfig, kind, namespace)
 
 

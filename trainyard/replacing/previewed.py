@@ -1,5 +1,5 @@
-"""What `pulumi preview --json` would change, as lines in Markdown: each new run, replacement, deletion, update
-and creation by its name, then errors, and the warnings that only this change brings."""
+"""Changes that `pulumi preview --json` shows, as lines in Markdown: each new run, replacement, deletion, update
+and creation by its name, errors, and the warnings that only this change brings."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def noted(job: Mapping[str, Any]) -> Cause | None:
 
 
 def noted_at(job: Mapping[str, Any]) -> datetime | None:
-    """When an update has noted a reason; None where none has."""
+    """Time at which an update has noted a reason; None where none has."""
     text = _text(job)
     return datetime.fromisoformat(text["at"]) if text else None
 
