@@ -13,7 +13,7 @@ from trainyard.catalog.job_kinds import JOB_KINDS, resource_of
 from trainyard.catalog.logs.cause import Cause, Watched
 from trainyard.catalog.logs.first_end import TAIL, End, ranks
 from trainyard.catalog.logs.log_words import STEP_LINES, last_step, nothing_done
-from trainyard.catalog.logs.noted import WHY, note_of
+from trainyard.catalog.logs.noted import noting
 from trainyard.catalog.logs.tries import EVENTS, JOB_SETS, Tries
 from trainyard.operations.reach.kubectl import Environment
 
@@ -115,9 +115,8 @@ class Causes:
     def _note(self, job: Run, cause: Cause) -> None:
         """Write the reason on the job, as an update with `wait` does. Somebody may have deleted it."""
         if self._kubectl is not None and cause.is_told:
-            words = ("annotate", "--overwrite", job.kind.lower(), job.name)
             subprocess.run(
-                ("kubectl", f"--namespace={job.namespace}", *words, f"{WHY}={note_of(cause)}"),
+                ("kubectl", f"--namespace={job.namespace}", *noting(job.kind, job.name, cause)),
                 env=self._kubectl,
                 capture_output=True,
                 timeout=60,

@@ -16,9 +16,9 @@ from rehearsal import world
 from rehearsal.kube import Object
 from rehearsal.terminal import FAILED
 from trainyard import command_line
-from trainyard.operations.reach.urn import stack_of
 from trainyard.operations.recovery import kept as keeping
 from trainyard.operations.recovery.reservations import reservations
+from trainyard.replacing.urn import stack_of
 
 RUNS_SECONDS = 60
 """Most seconds for the question which jobs run."""

@@ -26,7 +26,7 @@ from rehearsal import environment, paths, processes, world
 from trainyard.catalog.job_kinds import ENGINE_TYPES
 from trainyard.catalog.scalars import as_file
 from trainyard.operations.reach.cluster import kubeconfig_in
-from trainyard.operations.reach.urn import name_of
+from trainyard.replacing.urn import name_of
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 TICK_SECONDS = 0.2

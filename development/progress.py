@@ -17,8 +17,8 @@ from typing import Any
 from rehearsal.processes import HEARTBEAT_SECONDS, heartbeat
 from trainyard.catalog.aws.latencies import STAGES, TYPICAL
 from trainyard.command_line import table
-from trainyard.operations.reach.urn import title_of
 from trainyard.plans.controllers import RELEASE
+from trainyard.replacing.urn import title_of
 
 COMPONENTS = {
     "network": ("network:",),

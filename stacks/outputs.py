@@ -24,8 +24,8 @@ def job_starts(plan: EnvironmentPlan | TeamPlan) -> dict[str, str]:
     costs or that it is paid already, and which checkpoint it resumes from."""
     return {
         key: (
-            f"{key} starts a run: {cost.nodes} x {_types(plan, key)}, {_hourly(cost)} in"
-            f" {plan.identity.region}{_unpriced(cost)}{resumes(plan.jobs[key])}"
+            f"{key} starts a run: {cost.nodes} x {_types(plan, key)}, "
+            f"{_hourly(cost, plan.identity.region)}{resumes(plan.jobs[key])}"
         )
         for key, cost in zip(plan.jobs, estimate(plan).jobs, strict=True)
     }
@@ -38,7 +38,7 @@ def prices_of_runs(plan: EnvironmentPlan | TeamPlan, starts: Collection[str]) ->
     costs = [cost for cost in every if plan.jobs[cost.job].schedule is None]
     lines = [
         f"this update starts a run of {cost.job}: {cost.nodes} x {_types(plan, cost.job)},"
-        f" {_hourly(cost)} in {plan.identity.region}{_unpriced(cost)}{_whole(plan.jobs[cost.job], cost)}"
+        f" {_hourly(cost, plan.identity.region)}{_whole(plan.jobs[cost.job], cost)}"
         for cost in costs[: FEW if len(costs) > FEW + 1 else None]
     ]
     if len(costs) > 1:
@@ -53,8 +53,8 @@ def _begun(plan: EnvironmentPlan | TeamPlan, cost: JobCost) -> str:
     assert schedule is not None
     return (
         f"this update begins the schedule of {cost.job}, {schedule.cron} ({schedule.time_zone}): about"
-        f" {schedule.runs_a_month:,.0f} runs a month of {cost.nodes} x {_types(plan, cost.job)}, {_hourly(cost)} in"
-        f" {plan.identity.region}"
+        f" {schedule.runs_a_month:,.0f} runs a month of {cost.nodes} x {_types(plan, cost.job)},"
+        f" {_hourly(cost, plan.identity.region, names=False)}"
     )
 
 
@@ -95,26 +95,21 @@ def _part(plan: EnvironmentPlan | TeamPlan, cost: JobCost, wanted: Mapping[str, 
     return min(Decimal(1), Decimal(use.max_nodes * len(use.instance_types)) / max(1, wanted[pool]))
 
 
-def _hourly(cost: JobCost) -> str:
-    """Price of an hour of the job's nodes, in words."""
+def _hourly(cost: JobCost, region: str, *, names: bool = True) -> str:
+    """Price of an hour of the job's nodes in a region, in words. `names`: of what has no price, where the rest has
+    one."""
     if cost.prepaid:
-        return "paid already with a Capacity Block,"
+        return f"paid already with a Capacity Block, in {region}"
     if cost.at_most:
-        return f"at most ${cost.most_usd_per_hour:,.2f} an hour while it runs"
+        return f"at most ${cost.most_usd_per_hour:,.2f} an hour while it runs in {region}"
     known = cost.at_least_usd_per_hour
-    more = ", and what has no price" if _lacks(cost) else ""
-    return "no price known" if known is None else f"${known:,.2f} an hour while it runs{more}"
-
-
-def _unpriced(cost: JobCost) -> str:
-    """Names of what has no price, where the rest has one."""
-    return f" ({few(cost.missing)})" if _lacks(cost) and cost.missing else ""
-
-
-def _lacks(cost: JobCost) -> bool:
-    """True where only a part of an hour of the job has a price."""
-    known = cost.at_least_usd_per_hour
-    return not (cost.prepaid or cost.at_most) and known not in (None, cost.usd_per_hour)
+    if known is None:
+        return f"no price known in {region}"
+    said = f"${known:,.2f} an hour while it runs"
+    if known == cost.usd_per_hour:
+        return f"{said} in {region}"
+    lacks = f" ({few(cost.missing)})" if names and cost.missing else ""
+    return f"{said}, and what has no price in {region}{lacks}"
 
 
 def job_outputs(stack: str, jobs: Mapping[str, JobPlan]) -> dict[str, dict[str, str]]:

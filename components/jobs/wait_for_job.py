@@ -22,11 +22,11 @@ import pulumi
 
 from components.jobs.followed import Followed
 from trainyard.catalog.job_kinds import JOB_KINDS, SUCCEEDED, outcome, true_conditions
-from trainyard.catalog.logs.cause import Cause, Watched
+from trainyard.catalog.logs.cause import Cause, Watched, most_told
 from trainyard.catalog.logs.first_end import TAIL, End, Object
 from trainyard.catalog.logs.known_failures import NO_LOG
 from trainyard.catalog.logs.log_words import nothing_done, nothing_to_do
-from trainyard.catalog.logs.noted import WHY, note_of
+from trainyard.catalog.logs.noted import noting
 from trainyard.catalog.logs.symptoms import GRACE_SECONDS
 from trainyard.catalog.logs.tries import Tries
 from trainyard.catalog.logs.waiting import phases, why_they_wait
@@ -169,7 +169,7 @@ class Told:
             return
         if begun := self._tries.look(pods, watched):
             self._say("\n".join(begun))
-            if self._tries.why and self._tries.why.is_told:
+            if self._tries.why:
                 self._note(self._tries.why)
         self._followed.look(pods)
         if now - self._at < EVERY_SECONDS:
@@ -252,17 +252,16 @@ def _words_of_failures(
 
 
 def _cause(watched: Watched, followed: Followed, note: Callable[[Cause], object]) -> Cause | None:
-    """The reason why the run failed, which is noted; None where nobody knows it."""
-    known = [each for each in (watched.cause, followed.take()) if each]
-    cause = next((each for each in known if each.is_told), None)
-    if cause:
+    """The reason why the run failed, which is noted; None where no rank has ended with an error."""
+    if cause := most_told(watched.cause, followed.take()):
         note(cause)
     return cause
 
 
 def _note(kubectl: Kubectl, kind: str, name: str, cause: Cause) -> None:
-    """Write the reason on the job, for whoever asks later."""
-    answer(*kubectl, "annotate", "--overwrite", kind.lower(), name, f"{WHY}={note_of(cause)}")
+    """Write the reason on the job, for whoever asks later, where there is one."""
+    if cause.is_told:
+        answer(*kubectl, *noting(kind, name, cause))
 
 
 def _told(cause: Cause, whose: str) -> list[str]:

@@ -35,9 +35,8 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setattr(environment, name, state / place)
     monkeypatch.setattr(environment.install, "install", lambda *_: None)
     monkeypatch.setattr(engine, "CHECKOUT", folder)
-    monkeypatch.setattr(
-        steps, "refusals", lambda _: ()
-    )  # the fake pulumi needs no whole stack file
+    # The fake pulumi needs no whole stack file.
+    monkeypatch.setattr(steps, "refusals", lambda _: ())
     paths.remember(paths.World(api_port=1, account_port=2, speed=60))
     folder.mkdir()
     (folder / "Pulumi.yaml").write_text("name: trainyard\n")

@@ -7,7 +7,7 @@ from development import progress
 from development.progress import Display, Stages
 from tests.support.recording import CHECKOUT
 from trainyard.catalog.aws.latencies import STAGES
-from trainyard.operations.reach.urn import title_of
+from trainyard.replacing.urn import title_of
 
 VPC = "urn:pulumi:dev::trainyard::trainyard:network:Network$aws:ec2/vpc:Vpc::network"
 

@@ -12,6 +12,7 @@ from trainyard.problems import few
 from trainyard.replacing.changes import differences, file_changes
 from trainyard.replacing.deployed import UNKNOWN
 from trainyard.replacing.new_runs import counted_on, otherwise, resumes
+from trainyard.replacing.urn import title_of, type_of
 
 CHANGES = {
     "create": "to create",
@@ -21,7 +22,8 @@ CHANGES = {
     "same": "unchanged",
 }
 """Keys of `changeSummary` → words."""
-CONFIG_MAP, STACK = "ConfigMap", "Stack"
+CONFIG_MAP, STACK = "ConfigMap", "pulumi:pulumi:Stack"
+"""Kind of an object with files, and type of the stack itself."""
 REPLACED = ("replace", "create-replacement")
 LISTED = 20
 """Updates that have a line each, and creations that are named."""
@@ -52,7 +54,7 @@ def deployed_figures(preview: Mapping[str, Any]) -> Mapping[str, Any]:
     """The output `plan` of the last update, which has the figures of what is deployed; empty before the first
     one."""
     for step in preview.get("steps") or []:
-        if _name(step["urn"]).startswith(f"{STACK} "):
+        if _is_stack(step):
             return ((step.get("oldState") or {}).get("outputs") or {}).get("plan") or {}
     return {}
 
@@ -86,34 +88,36 @@ def _lost(steps: Sequence[Mapping[str, Any]], jobs: Mapping[str, JobPlan]) -> It
     again = _started(replaced)
     said_by_runs = {f"{CONFIG_MAP} {files_name(name)}" for name in jobs}
     for urn, step in replaced.items():
-        kind, _, name = _name(urn).partition(" ")
+        kind, _, name = title_of(urn).partition(" ")
         if kind in JOB_KINDS:
             yield f"- **new run** of `{name}`: {_new_run(step, name, jobs.get(name), files, again)}"
-        elif kind == CONFIG_MAP and _name(urn) not in said_by_runs:
-            yield f"- **updates** `{_name(urn)}`, which is made anew"
+        elif kind == CONFIG_MAP and title_of(urn) not in said_by_runs:
+            yield f"- **updates** `{title_of(urn)}`, which is made anew"
         elif kind != CONFIG_MAP:
             why = ", ".join(step.get("replaceReasons") or []) or "not said"
-            yield f"- **replaces** `{_name(urn)}`, because of {why}"
+            yield f"- **replaces** `{title_of(urn)}`, because of {why}"
 
 
 def _deleted(steps: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     replaced = {step["urn"] for step in steps if step["op"] in REPLACED}
     for step in steps:
         if step["op"] == "delete" and step["urn"] not in replaced:
-            yield f"- **deletes** `{_name(step['urn'])}`"
+            yield f"- **deletes** `{title_of(step['urn'])}`"
 
 
 def _updated(steps: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """Resources that stay and are changed, with what changes."""
     updated = [step for step in steps if step["op"] == "update" and not _is_stack(step)]
     for step in updated[:LISTED]:
-        yield f"- **updates** `{_name(step['urn'])}`: {_difference(step)}"
-    if more := [_name(step["urn"]) for step in updated[LISTED:]]:
+        yield f"- **updates** `{title_of(step['urn'])}`: {_difference(step)}"
+    if more := [title_of(step["urn"]) for step in updated[LISTED:]]:
         yield f"- **updates** {few([f'`{name}`' for name in more], LISTED)}"
 
 
 def _created(steps: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    created = [f"`{_name(step['urn'])}`{_whose(step)}" for step in steps if step["op"] == "create"]
+    created = [
+        f"`{title_of(step['urn'])}`{_whose(step)}" for step in steps if step["op"] == "create"
+    ]
     if created:
         yield f"- **creates** {few(created, LISTED)}"
 
@@ -146,7 +150,7 @@ def _readable(value: Any) -> Any:
 
 def _started(urns: Iterable[str]) -> set[str]:
     """Names of the jobs among resources."""
-    named = [_name(urn).partition(" ") for urn in urns]
+    named = [title_of(urn).partition(" ") for urn in urns]
     return {name for kind, _, name in named if kind in JOB_KINDS}
 
 
@@ -167,7 +171,7 @@ def _new_run(
 
 def _config_maps(steps: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
     """Logical name of each ConfigMap that is deployed → its data."""
-    given = ((_name(step["urn"]), _inputs(step, "oldState").get("data") or {}) for step in steps)
+    given = ((title_of(step["urn"]), _inputs(step, "oldState").get("data") or {}) for step in steps)
     return {
         name.removeprefix(f"{CONFIG_MAP} "): data
         for name, data in given
@@ -188,10 +192,4 @@ def _inputs(step: Mapping[str, Any], state: str) -> dict[str, Any]:
 
 def _is_stack(step: Mapping[str, Any]) -> bool:
     """True for the stack itself, which is updated where an output is another one."""
-    return _name(step["urn"]).startswith(f"{STACK} ")
-
-
-def _name(urn: str) -> str:
-    """Type and name, without stack and parents."""
-    _, _, kind, name = urn.split("::", 3)
-    return f"{kind.rpartition('$')[2].rpartition(':')[2]} {name}"
+    return type_of(step["urn"]) == STACK

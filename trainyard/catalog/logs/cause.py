@@ -31,6 +31,12 @@ class Cause:
         return any(LOST.search(line) for line in self.shown[-1:])
 
 
+def most_told(*causes: Cause | None) -> Cause | None:
+    """The first of these causes that tells why; the first one where none does, and None where there is none."""
+    known = [each for each in causes if each]
+    return next((each for each in known if each.is_told), known[0] if known else None)
+
+
 class Watched:
     """The rank of a run that failed first, from look to look: at the next one its pod may be gone."""
 

@@ -14,6 +14,11 @@ WHY = "trainyard.io/why"
 """Annotation of a job."""
 
 
+def noting(kind: str, name: str, cause: Cause) -> tuple[str, ...]:
+    """Words of kubectl that note a reason on a job."""
+    return ("annotate", "--overwrite", kind.lower(), name, f"{WHY}={note_of(cause)}")
+
+
 def note_of(cause: Cause) -> str:
     """The text of the annotation."""
     now = datetime.now(UTC).isoformat(timespec="seconds")

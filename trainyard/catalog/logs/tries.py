@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from trainyard.catalog.job_kinds import JOB_KINDS, RESTARTING, resource_of
-from trainyard.catalog.logs.cause import Cause, Watched
+from trainyard.catalog.logs.cause import Cause, Watched, most_told
 from trainyard.catalog.logs.first_end import Object
 from trainyard.catalog.logs.known_failures import NO_LOG
 from trainyard.catalog.logs.waiting import restarts
@@ -85,8 +85,7 @@ class Tries:
     def _why(self) -> Cause | None:
         """The reason why the last try failed, once."""
         heard = self._heard()
-        known = [each for each in (self._cause, heard) if each]
-        found = next((each for each in known if each.is_told), known[0] if known else None)
+        found = most_told(self._cause, heard)
         self._cause, self._said_at = None, self._at
         return found
 

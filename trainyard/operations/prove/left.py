@@ -12,9 +12,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 from trainyard.operations.prove.record import LOCAL, make_local
 from trainyard.operations.reach.lookup import find
 from trainyard.operations.reach.stack_account import session_of
-from trainyard.operations.reach.urn import name_of
 from trainyard.operations.recovery import interfaces
 from trainyard.plans.identity import cluster_tag
+from trainyard.replacing.urn import name_of
 
 STATE = LOCAL / "state.json"
 """State of the stack before it was destroyed."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from trainyard.catalog.aws.own_prices import LIST, OwnPrices
 from trainyard.decide import plan_stack
+from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.problems import Refused
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import JobConfig, typed
@@ -42,11 +43,16 @@ class Stack:
 def own_prices(name: str) -> OwnPrices:
     """Prices that the dollars of a stack are counted at. Those of AWS's list, where its stack file is not here
     or has errors."""
-    try:
-        plan = plan_stack(read_file(name)).plan
-    except FileNotFoundError:
-        return LIST
+    plan = plan_of(name)
     return plan.prices if plan else LIST
+
+
+def plan_of(name: str, folder: Path = Path()) -> EnvironmentPlan | TeamPlan | None:
+    """The plan of a stack file; None where it is not in the folder or has errors."""
+    try:
+        return plan_stack(read_file(name, folder), folder).plan
+    except FileNotFoundError:
+        return None
 
 
 def read_stack(name: str) -> Stack:

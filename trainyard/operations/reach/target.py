@@ -37,6 +37,11 @@ def update_command(stack: str, live: bool) -> str:
     return f"pulumi up --stack {stack}" if live else f"make up STACK={stack}"
 
 
+def destroy_command(stack: str, live: bool) -> str:
+    """The command that deletes the stack."""
+    return f"pulumi destroy --stack {stack}" if live else f"make down STACK={stack}"
+
+
 def kubeconfig(stack: str, state: Entry | None = None) -> str:
     """The kubeconfig in the stack's state, after a line to stderr that names the cluster; TargetError
     where the stack has none. `state`: as deployment() gives it, where it has been read already."""

@@ -21,7 +21,7 @@ from trainyard.catalog.aws_types.table import AWS_TYPES
 from trainyard.operations.reach.cluster import Entry
 from trainyard.operations.reach.pulumi import PATCH_FORCE, deployment, pulumi
 from trainyard.operations.reach.updates import REPAIR
-from trainyard.operations.reach.urn import name_of, type_of
+from trainyard.replacing.urn import name_of, type_of
 
 COMPARED = "__inputs"
 """Output in which pulumi-kubernetes keeps the inputs that it compares with those of an update."""

@@ -65,10 +65,10 @@ def main(options: argparse.Namespace) -> int:
     except RuntimeError as error:
         print(f"{error}\n{NOTHING}", file=sys.stderr)
         return 1
-    up = update_command(options.stack, options.live)
-    after = [*before(resources, options.stack, up=up), *reservations(options.stack)]
-    for line in after if not options.yes else ():
-        print(line)
+    if not options.yes:
+        up = update_command(options.stack, options.live)
+        for line in (*before(resources, options.stack, up=up), *reservations(options.stack)):
+            print(line)
     return code
 
 

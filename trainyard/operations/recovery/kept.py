@@ -10,7 +10,7 @@ from typing import Any
 
 from trainyard.catalog.aws.prices import lustre_per_month
 from trainyard.catalog.aws_types.table import AWS_TYPES
-from trainyard.operations.reach.urn import stack_of, title_of, type_of
+from trainyard.replacing.urn import stack_of, title_of, type_of
 from trainyard.stores.kinds import KINDS
 
 Object = dict[str, Any]

@@ -51,11 +51,11 @@ from trainyard.operations.reach.pulumi import (
 )
 from trainyard.operations.reach.stack_account import session_of
 from trainyard.operations.reach.updates import REPAIR, History, history_of
-from trainyard.operations.reach.urn import title_of, type_of
 from trainyard.operations.recovery import deletions, interfaces, replacements
 from trainyard.operations.recovery.adoption import Wanted
 from trainyard.operations.recovery.interfaces import LeakedInterface
 from trainyard.plans.controllers import RELEASE
+from trainyard.replacing.urn import title_of, type_of
 
 PATIENCE_SECONDS = 1800
 """Seconds to wait for an object that AWS is still creating. A cluster takes ten minutes."""

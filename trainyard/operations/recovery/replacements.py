@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from trainyard.operations.reach.urn import name_of, type_of
+from trainyard.replacing.urn import name_of, type_of
 
 Entry = dict[str, Any]
 GONE = "pendingReplacement"

@@ -6,19 +6,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from trainyard.decide import plan_stack
+from trainyard.operations.reach.stack import plan_of
 from trainyard.plan import EnvironmentPlan
 from trainyard.reports.lines import HOURS
-from trainyard.settings.reading.reader import read_file
 
 
 def reservations(stack: str, folder: Path = Path()) -> list[str]:
     """A line for each reservation; none where the folder has no stack file without errors, or where it is one of a
     team: a team has no reservations."""
-    try:
-        plan = plan_stack(read_file(stack, folder)).plan
-    except FileNotFoundError:
-        return []
+    plan = plan_of(stack, folder)
     return [*_lines(plan)] if isinstance(plan, EnvironmentPlan) else []
 
 

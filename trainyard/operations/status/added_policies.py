@@ -13,8 +13,8 @@ from botocore.exceptions import ClientError
 
 from trainyard.operations.reach.pulumi import made_by
 from trainyard.operations.reach.stack_account import session_of
-from trainyard.operations.reach.urn import name_of
 from trainyard.operations.status.finding import Drift
+from trainyard.replacing.urn import name_of
 
 ROLE = "aws:iam/role:Role"
 ATTACHMENT = "aws:iam/rolePolicyAttachment:RolePolicyAttachment"

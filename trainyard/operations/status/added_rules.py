@@ -11,8 +11,8 @@ import boto3
 
 from trainyard.operations.reach.pulumi import made_by
 from trainyard.operations.reach.stack_account import session_of
-from trainyard.operations.reach.urn import name_of
 from trainyard.operations.status.finding import Drift
+from trainyard.replacing.urn import name_of
 
 GROUP = "aws:ec2/securityGroup:SecurityGroup"
 RULES = (

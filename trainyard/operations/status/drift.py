@@ -18,11 +18,11 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from trainyard import command_line
 from trainyard.operations.reach.pulumi import PulumiError, deployment, pulumi
-from trainyard.operations.reach.urn import name_of, type_of
 from trainyard.operations.status.added_policies import added_policies
 from trainyard.operations.status.added_rules import added_rules
 from trainyard.operations.status.by_hand import CIPHER, FORCE, REFRESH, UP, difference
 from trainyard.operations.status.finding import Drift
+from trainyard.replacing.urn import name_of, type_of
 from trainyard.reports.plan import as_json
 
 STEP = re.compile(r"""\.?([^.\[\]"]+)|\["([^"]*)"\]|\[(\d+)\]""")

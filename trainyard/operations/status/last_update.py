@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from trainyard.operations.reach.pulumi import Entry
 from trainyard.operations.reach.target import update_command
 from trainyard.operations.reach.updates import History
-from trainyard.operations.reach.urn import title_of
 from trainyard.operations.status.locks import Lock
+from trainyard.replacing.urn import title_of
 
 NAMED = 3
 """Operations that are named."""

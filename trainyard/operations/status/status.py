@@ -30,9 +30,13 @@ from trainyard.operations.reach.snapshot import (
     condition_of,
     snapshot_of,
 )
-from trainyard.operations.reach.target import answer_of, environment_of, kubeconfig
+from trainyard.operations.reach.target import (
+    answer_of,
+    destroy_command,
+    environment_of,
+    kubeconfig,
+)
 from trainyard.operations.reach.updates import History, history_of
-from trainyard.operations.reach.urn import name_of
 from trainyard.operations.recovery import kept
 from trainyard.operations.recovery.reservations import reservations
 from trainyard.operations.status import by_hand, last_update, pools, releases, upgrade
@@ -40,6 +44,7 @@ from trainyard.operations.status.diagnosis import SILENCE, diagnose
 from trainyard.operations.status.finding import Finding
 from trainyard.operations.status.interruptions import interruptions
 from trainyard.operations.status.locks import locks_of
+from trainyard.replacing.urn import name_of
 
 STACK = "pulumi:pulumi:Stack"
 """Type of the resource whose outputs are those of the stack."""
@@ -80,8 +85,7 @@ def _without_answer(options: argparse.Namespace, state: Object, open_update: str
         print(open_update)
     if kubeconfig_in(state) is None:
         there = state["deployment"].get("resources") or []
-        stack, live = options.stack, options.live
-        destroy = f"pulumi destroy --stack {stack}" if live else f"make down STACK={stack}"
+        destroy = destroy_command(options.stack, options.live)
         for line in (*kept.listed(there, destroy=destroy), *reservations(options.stack)):
             print(line)
         environment = environment_of(options.stack)
