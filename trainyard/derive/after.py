@@ -25,21 +25,46 @@ def chained(plans: Mapping[str, JobPlan], jobs: Mapping[str, AnyJob]) -> dict[st
 
 
 def diagram(plans: Mapping[str, JobPlan]) -> list[str]:
-    """A diagram of the order: each job once, below the first of those that it comes after. Empty where none
-    comes after another."""
-    first = [name for name, plan in plans.items() if not plan.after and _next(name, plans)]
-    lines = [line for name in first for line in _drawn(name, plans, 0)]
+    """A diagram of the order: each job once, below the first of those that it comes after; a sweep is one line.
+    Empty where none comes after another."""
+    drawn = _Drawn(plans)
+    first = [entry for entry in drawn.after if not drawn.after[entry] and drawn.below(entry)]
+    lines = [line for entry in first for line in drawn.lines(entry, 0)]
     return ["order", *(f"  {line}" for line in lines)] if lines else []
 
 
-def _drawn(name: str, plans: Mapping[str, JobPlan], depth: int) -> Iterator[str]:
-    others = plans[name].after[1:]
-    also = f" (also after {', '.join(others)})" if others else ""
-    yield f"{'   ' * (depth - 1)}{'└─ ' if depth else ''}{name}{also}"
-    for each in _next(name, plans):
-        yield from _drawn(each, plans, depth + 1)
+class _Drawn:
+    """The entries of the stack file in the diagram."""
 
+    def __init__(self, plans: Mapping[str, JobPlan]) -> None:
+        entries = {name: plan.sweep.entry if plan.sweep else name for name, plan in plans.items()}
+        self._plans = {
+            entry: [plan for name, plan in plans.items() if entries[name] == entry]
+            for entry in entries.values()
+        }
+        self.after = {
+            entry: list(dict.fromkeys(entries[name] for name in runs[0].after))
+            for entry, runs in self._plans.items()
+        }
+        """Entry → those that it comes after."""
 
-def _next(name: str, plans: Mapping[str, JobPlan]) -> list[str]:
-    """The jobs that are drawn below one."""
-    return [other for other, plan in plans.items() if plan.after[:1] == (name,)]
+    def lines(self, entry: str, depth: int) -> Iterator[str]:
+        """The line of an entry, and of all that is drawn below it."""
+        others = self.after[entry][1:]
+        also = f" (also after {', '.join(others)})" if others else ""
+        indent = f"{'   ' * (depth - 1)}{'└─ ' if depth else ''}"
+        yield f"{indent}{entry}{self._runs(entry)}{also}"
+        for each in self.below(entry):
+            yield from self.lines(each, depth + 1)
+
+    def below(self, entry: str) -> list[str]:
+        """The entries that are drawn below one."""
+        return [other for other, before in self.after.items() if before[:1] == [entry]]
+
+    def _runs(self, entry: str) -> str:
+        """Words about the runs of a sweep; empty for another job."""
+        runs = self._plans[entry]
+        if (sweep := runs[0].sweep) is None:
+            return ""
+        at_once = "all" if sweep.at_most is None else f"at most {sweep.at_most}"
+        return f": {len(runs)} runs, {at_once} at once"

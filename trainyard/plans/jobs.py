@@ -118,6 +118,13 @@ class Expected:
 SWEEP = "trainyard.io/sweep"
 """Annotation of a run of a sweep: its entry, its values and the metric by which it is compared, as JSON."""
 
+
+def entry_of_sweep(job: Mapping[str, Any]) -> str | None:
+    """Entry of the sweep that a job in a cluster is a run of; None for another job."""
+    note = job["metadata"].get("annotations", {}).get(SWEEP)
+    return json.loads(note)["entry"] if note else None
+
+
 SCHEDULE = "trainyard.io/schedule"
 """Label of the runs of a schedule, and of their pods, with the entry of the stack file."""
 

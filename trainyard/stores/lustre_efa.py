@@ -14,8 +14,6 @@ from trainyard.catalog.aws.storage import (
     EFA_LUSTRE_REFUSED,
     LNET_EFA_DEVICES,
     LUSTRE_EFA_STEP_GIB,
-    LUSTRE_SMALLEST_GIB,
-    LUSTRE_STEP_GIB,
 )
 from trainyard.problems import REMOVE, At, InputError, InputWarning
 from trainyard.settings.pools import PoolConfig
@@ -52,17 +50,21 @@ def efa_errors(path: str, lustre: LustreConfig, pools: Pools) -> Iterator[InputE
     yield from _clients(f"{path}.efa", pools)
 
 
+def efa_step(lustre: LustreConfig) -> int | None:
+    """Step of sizes in GiB that FSx sells with EFA; None for a store without it, and where the speed is none that it
+    sells."""
+    if not lustre.efa or lustre.deployment == "SCRATCH_2":
+        return None
+    return LUSTRE_EFA_STEP_GIB.get(lustre.throughput_mbps_per_tib or 0)
+
+
 def _size(path: str, lustre: LustreConfig) -> Iterator[InputError]:
-    """A size that FSx sells, but not with EFA."""
-    size, tier = lustre.capacity_gib, lustre.throughput_mbps_per_tib
-    if size is None or tier not in LUSTRE_EFA_STEP_GIB:
-        return
-    step = LUSTRE_EFA_STEP_GIB[tier]
-    sold = size == LUSTRE_SMALLEST_GIB or size % LUSTRE_STEP_GIB == 0
-    if sold and size % step:
+    """A size that FSx does not sell with EFA."""
+    size, step = lustre.capacity_gib, efa_step(lustre)
+    if size and step and size % step:
         nearest = max(1, round(size / step)) * step
         yield At(path).must(
-            f"be a multiple of {step} with efa at {tier} MB/s per TiB",
+            f"be a multiple of {step} with efa at {lustre.throughput_mbps_per_tib} MB/s per TiB",
             got=size,
             fix=f"write {nearest}; a faster tier takes smaller steps",
             write=nearest,

@@ -11,6 +11,7 @@ from dataclasses import replace
 from trainyard.catalog.aws.storage import LUSTRE_TIERS
 from trainyard.problems import At, InputError
 from trainyard.settings.stores import LustreConfig
+from trainyard.stores.lustre_efa import efa_step
 from trainyard.stores.lustre_sizing import LARGEST_GIB, chosen, needs_of
 
 
@@ -82,7 +83,7 @@ def _size_and_speed(path: str, lustre: LustreConfig) -> Iterator[InputError]:
             " place of size and speed",
             write=4800,
         )
-    elif size != 1200 and size % 2400:
+    elif size != 1200 and size % 2400 and efa_step(lustre) is None:
         near = 1200 if size < 1800 else max(2400, round(size / 2400) * 2400)
         yield At(f"{path}.capacity_gib").must(
             "be 1200 or a multiple of 2400, as FSx sells it", got=size, write=near

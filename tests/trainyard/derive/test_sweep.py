@@ -22,6 +22,7 @@ from trainyard.derive.next_run import next_run
 from trainyard.derive.sweep import LONGEST, run_name, text_of, unfolded
 from trainyard.plans.jobs import SWEEP
 from trainyard.problems import At
+from trainyard.reports.plan import text
 from trainyard.settings.job import JobConfig
 from trainyard.settings.reading.derived import Derived, in_the_file
 
@@ -219,6 +220,23 @@ def test_another_directory_for_a_run_keeps_the_names_of_the_sweep() -> None:
         "tune/{lr}/1",
         "scratch/tune/0.1/1",
     )
+
+
+@pytest.mark.parametrize(
+    ("at_most", "words"), [(2, "at most 2 at once"), (None, "all at once")], ids=str
+)
+def test_plan_draws_a_sweep_as_one_line_with_what_runs_at_once(
+    at_most: int | None, words: str
+) -> None:
+    sweep = tune({"lr": [1, 2, 3]}, after=["t5-large"], sweep={"at_most": at_most})
+    plan = environment_plan(sweep, last(after=["tune"]))
+    [order] = [each for each in text(plan).split("\n\n") if "└─" in each]
+    assert order.splitlines() == [
+        "order",
+        "  t5-large",
+        f"  └─ tune: 3 runs, {words}",
+        "     └─ last",
+    ]
 
 
 @pytest.mark.parametrize("lrs", [[0.1, 0.2], [1, 2, 3]])

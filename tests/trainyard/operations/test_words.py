@@ -20,7 +20,7 @@ from trainyard.catalog.logs.noted import WHY, note_of
 from trainyard.operations.reach.chosen import Chosen, NoSuchJob, choose
 from trainyard.operations.reach.place import place_of
 from trainyard.operations.runs.stop import _afterwards
-from trainyard.plans.jobs import SCHEDULE
+from trainyard.plans.jobs import SCHEDULE, SWEEP
 
 Object = dict[str, Any]
 STACK_FILE = """\
@@ -403,6 +403,19 @@ def test_of_a_schedule_both_words_name_its_times(
         "stopped; the schedule of mine in Pulumi.dev.yaml starts the next run at its time",
         "to be without it: write suspend: true under jobs.mine.schedule, then make up",
     ]
+
+
+def test_of_a_sweep_the_runs_are_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster = Cluster(monkeypatch)
+    for job in cluster.jobs[:2]:
+        job["metadata"]["annotations"] = {SWEEP: json.dumps({"entry": "tune"})}
+    assert run_word("logs", ["--stack", "dev", "--job", "tune"]) == 1
+    assert (
+        "tune is a sweep, and its runs in all namespaces of cluster ours, stack dev are mine, mnist. Fix: name one, as"
+        " in trainyard logs mine --stack dev"
+    ) in capsys.readouterr().err
 
 
 def _scheduled(name: str, created: str) -> Object:

@@ -157,6 +157,17 @@ def test_a_store_for_a_model_is_of_a_size_that_is_sold_with_efa() -> None:
         )
 
 
+@pytest.mark.parametrize(
+    ("size", "sold"), [(5000, 9600), (4800, 9600), (1200, 9600), (16000, 19200)]
+)
+def test_a_size_that_is_not_sold_is_answered_with_one_that_is_sold_with_efa(
+    size: int, sold: int
+) -> None:
+    store = {"capacity_gib": size, "throughput_mbps_per_tib": 500, "efa": True}
+    [said] = [line for line in errors(at(LUSTRE, store)) if "capacity_gib" in line]
+    assert f"multiple of 9600 with efa at 500 MB/s per TiB; got {size}. Fix: write {sold};" in said
+
+
 def test_a_job_whose_nodes_mount_over_tcp_all_the_same_is_told_so() -> None:
     assert (
         "environment.jobs.t5-large.pool: g6e.48xlarge mounts scratch over TCP, because it loses"

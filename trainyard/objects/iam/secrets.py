@@ -43,6 +43,8 @@ CONFIGURATION = json.dumps(
 """Configuration of the add-on: values of the provider's chart."""
 FOLDER = "/run/trainyard/secrets"
 """Folder of the files of a job's secrets."""
+RUNS_THE_REST = 'exec "$@"'
+"""Last line of the shell's text that stands before the command of a job with secrets."""
 VOLUME = "secrets-manager"
 READS = ("secretsmanager:DescribeSecret", "secretsmanager:GetSecretValue")
 """Calls of the provider (its README): the first one to see whether a secret has changed."""
@@ -114,7 +116,7 @@ class SecretFiles:
         lines = ["set -eu"]
         for variable, file in sorted(self.files.items()):
             lines += [f"{variable}=$(cat {FOLDER}/{file})", f"export {variable}"]
-        return ("/bin/sh", "-c", "\n".join((*lines, 'exec "$@"')), "sh", *command)
+        return ("/bin/sh", "-c", "\n".join((*lines, RUNS_THE_REST)), "sh", *command)
 
 
 def secret_files(job: str, secrets: Mapping[str, ManagedSecret], region: str) -> SecretFiles | None:

@@ -11,7 +11,7 @@ from trainyard.operations.reach.kubectl import Kubectl, Object
 from trainyard.operations.reach.place import Place, every_job, title
 from trainyard.operations.reach.pods import full_name
 from trainyard.operations.reach.snapshot import entry_of
-from trainyard.plans.jobs import SCHEDULE
+from trainyard.plans.jobs import SCHEDULE, entry_of_sweep
 from trainyard.problems import by_option
 
 
@@ -68,6 +68,12 @@ def choose(
     every = list(dict.fromkeys(each.entry or full_name(each.body) for each in named or found))
     if not found:
         raise NoSuchJob(f"no training job in {place}")
+    if runs := [each for each in found if name and entry_of_sweep(each.body) == name]:
+        names = [each.entry or each.name for each in runs]
+        raise NoSuchJob(
+            f"{name} is a sweep, and its runs in {place} are {', '.join(names)}. Fix: name one, as in trainyard"
+            f" {word} {names[0]} --stack {place.stack}"
+        )
     if name and not named:
         gone = " It has been stopped, or it has not started." if name in entries else ""
         raise NoSuchJob(

@@ -16,7 +16,6 @@ from typing import Any
 
 from trainyard import command_line
 from trainyard.catalog.aws.own_prices import LIST, OwnPrices
-from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.catalog.logs.cause import Cause
 from trainyard.catalog.logs.log_words import nothing_to_do
 from trainyard.catalog.logs.noted import noted
@@ -30,6 +29,7 @@ from trainyard.operations.reach.snapshot import snapshot_of
 from trainyard.operations.reach.stack import own_prices
 from trainyard.operations.reach.target import answer_of, kubeconfig
 from trainyard.operations.runs.beside_plan import beside_plan
+from trainyard.operations.runs.described import command_of, image_of, number_of
 from trainyard.operations.runs.gpu_use import LACKS, sms_at_work
 from trainyard.operations.runs.printed import Printed, printed, recorded, together
 from trainyard.operations.runs.records import (
@@ -156,6 +156,8 @@ def told(
         kind=run.job.kind,
         by_stack=bool(run.identity),
         image=image_of(run),
+        number=number_of(run),
+        command=command_of(run),
         created=run.created,
         waited_seconds=_waited(run, going=going),
         ran_seconds=_seconds(run.ended - began) if began else None,
@@ -236,16 +238,6 @@ def _has_a_store(spec: Any) -> bool:
     return isinstance(spec, list) and any(map(_has_a_store, spec))
 
 
-def image_of(run: Run) -> str:
-    """Image of the container that trains; empty where the runtime of the job has it."""
-    spec = run.job.body["spec"]
-    if "trainer" in spec:
-        return spec["trainer"].get("image", "")
-    replicas = spec.get(JOB_KINDS[run.job.kind].replicas, {}).values()
-    containers = [each["template"]["spec"]["containers"][0] for each in replicas]
-    return next((each.get("image", "") for each in containers), "")
-
-
 def text(runs: list[Told], notes: tuple[str, ...]) -> list[str]:
     """A line for each run, and below it what, how it ended, and where it began."""
     tail = [line for note in notes for line in command_line.wrapped(note)]
@@ -272,11 +264,13 @@ def _row(run: Told) -> tuple[str, ...]:
 
 def _below(run: Told) -> list[str]:
     origin = "of a stack file" if run.by_stack else "sent by hand"
-    what = f"{run.kind} {origin}, image {run.image or NOT_KNOWN}"
+    number = "" if run.number is None else f"run {run.number}, "
+    what = f"{number}{run.kind} {origin}, image {run.image or NOT_KNOWN}"
     age = run.checkpoint_age_seconds
     old = f", {time_said(age)} ago" if age is not None else ""
     lines = [
         f"{what}{_again(run)}",
+        *([f"starts: {run.command}"] if run.command else []),
         f"resumed from: {run.resumed_from or NOT_KNOWN}; newest checkpoint:"
         f" {run.checkpoint or NOT_KNOWN}{old}{_lost(run)}",
         *(f"interrupted: {sentence}" for sentence in run.interrupted),

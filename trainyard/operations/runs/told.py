@@ -39,6 +39,10 @@ class Told:
     by_stack: bool
     """A stack file describes the job; otherwise somebody has sent it by hand."""
     image: str
+    number: int | None
+    """`run` of its entry, when it began; None for a job that no stack owns."""
+    command: str
+    """What its container starts, on one line; empty where the runtime or the image has the command."""
     created: datetime
     waited_seconds: int | None
     ran_seconds: int | None

@@ -44,6 +44,7 @@ from trainyard.operations.status.diagnosis import SILENCE, diagnose
 from trainyard.operations.status.finding import Finding
 from trainyard.operations.status.interruptions import interruptions
 from trainyard.operations.status.locks import locks_of
+from trainyard.plans.jobs import entry_of_sweep
 from trainyard.replacing.urn import name_of
 
 STACK = "pulumi:pulumi:Stack"
@@ -62,6 +63,10 @@ def main(options: argparse.Namespace) -> int:
         return 1
     locks = locks_of(options.stack)
     open_update = last_update.line(options.stack, *left, live=options.live, locks=locks)
+    if kubeconfig_in(left[0]) is None and any(each.lives for each in locks):
+        print(f"{options.stack} has no cluster yet. {open_update}")
+        options.then = f"trainyard status {options.stack}"
+        return 1
     answer = answer_of(
         lambda: look(options.stack, *left, silence, live=options.live), out=sys.stdout
     )
@@ -186,7 +191,7 @@ def _jobs(snapshot: Snapshot) -> Iterator[tuple[str, ...]]:
     for job in snapshot.jobs():
         yield (
             f"{job.namespace}/{job.name}",
-            *([job.entry or "-"] * of_entries),
+            *([entry_of_sweep(job.body) or job.entry or "-"] * of_entries),
             job.kind,
             job.runtime,
             str(job.nodes),

@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import date
-from decimal import Decimal
+from fractions import Fraction
 from typing import Any, get_origin
 
 from trainyard.problems import REMOVE, SIMILAR, InputError
@@ -26,16 +26,16 @@ COMMAND_LINES = ("arguments", "command")
 """Settings that list the words of a command line."""
 SET = "be set"
 """Rule of a setting without a default."""
-UNITS: Mapping[str, Mapping[str, int]] = {
+UNITS: Mapping[str, Mapping[str, int | Fraction]] = {
     "gib": {r"gi?b?": 1, r"ti?b?": 1024},
     "minutes": {r"m|min|minutes?": 1, r"h|hours?": 60, r"d|days?": 1440},
-    "hours": {r"h|hours?": 1, r"d|days?": 24},
+    "hours": {r"m|min|minutes?": Fraction(1, 60), r"h|hours?": 1, r"d|days?": 24},
     "days": {r"d|days?": 1, r"w|weeks?": 7},
     "mbps": {r"mb(?:ps|/s)": 1, r"gb(?:ps|/s)": 1000},
     "billion": {r"b|bn|billion": 1, r"t|trillion": 1000},
 }
-"""Unit in a setting's name → how people write it and larger ones behind a number, and how many of the setting's
-each of them is."""
+"""Unit in a setting's name → how people write it and others behind a number, and how many of the setting's each of
+them is."""
 
 
 def explained(
@@ -106,32 +106,38 @@ def _not_a_whole_number(mistake: Mistake) -> InputError:
 
 
 def _number(mistake: Mistake) -> int | None:
-    """4 of 4.0, "4", 4GiB and 4 TiB in a setting in GiB: 4096. A part of a TiB is counted as FSx does, whose
+    """4 of 4.0, "4", 4GiB and 4 TiB in a setting in GiB: 4096."""
+    meant = _meant(mistake)
+    return int(meant) if meant is not None and meant.denominator == 1 else None
+
+
+def _meant(mistake: Mistake) -> Fraction | None:
+    """The number that somebody means: 1/2 of 30m in a setting in hours. A part of a TiB is counted as FSx does, whose
     1.2 TiB are 1,200 GiB."""
     if isinstance(mistake.value, float) and mistake.value.is_integer():
-        return int(mistake.value)
+        return Fraction(mistake.value)
     if not isinstance(mistake.value, str):
         return None
-    forms = {"": 1}
+    forms: dict[str, int | Fraction] = {"": 1}
     for unit in {*UNITS} & {*mistake.key.split("_")}:
         forms |= UNITS[unit]
     for form, times in forms.items():
         if found := re.fullmatch(
             rf"(\d{{1,9}}(?:\.\d{{1,3}})?)\s*(?:{form})", mistake.value.strip(), re.IGNORECASE
         ):
-            number = Decimal(found[1])
-            if number % 1 and times == 1024:
+            number = Fraction(found[1])
+            if number.denominator > 1 and times == 1024:
                 times = 1000
-            meant = number * times
-            return int(meant) if meant % 1 == 0 else None
+            return number * times
     return None
 
 
 def _not_a_number(mistake: Mistake) -> InputError:
-    number = _number(mistake)
-    if number is not None:
-        return mistake.error("be a number", f"write {number}", number)
-    return _wrong_kind(mistake, "be a number")
+    meant = _meant(mistake)
+    if meant is None:
+        return _wrong_kind(mistake, "be a number")
+    number = int(meant) if meant.denominator == 1 else round(float(meant), 3)
+    return mistake.error("be a number", f"write {number}", number)
 
 
 def _out_of_bounds(mistake: Mistake) -> InputError:

@@ -45,12 +45,18 @@ ASSIGNED = "a password or key"
 """The kind of what is known by its name only."""
 
 
+VARIABLE = re.compile("[A-Z](?:[A-Z0-9]*_)+[A-Z0-9]+")
+"""Names of variables with a secret: words with a line between them. A key of AWS has none."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Secret:
     """A secret in a file."""
 
     path: tuple[str | int, ...]
     kind: str
+    name: str = ""
+    """What the value is called: a variable, or a setting; empty where nobody knows."""
 
     def error(self, at: At) -> InputError:
         """Error that refuses the file."""
@@ -72,9 +78,11 @@ class Secret:
                 "write the address without it, or put the whole address into a Kubernetes Secret,"
                 " and name the Secret in the job, as in secrets: {DATABASE_URL: {secret: database, key: url}}"
             )
+        variable = self.name if VARIABLE.fullmatch(self.name) else "HF_TOKEN"
+        secret = variable.lower().replace("_", "-")
         return (
-            "put a new one into a Kubernetes Secret, and name the Secret in the job, as in secrets: {HF_TOKEN:"
-            " {secret: hf-token, key: token}}"
+            "put a new one into a Kubernetes Secret, and name the Secret in the job, as in secrets:"
+            f" {{{variable}: {{secret: {secret}, key: token}}}}"
         )
 
 
@@ -146,10 +154,10 @@ def _text(value: Any, path: tuple[str | int, ...], name: str, found: list[Secret
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return value
     if _is_secret(name, str(value)):
-        found.append(Secret(path=_clean(path), kind=ASSIGNED))
+        found.append(Secret(path=_clean(path), kind=ASSIGNED, name=name))
         return HIDDEN
     text, kinds = hidden(str(value))
-    found += [Secret(path=_clean(path), kind=kind) for kind in dict.fromkeys(kinds)]
+    found += [Secret(path=_clean(path), kind=kind, name=name) for kind in dict.fromkeys(kinds)]
     return text if kinds else value
 
 

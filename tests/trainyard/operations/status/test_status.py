@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from tests.support.tool import run_word
 from trainyard.cli import main
 from trainyard.operations.reach.snapshot import Snapshot
 from trainyard.operations.reach.updates import History, Update
-from trainyard.operations.status import status
+from trainyard.operations.status import locks, status
 from trainyard.operations.status.finding import Finding
 from trainyard.operations.status.locks import Lock
 
@@ -173,6 +174,18 @@ def test_a_first_update_that_has_no_cluster_yet_is_said_to_run(
     shown = capsys.readouterr().out
     assert "stack dev has no cluster" in shown
     assert "An update of dev runs, or was killed while creating Vpc network" in shown
+
+
+def test_while_the_first_update_runs_nothing_is_told_but_to_look_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    running = Lock(pid=7, host=socket.gethostname(), user="me", since="2026-11-29T11:00:00Z")
+    monkeypatch.setattr(status, "locks_of", lambda stack: (running,))
+    monkeypatch.setattr(locks, "_lives", lambda pid: True)
+    options = main.read(["status", "--stack", "dev"])
+    assert status.main(options) == 1 and options.then == "trainyard status dev"
+    shown = capsys.readouterr().out
+    assert shown == "dev has no cluster yet. An update of dev runs, as process 7 of this machine.\n"
 
 
 @pytest.mark.parametrize(

@@ -168,3 +168,19 @@ def test_a_number_with_a_unit_is_read_as_the_one_of_the_setting(
         written=written,
     )
     assert EXPLANATIONS["int_parsing"](mistake).write == meant
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"), [("30m", 0.5), ("90 min", 1.5), ("2h", 2), ("1 day", 24), ("30", 30)]
+)
+def test_a_time_is_read_in_the_unit_of_the_setting(written: str, meant: float | None) -> None:
+    mistake = Mistake(
+        steps=("environment", "jobs", "t5-large", "expected_hours"),
+        type="float_parsing",
+        value=written,
+        limits={},
+        is_key=False,
+        in_manifest=False,
+        written=written,
+    )
+    assert EXPLANATIONS["float_parsing"](mistake).write == meant

@@ -189,6 +189,20 @@ def test_the_value_behind_an_option_in_a_list_is_a_secret_too() -> None:
     assert [secret.path for secret in found] == [("command", 2)]
 
 
+@pytest.mark.parametrize(
+    ("name", "proposed"),
+    [
+        ("OPENAI_API_KEY", "{OPENAI_API_KEY: {secret: openai-api-key, key: token}}"),
+        ("key", "{HF_TOKEN: {secret: hf-token, key: token}}"),
+        (SECRETS["AWS key"], "{HF_TOKEN: {secret: hf-token, key: token}}"),
+    ],
+    ids=["variable", "setting", "secret"],
+)
+def test_a_secret_is_proposed_by_the_name_of_its_variable(name: str, proposed: str) -> None:
+    _, [*found] = withheld({name: SECRETS["OpenAI"]})
+    assert all(each.fix.endswith(f"as in secrets: {proposed}") for each in found) and found
+
+
 def test_a_secret_as_a_key_is_withheld_too() -> None:
     value, found = withheld({"env": {SECRETS["Hugging Face"]: 1}})
     assert value == {"env": {HIDDEN: 1}} and found[0].path == ("env", HIDDEN)
