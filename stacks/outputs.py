@@ -12,8 +12,8 @@ from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.jobs import SCHEDULE, JobPlan
 from trainyard.problems import few
 from trainyard.replacing.new_runs import resumes
-from trainyard.reports.amounts import JobCost, figures
-from trainyard.reports.cost import estimate
+from trainyard.reports.costs.amounts import JobCost, figures
+from trainyard.reports.costs.cost import estimate
 
 FEW = 5
 """Runs of one update that have a line each."""

@@ -19,6 +19,7 @@ import moto.utilities.utils as moto_utilities
 from rehearsal import paths
 from rehearsal.aws.identity import ACCOUNT, DEVELOPER, DEVELOPER_KEY, WORLD, WORLD_KEY
 from trainyard.catalog.aws.instances import CPU_TYPES, GPU_TYPES
+from trainyard.catalog.aws.service_roles import ROLES
 
 SYSTEM_FAMILIES = ("t3", "m5", "m6i", "m7i", "c5", "c6i", "c7i", "r6i", "r7i", "m7g", "c7g")
 FAMILIES = frozenset(
@@ -103,14 +104,16 @@ def seed() -> None:
 
 def reset() -> None:
     """An empty account, for tests."""
-    import_module(
-        "moto.iam.models"
-    ).iam_backends.clear()  # else it reads all of AWS's policies before it is dropped
+    _iam_models.iam_backends.clear()  # else it reads all of AWS's policies before it is dropped
     import_module("moto.core.base_backend").BackendDict.reset()
     seed()
 
 
-_iam: Any = import_module("moto.iam.models").IAMBackend
+_iam_models: Any = import_module("moto.iam.models")
+_iam = _iam_models.IAMBackend
+_iam_models.SERVICE_NAME_CONVERSION |= {  # moto names the role of spot AWSServiceRoleForspot
+    role.service.split(".")[0]: role.name.removeprefix("AWSServiceRoleFor") for role in ROLES
+}
 _read_policies = _iam._init_aws_policies
 
 

@@ -13,8 +13,8 @@ from tests.support.stackfile import at, environment_plan, planned
 from tests.support.stacks import KEY, recorded
 from tests.support.stacks import planned as planned_stack
 from trainyard.plans.clusters import OwnClusterPlan
-from trainyard.reports import cost
 from trainyard.reports import plan as report
+from trainyard.reports.costs import cost
 
 SEALED = "a key of the company and logs"
 

@@ -15,7 +15,7 @@ from trainyard.live.encryption import encryption
 from trainyard.plan import EnvironmentPlan
 from trainyard.reports import plan as report
 from trainyard.reports import policy
-from trainyard.reports.cost import estimate
+from trainyard.reports.costs.cost import estimate
 
 REMOTE = {"url": "https://metrics.example.com/api/v1/write"}
 SENT = at("metrics", {"managed_prometheus": {"retention_days": 400}})

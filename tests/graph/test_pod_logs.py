@@ -13,7 +13,7 @@ from tests.support.stacks import KEY
 from trainyard.live.encryption import encryption
 from trainyard.plans.identity import digest
 from trainyard.reports import policy
-from trainyard.reports.cost import estimate
+from trainyard.reports.costs.cost import estimate
 
 KEPT = at("logs", {"days": 14})
 

@@ -22,6 +22,9 @@ CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
 """Type of the resources that hold the files of jobs."""
 SHOWN, WIDTH = 6, 60
 """Differences that are shown of a run, and characters of a value."""
+MANAGER = "manager"
+"""Field of a patch of a runtime: who asks for it. Kueue adds patches of its own to a TrainJob that it admits (Trainer
+2.2, runtimePatches)."""
 LEFT_OUT = ("spec", "trainer", "template", "value")
 """Fields that every path has."""
 
@@ -107,7 +110,7 @@ def _differences(path: tuple[str, ...], old: Any, new: Any) -> Iterator[_Differe
     have none; other lists, and texts of several lines, are compared by their parts."""
     if (named := _by_name(new)) is not None:
         given = _by_name(old) or {}
-        gone = given if isinstance(new, list) else ()
+        gone = given if isinstance(new, list) and MANAGER not in new[0] else ()
         for key in dict.fromkeys([*gone, *named]):
             yield from _differences((*path, str(key)), given.get(key), named.get(key))
     elif _objects(old) and _objects(new) and len(old) == len(new):
@@ -120,14 +123,15 @@ def _differences(path: tuple[str, ...], old: Any, new: Any) -> Iterator[_Differe
 
 
 def _by_name(value: Any) -> Mapping[str, Any] | None:
-    """A mapping, or a list of objects that have names as one; None of anything else."""
+    """A mapping, or a list of objects that have names, or a manager each, as one; None of anything else."""
     if not _objects(value):
         return value if isinstance(value, Mapping) else None
-    names = [each.get("name") for each in value]
+    called = MANAGER if MANAGER in value[0] else "name"
+    names = [each.get(called) for each in value]
     if None in names or len({*names}) < len(names):
         return None
     return {
-        name: {key: it for key, it in each.items() if key != "name"}
+        name: {key: it for key, it in each.items() if key != called}
         for name, each in zip(names, value, strict=True)
     }
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from trainyard.plan import EnvironmentPlan, Planned, TeamPlan
+from trainyard.plan import EnvironmentPlan, Planned
 from trainyard.replacing import (
+    ending,
     entries,
     immutable,
     kept_data,
@@ -29,12 +30,20 @@ def compared(planned: Planned, lines: Lines, ask: Ask, show: Show) -> Planned:
     """The plan, refused where it would replace something by accident, with the runs that it starts. `lines`: of
     the stack file. `ask`: tells what is deployed. `show`: what is in the cluster."""
     plan = planned.plan
-    if plan is None or (isinstance(plan, TeamPlan) and not plan.jobs):
+    if plan is None:
         return planned.located(lines)
     more = _TYPES if isinstance(plan, EnvironmentPlan) else frozenset()
     deployed = ask(more | new_runs.TYPES, None)
-    errors = [*planned.errors, *new_runs.run_errors(plan, deployed, show)]
-    warnings = [*planned.warnings, *new_runs.run_warnings(plan, deployed)]
+    errors = [
+        *planned.errors,
+        *new_runs.run_errors(plan, deployed, show),
+        *ending.ending_errors(plan, deployed, show),
+    ]
+    warnings = [
+        *planned.warnings,
+        *new_runs.run_warnings(plan, deployed),
+        *ending.ending_warnings(plan, deployed, show),
+    ]
     if isinstance(plan, EnvironmentPlan):
         errors += [
             *replacing.replacing_errors(plan, deployed),

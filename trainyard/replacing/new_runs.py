@@ -106,7 +106,7 @@ def _left_behind(plan: EnvironmentPlan | TeamPlan, deployed: Deployed) -> Iterat
     """Changed runs that would begin in the directory of the job, where the run before saved in one of its own below
     it (when_changed: afresh). Another number, `run`, says that this is meant."""
     for name, job, _, was in _changed(plan, deployed):
-        directory = _directory(job)
+        directory = directory_of(job)
         same_number = _number(_run_of(was) or "") == _number(job.run)
         if job.when_changed == "afresh" or not directory or not same_number:
             continue
@@ -127,7 +127,7 @@ def _own_directory(directory: str, was: Mapping[str, Any]) -> str:
     return next((found[1] for found in map(own.fullmatch, _leaves(_spec(was))) if found), "")
 
 
-def _directory(job: JobPlan) -> str:
+def directory_of(job: JobPlan) -> str:
     """Directory of a job's checkpoints in its store; empty where it has none, or only a path in the container."""
     store, _, directory = (job.checkpoints or "").partition("/")
     return directory if store else ""
@@ -161,10 +161,15 @@ def _unanswered(path: str, job: JobPlan, why: str) -> InputError:
 
 def _reads_on(job: JobPlan, was: Mapping[str, Any]) -> bool:
     """True where the new run saves where the run before it did, and nobody has said that it may."""
-    directory = _directory(job)
-    if job.when_changed or not directory:
-        return False
-    return any(text == directory or text.endswith(f"/{directory}") for text in _leaves(_spec(was)))
+    return not job.when_changed and reads(job, was)
+
+
+def reads(job: JobPlan, was: Mapping[str, Any]) -> bool:
+    """True where a job saves where a deployed run does."""
+    store, directory = (job.checkpoints or "").partition("/")[0], directory_of(job)
+    leaves = [*_leaves(_spec(was))] if directory else []
+    in_store = any(text == store or text.startswith(f"{store}-") for text in leaves)
+    return in_store and any(text == directory or text.endswith(f"/{directory}") for text in leaves)
 
 
 def _leaves(value: Any) -> Iterator[str]:
@@ -189,10 +194,11 @@ def _changed(
 
 def _path(plan: EnvironmentPlan | TeamPlan, name: str, job: JobPlan) -> str:
     """Path of the entry of a job in the stack file; of a run of a sweep, that of the sweep's."""
-    return f"{_jobs(plan)}.{job.sweep.entry if job.sweep else name}"
+    return f"{jobs_path(plan)}.{job.sweep.entry if job.sweep else name}"
 
 
-def _jobs(plan: EnvironmentPlan | TeamPlan) -> str:
+def jobs_path(plan: EnvironmentPlan | TeamPlan) -> str:
+    """Path of the jobs in the stack file."""
     return "environment.jobs" if isinstance(plan, EnvironmentPlan) else "team.jobs"
 
 
@@ -223,7 +229,7 @@ def resumes(job: JobPlan) -> str:
             " and begins afresh unless a run of the same description left one there"
         )
     if job.resumes_from is None:
-        if not _directory(job):
+        if not directory_of(job):
             return ""
         return (
             f". It keeps its checkpoints in {job.checkpoints}: a changed job with the same `run` goes on"

@@ -7,17 +7,13 @@ price is the first of them. Amounts are USD without tax, and what is paid by use
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-from trainyard.parts.parts import monthly_limit
 from trainyard.plan import EnvironmentPlan, TeamPlan
-from trainyard.plans.budget import plain
-from trainyard.problems import At, InputError, InputWarning
-from trainyard.reports.amounts import (
+from trainyard.reports.costs.amounts import (
     Amount,
     Estimate,
     JobCost,
@@ -26,26 +22,14 @@ from trainyard.reports.amounts import (
     amount,
     figures,
 )
-from trainyard.reports.cost import at_list, estimate
-from trainyard.reports.job_cost import nodes_of
-from trainyard.reports.lines import CENT, HOURS, times, total_of
+from trainyard.reports.costs.budget import BudgetUse, use_of_budget
+from trainyard.reports.costs.cost import at_list
+from trainyard.reports.costs.job_cost import nodes_of
+from trainyard.reports.costs.lines import CENT, month_of, times, total_of
 from trainyard.reports.minutes.timeline import Timeline, drawn
 
 COST_CENTRE = re.compile(r"cost[-_ ]?cent(er|re)", re.IGNORECASE)
 """Key of a tag that names who pays for a team."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class BudgetUse:
-    """The limit of `environment.budget`, and what is left of it beside an idle environment."""
-
-    usd_a_month: Decimal
-    idle_percent: int
-    left_usd: Decimal
-    """Below 0 where an idle month costs more than the budget."""
-    hours_at_work: int | None
-    """Hours of a month in which all jobs can run with what is left; None without jobs."""
-    said: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +51,8 @@ class TeamDollars:
     """A month of all nodes that it is guaranteed."""
     usd_a_month_possible: Amount
     """A month of all nodes that it can get while the others want none."""
+    paid_once: tuple[str, ...]
+    """Pools whose nodes are in neither: their Capacity Blocks are paid in advance."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,15 +92,15 @@ def box_of(
     return Box(
         prices_missing=_missing(costs),
         usd_once=_once(costs),
-        usd_a_month_idle=None if isinstance(costs, TeamEstimate) else _month(costs.idle),
+        usd_a_month_idle=None if isinstance(costs, TeamEstimate) else month_of(costs.idle),
         usd_per_hour_at_work=_hour(costs.at_work) if isinstance(costs, TeamEstimate) else None,
         dearest_run=named.job if named else None,
         usd_a_run_all_in=named.all_in if named else None,
         runs=len(costs.jobs),
         usd_a_month_all_pools_full=None
         if isinstance(costs, TeamEstimate)
-        else _month(costs.all_full),
-        budget=_budget(plan, costs),
+        else month_of(costs.all_full),
+        budget=use_of_budget(plan, costs),
         minutes_to_first_step=round(minutes.typical_seconds / 60, 1),
         minutes_to_first_step_one_in_ten=round(minutes.one_in_ten_seconds / 60, 1),
         teams=_teams(plan) if isinstance(plan, EnvironmentPlan) else {},
@@ -130,10 +116,10 @@ def _at_list(listed: Estimate | TeamEstimate, dearest: str | None) -> dict[str, 
     whole = isinstance(listed, Estimate)
     found = {
         "usd_once": _once(listed),
-        "usd_a_month_idle": _month(listed.idle) if whole else None,
+        "usd_a_month_idle": month_of(listed.idle) if whole else None,
         "usd_per_hour_at_work": None if whole else _hour(listed.at_work),
         "usd_a_run_all_in": runs.get(dearest or ""),
-        "usd_a_month_all_pools_full": _month(listed.all_full) if whole else None,
+        "usd_a_month_all_pools_full": month_of(listed.all_full) if whole else None,
     }
     return {name: each for name, each in found.items() if each}
 
@@ -143,8 +129,8 @@ def _support(costs: Estimate | TeamEstimate, percent: Decimal) -> Support | None
         return None
     return Support(
         percent=percent,
-        usd_a_month_idle=_raised(_month(costs.idle), percent),
-        usd_a_month_all_pools_full=_raised(_month(costs.all_full), percent),
+        usd_a_month_idle=_raised(month_of(costs.idle), percent),
+        usd_a_month_all_pools_full=_raised(month_of(costs.all_full), percent),
     )
 
 
@@ -185,9 +171,10 @@ def rows(box: Box) -> dict[str, str | float]:
     shown["minutes_to_first_step_one_in_ten"] = box.minutes_to_first_step_one_in_ten
     for name, team in box.teams.items():
         centre = f" (cost centre {team.cost_centre})" if team.cost_centre else ""
+        once = f"; beside nodes of {', '.join(team.paid_once)}, which are paid once"
         shown[f"usd_a_month_of_team_{name}"] = (
             f"guaranteed {team.usd_a_month_guaranteed.said}; possible"
-            f" {team.usd_a_month_possible.said}{centre}"
+            f" {team.usd_a_month_possible.said}{centre}{once if team.paid_once else ''}"
         )
     return shown
 
@@ -256,95 +243,8 @@ def _once(costs: Estimate | TeamEstimate) -> Amount | None:
     return amount(paid.usd_once, whole, paid.as_of, guess=paid.guess)
 
 
-def _month(total: Total) -> Amount:
-    """A month of a sum. Its whole month stands in the table of money, and is the same here."""
-    least, most = total.usd_per_hour, total.most_usd_per_hour
-    month = total.usd_per_month
-    known = month if month is not None else (least * HOURS).quantize(CENT)
-    highest = None if most is None else (most * HOURS).quantize(CENT)
-    return amount(
-        known, known if most == least else highest, total.as_of, guess=times(total.guess, HOURS)
-    )
-
-
 def _hour(total: Total) -> Amount:
     return amount(total.usd_per_hour, total.most_usd_per_hour, total.as_of, places=4)
-
-
-def _budget(plan: EnvironmentPlan | TeamPlan, costs: Estimate | TeamEstimate) -> BudgetUse | None:
-    if isinstance(plan, TeamPlan) or isinstance(costs, TeamEstimate):
-        return None
-    limit = monthly_limit(plan)
-    return budget_use(limit, costs.idle, costs.at_work) if limit else None
-
-
-def budget_use(dollars: Decimal, idle: Total, at_work: Total | None) -> BudgetUse:
-    """Use of a monthly limit. Where a price is missing, the rest is the most that can be left; spot
-    counts with its ceiling."""
-    month = _month(idle).usd or Decimal()
-    left, percent = dollars - month, int(100 * month / dollars)
-    hours = _hours_left(left, idle, at_work)
-    lacks = bool(idle.missing)
-    if left < 0:
-        return BudgetUse(
-            usd_a_month=dollars,
-            idle_percent=percent,
-            left_usd=left,
-            hours_at_work=None if at_work is None else 0,
-            said=f"{dollars:,.2f} a month: idle is {'at least ' if lacks else ''}{-left:,.2f} above it",
-        )
-    said = f"{dollars:,.2f} a month: idle takes {'at least ' if lacks else ''}{percent} %"
-    said += f", {'at most ' if lacks else ''}{left:,.2f} are left"
-    if hours is not None and at_work is not None:
-        said += f": {'at most ' if at_work.missing else ''}{hours} hour{'s' * (hours != 1)} at work"
-    return BudgetUse(
-        usd_a_month=dollars, idle_percent=percent, left_usd=left, hours_at_work=hours, said=said
-    )
-
-
-def budget_problems(plan: EnvironmentPlan | TeamPlan) -> Iterator[InputError | InputWarning]:
-    """An error where an idle month costs more than `budget.dollars_a_month`, and a warning where one
-    with a run of each job does. Spot counts with its ceiling. Guesses of missing prices warn, and refuse nothing."""
-    costs = estimate(plan)
-    use = _budget(plan, costs)
-    if use is None or isinstance(costs, TeamEstimate):
-        return
-    at, idle = At("environment.budget.dollars_a_month"), _month(costs.idle)
-    runs = [job.added for job in costs.jobs if job.added]
-    month = sum((_bound(each) for each in (idle, *runs)), Decimal())
-    least = "at least " if any(_is_open(each) for each in (idle, *runs)) else ""
-    guessed = ", with guessed prices" if any(each.guess for each in (idle, *runs)) else ""
-    if use.left_usd < 0:
-        yield at.must(
-            f"be no less than an idle month costs, {idle.said}",
-            got=plain(float(use.usd_a_month)),
-            write=math.ceil(month),
-        )
-    elif month > use.usd_a_month:
-        yield at.warning(
-            f"an idle month and one run of each job that has expected_hours cost {least}{month:,.2f}"
-            f" USD{guessed}, and the budget is {use.usd_a_month:,.2f}"
-        )
-
-
-def _is_open(each: Amount) -> bool:
-    """No upper bound of an amount is known, and none is guessed."""
-    return each.most_usd is None and each.guess is None
-
-
-def _bound(each: Amount) -> Decimal:
-    """Upper bound of an amount, with guesses for prices that are missing; else what is known of it."""
-    if each.guess:
-        return each.guess.most_usd
-    return each.most_usd if each.most_usd is not None else each.usd or Decimal()
-
-
-def _hours_left(left: Decimal, idle: Total, at_work: Total | None) -> int | None:
-    """Hours of a month in which all jobs can run; all hours where work costs nothing more."""
-    if at_work is None:
-        return None
-    work = (at_work.most_usd_per_hour or at_work.usd_per_hour) - idle.usd_per_hour
-    return HOURS if work <= 0 else max(0, min(HOURS, int(left / work)))
 
 
 def _teams(plan: EnvironmentPlan) -> dict[str, TeamDollars]:
@@ -360,6 +260,9 @@ def _teams(plan: EnvironmentPlan) -> dict[str, TeamDollars]:
             usd_a_month_possible=_of_nodes(
                 plan, {share.pool: share.possible for share in team.queue.shares}
             ),
+            paid_once=tuple(
+                share.pool for share in team.queue.shares if _is_block(plan, share.pool)
+            ),
         )
         for name, team in plan.teams.items()
         if team.queue
@@ -367,9 +270,15 @@ def _teams(plan: EnvironmentPlan) -> dict[str, TeamDollars]:
 
 
 def _of_nodes(plan: EnvironmentPlan, nodes: Mapping[str, int]) -> Amount:
-    """A month of nodes of several pools with their disks."""
-    return _month(
+    """A month of nodes of several pools with their disks; of a Capacity Block the disks alone."""
+    return month_of(
         total_of(
-            line for pool, count in nodes.items() for line in nodes_of(plan, pool, count, count)
+            line
+            for pool, count in nodes.items()
+            for line in nodes_of(plan, pool, 0 if _is_block(plan, pool) else count, count)
         )
     )
+
+
+def _is_block(plan: EnvironmentPlan, pool: str) -> bool:
+    return plan.capacity[pool].capacity == "block"

@@ -93,7 +93,7 @@ def judged(planned: Planned, lines: Lines) -> Planned:
     found: list[InputError | InputWarning] = [*below(plan)]
     if isinstance(plan, EnvironmentPlan) and monthly_limit(plan):
         # Only here: a check without a budget needs no prices.
-        from trainyard.reports.box import budget_problems
+        from trainyard.reports.costs.budget import budget_problems
 
         found += budget_problems(plan)
     errors = [each for each in found if isinstance(each, InputError)]

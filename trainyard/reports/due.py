@@ -22,7 +22,7 @@ from trainyard.live.questions.account import Account
 from trainyard.live.questions.caller import NotAnswered
 from trainyard.live.releases import add_ons, ami_release, amis, in_order, newest, with_bottlerocket
 from trainyard.plan import EnvironmentPlan, TeamPlan
-from trainyard.reports.cost import estimate
+from trainyard.reports.costs.cost import estimate
 from trainyard.reports.plan import as_json, errors_as_json
 from trainyard.reports.stack_file import errors_of, report_on
 from trainyard.rules.cluster import end_of_support, next_release

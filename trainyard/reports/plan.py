@@ -29,12 +29,12 @@ from trainyard.plans.directories import PARENT
 from trainyard.plans.jobs import Spec
 from trainyard.problems import InputError, InputWarning, few
 from trainyard.reports.box import Box, box_of, rows
-from trainyard.reports.cost import at_list, estimate
-from trainyard.reports.job_cost import loads, schedules, sweeps
+from trainyard.reports.costs.cost import at_list, estimate
+from trainyard.reports.costs.job_cost import loads, schedules, sweeps
+from trainyard.reports.costs.money import money
 from trainyard.reports.minutes.limits import below, pauses
 from trainyard.reports.minutes.printed import picture_of, time
 from trainyard.reports.minutes.timeline import drawn, schedule, thin
-from trainyard.reports.money import money
 from trainyard.reports.page.plan_page import plan_page
 from trainyard.reports.stack_file import errors_of, report_on
 from trainyard.reports.upgrade import versions_section

@@ -27,7 +27,7 @@ from trainyard.catalog.aws import quotes
 from trainyard.catalog.aws.prices import Price
 from trainyard.decide import plan_stack
 from trainyard.plan import EnvironmentPlan, TeamPlan
-from trainyard.reports.cost import estimate
+from trainyard.reports.costs.cost import estimate
 
 TRAIN_JOB = "kubernetes:trainer.kubeflow.org/v1alpha1:TrainJob t5-large"
 OTHERS = WORKLOADS / "valid"

@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError
 
 from tests.rehearsal.aws.test_permissions import Somebody, _refused
 from tests.rehearsal.aws_world import REGION, Account, policy, role, served
+from trainyard.catalog.aws.service_roles import ROLES, ServiceRole
 from trainyard.objects.deployer import Scope, deployer_policies
 from trainyard.objects.iam.policies import document, trust
 
@@ -97,3 +98,13 @@ def test_a_parameter_is_asked_for_by_its_name_when_its_tags_are(account: Account
             for name in (ours, "/other")
         }
     ) == {"/other"}
+
+
+@pytest.mark.parametrize("linked", ROLES, ids=lambda linked: linked.service)
+def test_the_command_for_a_service_linked_role_makes_the_one_that_check_looks_for(
+    account: Account, linked: ServiceRole
+) -> None:
+    iam = account.client("iam")
+    made = iam.create_service_linked_role(AWSServiceName=linked.service)["Role"]
+    assert made["RoleName"] == linked.name
+    assert iam.get_role(RoleName=linked.name)["Role"]["Arn"] == made["Arn"]

@@ -30,6 +30,8 @@ class Server:
     def __init__(self, program: ModuleType) -> None:
         self.program = program
         self.there: dict[str, list[Object]] = {JOBS: [], "/api/v1/pods": [], "/api/v1/nodes": []}
+        self.went: list[tuple[Object, float]] = []
+        """Pods that were deleted since the last look, and when."""
         self.kept: dict[str, Object] = {}
         self.writes = 0
 
@@ -37,6 +39,14 @@ class Server:
         found = self.there.get(path, [])
         if path == "/api/v1/pods":
             found = [one for one in found if query["labelSelector"] in one["metadata"]["labels"]]
+        return copy.deepcopy(found)
+
+    def gone(self, path: str, **query: str) -> list[tuple[Object, float]]:
+        assert path == "/api/v1/pods"
+        found = [
+            each for each in self.went if query["labelSelector"] in each[0]["metadata"]["labels"]
+        ]
+        self.went = [each for each in self.went if each not in found]
         return copy.deepcopy(found)
 
     def ask(self, method: str, path: str, body: Any = None, kind: str = "json") -> Object:
@@ -119,6 +129,42 @@ def test_a_run_that_it_saw_from_its_beginning_is_exact_when_all_of_it_is_gone(
     assert known.history == KEPT and (run.job.state, run.known) == ("Complete", EXACT)
     assert [time.hours for time in run.times] == [1, 1]
     assert run.times[0].instance_type == "g6e.48xlarge", "its nodes were gone at the end"
+
+
+def test_a_pod_of_a_try_between_two_looks_counts_to_the_moment_of_its_end(server: Server) -> None:
+    """Five tries of seconds were counted to the looks behind them: a run of 53 s cost 73 s of its nodes."""
+    program = history(server)
+    begin(server)
+    program.step(minutes(0.5))
+    seen, unseen = server.there["/api/v1/pods"][0], pod(2, node="node-0", created=7, scheduled=7)
+    unseen["status"]["containerStatuses"] = []
+    server.there["/api/v1/pods"] = server.there["/api/v1/pods"][1:]
+    server.went = [(seen, minutes(6.5)), (unseen, minutes(7.5))]
+    program.step(minutes(10))
+    server.there = {JOBS: [train_job(ended=11)], "/api/v1/pods": [pod(1, ended=11)]}
+    program.step(minutes(12))
+    [run] = server.known().finished
+    assert sorted(float(each.hours) * 60 for each in run.times) == [0.5, 1.5, 6]
+    assert run.known == EXACT
+
+
+def test_a_pod_of_another_job_of_the_same_name_is_of_no_run(server: Server) -> None:
+    program = history(server)
+    begin(server)
+    server.went = [(pod(2, created=-1), minutes(-0.5)), (pod(3, job="other"), minutes(0.2))]
+    program.step(minutes(0.5))
+    assert [len(each.pods) for each in program._records.values()] == [2]
+
+
+def test_pods_of_a_job_that_is_deleted_too_count_to_their_end(server: Server) -> None:
+    program = history(server)
+    begin(server)
+    program.step(minutes(0.5))
+    server.went = [(each, minutes(8)) for each in server.there["/api/v1/pods"]]
+    server.there = {}
+    program.step(minutes(10))
+    [run] = server.known().finished
+    assert [float(each.hours) * 60 for each in run.times] == [3, 3]
 
 
 def test_no_variable_and_no_command_is_kept(server: Server) -> None:

@@ -175,3 +175,22 @@ def test_large_parts_that_nobody_reads_are_not_kept(server: Server) -> None:
     [kept] = server.api.items(PODS)
     assert kept["spec"] == {"nodeName": "n", "podSets": [{"count": 2}]}
     assert kept["status"] == {"phase": "Running"} and "managedFields" not in kept["metadata"]
+
+
+def test_what_was_deleted_is_known_once_with_its_last_state_and_its_moment(server: Server) -> None:
+    began = time.time()
+    assert server.names() == {"a", "b"}
+    assert server.api.gone(PODS, labelSelector="a=b") == []
+    server.send("DELETED", _object("a", phase="Failed"))
+    until(lambda: server.names() == {"b"})
+    [(pod, at)] = server.api.gone(PODS, labelSelector="a=b")
+    assert (pod["metadata"]["name"], pod["phase"]) == ("a", "Failed")
+    assert began <= at <= time.time()
+    assert server.api.gone(PODS, labelSelector="a=b") == []
+
+
+def test_what_was_deleted_is_not_kept_for_a_program_that_does_not_ask(server: Server) -> None:
+    server.names()
+    server.send("DELETED", _object("a"))
+    until(lambda: server.names() == {"b"})
+    assert server.api.gone(PODS, labelSelector="a=b") == []

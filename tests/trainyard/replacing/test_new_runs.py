@@ -156,6 +156,20 @@ def test_the_engines_numbers_are_those_of_the_program() -> None:
     assert differences({"numNodes": 2.0}, {"numNodes": 3}) == "`numNodes` `2` → `3`"
 
 
+def test_a_patch_that_kueue_adds_to_a_job_is_no_difference() -> None:
+    """A new image was said, and half a line of the patches beside it."""
+
+    def of(image: str, *others: str) -> dict[str, Any]:
+        patches = [{"manager": each, "time": "now", "spec": {"a": each}} for each in others]
+        ours = {"manager": "trainyard.io/program", "spec": {"a": {"b": 1}}}
+        return {"trainer": {"image": image}, "runtimePatches": [*patches, ours]}
+
+    assert differences(of("train:1", "kueue.x-k8s.io/manager"), of("train:2")) == (
+        "`image` `train:1` → `train:2`"
+    )
+    assert differences(of("train:1"), of("train:1")) == ""
+
+
 def test_a_long_value_is_cut_and_many_differences_are_counted() -> None:
     old, new = ({str(n): f"{word}{'x' * 100}" for n in range(9)} for word in ("a", "b"))
     said = differences(old, new)

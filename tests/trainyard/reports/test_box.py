@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-import re
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from tests.support.stackfile import Edit, at, environment_plan, team_plan, values
-from tests.support.tool import run_word
 from trainyard.decide import plan_stack
-from trainyard.problems import InputError, InputWarning
-from trainyard.reports import plan, pull_request, stack_file
-from trainyard.reports.amounts import Total
-from trainyard.reports.box import Box, box_of, budget_problems, budget_use, rows
-from trainyard.reports.cost import estimate
+from trainyard.reports import plan, pull_request
+from trainyard.reports.box import Box, box_of, rows
+from trainyard.reports.costs.cost import estimate
 from trainyard.reports.minutes.timeline import schedule
 from trainyard.settings.reading.reader import read
 
@@ -133,107 +129,6 @@ def test_the_table_of_money_has_both_bounds_of_spot() -> None:
     assert "at most: spot" in money
 
 
-def test_a_budget_says_what_idle_takes_and_how_many_hours_are_left() -> None:
-    """5,000 less an idle month, over two nodes with their disks an hour."""
-    found = _virginia(at("budget", LIMIT))
-    box, (_, month) = _box(found), _idle(found)
-    work = 2 * P5 + 2 * DISK / 730
-    assert box.budget and box.budget.left_usd == 5000 - month
-    assert box.budget.hours_at_work == int((5000 - month) / work)
-    assert box.budget.idle_percent == int(month / 50)
-    assert box.budget.said == (
-        f"5,000.00 a month: idle takes {int(month / 50)} %, {5000 - month:,.2f} are left:"
-        f" {int((5000 - month) / work)} hours at work"
-    )
-    assert _box(_virginia()).budget is None
-
-
-def test_a_budget_for_one_hour_says_hour() -> None:
-    idle, work = (
-        Total(
-            usd_per_hour=Decimal(usd),
-            most_usd_per_hour=Decimal(usd),
-            usd_per_month=Decimal(730 * usd),
-            priced=1,
-            lines=1,
-            as_of=None,
-            missing=(),
-        )
-        for usd in (1, 101)
-    )
-    assert budget_use(Decimal(830), idle, work).said.endswith("100.00 are left: 1 hour at work")
-
-
-def test_a_budget_below_idle_says_by_how_much() -> None:
-    found = _virginia(at("budget", {**LIMIT, "dollars_a_month": 100}))
-    over = _idle(found)[1] - 100
-    assert rows(_box(found))["budget"] == f"100.00 a month: idle is {over:,.2f} above it"
-
-
-def test_what_a_budget_leaves_is_at_most_where_a_price_is_missing() -> None:
-    """Seoul: 490.63 and what Lustre costs."""
-    said = rows(_box(environment_plan(at("budget", LIMIT))))["budget"]
-    assert str(said).startswith(
-        "5,000.00 a month: idle takes at least 9 %, at most 4,509.37 are left: at most "
-    )
-
-
-def _problems(*edits: Edit) -> list[InputError | InputWarning]:
-    return list(budget_problems(_virginia(*edits)))
-
-
-def test_a_budget_below_an_idle_month_is_an_error_with_the_sum_that_ends_it() -> None:
-    [error] = _problems(at("budget", {**LIMIT, "dollars_a_month": 100}))
-    month = _idle(_virginia())[1]
-    assert isinstance(error, InputError) and error.write is not None
-    assert str(error).startswith(
-        "environment.budget.dollars_a_month: must be no less than an idle month costs,"
-        f" {month:,.2f}, oldest price "
-    )
-    assert "; got 100. Fix: write " in str(error)
-    assert _problems(at("budget", {**LIMIT, "dollars_a_month": error.write})) == []
-
-
-def test_a_budget_below_idle_and_a_run_of_each_job_is_a_warning() -> None:
-    """Idle and 10 h 181 s of two nodes with disks, and 2 images: the nodes alone are 1,106 USD."""
-    run = (2 * P5 + 2 * DISK / 730) * (10 + START / 3600) + 2 * Decimal("9.35") * Decimal("0.045")
-    month = _idle(_virginia())[1] + run
-    [warning] = _problems(at("budget", {**LIMIT, "dollars_a_month": int(month)}))
-    assert isinstance(warning, InputWarning)
-    said = re.search(r"expected_hours cost ([\d,.]+) USD, and the budget is ", warning.text)
-    assert said and float(said[1].replace(",", "")) == pytest.approx(float(month), abs=0.02)
-    assert _problems(at("budget", {**LIMIT, "dollars_a_month": int(month) + 1})) == []
-    assert _problems() == []
-
-
-def test_a_budget_that_only_guesses_exceed_is_a_warning_and_the_sum_in_an_error_counts_them() -> (
-    None
-):
-    """Seoul: 490.63 a month are known, and Lustre has a guess only."""
-
-    def problems(dollars: int) -> list[InputError | InputWarning]:
-        return list(
-            budget_problems(environment_plan(at("budget", {**LIMIT, "dollars_a_month": dollars})))
-        )
-
-    [error] = problems(400)
-    [warning] = problems(491)
-    assert isinstance(error, InputError) and isinstance(warning, InputWarning)
-    assert error.write > 900 and problems(error.write) == []
-    assert re.search(r"cost [\d,.]+ USD, with guessed prices, and the budget is 491", warning.text)
-
-
-def test_check_prints_what_a_budget_lacks(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    small = read(
-        values(at("budget", {**LIMIT, "dollars_a_month": 100})), stack="dev", project="trainyard"
-    )
-    monkeypatch.setattr(stack_file, "read_file", lambda stack: small)
-    assert run_word("check", ["dev"]) == 1
-    assert "dollars_a_month" in capsys.readouterr().out
-
-
 TEAMS = {
     "vision": {
         "deployer": "arn:aws:iam::111122223333:role/vision",
@@ -267,6 +162,24 @@ def test_teams_have_guaranteed_and_possible_dollars_and_their_cost_centre() -> N
             assert amount.usd is not None
             assert float(amount.usd) == pytest.approx(float(node * nodes), abs=0.01)
     assert str(rows(_box(found))["usd_a_month_of_team_vision"]).endswith("(cost centre 4711)")
+
+
+def test_nodes_of_a_capacity_block_are_in_no_month_of_a_team() -> None:
+    """They are paid once: 730 hours of a block of a week were in the dollars of its team."""
+    block = {"id": "cr-0123456789abcdef0", "instances": 4}
+    times = {"starts": "2026-12-01T11:30:00Z", "ends": "2026-12-08T11:30:00Z"}
+    pool = {"instance_types": ["p5.48xlarge"], "max_nodes": 4, "capacity": "block"}
+    found = _virginia(
+        at("jobs", {}),
+        at("queues", {}),
+        at("teams", TEAMS),
+        at("pools.p5", {**pool, "reservation": {**block, **times}}),
+    )
+    team = _box(found).teams["vision"]
+    assert team.paid_once == ("p5",)
+    assert float(team.usd_a_month_guaranteed.usd or 0) == pytest.approx(float(DISK), abs=0.01)
+    said = str(rows(_box(found))["usd_a_month_of_team_vision"])
+    assert said.endswith("(cost centre 4711); beside nodes of p5, which are paid once")
 
 
 def test_an_environment_without_jobs_of_its_own_has_no_sum_at_work() -> None:
@@ -352,17 +265,6 @@ def test_without_own_prices_the_box_says_nothing_of_them() -> None:
     assert not {"own_prices", "usd_a_month_with_support"} & {*found} and "list" not in str(found)
     support = rows(_box(_virginia(at("prices", {"support_percent": 10}))))
     assert "usd_a_month_with_support" in support and "list" not in str(support)
-
-
-def test_a_budget_is_compared_with_own_prices() -> None:
-    """At list prices an idle month is above the budget, at own prices below it."""
-    month = _idle(_virginia())[1]
-    limit = at("budget", {**LIMIT, "dollars_a_month": float(round(month * Decimal("0.95"), 2))})
-    assert isinstance(_problems(limit)[0], InputError)
-    found = list(budget_problems(_own(limit)))
-    assert not [each for each in found if isinstance(each, InputError)]
-    box = _box(_own(limit))
-    assert box.budget and box.budget.left_usd > 0
 
 
 def test_dollars_of_a_team_are_at_the_prices_of_its_environment() -> None:

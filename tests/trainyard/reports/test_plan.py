@@ -22,7 +22,8 @@ from tests.support.stackfile import (
 from tests.support.tool import run_word
 from trainyard.decide import plan_stack
 from trainyard.parts.parts import PARTS
-from trainyard.reports import cost, plan, stack_file
+from trainyard.reports import plan, stack_file
+from trainyard.reports.costs import cost
 from trainyard.reports.minutes.timeline import schedule
 from trainyard.settings.reading.reader import read
 

@@ -13,9 +13,9 @@ from tests.support.recording import CHECKOUT, stack_values
 from tests.support.stackfile import ENVIRONMENT
 from trainyard.decide import plan_stack
 from trainyard.plan import EnvironmentPlan
-from trainyard.reports.amounts import Amount, Bounds
 from trainyard.reports.box import box_of
-from trainyard.reports.cost import estimate
+from trainyard.reports.costs.amounts import Amount, Bounds
+from trainyard.reports.costs.cost import estimate
 from trainyard.reports.minutes.timeline import schedule
 from trainyard.settings.reading.reader import read
 

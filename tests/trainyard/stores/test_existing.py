@@ -6,7 +6,7 @@ from tests.support.existing_stores import EFS, EXISTING_STORES, LUSTRE
 from tests.support.existing_vpc import EXISTING_VPC
 from tests.support.stackfile import at, environment_plan, planned
 from trainyard.reports import plan
-from trainyard.reports.cost import estimate
+from trainyard.reports.costs.cost import estimate
 from trainyard.reports.policy import policies, resource_types
 from trainyard.stores.kinds import plan_kind
 

@@ -6,7 +6,7 @@ from tests.support.stackfile import Edit, at, environment_plan, planned
 from trainyard.objects.iam.s3 import S3Plan
 from trainyard.plans.identity import Identity
 from trainyard.reports import plan
-from trainyard.reports.cost import estimate
+from trainyard.reports.costs.cost import estimate
 from trainyard.reports.minutes.timeline import schedule
 
 ME = Identity(project="trainyard", stack="s" * 32, region="ap-northeast-2")

@@ -43,3 +43,4 @@ EFS = ServiceRole(
     service="elasticfilesystem.amazonaws.com",
     maker="EFS",
 )
+ROLES = (SPOT, EKS, NODE_GROUPS, FSX, EFS)

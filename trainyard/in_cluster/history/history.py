@@ -12,9 +12,9 @@ import sys
 import time
 from pathlib import Path
 
-from api_server import NOT_FOUND, Api, ApiError, say, serve
+from api_server import NOT_FOUND, ApiError, say, serve
 from follow import Followed, Settings
-from listing import full_name, kept_runs, listed, own_pods
+from listing import full_name, gone_pods, kept_runs, listed, own_pods
 from record import Object, Record, look, of_gang, stamp
 from watching import Watching
 
@@ -25,7 +25,7 @@ STUCK_SECONDS = 180
 class History:
     """Looks, and writes what has changed."""
 
-    def __init__(self, api: Api, settings: Settings) -> None:
+    def __init__(self, api: Watching, settings: Settings) -> None:
         self._api, self._settings = api, settings
         self._place = f"/api/v1/namespaces/{settings.namespace}/configmaps"
         self._records: dict[str, Record] | None = None
@@ -61,7 +61,8 @@ class History:
         assert self._records is not None
         seen = listed(self._api, self._settings.nodes_label, self._settings.more_kinds)
         jobs, pods = seen.jobs, own_pods(seen.jobs, seen.pods)
-        look(self._records, jobs, pods, seen.nodes, seen.restarts, self._settings, now)
+        gone = gone_pods(self._api)
+        look(self._records, jobs, pods, seen.nodes, seen.restarts, self._settings, now, gone)
         there = {job["metadata"]["uid"] for job in jobs}
         if self._followed:
             own = {job["metadata"]["uid"]: pods.get(of_gang(job), []) for job in jobs}

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from api_server import NOT_FOUND, Api, ApiError
 from pods import training
-from record import TRAIN_JOB, Gangs, Object, gangs, of_gang
+from record import JOB_LABELS, TRAIN_JOB, Gangs, Object, gangs, of_gang
+from watching import Watching
 
 KINDS = (TRAIN_JOB, "PyTorchJob")
 """Kinds that each environment has or can have."""
@@ -56,6 +57,11 @@ def listed(api: Api, nodes_label: str, more_kinds: Iterable[str]) -> Listed:
         {node["metadata"]["name"]: node for node in nodes},
         {full_name(each): (each.get("status") or {}).get("restarts") or 0 for each in sets},
     )
+
+
+def gone_pods(api: Watching) -> list[tuple[Object, float]]:
+    """The pods of jobs that were deleted since this was asked last, as they were then, and when."""
+    return [each for label in JOB_LABELS for each in api.gone("/api/v1/pods", labelSelector=label)]
 
 
 def own_pods(jobs: Iterable[Object], pods: Gangs) -> Gangs:

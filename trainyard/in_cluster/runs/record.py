@@ -183,6 +183,14 @@ def of_pod(pod: Object, pool_label: str) -> Object:
     }
 
 
+def of_gone(pod: Object, at: float, names: Names) -> Object:
+    """What is kept of a pod that was deleted. `at`: the moment; it counts where no container says when it ended."""
+    kept = of_pod(pod, names.pool_label)
+    if not kept["status"]["containerStatuses"]:
+        kept["metadata"]["annotations"] = {names.left: stamp(at)}
+    return kept
+
+
 def of_node(node: Object) -> Object:
     """What is kept of a node."""
     own = node["metadata"].get("labels") or {}
@@ -218,10 +226,12 @@ def look(
     restarts: Mapping[str, int],
     names: Names,
     now: float,
+    gone: Iterable[tuple[Object, float]] = (),
 ) -> None:
     """Bring the records, by uid of the job, up to what is there. `nodes`: by name. `restarts`: by
-    namespace/name of a TrainJob's JobSet."""
+    namespace/name of a TrainJob's JobSet. `gone`: pods that were deleted since the last look, and when."""
     there = {job["metadata"]["uid"]: job for job in jobs}
+    deleted = {pod["metadata"]["uid"]: (pod, at) for pod, at in gone}
     for uid, job in there.items():
         meta = job["metadata"]
         age = now - seconds(meta["creationTimestamp"])
@@ -231,11 +241,36 @@ def look(
         record.restarts = max(
             record.restarts, restarts.get(f"{meta['namespace']}/{meta['name']}", 0)
         )
+        went = [(pod, at) for pod, at in deleted.values() if _is_own(pod, job)]
+        _see_gone(record, went, nodes, names)
         _see(record, pods.get(of_gang(job), []), nodes, names, now)
     for uid, record in records.items():
         if uid not in there and not record.ended:
             record.deleted = stamp(now)
+            went = [each for pod, each in deleted.items() if pod in record.pods]
+            _see_gone(record, went, nodes, names)
             _see(record, [], nodes, names, now)
+
+
+def _is_own(pod: Object, job: Object) -> bool:
+    """True for a pod of the job, and not of an earlier one of its name."""
+    created, since = (each["metadata"]["creationTimestamp"] for each in (pod, job))
+    return created >= since and of_gang(job) in gangs([pod])
+
+
+def _see_gone(
+    record: Record,
+    gone: Iterable[tuple[Object, float]],
+    nodes: Mapping[str, Object],
+    names: Names,
+) -> None:
+    """Keep deleted pods as they were at last, also those that no look has seen."""
+    for pod, at in gone:
+        name, uid = pod["spec"].get("nodeName"), pod["metadata"]["uid"]
+        if name and (uid in record.pods or len(record.pods) < MOST_PODS):
+            record.pods[uid] = of_gone(pod, at, names)
+            if node := nodes.get(name):
+                record.nodes[name] = of_node(node)
 
 
 def _see(

@@ -34,10 +34,18 @@ class Watching(Api):
     def items(self, path: str, **query: str) -> list[Object]:
         """A list as it is now, without what no program reads. Its objects must not be changed. Raises
         ApiError while it cannot be had, or its watch is interrupted."""
+        return self._list(path, query).items()
+
+    def gone(self, path: str, **query: str) -> list[tuple[Object, float]]:
+        """The objects of a list that were deleted since this was asked last, as they were then, and the moments, in
+        seconds since 1970. Those that went while the watch was interrupted are not among them."""
+        return self._list(path, query).gone()
+
+    def _list(self, path: str, query: dict[str, str]) -> _Watched:
         key = f"{path}?{urllib.parse.urlencode(query)}"
         if key not in self._lists:
             self._lists[key] = _Watched(self, path, query)
-        return self._lists[key].items()
+        return self._lists[key]
 
 
 class _Watched:
@@ -47,6 +55,8 @@ class _Watched:
         self._api, self._path, self._query = api, path, query
         self._items: dict[str, Object] = {}
         """By uid."""
+        self._gone: list[tuple[Object, float]] | None = None
+        """None until somebody asks: a program that does not ask must not keep them."""
         self._version = ""
         self._error: ApiError | None = None
         self._lock = threading.Lock()
@@ -61,6 +71,11 @@ class _Watched:
             if self._error:
                 raise self._error
             return [*self._items.values()]
+
+    def gone(self) -> list[tuple[Object, float]]:
+        with self._lock:
+            found, self._gone = self._gone or [], []
+            return found
 
     def _follow(self) -> None:
         """For ever. Whatever goes wrong, the list is read again: an old one must not pass for a new one."""
@@ -120,6 +135,8 @@ class _Watched:
                 self._version = obj["metadata"]["resourceVersion"]
                 if kind == "DELETED":
                     self._items.pop(obj["metadata"]["uid"], None)
+                    if self._gone is not None:
+                        self._gone.append((slimmed(obj), time.time()))
                 elif kind != "BOOKMARK":
                     self._items[obj["metadata"]["uid"]] = slimmed(obj)
 

@@ -15,8 +15,8 @@ from trainyard.derive.acceptance import acceptance_entry, is_acceptance, measure
 from trainyard.operations.reach.stack import Stack
 from trainyard.operations.reach.stack_lines import with_job
 from trainyard.problems import by_option
-from trainyard.reports.amounts import JobCost
-from trainyard.reports.cost import estimate
+from trainyard.reports.costs.amounts import JobCost
+from trainyard.reports.costs.cost import estimate
 from trainyard.settings.job import JobConfig
 from trainyard.settings.pools import PoolConfig
 

@@ -18,7 +18,7 @@ from trainyard.operations.nodes.shell_job import Shell
 from trainyard.operations.reach.kubectl import Kubectl, Object
 from trainyard.operations.reach.snapshot import condition_of, last_condition
 from trainyard.operations.recovery.drain import POLL_SECONDS, delete
-from trainyard.reports.amounts import JobCost
+from trainyard.reports.costs.amounts import JobCost
 
 
 class Ended(RuntimeError):

@@ -23,8 +23,8 @@ from trainyard.derive.pools import TYPES
 from trainyard.operations.reach.stack import Stack
 from trainyard.plans.jobs import SHELL, JobPlan
 from trainyard.problems import by_option
-from trainyard.reports.amounts import JobCost
-from trainyard.reports.cost import estimate
+from trainyard.reports.costs.amounts import JobCost
+from trainyard.reports.costs.cost import estimate
 from trainyard.settings.job import JobConfig
 
 UPSTREAM = "torch-distributed"

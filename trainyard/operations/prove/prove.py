@@ -45,7 +45,7 @@ from trainyard.operations.reach.consent import DECLINED, ask
 from trainyard.operations.reach.pulumi import PulumiError, deployment
 from trainyard.plan import EnvironmentPlan
 from trainyard.problems import Refused, listed
-from trainyard.reports.cost import estimate
+from trainyard.reports.costs.cost import estimate
 from trainyard.settings.reading.reader import project_name, read
 
 GAVE_UP = ("failed", "stopped")

@@ -65,24 +65,41 @@ def choose(
     )
     if len(named) == 1:
         return named[0]
-    every = list(dict.fromkeys(each.entry or full_name(each.body) for each in named or found))
     if not found:
         raise NoSuchJob(f"no training job in {place}")
-    if runs := [each for each in found if name and entry_of_sweep(each.body) == name]:
-        names = [each.entry or each.name for each in runs]
-        raise NoSuchJob(
-            f"{name} is a sweep, and its runs in {place} are {', '.join(names)}. Fix: name one, as in trainyard"
-            f" {word} {names[0]} --stack {place.stack}"
-        )
     if name and not named:
-        gone = " It has been stopped, or it has not started." if name in entries else ""
-        raise NoSuchJob(
-            f"there is no job {name} in {place}.{gone} Fix: {by_option('--job', every, 'a job')}"
-        )
+        raise _unknown(name, found, entries, place, word)
+    every = _names(named)
     raise NoSuchJob(
         f"there are {len(named)} jobs in {place}: {', '.join(every)}. Fix: name one, as in trainyard {word} {every[0]}"
         f" --stack {place.stack}"
     )
+
+
+def _unknown(
+    name: str,
+    found: list[Chosen],
+    entries: Mapping[str, Mapping[str, Any]],
+    place: Place,
+    word: str,
+) -> NoSuchJob:
+    """The error of a name that no job has: a sweep has a name, and its runs are jobs."""
+    if runs := [each for each in found if entry_of_sweep(each.body) == name]:
+        names = [each.entry or each.name for each in runs]
+        return NoSuchJob(
+            f"{name} is a sweep, and its runs in {place} are {', '.join(names)}. Fix: name one, as in trainyard"
+            f" {word} {names[0]} --stack {place.stack}"
+        )
+    every = _names(found)
+    gone = " It has been stopped, or it has not started." if name in entries else ""
+    return NoSuchJob(
+        f"there is no job {name} in {place}.{gone} Fix: {by_option('--job', every, 'a job')}"
+    )
+
+
+def _names(jobs: list[Chosen]) -> list[str]:
+    """The names of jobs, as somebody chooses one."""
+    return list(dict.fromkeys(each.entry or full_name(each.body) for each in jobs))
 
 
 def _newest(named: list[Chosen]) -> list[Chosen]:

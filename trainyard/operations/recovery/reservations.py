@@ -8,7 +8,7 @@ from pathlib import Path
 
 from trainyard.operations.reach.stack import plan_of
 from trainyard.plan import EnvironmentPlan
-from trainyard.reports.lines import HOURS
+from trainyard.reports.costs.lines import HOURS
 
 
 def reservations(stack: str, folder: Path = Path()) -> list[str]:

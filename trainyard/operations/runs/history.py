@@ -16,7 +16,7 @@ from typing import Any
 
 from trainyard import command_line
 from trainyard.catalog.aws.own_prices import LIST, OwnPrices
-from trainyard.catalog.logs.cause import Cause
+from trainyard.catalog.logs.cause import Cause, most_told
 from trainyard.catalog.logs.log_words import nothing_to_do
 from trainyard.catalog.logs.noted import noted
 from trainyard.catalog.logs.waiting import WAITING
@@ -124,7 +124,9 @@ def _causes(kubectl: Kubectl, finished: Iterable[Run]) -> Mapping[str, Cause]:
     """Reasons why runs failed, by uid of the job; one call for each whose pods are known."""
     failed = [run for run in finished if run.job.state == "Failed"]
     causes = {
-        uid_of(run): cause_on(kubectl, run.job.namespace, run.job.pods) or noted(run.job.body)
+        uid_of(run): most_told(
+            cause_on(kubectl, run.job.namespace, run.job.pods), noted(run.job.body)
+        )
         for run in failed
     }
     return {uid: cause for uid, cause in causes.items() if cause}
@@ -263,13 +265,10 @@ def _row(run: Told) -> tuple[str, ...]:
 
 
 def _below(run: Told) -> list[str]:
-    origin = "of a stack file" if run.by_stack else "sent by hand"
-    number = "" if run.number is None else f"run {run.number}, "
-    what = f"{number}{run.kind} {origin}, image {run.image or NOT_KNOWN}"
     age = run.checkpoint_age_seconds
     old = f", {time_said(age)} ago" if age is not None else ""
     lines = [
-        f"{what}{_again(run)}",
+        f"{_what(run)}{_again(run)}",
         *([f"starts: {run.command}"] if run.command else []),
         f"resumed from: {run.resumed_from or NOT_KNOWN}; newest checkpoint:"
         f" {run.checkpoint or NOT_KNOWN}{old}{_lost(run)}",
@@ -281,6 +280,13 @@ def _below(run: Told) -> list[str]:
         *_why(run),
     ]
     return [each for line in lines for each in command_line.wrapped(line)]
+
+
+def _what(run: Told) -> str:
+    """Number, kind, origin and image of a run."""
+    origin = "of a stack file" if run.by_stack else "sent by hand"
+    number = "" if run.number is None else f"run {run.number}, "
+    return f"{number}{run.kind} {origin}, image {run.image or NOT_KNOWN}"
 
 
 def _how_far(run: Run, prices: OwnPrices, prints: Printed, *, going: bool) -> HowFar | None:

@@ -13,6 +13,7 @@ import subprocess
 import sys
 
 from trainyard.catalog.job_kinds import ENTRY_KINDS, SUCCEEDED, outcome
+from trainyard.catalog.logs.cause import most_told
 from trainyard.catalog.logs.first_end import ROLE, ranks
 from trainyard.catalog.logs.known_failures import NO_LOG
 from trainyard.catalog.logs.noted import noted
@@ -50,7 +51,8 @@ def _say_why(kubectl: Kubectl, job: Chosen) -> None:
     """Print the sentence about a job whose ranks have ended with an error, beside the log."""
     if outcome(job.body) in SUCCEEDED:
         return
-    if cause := cause_on(kubectl, job.namespace, _pods(kubectl, job)) or noted(job.body):
+    there = cause_on(kubectl, job.namespace, _pods(kubectl, job))
+    if cause := most_told(there, noted(job.body)):
         print(f"\nwhy: {cause.sentence}", file=sys.stderr)
         if cause.do:
             print(f"fix: {cause.do}", file=sys.stderr)

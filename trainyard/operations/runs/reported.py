@@ -16,7 +16,7 @@ from trainyard.catalog.logs.share_done import Reached
 from trainyard.operations.runs.beside_plan import planned_usd
 from trainyard.operations.runs.runs import Run, duration
 from trainyard.operations.runs.spent import spent
-from trainyard.reports.lines import CENT
+from trainyard.reports.costs.lines import CENT
 
 LEAST_SECONDS = 60
 """A run that is younger says nothing about its dollars an hour."""

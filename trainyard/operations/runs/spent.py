@@ -19,7 +19,7 @@ from trainyard.operations.reach.target import answer_of
 from trainyard.operations.runs.beside_plan import beside_plan, planned_usd
 from trainyard.operations.runs.records import KEPT, MISSING, UNREADABLE, known_runs
 from trainyard.operations.runs.runs import ABOUT, AT_LEAST, AT_MOST, EXACT, Run, together
-from trainyard.reports.lines import CENT
+from trainyard.reports.costs.lines import CENT
 from trainyard.reports.plan import as_json
 
 HEAD = ("RUN", "ENDED", "STATE", "NODES", "INSTANCE", "", "GPU HOURS", "", "USD", "PLAN USD")
@@ -114,7 +114,7 @@ def spent(run: Run, own: OwnPrices = LIST) -> Spent:
         state=job.state,
         ended=run.ended.strftime("%Y-%m-%dT%H:%M:%SZ"),
         instance_types=tuple(sorted({time.instance_type for time in run.times} - {""})),
-        nodes=len(run.times),
+        nodes=job.nodes,
         gpu_hours=sum((time.gpu_hours for time in run.times), Decimal()).quantize(CENT),
         known=run.known,
         usd=sum((usd for _, usd in priced), Decimal()).quantize(CENT)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from trainyard.derive.pools import PoolUse
-from trainyard.reports.amounts import Line
+from trainyard.reports.costs.amounts import Line
 from trainyard.reports.minutes.timeline import Timeline
 from trainyard.reports.page.drawing import ROW, box, drawing, path, text, wide
 from trainyard.stores.goodput import Verdict, goodput_at

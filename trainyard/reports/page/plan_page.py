@@ -9,8 +9,8 @@ from collections.abc import Iterable
 
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.problems import InputWarning
-from trainyard.reports.amounts import Estimate, TeamEstimate
 from trainyard.reports.box import Box, rows
+from trainyard.reports.costs.amounts import Estimate, TeamEstimate
 from trainyard.reports.minutes.timeline import Timeline, drawn, in_words, slowest
 from trainyard.reports.page.charts import bars, by_line, curve, fleet, gantt, waits
 from trainyard.reports.page.drawing import page, paragraph, section, table

@@ -18,7 +18,7 @@ from trainyard.live.existing.cluster import existing_cluster_checks
 from trainyard.live.questions.account import Account
 from trainyard.live.questions.cluster_questions import OwnerFound, PluginFound
 from trainyard.objects.iam.policies import ADMIN_POLICY
-from trainyard.reports.cost import estimate
+from trainyard.reports.costs.cost import estimate
 from trainyard.reports.minutes.timeline import schedule
 
 PRIVATE = (at("cluster.endpoint", "private"), at("cluster.inside_vpc", True))

@@ -14,7 +14,7 @@ from trainyard.operations.prove.acts import ACTS
 from trainyard.operations.prove.limit import Offer
 from trainyard.operations.prove.steps import GPU, INSTANCE, JOB, NAMES, STEPS, settings_of
 from trainyard.plan import EnvironmentPlan
-from trainyard.reports.cost import estimate
+from trainyard.reports.costs.cost import estimate
 from trainyard.settings.reading.reader import read
 
 KEY = "trainyard:environment"

@@ -14,8 +14,8 @@ from trainyard.catalog.aws import own_prices
 from trainyard.catalog.aws.prices import CEILINGS, Price
 from trainyard.catalog.aws.quotes import Quote
 from trainyard.decide import plan_stack
-from trainyard.reports.amounts import Estimate, Line, Total
-from trainyard.reports.cost import estimate
+from trainyard.reports.costs.amounts import Estimate, Line, Total
+from trainyard.reports.costs.cost import estimate
 from trainyard.settings.reading.reader import read
 
 PRICES = {

@@ -13,7 +13,7 @@ from decimal import Decimal
 
 from trainyard.catalog.aws.prices import stale
 from trainyard.command_line import table, wrapped
-from trainyard.reports.amounts import (
+from trainyard.reports.costs.amounts import (
     Estimate,
     JobCost,
     Line,
@@ -21,7 +21,7 @@ from trainyard.reports.amounts import (
     TeamEstimate,
     Total,
 )
-from trainyard.reports.lines import HOURS
+from trainyard.reports.costs.lines import HOURS
 
 WHAT = 38
 """Columns for the name of a line."""

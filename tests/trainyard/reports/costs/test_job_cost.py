@@ -8,8 +8,8 @@ from typing import Any
 from tests.support.stackfile import Edit, environment_plan, team_plan
 from tests.trainyard.derive.test_schedule import nightly
 from tests.trainyard.derive.test_sweep import tune
-from trainyard.reports.cost import estimate
-from trainyard.reports.job_cost import schedules, sweeps
+from trainyard.reports.costs.cost import estimate
+from trainyard.reports.costs.job_cost import schedules, sweeps
 from trainyard.reports.minutes.timeline import schedule
 from trainyard.reports.plan import text
 

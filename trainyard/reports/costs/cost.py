@@ -19,9 +19,9 @@ from trainyard.derive.pools import PoolUse, nodes_wanted
 from trainyard.parts.parts import planned_parts
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.clusters import OwnClusterPlan
-from trainyard.reports.amounts import Bounds, Estimate, Line, PaidOnce, TeamEstimate, Total
-from trainyard.reports.job_cost import TEAM_DISKS, job_cost, nodes_of, paid
-from trainyard.reports.lines import (
+from trainyard.reports.costs.amounts import Bounds, Estimate, Line, PaidOnce, TeamEstimate, Total
+from trainyard.reports.costs.job_cost import TEAM_DISKS, job_cost, nodes_of, paid
+from trainyard.reports.costs.lines import (
     CENT,
     HOURS,
     bounds_of,
@@ -31,7 +31,7 @@ from trainyard.reports.lines import (
     times,
     total_of,
 )
-from trainyard.reports.network_cost import by_hour, by_use
+from trainyard.reports.costs.network_cost import by_hour, by_use
 from trainyard.stores.figures import UsageCost
 from trainyard.stores.kinds import plan_kind
 

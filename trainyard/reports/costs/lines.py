@@ -11,7 +11,7 @@ from decimal import Decimal
 
 from trainyard.catalog.aws.prices import Price
 from trainyard.catalog.aws.quotes import Guess, Quote
-from trainyard.reports.amounts import Bounds, Line, PricedQuantity, Total
+from trainyard.reports.costs.amounts import Amount, Bounds, Line, PricedQuantity, Total, amount
 
 HOURS = 730
 """Hours of a month, as AWS's price pages count."""
@@ -115,6 +115,17 @@ def times(bounds: Bounds | None, count: Decimal | int) -> Bounds | None:
         return None
     return Bounds(
         usd=(bounds.usd * count).quantize(CENT), most_usd=(bounds.most_usd * count).quantize(CENT)
+    )
+
+
+def month_of(total: Total) -> Amount:
+    """A month of a sum. Its whole month stands in the table of money, and is the same here."""
+    least, most = total.usd_per_hour, total.most_usd_per_hour
+    month = total.usd_per_month
+    known = month if month is not None else (least * HOURS).quantize(CENT)
+    highest = None if most is None else (most * HOURS).quantize(CENT)
+    return amount(
+        known, known if most == least else highest, total.as_of, guess=times(total.guess, HOURS)
     )
 
 

@@ -16,8 +16,8 @@ from trainyard.catalog.aws.storage import GP3_INCLUDED_IOPS, GP3_INCLUDED_MBPS
 from trainyard.derive.pools import PoolUse
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.jobs import JobPlan, LoadPlan
-from trainyard.reports.amounts import Amount, Bounds, JobCost, Line, amount
-from trainyard.reports.lines import CENT, HOURS, bounds_of, line_of, sum_of, times, total_of
+from trainyard.reports.costs.amounts import Amount, Bounds, JobCost, Line, amount
+from trainyard.reports.costs.lines import CENT, HOURS, bounds_of, line_of, sum_of, times, total_of
 from trainyard.reports.minutes.timeline import cold_start, gateway_gb
 from trainyard.stores.figures import UsageCost
 from trainyard.stores.kinds import plan_kind
