@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from development import engine, progress
+from development.changes import changes
 from development.engine import Stack
 from development.programs import LOOKING, to_build
 from development.progress import Display
@@ -118,10 +119,11 @@ def preview(options: argparse.Namespace) -> int:
         engine.prepare(stack, display.reporter("engine"), only_preview=True)
         events = paths.STATE / "preview-events.json"
         events.unlink(missing_ok=True)
-        # All values of a new stack would be thousands of lines.
-        changes = ("--diff",) if engine.resources(stack) else ()
-        shown = ("--non-interactive", "--event-log", str(events))
-        code = _run(options, "pulumi", "preview", *changes, *shown, *POLICIES)
+        # With --diff and outputs, two numbers that grow are 400 lines.
+        shown = ("--non-interactive", "--suppress-outputs", "--event-log", str(events))
+        code = _run(options, "pulumi", "preview", *shown, *POLICIES)
+        if not code and engine.resources(stack) and (lines := changes(stack.name, events)):
+            display.section("changes", lines)
         needs(options)
         _summary(stack, display, [] if code else _warnings(events), passes=began)
         return code

@@ -151,16 +151,24 @@ def previewed(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str,
     return events
 
 
-def test_a_preview_shows_values_where_something_changes_and_names_where_all_is_new(
+def test_a_preview_ends_with_its_changes_where_the_stack_is_there(
     previewed: list[dict[str, Any]],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    """Two numbers that grow were 400 lines of differences and outputs."""
+    urn = "urn:pulumi:dev::trainyard::aws:eks/cluster:Cluster::cluster-eksCluster"
+    step = {"op": "delete", "urn": urn, "old": {}, "new": None}
+    previewed += [{"resourcePreEvent": {"metadata": step}}]
+    previewed += [{"summaryEvent": {"resourceChanges": {"delete": 1, "same": 7}}}]
     assert look.preview(PREVIEWED) == 0
-    assert " --diff" not in capsys.readouterr().out
+    assert "deletes" not in (said := capsys.readouterr().out), "all of a new stack is new"
+    assert "--diff" not in said and "--suppress-outputs" in said
     monkeypatch.setattr(look.engine, "resources", lambda _: [{"type": "pulumi:pulumi:Stack"}])
     assert look.preview(PREVIEWED) == 0
-    assert "pulumi preview --diff" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "\nchanges\n  Compared with what is deployed: 1 to delete, 7 unchanged.\n" in said
+    assert "  deletes `Cluster cluster-eksCluster`\n" in said
 
 
 def test_a_preview_ends_with_its_warnings_and_the_commands_that_make_missing_roles(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from trainyard.catalog.versions import minor
 from trainyard.plan import EnvironmentPlan
 from trainyard.problems import At, InputWarning
 from trainyard.replacing.deployed import Deployed
@@ -12,9 +13,9 @@ from trainyard.replacing.replacing import CLUSTER
 
 
 def upgrade_warnings(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[InputWarning]:
-    """A control plane of the stack that gets another version."""
+    """A control plane of the stack that gets the next version. Any other one is refused (components/cluster)."""
     was, to = deployed.output(*CLUSTER, "version"), plan.cluster.version
-    if was in (None, to) or not plan.own_cluster:
+    if was is None or not plan.own_cluster or minor(to)[1] != minor(was)[1] + 1:
         return
     yield At("environment.cluster.version").warning(
         f"this update moves Kubernetes from {was} to {to}, and there is no way back. The API server is away for"

@@ -67,7 +67,7 @@ def figures(
 ) -> Iterator[str]:
     """Dollars, minutes and the rest of `trainyard plan`, as a table. `before`: the same of what is deployed, in a
     column of its own where one of them is another; empty where nobody knows."""
-    now, was = dict(_rows(values)), dict(_rows(before))
+    now, was = dict(figure_rows(values)), dict(figure_rows(before))
     if not was or now == was:
         yield from ("| figure | value |", "|---|---|")
         yield from (f"| {name} | {value} |" for name, value in now.items())
@@ -78,7 +78,7 @@ def figures(
         yield f"| {name} | {now.get(name, 'nothing')} | {other} |"
 
 
-def _rows(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def figure_rows(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Name and words of each figure. What is said of each job or quota has a row each."""
     for key, value in values.items():
         name = key.replace("_", " ")
