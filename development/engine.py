@@ -31,6 +31,8 @@ from trainyard.replacing.urn import name_of
 CHECKOUT = Path(__file__).resolve().parent.parent
 TICK_SECONDS = 0.2
 CLUSTER = "aws:eks/cluster:Cluster"
+SWITCHES = "PULUMI_K8S_"
+"""Begin of variables that change how the Kubernetes plugin works, and lead to no cluster."""
 LOCK_SECONDS = 60
 """Seconds that an engine that is still cancelling may take before we give up on it."""
 
@@ -158,8 +160,10 @@ def fresh_copy(arguments: Sequence[str]) -> Path:
 
 
 def complete(stack: Stack) -> dict[str, str]:
-    """Everything a program that works against the rehearsal gets."""
-    return environment.complete(variables(stack)) | {"PULUMI_DEBUG_COMMANDS": "true"}
+    """Everything a program that works against the rehearsal gets, with the caller's switches of the Kubernetes
+    plugin, such as PULUMI_K8S_ENABLE_PATCH_FORCE."""
+    switches = {name: said for name, said in os.environ.items() if name.startswith(SWITCHES)}
+    return environment.complete(variables(stack)) | switches | {"PULUMI_DEBUG_COMMANDS": "true"}
 
 
 # ---- before a command

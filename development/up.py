@@ -28,6 +28,8 @@ from trainyard.catalog.logs.known_failures import NO_LOG
 from trainyard.catalog.logs.log_words import nothing_to_do
 from trainyard.catalog.logs.waiting import phases, restarts
 from trainyard.operations.reach.kubectl import Environment, logged_in
+from trainyard.operations.reach.target import forget_command
+from trainyard.operations.runs.again import sweep_with
 
 POLL_SECONDS = 1
 STOPPED = "stopped"
@@ -97,9 +99,7 @@ def _finish(stack: Stack, stages: Stages, patience: float, *, first: bool) -> in
 def _advice(stack: Stack, job: Run, end: str | None, cause: Cause | None = None) -> str:
     """Lines about a job that ended without success, and the command to type next."""
     if end == STOPPED:
-        return (
-            f"{end}: `trainyard again {job.entry}{option_of(stack)}`, then `make up{stack.chosen}`"
-        )
+        return f"{end}: {_begun_again(stack, job)}, then `make up{stack.chosen}`"
     status = f"`trainyard status{option_of(stack)}` prints"
     if cause:
         lines = [cause.sentence, *([f"Fix: {cause.do}"] if cause.do else [])]
@@ -110,6 +110,18 @@ def _advice(stack: Stack, job: Run, end: str | None, cause: Cause | None = None)
     return (
         "not finished, and goes on: its pods have not changed for some minutes, so `make up` waits no longer."
         f" `trainyard watch{option_of(stack)}` follows it; {status} what it lacks, if anything"
+    )
+
+
+def _begun_again(stack: Stack, job: Run) -> str:
+    """Words about how a job begins again that somebody has stopped."""
+    sweep = sweep_with(stack.name, job.entry)
+    if sweep is None:
+        return f"`trainyard again {job.entry}{option_of(stack)}`"
+    alone = forget_command(job.kind, job.entry, stack.name, live=False)
+    return (
+        f"a run of the sweep {sweep}: `{alone}` begins it alone again, or `trainyard again {sweep}"
+        f"{option_of(stack)}` all of them"
     )
 
 

@@ -39,6 +39,8 @@ LINES = 20
 """Lines shown of the logs of a run of which no rank has ended with an error."""
 MESSAGE_SHOWN = 32
 """Exit code of a Python program whose error is said already (pulumi-language-python-exec)."""
+UNSEEN, GONE = "not seen yet", "gone"
+"""States of a run before the API server has answered, and of one that it does not have."""
 Kubectl = tuple[str, ...]
 """The words of a call before its verb."""
 
@@ -58,6 +60,11 @@ def wait_or_report(
     """
     try:
         end = wait(kubeconfig, kind, namespace, name, until=until, minutes=minutes)
+        if end == GONE:
+            pulumi.log.warn(
+                f"{kind} {namespace}/{name} is not on the cluster: it was stopped or deleted before this update, which"
+                " does not begin it again. Fix: increase `run` of its entry, or delete the entry"
+            )
         if end in SUCCEEDED and (idle := _nothing_done(kubeconfig, kind, namespace, name)):
             pulumi.log.warn(f"{kind} {namespace}/{name} is {end}, and {nothing_to_do(idle)}")
     except RunFailed as failure:
@@ -82,8 +89,9 @@ def wait(
     minutes: float,
     say: Callable[[str], object] = pulumi.info,
 ) -> str:
-    """Wait until the run is `running` or `complete`, at most so many minutes. Returns its state. `say` gets a
-    line whenever the pods of the run do something else, and whenever its gang begins again.
+    """Wait until the run is `running` or `complete`, at most so many minutes. Returns its state; GONE for one that
+    was not there when the wait began. `say` gets a line whenever the pods of the run do something else, and whenever
+    its gang begins again.
 
     Raises RunFailed when it fails, when the time is over, and at once where there is no kubectl.
     """
@@ -94,14 +102,11 @@ def wait(
     ):
         tries = Tries(kind, namespace, name, functools.partial(_selected, kubectl), followed.take)
         note = functools.partial(_note, kubectl, kind, name)
-        where, said, watched, told = "not seen yet", "", Watched(), Told(say, tries, followed, note)
+        where, said, watched, told = UNSEEN, "", Watched(), Told(say, tries, followed, note)
         while time.monotonic() < deadline:
             found = jobs_named(kubectl, kind, name)
             if found == []:
-                raise RunFailed(
-                    f"{kind} {namespace}/{name} is not on the cluster any more: somebody stopped or"
-                    " deleted it. Fix: increase `run` of its entry, or delete the entry"
-                )
+                return _gone(f"{kind} {namespace}/{name}", where)
             where = _state(found[0]) if found else where
             if _is_reached(where, until):
                 return where
@@ -118,6 +123,16 @@ def wait(
         said = said or _without_failures(kubectl, selector, cause, failed=failed)
     over = "" if failed else f" after {minutes:g} minutes (wait_minutes)"
     raise RunFailed(f"{kind} {namespace}/{name} is {where}{over}{said}")
+
+
+def _gone(run: str, where: str) -> str:
+    """GONE for a run that the API server has not. Raises RunFailed where it was there a moment ago."""
+    if where != UNSEEN:
+        raise RunFailed(
+            f"{run} is not on the cluster any more: somebody stopped or deleted it. Fix: increase `run` of its entry,"
+            " or delete the entry"
+        )
+    return GONE
 
 
 def _is_reached(where: str, until: str) -> bool:

@@ -375,3 +375,15 @@ def test_a_pulumi_for_people_reads_the_file_of_the_stack_that_it_names(
     copy = engine.fresh_copy(words)
     assert copy == Stack(name=stack).copy
     assert copy.exists() is (checkout / f"Pulumi.{stack}.yaml").exists()
+
+
+def test_a_switch_of_the_kubernetes_plugin_reaches_the_engine_and_an_identity_does_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`make up` named PULUMI_K8S_ENABLE_PATCH_FORCE=true, and left it out."""
+    monkeypatch.setenv("PULUMI_K8S_ENABLE_PATCH_FORCE", "true")
+    monkeypatch.setenv("PULUMI_ACCESS_TOKEN", "somebody's")
+    monkeypatch.setattr(engine, "variables", lambda _: {"PULUMI_STACK": "dev"})
+    told = engine.complete(engine.Stack(name="dev"))
+    assert told["PULUMI_STACK"] == "dev" and told["PULUMI_K8S_ENABLE_PATCH_FORCE"] == "true"
+    assert "PULUMI_ACCESS_TOKEN" not in told

@@ -66,6 +66,17 @@ def test_a_job_that_somebody_stopped_has_ended_and_the_way_back_is_named(lines: 
     )
 
 
+def test_of_a_stopped_run_of_a_sweep_the_way_to_begin_it_alone_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`trainyard again` of such a run was proposed, and is refused."""
+    monkeypatch.setattr(up, "sweep_with", lambda stack, name: "tune")
+    assert _advice(Stack(name="dev"), MINE, up.STOPPED) == (
+        'stopped: a run of the sweep tune: `eval "$(make env STACK=dev)"; pulumi refresh --yes --stack dev --target'
+        " '**:TrainJob::mine'` begins it alone again, or `trainyard again tune` all of them, then `make up`"
+    )
+
+
 @pytest.mark.parametrize(("end", "code"), [("Complete", 0), ("Failed", 1)])
 def test_a_job_that_somebody_stopped_is_no_failure_and_is_not_in_the_cluster(
     end: str,

@@ -341,6 +341,22 @@ def test_a_run_that_somebody_stopped_is_not_waited_for(says: Any, tmp_path: Path
         wait("kubeconfig", "TrainJob", "training", "job", until="complete", minutes=1)
 
 
+def test_a_run_that_was_stopped_before_the_update_is_a_warning_and_no_failure(
+    says: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every later update of the stack failed until somebody took the entry away."""
+    says(READY)
+    (tmp_path / "0.json").write_text('{"items": []}')
+    said = list[str]()
+    monkeypatch.setattr(wait_for_job.pulumi.log, "warn", said.append)
+    monkeypatch.setattr(wait_for_job, "fail_at_the_end", lambda: pytest.fail("the update fails"))
+    wait_for_job.wait_or_report(
+        "kubeconfig", "TrainJob", "training", "job", until="complete", minutes=1
+    )
+    [line] = said
+    assert line.startswith("TrainJob training/job is not on the cluster: it was stopped or deleted")
+
+
 def test_the_time_is_limited(says: Any) -> None:
     says(STARTING)
     with pytest.raises(RunFailed, match=r"is Waiting after 0.001 minutes \(wait_minutes\)"):

@@ -380,11 +380,19 @@ def test_of_a_run_of_a_sweep_both_words_name_the_entry(
     swept = STACK_FILE.replace("train.py", "train.py {lr}").replace(": mine}", ': "mine/{lr}"}')
     checkout.write_text(swept.replace("nodes: 2", "nodes: 2\n        sweep: {over: {lr: [1, 2]}}"))
     assert run_word("again", ["--stack", "dev", "--job", "mine-2", "--yes"]) == 1
-    assert "Fix: --job mine, which repeats all its runs" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert (
+        "Fix: --job mine, which repeats all its runs; or for mine-2 alone, where it was stopped:"
+        in said
+    )
+    assert "--target '**:TrainJob::mine-2', then make up STACK=dev" in said
     run = Chosen(kind="TrainJob", body=_job("mine-2"), entry="mine-2")
-    assert _afterwards(run, "dev", "make up")[1:] == [
-        "to begin all runs of mine again: trainyard again mine --stack dev, then make up",
-        "to be without it: delete its value from jobs.mine.sweep.over, then make up",
+    assert _afterwards(run, "dev", live=True)[1:] == [
+        "to begin this run alone again: pulumi refresh --yes --stack dev --target '**:TrainJob::mine-2', then pulumi up"
+        " --stack dev",
+        "to begin all runs of mine again: trainyard again mine --stack dev, then pulumi up --stack dev",
+        "to be without it: delete its value from jobs.mine.sweep.over, and all runs with that value, then pulumi up"
+        " --stack dev",
     ]
     assert run_word("again", ["--stack", "dev", "--job", "mine", "--yes"]) == 0
     assert "        run: 2\n" in checkout.read_text()
@@ -399,9 +407,9 @@ def test_of_a_schedule_both_words_name_its_times(
     assert "kubectl create job --from=cronjob/mine mine-now" in capsys.readouterr().err
     body = _scheduled("mine-20261130-0300", "2026-11-30T03:00:00Z")
     run = Chosen(kind="TrainJob", body=body, entry="mine")
-    assert _afterwards(run, "dev", "make up") == [
+    assert _afterwards(run, "dev", live=False) == [
         "stopped; the schedule of mine in Pulumi.dev.yaml starts the next run at its time",
-        "to be without it: write suspend: true under jobs.mine.schedule, then make up",
+        "to be without it: write suspend: true under jobs.mine.schedule, then make up STACK=dev",
     ]
 
 

@@ -42,6 +42,13 @@ def destroy_command(stack: str, live: bool) -> str:
     return f"pulumi destroy --stack {stack}" if live else f"make down STACK={stack}"
 
 
+def forget_command(kind: str, name: str, stack: str, live: bool) -> str:
+    """The command after which an update creates a stopped job again, with the same number: the state forgets what is
+    not in the cluster."""
+    command = f"pulumi refresh --yes --stack {stack} --target '**:{kind}::{name}'"
+    return command if live else f'eval "$(make env STACK={stack})"; {command}'
+
+
 def kubeconfig(stack: str, state: Entry | None = None) -> str:
     """The kubeconfig in the stack's state, after a line to stderr that names the cluster; TargetError
     where the stack has none. `state`: as deployment() gives it, where it has been read already."""

@@ -88,6 +88,19 @@ class History:
         return self.last is not None and not self.last.succeeded
 
     @property
+    def refreshed(self) -> datetime | None:
+        """Time of a refresh that has written into the state what somebody had changed, where no update has succeeded
+        since: the state then has it as if an update had left it."""
+        for each in self.entries:
+            if each.kind in _UPDATES and each.succeeded:
+                return None
+            if each.kind == "refresh" and each.succeeded and each.message != REPAIR:
+                counts = each.registered or {}
+                if counts.get("update") or counts.get("delete"):
+                    return each.ended
+        return None
+
+    @property
     def ends_refused(self) -> bool:
         """True where the newest entry is an update that was refused."""
         return bool(self.entries) and self.entries[0].refused

@@ -15,7 +15,7 @@ from trainyard.derive.next_run import next_run
 from trainyard.derive.sweep import sweep_entry, unfolded
 from trainyard.operations.reach.consent import ask
 from trainyard.operations.reach.stack_lines import Change, job_entry, scalar_of_job, values_of_jobs
-from trainyard.operations.reach.target import update_command
+from trainyard.operations.reach.target import forget_command, update_command
 from trainyard.problems import by_option
 from trainyard.settings.environment import EnvironmentConfig, TeamConfig
 from trainyard.settings.job import JobConfig, ManifestConfig
@@ -34,7 +34,7 @@ def main(options: argparse.Namespace) -> int:
     ask."""
     file = Path(f"Pulumi.{options.stack}.yaml")
     try:
-        job = job_of(options.stack, options.job)
+        job = job_of(options.stack, options.job, live=options.live)
         number = job.run
         text = file.read_text()
         change = counted_up(text, options.job, number + 1)
@@ -83,8 +83,12 @@ def _beginnings(job: JobConfig | ManifestConfig) -> Iterator[str]:
 
 
 def sweep_with(stack: str, name: str) -> str | None:
-    """Entry of the stack file whose sweep has a run of this name; None where no sweep has one."""
-    section = _section(stack)
+    """Entry of the stack file whose sweep has a run of this name; None where no sweep has one, or there is no such
+    file."""
+    try:
+        section = _section(stack)
+    except FileNotFoundError:  # it is a job of another checkout
+        return None
     return sweep_entry(unfolded(section).jobs.get(name)) if section else None
 
 
@@ -93,15 +97,18 @@ def _section(stack: str) -> EnvironmentConfig | TeamConfig | None:
     return (config.environment or config.team) if config else None
 
 
-def job_of(stack: str, name: str) -> JobConfig | ManifestConfig:
-    """The entry of a job. Raises CannotCount where the stack file has none of this name."""
+def job_of(stack: str, name: str, *, live: bool = False) -> JobConfig | ManifestConfig:
+    """The entry of a job. Raises CannotCount where the stack file has none of this name. `live`: on an AWS
+    account."""
     section = _section(stack)
     found = section.jobs if section else {}
     if name not in found:
         if sweep := sweep_with(stack, name):
+            alone = forget_command(_kind(section, name), name, stack, live)
             raise CannotCount(
                 f"{name} is a run of the sweep {sweep}, and has no number of its own. Fix: --job"
-                f" {sweep}, which repeats all its runs"
+                f" {sweep}, which repeats all its runs; or for {name} alone, where it was stopped: {alone}, then"
+                f" {update_command(stack, live)}"
             )
         fix = by_option("--job", found, "a job")
         raise CannotCount(f"Pulumi.{stack}.yaml has no job {name}. Fix: {fix}")
@@ -112,6 +119,12 @@ def job_of(stack: str, name: str) -> JobConfig | ManifestConfig:
             f" --from=cronjob/{name} {name}-now, in its namespace, starts a run now"
         )
     return job
+
+
+def _kind(section: EnvironmentConfig | TeamConfig | None, name: str) -> str:
+    """Kind of the object of a run of a sweep."""
+    job = unfolded(section).jobs.get(name) if section else None
+    return "PyTorchJob" if isinstance(job, JobConfig) and job.pytorch_job else "TrainJob"
 
 
 def counted_up(text: str, name: str, number: int) -> Change:

@@ -21,7 +21,7 @@ from trainyard.operations.reach.consent import ask
 from trainyard.operations.reach.kubectl import Kubectl, Object, kubectl_with
 from trainyard.operations.reach.place import jobs_of, reached
 from trainyard.operations.reach.snapshot import last_condition
-from trainyard.operations.reach.target import update_command
+from trainyard.operations.reach.target import forget_command, update_command
 from trainyard.operations.recovery.drain import delete, ended, pods_that_go_on
 from trainyard.operations.runs.again import CannotCount, job_of, sweep_with
 from trainyard.plans.jobs import SCHEDULE
@@ -37,9 +37,8 @@ def main(options: argparse.Namespace) -> int:
         with reached(options.stack) as cluster:
             kubectl = kubectl_with(cluster.login, "--request-timeout=150s")
             job = choose(kubectl, cluster.place, cluster.entries, options.job, word="stop")
-            up = update_command(options.stack, options.live)
             if _over(kubectl, job):
-                print("\n".join(_nothing_to_stop(job, options.stack, up)))
+                print("\n".join(_nothing_to_stop(job, options.stack, live=options.live)))
                 return 0
             if code := _asked(job, yes=options.yes):
                 return code
@@ -51,7 +50,7 @@ def main(options: argparse.Namespace) -> int:
     except RuntimeError as error:
         print(f"{error}\n{NOTHING}", file=sys.stderr)
         return 1
-    print("\n".join(_afterwards(job, options.stack, up)))
+    print("\n".join(_afterwards(job, options.stack, live=options.live)))
     return 0
 
 
@@ -60,14 +59,14 @@ def _over(kubectl: Kubectl, job: Chosen) -> bool:
     return outcome(job.body) is not None and not pods_that_go_on(kubectl, job.body)
 
 
-def _nothing_to_stop(job: Chosen, stack: str, up: str) -> list[str]:
+def _nothing_to_stop(job: Chosen, stack: str, *, live: bool) -> list[str]:
     """Lines about a job that has ended, and how it is deleted."""
     alone = not job.entry or _scheduled(job)
     by_hand = f"kubectl -n {job.namespace} delete {job.body['kind'].lower()} {job.name}"
     return [
         _titled(job),
         "nothing to stop: it has ended, and no pod of it runs. It stays with its pods and their logs",
-        f"to be without it: {by_hand}" if alone else _afterwards(job, stack, up)[-1],
+        f"to be without it: {by_hand}" if alone else _afterwards(job, stack, live=live)[-1],
     ]
 
 
@@ -109,14 +108,6 @@ def _beginnings(entry: str, stack: str, up: str) -> Iterator[str]:
     yield f"to begin afresh in {after.afresh.at}: {_steps(after.afresh, entry, stack, up)}"
 
 
-def _sweep(stack: str, entry: str) -> str | None:
-    """Entry of the sweep that a job is a run of."""
-    try:
-        return sweep_with(stack, entry)
-    except FileNotFoundError:  # it is a job of another checkout
-        return None
-
-
 def _steps(way: Way, entry: str, stack: str, up: str) -> str:
     """The steps that somebody takes, one after the other."""
     written = f"write checkpoints.directory: {way.directory} into jobs.{entry}"
@@ -132,9 +123,9 @@ def _uid(body: Object) -> str:
     return body["metadata"]["uid"]
 
 
-def _afterwards(job: Chosen, stack: str, up: str) -> list[str]:
-    """Lines about how the job begins again, and how it stays away. `up`: the command that updates
-    the stack."""
+def _afterwards(job: Chosen, stack: str, *, live: bool) -> list[str]:
+    """Lines about how the job begins again, and how it stays away. `live`: on an AWS account."""
+    up = update_command(stack, live)
     if not job.entry:
         return ["stopped; no stack file describes it: send it again to begin again"]
     if _scheduled(job):
@@ -142,12 +133,13 @@ def _afterwards(job: Chosen, stack: str, up: str) -> list[str]:
             f"stopped; the schedule of {job.entry} in Pulumi.{stack}.yaml starts the next run at its time",
             f"to be without it: write suspend: true under jobs.{job.entry}.schedule, then {up}",
         ]
-    if sweep := _sweep(stack, job.entry):
+    if sweep := sweep_with(stack, job.entry):
         return [
             f"stopped; the sweep {sweep} of Pulumi.{stack}.yaml still has it, and {up} starts no run of the"
             " same number",
+            f"to begin this run alone again: {forget_command(job.body['kind'], job.entry, stack, live)}, then {up}",
             f"to begin all runs of {sweep} again: trainyard again {sweep} --stack {stack}, then {up}",
-            f"to be without it: delete its value from jobs.{sweep}.sweep.over, then {up}",
+            f"to be without it: delete its value from jobs.{sweep}.sweep.over, and all runs with that value, then {up}",
         ]
     return [
         f"stopped; Pulumi.{stack}.yaml still describes it, and {up} starts no run of the same number",

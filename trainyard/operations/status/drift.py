@@ -18,10 +18,12 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from trainyard import command_line
 from trainyard.operations.reach.pulumi import PulumiError, deployment, pulumi
+from trainyard.operations.reach.updates import history_of
 from trainyard.operations.status.added_policies import added_policies
 from trainyard.operations.status.added_rules import added_rules
 from trainyard.operations.status.by_hand import CIPHER, FORCE, REFRESH, UP, difference
 from trainyard.operations.status.finding import Drift
+from trainyard.operations.status.last_update import refreshed
 from trainyard.replacing.urn import name_of, type_of
 from trainyard.reports.plan import as_json
 
@@ -32,14 +34,20 @@ NO_VALUE = object()
 
 
 def main(options: argparse.Namespace) -> int:
-    """Print the objects; 1 where there is one, or where an object cannot be read."""
+    """Print the objects; 1 where there is one, where a refresh hides some, or where an object cannot be read."""
     try:
         found = drift(options.stack)
+        hidden = refreshed(options.stack, history_of(options.stack))
     except (PulumiError, BotoCoreError, ClientError) as error:
         print(error, file=sys.stderr)
         return 1
-    print(as_json(found) if options.json else "\n".join(text(options.stack, found)))
-    return 1 if found else 0
+    if options.json:
+        print(as_json(found))
+    elif found or not hidden:
+        print("\n".join(text(options.stack, found)))
+    if hidden:
+        print(hidden, file=sys.stderr if options.json else sys.stdout)
+    return 1 if found or hidden else 0
 
 
 def drift(stack: str) -> list[Drift]:

@@ -1,5 +1,5 @@
 """A line of `trainyard status` about an update that has not ended well: it runs, was killed, was repaired, or
-failed."""
+failed; or about a refresh that no update has followed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,19 @@ def line(
         )
     if live and history.failed:  # the rehearsal says more about it
         return f"The last update of {stack} failed: `{command}` goes on from there."
-    return ""
+    return refreshed(stack, history)
+
+
+def refreshed(stack: str, history: History) -> str:
+    """A sentence about a refresh that has made changes by hand pass for what the last update left; empty without
+    one."""
+    if history.refreshed is None:
+        return ""
+    return (
+        f"`pulumi refresh` has written into the state of {stack} at {history.refreshed:%Y-%m-%d %H:%M} UTC what"
+        " somebody had changed, and no update has succeeded since. Those changes are no drift any more: `pulumi preview"
+        f" --diff --stack {stack}` shows what the next update changes back"
+    )
 
 
 def _open(stack: str, state: Entry, command: str, *, live: bool, locks: Sequence[Lock]) -> str:

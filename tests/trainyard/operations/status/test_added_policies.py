@@ -14,6 +14,7 @@ from moto import mock_aws
 from tests.conftest import GOLDEN
 from tests.support.tool import run_word
 from trainyard.catalog.aws.permissions import reads
+from trainyard.operations.reach.updates import History
 from trainyard.operations.status import added_policies, drift
 
 ROLE, ATTACHED, INLINE = added_policies.ROLE, added_policies.ATTACHMENT, added_policies.INLINE
@@ -88,6 +89,7 @@ def up(iam: Any, monkeypatch: pytest.MonkeyPatch, resources: list[dict[str, Any]
 
 def state(monkeypatch: pytest.MonkeyPatch, resources: list[dict[str, Any]]) -> None:
     monkeypatch.setattr(drift, "deployment", lambda _: {"deployment": {"resources": resources}})
+    monkeypatch.setattr(drift, "history_of", lambda _: History(entries=()))
 
 
 def put(iam: Any, role: str, name: str) -> None:

@@ -11,6 +11,7 @@ import pytest
 from moto import mock_aws
 
 from tests.support.tool import run_word
+from trainyard.operations.reach.updates import History
 from trainyard.operations.status import added_rules, drift
 
 GROUP, IN, OUT = added_rules.GROUP, *added_rules.RULES
@@ -56,6 +57,7 @@ def state(session: boto3.Session, monkeypatch: pytest.MonkeyPatch) -> str:
     ]
     told = {"deployment": {"resources": resources}}
     monkeypatch.setattr(drift, "deployment", lambda _: told)
+    monkeypatch.setattr(drift, "history_of", lambda _: History(entries=()))
     return group
 
 

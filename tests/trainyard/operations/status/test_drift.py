@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from tests.support.tool import run_word
 from trainyard.operations.reach.pulumi import PulumiError
+from trainyard.operations.reach.updates import History, Update
 from trainyard.operations.status import drift
 from trainyard.operations.status.by_hand import CIPHER
 
@@ -36,6 +38,7 @@ def answer(monkeypatch: pytest.MonkeyPatch, *steps: dict[str, Any]) -> list[tupl
 
     monkeypatch.setattr(drift, "pulumi", pulumi)
     monkeypatch.setattr(drift, "deployment", lambda _: {"deployment": {}})
+    monkeypatch.setattr(drift, "history_of", lambda _: History(entries=()))
     return called
 
 
@@ -48,6 +51,25 @@ def test_a_stack_as_it_was_left_has_no_drift_and_nothing_is_written(
     shown = capsys.readouterr()
     assert shown.out == "dev: every object is as the last update left it\n"
     assert shown.err.startswith("reads every object of dev in the account and in the cluster")
+
+
+@pytest.mark.parametrize("words", [[], ["--json"]])
+def test_after_a_refresh_nobody_is_told_that_all_is_as_the_last_update_left_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    """The refresh had written what somebody changed into the state, and all was said to be well."""
+    answer(monkeypatch)
+    ended = datetime(2026, 11, 29, 12, 3, tzinfo=UTC)
+    refresh = Update(kind="refresh", result="succeeded", ended=ended, registered={"update": 2})
+    monkeypatch.setattr(drift, "history_of", lambda _: History(entries=(refresh,)))
+    assert run_word("drift", ["dev", *words]) == 1
+    shown = capsys.readouterr()
+    said = shown.err if words else shown.out
+    assert (
+        "has written into the state of dev at 2026-11-29 12:03 UTC what somebody had changed"
+        in said
+    )
+    assert "as the last update left it" not in shown.out
 
 
 def test_each_object_is_named_with_its_changes_and_the_commands_that_mend_them(

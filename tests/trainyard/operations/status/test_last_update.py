@@ -51,6 +51,24 @@ def test_a_failed_update_is_said_where_no_rehearsal_says_more() -> None:
     )
 
 
+def test_a_refresh_that_no_update_has_followed_is_said_with_what_shows_its_changes() -> None:
+    changed = replace(update("succeeded", "refresh"), registered={"same": 120, "update": 2})
+    nothing, done = replace(changed, registered={"same": 122}), update("succeeded")
+    said = line("dev", state(), History(entries=(changed, done)), live=True)
+    assert said.startswith(
+        "`pulumi refresh` has written into the state of dev at 2026-11-27 09:30 UTC"
+    )
+    assert said.endswith(
+        "`pulumi preview --diff --stack dev` shows what the next update changes back"
+    )
+    assert line("dev", state(), History(entries=(done, changed)), live=True) == ""
+    assert line("dev", state(), History(entries=(nothing, done)), live=True) == ""
+    by_repair = replace(changed, message=REPAIR)
+    assert "written into" not in line("dev", state(), History(entries=(by_repair, done)), live=True)
+    failed = update("failed")
+    assert "written into" in line("dev", state(), History(entries=(failed, changed)), live=False)
+
+
 NOW = "2026-11-28T20:00:00Z"
 
 
