@@ -17,6 +17,7 @@ from rehearsal.kube import Object
 from rehearsal.terminal import FAILED
 from trainyard import command_line
 from trainyard.operations.recovery import kept as keeping
+from trainyard.operations.recovery.drain import PROTECTED
 from trainyard.operations.recovery.reservations import reservations
 from trainyard.replacing.urn import stack_of
 
@@ -40,11 +41,17 @@ def down(options: argparse.Namespace) -> int:
         world.stop()
         return 0
     kept: list[Object] = []
-    for stack in engine.stacks():
-        if options.stack in (None, stack.name, stack.refers_to):
-            if status := _destroy(stack, display):
-                return status
-            kept += [r for r in engine.resources(stack) if r.get("custom")]
+    going = [it for it in engine.stacks() if options.stack in (None, it.name, it.refers_to)]
+    if protected := [it for it in going if engine.outputs(it).get("deletion_protection")]:
+        for stack in protected:
+            up = f"make up{stack.chosen}"
+            print(PROTECTED.format(stack=stack.name, up=up), file=sys.stderr)
+        print("Nothing was deleted.", file=sys.stderr)
+        return FAILED
+    for stack in going:
+        if status := _destroy(stack, display):
+            return status
+        kept += [r for r in engine.resources(stack) if r.get("custom")]
     if options.stack and any(
         engine.resources(stack) for stack in engine.stacks() if stack.name != options.stack
     ):
@@ -67,7 +74,7 @@ def _destroy(stack: Stack, display: Display) -> int:
     display.line("engine", f"destroys stack {stack.name}")
     if stack.refers_to is None and in_a_cluster and engine.outputs(stack).get("kubeconfig"):
         # jobs that no stack owns would keep their runtime and their nodes
-        operate(stack, display, "drain", "deletes jobs that no stack owns", stack.name, "--yes")
+        operate(stack, display, "drain", "deletes the jobs that are left", stack.name, "--yes")
     # A NodePool that a killed destroy deletes waits for those jobs, and the repair waits for the NodePool.
     repair(stack, display, "would stay in the account: only what the state has is deleted")
     stages = Stages(display)

@@ -110,6 +110,8 @@ def unread(plan: TeamPlan, told: str) -> pulumi.RunError:
     fix = "read the message of AWS"
     if NOT_THERE in told:
         fix = f"run `pulumi up` of {plan.environment} first: it publishes the contract of the team"
+    elif "credential" in told.lower():
+        fix = "sign in to AWS: who runs this has no credentials, or they are over"
     elif NOT_ALLOWED in told:
         role = (plan.access.role_arn or "<role>").rpartition("/")[2]
         fix = (

@@ -487,6 +487,31 @@ def test_down_drains_and_repairs_the_stack_and_asks_nobody(
     assert "a killed update" in why[1] and "would stay in the account" in why[1]
 
 
+def test_down_of_a_protected_environment_deletes_nothing_of_its_teams_either(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """It destroyed three teams with their jobs, and then met the protection."""
+    dev, team = engine.Stack(name="dev"), engine.Stack(name="team")
+    told = {"dev": {"deletion_protection": True}, "team": {}}
+    destroyed = list[str]()
+    monkeypatch.setattr(engine.Stack, "refers_to", property(lambda it: it.name == "team" and "dev"))
+    monkeypatch.setattr(engine, "stacks", lambda: [team, dev])
+    monkeypatch.setattr(engine, "outputs", lambda stack: told[stack.name])
+    monkeypatch.setattr(engine, "resources", lambda stack: [])
+    monkeypatch.setattr(down.world, "lost", lambda: False)
+    monkeypatch.setattr(down.world, "running", lambda: True)
+    monkeypatch.setattr(down, "_destroy", lambda stack, display: destroyed.append(stack.name))
+    monkeypatch.setattr(down, "_end_world", lambda kept, display: 0)
+    for stack in (None, "dev"):
+        assert down.down(argparse.Namespace(stack=stack, force=False)) != 0
+        said = capsys.readouterr().err
+        assert "the cluster of stack dev is protected from deletion" in said
+        assert "and run `make up` first" in said and said.endswith("Nothing was deleted.\n")
+    assert destroyed == []
+    assert down.down(argparse.Namespace(stack="team", force=False)) == 0
+    assert destroyed == ["team"], "a team can go"
+
+
 def test_down_without_a_world_says_so(machine: Path, capsys: pytest.CaptureFixture[str]):
     assert cli.main(["down"]) == 0
     assert "no world runs" in capsys.readouterr().out

@@ -31,3 +31,8 @@ def test_a_contract_that_the_deployer_cannot_read_has_the_commands_that_mend_it(
 def test_a_contract_that_is_not_there_asks_for_an_update_of_the_environment() -> None:
     said = str(unread(team_plan(), f"reading SSM Parameter: {NOT_THERE}"))
     assert said.endswith("Fix: run `pulumi up` of dev first: it publishes the contract of the team")
+
+
+def test_who_has_no_credentials_is_told_to_sign_in() -> None:
+    said = str(unread(team_plan(), "NoCredentialsError: Unable to locate credentials"))
+    assert said.endswith("Fix: sign in to AWS: who runs this has no credentials, or they are over")

@@ -40,7 +40,7 @@ PATIENCE_SECONDS = 900.0
 checkpoint."""
 PROTECTED = (
     "the cluster of stack {stack} is protected from deletion. To delete it, write deletion_protection:"
-    " false under environment.cluster of Pulumi.{stack}.yaml and run `pulumi up --stack {stack}` first"
+    " false under environment.cluster of Pulumi.{stack}.yaml and run `{up}` first"
 )
 
 
@@ -59,7 +59,11 @@ def main(options: argparse.Namespace) -> int:
             return 0
         with reached(options.stack) as cluster:
             if cluster.protected:
-                raise DrainError(PROTECTED.format(stack=options.stack))
+                raise DrainError(
+                    PROTECTED.format(
+                        stack=options.stack, up=update_command(options.stack, options.live)
+                    )
+                )
             kubectl = kubectl_with(cluster.login, "--request-timeout=150s")
             code = drain(cluster.place, kubectl, yes=options.yes)
     except RuntimeError as error:

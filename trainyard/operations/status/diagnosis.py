@@ -144,8 +144,11 @@ def _forbidden(snapshot: Snapshot) -> Iterator[Finding]:
                 reported.add(f"{verb} {resource}")
                 yield Finding(
                     what=f"{source}: {user} cannot {verb} {resource}",
-                    why="its Role is too narrow",
-                    do="compare its ClusterRole with the chart's: kubectl auth can-i --list",
+                    why="its Role is too narrow, or the API server had just started and did not know it yet",
+                    do=(
+                        f"kubectl auth can-i {verb} {resource} --as={user} --all-namespaces: where it answers no,"
+                        " compare its ClusterRole with the chart's; where it answers yes, the line is over"
+                    ),
                 )
         denied = IAM.search(text)
         if denied and denied[1] not in reported:

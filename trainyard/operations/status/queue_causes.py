@@ -105,14 +105,26 @@ def _why(snapshot: Snapshot, workload: Object) -> dict[str, str]:
         return {
             "why": f"{before}{before and '; '}pool {pool} has {lacking} GPUs too few for it: {held}",
             "do": (
-                f"it starts by itself when they are free, {_at_the_latest(snapshot, workload, pool)};"
-                " urgency: high puts it before others of its team"
+                f"it starts by itself when they are free, {_at_the_latest(snapshot, workload, pool)}"
+                f"{'; urgency: high puts it before others of its team' * _has_rivals(snapshot, workload)}"
             ),
         }
     return {
         "why": f"{before}{before and '; '}{message or 'Kueue has not looked at it yet'}",
         "do": "kubectl -n kueue-system logs -l app.kubernetes.io/name=kueue --tail=50",
     }
+
+
+def _has_rivals(snapshot: Snapshot, workload: Object) -> bool:
+    """True where other jobs of the team wait in the same queue, before which it could come."""
+    own = workload["metadata"]
+    return any(
+        each["spec"].get("queueName") == workload["spec"].get("queueName")
+        and each["metadata"]["namespace"] == own["namespace"]
+        and each["metadata"]["name"] != own["name"]
+        and not (_is(each, "QuotaReserved") or _is(each, "Finished"))
+        for each in snapshot.of("workloads")
+    )
 
 
 def _at_the_latest(snapshot: Snapshot, workload: Object, pool: str) -> str:

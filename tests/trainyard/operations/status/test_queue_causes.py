@@ -135,6 +135,15 @@ def test_a_job_that_no_worker_has_taken_says_where_to_look() -> None:
         assert len(found) == expected, said(handed)
 
 
+def test_urgency_is_named_where_another_job_of_the_team_waits_too() -> None:
+    """A job that waited alone for another team's nodes was told to be urgent, which the team may not be."""
+    lacks = waiting()["status"]["conditions"]
+    rival = workload("late", "vision", *lacks, gpus=8)
+    other = workload("late", "nlp", *lacks, gpus=8)
+    assert "urgency: high puts it before others of its team" in said(waiting(), HOLDER, rival)[0]
+    assert "urgency" not in said(waiting(), HOLDER, other)[0]
+
+
 def when(*workloads: Object, jobs: tuple[Object, ...] = ()) -> str:
     """What the first of them is told of its start."""
     [found, *_] = said(*workloads, jobs=jobs)
@@ -200,4 +209,4 @@ def test_a_team_that_sees_its_own_jobs_only_is_told_so() -> None:
     limited = (job("bert", "team-vision", activeDeadlineSeconds=3600),)
     [found] = said(waiting(), own, jobs=limited, unseen=frozenset({"nodes", "deployments"}))
     assert "TrainJob bert of team vision has 8 since 11:40:00; jobs of other teams are not" in found
-    assert "when they are free, and no time is known: jobs of other teams are not shown;" in found
+    assert "when they are free, and no time is known: jobs of other teams are not shown" in found
