@@ -165,6 +165,12 @@ def update(stack: Stack, stages: Stages, *how: str) -> int:
         raise
 
 
+WAITED = re.compile(r"Job \S+ is (Failed|.+ after \S+ minutes)|is not on the cluster any more")
+"""Errors of a wait for a run, which stops no update: components/jobs/wait_for_job.py."""
+DELETES = "this update deletes"
+"""Words of each warning of trainyard/replacing/ending.py, and of teams that leave."""
+
+
 def failed(stack: Stack, stages: Stages, status: int, *, destroys: bool = False) -> int:
     """Print the errors, which `status` repeats, the path of the log, and the commands to type
     next. `destroys`: the stack was being deleted, and only that goes on."""
@@ -180,6 +186,12 @@ def failed(stack: Stack, stages: Stages, status: int, *, destroys: bool = False)
     if stages.warnings:
         stages.display.section(*progress.shown_warnings(stages.warnings))
     stages.display.section("failed", causes or end_of_log)
+    stopped = any(not WAITED.search(message) for _, message in stages.errors)
+    if not destroys and stopped and any(DELETES in warning for warning in stages.warnings):
+        # Pulumi deletes at the end, and only where each object before it went well.
+        stages.display.line(
+            "engine", "has deleted nothing yet that the stack file does not have any more"
+        )
     end = "continue from here" if destroys else "delete everything of this stack"
     following = [
         *_ways_out(stack, [message for _, message in stages.errors]),
@@ -193,10 +205,23 @@ def failed(stack: Stack, stages: Stages, status: int, *, destroys: bool = False)
 
 def _goes_on(stack: Stack, errors: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Commands, with their purpose, that go on with a failed update."""
-    again = f"make up{stack.chosen}"
+    up = f"make up{stack.chosen}"
     if any("field conflict" in message for message in errors):
-        yield f"{PATCH_FORCE}=true {again}", "take back what somebody has changed in the cluster"
-    yield again, "continue from here"
+        yield f"{PATCH_FORCE}=true {up}", "take back what somebody has changed in the cluster"
+    for job in _jobs_of(stack):
+        if any(f"/{job} is Failed" in message for message in errors):
+            again = f"trainyard again {job}{option_of(stack)}"
+            yield again, "count its run up, once the cause is mended outside of its entry"
+    yield up, "continue from here"
+
+
+def _jobs_of(stack: Stack) -> list[str]:
+    """The entries of jobs in the stack file."""
+    return [
+        job
+        for kind in ("environment", "team")
+        for job in stack.section(f"trainyard:{kind}").get("jobs") or ()
+    ]
 
 
 def _ways_out(stack: Stack, errors: Sequence[str]) -> list[tuple[str, str]]:
@@ -210,11 +235,7 @@ def _ways_out(stack: Stack, errors: Sequence[str]) -> list[tuple[str, str]]:
             again = f"once {stack.tracked.name} is changed: ask again, and change nothing"
             return [(f"make preview{stack.chosen}", again)]
         return [(f"trainyard check{option_of(stack)}", "list all errors of the stack file")]
-    jobs = [
-        job
-        for kind in ("environment", "team")
-        for job in stack.section(f"trainyard:{kind}").get("jobs") or ()
-    ]
+    jobs = _jobs_of(stack)
     jobs.sort(key=lambda job: not any(f"/{job} " in message for message in errors))
     one = f"print the logs of a job: {few(jobs)}" if len(jobs) > 1 else "print the job's logs"
     return [

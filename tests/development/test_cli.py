@@ -387,6 +387,31 @@ def test_after_a_failure_the_next_command_is_the_one_that_helps(
     assert "make up" not in shown and f"make down{found.chosen}  # continue from here" in shown
 
 
+def test_after_a_failed_run_the_way_to_begin_it_again_is_named(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`make up` alone fails on the same run, which it never starts again."""
+    monkeypatch.setattr(steps, "_jobs_of", lambda _: ["mine", "other"])
+    found, stages = engine.find("team"), Stages(Display())
+    paths.LOGS.mkdir(parents=True)
+    found.log.write_text("")
+    gone = (
+        "environment.jobs: this update deletes the schedule of often, and the runs that it started"
+    )
+    stages.consume([_event("error", "TrainJob training/mine is Failed: node rank 0 ended")])
+    steps.failed(found, stages, 255)
+    shown = capsys.readouterr().out
+    assert "trainyard again mine --stack team  # count its run up" in shown
+    assert "again other" not in shown and "has deleted nothing yet" not in shown
+    stages.consume([_event("warning", gone)])
+    steps.failed(found, stages, 255)
+    assert "has deleted nothing yet" not in capsys.readouterr().out, "such an error stops no update"
+    stages.consume([_event("error", "Job training/load is not ready: Failed")])
+    steps.failed(found, stages, 255)
+    said = capsys.readouterr().out
+    assert "has deleted nothing yet that the stack file does not have any more" in said
+
+
 def test_after_missing_roles_the_next_commands_make_them(
     checkout: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,9 +1,10 @@
 """Reservations of capacity that the pools of a stack file name: no destroy ends them, and each costs money until
-somebody cancels it. A Capacity Block is paid already, and ends by itself."""
+somebody cancels it. A Capacity Block is paid already, and ends by itself: another stack can use the rest of it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 from trainyard.operations.reach.stack import plan_of
@@ -22,6 +23,15 @@ def _lines(plan: EnvironmentPlan) -> Iterator[str]:
     region = plan.identity.region
     for name, pool in plan.pools.items():
         use = plan.capacity[name]
+        if use.capacity == "block" and pool.reservation_id:
+            until = ""
+            if use.starts and use.reserved_hours:
+                ends = use.starts + timedelta(hours=use.reserved_hours)
+                until = f" until {ends:%Y-%m-%d %H:%M} UTC"
+            yield (
+                f"Capacity Block {pool.reservation_id} of pool {name} is paid{until}, and no destroy gives money back:"
+                " another stack of its zone can name it"
+            )
         if use.capacity != "reservation" or pool.reservation_id is None:
             continue
         kind = use.instance_types[0]

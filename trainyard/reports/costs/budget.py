@@ -37,12 +37,13 @@ def use_of_budget(
     if isinstance(plan, TeamPlan) or isinstance(costs, TeamEstimate):
         return None
     limit = monthly_limit(plan)
-    return budget_use(limit, costs.idle, costs.at_work) if limit else None
+    return budget_use(limit, costs.idle, costs.at_work, costs.all_full) if limit else None
 
 
-def budget_use(dollars: Decimal, idle: Total, at_work: Total | None) -> BudgetUse:
-    """Use of a monthly limit. Where a price is missing, the rest is the most that can be left, and the words count
-    with guesses where there are some; spot counts with its ceiling."""
+def budget_use(dollars: Decimal, idle: Total, at_work: Total | None, all_full: Total) -> BudgetUse:
+    """Use of a monthly limit. `all_full`: a month in which all pools are full, which is said where it is above the
+    limit. Where a price is missing, the rest is the most that can be left, and the words count with guesses where
+    there are some; spot counts with its ceiling."""
     month = month_of(idle)
     known = month.usd or Decimal()
     left = dollars - known
@@ -51,7 +52,10 @@ def budget_use(dollars: Decimal, idle: Total, at_work: Total | None) -> BudgetUs
         idle_percent=int(100 * known / dollars),
         left_usd=left,
         hours_at_work=None if at_work is None else _hours_left(left, idle, at_work),
-        said=f"{dollars:,.2f} a month: {_guessed(dollars, idle, at_work) or _known(dollars, idle, at_work)}",
+        said=(
+            f"{dollars:,.2f} a month: {_guessed(dollars, idle, at_work) or _known(dollars, idle, at_work)}"
+            f"{_above(dollars, all_full) if left >= 0 else ''}"
+        ),
     )
 
 
@@ -72,6 +76,16 @@ def _guessed(dollars: Decimal, idle: Total, at_work: Total | None) -> str:
         return said
     fewest = _hours(left[0], work.most_usd - month.most_usd)
     return f"{said}: between {fewest} and {_hours(left[1], work.usd - month.usd)} hours at work"
+
+
+def _above(dollars: Decimal, all_full: Total) -> str:
+    """Words about a month in which all pools are full; empty where it is not above the limit."""
+    month = month_of(all_full)
+    bounds = _bounds(month) or Bounds(usd=month.usd or Decimal(), most_usd=month.usd or Decimal())
+    if bounds.most_usd <= dollars:
+        return ""
+    least = "at least " if _bounds(month) is None else ""
+    return f"; a month of full pools takes {least or 'up to '}{int(100 * bounds.most_usd / dollars):,} % of it"
 
 
 def _bounds(each: Amount) -> Bounds | None:

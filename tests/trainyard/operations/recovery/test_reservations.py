@@ -34,14 +34,20 @@ def test_a_reservation_is_named_with_its_price_and_the_command_that_ends_it(tmp_
     assert [*aws_cli.faults(line.partition("To end it: ")[2])] == []
 
 
+def test_a_block_is_named_with_its_end_since_another_stack_can_use_the_rest(tmp_path: Path) -> None:
+    pool = H100 | {"capacity": "block", "reservation": BLOCK}
+    [line] = reservations("dev", _folder(tmp_path, at("pools.h100", pool)))
+    assert line.startswith(f"Capacity Block {BLOCK['id']} of pool h100 is paid until 20")
+    assert line.endswith("no destroy gives money back: another stack of its zone can name it")
+
+
 @pytest.mark.parametrize(
     "edit",
     [
         at("pools.h100", H100),
-        at("pools.h100", H100 | {"capacity": "block", "reservation": BLOCK}),
         at("pools.h100", MONTHLY | {"max_nodes": -1}),
     ],
-    ids=["on demand", "a block, which is paid", "a stack file with errors"],
+    ids=["on demand", "a stack file with errors"],
 )
 def test_nothing_is_said_where_no_reservation_is_known(edit: Edit, tmp_path: Path) -> None:
     assert reservations("dev", _folder(tmp_path, edit)) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from decimal import Decimal
@@ -13,11 +14,24 @@ from tests.support.tool import run_word
 from tests.trainyard.reports.test_box import DISK, LIMIT, P5, START, _box, _idle, _own, _virginia
 from trainyard.problems import InputError, InputWarning
 from trainyard.reports import stack_file
-from trainyard.reports.box import rows
+from trainyard.reports.box import Box, rows
 from trainyard.reports.costs.amounts import Total
 from trainyard.reports.costs.budget import budget_problems, budget_use
 from trainyard.reports.costs.cost import estimate
 from trainyard.settings.reading.reader import read
+
+
+def _full(box: Box) -> Decimal:
+    """USD of a month in which all pools are full."""
+    assert box.usd_a_month_all_pools_full and box.usd_a_month_all_pools_full.usd
+    return box.usd_a_month_all_pools_full.usd
+
+
+def test_a_budget_that_full_pools_stay_below_says_nothing_of_them() -> None:
+    most = math.ceil(_full(_box(_virginia())))
+    for dollars, is_above in ((most, False), (most - 1, True)):
+        said = rows(_box(_virginia(at("budget", {**LIMIT, "dollars_a_month": dollars}))))["budget"]
+        assert ("full pools" in str(said)) == is_above
 
 
 def test_a_budget_says_what_idle_takes_and_how_many_hours_are_left() -> None:
@@ -30,7 +44,8 @@ def test_a_budget_says_what_idle_takes_and_how_many_hours_are_left() -> None:
     assert box.budget.idle_percent == int(month / 50)
     assert box.budget.said == (
         f"5,000.00 a month: idle takes {int(month / 50)} %, {5000 - month:,.2f} are left:"
-        f" {int((5000 - month) / work)} hours at work"
+        f" {int((5000 - month) / work)} hours at work; a month of full pools takes up to"
+        f" {int(_full(box) / 50):,} % of it"
     )
     assert _box(_virginia()).budget is None
 
@@ -48,7 +63,9 @@ def test_a_budget_for_one_hour_says_hour() -> None:
         )
         for usd in (1, 101)
     )
-    assert budget_use(Decimal(830), idle, work).said.endswith("100.00 are left: 1 hour at work")
+    assert budget_use(Decimal(830), idle, work, idle).said.endswith(
+        "100.00 are left: 1 hour at work"
+    )
 
 
 def test_a_budget_below_idle_says_by_how_much() -> None:
@@ -64,7 +81,7 @@ def test_what_a_budget_leaves_is_at_most_where_a_price_is_missing() -> None:
     idle, work = (
         replace(total, guess=None) for total in (estimate(found).idle, estimate(found).at_work)
     )
-    assert budget_use(Decimal(5000), idle, work).said.startswith(
+    assert budget_use(Decimal(5000), idle, work, idle).said.startswith(
         "5,000.00 a month: idle takes at least 9 %, at most 4,509.37 are left: at most "
     )
 
@@ -76,7 +93,8 @@ def test_a_budget_is_compared_with_guesses_where_a_price_is_missing() -> None:
     assert box.budget and guess and guess.most_usd < 5000
     said = re.fullmatch(
         r"5,000.00 a month: with guessed prices idle takes between (\d+) and (\d+) %,"
-        r" between ([\d,.]+) and ([\d,.]+) are left: between (\d+) and (\d+) hours at work",
+        r" between ([\d,.]+) and ([\d,.]+) are left: between (\d+) and (\d+) hours at work;"
+        r" a month of full pools takes up to [\d,]+ % of it",
         box.budget.said,
     )
     assert said and [int(each) for each in said.groups()[:2]] == [
