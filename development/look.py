@@ -67,8 +67,7 @@ def _of_stack(options: argparse.Namespace, running: list[Process]) -> int:
             "`make up`, `make down` or `make preview` runs in this checkout, and prints what it does"
         )
     elif failure(stack).exists():
-        print(f"the last update of {stack.name} failed; `make up{stack.chosen}` goes on from there")
-        print(f"{failure(stack).read_text()}\n")
+        print(f"errors of the last update of {stack.name}\n{failure(stack).read_text()}\n")
     if not any(process.name.startswith("kube-apiserver") for process in running):
         print("no cluster runs yet" if busy else "no cluster runs: `make up` creates one")
         for line in () if busy else _kept(stack):

@@ -440,7 +440,7 @@ def test_status_repeats_a_failure_until_an_update_succeeds(
     capsys.readouterr()
     cli.main(["status"])
     shown = capsys.readouterr().out
-    assert "the last update of dev failed; `make up` goes on from there" in shown
+    assert "errors of the last update of dev\n" in shown
     assert "program: no more addresses" in shown
     with alone():
         cli.main(["status"])

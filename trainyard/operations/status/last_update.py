@@ -28,8 +28,9 @@ def line(
             f"`trainyard repair` has mended the state of {stack} since the last update: `{command}` goes on"
             " from there."
         )
-    if live and history.failed:  # the rehearsal says more about it
-        return f"The last update of {stack} failed: `{command}` goes on from there."
+    if history.failed:
+        failed = f"The last update of {stack} failed: `{command}` goes on from there."
+        return " ".join(filter(None, [failed, refreshed(stack, history)]))
     return refreshed(stack, history)
 
 

@@ -43,9 +43,12 @@ def test_after_a_repair_the_update_is_what_is_left_to_do() -> None:
     assert said.endswith("`pulumi up --stack dev` goes on from there.")
 
 
-def test_a_failed_update_is_said_where_no_rehearsal_says_more() -> None:
+def test_a_failed_update_is_said_with_the_command_that_goes_on() -> None:
+    """Of a `make up` that was killed the engine ends by itself, and nobody is left who says so."""
     failed = History(entries=(update("failed"),))
-    assert line("dev", state(), failed, live=False) == ""
+    assert line("dev", state(), failed, live=False) == (
+        "The last update of dev failed: `make up STACK=dev` goes on from there."
+    )
     assert line("dev", state(), failed, live=True) == (
         "The last update of dev failed: `pulumi up --stack dev` goes on from there."
     )
@@ -65,8 +68,8 @@ def test_a_refresh_that_no_update_has_followed_is_said_with_what_shows_its_chang
     assert line("dev", state(), History(entries=(nothing, done)), live=True) == ""
     by_repair = replace(changed, message=REPAIR)
     assert "written into" not in line("dev", state(), History(entries=(by_repair, done)), live=True)
-    failed = update("failed")
-    assert "written into" in line("dev", state(), History(entries=(failed, changed)), live=False)
+    both = line("dev", state(), History(entries=(update("failed"), changed)), live=True)
+    assert both.startswith("The last update of dev failed: ") and "written into" in both
 
 
 NOW = "2026-11-28T20:00:00Z"
