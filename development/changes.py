@@ -12,7 +12,7 @@ from trainyard.command_line import wrapped
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.replacing.previewed import deployed_figures, previewed
 from trainyard.reports.plan import summary
-from trainyard.reports.pull_request import figure_rows
+from trainyard.reports.pull_request import figure_rows, is_same
 from trainyard.reports.stack_file import planned_file
 
 Event = dict[str, Any]
@@ -56,5 +56,5 @@ def _figures(plan: EnvironmentPlan | TeamPlan, preview: Mapping[str, Any]) -> It
     """Each figure of the plan that was another one at the last update."""
     was = dict(figure_rows(deployed_figures(preview)))
     for name, value in figure_rows(summary(plan)) if was else ():
-        if was.get(name) != value:
+        if not is_same(value, was.get(name)):
             yield f"{name}: {value} (deployed: {was.get(name, 'nothing')})"

@@ -68,13 +68,13 @@ def figures(
     """Dollars, minutes and the rest of `trainyard plan`, as a table. `before`: the same of what is deployed, in a
     column of its own where one of them is another; empty where nobody knows."""
     now, was = dict(figure_rows(values)), dict(figure_rows(before))
-    if not was or now == was:
+    if not was or (now.keys() == was.keys() and all(is_same(now[name], was[name]) for name in now)):
         yield from ("| figure | value |", "|---|---|")
         yield from (f"| {name} | {value} |" for name, value in now.items())
         return
     yield from ("| figure | with this change | deployed |", "|---|---|---|")
     for name in dict.fromkeys([*now, *was]):
-        other = "the same" if now.get(name) == was.get(name) else was.get(name, "nothing")
+        other = "the same" if is_same(now.get(name), was.get(name)) else was.get(name, "nothing")
         yield f"| {name} | {now.get(name, 'nothing')} | {other} |"
 
 
@@ -86,6 +86,14 @@ def figure_rows(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield from ((f"{name} {each}", str(it)) for each, it in value.items())
         elif value is not None:
             yield name, str(value)
+
+
+def is_same(one: str | None, other: str | None) -> bool:
+    """True for equal figures. The state of a stack has 20 where a plan has 20.0."""
+    try:
+        return one == other or float(one or "") == float(other or "")
+    except ValueError:
+        return False
 
 
 if __name__ == "__main__":
