@@ -33,6 +33,14 @@ def changes(stack: str, events: Path) -> list[str]:
     return [each for line in (*plain, *_figures(plan, preview)) for each in wrapped(line)]
 
 
+def figures(stack: str) -> list[str]:
+    """Figures of a stack that is not there yet; nothing for one without a plan."""
+    found = planned_file(stack)
+    plan = found[1].plan if found else None
+    rows = figure_rows(summary(plan)) if plan else ()
+    return [each for name, value in rows for each in wrapped(f"{name}: {value}")]
+
+
 def preview_of(events: Iterable[Event]) -> dict[str, Any]:
     """The events of a preview in the form of `pulumi preview --json`, without its messages."""
     steps, counts = list[dict[str, Any]](), {}

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from development import engine, progress
-from development.changes import changes
+from development.changes import changes, figures
 from development.engine import Stack
 from development.programs import LOOKING, to_build
 from development.progress import Display
@@ -121,7 +121,9 @@ def preview(options: argparse.Namespace) -> int:
         # With --diff and outputs, two numbers that grow are 400 lines.
         shown = ("--non-interactive", "--suppress-outputs", "--event-log", str(events))
         code = _run(options, "pulumi", "preview", *shown, *POLICIES)
-        if not code and engine.resources(stack) and (lines := changes(stack.name, events)):
+        if not code and not engine.resources(stack):
+            display.section("figures", figures(stack.name))
+        elif not code and (lines := changes(stack.name, events)):
             display.section("changes", lines)
         needs(options)
         _summary(stack, display, [] if code else _warnings(events), passes=began)

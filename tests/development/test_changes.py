@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from development.changes import changes, preview_of
+from development.changes import changes, figures, preview_of
 from tests.support.stackfile import environment_plan
 from trainyard.reports.plan import summary
 
@@ -61,3 +61,11 @@ def test_nothing_is_said_where_nothing_changes(tmp_path: Path, events: Any) -> N
 def test_reasons_of_a_replacement_are_those_of_the_engine() -> None:
     [found] = preview_of([step("replace", POOL, {"a": 1}, {"a": 2}, keys=["a"])])["steps"]
     assert found["replaceReasons"] == ["a"] and found["newState"] == {"inputs": {"a": 2}}
+
+
+def test_of_a_stack_that_is_not_there_yet_each_figure_is_said() -> None:
+    """Its reviewer signed dollars without a figure."""
+    said = " ".join(" ".join(figures("dev")).split())
+    for name, value in summary(environment_plan()).items():
+        assert f"{name.replace('_', ' ')}" in said, name
+        assert isinstance(value, dict) or str(value) in said

@@ -163,6 +163,7 @@ def test_a_preview_ends_with_its_changes_where_the_stack_is_there(
     previewed += [{"summaryEvent": {"resourceChanges": {"delete": 1, "same": 7}}}]
     assert look.preview(PREVIEWED) == 0
     assert "deletes" not in (said := capsys.readouterr().out), "all of a new stack is new"
+    assert "\nfigures\n" in said
     assert "--diff" not in said and "--suppress-outputs" in said
     monkeypatch.setattr(look.engine, "resources", lambda _: [{"type": "pulumi:pulumi:Stack"}])
     assert look.preview(PREVIEWED) == 0

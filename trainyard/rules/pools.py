@@ -142,6 +142,11 @@ def pool_warnings(wanted: EnvironmentConfig, now: datetime) -> Iterator[InputWar
                 f"jobs of this pool wait until {reservation.starts.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
                 f"{late if pool.replicas else ''}"
             )
+        if reservation:
+            yield At(f"{path}.reservation.id").warning(
+                f"no preview and no update asks EC2 about {reservation.id}: trainyard check --live does, and says"
+                " whether the account has it with this type, zone and number"
+            )
         if reservation and pool.capacity == "block":
             yield from block_warnings(f"{path}.reservation", reservation)
         if pool.placement == "cluster":

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from trainyard.catalog.aws.storage import LUSTRE_TIERS
+from trainyard.catalog.aws.storage import LUSTRE_TIERS, lustre_sold
 from trainyard.problems import At, InputError
 from trainyard.settings.stores import LustreConfig
 from trainyard.stores.lustre_efa import efa_step
@@ -84,9 +84,8 @@ def _size_and_speed(path: str, lustre: LustreConfig) -> Iterator[InputError]:
             write=4800,
         )
     elif size != 1200 and size % 2400 and efa_step(lustre) is None:
-        near = 1200 if size < 1800 else max(2400, round(size / 2400) * 2400)
         yield At(f"{path}.capacity_gib").must(
-            "be 1200 or a multiple of 2400, as FSx sells it", got=size, write=near
+            "be 1200 or a multiple of 2400, as FSx sells it", got=size, write=lustre_sold(size)
         )
     elif size > LARGEST_GIB:
         largest = LARGEST_GIB // 2400 * 2400

@@ -1623,7 +1623,7 @@ REFUSED |= {
     "a number with another unit": (
         [at("storage.scratch.lustre.capacity_gib", "5TiB")],
         "storage.scratch.lustre.capacity_gib",
-        'must be a whole number; got "5TiB". Fix: write 5120',
+        'must be a whole number; got "5TiB". Fix: write 4800',
     ),
     "a mount path without its slash": (
         [at(f"{JOB}.storage.scratch.path", "data")],

@@ -414,6 +414,13 @@ WARNINGS: dict[str, tuple[list[Edit], str]] = {
         ],
         "Capacity Blocks end at 11:30 UTC, and this one at 00:00: compare it with `aws ec2",
     ),
+    "a reservation that no update asks about": (
+        [
+            at("pools.h100.capacity", "reservation"),
+            at("pools.h100.reservation", {"id": "cr-0123456789abcdef0", "instances": 2}),
+        ],
+        "no preview and no update asks EC2 about cr-0123456789abcdef0: trainyard check --live does",
+    ),
     "Lustre on Bottlerocket": (
         [at("pools.h100.ami_family", "Bottlerocket")],
         "Bottlerocket mounts Lustre (scratch) without its tuning and without lctl and lfs",

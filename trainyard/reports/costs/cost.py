@@ -19,7 +19,15 @@ from trainyard.derive.pools import PoolUse, nodes_wanted
 from trainyard.parts.parts import planned_parts
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.clusters import OwnClusterPlan
-from trainyard.reports.costs.amounts import Bounds, Estimate, Line, PaidOnce, TeamEstimate, Total
+from trainyard.reports.costs.amounts import (
+    Bounds,
+    Estimate,
+    JobCost,
+    Line,
+    PaidOnce,
+    TeamEstimate,
+    Total,
+)
 from trainyard.reports.costs.job_cost import TEAM_DISKS, job_cost, nodes_of, paid
 from trainyard.reports.costs.lines import (
     CENT,
@@ -39,6 +47,11 @@ CONTROL_PLANE_LOG_GB_A_DAY = 3
 """An estimate of ours: audit and authenticator logs of a busy cluster are several GB a day."""
 
 
+def _jobs(plan: EnvironmentPlan | TeamPlan, idle: Sequence[Line] = ()) -> tuple[JobCost, ...]:
+    """Costs of each job, called as its entry is: a file's job can have another name. `idle`: as of job_cost."""
+    return tuple(replace(job_cost(plan, job, idle), job=entry) for entry, job in plan.jobs.items())
+
+
 @overload
 def estimate(plan: EnvironmentPlan) -> Estimate: ...
 @overload
@@ -46,8 +59,7 @@ def estimate(plan: TeamPlan) -> TeamEstimate: ...
 def estimate(plan: EnvironmentPlan | TeamPlan) -> Estimate | TeamEstimate:
     """Every line of a plan."""
     if isinstance(plan, TeamPlan):
-        jobs = tuple(job_cost(plan, job) for job in plan.jobs.values())
-        return TeamEstimate(jobs=jobs, at_work=_all_jobs(plan))
+        return TeamEstimate(jobs=_jobs(plan), at_work=_all_jobs(plan))
     fixed, storage, work, full, once, usage = (
         tuple(lines(plan)) for lines in (_fixed, _storage, _work, _full, _once, _usage)
     )
@@ -58,7 +70,7 @@ def estimate(plan: EnvironmentPlan | TeamPlan) -> Estimate | TeamEstimate:
         full=full,
         once=once,
         usage=usage,
-        jobs=tuple(job_cost(plan, job, (*fixed, *storage)) for job in plan.jobs.values()),
+        jobs=_jobs(plan, (*fixed, *storage)),
         paid_once=_paid_once(once) if once else None,
         idle=total_of((*fixed, *storage)),
         at_work=total_of((*fixed, *storage, *work)) if plan.jobs else None,

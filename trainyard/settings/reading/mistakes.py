@@ -15,6 +15,7 @@ from datetime import date
 from fractions import Fraction
 from typing import Any, get_origin
 
+from trainyard.catalog.aws.storage import lustre_sold
 from trainyard.problems import REMOVE, SIMILAR, InputError
 from trainyard.settings.reading.examples import PATTERNS, as_name, example, known_version
 from trainyard.settings.reading.lookup import choices_at, is_required, types_at
@@ -36,6 +37,9 @@ UNITS: Mapping[str, Mapping[str, int | Fraction]] = {
 }
 """Unit in a setting's name → how people write it and others behind a number, and how many of the setting's each of
 them is."""
+
+SOLD: Mapping[str, Callable[[int], int]] = {"capacity_gib": lustre_sold}
+"""Setting → the nearest number that AWS sells: 5TB of Lustre is none."""
 
 
 def explained(
@@ -100,9 +104,10 @@ def _not_text(mistake: Mistake) -> InputError:
 
 def _not_a_whole_number(mistake: Mistake) -> InputError:
     number = _number(mistake)
-    if number is not None:
-        return mistake.error("be a whole number", f"write {number}", number)
-    return _wrong_kind(mistake, "be a whole number")
+    if number is None:
+        return _wrong_kind(mistake, "be a whole number")
+    meant = SOLD.get(mistake.key, int)(number)
+    return mistake.error("be a whole number", f"write {meant}", meant)
 
 
 def _number(mistake: Mistake) -> int | None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from stacks.outputs import prices_of_runs
 from tests.support.recording import Graph
 from tests.support.stackfile import Edit, at, environment_plan, sound_stacks, team_plan
 from trainyard.catalog.aws import own_prices
@@ -462,3 +463,13 @@ def test_disks_are_priced_as_the_components_make_them(dev: Graph) -> None:
     pool = plan.pools["g6e"]
     assert disk["volumeSize"] == f"{pool.root_volume_gib}Gi"
     assert (disk["iops"], disk["throughput"]) == (pool.root_volume_iops, pool.root_volume_mbps)
+
+
+def test_the_cost_of_a_job_of_a_file_is_called_as_its_entry() -> None:
+    """The line about what an update starts left it out: it was looked for by the name in the file."""
+    file = {"manifest": "tests/workloads/valid/trainjob-clone-pinned.yaml", "pool": "g6e"}
+    found = environment_plan(at("jobs.mine", {**file, "claims": {"data": "scratch"}}))
+    assert found.jobs["mine"].name != "mine"
+    assert [cost.job for cost in estimate(found).jobs] == [*found.jobs]
+    [*_, line, _] = prices_of_runs(found, ["t5-large", "mine"])
+    assert line.startswith("this update starts a run of mine: ")

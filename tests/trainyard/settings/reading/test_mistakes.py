@@ -153,9 +153,9 @@ def test_no_wrong_value_of_any_setting_is_answered_with_words_of_pydantic(wrong:
 
 @pytest.mark.parametrize(
     ("written", "meant"),
-    [("4800GiB", 4800), ("4TiB", 4096), ("4.8TB", 4800), ("1.2 TiB", 1200), ("4800.5", None)],
+    [("4800GiB", 4800), ("5TB", 4800), ("4.8TB", 4800), ("1.2 TiB", 1200), ("4800.5", None)],
 )
-def test_a_number_with_a_unit_is_read_as_the_one_of_the_setting(
+def test_a_size_with_a_unit_is_read_as_the_nearest_one_that_is_sold(
     written: str, meant: int | None
 ) -> None:
     mistake = Mistake(
