@@ -239,6 +239,15 @@ def test_plan_draws_a_sweep_as_one_line_with_what_runs_at_once(
     ]
 
 
+def test_a_job_that_a_sweep_cannot_come_after_is_said_once_and_another_entry_is_proposed() -> None:
+    said = errors(tune({"lr": [1, 2]}, after=["t5-larg"]), last(after=["tun"]))
+    found = [line for line in said if ".after:" in line]
+    assert [line.partition("; got ")[2] for line in found] == [
+        "t5-larg. Fix: write t5-large",
+        "tun. Fix: write tune",
+    ]
+
+
 @pytest.mark.parametrize("lrs", [[0.1, 0.2], [1, 2, 3]])
 def test_a_fix_of_all_runs_is_one_fix_of_the_entry(lrs: list[float]) -> None:
     place = {"store": "scratch", "directory": "tune/{lr}/../x-{lr}"}
