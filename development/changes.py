@@ -19,7 +19,7 @@ Event = dict[str, Any]
 
 
 def changes(stack: str, events: Path) -> list[str]:
-    """What the update would change, and each figure that becomes another one. Nothing for a stack without a plan, and
+    """Lines about changes of the update, and each figure that becomes another one. Nothing for a stack without a plan, and
     where nothing changes."""
     found = planned_file(stack)
     plan = found[1].plan if found else None

@@ -49,17 +49,25 @@ def main(arguments: list[str]) -> int:
     if planned.plan is None:
         print(_refused(options.stack, planned.errors))
         return HAS_ERRORS
-    lines, before = [EMPTY, ""], {}
+    lines, before, known = [EMPTY, ""], {}, told(planned.warnings)
     if options.preview:
         preview = json.loads(options.preview.read_text())
-        lines = [*previewed(preview, planned.plan.jobs, told(planned.warnings))]
+        lines = [*previewed(preview, planned.plan.jobs, known)]
         before = deployed_figures(preview)
-    print("\n".join([*lines, *figures(summary(planned.plan), before)]))
+    print("\n".join([*lines, *figures(summary(planned.plan), before), *_folded(known)]))
     return 0
 
 
 def _refused(stack: str, errors: Sequence[InputError]) -> str:
     return f"The stack file has {counted(errors)}: run `trainyard check {stack}`."
+
+
+def _folded(warnings: Sequence[str]) -> Iterator[str]:
+    """The warnings of the stack file, which a reader unfolds: nobody knows which of them the change has brought."""
+    if warnings:
+        count = f"{len(warnings)} warning{'s' * (len(warnings) != 1)}"
+        yield from ("", f"<details><summary>{count} of the stack file, old and new</summary>", "")
+        yield from (*(f"- {line}" for line in warnings), "", "</details>")
 
 
 def figures(

@@ -81,6 +81,9 @@ def test_a_warning_that_the_stack_file_has_anyway_is_not_one_of_the_change(
     printed = _printed(capsys, str(tmp_path / "preview.json"))
     assert printed.count("**warning**") == 1
     assert "- **warning**: grows scratch from 4800 to 7200\n" in printed
+    head, _, folded = printed.partition("<details>")
+    assert f"{len(of_the_file)} warnings of the stack file, old and new" in folded
+    assert all(f"- {line}\n" in folded and line not in head for line in of_the_file)
 
 
 def test_figures_that_change_stand_beside_those_of_what_is_deployed(

@@ -42,7 +42,7 @@ class Told:
     number: int | None
     """`run` of its entry, when it began; None for a job that no stack owns."""
     command: str
-    """What its container starts, on one line; empty where the runtime or the image has the command."""
+    """The command of its container, on one line; empty where the runtime or the image has the command."""
     created: datetime
     waited_seconds: int | None
     ran_seconds: int | None

@@ -56,7 +56,7 @@ class Secret:
     path: tuple[str | int, ...]
     kind: str
     name: str = ""
-    """What the value is called: a variable, or a setting; empty where nobody knows."""
+    """The name of the value: a variable, or a setting; empty where nobody knows."""
 
     def error(self, at: At) -> InputError:
         """Error that refuses the file."""
