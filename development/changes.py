@@ -19,8 +19,8 @@ Event = dict[str, Any]
 
 
 def changes(stack: str, events: Path) -> list[str]:
-    """Lines about changes of the update, and each figure that becomes another one. Nothing for a stack without a plan, and
-    where nothing changes."""
+    """Lines about changes of the update, and each figure that becomes another one. Nothing for a stack without a plan,
+    and where nothing changes."""
     found = planned_file(stack)
     plan = found[1].plan if found else None
     if plan is None or not events.exists():

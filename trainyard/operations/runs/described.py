@@ -29,8 +29,8 @@ def number_of(run: Run) -> int | None:
 
 
 def command_of(run: Run) -> str:
-    """The command of the container that trains, on one line: of a script its last line, of torchrun not its own options,
-    which the stack writes. Empty where the runtime or the image has the command."""
+    """The command of the container that trains, on one line: of a script its last line, of torchrun not its own
+    options, which the stack writes. Empty where the runtime or the image has the command."""
     container = _container(run)
     command = _begun([*words(container.get("command")), *words(container.get("args"))])
     if command[1:2] == ["-c"]:
