@@ -17,10 +17,11 @@ from tests.trainyard.operations.recovery.test_drain import ENVIRONMENT, OURS, SE
 from tests.trainyard.operations.terminal import Terminal
 from trainyard.catalog.logs.cause import Cause
 from trainyard.catalog.logs.noted import WHY, note_of
+from trainyard.operations.reach import chosen
 from trainyard.operations.reach.chosen import Chosen, NoSuchJob, choose
 from trainyard.operations.reach.place import place_of
 from trainyard.operations.runs.stop import _afterwards
-from trainyard.plans.jobs import SCHEDULE, SWEEP
+from trainyard.plans.jobs import RUN, SCHEDULE, SWEEP
 
 Object = dict[str, Any]
 STACK_FILE = """\
@@ -424,6 +425,28 @@ def test_of_a_sweep_the_runs_are_named(
         "tune is a sweep, and its runs in all namespaces of cluster ours, stack dev are mine, mnist. Fix: name one, as"
         " in trainyard logs mine --stack dev"
     ) in capsys.readouterr().err
+
+
+def test_a_job_of_an_update_that_goes_on_has_its_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No output named it yet, and `stop` said that no stack file describes it."""
+    cluster = Cluster(monkeypatch)
+    made = _job("mine")
+    made["metadata"]["annotations"] = {RUN: "0123456789ab-1"}
+    cluster.jobs = [made, _job("other")]
+    items = json.dumps({"items": cluster.jobs})
+    urn = "urn:pulumi:dev::trainyard::trainyard:jobs:Jobs$kubernetes:trainer.kubeflow.org/v1alpha1:TrainJob::mine"
+    type_ = urn.partition("$")[2].rpartition("::")[0]
+    state = {"deployment": {"resources": [{"urn": urn, "type": type_, "id": "training/mine"}]}}
+    monkeypatch.setattr(chosen, "deployment", lambda stack: state)
+
+    def kubectl(*words: str) -> str:
+        if "--raw" in words:
+            return SERVED
+        return items if "trainjobs" in words[1] else '{"items": []}'
+
+    place = place_of("dev", ENVIRONMENT)
+    assert choose(kubectl, place, {}, "mine").entry == "mine"
+    assert choose(kubectl, place, {}, "other").entry == ""
 
 
 def _scheduled(name: str, created: str) -> Object:

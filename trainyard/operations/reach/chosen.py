@@ -8,10 +8,12 @@ from typing import Any
 
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.operations.reach.kubectl import Kubectl, Object
+from trainyard.operations.reach.made import made_jobs
 from trainyard.operations.reach.place import Place, every_job, title
 from trainyard.operations.reach.pods import full_name
+from trainyard.operations.reach.pulumi import deployment
 from trainyard.operations.reach.snapshot import entry_of
-from trainyard.plans.jobs import SCHEDULE, entry_of_sweep
+from trainyard.plans.jobs import RUN, SCHEDULE, entry_of_sweep
 from trainyard.problems import by_option
 
 
@@ -56,10 +58,10 @@ def choose(
 ) -> Chosen:
     """The job of this name, of a schedule its newest run; without a name the only job there is. `entries`: the
     output `jobs` of the stack. `word`: what somebody has typed. Raises NoSuchJob."""
-    found = [
-        Chosen(kind=kind, body=body, entry=entry_of(body, entries))
-        for kind, body in every_job(kubectl, place)
-    ]
+    jobs = [*every_job(kubectl, place)]
+    if any(_is_of_an_update(body) and not entry_of(body, entries) for _, body in jobs):
+        entries = {**made_jobs(deployment(place.stack)), **entries}
+    found = [Chosen(kind=kind, body=body, entry=entry_of(body, entries)) for kind, body in jobs]
     named = _newest(
         [each for each in found if name in (None, each.entry, each.name, full_name(each.body))]
     )
@@ -74,6 +76,11 @@ def choose(
         f"there are {len(named)} jobs in {place}: {', '.join(every)}. Fix: name one, as in trainyard {word} {every[0]}"
         f" --stack {place.stack}"
     )
+
+
+def _is_of_an_update(body: Object) -> bool:
+    """True for a job that an update has made; while one goes on no output names it yet."""
+    return RUN in body["metadata"].get("annotations", {})
 
 
 def _unknown(

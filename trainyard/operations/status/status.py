@@ -15,12 +15,13 @@ from datetime import timedelta
 from typing import Any
 
 from trainyard import command_line
-from trainyard.catalog.job_kinds import ENGINE_TYPES, ENTRY_KINDS
+from trainyard.catalog.job_kinds import ENTRY_KINDS
 from trainyard.catalog.logs.first_end import ROLE
 from trainyard.catalog.logs.waiting import phase
 from trainyard.derive.schedule import next_times
 from trainyard.objects.jobs.pod_template import EFA, GPU
 from trainyard.operations.reach.cluster import kubeconfig_in
+from trainyard.operations.reach.made import made_jobs
 from trainyard.operations.reach.proxy import asking
 from trainyard.operations.reach.pulumi import deployment
 from trainyard.operations.reach.snapshot import (
@@ -45,12 +46,9 @@ from trainyard.operations.status.finding import Finding
 from trainyard.operations.status.interruptions import interruptions
 from trainyard.operations.status.locks import locks_of
 from trainyard.plans.jobs import entry_of_sweep
-from trainyard.replacing.urn import name_of
 
 STACK = "pulumi:pulumi:Stack"
 """Type of the resource whose outputs are those of the stack."""
-TYPES = {it: kind for kind, it in ENGINE_TYPES.items()}
-"""Type of a job's resource → its kind."""
 NAMED = 5
 """Findings with one cause that are named."""
 
@@ -146,13 +144,7 @@ def look(
 
 def _entries(state: Object) -> dict[str, Any]:
     """The stack output `jobs` in a state, and the jobs that an update has made which has not ended yet."""
-    resources = state["deployment"].get("resources") or []
-    made = {
-        name_of(each["urn"]): {"kind": TYPES[each["type"]], **_called(each)}
-        for each in resources
-        if each["type"] in TYPES and each.get("id")
-    }
-    return {**made, **_output(state, "jobs")}
+    return {**made_jobs(state), **_output(state, "jobs")}
 
 
 def _output(state: Object, name: str) -> dict[str, Any]:
@@ -160,12 +152,6 @@ def _output(state: Object, name: str) -> dict[str, Any]:
     resources = state["deployment"].get("resources") or []
     outputs = [each.get("outputs") or {} for each in resources if each["type"] == STACK]
     return next((each[name] for each in outputs if each.get(name)), {})
-
-
-def _called(resource: Object) -> dict[str, str]:
-    """Namespace and name of an object in a state, whose id is both with a slash between them."""
-    namespace, _, name = resource["id"].rpartition("/")
-    return {"namespace": namespace, "name": name}
 
 
 def _nodes(snapshot: Snapshot) -> Iterator[tuple[str, ...]]:
