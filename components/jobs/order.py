@@ -17,7 +17,7 @@ from functools import partial
 import pulumi
 
 from components.jobs import wait_for_job
-from trainyard.catalog.job_kinds import outcome
+from trainyard.catalog.job_kinds import SUCCEEDED, outcome
 from trainyard.plans.jobs import JobPlan
 from trainyard.problems import few
 
@@ -113,9 +113,14 @@ def _going(kubectl: wait_for_job.Kubectl, kind: str, names: Sequence[str], most:
 
 def _complete(name: str, kubeconfig: str, plan: JobPlan) -> None:
     """Return when a run is complete. Raises NotBegun where it fails or is gone."""
+    why = (
+        f"{plan.kind} {plan.namespace}/{plan.name} is not on the cluster: it was stopped or deleted"
+    )
     try:
-        wait_for_job.wait(
+        end = wait_for_job.wait(
             kubeconfig, plan.kind, plan.namespace, plan.name, until="complete", minutes=math.inf
         )
     except wait_for_job.RunFailed as failure:
-        raise NotBegun(f"{name} does not begin, because it comes after this: {failure}") from None
+        end, why = "", str(failure)
+    if end not in SUCCEEDED:
+        raise NotBegun(f"{name} does not begin, because it comes after this: {why}")

@@ -42,6 +42,14 @@ def test_a_run_that_failed_ends_what_waits_and_says_which(monkeypatch: pytest.Mo
         order._complete("evaluate", "kubeconfig", plan())
 
 
+def test_a_run_that_is_gone_begins_nothing_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wait for it alone is a warning: of a stack whose job somebody has stopped."""
+    monkeypatch.setattr(wait_for_job, "wait", lambda *_, **__: wait_for_job.GONE)
+    words = "it comes after this: TrainJob training/t5-large is not on the cluster: it was stopped"
+    with pytest.raises(NotBegun, match=words):
+        order._complete("evaluate", "kubeconfig", plan())
+
+
 def turns(at_most: int, *states: list[str] | None) -> tuple[list[str], list[str]]:
     """Runs that may go on of three, and those that were asked for. `states`: conditions of each; none where it
     is gone, and None where nobody answers."""
