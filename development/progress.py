@@ -6,6 +6,7 @@ anything.
 
 from __future__ import annotations
 
+import re
 import textwrap
 import time
 from collections import Counter
@@ -18,7 +19,7 @@ from rehearsal.processes import HEARTBEAT_SECONDS, heartbeat
 from trainyard.catalog.aws.latencies import STAGES, TYPICAL
 from trainyard.command_line import table
 from trainyard.plans.controllers import RELEASE
-from trainyard.replacing.urn import title_of
+from trainyard.replacing.urn import name_of, title_of
 
 COMPONENTS = {
     "network": ("network:",),
@@ -95,6 +96,10 @@ PROGRAM_LINES = 60
 """Lines of an error of the program that are printed, such as the last words of ranks."""
 WARNING_CHARACTERS = 200
 """Characters of a warning that the list at the end of a command has."""
+BEGINS = re.compile(r"(\S+) (begins (?:when|after) [^\n]+)")
+"""Message of the program about a run that waits for others: components/jobs/order.py."""
+SAID_CHARACTERS = 80
+"""Characters of a message that the program repeats while it says nothing else."""
 TRACEBACK = "Program failed with an unhandled exception"
 ENDED = (
     "BAIL: run bailed",
@@ -193,6 +198,8 @@ class Stages:
         """(resource, message) of every failure."""
         self.warnings: list[str] = []
         """Each one once."""
+        self._held: dict[str, str] = {}
+        """Entry of a run that others hold → words about when it begins."""
         self.said: tuple[str, float] | None = None
         """The first line of what the program said last, and when."""
 
@@ -234,6 +241,8 @@ class Stages:
                 text = diagnostic["message"].strip()
                 self.display.line("program", text)
                 self.said = text.partition("\n")[0], self.display.now()
+                if held := BEGINS.match(text):
+                    self._held[held[1]] = held[2]
             case {"resourcePreEvent": {"metadata": step}} if _is_work(step):
                 self._begin(step)
             case {"resOutputsEvent": {"metadata": step}} if _is_work(step):
@@ -268,16 +277,18 @@ class Stages:
         ]
         if not waiting and self.said:
             text, since = self.said
-            self.display.line("program", f"{text}, for {clock(self.display.now() - since)}")
+            shown = textwrap.shorten(text, SAID_CHARACTERS, placeholder=" …")
+            self.display.line("program", f"{shown}, for {clock(self.display.now() - since)}")
             return
         if not waiting:
             self.display.line("engine", "is working")
             return
         since, urn = min(waiting)
         others = f", and {len(waiting) - 1} more" if len(waiting) > 1 else ""
+        held = self._held.get(name_of(urn), "")
         self.display.line(
             stage_of(urn),
-            f"waiting {clock(self.display.now() - since)} for {resource(urn)}{others}",
+            f"waiting {clock(self.display.now() - since)} for {resource(urn)}{others}{held and f': it {held}'}",
         )
         for since, urn in sorted(waiting):
             if urn in self._releases and self.display.now() - since >= RELEASE_SECONDS:

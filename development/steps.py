@@ -90,7 +90,7 @@ def tell_images() -> None:
 def repair(stack: Stack, display: Display, why: str = "would be created twice") -> int:
     """Import the objects of a killed update; the exit status of the repair. `why`: what would become of them
     without it."""
-    doing = f"looks for objects of a killed update, which {why}"
+    doing = f"makes sure that the state has all that the last update made: what it lacks {why}"
     if status := operate(stack, display, "repair", doing, stack.name, "--yes"):
         display.line("repair", UNREPAIRED)
     return status

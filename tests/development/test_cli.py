@@ -510,7 +510,7 @@ def test_down_drains_and_repairs_the_stack_and_asks_nobody(
     monkeypatch.setattr(down, "running", lambda _: [])
     assert cli.main(["down"]) == 0
     assert operated == [("drain", "dev", "--yes"), ("repair", "dev", "--yes")]
-    assert "a killed update" in why[1] and "would stay in the account" in why[1]
+    assert "what it lacks would stay in the account" in why[1]
 
 
 def test_down_of_a_protected_environment_deletes_nothing_of_its_teams_either(

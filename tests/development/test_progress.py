@@ -92,6 +92,24 @@ def test_silence_is_broken_with_what_is_waited_for():
     assert clock.after(9) == "  0:09  network       waiting 0:09 for Vpc network, and 1 more"
 
 
+def test_a_run_that_others_hold_is_waited_for_with_the_reason():
+    """`waiting 2:06 for TrainJob tune-3` did not tell a turn in its sweep from a wedge."""
+    clock = Clock()
+    urn = "urn:pulumi:dev::p::trainyard:jobs:Jobs$kubernetes:trainer.kubeflow.org/v1alpha1:TrainJob::tune-3"
+    clock.after(0, _step("resourcePreEvent", urn))
+    clock.after(0, _said("tune-3 begins after one of tune-1, tune-2 has ended"))
+    assert clock.after(9) == (
+        "  0:09  jobs          waiting 0:09 for TrainJob tune-3: it begins after one of tune-1, tune-2 has ended"
+    )
+
+
+def test_a_long_message_is_repeated_in_short():
+    clock = Clock()
+    clock.after(0, _said(f"this update starts a run of mine: {'long ' * 50}"))
+    said = clock.after(9)
+    assert said.endswith(" …, for 0:09") and len(said) < 120
+
+
 def test_a_helm_release_that_takes_long_is_said_with_its_pods_that_are_not_ready():
     """`waiting 12:00 for Release kueue` named none of them."""
     asked, why = list[tuple[str, str]](), ["pod kueue-7x: the image cannot be pulled"]
