@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 
 from development import engine, progress
 from development.engine import Stack
@@ -42,12 +43,15 @@ def down(options: argparse.Namespace) -> int:
         return 0
     kept: list[Object] = []
     going = [it for it in engine.stacks() if options.stack in (None, it.name, it.refers_to)]
+    for stack in going:
+        engine.prepare(stack, display.reporter("engine"))
     if protected := [it for it in going if engine.outputs(it).get("deletion_protection")]:
         for stack in protected:
             up = f"make up{stack.chosen}"
             print(PROTECTED.format(stack=stack.name, up=up), file=sys.stderr)
         print("Nothing was deleted.", file=sys.stderr)
         return FAILED
+    _announce(going, display)
     for stack in going:
         if status := _destroy(stack, display):
             return status
@@ -62,17 +66,18 @@ def down(options: argparse.Namespace) -> int:
 
 
 def _destroy(stack: Stack, display: Display) -> int:
-    engine.prepare(stack, display.reporter("engine"))
     there = engine.resources(stack)
     if not there:
         return 0
-    if keeping.nothing_else(there) and not engine.interrupted(stack):
+    if _is_done(stack, there):
         display.line("engine", f"stack {stack.name} has nothing to delete: what is left is kept")
         return 0
-    in_a_cluster = engine.is_in_a_cluster(stack)
-    _pause(stack, display, there if in_a_cluster else [])
     display.line("engine", f"destroys stack {stack.name}")
-    if stack.refers_to is None and in_a_cluster and engine.outputs(stack).get("kubeconfig"):
+    if (
+        stack.refers_to is None
+        and engine.is_in_a_cluster(stack)
+        and engine.outputs(stack).get("kubeconfig")
+    ):
         # jobs that no stack owns would keep their runtime and their nodes
         operate(stack, display, "drain", "deletes the jobs that are left", stack.name, "--yes")
     # A NodePool that a killed destroy deletes waits for those jobs, and the repair waits for the NodePool.
@@ -82,20 +87,37 @@ def _destroy(stack: Stack, display: Display) -> int:
     return failed(stack, stages, status, destroys=True) if status else 0
 
 
-def _pause(stack: Stack, display: Display, there: list[Object]) -> None:
-    """Say what ends, what is lost and what is kept, and wait for a ctrl-C. `there`: resources of a stack that is up."""
-    lines = {
-        "jobs": running(stack),
-        "stores": keeping.lost(there),
-        "kept": keeping.before(there, stack.name, up=f"make up{stack.chosen}"),
-        "reserved": reservations(stack.name, engine.CHECKOUT) if there else [],
-    }
-    for what, said in lines.items():
-        for line in said:
-            display.line(what, line)
-    if any(lines.values()):
+def _is_done(stack: Stack, there: list[Object]) -> bool:
+    """True where all that the stack still has is kept. `there`: its resources."""
+    return keeping.nothing_else(there) and not engine.interrupted(stack)
+
+
+def _announce(stacks: Sequence[Stack], display: Display) -> None:
+    """Say of all stacks what ends, what is lost and what is kept, before the first one is touched, and wait for a
+    ctrl-C."""
+    known, said = {stack.name for stack in stacks}, False
+    for stack in stacks:
+        there = engine.resources(stack)
+        if there and not _is_done(stack, there):
+            for what, lines in _ending(stack, there, alone=stack.refers_to not in known).items():
+                for line in lines:
+                    display.line(what, line)
+                    said = True
+    if said:
         display.line("engine", f"ctrl-C in the next {PAUSE_SECONDS} seconds leaves all as it is")
         time.sleep(PAUSE_SECONDS)
+
+
+def _ending(stack: Stack, there: list[Object], *, alone: bool) -> dict[str, list[str]]:
+    """Lines about one stack. `alone`: its environment stays; otherwise that one names the jobs of the team."""
+    up = there if engine.is_in_a_cluster(stack) else []
+    return {
+        "jobs": running(stack) if alone else [],
+        "stores": keeping.lost(up),
+        "history": keeping.forgotten(up, stack.name),
+        "kept": keeping.before(up, stack.name, up=f"make up{stack.chosen}"),
+        "reserved": reservations(stack.name, engine.CHECKOUT) if up else [],
+    }
 
 
 def running(stack: Stack) -> list[str]:

@@ -521,6 +521,7 @@ def test_down_of_a_protected_environment_deletes_nothing_of_its_teams_either(
     told = {"dev": {"deletion_protection": True}, "team": {}}
     destroyed = list[str]()
     monkeypatch.setattr(engine.Stack, "refers_to", property(lambda it: it.name == "team" and "dev"))
+    monkeypatch.setattr(engine, "prepare", lambda *_: None)
     monkeypatch.setattr(engine, "stacks", lambda: [team, dev])
     monkeypatch.setattr(engine, "outputs", lambda stack: told[stack.name])
     monkeypatch.setattr(engine, "resources", lambda stack: [])
@@ -757,6 +758,17 @@ POD = {
             ],
         ),
         (
+            [
+                NETWORK,
+                POD,
+                {"type": "trainyard:jobs:History", "urn": f"{ROOT}trainyard:jobs:History::history"},
+            ],
+            [],
+            [],
+            ["waits 5 s", "repair", "update"],
+            ["the history of runs goes with the cluster: `trainyard runs dev --json > runs.json`"],
+        ),
+        (
             [NETWORK, HOME],
             [],
             ["no word"],
@@ -786,10 +798,35 @@ def test_down_says_what_ends_and_what_is_kept_and_waits_for_a_ctrl_c(
     monkeypatch.setattr(down.time, "sleep", lambda seconds: done.append(f"waits {seconds} s"))
     for name in ("repair", "update"):
         monkeypatch.setattr(down, name, lambda *_, name=name: done.append(name))
+    down._announce([engine.Stack(name="dev")], down.Display())
     assert down._destroy(engine.Stack(name="dev"), down.Display()) == 0
     shown = capsys.readouterr().out
     assert done == did and all(each in shown for each in said)
     assert ("ctrl-C" in shown) == ("waits 5 s" in did)
+
+
+def test_down_says_all_of_an_environment_and_its_teams_before_the_first_is_touched(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`ctrl-C leaves all as it is` was said again when the first team was gone."""
+    dev, team = engine.Stack(name="dev"), engine.Stack(name="team")
+    did = list[str]()
+    monkeypatch.setattr(
+        engine.Stack, "refers_to", property(lambda it: "dev" if it == team else None)
+    )
+    monkeypatch.setattr(engine, "resources", lambda _: [POD])
+    monkeypatch.setattr(engine, "is_in_a_cluster", lambda _: True)
+    monkeypatch.setattr(engine, "interrupted", lambda _: False)
+    monkeypatch.setattr(down, "running", lambda stack: [f"jobs of {stack.name}"])
+    monkeypatch.setattr(down, "reservations", lambda *_: [])
+    monkeypatch.setattr(down.keeping, "lost", lambda _: ["deletes store home"])
+    monkeypatch.setattr(down.time, "sleep", lambda seconds: did.append("waits"))
+    down._announce([team, dev], down.Display())
+    shown = capsys.readouterr().out
+    assert did == ["waits"] and shown.count("ctrl-C") == 1
+    assert "jobs of dev" in shown and "jobs of team" not in shown, "the environment names them"
+    down._announce([team], down.Display())
+    assert "jobs of team" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("of_others", [False, True])

@@ -27,7 +27,7 @@ from trainyard.operations.reach.place import Place, every_job, reached, title
 from trainyard.operations.reach.pulumi import deployment
 from trainyard.operations.reach.snapshot import last_condition
 from trainyard.operations.reach.target import update_command
-from trainyard.operations.recovery.kept import before
+from trainyard.operations.recovery.kept import before, forgotten
 from trainyard.operations.recovery.reservations import reservations
 
 NOTHING = "No job was deleted."
@@ -71,7 +71,8 @@ def main(options: argparse.Namespace) -> int:
         return 1
     if not options.yes:
         up = update_command(options.stack, options.live)
-        for line in (*before(resources, options.stack, up=up), *reservations(options.stack)):
+        kept = before(resources, options.stack, up=up)
+        for line in (*forgotten(resources, options.stack), *kept, *reservations(options.stack)):
             print(line)
     return code
 

@@ -18,6 +18,8 @@ BEFORE = (
     "to have the destroy delete it, too, first write `data: delete` at it in Pulumi.{stack}.yaml and run `{up}`;"
     " after the destroy that would create the whole environment anew"
 )
+HISTORY = "trainyard:jobs:History"
+"""Type of the component of `environment.history`."""
 STORES = {kind.holds_data for kind in KINDS.values()}
 PRICES = "https://aws.amazon.com/fsx/lustre/pricing"
 HEADING = "to delete what was kept, too"
@@ -37,6 +39,16 @@ def lost(resources: Iterable[Object]) -> list[str]:
         f"deletes store {title_of(each['urn'])} {each['id']} with all files in it (data: delete)"
         for each in resources
         if each["type"] in STORES and _is_deleted(each) and not each.get("protect")
+    ]
+
+
+def forgotten(resources: Iterable[Object], stack: str) -> list[str]:
+    """A line about the history of runs, which is in the cluster; nothing without one."""
+    if not any(each["type"] == HISTORY for each in resources):
+        return []
+    return [
+        f"the history of runs goes with the cluster: `trainyard runs {stack} --json > runs.json` writes runs and"
+        " dollars out before"
     ]
 
 
