@@ -15,7 +15,7 @@ from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.jobs import SCHEDULE, JobPlan
 from trainyard.problems import At, InputError, InputWarning
 from trainyard.replacing.deployed import Deployed, Object, Outputs, Show
-from trainyard.replacing.new_runs import CRON_JOB, directory_of, jobs_path, reads
+from trainyard.replacing.new_runs import CRON_JOB, directory_of, jobs_path, saves_with
 
 JOB_OF = {engine: kind for kind, engine in ENGINE_TYPES.items()}
 """Type of the engine → kind of the job."""
@@ -65,7 +65,7 @@ def ending_errors(
         return
     for each in _ending(plan, deployed, show):
         for name, job in new.items():
-            if reads(job, each.was):
+            if saves_with(job, each.was):
                 yield At(f"{jobs_path(plan)}.{name}.checkpoints.directory").must(
                     f"be none in which another job saves: {each.kind} {each.name} goes on, and this update deletes it"
                     f" only after {name} has begun",

@@ -161,15 +161,22 @@ def _unanswered(path: str, job: JobPlan, why: str) -> InputError:
 
 def _reads_on(job: JobPlan, was: Mapping[str, Any]) -> bool:
     """True where the new run saves where the run before it did, and nobody has said that it may."""
-    return not job.when_changed and reads(job, was)
+    return not job.when_changed and _names_directory(job, was)
 
 
-def reads(job: JobPlan, was: Mapping[str, Any]) -> bool:
-    """True where a job saves where a deployed run does."""
-    store, directory = (job.checkpoints or "").partition("/")[0], directory_of(job)
-    leaves = [*_leaves(_spec(was))] if directory else []
-    in_store = any(text == store or text.startswith(f"{store}-") for text in leaves)
-    return in_store and any(text == directory or text.endswith(f"/{directory}") for text in leaves)
+def saves_with(job: JobPlan, was: Mapping[str, Any]) -> bool:
+    """True where a job saves where a deployed run does: in the same directory of the same store."""
+    store = (job.checkpoints or "").partition("/")[0]
+    in_store = any(text == store or text.startswith(f"{store}-") for text in _leaves(_spec(was)))
+    return in_store and _names_directory(job, was)
+
+
+def _names_directory(job: JobPlan, was: Mapping[str, Any]) -> bool:
+    """True where a deployed run names the directory of a job's checkpoints."""
+    directory = directory_of(job)
+    return bool(directory) and any(
+        text == directory or text.endswith(f"/{directory}") for text in _leaves(_spec(was))
+    )
 
 
 def _leaves(value: Any) -> Iterator[str]:

@@ -138,9 +138,11 @@ def test_a_pod_of_a_try_between_two_looks_counts_to_the_moment_of_its_end(server
     program.step(minutes(0.5))
     seen, unseen = server.there["/api/v1/pods"][0], pod(2, node="node-0", created=7, scheduled=7)
     unseen["status"]["containerStatuses"] = []
-    server.there["/api/v1/pods"] = server.there["/api/v1/pods"][1:]
+    # The list still had the first of them, a moment before it went.
     server.went = [(seen, minutes(6.5)), (unseen, minutes(7.5))]
     program.step(minutes(10))
+    server.there["/api/v1/pods"] = server.there["/api/v1/pods"][1:]
+    program.step(minutes(10.5))
     server.there = {JOBS: [train_job(ended=11)], "/api/v1/pods": [pod(1, ended=11)]}
     program.step(minutes(12))
     [run] = server.known().finished

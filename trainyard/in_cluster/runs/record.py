@@ -242,14 +242,14 @@ def look(
             record.restarts, restarts.get(f"{meta['namespace']}/{meta['name']}", 0)
         )
         went = [(pod, at) for pod, at in deleted.values() if _is_own(pod, job)]
-        _see_gone(record, went, nodes, names)
         _see(record, pods.get(of_gang(job), []), nodes, names, now)
+        _see_gone(record, went, nodes, names)
     for uid, record in records.items():
         if uid not in there and not record.ended:
             record.deleted = stamp(now)
             went = [each for pod, each in deleted.items() if pod in record.pods]
-            _see_gone(record, went, nodes, names)
             _see(record, [], nodes, names, now)
+            _see_gone(record, went, nodes, names)
 
 
 def _is_own(pod: Object, job: Object) -> bool:
