@@ -225,14 +225,15 @@ def test_another_zone_shows_what_would_be_replaced_where_that_is_allowed(harness
     _edit(harness, (OTHER_ZONE, _allowed("storage.scratch") + OTHER_ZONE))
     assert harness.do("preview") == 0, harness.log.read_text()
     shown = harness.said("preview")
-    replaced = set(re.findall(r"\+-\S*[:/](\w+): \(replace\)", shown))
+    assert "\nchanges\n" in shown, shown
+    replaced = set(re.findall(r"^  replaces `(\w+) ", shown, re.MULTILINE))
     assert replaced == {
         "LustreFileSystem",
         "MountTarget",
         "PersistentVolume",
         "PersistentVolumeClaim",
-        "TrainJob",
     }
+    assert "\n  new run of `t5-large`: " in shown
     _edit(harness, (_allowed("storage.scratch") + OTHER_ZONE, ZONE))
 
 
