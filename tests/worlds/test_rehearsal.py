@@ -164,7 +164,7 @@ def test_a_preview_asks_the_policies_of_the_checkout_and_those_that_somebody_con
 ):
     assert harness.do("preview") == 0, harness.log.read_text()
     said = harness.said("preview")
-    assert re.search(r"Policy Packs run:.*trainyard\|.* 0\.1\.0", said, re.DOTALL), said
+    assert re.search(r"trainyard@v0\.1\.0 \(local", said), said
     config = tmp_path / "config.json"
     wanted = {
         "tagged": {"enforcementLevel": "advisory", "required": ["cost-center"]},
