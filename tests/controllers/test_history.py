@@ -29,7 +29,6 @@ from trainyard.operations.runs.records import KEPT, records, runs_of
 
 PLACE = f"/api/v1/namespaces/{APP}/configmaps"
 JOB_PATH = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/training/trainjobs/t5"
-LISTS = ("/apis/trainer.kubeflow.org/v1alpha1/trainjobs", "/api/v1/pods")
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +46,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ApiServer
         module = stack.enter_context(entered(started, graph, "history", folder))
 
         def program() -> Any:
-            return module.History(module.Api(), module.Settings.read(folder / SETTINGS))
+            return module.History(module.Watching(), module.Settings.read(folder / SETTINGS))
 
         yield started, program
 
@@ -62,6 +61,12 @@ def _served(api: ApiServer) -> bool:
 def _known(api: ApiServer) -> Any:
     items = api.admin.request("GET", PLACE)["items"]
     return runs_of(Snapshot(objects={}), *records(lambda *_: json.dumps({"items": items})))
+
+
+def _after_a_look(api: ApiServer, program: Any) -> Any:
+    """The known runs, once the program has looked: its watch hears of a change a moment later."""
+    program.step(time.time())
+    return _known(api)
 
 
 def _job() -> Object:
@@ -101,13 +106,10 @@ def test_a_run_is_recorded_changed_and_forgotten_with_the_programs_own_rights(
     )
     api.admin.apply(_job(), manager="tests")
     api.admin.apply(_pod(), manager="tests")
-    api.until_listed(*LISTS)
-    looks.step(time.time())
-    known = _known(api)
-    assert known.history == KEPT and [len(run.times) for run in known.going] == [1]
+    until(lambda: [len(run.times) for run in _after_a_look(api, looks).going] == [1])
+    assert _known(api).history == KEPT
     api.admin.request("DELETE", JOB_PATH)
-    api.until_listed(*LISTS)
-    looks.step(time.time())
+    until(lambda: _after_a_look(api, looks).finished)
     api.until_listed(PLACE)
     program().step(time.time())  # another pod of it reads what this one wrote
     [run] = _known(api).finished
