@@ -37,12 +37,12 @@ def saving(directory: str, **more: str) -> dict[str, str]:
     return {"store": "scratch", "directory": directory, **more}
 
 
-def deployed_with(plan: EnvironmentPlan | TeamPlan, **more: Any) -> Deployed:
+def deployed_with(plan: EnvironmentPlan | TeamPlan) -> Deployed:
     """What the last update left, with the names that the jobs have in the cluster."""
-    found = dict(_deployed(plan).resources)
+    found: dict[tuple[str, str], Any] = dict(_deployed(plan).resources)
     for (_, name), each in found.items():
         each["metadata"] |= {"name": name, "namespace": plan.jobs[name].namespace}
-    return Deployed(resources={**found, (PROVIDER, "cluster"): CLUSTER, **more})
+    return Deployed(resources={**found, (PROVIDER, "cluster"): CLUSTER})
 
 
 def cluster(*names: str, ended: str = "") -> Any:

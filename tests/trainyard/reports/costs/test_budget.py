@@ -78,9 +78,8 @@ def test_what_a_budget_leaves_is_at_most_where_a_price_is_missing() -> None:
     """Seoul: 490.63 and what Lustre costs."""
     box = _box(found := environment_plan(at("budget", LIMIT)))
     assert box.budget and (box.budget.idle_percent, box.budget.left_usd) == (9, Decimal("4509.37"))
-    idle, work = (
-        replace(total, guess=None) for total in (estimate(found).idle, estimate(found).at_work)
-    )
+    totals = (estimate(found).idle, estimate(found).at_work)
+    idle, work = (replace(total, guess=None) for total in totals if total)
     assert budget_use(Decimal(5000), idle, work, idle).said.startswith(
         "5,000.00 a month: idle takes at least 9 %, at most 4,509.37 are left: at most "
     )
