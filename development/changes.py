@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from trainyard.command_line import wrapped
+from trainyard.operations.reach.stack import plan_of
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.replacing.previewed import deployed_figures, previewed
 from trainyard.reports.plan import summary
 from trainyard.reports.pull_request import figure_rows, is_same
-from trainyard.reports.stack_file import planned_file
 
 Event = dict[str, Any]
 
@@ -21,8 +21,7 @@ Event = dict[str, Any]
 def changes(stack: str, events: Path) -> list[str]:
     """Lines about changes of the update, and each figure that becomes another one. Nothing for a stack without a plan,
     and where nothing changes."""
-    found = planned_file(stack)
-    plan = found[1].plan if found else None
+    plan = plan_of(stack)
     if plan is None or not events.exists():
         return []
     preview = preview_of(map(json.loads, events.read_text().splitlines()))
@@ -35,8 +34,7 @@ def changes(stack: str, events: Path) -> list[str]:
 
 def figures(stack: str) -> list[str]:
     """Figures of a stack that is not there yet; nothing for one without a plan."""
-    found = planned_file(stack)
-    plan = found[1].plan if found else None
+    plan = plan_of(stack)
     rows = figure_rows(summary(plan)) if plan else ()
     return [each for name, value in rows for each in wrapped(f"{name}: {value}")]
 

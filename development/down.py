@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from development import engine, progress
 from development.engine import Stack
@@ -95,29 +95,32 @@ def _is_done(stack: Stack, there: list[Object]) -> bool:
 def _announce(stacks: Sequence[Stack], display: Display) -> None:
     """Say of all stacks what ends, what is lost and what is kept, before the first one is touched, and wait for a
     ctrl-C."""
-    known, said = {stack.name for stack in stacks}, False
-    for stack in stacks:
-        there = engine.resources(stack)
-        if there and not _is_done(stack, there):
-            for what, lines in _ending(stack, there, alone=stack.refers_to not in known).items():
-                for line in lines:
-                    display.line(what, line)
-                    said = True
-    if said:
+    known = {stack.name for stack in stacks}
+    lines = [
+        each for stack in stacks for each in _ending(stack, alone=stack.refers_to not in known)
+    ]
+    for what, line in lines:
+        display.line(what, line)
+    if lines:
         display.line("engine", f"ctrl-C in the next {PAUSE_SECONDS} seconds leaves all as it is")
         time.sleep(PAUSE_SECONDS)
 
 
-def _ending(stack: Stack, there: list[Object], *, alone: bool) -> dict[str, list[str]]:
-    """Lines about one stack. `alone`: its environment stays; otherwise that one names the jobs of the team."""
+def _ending(stack: Stack, *, alone: bool) -> Iterator[tuple[str, str]]:
+    """Lines about one stack, each with what it is about. `alone`: its environment stays; otherwise that one names the
+    jobs of the team."""
+    there = engine.resources(stack)
+    if not there or _is_done(stack, there):
+        return
     up = there if engine.is_in_a_cluster(stack) else []
-    return {
+    said = {
         "jobs": running(stack) if alone else [],
         "stores": keeping.lost(up),
         "history": keeping.forgotten(up, stack.name),
         "kept": keeping.before(up, stack.name, up=f"make up{stack.chosen}"),
         "reserved": reservations(stack.name, engine.CHECKOUT) if up else [],
     }
+    yield from ((what, line) for what, lines in said.items() for line in lines)
 
 
 def running(stack: Stack) -> list[str]:

@@ -23,10 +23,9 @@ import yaml
 
 from development import interrupts, stack_copy
 from rehearsal import environment, paths, processes, world
-from trainyard.catalog.job_kinds import ENGINE_TYPES
 from trainyard.catalog.scalars import as_file
 from trainyard.operations.reach.cluster import kubeconfig_in
-from trainyard.replacing.urn import name_of
+from trainyard.operations.reach.made import made_jobs
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 TICK_SECONDS = 0.2
@@ -351,18 +350,12 @@ def with_the_cluster(stack: Stack) -> Stack | None:
     )
 
 
-def deployed_jobs(stack: Stack) -> dict[str, tuple[str, str]]:
-    """Name of each job in the state → its kind, and namespace/name; none where there is no state yet."""
+def deployed_jobs(stack: Stack) -> dict[str, dict[str, str]]:
+    """Entry of each job in the state → its kind, namespace and name; none where there is no state yet."""
     try:
-        found = resources(stack)
+        return made_jobs({"deployment": {"resources": resources(stack)}})
     except (EngineError, FileNotFoundError):
         return {}
-    kinds = {type_: kind for kind, type_ in ENGINE_TYPES.items()}
-    return {
-        name_of(it["urn"]): (kinds[it["type"]], it["id"])
-        for it in found
-        if it["type"] in kinds and it.get("id")
-    }
 
 
 def interrupted(stack: Stack) -> bool:

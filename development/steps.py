@@ -186,7 +186,8 @@ def failed(stack: Stack, stages: Stages, status: int, *, destroys: bool = False)
     if stages.warnings:
         stages.display.section(*progress.shown_warnings(stages.warnings))
     stages.display.section("failed", causes or end_of_log)
-    stopped = any(not WAITED.search(message) for _, message in stages.errors)
+    messages = [message for _, message in stages.errors]
+    stopped = any(not WAITED.search(message) for message in messages)
     if not destroys and stopped and any(DELETES in warning for warning in stages.warnings):
         # Pulumi deletes at the end, and only where each object before it went well.
         stages.display.line(
@@ -194,9 +195,9 @@ def failed(stack: Stack, stages: Stages, status: int, *, destroys: bool = False)
         )
     end = "continue from here" if destroys else "delete everything of this stack"
     following = [
-        *_ways_out(stack, [message for _, message in stages.errors]),
+        *_ways_out(stack, messages),
         (f"less {stack.log}", "read the whole output of Pulumi"),
-        *([] if destroys else _goes_on(stack, [message for _, message in stages.errors])),
+        *([] if destroys else _goes_on(stack, messages)),
         (f"make down{stack.chosen}", end),
     ]
     stages.display.section("next", progress.suggestions(following))

@@ -129,7 +129,7 @@ def begun(stack: Stack) -> list[str]:
     """Names of jobs that the stack has made and that have not ended; of an environment, also those of its teams and of
     whoever else. Where the API server does not answer, all that the stack has made."""
     made = engine.deployed_jobs(stack)
-    runs = [Run(entry, kind, *id_.split("/", 1)) for entry, (kind, id_) in made.items()]
+    runs = [Run(entry=entry, **job) for entry, job in made.items()]
     try:
         api = control_plane.admin(paths.world(), outside=True)
         own = [run.entry for run in runs if _end(api, run) is None]

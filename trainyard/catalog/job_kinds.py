@@ -136,6 +136,7 @@ lists them (training-operator v1.8.1, pkg/apis/kubeflow.org/v1 and pkg/webhooks)
 JOB_KINDS = ENTRY_KINDS | MORE_KINDS
 ENGINE_TYPES = {kind: f"kubernetes:{it.api_version}:{kind}" for kind, it in JOB_KINDS.items()}
 """Kind of a job → its type for Pulumi's engine."""
+KIND_OF_ENGINE_TYPE = {type_: kind for kind, type_ in ENGINE_TYPES.items()}
 
 
 RESTARTING = "PyTorchJobRestarting"

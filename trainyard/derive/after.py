@@ -38,10 +38,9 @@ class _Drawn:
 
     def __init__(self, plans: Mapping[str, JobPlan]) -> None:
         entries = {name: plan.sweep.entry if plan.sweep else name for name, plan in plans.items()}
-        self._plans = {
-            entry: [plan for name, plan in plans.items() if entries[name] == entry]
-            for entry in entries.values()
-        }
+        self._plans: dict[str, list[JobPlan]] = {}
+        for name, plan in plans.items():
+            self._plans.setdefault(entries[name], []).append(plan)
         self.after = {
             entry: list(dict.fromkeys(entries[name] for name in runs[0].after))
             for entry, runs in self._plans.items()

@@ -167,7 +167,7 @@ def entry_view(path: str, job: JobConfig, environment: EnvironmentConfig) -> Job
     by_us = (fabric.environment(kind, job.nodes) if kind else {}) | job_variables(environment)
     return JobView(
         origin="entry",
-        kind="PyTorchJob" if job.pytorch_job else "TrainJob",
+        kind=job.kind,
         controller=(
             f"training-operator v{environment.training_operator.version}"
             if job.pytorch_job and environment.training_operator

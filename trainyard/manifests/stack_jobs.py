@@ -156,10 +156,7 @@ def _same_names(
     path: str, jobs: Mapping[str, AnyJob], read: Mapping[str, Manifest]
 ) -> Iterator[InputError]:
     """Objects that two entries would make, of which the API server takes the first one."""
-    makers = {
-        ("PyTorchJob" if job.pytorch_job else "TrainJob", name): name
-        for name, job in typed(jobs).items()
-    }
+    makers = {(job.kind, name): name for name, job in typed(jobs).items()}
     for name, manifest in read.items():
         for made in manifest.objects:
             kind, called = made["kind"], made["metadata"].get("name")

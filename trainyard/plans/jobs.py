@@ -81,6 +81,11 @@ RUN = "trainyard.io/run"
 """Annotation of a job with the identity of its run."""
 
 
+def run_number(run: str) -> str:
+    """The number in the identity of a run, which `run` of its job says."""
+    return run.rpartition("-")[2]
+
+
 INTERVAL, GOODPUT = "trainyard.io/checkpoint-seconds", "trainyard.io/goodput"
 """Annotations of a job: seconds between two checkpoints, and goodput from 0 to 1, by the plan. Only where
 the environment follows its runs: history.progress."""
@@ -119,10 +124,16 @@ SWEEP = "trainyard.io/sweep"
 """Annotation of a run of a sweep: its entry, its values and the metric by which it is compared, as JSON."""
 
 
+def sweep_note(job: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Contents of that annotation of a job in a cluster; None for a job that is no run of a sweep."""
+    note = job["metadata"].get("annotations", {}).get(SWEEP)
+    return json.loads(note) if note else None
+
+
 def entry_of_sweep(job: Mapping[str, Any]) -> str | None:
     """Entry of the sweep that a job in a cluster is a run of; None for another job."""
-    note = job["metadata"].get("annotations", {}).get(SWEEP)
-    return json.loads(note)["entry"] if note else None
+    note = sweep_note(job)
+    return note["entry"] if note else None
 
 
 SCHEDULE = "trainyard.io/schedule"

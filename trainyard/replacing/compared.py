@@ -34,15 +34,16 @@ def compared(planned: Planned, lines: Lines, ask: Ask, show: Show) -> Planned:
         return planned.located(lines)
     more = _TYPES if isinstance(plan, EnvironmentPlan) else frozenset()
     deployed = ask(more | new_runs.TYPES, None)
+    going = ending.ending_jobs(plan, deployed, show)
     errors = [
         *planned.errors,
         *new_runs.run_errors(plan, deployed, show),
-        *ending.ending_errors(plan, deployed, show),
+        *ending.ending_errors(plan, deployed, going),
     ]
     warnings = [
         *planned.warnings,
         *new_runs.run_warnings(plan, deployed),
-        *ending.ending_warnings(plan, deployed, show),
+        *ending.ending_warnings(plan, deployed, going),
     ]
     if isinstance(plan, EnvironmentPlan):
         errors += [

@@ -6,19 +6,16 @@ taken away or called otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from trainyard.catalog.job_kinds import ENGINE_TYPES, outcome, resource_of
+from trainyard.catalog.job_kinds import ENGINE_TYPES, KIND_OF_ENGINE_TYPE, outcome, resource_of
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.jobs import SCHEDULE, JobPlan
 from trainyard.problems import At, InputError, InputWarning
 from trainyard.replacing.deployed import Deployed, Object, Outputs, Show
 from trainyard.replacing.new_runs import CRON_JOB, directory_of, jobs_path, saves_with
-
-JOB_OF = {engine: kind for kind, engine in ENGINE_TYPES.items()}
-"""Type of the engine → kind of the job."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,10 +32,10 @@ class Ending:
 
 
 def ending_warnings(
-    plan: EnvironmentPlan | TeamPlan, deployed: Deployed, show: Show
+    plan: EnvironmentPlan | TeamPlan, deployed: Deployed, ending: Iterable[Ending]
 ) -> Iterator[InputWarning]:
-    """Jobs that go on, and schedules, which the update deletes."""
-    for each in _ending(plan, deployed, show):
+    """Jobs that go on, and schedules, which the update deletes. `ending`: the jobs."""
+    for each in ending:
         begun = each.job["metadata"]["creationTimestamp"]
         yield InputWarning(
             path=jobs_path(plan),
@@ -55,15 +52,13 @@ def ending_warnings(
 
 
 def ending_errors(
-    plan: EnvironmentPlan | TeamPlan, deployed: Deployed, show: Show
+    plan: EnvironmentPlan | TeamPlan, deployed: Deployed, ending: Iterable[Ending]
 ) -> Iterator[InputError]:
     """New jobs that would save where a job does that goes on until the update deletes it: the engine creates before
-    it deletes, so both would run at once."""
+    it deletes, so both would run at once. `ending`: the jobs that go on."""
     there = deployed.names(*ENGINE_TYPES.values())
     new = {name: job for name, job in plan.jobs.items() if name not in there}
-    if not any(map(directory_of, new.values())):
-        return
-    for each in _ending(plan, deployed, show):
+    for each in ending:
         for name, job in new.items():
             if saves_with(job, each.was):
                 yield At(f"{jobs_path(plan)}.{name}.checkpoints.directory").must(
@@ -75,19 +70,29 @@ def ending_errors(
                 )
 
 
-def _ending(plan: EnvironmentPlan | TeamPlan, deployed: Deployed, show: Show) -> Iterator[Ending]:
+def ending_jobs(plan: EnvironmentPlan | TeamPlan, deployed: Deployed, show: Show) -> list[Ending]:
     """The jobs of the stack that go on, and that the plan does not have. None where no cluster answers."""
-    gone = [
-        (name, JOB_OF[of], was)
-        for (of, name), was in deployed.resources.items()
-        if of in JOB_OF and _has_no_run(plan.jobs.get(name))
-    ]
     kubeconfig = deployed.kubeconfig
-    for name, kind, was in gone if kubeconfig else ():
-        meta: Any = was.get("metadata") or {}
-        for job in show(kubeconfig or "", resource_of(kind), meta.get("namespace")):
-            if job["metadata"]["name"] == meta.get("name") and not outcome(job):
-                yield Ending(name=name, kind=kind, was=was, job=job)
+    if kubeconfig is None:
+        return []
+    gone = {
+        (KIND_OF_ENGINE_TYPE[of], *_place(was)): (name, was)
+        for (of, name), was in deployed.resources.items()
+        if of in KIND_OF_ENGINE_TYPE and _has_no_run(plan.jobs.get(name))
+    }
+    found = list[Ending]()
+    for kind, namespace in dict.fromkeys((kind, namespace) for kind, namespace, _ in gone):
+        for job in show(kubeconfig, resource_of(kind), namespace):
+            was = gone.get((kind, namespace, job["metadata"]["name"]))
+            if was and not outcome(job):
+                found.append(Ending(name=was[0], kind=kind, was=was[1], job=job))
+    return found
+
+
+def _place(was: Outputs) -> tuple[str | None, str | None]:
+    """Namespace and name of a deployed job."""
+    meta: Any = was.get("metadata") or {}
+    return meta.get("namespace"), meta.get("name")
 
 
 def _has_no_run(job: JobPlan | None) -> bool:

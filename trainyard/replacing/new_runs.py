@@ -12,7 +12,7 @@ from typing import Any
 
 from trainyard.catalog.job_kinds import ENGINE_TYPES, ENTRY_KINDS, SUCCEEDED, outcome
 from trainyard.plan import EnvironmentPlan, TeamPlan
-from trainyard.plans.jobs import RUN, JobPlan
+from trainyard.plans.jobs import RUN, JobPlan, run_number
 from trainyard.problems import At, InputError, InputWarning
 from trainyard.replacing.changes import CONFIG_MAP, differences, file_changes
 from trainyard.replacing.deployed import PROVIDER, Deployed, Show
@@ -62,7 +62,7 @@ def _differs(name: str, job: JobPlan, kind: str, was: Mapping[str, Any], deploye
 
 def counted_on(job: JobPlan, was: Mapping[str, Any]) -> str:
     """Words about `run` of the entry, where it has another number; empty otherwise."""
-    before, now = _number(_run_of(was) or ""), _number(job.run)
+    before, now = run_number(_run_of(was) or ""), run_number(job.run)
     return f"run: {before} → {now}" if before not in ("", now) else ""
 
 
@@ -107,7 +107,7 @@ def _left_behind(plan: EnvironmentPlan | TeamPlan, deployed: Deployed) -> Iterat
     it (when_changed: afresh). Another number, `run`, says that this is meant."""
     for name, job, _, was in _changed(plan, deployed):
         directory = directory_of(job)
-        same_number = _number(_run_of(was) or "") == _number(job.run)
+        same_number = run_number(_run_of(was) or "") == run_number(job.run)
         if job.when_changed == "afresh" or not directory or not same_number:
             continue
         if before := _own_directory(directory, was):
@@ -221,11 +221,6 @@ def _run_of(resource: Mapping[str, Any]) -> str | None:
 def _described(run: str) -> str:
     """The description's part of a run's identity, without its number."""
     return run.rpartition("-")[0]
-
-
-def _number(run: str) -> str:
-    """The number of a run, which `run` of its job says."""
-    return run.rpartition("-")[2]
 
 
 def resumes(job: JobPlan) -> str:

@@ -319,6 +319,11 @@ class JobConfig:
         return directory.replace(RUN_NUMBER, str(self.run))
 
     @property
+    def kind(self) -> str:
+        """Kind of the object that runs the job."""
+        return "PyTorchJob" if self.pytorch_job else "TrainJob"
+
+    @property
     def kubernetes_secrets(self) -> dict[str, SecretKey]:
         """Variables whose values are in Secrets of the namespace, by name."""
         every = sorted(self.secrets.items())

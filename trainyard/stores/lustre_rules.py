@@ -83,9 +83,9 @@ def _size_and_speed(path: str, lustre: LustreConfig) -> Iterator[InputError]:
             " place of size and speed",
             write=4800,
         )
-    elif size != 1200 and size % 2400 and efa_step(lustre) is None:
+    elif size != (near := lustre_sold(size)) and efa_step(lustre) is None:
         yield At(f"{path}.capacity_gib").must(
-            "be 1200 or a multiple of 2400, as FSx sells it", got=size, write=lustre_sold(size)
+            "be 1200 or a multiple of 2400, as FSx sells it", got=size, write=near
         )
     elif size > LARGEST_GIB:
         largest = LARGEST_GIB // 2400 * 2400

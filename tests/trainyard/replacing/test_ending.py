@@ -15,7 +15,7 @@ from trainyard.plans.jobs import SCHEDULE
 from trainyard.problems import InputError
 from trainyard.replacing.compared import compared
 from trainyard.replacing.deployed import PROVIDER, Deployed
-from trainyard.replacing.ending import ending_errors, ending_warnings
+from trainyard.replacing.ending import ending_errors, ending_jobs, ending_warnings
 from trainyard.replacing.new_runs import CRON_JOB
 
 BEGAN = "2026-11-29T11:34:00Z"
@@ -64,7 +64,8 @@ WAS = deployed_with(environment_plan(jobs(long={}, short={})))
 
 
 def warned(now: Edit, show: Any, was: Deployed = WAS) -> list[str]:
-    return [str(each) for each in ending_warnings(environment_plan(now), was, show)]
+    plan = environment_plan(now)
+    return [str(each) for each in ending_warnings(plan, was, ending_jobs(plan, was, show))]
 
 
 def test_an_entry_that_is_taken_away_while_its_job_goes_on_is_said() -> None:
@@ -104,7 +105,8 @@ LIKE_LONG = {"checkpoints": saving("long")}
 
 
 def refused(now: Edit, show: Any) -> list[InputError]:
-    return [*ending_errors(environment_plan(now), WAS, show)]
+    plan = environment_plan(now)
+    return [*ending_errors(plan, WAS, ending_jobs(plan, WAS, show))]
 
 
 def test_an_entry_that_is_called_otherwise_while_its_job_goes_on_is_refused() -> None:

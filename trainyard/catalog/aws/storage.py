@@ -55,15 +55,6 @@ LUSTRE_TIERS = (125, 250, 500, 1000)
 LUSTRE_SMALLEST_GIB, LUSTRE_STEP_GIB = 1200, 2400
 """SCRATCH_2 and PERSISTENT_2 on SSD: the smallest, or a multiple of the step (API StorageCapacity).
 As sold with EFA: LUSTRE_EFA_STEP_GIB."""
-
-
-def lustre_sold(gib: int) -> int:
-    """The size nearest to one that FSx sells without EFA, in GiB."""
-    if gib < (LUSTRE_SMALLEST_GIB + LUSTRE_STEP_GIB) / 2:
-        return LUSTRE_SMALLEST_GIB
-    return max(1, round(gib / LUSTRE_STEP_GIB)) * LUSTRE_STEP_GIB
-
-
 LUSTRE_EFA_STEP_GIB: dict[int, int] = {125: 38400, 250: 19200, 500: 9600, 1000: 4800}
 """Tier → GiB that an EFA file system is a multiple of, set at creation together with the tier (FSX
 efa-file-systems, 2026-08-01).
@@ -164,3 +155,10 @@ def efs_speed(region: str | None) -> Speed:
         if region in EFS_FAST_READ_REGIONS
         else EFS_ELSEWHERE
     )
+
+
+def lustre_sold(gib: int) -> int:
+    """The nearest size that FSx sells without EFA, in GiB: the size itself where it sells it."""
+    if gib < (LUSTRE_SMALLEST_GIB + LUSTRE_STEP_GIB) / 2:
+        return LUSTRE_SMALLEST_GIB
+    return round(gib / LUSTRE_STEP_GIB) * LUSTRE_STEP_GIB

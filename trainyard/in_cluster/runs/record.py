@@ -231,7 +231,8 @@ def look(
     """Bring the records, by uid of the job, up to what is there. `nodes`: by name. `restarts`: by
     namespace/name of a TrainJob's JobSet. `gone`: pods that were deleted since the last look, and when."""
     there = {job["metadata"]["uid"]: job for job in jobs}
-    deleted = {pod["metadata"]["uid"]: (pod, at) for pod, at in gone}
+    ends = {pod["metadata"]["uid"]: (pod, at) for pod, at in gone}
+    deleted = gangs(pod for pod, _ in ends.values())
     for uid, job in there.items():
         meta = job["metadata"]
         age = now - seconds(meta["creationTimestamp"])
@@ -241,36 +242,24 @@ def look(
         record.restarts = max(
             record.restarts, restarts.get(f"{meta['namespace']}/{meta['name']}", 0)
         )
-        went = [(pod, at) for pod, at in deleted.values() if _is_own(pod, job)]
         _see(record, pods.get(of_gang(job), []), nodes, names, now)
-        _see_gone(record, went, nodes, names)
+        for pod in deleted.get(of_gang(job), []):
+            # An earlier job of its name has pods that are older.
+            if pod["metadata"]["creationTimestamp"] >= meta["creationTimestamp"]:
+                _see_gone(record, *ends[pod["metadata"]["uid"]], nodes, names)
     for uid, record in records.items():
         if uid not in there and not record.ended:
             record.deleted = stamp(now)
-            went = [each for pod, each in deleted.items() if pod in record.pods]
             _see(record, [], nodes, names, now)
-            _see_gone(record, went, nodes, names)
-
-
-def _is_own(pod: Object, job: Object) -> bool:
-    """True for a pod of the job, and not of an earlier one of its name."""
-    created, since = (each["metadata"]["creationTimestamp"] for each in (pod, job))
-    return created >= since and of_gang(job) in gangs([pod])
+            for pod in ends.keys() & record.pods.keys():
+                _see_gone(record, *ends[pod], nodes, names)
 
 
 def _see_gone(
-    record: Record,
-    gone: Iterable[tuple[Object, float]],
-    nodes: Mapping[str, Object],
-    names: Names,
+    record: Record, pod: Object, at: float, nodes: Mapping[str, Object], names: Names
 ) -> None:
-    """Keep deleted pods as they were at last, also those that no look has seen."""
-    for pod, at in gone:
-        name, uid = pod["spec"].get("nodeName"), pod["metadata"]["uid"]
-        if name and (uid in record.pods or len(record.pods) < MOST_PODS):
-            record.pods[uid] = of_gone(pod, at, names)
-            if node := nodes.get(name):
-                record.nodes[name] = of_node(node)
+    """Keep a deleted pod as it was at last, also one that no look has seen."""
+    _keep(record, pod, of_gone(pod, at, names), nodes)
 
 
 def _see(
@@ -285,15 +274,21 @@ def _see(
             and names.left not in kept["metadata"].get("annotations", {})
         ):
             kept["metadata"]["annotations"] = {names.left: stamp(now)}
-    for uid, pod in there.items():
-        if not pod["spec"].get("nodeName"):
-            continue  # it costs nothing yet
-        if uid not in record.pods and len(record.pods) >= MOST_PODS:
-            record.complete = False
-            continue
-        record.pods[uid] = of_pod(pod, names.pool_label)
-        if node := nodes.get(pod["spec"]["nodeName"]):
-            record.nodes[pod["spec"]["nodeName"]] = of_node(node)
+    for pod in there.values():
+        _keep(record, pod, of_pod(pod, names.pool_label), nodes)
+
+
+def _keep(record: Record, pod: Object, kept: Object, nodes: Mapping[str, Object]) -> None:
+    """Put a pod with its node into the record, as far as there is room. `kept`: what is kept of it."""
+    uid, name = pod["metadata"]["uid"], pod["spec"].get("nodeName")
+    if not name:
+        return  # it costs nothing yet
+    if uid not in record.pods and len(record.pods) >= MOST_PODS:
+        record.complete = False
+        return
+    record.pods[uid] = kept
+    if node := nodes.get(name):
+        record.nodes[name] = of_node(node)
 
 
 def stamp(now: float) -> str:

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from trainyard.catalog.job_kinds import ENGINE_TYPES
+from trainyard.catalog.job_kinds import KIND_OF_ENGINE_TYPE
 from trainyard.operations.reach.pulumi import Entry
 from trainyard.replacing.urn import name_of
-
-KINDS = {engine: kind for kind, engine in ENGINE_TYPES.items()}
-"""Type of the engine → kind of the job."""
 
 
 def made_jobs(state: Entry) -> dict[str, Any]:
     """Entry → kind, namespace and name of each job, as the output `jobs` has them."""
     resources = state["deployment"].get("resources") or []
     return {
-        name_of(each["urn"]): {"kind": KINDS[each["type"]], **_called(each)}
+        name_of(each["urn"]): {"kind": KIND_OF_ENGINE_TYPE[each["type"]], **_called(each)}
         for each in resources
-        if each["type"] in KINDS and each.get("id")
+        if each["type"] in KIND_OF_ENGINE_TYPE and each.get("id")
     }
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
+from trainyard.derive.pools import PoolUse
 from trainyard.operations.reach.stack import plan_of
 from trainyard.plan import EnvironmentPlan
 from trainyard.reports.costs.lines import HOURS
@@ -24,13 +25,9 @@ def _lines(plan: EnvironmentPlan) -> Iterator[str]:
     for name, pool in plan.pools.items():
         use = plan.capacity[name]
         if use.capacity == "block" and pool.reservation_id:
-            until = ""
-            if use.starts and use.reserved_hours:
-                ends = use.starts + timedelta(hours=use.reserved_hours)
-                until = f" until {ends:%Y-%m-%d %H:%M} UTC"
             yield (
-                f"Capacity Block {pool.reservation_id} of pool {name} is paid{until}, and no destroy gives money back:"
-                " another stack of its zone can name it"
+                f"Capacity Block {pool.reservation_id} of pool {name} is paid{_until(use)}, and no destroy gives money"
+                " back: another stack of its zone can name it"
             )
         if use.capacity != "reservation" or pool.reservation_id is None:
             continue
@@ -44,3 +41,10 @@ def _lines(plan: EnvironmentPlan) -> Iterator[str]:
             f" {cost}, used or not. To end it: aws ec2 cancel-capacity-reservation --capacity-reservation-id"
             f" {pool.reservation_id} --region {region}"
         )
+
+
+def _until(use: PoolUse) -> str:
+    """The end of a Capacity Block, for the middle of a sentence; empty where its start or its hours are open."""
+    if use.starts is None or use.reserved_hours is None:
+        return ""
+    return f" until {use.starts + timedelta(hours=use.reserved_hours):%Y-%m-%d %H:%M} UTC"

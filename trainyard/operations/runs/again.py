@@ -103,8 +103,9 @@ def job_of(stack: str, name: str, *, live: bool = False) -> JobConfig | Manifest
     section = _section(stack)
     found = section.jobs if section else {}
     if name not in found:
-        if sweep := sweep_with(stack, name):
-            alone = forget_command(_kind(section, name), name, stack, live)
+        run = unfolded(section).jobs.get(name) if section else None
+        if isinstance(run, JobConfig) and (sweep := sweep_entry(run)):
+            alone = forget_command(run.kind, name, stack, live)
             raise CannotCount(
                 f"{name} is a run of the sweep {sweep}, and has no number of its own. Fix: --job"
                 f" {sweep}, which repeats all its runs; or for {name} alone, where it was stopped: {alone}, then"
@@ -119,12 +120,6 @@ def job_of(stack: str, name: str, *, live: bool = False) -> JobConfig | Manifest
             f" --from=cronjob/{name} {name}-now, in its namespace, starts a run now"
         )
     return job
-
-
-def _kind(section: EnvironmentConfig | TeamConfig | None, name: str) -> str:
-    """Kind of the object of a run of a sweep."""
-    job = unfolded(section).jobs.get(name) if section else None
-    return "PyTorchJob" if isinstance(job, JobConfig) and job.pytorch_job else "TrainJob"
 
 
 def counted_up(text: str, name: str, number: int) -> Change:

@@ -12,6 +12,7 @@ from trainyard.manifests.document import words
 from trainyard.objects.iam.secrets import RUNS_THE_REST
 from trainyard.objects.jobs.pytorch_coordinator import COORDINATOR, worker
 from trainyard.operations.runs.runs import Run
+from trainyard.plans.jobs import run_number
 
 LONGEST = 160
 """Characters of a command that a line shows."""
@@ -24,7 +25,7 @@ def image_of(run: Run) -> str:
 
 def number_of(run: Run) -> int | None:
     """The number of a run, which `run` of its entry says; None for a job that no stack owns."""
-    number = run.identity.rpartition("-")[2]
+    number = run_number(run.identity)
     return int(number) if number.isdecimal() else None
 
 

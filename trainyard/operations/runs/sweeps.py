@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from trainyard import command_line
 from trainyard.operations.runs.told import Sweep, Told
-from trainyard.plans.jobs import SWEEP
+from trainyard.plans.jobs import sweep_note
 
 
 def sweep_of(job: Mapping[str, Any]) -> Sweep | None:
     """The sweep of a job; None for one that is no run of a sweep."""
-    note = job["metadata"].get("annotations", {}).get(SWEEP)
-    if not note:
+    if (said := sweep_note(job)) is None:
         return None
-    said = json.loads(note)
     metric = said["metric"] or {}
     return Sweep(
         entry=said["entry"],

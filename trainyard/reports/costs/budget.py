@@ -47,15 +47,13 @@ def budget_use(dollars: Decimal, idle: Total, at_work: Total | None, all_full: T
     month = month_of(idle)
     known = month.usd or Decimal()
     left = dollars - known
+    said = _guessed(dollars, idle, at_work) or _known(dollars, idle, at_work)
     return BudgetUse(
         usd_a_month=dollars,
         idle_percent=int(100 * known / dollars),
         left_usd=left,
         hours_at_work=None if at_work is None else _hours_left(left, idle, at_work),
-        said=(
-            f"{dollars:,.2f} a month: {_guessed(dollars, idle, at_work) or _known(dollars, idle, at_work)}"
-            f"{_above(dollars, all_full) if left >= 0 else ''}"
-        ),
+        said=f"{dollars:,.2f} a month: {said}{_above(dollars, all_full) if left >= 0 else ''}",
     )
 
 
@@ -81,11 +79,11 @@ def _guessed(dollars: Decimal, idle: Total, at_work: Total | None) -> str:
 def _above(dollars: Decimal, all_full: Total) -> str:
     """Words about a month in which all pools are full; empty where it is not above the limit."""
     month = month_of(all_full)
-    bounds = _bounds(month) or Bounds(usd=month.usd or Decimal(), most_usd=month.usd or Decimal())
-    if bounds.most_usd <= dollars:
+    most = _bound(month)
+    if most <= dollars:
         return ""
-    least = "at least " if _bounds(month) is None else ""
-    return f"; a month of full pools takes {least or 'up to '}{int(100 * bounds.most_usd / dollars):,} % of it"
+    least = "at least" if _is_open(month) else "up to"
+    return f"; a month of full pools takes {least} {int(100 * most / dollars):,} % of it"
 
 
 def _bounds(each: Amount) -> Bounds | None:

@@ -151,6 +151,20 @@ def test_no_wrong_value_of_any_setting_is_answered_with_words_of_pydantic(wrong:
     assert not [error for error in found if not error.fix or error.must == "be a value of its type"]
 
 
+def meant_by(written: str, kind: str, *steps: str) -> Any:
+    """The value that is proposed in the place of a text. `kind`: of the error, as pydantic calls it."""
+    mistake = Mistake(
+        steps=("environment", *steps),
+        type=kind,
+        value=written,
+        limits={},
+        is_key=False,
+        in_manifest=False,
+        written=written,
+    )
+    return EXPLANATIONS[kind](mistake).write
+
+
 @pytest.mark.parametrize(
     ("written", "meant"),
     [("4800GiB", 4800), ("5TB", 4800), ("4.8TB", 4800), ("1.2 TiB", 1200), ("4800.5", None)],
@@ -158,29 +172,12 @@ def test_no_wrong_value_of_any_setting_is_answered_with_words_of_pydantic(wrong:
 def test_a_size_with_a_unit_is_read_as_the_nearest_one_that_is_sold(
     written: str, meant: int | None
 ) -> None:
-    mistake = Mistake(
-        steps=("environment", "storage", "scratch", "lustre", "capacity_gib"),
-        type="int_parsing",
-        value=written,
-        limits={},
-        is_key=False,
-        in_manifest=False,
-        written=written,
-    )
-    assert EXPLANATIONS["int_parsing"](mistake).write == meant
+    size = ("storage", "scratch", "lustre", "capacity_gib")
+    assert meant_by(written, "int_parsing", *size) == meant
 
 
 @pytest.mark.parametrize(
     ("written", "meant"), [("30m", 0.5), ("90 min", 1.5), ("2h", 2), ("1 day", 24), ("30", 30)]
 )
 def test_a_time_is_read_in_the_unit_of_the_setting(written: str, meant: float | None) -> None:
-    mistake = Mistake(
-        steps=("environment", "jobs", "t5-large", "expected_hours"),
-        type="float_parsing",
-        value=written,
-        limits={},
-        is_key=False,
-        in_manifest=False,
-        written=written,
-    )
-    assert EXPLANATIONS["float_parsing"](mistake).write == meant
+    assert meant_by(written, "float_parsing", "jobs", "t5-large", "expected_hours") == meant
