@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from rehearsal.aws import backends, capacity, launch_templates, principals
+from rehearsal.aws import backends, capacity, launch_templates, principals, storage
 from rehearsal.aws.iam_actions import IAM_ACTIONS
 from rehearsal.aws.installed import SERVICES
 from rehearsal.aws.operations import Call, Fields
@@ -27,6 +27,7 @@ KINDS = {
     "pg": "placement-group",
     "rtb": "route-table",
     "sg": "security-group",
+    "sgr": "security-group-rule",
     "subnet": "subnet",
     "vol": "volume",
     "vpc": "vpc",
@@ -41,8 +42,16 @@ PASSES = {
     "eks:CreateNodegroup": ("nodeRole", "eks.amazonaws.com"),
     "eks:CreatePodIdentityAssociation": ("roleArn", "pods.eks.amazonaws.com"),
 }
-"""Call of a service without a row of its own → its parameter with a role, and the service that gets the
-role."""
+"""Call of a service without a row of its own → its parameter with a role, and the service that gets it."""
+TOPICS = ("TopicArn", "SubscriptionArn", "ResourceArn", "Name")
+"""Parameters that name a topic; the ARN of a subscription begins with that of its topic."""
+TAGGED_AT = {
+    "elasticfilesystem:CreateAccessPoint": "access-point",
+    "elasticfilesystem:CreateFileSystem": "file-system",
+    "fsx:CreateDataRepositoryAssociation": "association",
+    "fsx:CreateFileSystem": "file-system",
+}
+"""Call whose tags IAM asks about, too → the kind that gets them (guides, using-tags). FSx has no key CreateAction."""
 
 
 def of(call: Call) -> Iterator[Ask]:
@@ -53,7 +62,7 @@ def of(call: Call) -> Iterator[Ask]:
         "aws:SecureTransport": "true",
     }
     find = _launch if call.name in LAUNCHES else _by_tags if call.service == "ec2" else _by_name
-    for ask in (*find(call), *_passed(call), *_decrypting(call)):
+    for ask in (*find(call), *_tagged(call), *_passed(call), *_decrypting(call)):
         action = IAM_ACTIONS.get(ask.action, ask.action)
         yield replace(ask, action=action, context=shared | dict(ask.context))
 
@@ -64,7 +73,11 @@ def _by_tags(call: Call) -> Iterator[Ask]:
     ids = [] if call.action.startswith("Describe") else [*_ids(call)]
     for id_ in ids:
         context = _request(given) | _resource(call, id_)
-        yield Ask(action=call.name, resource=_ec2(call, _kind(id_), id_), context=context)
+        yield Ask(
+            action=call.name,
+            resource=_ec2(call, KINDS[id_.partition("-")[0]], id_),
+            context=context,
+        )
     if group := _placement_group(call):
         yield Ask(action=call.name, resource=group.arn, context=_resource(call, group.id))
     for kind, tags in tagged.items():
@@ -175,10 +188,6 @@ def _ec2(call: Call, kind: str, id_: str = "*") -> str:
     return f"arn:aws:ec2:{call.region}:{backends.ACCOUNT}:{kind}/{id_}"
 
 
-def _kind(id_: str) -> str:
-    return KINDS[id_.partition("-")[0]]
-
-
 def _resource(call: Call, id_: str) -> Fields:
     """The tags of an object of EC2, as condition keys."""
     return _of_resource(dict(call.ec2.tags.get(id_, {})))
@@ -216,7 +225,6 @@ def _by_name(call: Call) -> Iterator[Ask]:
     """Objects whose ARN follows from the call's parameters."""
     registered = SERVICES.get(call.service)
     find = registered.arns if registered else _ARNS.get(call.service, lambda call: iter(()))
-    arns = [*find(call)]
     context = _request(_pairs(call["Tags"] or call["tags"])) | _of_resource(_own_tags(call))
     if call["PolicyArn"]:
         context["iam:PolicyARN"] = call["PolicyArn"]
@@ -224,7 +232,7 @@ def _by_name(call: Call) -> Iterator[Ask]:
         context["iam:PermissionsBoundary"] = boundary
     if call.name in ("s3:ListObjects", "s3:ListObjectsV2"):
         context["s3:prefix"] = call["Prefix"] or ""
-    for arn in arns or ["*"]:
+    for arn in [*find(call)] or ["*"]:
         yield Ask(action=call.name, resource=arn, context=context)
 
 
@@ -232,11 +240,23 @@ def _own_tags(call: Call) -> dict[str, str]:
     """The tags of what a call names."""
     if call.service in SERVICES:
         return dict(SERVICES[call.service].tags(call))
-    if call.service != "efs" or not call["FileSystemId"]:
-        return {}
+    id_ = call["FileSystemId"] or call["ResourceId"] or call["ResourceARN"] or ""
+    if call.service == "fsx":
+        return _pairs(storage.FILE_SYSTEMS.get(id_.rpartition("/")[2], {}).get("Tags"))
     efs = backends.efs(call.region)
-    known = call["FileSystemId"] in efs.file_systems_by_id
-    return _pairs(efs.list_tags_for_resource(call["FileSystemId"]) if known else [])
+    if call.service != "efs" or id_ not in {*efs.file_systems_by_id, *efs.access_points}:
+        return {}
+    return _pairs(efs.list_tags_for_resource(id_))
+
+
+def _tagged(call: Call) -> Iterator[Ask]:
+    """EFS and FSx ask whether who creates something with tags may tag, too."""
+    if call["Tags"] and (kind := TAGGED_AT.get(call.name)):
+        creation = {} if call.service == "fsx" else {f"{call.prefix}:CreateAction": call.action}
+        told = _request(_pairs(call["Tags"])) | creation
+        yield Ask(
+            action=f"{call.prefix}:TagResource", resource=_at(call, f"{kind}/*"), context=told
+        )
 
 
 def _of_iam(call: Call) -> Iterator[str]:
@@ -271,25 +291,6 @@ def _of_eks(call: Call) -> Iterator[str]:
         yield _at(call, f"cluster/{cluster}")
 
 
-def _of_sqs(call: Call) -> Iterator[str]:
-    yield _at(call, call["QueueName"] or (call["QueueUrl"] or "").rpartition("/")[2])
-
-
-def _of_sns(call: Call) -> Iterator[str]:
-    """A topic; the ARN of a subscription begins with that of its topic."""
-    named = call["TopicArn"] or call["SubscriptionArn"] or call["ResourceArn"]
-    yield named or _at(call, call["Name"] or "*")
-
-
-def _of_events(call: Call) -> Iterator[str]:
-    yield _at(call, f"rule/{call['Name'] or call['Rule'] or '*'}")
-
-
-def _of_ecr(call: Call) -> Iterator[str]:
-    if call["repositoryName"]:
-        yield _at(call, f"repository/{call['repositoryName']}")
-
-
 def _of_ssm(call: Call) -> Iterator[str]:
     """AWS's own parameters are in no account."""
     tagged = call["ResourceId"] if call["ResourceType"] == "Parameter" else None
@@ -299,23 +300,9 @@ def _of_ssm(call: Call) -> Iterator[str]:
         yield f"arn:aws:ssm:{call.region}:{owner}:parameter/{name.lstrip('/')}"
 
 
-def _of_kms(call: Call) -> Iterator[str]:
-    if key := call["KeyId"]:
-        yield key if key.startswith("arn:") else _at(call, f"key/{key}")
-
-
-def _of_logs(call: Call) -> Iterator[str]:
-    """A group; tags name it by its ARN, which ends otherwise for streams."""
-    if named := call["resourceArn"]:
-        yield named.removesuffix(":*")
-    elif call["logGroupName"]:
-        yield _at(call, f"log-group:{call['logGroupName']}")
-
-
 def _of_s3(call: Call) -> Iterator[str]:
-    if call["Bucket"]:
-        key = f"/{call['Key']}" if call["Key"] else ""
-        yield f"arn:aws:s3:::{call['Bucket']}{key}"
+    key = f"/{call['Key']}" if call["Key"] else ""
+    yield from _named(call, "", call["Bucket"] and f"arn:aws:s3:::{call['Bucket']}{key}")
 
 
 def _of_secretsmanager(call: Call) -> Iterator[str]:
@@ -342,14 +329,24 @@ def _decrypting(call: Call) -> Iterator[Ask]:
         yield Ask(action="kms:Decrypt", resource=key, context=via)
 
 
-def _of_sts(call: Call) -> Iterator[str]:
-    if call["RoleArn"]:
-        yield call["RoleArn"]
-
-
 def _of_efs(call: Call) -> Iterator[str]:
-    if call["FileSystemId"]:
-        yield _at(call, f"file-system/{call['FileSystemId']}")
+    kind = "access-point" if (call["ResourceId"] or "").startswith("fsap-") else "file-system"
+    yield from _named(call, f"{kind}/{{}}", call["FileSystemId"] or call["ResourceId"])
+
+
+def _of_fsx(call: Call) -> Iterator[str]:
+    """A file system or a link, by ARN or id; one that is created has no id yet."""
+    system, link = call["FileSystemId"], call["AssociationId"]
+    new = call.action.startswith("Create") and "*"
+    yield from _named(call, "", call["ResourceARN"])
+    yield from _named(call, f"association/{system or '*'}/{{}}", link or (system and new))
+    yield from _named(call, "file-system/{}", system or new)
+
+
+def _named(call: Call, form: str, name: object) -> Iterator[str]:
+    """The ARN of this name, which can be one; nothing where the call names nothing."""
+    if name:
+        yield str(name) if str(name).startswith("arn:") else _at(call, form.format(name))
 
 
 def _at(call: Call, resource: str) -> str:
@@ -357,33 +354,37 @@ def _at(call: Call, resource: str) -> str:
 
 
 _ARNS: dict[str, Callable[[Call], Iterator[str]]] = {
-    "ecr": _of_ecr,
+    "ecr": lambda call: _named(call, "repository/{}", call["repositoryName"]),
     "efs": _of_efs,
     "eks": _of_eks,
-    "events": _of_events,
+    "events": lambda call: _named(call, "rule/{}", call["Name"] or call["Rule"] or "*"),
+    "fsx": _of_fsx,
     "iam": _of_iam,
-    "kms": _of_kms,
-    "logs": _of_logs,
+    "kms": lambda call: _named(call, "key/{}", call["KeyId"]),
+    "logs": lambda call: _named(
+        call, "log-group:{}", (call["resourceArn"] or "").removesuffix(":*") or call["logGroupName"]
+    ),  # tags name a group by its ARN, which ends otherwise for streams
     "s3": _of_s3,
     "secretsmanager": _of_secretsmanager,
-    "sns": _of_sns,
-    "sqs": _of_sqs,
+    "sns": lambda call: _named(call, "{}", next(filter(None, map(call.__getitem__, TOPICS)), "*")),
+    "sqs": lambda call: _named(
+        call, "{}", call["QueueName"] or (call["QueueUrl"] or "").rpartition("/")[2]
+    ),
     "ssm": _of_ssm,
-    "sts": _of_sts,
+    "sts": lambda call: _named(call, "", call["RoleArn"]),
 }
 """Service without a row of its own → the ARNs that a call names."""
 
 
 def _passed(call: Call) -> Iterator[Ask]:
-    """The roles that the call hands to a service."""
-    name, service = PASSES.get(call.name, ("", ""))
-    if role := call[name]:
-        yield _passing(role if ":" in role else _role(role), service)
+    """The roles that the call hands to a service, those of an add-on among them."""
+    name, to = PASSES.get(call.name, ("", ""))
     registered = SERVICES.get(call.service)
-    for role, service in registered.passes(call) if registered else ():
+    pairs = [(call[name], to), *(registered.passes(call) if registered else ())]
+    pods = call["podIdentityAssociations"] or ()
+    pairs += [(one["roleArn"], "pods.eks.amazonaws.com") for one in pods]
+    for role, service in (pair for pair in pairs if pair[0]):
         yield _passing(role if ":" in role else _role(role), service)
-    for one in call["podIdentityAssociations"] or ():  # of an add-on
-        yield _passing(one["roleArn"], "pods.eks.amazonaws.com")
 
 
 def _passing(role: str, service: str) -> Ask:

@@ -37,6 +37,7 @@ TAGS = ("aws:TagKeys", *TAG_KEYS)
 ACTION_KEYS: dict[str, tuple[str, ...]] = {
     "ec2:CreateAction": ("ec2:CreateTags",),
     "elasticfilesystem:AccessedViaMountTarget": ("elasticfilesystem:Client*",),
+    "elasticfilesystem:CreateAction": ("elasticfilesystem:TagResource",),
     "iam:AWSServiceName": ("iam:CreateServiceLinkedRole",),
     "iam:PassedToService": ("iam:PassRole",),
     "iam:PermissionsBoundary": (

@@ -14,6 +14,7 @@ from trainyard.catalog.aws.service_roles import EFS, EKS, FSX, NODE_GROUPS
 from trainyard.objects.iam.encryption import CONTROL_PLANE, FLOW, POD_LOGS
 from trainyard.objects.iam.policies import Document, OptionalService
 from trainyard.objects.iam.secrets import secret_arns
+from trainyard.objects.iam.tagging import is_tagging, tagging
 from trainyard.objects.teams.teams import parameter_name
 
 GROUPS = {
@@ -46,8 +47,11 @@ OWN_TAGS = {
     "ec2:DeleteVpcEndpoints",
     "ec2:ReleaseAddress",
     "elasticfilesystem:DeleteFileSystem",
+    "fsx:DeleteFileSystem",
 }
-"""Deletions that name one resource, which this program has tagged: only with the stack's tag."""
+"""Deletions of one resource, which this program has tagged: only with the stack's tag."""
+ALSO_OF_BACKUPS = {"fsx:DeleteFileSystem"}
+"""Deletions of OWN_TAGS that also name a last backup, which has no tag yet."""
 CLUSTER_ROLE = "cluster-eksRole-role-*"
 """pulumi-eks makes the control plane's role and lets Pulumi name it."""
 ATTACHED = (
@@ -245,11 +249,13 @@ def _reading_named(scope: Scope) -> Iterable[Document]:
 def _statements(writes: set[str], scope: Scope) -> Iterable[Document]:
     """The writes of one policy. Each call is in one statement."""
     own, any_own = writes & scope.own_deletes(), writes & scope.deletes_any()
-    ids = scope.with_ids()
-    free = (writes & ANYWHERE) | {
-        action for action in writes - own - any_own if action.partition(":")[0] in ids
-    }
+    with_ids = {action for action in writes if action.partition(":")[0] in scope.with_ids()}
+    tags = {action for action in with_ids if is_tagging(action)}
+    free = (writes & ANYWHERE) | with_ids - own - any_own - tags
     yield from _one("DeleteOwn", own, scope.own_tag(sorted({a.partition(":")[0] for a in own})))
+    backups = {"Resource": f"arn:aws:fsx:{scope.region}:*:backup/*"}
+    yield from _one("DeleteWithBackup", own & ALSO_OF_BACKUPS, backups)
+    yield from tagging(with_ids, region=scope.region, stack=scope.stack)
     yield from _one("DeleteOwnOfAny", any_own, {**scope.own_tag(()), "Resource": "*"})
     yield from _one("WriteInRegion", free, scope.in_region())
     if scope.private_names:

@@ -15,6 +15,7 @@ from botocore.exceptions import ClientError
 
 from rehearsal.aws import identity
 from rehearsal.kubelet.kubelet import CREDENTIALS
+from tests.rehearsal.aws.test_storage import PERSISTENT, open_to_lustre
 from tests.rehearsal.aws_world import (
     REGION,
     Account,
@@ -180,7 +181,9 @@ class Karpenter:
 
 @pytest.fixture(scope="module")
 def karpenter(account: Account) -> Karpenter:
-    return Karpenter(account)
+    made = Karpenter(account)
+    open_to_lustre(made.network)
+    return made
 
 
 MISSED = {
@@ -336,8 +339,12 @@ DEPLOYING = {
     "ReadRegion": {"DescribeVpcs", "DescribeCluster"},
     "ReadIam": {"GetRole"},
     "ReadParameters": {"GetParameter"},
-    "WriteInRegion": {"CreateVpc"},
-    "DeleteOwn": {"DeleteSecurityGroup", "DeletePlacementGroup"},
+    "WriteInRegion": {"CreateVpc", "CreateFileSystem of EFS", "CreateFileSystem of FSx"},
+    "DeleteOwn": {"DeleteSecurityGroup", "DeletePlacementGroup", "DeleteFileSystem of FSx"},
+    "TagNew": {"CreateVpc", "CreateFileSystem of EFS"},
+    "TagOwn": {"CreateTags", "TagResource of EFS"},
+    "TagRules": {"CreateTags of a rule"},
+    "TagNotOfOthers": {"CreateFileSystem of FSx", "TagResource of FSx"},
     "WriteSqs": {"CreateQueue"},
     "WriteEvents": {"PutRule"},
     "WriteEks": {"CreateAccessEntry"},
@@ -346,8 +353,9 @@ DEPLOYING = {
     "PassRoles": {"AddRoleToInstanceProfile"},
 }
 """Statement of the deployer's policies → the calls that are refused without it."""
-OTHERS = {"UseKeys", "MakeServiceLinkedRoles", "WriteLogs"}
-"""Statements about services whose calls nothing here makes: KMS, roles that AWS makes, and logs."""
+OTHERS = {"UseKeys", "MakeServiceLinkedRoles", "WriteLogs", "DeleteWithBackup"}
+"""Statements about services whose calls nothing here makes: KMS, roles that AWS makes, logs, and the last backup of a
+Lustre file system, about which AWS may ask at its deletion."""
 
 
 def _deploying() -> list[Document]:
@@ -389,7 +397,11 @@ def _deployer(account: Account, karpenter: Karpenter) -> tuple[Somebody, Calls]:
         "DescribeCluster": lambda: eks.describe_cluster(name=CLUSTER),
         "GetRole": lambda: iam.get_role(RoleName="demo-nodes"),
         "GetParameter": lambda: deployer.client("ssm").get_parameter(Name=IMAGE),
-        "CreateVpc": lambda: ec2.create_vpc(CidrBlock="10.0.0.0/16", DryRun=True),
+        "CreateVpc": lambda: ec2.create_vpc(
+            CidrBlock="10.0.0.0/16",
+            TagSpecifications=[{"ResourceType": "vpc", "Tags": STACK_TAG}],
+            DryRun=True,
+        ),
         "DeleteSecurityGroup": lambda: ec2.delete_security_group(GroupId=group(), DryRun=True),
         "DeletePlacementGroup": lambda: ec2.delete_placement_group(GroupName=placement_group()),
         "CreateQueue": lambda: deployer.client("sqs").create_queue(QueueName="demo-q"),
@@ -411,6 +423,57 @@ def _deployer(account: Account, karpenter: Karpenter) -> tuple[Somebody, Calls]:
     }
 
 
+STACK_TAG = [{"Key": "trainyard:stack", "Value": STACK}]
+OTHER_TAG = [{"Key": "trainyard:stack", "Value": "other"}]
+
+
+def _lustre(client: Any, network: Network, tags: Any = STACK_TAG) -> Any:
+    return client.create_file_system(
+        FileSystemType="LUSTRE",
+        FileSystemTypeVersion="2.15",
+        StorageCapacity=1200,
+        SubnetIds=network.subnets[:1],
+        SecurityGroupIds=[network.group],
+        LustreConfiguration=PERSISTENT,
+        Tags=tags,
+    )["FileSystem"]
+
+
+def _efs(client: Any, tags: Any = STACK_TAG) -> str:
+    return client.create_file_system(CreationToken=secrets.token_hex(4), Tags=tags)["FileSystemId"]
+
+
+def _storing(account: Account, karpenter: Karpenter, deployer: Somebody) -> Calls:
+    """Calls of whoever deploys that give tags, or that need them."""
+    network, (ec2, efs, fsx) = karpenter.network, map(deployer.client, ("ec2", "efs", "fsx"))
+
+    def rule() -> str:
+        """A new one, which has no tag yet."""
+        port = 1024 + secrets.randbelow(40_000)
+        into = {"IpProtocol": "tcp", "FromPort": port, "ToPort": port}
+        made = network.ec2.authorize_security_group_ingress(
+            GroupId=network.group,
+            IpPermissions=[into | {"IpRanges": [{"CidrIp": "10.0.0.0/8"}]}],
+        )
+        return made["SecurityGroupRules"][0]["SecurityGroupRuleId"]
+
+    own_fsx, own_efs = account.client("fsx"), account.client("efs")
+    mine, shared = _lustre(own_fsx, network), _efs(own_efs)
+    more = [{"Key": "cost-center", "Value": "vision"}]
+    account.client("ec2").create_tags(Resources=[network.subnets[1]], Tags=STACK_TAG)
+    return {
+        "CreateTags": lambda: ec2.create_tags(Resources=[network.subnets[1]], Tags=more),
+        "CreateTags of a rule": lambda: ec2.create_tags(Resources=[rule()], Tags=STACK_TAG),
+        "CreateFileSystem of EFS": lambda: _efs(efs),
+        "TagResource of EFS": lambda: efs.tag_resource(ResourceId=shared, Tags=more),
+        "CreateFileSystem of FSx": lambda: _lustre(fsx, network),
+        "TagResource of FSx": lambda: fsx.tag_resource(ResourceARN=mine["ResourceARN"], Tags=more),
+        "DeleteFileSystem of FSx": lambda: fsx.delete_file_system(
+            FileSystemId=_lustre(own_fsx, network)["FileSystemId"]
+        ),
+    }
+
+
 def _once(call: Callable[[], Any]) -> None:
     """The call, which may have been made before."""
     try:
@@ -426,6 +489,7 @@ def test_whoever_deploys_misses_each_statement(account: Account, karpenter: Karp
     every = _deploying()
     assert {one["Sid"] for one in every} == DEPLOYING.keys() | OTHERS
     deployer, calls = _deployer(account, karpenter)
+    calls |= _storing(account, karpenter, deployer)
     deployer.may(*every)
     assert _refused(calls) == set()
     for sid, missed in DEPLOYING.items():
@@ -452,5 +516,26 @@ def test_whoever_deploys_cannot_give_away_more_than_the_stack_has(
         "another region": lambda: somebody.client("ec2", region="us-east-1").create_vpc(
             CidrBlock="10.0.0.0/16", DryRun=True
         ),
+    }
+    assert _refused(attempts) == set(attempts)
+
+
+def test_whoever_deploys_tags_nothing_of_others_and_so_deletes_nothing_of_them(
+    account: Account, karpenter: Karpenter
+) -> None:
+    somebody, network = Somebody(account, "ci-3"), karpenter.network
+    somebody.may(*_deploying())
+    ec2, efs, fsx = map(somebody.client, ("ec2", "efs", "fsx"))
+    lustre = _lustre(account.client("fsx"), network, OTHER_TAG)
+    nobodys, theirs = (_efs(account.client("efs"), tags) for tags in ([], OTHER_TAG))
+    attempts: Calls = {
+        "a VPC": lambda: ec2.create_tags(Resources=[network.vpc], Tags=STACK_TAG),
+        "the tags of a VPC": lambda: ec2.delete_tags(Resources=[network.vpc], Tags=OTHER_TAG),
+        "an EFS of nobody": lambda: efs.tag_resource(ResourceId=nobodys, Tags=STACK_TAG),
+        "an EFS of others": lambda: efs.tag_resource(ResourceId=theirs, Tags=STACK_TAG),
+        "a Lustre of others": lambda: fsx.tag_resource(
+            ResourceARN=lustre["ResourceARN"], Tags=STACK_TAG
+        ),
+        "its deletion": lambda: fsx.delete_file_system(FileSystemId=lustre["FileSystemId"]),
     }
     assert _refused(attempts) == set(attempts)

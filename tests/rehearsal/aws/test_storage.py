@@ -22,6 +22,12 @@ def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Account
 @pytest.fixture
 def network(account: Account) -> Network:
     network = Network(account)
+    open_to_lustre(network)
+    return network
+
+
+def open_to_lustre(network: Network) -> None:
+    """Let the members of its group talk as Lustre's clients and servers do."""
     rule = {
         "IpProtocol": "tcp",
         "FromPort": 988,
@@ -29,7 +35,6 @@ def network(account: Account) -> Network:
         "UserIdGroupPairs": [{"GroupId": network.group}],
     }
     network.ec2.authorize_security_group_ingress(GroupId=network.group, IpPermissions=[rule])
-    return network
 
 
 def create(

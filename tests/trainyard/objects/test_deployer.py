@@ -18,6 +18,7 @@ from trainyard.catalog.aws_types.table import AWS_TYPES
 from trainyard.objects import deployer
 from trainyard.objects.deployer import Scope, deployer_policies, preview_policies
 from trainyard.objects.iam.policies import OptionalService
+from trainyard.objects.iam.tagging import is_tagging
 from trainyard.parts.parts import SERVICES
 from trainyard.reports.policy import policies
 
@@ -125,7 +126,27 @@ def test_a_deletion_by_tag_is_of_one_resource_that_has_the_tag() -> None:
     """Another resource of the same call would lack the tag, and the call would be denied."""
     for action in {*deployer.OWN_TAGS, *(call for each in SERVICES for call in each.deletes)}:
         service, _, name = action.partition(":")
-        assert len(KNOWN[service]["Actions"][name.lower()]["Resources"]) == 1, action
+        named = {*KNOWN[service]["Actions"][name.lower()]["Resources"]}
+        also = {"backup"} if action in deployer.ALSO_OF_BACKUPS else set[str]()
+        assert also <= named and len(named - also) == 1, action
+
+
+def test_no_call_tags_what_somebody_else_has_made() -> None:
+    """Whoever gives the stack's tag to something may delete it. A name of the stack says whose something is; of what
+    AWS names, only its tags do, or that the call creates it."""
+    own = {"aws:ResourceTag/trainyard:stack": "dev"}
+    by_id = [
+        (call, statement)
+        for statement in STATEMENTS
+        for call in statement["Action"]
+        if is_tagging(call) and _service(call) in SCOPE.with_ids()
+    ]
+    assert {_service(call) for call, _ in by_id} == {*deployer.IDS, "backup"}
+    for call, statement in by_id:
+        limits = [*statement.get("Condition", {}).values()]
+        created = any("CreateAction" in key for limit in limits for key in limit)
+        rules = "security-group-rule/" in str(statement["Resource"])
+        assert limits == [own] or created or rules, (call, statement["Sid"])
 
 
 OPTIONAL = OptionalService(
@@ -144,7 +165,7 @@ def test_a_service_that_only_some_stacks_use_says_what_the_deployer_may_do_with_
     storage = {one["Sid"]: one for one in having["dev-deployer-storage"]["Statement"]}
     assert "budgets:ModifyBudget" in storage["DeleteOwn"]["Action"]
     assert "arn:aws:budgets:eu-west-1:*:*" in storage["DeleteOwn"]["Resource"]
-    assert "budgets:TagResource" in storage["WriteInRegion"]["Action"]
+    assert "budgets:TagResource" in storage["TagNotOfOthers"]["Action"]
     assert "kms:RetireGrant" in storage["UseKeys"]["Action"]
     via = storage["UseKeys"]["Condition"]["StringEquals"]["kms:ViaService"]
     assert "budgets.eu-west-1.amazonaws.com" in via
@@ -196,7 +217,7 @@ def test_what_the_policy_may_delete_by_tag_has_the_tag(stack: str) -> None:
     for kind in ("Vpc", "Subnet", "SecurityGroup", "NatGateway", "Eip", "InternetGateway"):
         for node in graph.of(kind):
             assert node.inputs["tags"]["trainyard:stack"] == "dev", node
-    for kind in ("RouteTable", "VpcEndpoint", "PlacementGroup", "FileSystem"):
+    for kind in ("RouteTable", "VpcEndpoint", "PlacementGroup", "FileSystem", "LustreFileSystem"):
         for node in graph.of(kind):
             assert node.inputs["tags"]["trainyard:stack"] == "dev", node
 
