@@ -34,15 +34,16 @@ def compared(planned: Planned, lines: Lines, ask: Ask, show: Show) -> Planned:
         return planned.located(lines)
     more = _TYPES if isinstance(plan, EnvironmentPlan) else frozenset()
     deployed = ask(more | new_runs.TYPES, None)
+    ended = new_runs.ended_runs(plan, deployed, show)
     going = ending.ending_jobs(plan, deployed, show)
     errors = [
         *planned.errors,
-        *new_runs.run_errors(plan, deployed, show),
+        *new_runs.run_errors(plan, deployed, ended),
         *ending.ending_errors(plan, deployed, going),
     ]
     warnings = [
         *planned.warnings,
-        *new_runs.run_warnings(plan, deployed),
+        *new_runs.run_warnings(plan, deployed, ended),
         *ending.ending_warnings(plan, deployed, going),
     ]
     if isinstance(plan, EnvironmentPlan):

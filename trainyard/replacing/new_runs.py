@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from trainyard.catalog.job_kinds import ENGINE_TYPES, ENTRY_KINDS, SUCCEEDED, outcome
+from trainyard.catalog.job_kinds import ENGINE_TYPES, SUCCEEDED, outcome
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.jobs import RUN, JobPlan, run_number
 from trainyard.problems import At, InputError, InputWarning
@@ -27,17 +27,21 @@ _GIVEN = "__inputs"
 it, defaults among them."""
 
 
-def run_warnings(plan: EnvironmentPlan | TeamPlan, deployed: Deployed) -> Iterator[InputWarning]:
-    """Jobs of which the update ends a run, and starts another one."""
+def run_warnings(
+    plan: EnvironmentPlan | TeamPlan, deployed: Deployed, ended: Mapping[str, str]
+) -> Iterator[InputWarning]:
+    """Jobs of which the update ends a run, and starts another one. `ended`: what `ended_runs` found."""
     changed = [*_changed(plan, deployed)]
     others = {name for name, *_ in changed}
     for name, job, kind, was in changed:
         differs = _differs(name, job, kind, was, deployed) or counted_on(job, was)
         said = differs or otherwise(job, others)
         run = f"run {name} of its sweep" if job.sweep else "its run"
+        before = ended.get(name)
+        state = "is complete" if before in SUCCEEDED else "has failed"
+        text = f"deletes {run}, which {state}," if before else f"ends {run}"
         yield InputWarning(
-            path=_path(plan, name, job),
-            text=f"this update ends {run} and starts another one: {said}",
+            path=_path(plan, name, job), text=f"this update {text} and starts another one: {said}"
         )
 
 
@@ -79,11 +83,11 @@ def starting(plan: EnvironmentPlan | TeamPlan, deployed: Deployed) -> tuple[str,
 
 
 def run_errors(
-    plan: EnvironmentPlan | TeamPlan, deployed: Deployed, show: Show
+    plan: EnvironmentPlan | TeamPlan, deployed: Deployed, ended: Mapping[str, str]
 ) -> Iterator[InputError]:
     """An error for each job that changes and leaves behind what the run before it saved in a directory of its own;
     and for each that reads the checkpoint of that run, and does not say that it may, where that run is complete.
-    The cluster knows whether it is, and no plan does: `show` asks it."""
+    `ended`: what `ended_runs` found."""
     yield from _left_behind(plan, deployed)
     changed = [*_changed(plan, deployed)]
     asked = {
@@ -91,13 +95,9 @@ def run_errors(
         for name, job, kind, was in changed
         if _described(_run_of(was) or "") != _described(job.run) and _reads_on(job, was)
     }
-    kubeconfig = deployed.kubeconfig
-    if not asked or kubeconfig is None:
-        return
-    ended = _complete(kubeconfig, {job.namespace for job, _ in asked.values()}, show)
     others = {name for name, *_ in changed}
     for name, (job, differs) in asked.items():
-        if (job.namespace, job.name) in ended:
+        if ended.get(name) in SUCCEEDED:
             why = "" if differs else otherwise(job, others)
             yield _unanswered(_path(plan, name, job), job, why)
 
@@ -133,14 +133,21 @@ def directory_of(job: JobPlan) -> str:
     return directory if store else ""
 
 
-def _complete(kubeconfig: str, namespaces: Collection[str], show: Show) -> set[tuple[str, str]]:
-    """Namespace and name of each job there that is complete."""
+def ended_runs(plan: EnvironmentPlan | TeamPlan, deployed: Deployed, show: Show) -> dict[str, str]:
+    """Changed jobs whose run has ended, with the condition that says so. The cluster knows it, and no plan does:
+    `show` asks it. Empty where no cluster answers."""
+    changed = {
+        (kind, job.namespace, job.name): name for name, job, kind, _ in _changed(plan, deployed)
+    }
+    kubeconfig = deployed.kubeconfig
+    if kubeconfig is None:
+        return {}
     return {
-        (namespace, job["metadata"]["name"])
-        for namespace in namespaces
-        for kind in ENTRY_KINDS
+        name: ended
+        for kind, namespace in dict.fromkeys((kind, namespace) for kind, namespace, _ in changed)
         for job in show(kubeconfig, kind.lower(), namespace)
-        if outcome(job) in SUCCEEDED
+        if (name := changed.get((kind, namespace, job["metadata"]["name"])))
+        and (ended := outcome(job))
     }
 
 

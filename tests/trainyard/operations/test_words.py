@@ -45,6 +45,7 @@ config:
         checkpoints: {store: scratch, directory: mine}
       theirs: {manifest: theirs.yaml, pool: g6e, run: 2}
 """
+MNIST = "      mnist: {manifest: mnist.yaml, pool: g6e}\n"
 
 
 def _job(name: str, kind: str = "TrainJob", state: str = "Failed") -> Object:
@@ -249,8 +250,9 @@ def test_an_empty_cluster_has_no_job_to_choose() -> None:
 
 
 def test_a_job_is_stopped_after_its_name_and_a_yes_and_the_way_back_is_printed(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    checkout.write_text(STACK_FILE + MNIST)
     cluster = Cluster(monkeypatch, answer="y")
     assert run_word("stop", ["--stack", "dev", "--job", "mnist"]) == 0
     assert [job["metadata"]["name"] for job in cluster.jobs] == ["mine", "gone"]
@@ -283,9 +285,10 @@ def test_without_a_yes_no_job_is_stopped(
 
 @pytest.mark.parametrize("state", ["Succeeded", "Failed"])
 def test_a_job_that_has_ended_is_left_alone_with_its_record_and_its_logs(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], state: str
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], state: str
 ) -> None:
     """`stop --yes` of a job that was complete deleted it with all that was known of it."""
+    checkout.write_text(STACK_FILE + MNIST)
     cluster = Cluster(monkeypatch)
     cluster.jobs[1] = _job("pytorch-mnist", "PyTorchJob", state)
     for pod in PODS["pytorch-mnist"]:
@@ -340,6 +343,18 @@ def test_a_run_is_counted_up_and_nothing_else_of_the_file_changes(
     assert run_word("again", ["--stack", "dev", "--job", "mine", "--yes", "--live"]) == 0
     assert "        run: 3\n        runtime: torch" in checkout.read_text()
     assert capsys.readouterr().out.endswith("next: pulumi up --stack dev\n")
+
+
+def test_of_a_job_whose_entry_is_gone_no_word_advises_to_delete_the_entry(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checkout.write_text(STACK_FILE.replace("mine:", "called-otherwise:"))
+    Cluster(monkeypatch, answer="y")
+    assert run_word("stop", ["--stack", "dev", "--job", "mine"]) == 0
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        "deletes TrainJob training/mine",
+        "stopped; Pulumi.dev.yaml does not describe it any more: make up STACK=dev forgets it",
+    ]
 
 
 def test_of_a_job_whose_directory_has_its_number_both_words_say_where_each_beginning_is(

@@ -51,7 +51,7 @@ def _deployed(plan: EnvironmentPlan) -> Deployed:
 
 
 def _said(was: EnvironmentPlan, now: EnvironmentPlan) -> str:
-    [warning] = run_warnings(now, _deployed(was))
+    [warning] = run_warnings(now, _deployed(was), {})
     return str(warning).partition("starts another one: ")[2]
 
 
@@ -114,7 +114,7 @@ def test_a_run_of_a_sweep_is_said_at_the_entry_that_the_file_has() -> None:
     sweep = {"sweep": {"over": {"lr": [1, 2]}}, "torchrun": torchrun}
     places = {"checkpoints": {"store": "scratch", "directory": "t5/{lr}"}}
     was, now = _plan(**sweep, **places), _plan(**sweep, **places, image="train:2")
-    said = [*run_warnings(now, _deployed(was))]
+    said = [*run_warnings(now, _deployed(was), {})]
     assert [each.path for each in said] == ["environment.jobs.t5"] * 2
     assert said[0].text == (
         "this update ends run t5-1 of its sweep and starts another one: `image` `train:1` → `train:2`"

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.stackfile import Edit, at, environment_plan, planned, reading, team_plan
 from trainyard.catalog.job_kinds import ENGINE_TYPES
-from trainyard.plan import EnvironmentPlan, TeamPlan
+from trainyard.plan import EnvironmentPlan, Planned, TeamPlan
 from trainyard.replacing.changes import differences
 from trainyard.replacing.compared import compared
 from trainyard.replacing.deployed import PROVIDER, Deployed
@@ -58,7 +58,7 @@ def _deployed(plan: EnvironmentPlan | TeamPlan, **more: Any) -> Deployed:
 
 def _said(was: Edit, now: Edit) -> list[str]:
     deployed = _deployed(environment_plan(was))
-    return [str(each) for each in run_warnings(environment_plan(now), deployed)]
+    return [str(each) for each in run_warnings(environment_plan(now), deployed, {})]
 
 
 @pytest.mark.parametrize(
@@ -186,13 +186,13 @@ def test_a_job_that_becomes_another_kind_is_said_so() -> None:
     operator = at("training_operator", {"version": "1.8.1"})
     now = {key: value for key, value in JOB.items() if key != "runtime"} | {"pytorch_job": {}}
     deployed = _deployed(environment_plan(operator, _job()))
-    [warning] = run_warnings(environment_plan(operator, at("jobs", {"t5": now})), deployed)
+    [warning] = run_warnings(environment_plan(operator, at("jobs", {"t5": now})), deployed, {})
     assert str(warning).endswith("TrainJob → PyTorchJob")
 
 
 def test_a_job_that_stays_or_that_is_new_is_not_said() -> None:
     assert _said(_job(), _job()) == []
-    assert [*run_warnings(environment_plan(_job()), Deployed())] == []
+    assert [*run_warnings(environment_plan(_job()), Deployed(), {})] == []
 
 
 def test_what_the_program_gave_goes_before_what_the_api_server_made_of_it() -> None:
@@ -200,7 +200,7 @@ def test_what_the_program_gave_goes_before_what_the_api_server_made_of_it() -> N
     given = copy.deepcopy(dict(plan.jobs["t5"].spec))
     given["trainer"]["numNodes"] = 7
     deployed = _deployed(plan, __inputs={"spec": given})
-    [warning] = run_warnings(environment_plan(_job(("image", "train:2"))), deployed)
+    [warning] = run_warnings(environment_plan(_job(("image", "train:2"))), deployed, {})
     assert "`numNodes` `7` → `2`" in str(warning)
 
 
@@ -209,7 +209,7 @@ def test_a_job_of_a_team_is_said_with_its_path() -> None:
     deployed = _deployed(plan)
     for resource in deployed.resources.values():
         resource["metadata"]["annotations"]["trainyard.io/run"] = "another"
-    said = [str(each) for each in run_warnings(plan, deployed)]
+    said = [str(each) for each in run_warnings(plan, deployed, {})]
     assert said and all("team.jobs." in each for each in said)
 
 
@@ -235,16 +235,21 @@ CLUSTER = {"kubeconfig": "ours", "clusterIdentifier": "arn"}
 OF_EKS = {"kubeconfig": "that of pulumi-eks"}
 
 
-def _asked(
+def _asked(was: Edit, now: Edit, **more: Any) -> str | None:
+    """The refusal of a change; the rest as of `_compared`."""
+    return next(map(str, _compared(was, now, **more).errors), None)
+
+
+def _compared(
     was: Edit,
     now: Edit,
     *,
     complete: str = "t5",
     clusters: tuple[Any, ...] = (OF_EKS, CLUSTER),
     **ends: str,
-) -> str | None:
-    """The refusal of a change. `complete`: the job that the cluster says is; `clusters`: the providers; `ends`: kind
-    of job → its condition there."""
+) -> Planned:
+    """The plan of a change beside what runs. `complete`: the job that the cluster says is; `clusters`: the
+    providers; `ends`: kind of job → its condition there."""
     ends = ends or {"trainjob": "Complete"}
     of_jobs = _deployed(environment_plan(was)).resources
     providers = {(PROVIDER, f"{number}"): it for number, it in enumerate(clusters)}
@@ -254,8 +259,7 @@ def _asked(
         assert (kubeconfig, namespace) == ("ours", "training")
         return [_ended(complete, ends[kind]), _ended("running")] if kind in ends else []
 
-    found = compared(planned(now), reading(now).lines, lambda types, other: deployed, show)
-    return next(map(str, found.errors), None)
+    return compared(planned(now), reading(now).lines, lambda types, other: deployed, show)
 
 
 def _ended(name: str, *conditions: str) -> dict[str, Any]:
@@ -310,8 +314,38 @@ def test_a_run_that_is_not_complete_or_of_which_nobody_knows_is_replaced(more: A
     assert _asked(_job(), _job(("nodes", 3)), **more) is None
 
 
+def _of_operator(*edits: tuple[str, Any]) -> Edit:
+    """The job as a PyTorchJob, in an environment with the operator."""
+    as_train_job, operator = _job(*edits), at("training_operator", {"version": "1.8.1"})
+
+    def edit(settings: dict[str, Any]) -> None:
+        as_train_job(settings)
+        operator(settings)
+        job = settings["jobs"]["t5"]
+        settings["jobs"]["t5"] = {**job, "pytorch_job": {}}
+        del settings["jobs"]["t5"]["runtime"]
+
+    return edit
+
+
 def test_a_complete_run_of_either_kind_is_asked_about() -> None:
-    assert _asked(_job(), _job(("nodes", 3)), pytorchjob="Succeeded")
+    now = _of_operator(("nodes", 3))
+    assert _asked(_of_operator(), now, pytorchjob="Succeeded")
+    assert _asked(_of_operator(), now, trainjob="Complete") is None, "another job of this name"
+
+
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [
+        ("Failed", "deletes its run, which has failed, and starts another one: "),
+        ("Complete", "deletes its run, which is complete, and starts another one: "),
+        ("Running", "ends its run and starts another one: "),
+    ],
+)
+def test_a_run_that_has_ended_is_not_said_to_be_ended(condition: str, said: str) -> None:
+    now = _job(("nodes", 3), (ANSWER, "resume"))
+    warnings = [str(each) for each in _compared(_job(), now, trainjob=condition).warnings]
+    assert [each for each in warnings if f"this update {said}" in each], warnings
 
 
 def test_a_number_that_stays_is_the_directory_of_before() -> None:

@@ -92,6 +92,15 @@ def sweep_with(stack: str, name: str) -> str | None:
     return sweep_entry(unfolded(section).jobs.get(name)) if section else None
 
 
+def is_gone(stack: str, name: str) -> bool:
+    """True where the stack file is there, can be read, and has no such job any more."""
+    try:
+        section = _section(stack)
+    except FileNotFoundError:  # it is a job of another checkout
+        return False
+    return section is not None and name not in unfolded(section).jobs
+
+
 def _section(stack: str) -> EnvironmentConfig | TeamConfig | None:
     config = read_file(stack).config
     return (config.environment or config.team) if config else None

@@ -23,7 +23,7 @@ from trainyard.operations.reach.place import jobs_of, reached
 from trainyard.operations.reach.snapshot import last_condition
 from trainyard.operations.reach.target import forget_command, update_command
 from trainyard.operations.recovery.drain import delete, ended, pods_that_go_on
-from trainyard.operations.runs.again import CannotCount, job_of, sweep_with
+from trainyard.operations.runs.again import CannotCount, is_gone, job_of, sweep_with
 from trainyard.plans.jobs import SCHEDULE
 from trainyard.settings.job import JobConfig
 
@@ -141,6 +141,8 @@ def _afterwards(job: Chosen, stack: str, *, live: bool) -> list[str]:
             f"to begin all runs of {sweep} again: trainyard again {sweep} --stack {stack}, then {up}",
             f"to be without it: delete its value from jobs.{sweep}.sweep.over, and all runs with that value, then {up}",
         ]
+    if is_gone(stack, job.entry):
+        return [f"stopped; Pulumi.{stack}.yaml does not describe it any more: {up} forgets it"]
     return [
         f"stopped; Pulumi.{stack}.yaml still describes it, and {up} starts no run of the same number",
         *_beginnings(job.entry, stack, up),
