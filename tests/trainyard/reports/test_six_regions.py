@@ -68,7 +68,7 @@ def test_no_amount_of_the_box_is_a_floor_alone(stack: str, region: str) -> None:
         assert has_no_open_end(amount), amount
     assert box.usd_once is None or box.usd_once.most_usd or box.usd_once.guess
     assert all(has_no_open_end(job.all_in) for job in costs.jobs)
-    assert ("with guessed prices between" in str(box)) == bool(box.prices_missing)
+    assert ("with guessed prices; without them" in str(box)) == bool(box.prices_missing)
 
 
 def test_a_guess_is_in_no_sum_but_its_own() -> None:

@@ -109,12 +109,13 @@ def amount(
     guess: Bounds | None = None,
 ) -> Amount:
     """An amount with its words: whole, "at least", or "between … and …", with the date of its oldest
-    price. With `guess` a range of its own follows."""
+    price. With `guess` its range stands first: a floor alone would be read as the sum."""
     said = figures(usd, most_usd, places)
     if as_of and said != "no price":
         said += f", oldest price {as_of}"
     if guess:
-        said += f"; with guessed prices between {guess.usd:,.{places}f} and {guess.most_usd:,.{places}f}"
+        between = f"between {guess.usd:,.{places}f} and {guess.most_usd:,.{places}f}"
+        said = f"{between} with guessed prices; without them {said}"
     return Amount(usd=usd, most_usd=most_usd, as_of=as_of, said=said, guess=guess)
 
 
