@@ -42,7 +42,7 @@ def prices_of_runs(plan: EnvironmentPlan | TeamPlan, starts: Collection[str]) ->
         for cost in costs[: FEW if len(costs) > FEW + 1 else None]
     ]
     if len(costs) > 1:
-        more = f"; {len(costs) - FEW} have no line here" if len(lines) < len(costs) else ""
+        more = f"; {len(costs) - FEW} are not listed above" if len(lines) < len(costs) else ""
         lines.append(f"these {len(costs)} runs: {_together(plan, costs)}{more}")
     return [*lines, *(_begun(plan, cost) for cost in every if plan.jobs[cost.job].schedule)]
 

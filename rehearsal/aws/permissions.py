@@ -106,8 +106,7 @@ def _placement_group(call: Call) -> capacity.Group | None:
 
 
 def _launch(call: Call) -> Iterator[Ask]:
-    """RunInstances and CreateFleet: each of what it launches from, of its templates, and of what it
-    creates. A fleet asks for RunInstances, too."""
+    """RunInstances and CreateFleet: all that it launches from and creates. A fleet asks for RunInstances, too."""
     templates = _templates(call)
     datas = [launch_templates.data(call.region, one) for one in templates]
     used = {arn: dict[str, Any]() for data in (*datas, *_given(call)) for arn in _from(call, data)}

@@ -61,7 +61,7 @@ def _ranges(cluster: ClusterConfig) -> Iterator[InputError]:
         yield At(CIDRS).must(
             f"list at most {MOST_RANGES} ranges: EKS takes no more",
             got=len(listed),
-            fix="write wider ranges, such as that of your VPN; or endpoint: private with a way in",
+            fix="write wider ranges, such as that of your VPN; or endpoint: private, where a VPN leads into the VPC",
         )
     for cidr in listed:
         if not is_range(cidr):
@@ -76,7 +76,8 @@ def _ranges(cluster: ClusterConfig) -> Iterator[InputError]:
             yield At(CIDRS).must(
                 "list public addresses: EKS refuses reserved ranges",
                 got=cidr,
-                fix=f"write {OWN_ADDRESS}, such as [{EXAMPLE}]; or endpoint: private with a way in",
+                fix=f"write {OWN_ADDRESS}, such as [{EXAMPLE}]; or endpoint: private, where"
+                " a VPN leads into the VPC",
                 write=[EXAMPLE],
             )
 

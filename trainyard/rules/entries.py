@@ -154,9 +154,9 @@ def _processes(path: str, job: JobConfig, pool: PoolConfig) -> Iterator[InputErr
     at = At(f"{path}.processes_per_node")
     if not TYPES[name].gpus and wanted in ("auto", "gpu"):
         yield at.must(
-            f"be a number on {name}: {wanted} counts GPUs",
+            f"be cpu or a number on {name}, which has no GPU: {wanted} counts GPUs",
             got=wanted,
-            fix="write 1, and let threads do the rest; or write 1 for each NUMA node; or write cpu",
+            fix="write 1, and let threads do the rest; or write cpu",
         )
     if TYPES[name].gpus and wanted == "cpu":
         yield at.must(
@@ -218,9 +218,9 @@ def _torchtune_job(path: str, job: JobConfig) -> Iterator[InputError]:
         )
     if job.arguments is not None:
         yield At(f"{path}.arguments").must(
-            "not be set with torchtune: they would go to its recipe",
+            "not be set with torchtune: the Trainer hands them to the runtime's recipe, which has its own",
             got=" ".join(job.arguments)[:60] or "[]",
-            fix="delete it for the runtime's recipe, or write script: tune run …",
+            fix="delete it, and the recipe runs as it is; or write script: tune run …",
             write=REMOVE,
         )
     if job.command == ("tune", "run"):
@@ -276,13 +276,24 @@ def _pytorch_job(path: str, job: JobConfig, environment: EnvironmentConfig) -> I
         )
 
 
+def _place_to_save(path: str, environment: EnvironmentConfig) -> str:
+    """Setting that names a directory for the checkpoints of the job at this path, on the first store of the environment
+    to which a job can write them."""
+    stores = (
+        name
+        for name, store in environment.storage.items()
+        if not any([*kind.write_errors("", name)] for kind, _ in kinds_of(store))
+    )
+    return f"checkpoints: {{store: {next(stores, '…')}, directory: {path.rpartition('.')[2]}}}"
+
+
 def _resume(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterator[InputError]:
     restarts = restarts_of(job, environment)
     if restarts and not job.checkpoints and not job.allow_no_checkpoint:
         yield At(f"{path}.checkpoints").must(
-            f"be set: {restarts} restarts resume from it",
+            f"be set: without it each of {restarts} restarts begins from zero",
             got="nothing",
-            fix="write checkpoints: {store: …, directory: …}, or allow_no_checkpoint: true",
+            fix=f"write {_place_to_save(path, environment)}; or write allow_no_checkpoint: true in its place",
         )
     saved = job.checkpoints
     if saved and saved.when_changed == "afresh" and RUN_NUMBER in saved.directory:

@@ -148,6 +148,8 @@ def mixed_type_errors(path: str, pool: PoolConfig) -> Iterator[InputError]:
             path=path,
             must="list one type, as the pool has replicas or a reservation",
             got=as_yaml(listed),
-            fix=f"write [{listed[0]}], and another pool for the other types",
+            fix=f"write that of the reservation, such as [{listed[0]}], and another pool for the other types"
+            if pool.reservation
+            else f"write [{listed[0]}], and another pool for the other types",
             write=[listed[0]],
         )

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from trainyard.catalog import fabric, versions
 from trainyard.catalog.aws.instances import GPU_TYPES
 from trainyard.catalog.job_kinds import JOB_KINDS, MORE_KINDS, job_kind
-from trainyard.derive.job_view import RESERVED_ENV, V1_ENV, ContainerView, JobView
+from trainyard.derive.job_view import RESERVED_ENV, ContainerView, JobView
 from trainyard.derive.jobs import CHECKPOINTS, PLACE
-from trainyard.derive.scripts import LAUNCHER_ENV, Launch, launches, saved_in, single_program
+from trainyard.derive.scripts import launches, saved_in, single_program
 from trainyard.problems import InputError, InputWarning
 from trainyard.rules import (
     clones,
@@ -23,6 +23,7 @@ from trainyard.rules import (
     launchers,
     one_node,
     owners,
+    rendezvous,
     saves,
     scripts,
     unset,
@@ -33,10 +34,6 @@ from trainyard.rules.pinning import unpinned
 from trainyard.settings.reading.placeholders import placeholders
 
 Problems = Iterator[InputError | InputWarning]
-
-ENDPOINT = "--rdzv_backend=c10d --rdzv_endpoint=${PET_MASTER_ADDR}:${PET_MASTER_PORT}"
-IN_FILES = ENDPOINT.replace("{", "(").replace("}", ")")
-"""Endpoint in the command of a YAML file, where Kubernetes puts in the values."""
 
 
 def controller_fix(kind: str) -> str:
@@ -67,7 +64,8 @@ def _shared_memory(view: JobView) -> Problems:
     for memory in view.shared_memory:
         if memory.gib > memory.at_most_gib:
             yield memory.place.must(
-                "leave the ranks memory: /dev/shm counts against that of the pod",
+                f"be at most half of the pod's memory, {memory.at_most_gib:,.0f} GiB: /dev/shm takes of it,"
+                " and the ranks need the rest",
                 got=f"{memory.gib:g} GiB",
                 fix=memory.fix,
             )
@@ -167,9 +165,9 @@ def _broken_continuation(view: JobView, container: ContainerView) -> Problems:
         behind = "a comment" if broken is None or broken[1] == "#" else "a blank"
         line = f" in: {broken[0].strip()}" if broken else ""
         yield container.where("script").must(
-            "end a continued line with its backslash: bash ends the command there",
+            "have nothing behind the backslash that continues a line, not even a blank: bash ends the command there",
             got=f"{behind} behind \\{line}",
-            fix=f"delete {behind.replace('a ', 'the ')} behind it",
+            fix=f"delete {'the blank' if behind == 'a blank' else 'the comment and the blank'} behind it",
         )
 
 
@@ -220,94 +218,6 @@ def _reserved_variable(view: JobView, container: ContainerView) -> Problems:
                 got=name,
                 fix="delete it",
             )
-
-
-MEETS_BY = re.compile(r"--(?:rdzv|master|main|machine|node|nnodes)[\w-]*[= ]\S+")
-"""Options by which ranks find each other."""
-
-
-def _unknown_variable(view: JobView, container: ContainerView) -> Problems:
-    """A variable that nobody gives: kubelet leaves $(NAME) as it is, a shell puts nothing."""
-    if container.more_env is None:
-        return
-    text = container.script
-    by_kubelet = re.findall(r"(?<!\$)\$\((?!JAX_|DMLC_)([A-Z][A-Z0-9_]*)\)", text)
-    by_shell = re.findall(r"\$[{(]?([A-Z][A-Z0-9_]*)\b(?!:?[-=+?])", text)
-    asked = {*(by_kubelet if view.runtime_known else ()), *filter(LAUNCHER_ENV.match, by_shell)}
-    names = [
-        name
-        for name in sorted(asked - {*container.env, *container.more_env})
-        if not re.search(rf"\b{name}=|\b(?:read|for) {name}\b", text)
-    ]
-    meeting = " ".join(MEETS_BY.findall(text))
-    own = [
-        name
-        for name in names
-        if not LAUNCHER_ENV.match(name) and name not in V1_ENV and name not in meeting
-    ]
-    if given := [name for name in names if name not in own]:
-        yield container.where("script").must(
-            f"use variables that {view.controller} provides",
-            got=", ".join(given),
-            fix=_given_ranks(view, container),
-        )
-    if own:
-        yield container.where("script").must(
-            f"use variables that the container has: kubelet leaves $({own[0]}) as it is",
-            got=", ".join(own),
-            fix=f"add {own[0]} to env",
-        )
-
-
-def _given_ranks(view: JobView, container: ContainerView) -> str:
-    """Fix: how ranks find each other by what the controller gives, and by nothing that it does not."""
-    proposed = job_kind(view.kind).rank_variables
-    if {*re.findall(r"[A-Z_]{4,}", proposed)} <= {*container.env, *(container.more_env or ())}:
-        return f"use {proposed}"
-    if view.elastic:
-        return (
-            "leave --rdzv_endpoint, --master_addr and --node_rank out: with elasticPolicy the operator"
-            " sets PET_RDZV_ENDPOINT"
-        )
-    return "add a Master, with which the operator sets RANK, WORLD_SIZE and MASTER_ADDR"
-
-
-def rendezvous(view: JobView, container: ContainerView) -> Problems:
-    """A torchrun whose nodes do not meet: each waits at another place, or for another number."""
-    for launch in launches(container.script):
-        for problem in (_no_endpoint, _other_nodes, _one_rank_for_all):
-            yield from problem(view, container, launch)
-
-
-def _no_endpoint(view: JobView, container: ContainerView, launch: Launch) -> Problems:
-    if view.nodes > 1 and launch.is_standalone and (launch.endpoint or not view.elastic):
-        endpoint = ENDPOINT if view.origin == "entry" else IN_FILES
-        alone = "--standalone" in launch.text
-        yield container.where("script").must(
-            "give torchrun a rendezvous endpoint that all nodes reach: without one each node"
-            " waits at its own localhost",
-            got=launch.text[:60],
-            fix=f"take --standalone out, and add {endpoint}" if alone else f"add {endpoint}",
-        )
-
-
-def _other_nodes(view: JobView, container: ContainerView, launch: Launch) -> Problems:
-    if view.nodes and launch.nodes.isdecimal() and int(launch.nodes) != view.nodes:
-        yield container.where("option.nnodes").must(
-            f"start the job's {view.nodes} nodes",
-            got=f"--nnodes={launch.nodes}",
-            fix="put --nnodes=$(PET_NNODES) in its place, or leave it out: torchrun reads PET_NNODES",
-        )
-
-
-def _one_rank_for_all(view: JobView, container: ContainerView, launch: Launch) -> Problems:
-    own = container.node_rank is not None and launch.rank == str(container.node_rank)
-    if view.nodes > 1 and launch.rank.isdecimal() and not own:
-        yield container.where("option.node_rank").must(
-            "give every node a rank of its own",
-            got=f"--node_rank={launch.rank}",
-            fix="put --node_rank=$(PET_NODE_RANK) in its place, or leave it out: torchrun reads PET_NODE_RANK",
-        )
 
 
 def _ranks_of_a_launch(view: JobView, container: ContainerView) -> Problems:
@@ -371,19 +281,19 @@ OF_CONTAINERS: tuple[Callable[[JobView, ContainerView], Problems], ...] = (
     clones.without_token,
     _harmful_variable,
     _reserved_variable,
-    _unknown_variable,
+    rendezvous.unknown_variable,
     unset.unset_variable,
     one_node.alone_by_default,
     one_node.alone_in_python,
     one_node.asked_by_default,
-    rendezvous,
+    rendezvous.no_meeting,
     waiting.short_wait,
     saves.lost_with_the_container,
     _ranks_of_a_launch,
     no_launcher,
 )
 WHY_RANKS_DO_NOT_MEET: tuple[Callable[[JobView, ContainerView], Problems], ...] = (
-    rendezvous,
+    rendezvous.no_meeting,
     one_node.alone_by_default,
     one_node.alone_in_python,
     no_launcher,

@@ -112,7 +112,14 @@ def store_directory_errors(
         for kind, _ in kinds_of(environment.storage[store]):
             yield from kind.write_errors(f"{path}.store", store)
     if "://" in directory:
-        yield At(f"{path}.directory").must("be a directory of its store", got=directory, fix=TO_S3)
+        plain = directory.partition("://")[2].partition("/")[2].strip("/")
+        meant = plain or path.split(".")[-2]
+        yield At(f"{path}.directory").must(
+            "be a directory of its store, and no URI",
+            got=directory,
+            fix=f"write {meant}; to S3: {TO_S3}",
+            write=meant,
+        )
     if any(len(part.encode()) > NAME_MAX for part in directory.split("/")):
         yield At(f"{path}.directory").must(
             f"have names of at most {NAME_MAX} bytes, as file systems take them",

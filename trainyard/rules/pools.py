@@ -8,7 +8,7 @@ tests/support/cases/environment.py.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
@@ -246,6 +246,15 @@ def _static_nodes(path: str, pool: PoolConfig) -> Iterator[InputError]:
         )
 
 
+def _other_zones(sound: Sequence[str], others: Sequence[str]) -> str:
+    """Fix: the zones that are right, or where there are none, what can be written. `others`: with a subnet."""
+    if sound:
+        return f"write {as_yaml(sound)}"
+    return "delete it" + (
+        f", or write another zone of the network: {', '.join(others)}" if others else ""
+    )
+
+
 def _fallback_zones(path: str, pool: PoolConfig, zones: tuple[str, ...]) -> Iterator[InputError]:
     listed = pool.fallback_zones
     sound = [zone for zone in dict.fromkeys(listed) if zone in zones[1:]]
@@ -254,7 +263,7 @@ def _fallback_zones(path: str, pool: PoolConfig, zones: tuple[str, ...]) -> Iter
             yield At(path).must(
                 "list other zones than environment.zone",
                 got=zone,
-                fix=f"write {as_yaml(sound)}" if sound else "delete it",
+                fix=_other_zones(sound, zones[1:]),
                 write=sound or REMOVE,
             )
         elif zone not in zones:

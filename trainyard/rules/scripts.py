@@ -84,10 +84,13 @@ def syntax(view: JobView, container: ContainerView) -> Iterator[InputError]:
         return
     # Kubernetes makes $ of $$ in a command.
     if wrong := syntax_error(script.replace("$$", "$")):
+        is_open = re.search("unexpected (end of file|EOF)", wrong)
         yield container.where("script").must(
             "be a script that bash can read (bash -n)",
-            got=wrong[:120],
-            fix="correct that line, or the quote or block that it belongs to",
+            got="its end inside a quote or block that is open" if is_open else wrong[:120],
+            fix="close what is open: fi ends if, done ends for and while, esac ends case, a quote its twin"
+            if is_open
+            else "correct that line, or the quote or block that it belongs to",
         )
 
 

@@ -132,7 +132,7 @@ def _checkpoint_size(
         need = most * verdict.bytes / 2**30
         yield At(f"{path}.checkpoints.store").must(
             room_needed(wanted, verdict.bytes),
-            got=f"{name}, with room for {held}",
+            got=f"{name}, which has room for {held}",
             fix=" or ".join(
                 kind.larger(f"environment.storage.{name}.{kind.name}", need, settings, sized)
                 for (kind, settings), (_, sized) in zip(
@@ -144,8 +144,8 @@ def _checkpoint_size(
 
 def room_needed(wanted: CheckpointConfig, size: float) -> str:
     """Requirement in words: room in a store for checkpoints of `size` bytes each."""
-    kept = f": {wanted.keep} that stay, and the one being written" if wanted.keep else ""
     most = checkpoints_on_disk(wanted.keep)
+    kept = f": {most - 1} that stay, and the one being written"
     return f"have room for {most} checkpoints of {size / 1e9:,.0f} GB each{kept}"
 
 

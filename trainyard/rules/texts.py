@@ -45,7 +45,9 @@ def text_errors(path: str, settings: Any, region: str) -> Iterator[InputError]:
         elif isinstance(value, str):
             yield from _text(at, value, region)
         elif isinstance(value, float) and math.isinf(value):
-            yield At(at).must("be a finite number", got=as_yaml(value), fix="write a number")
+            yield At(at).must(
+                "be a finite number", got=as_yaml(value), fix="write a number such as 1000"
+            )
 
 
 def _values(path: str, value: Any) -> Iterator[tuple[str, Any]]:
@@ -68,8 +70,9 @@ def _values(path: str, value: Any) -> Iterator[tuple[str, Any]]:
 def _text(at: str, text: str, region: str) -> Iterator[InputError]:
     wanted = partition(region)
     if text != text.strip():
-        fix = f"write {text.strip()}" if text.strip() else "write a value"
-        yield At(at).must("not begin or end with a blank", got=f'"{text}"', fix=fix)
+        bare = text.strip()
+        must = "not begin or end with a blank" if bare else "be more than blanks"
+        yield At(at).must(must, got=f'"{text}"', fix=f"write {bare or 'a value'}")
     elif text.startswith("arn:") and not text.startswith(f"arn:{wanted}:"):
         yield At(at).must(
             f"be of the partition of aws:region, which is {wanted}",

@@ -5,6 +5,7 @@ not here is refused: Pulumi hands stack settings to its default provider only, a
 makes its own, so such a key would be accepted and ignored.
 """
 
+import re
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -107,3 +108,14 @@ class AwsConfig:
     @property
     def roles(self) -> tuple[AssumeRoleConfig, ...]:
         return (self.assumeRole,) if self.assumeRole else self.assumeRoles
+
+
+def key_of_alias(text: str) -> str:
+    """A fix that says how to find the ARN of the key of an alias; empty for what is no alias."""
+    alias = re.fullmatch(r"(?:arn:.*:)?(alias/[\w/-]+)", text)
+    asked = f"aws kms describe-key --key-id {alias[1]}" if alias else ""
+    return (
+        f"write the ARN that `{asked} --query KeyMetadata.Arn --output text` prints"
+        if alias
+        else ""
+    )

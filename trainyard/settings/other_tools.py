@@ -125,7 +125,7 @@ OTHER_TOOLS: dict[tuple[str, str], str] = {
                 " for less"
             ),
             "volumes volumemounts mounts nfs pvc": (
-                "delete it; write storage: {home: {path: /data}} with a store of the environment"
+                "delete it; to mount the store home at /data, write storage: {home: {path: /data}} into the job"
             ),
             "queue queuename localqueue": (
                 "delete it; with environment.queues each job of a team waits in the team's queue"

@@ -3,6 +3,7 @@
 Their plans, kind by kind: trainyard/stores/.
 """
 
+import re
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
@@ -30,6 +31,20 @@ PutBackupVaultLockConfiguration, MaxRetentionDays)."""
 BackupId = Annotated[str, pydantic.Field(pattern=BACKUP)]
 MaintenanceWindow = Annotated[str, pydantic.Field(pattern=WINDOW)]
 FileSystemId = Annotated[str, pydantic.Field(pattern=FILE_SYSTEM)]
+
+
+def nearest_window(text: str) -> str:
+    """The window that a text means, such as `Sun 16:30`, AWS's 7:16:30 or sunday 24:00; empty where none is."""
+    found = re.fullmatch(r"([a-z]{2,}|[1-7])[:, ]+(\d{1,2}):([0-5]\d)", text.strip().lower())
+    hour = int(found[2]) if found else 25
+    days = [
+        number
+        for number, name in enumerate(DAYS)
+        if found and (found[1] == str(number + 1) or name.startswith(found[1]))
+    ]
+    if not found or not days or hour > 24 or (hour == 24 and found[3] != "00"):
+        return ""
+    return f"{DAYS[(days[0] + hour // 24) % 7]} {hour % 24:02}:{found[3]}"
 
 
 @dataclass(frozen=True, kw_only=True)

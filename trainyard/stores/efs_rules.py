@@ -59,8 +59,7 @@ def lifecycle_errors(path: str, efs: EfsConfig, lifecycle: LifecycleConfig) -> I
     if not infrequent and not archive:
         yield InputError(
             path=path,
-            must="say after how many days files move",
+            must="say after how many days files move to a cheaper class of storage",
             got="neither infrequent_after_days nor archive_after_days",
-            fix="write {infrequent_after_days: 30}, or delete it",
-            write={"infrequent_after_days": 30},
+            fix=f"write infrequent_after_days: 30 under {path}, or delete it",
         )

@@ -132,7 +132,7 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
         yield from backup_errors(path, settings)
         yield from restore_errors(path, settings)
         yield from key_errors(path, settings, around.key)
-        yield from efa_errors(path, settings, around.pools)
+        yield from efa_errors(path, settings, around.pools, around.region)
 
     def warnings(self, path: str, settings: LustreConfig, pools: Pools) -> Iterator[InputWarning]:
         yield from efa_warnings(path, settings, pools)

@@ -15,6 +15,7 @@ from trainyard.catalog.aws.storage import (
     LNET_EFA_DEVICES,
     LUSTRE_EFA_STEP_GIB,
 )
+from trainyard.catalog.aws.zones import zone_ids_with
 from trainyard.problems import REMOVE, At, InputError, InputWarning
 from trainyard.settings.pools import PoolConfig
 from trainyard.settings.stores import LustreConfig
@@ -28,12 +29,15 @@ def lnet_devices(pool: PoolConfig, instance_type: str) -> int:
     return 0 if pool.fallback_zones else LNET_EFA_DEVICES.get(instance_type, 0)
 
 
-_STEPS = ", ".join(
-    f"{step:,} at {tier} MB/s per TiB" for tier, step in sorted(LUSTRE_EFA_STEP_GIB.items())
+_FASTEST = max(LUSTRE_EFA_STEP_GIB)
+_SMALLEST = (
+    f"deployment: PERSISTENT_2 with throughput_mbps_per_tib: {_FASTEST} and capacity_gib:"
+    f" {LUSTRE_EFA_STEP_GIB[_FASTEST]}"
 )
+"""The smallest file system with EFA."""
 
 
-def efa_errors(path: str, lustre: LustreConfig, pools: Pools) -> Iterator[InputError]:
+def efa_errors(path: str, lustre: LustreConfig, pools: Pools, region: str) -> Iterator[InputError]:
     """Every error of a store with `efa`. `path`: of its `lustre`. `pools`: all of the environment;
     empty where they are not known."""
     if not lustre.efa:
@@ -42,12 +46,12 @@ def efa_errors(path: str, lustre: LustreConfig, pools: Pools) -> Iterator[InputE
         yield At(f"{path}.efa").must(
             "not be true with deployment: SCRATCH_2, which has no EFA",
             got="true",
-            fix=f"delete it, or take deployment: PERSISTENT_2 with a capacity_gib of a multiple of {_STEPS}",
+            fix=f"delete it, or write {_SMALLEST}",
             write=REMOVE,
         )
     else:
         yield from _size(f"{path}.capacity_gib", lustre)
-    yield from _clients(f"{path}.efa", pools)
+    yield from _clients(f"{path}.efa", pools, region)
 
 
 def efa_step(lustre: LustreConfig) -> int | None:
@@ -71,15 +75,16 @@ def _size(path: str, lustre: LustreConfig) -> Iterator[InputError]:
         )
 
 
-def _clients(path: str, pools: Pools) -> Iterator[InputError]:
+def _clients(path: str, pools: Pools, region: str) -> Iterator[InputError]:
     """Pools none of which has nodes that can mount over EFA."""
+    clients = [each for each in sorted(EFA_LUSTRE_CLIENTS) if zone_ids_with(each, region)]
     kinds = [(pool, kind) for pool in pools.values() for kind in pool.instance_types]
     if kinds and not any(lnet_devices(pool, kind) for pool, kind in kinds):
         reasons = dict.fromkeys(f"{kind}, which {_reason(pool, kind)}" for pool, kind in kinds)
         yield At(path).must(
             "be for a pool whose nodes can mount Lustre over EFA",
             got="; ".join(reasons),
-            fix=f"delete it, or add a pool of {' or '.join(sorted(EFA_LUSTRE_CLIENTS))}",
+            fix=f"delete it, or add a pool of {' or '.join(clients)}" if clients else "delete it",
             write=REMOVE,
         )
 

@@ -41,7 +41,8 @@ def repository_errors(path: str, lustre: LustreConfig) -> Iterator[InputError]:
         yield At(f"{path}.backup_days").must(
             "not be set with repositories: FSx makes no backups of a file system with links to S3",
             got=lustre.backup_days,
-            fix="delete it; auto_export keeps a copy in S3",
+            fix="delete it; to copy new files to S3, write auto_export: [NEW, CHANGED] under repositories."
+            f"{next(iter(named))}",
             write=REMOVE,
         )
     if len(named) > REPOSITORIES_AT_MOST:  # API
@@ -80,14 +81,30 @@ def _plain(path: str) -> str:
     return plain if taken else "/data"
 
 
-def _single(path: str, each: Repository) -> Iterator[InputError]:
-    if not S3_URI.fullmatch(each.s3) or len(each.s3) > S3_URI_LENGTH:
+def _uri(text: str) -> str:
+    """The URI of a bucket that a text means, such as an address of S3's web service; empty where none is."""
+    host = re.fullmatch(r"https?://([\w.-]+?)\.s3[\w.-]*\.amazonaws\.com(/.*)?", text)
+    path = re.fullmatch(r"https?://s3[\w.-]*\.amazonaws\.com/([^/]+)(/.*)?", text)
+    found = (
+        host or path or re.fullmatch(r"(?:[sS]3:|arn:aws:s3:::)?/*([a-z0-9.-]{3,63})(/.*)?", text)
+    )
+    uri = f"s3://{found[1]}{(found[2] or '').rstrip('/')}/" if found else ""
+    return uri if S3_URI.fullmatch(uri) and len(uri) <= S3_URI_LENGTH else ""
+
+
+def _no_uri(path: str, text: str) -> Iterator[InputError]:
+    if not S3_URI.fullmatch(text) or len(text) > S3_URI_LENGTH:
+        meant = _uri(text)
         yield At(f"{path}.s3").must(
-            "be an S3 URI; a bucket's name has 3 to 63 of a-z, 0-9, - and .",
-            got=each.s3 or "nothing",
-            fix="write one such as s3://bucket/prefix/; the prefix may be left out",
-            write="s3://bucket/prefix/",
+            "begin with s3:// and a bucket, whose name has 3 to 63 of a-z, 0-9, - and .",
+            got=text or "nothing",
+            fix=f"write {meant}" if meant else "write one such as s3://bucket/prefix/",
+            write=meant or "s3://bucket/prefix/",
         )
+
+
+def _single(path: str, each: Repository) -> Iterator[InputError]:
+    yield from _no_uri(path, each.s3)
     steps = each.path.strip("/").split("/")
     if not each.path.startswith("/"):
         yield At(f"{path}.path").must(

@@ -43,6 +43,7 @@ class Parameter(Kind):
     def update(
         self, aws: Account, operation: str, which: Properties, given: Properties, new: Properties
     ) -> None:
+        given = {"Value": new["insecureValue"], **given}  # which every call needs
         aws.call("ssm", operation, **which, **given, Overwrite=True)
 
     def tags_of(self, aws: Account, state: Properties, found: dict[str, Any]) -> dict[str, str]:
@@ -75,7 +76,7 @@ KINDS = (
         import_id="{name}",
         asks={"Name": "name"},
         fixed=words("type"),
-        updates={"insecureValue": "put_parameter"},
+        updates={"insecureValue": "put_parameter", "tier": "put_parameter"},
         names={"insecureValue": "Value"},
         outputs={"arn": "ARN", "version": "Version"},
         tagging=Tagging(target="ResourceId"),

@@ -147,7 +147,7 @@ def test_the_whole_price_of_runs_is_said_where_their_hours_are_known_and_the_sum
     many = environment_plan(beside(**{f"t5-{n}": None for n in range(8)}))
     said = prices_of_runs(many, [*many.jobs])
     assert len(said) == FEW + 1 and "these 9 runs: " in said[-1]
-    assert said[-1].endswith("USD an hour while all of them run; 4 have no line here")
+    assert said[-1].endswith("USD an hour while all of them run; 4 are not listed above")
     assert prices_of_runs(many, []) == []
     full = estimate(many).jobs[0].at_least_usd_per_hour
     assert full is not None and many.capacity["g6e"].max_nodes == 2 * many.jobs["t5-0"].nodes

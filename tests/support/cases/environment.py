@@ -182,12 +182,12 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "copies of images in a registry without a repository": (
         [at("artifacts.images", "https://111122223333.dkr.ecr.ap-northeast-2.amazonaws.com/")],
         "artifacts.images",
-        "must be a registry of ECR, a slash, and the beginning of its repositories",
+        "must be a registry of ECR, a slash and the first part of its repositories' names",
     ),
     "copies of images elsewhere than in ECR": (
         [at("artifacts.images", "registry.example.com/mirror")],
         "artifacts.images",
-        "must be a registry of ECR, a slash, and the beginning of its repositories",
+        "must be a registry of ECR, a slash and the first part of its repositories' names",
     ),
     "existing network without the training zone": (
         [at("network", {"vpc_id": VPC, "private_subnets": {"ap-northeast-2c": SUBNET}})],
@@ -736,12 +736,12 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "more shared memory than the pod has memory": (
         [at(f"{JOB}.memory_gib", 100), at(f"{JOB}.shared_memory_gib", 100)],
         f"{JOB}.shared_memory_gib",
-        "leave the ranks memory",
+        "be at most half of the pod's memory",
     ),
     "all memory shared": (
         [at(f"{JOB}.shared_memory_gib", 1400)],
         f"{JOB}.shared_memory_gib",
-        "leave the ranks memory",
+        "be at most half of the pod's memory",
     ),
     "runtime that is not installed": (
         [at(f"{JOB}.runtime", "jax")],
@@ -751,7 +751,7 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "restarts from nothing": (
         [without(f"{JOB}.checkpoints")],
         f"{JOB}.checkpoints",
-        "be set: 5 restarts resume from it",
+        "be set: without it each of 5 restarts begins from zero",
     ),
     "unknown store": (
         [at(f"{JOB}.storage.data", {"path": "/data"})],
@@ -808,7 +808,7 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "ranks without a meeting place": (
         [at(SCRIPT, "cd /code\ntorchrun --rdzv_backend=c10d train.py\n")],
         f"{JOB}.script",
-        "--rdzv_backend=c10d --rdzv_endpoint",
+        "Fix: add --rdzv_endpoint=",
     ),
     "ranks without a meeting place, over lines": (
         [at(SCRIPT, "torchrun \\\n  --rdzv-backend c10d \\\n  train.py\n")],
@@ -1306,14 +1306,15 @@ REFUSED |= {
     "checkpoints that do not fit": (
         [at(f"{JOB}.parameters_billion", 175)],
         f"{JOB}.checkpoints.store",
-        "must have room for 3 checkpoints of 2,100 GB each; got scratch, with room for "
+        "must have room for 3 checkpoints of 2,100 GB each: 2 that stay, and the one being written; got"
+        " scratch, which has room for "
         "2. Fix: write capacity_gib: 7200",
     ),
     "checkpoints that stay and do not fit": (
         [*MODEL, at(f"{JOB}.checkpoints.keep", 11)],
         f"{JOB}.checkpoints.store",
         "must have room for 12 checkpoints of 840 GB each: 11 that stay, and the one being written; got"
-        " scratch, with room for 11. Fix: write capacity_gib: 12000",
+        " scratch, which has room for 11. Fix: write capacity_gib: 12000",
     ),
     "fewer checkpoints than a damaged one leaves": (
         [at(f"{JOB}.checkpoints.keep", 1)],
@@ -1367,7 +1368,7 @@ REFUSED |= {
     "no S3 URI": (
         [_linked({"s3": "https://sets.s3.amazonaws.com/a"})],
         f"{REPOSITORIES}.r0.s3",
-        "must be an S3 URI",
+        "must begin with s3:// and a bucket",
     ),
     "no bucket of S3": (
         [_linked({"s3": "s3://My_Sets/a"})],
@@ -1812,7 +1813,7 @@ REFUSED |= {
     "an encrypted value": (
         [at("tags", {"team": {"secure": "v1:abc"}})],
         "tags.team",
-        "must not be encrypted; got a secret",
+        "must not be encrypted: AWS or the cluster shows it to others; got a secret",
     ),
     "a type in capital letters": (
         [at(f"{POOL}.instance_types", ["P5.48XLARGE"])],

@@ -139,7 +139,7 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "restarts of a PyTorchJob from nothing": (
         [*pytorch_job(restarts=3), without(f"{JOB}.checkpoints")],
         f"{JOB}.checkpoints",
-        "be set: 3 restarts resume from it",
+        "be set: without it each of 3 restarts begins from zero",
     ),
     "a TrainJob's own priority": (
         [PRIORITIES, at(f"{JOB}.priority", "high")],
@@ -257,7 +257,7 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "arguments for a recipe": (
         [*tune(), at(f"{JOB}.arguments", ["--epochs", "3"])],
         f"{JOB}.arguments",
-        "must not be set with torchtune: they would go to its recipe; got --epochs 3. Fix: delete it",
+        "must not be set with torchtune: the Trainer hands them to the runtime's recipe, which has its own; got --epochs 3. Fix: delete it",
     ),
     "arguments beside a coordinator": (
         [*pytorch_job(coordinator=True), without(SCRIPT), at(f"{JOB}.arguments", [])],

@@ -756,7 +756,7 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
         script("for i in 1 2; do\n  torchrun t.py\n"),
         "command",
         "be a script that bash can read",
-        "correct that line",
+        "close what is open: ",
     ),
     "an API that is not served": (
         JOB,
@@ -1085,7 +1085,7 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
             ),
         ),
         "sizeLimit",
-        "leave the ranks memory",
+        "be at most half of the pod's memory",
         "write 63Gi or less",
     ),
     "NVLink that is not there": (
@@ -1586,7 +1586,7 @@ TRAPS = {
     "8": "spec.schedulingPolicy: must be a field",
     "9": "have the name node",
     "10": "the webhook refuses it",
-    "11": "end a continued line",
+    "11": "have nothing behind the backslash",
     "12": "clone from a URL",
     "13": "is no variable of NCCL",
     "14": "- a command that people type; `trainyard status` prints it",
@@ -1614,7 +1614,7 @@ TRAPS = {
     "36": "got kubernetes.io/zone",
     "37": "- commands that people type",
     "38": "each send over the network what",
-    "82": "leave the ranks memory",
+    "82": "be at most half of the pod's memory",
 }
 
 

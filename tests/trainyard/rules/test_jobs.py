@@ -81,7 +81,10 @@ PROBES = {
         "export PET_NNODES=1\ntorchrun t.py",
         "PET_NNODES=1 takes the place of what",
     ),
-    "a continued line with a blank": ("torchrun \\ \n  train.py", "end a continued line"),
+    "a continued line with a blank": (
+        "torchrun \\ \n  train.py",
+        "have nothing behind the backslash",
+    ),
     "lines that end with CR": ("cd /a\r\ntorchrun t.py", "end its lines with LF"),
     "a script of one long line": ("torchrun " + "x" * 131_072, "be shorter than 131072 bytes"),
     "a file in the place of a program": ("train.py", "start a program"),

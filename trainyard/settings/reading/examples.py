@@ -9,13 +9,13 @@ from typing import Any, Literal, get_args
 
 from trainyard.catalog import versions
 from trainyard.objects.iam.secrets import KeyArn, SecretName, SecretPrefix
-from trainyard.settings.aws import AccountId, PolicyArn, RoleArn, arn_of
+from trainyard.settings.aws import AccountId, PolicyArn, RoleArn, arn_of, key_of_alias
 from trainyard.settings.cluster import ClusterName
 from trainyard.settings.environment import CHARTS, MIRROR, Replaceable
 from trainyard.settings.job import Name
 from trainyard.settings.network import SubnetId, VpcId
 from trainyard.settings.reading.lookup import keys_at, types_at
-from trainyard.settings.stores import BackupId, FileSystemId, MaintenanceWindow
+from trainyard.settings.stores import BackupId, FileSystemId, MaintenanceWindow, nearest_window
 from trainyard.settings.team_entry import ImagePrefix, S3Prefix
 
 _ROLE = "arn:aws:iam::123456789012:role/deployer"
@@ -196,10 +196,12 @@ def known_version(steps: Sequence[str], text: str) -> str | None:
 
 
 def example(steps: Sequence[str]) -> Any | None:
-    """A value that a setting takes; None where none is known. Each team has a deployer of its own: EKS has one
-    access entry for a role."""
+    """A value that a setting takes; None where none is known. Each job has a directory of its own, and each team a
+    deployer: EKS has one access entry for a role."""
     if len(steps) > 2 and (steps[-3], steps[-1]) == ("teams", "deployer"):
         return f"{_ROLE.removesuffix('deployer')}{steps[-2]}-deployer"
+    if len(steps) > 2 and tuple(steps[-2:]) == ("checkpoints", "directory"):
+        return steps[-3]
     return next((EXAMPLES[key] for key in keys_of(steps) if key in EXAMPLES), None)
 
 
@@ -286,6 +288,12 @@ def _none(_: str) -> str:
     return ""
 
 
+def _id_of(what: str, prefix: str) -> Pattern:
+    """The id that AWS gives to something."""
+    form = f"the id of {what}: {prefix}- and 8 to 17 hexadecimal digits"
+    return Pattern(form, _none, f"{prefix}-0123456789abcdef0")
+
+
 def _pattern(annotated: Any) -> str:
     return get_args(annotated)[1].metadata[0].pattern
 
@@ -323,7 +331,7 @@ PATTERNS: dict[str, Pattern] = {
         _s3_prefix,
         "s3://bucket/part/",
     ),
-    _pattern(KeyArn): Pattern("the ARN of a KMS key", _none, _KEY),
+    _pattern(KeyArn): Pattern("the ARN of a KMS key", _none, _KEY, key_of_alias),
     _pattern(AccountId): Pattern("an account ID of twelve digits", _none, "123456789012"),
     r"^\d+[hms](\d+[ms])?(\d+s)?$": Pattern("a duration in h, m and s", _duration),
     r"^1\.\d\d\.\d+-20\d{6}$": Pattern(
@@ -340,40 +348,22 @@ PATTERNS: dict[str, Pattern] = {
         "a folder, or oci:// and the beginning of charts in a registry", _none, "/mirror/charts"
     ),
     MIRROR: Pattern(
-        "a registry of ECR, a slash, and the beginning of its repositories",
+        "a registry of ECR, a slash and the first part of its repositories' names, without https://",
         _mirror,
         _MIRROR,
     ),
-    r"^cr-[0-9a-f]{8,17}$": Pattern(
-        "the id of a reservation: cr- and 8 to 17 hexadecimal digits",
-        _none,
-        "cr-0123456789abcdef0",
-    ),
+    r"^cr-[0-9a-f]{8,17}$": _id_of("a reservation", "cr"),
     _pattern(ClusterName): Pattern(
         "the name of an EKS cluster: letters, digits, dashes and underscores",
         lambda text: re.sub("[^-_0-9A-Za-z]+", "-", text).strip("-_")[:100],
         "research",
     ),
-    _pattern(VpcId): Pattern(
-        "the id of a VPC: vpc- and 8 to 17 hexadecimal digits", _none, "vpc-0123456789abcdef0"
-    ),
-    _pattern(SubnetId): Pattern(
-        "the id of a subnet: subnet- and 8 to 17 hexadecimal digits",
-        _none,
-        "subnet-0123456789abcdef0",
-    ),
-    _pattern(FileSystemId): Pattern(
-        "the id of a file system: fs- and 8 to 17 hexadecimal digits",
-        _none,
-        "fs-0123456789abcdef0",
-    ),
-    _pattern(BackupId): Pattern(
-        "the id of a backup: backup- and 8 to 17 hexadecimal digits",
-        _none,
-        "backup-0123456789abcdef0",
-    ),
+    _pattern(VpcId): _id_of("a VPC", "vpc"),
+    _pattern(SubnetId): _id_of("a subnet", "subnet"),
+    _pattern(FileSystemId): _id_of("a file system", "fs"),
+    _pattern(BackupId): _id_of("a backup", "backup"),
     _pattern(MaintenanceWindow): Pattern(
-        "a day of the week and a time in UTC, such as sunday 16:30", _none, "sunday 16:30"
+        "a day of the week and a time in UTC, from 00:00 to 23:59", nearest_window, "sunday 16:30"
     ),
     r"^/[^:]+$": _PATH,
     r"^[^/].*[^/]$|^[^/]$": _DIRECTORY,

@@ -18,7 +18,7 @@ from typing import Any, get_origin
 from trainyard.catalog.aws.storage import lustre_sold
 from trainyard.problems import REMOVE, SIMILAR, InputError
 from trainyard.settings.reading.examples import PATTERNS, as_name, example, known_version
-from trainyard.settings.reading.lookup import choices_at, is_required, types_at
+from trainyard.settings.reading.lookup import choices_at, defaults_at, is_required, types_at
 from trainyard.settings.reading.mistake import Mistake
 from trainyard.settings.reading.unknown_settings import is_needed, unknown_setting
 from trainyard.settings.reading.yaml_file import as_yaml
@@ -66,10 +66,10 @@ def explained(
 def _encrypted(mistake: Mistake) -> InputError:
     return InputError(
         path=mistake.path,
-        must="not be encrypted",
+        must="not be encrypted: AWS or the cluster shows it to others",
         got="a secret",
         fix=(
-            "write the value in clear if it is no secret; a job takes a secret from AWS Secrets"
+            "write the value as plain text if it is no secret; a job takes a secret from AWS Secrets"
             " Manager, as in secrets: {HF_TOKEN: {secrets_manager: vision/hf-token, key: token}}"
         ),
     )
@@ -178,7 +178,9 @@ def _no_choice(mistake: Mistake) -> InputError:
     near += choices if len(choices) == 1 else []
     if near:
         return mistake.error(must, f"write {near[0]}", near[0])
-    return mistake.error(must, f"write one of {listed}")
+    defaults = [each for each in defaults_at(mistake.steps) if each in choices]
+    otherwise = f", or delete it for {defaults[0]}" if defaults else ""
+    return mistake.error(must, f"write one of {listed}{otherwise}")
 
 
 def _no_number_of(mistake: Mistake, choices: Sequence[int]) -> InputError:

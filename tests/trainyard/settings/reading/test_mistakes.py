@@ -12,7 +12,7 @@ import pydantic
 import pytest
 
 from tests.support.everything import everything
-from tests.support.stackfile import TEAM, values
+from tests.support.stackfile import TEAM, at, planned, values
 from trainyard.problems import InputError
 from trainyard.settings.environment import StackConfig
 from trainyard.settings.reading.examples import PATTERNS
@@ -181,3 +181,45 @@ def test_a_size_with_a_unit_is_read_as_the_nearest_one_that_is_sold(
 )
 def test_a_time_is_read_in_the_unit_of_the_setting(written: str, meant: float | None) -> None:
     assert meant_by(written, "float_parsing", "jobs", "t5-large", "expected_hours") == meant
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "fix"),
+    [
+        ("storage.scratch.lustre.maintenance_window", "sunday 24:00", "write monday 00:00"),
+        ("storage.scratch.lustre.maintenance_window", "7:16:30", "write sunday 16:30"),
+        ("storage.scratch.lustre.maintenance_window", "some day", "write one such as sunday 16:30"),
+        ("kms_key_arn", "alias/ml", "prints"),
+        (
+            "jobs.t5-large.checkpoints.directory",
+            "s3://bucket/run",
+            "write run; to S3: use a Lustre",
+        ),
+        ("network.endpoints", "existing", "write one of s3, private, or delete it for s3"),
+        (
+            "jobs.t5-large.script",
+            "torchrun --master_addr=$RANK t.py",
+            "use PET_NODE_RANK in place of",
+        ),
+        ("jobs.t5-large.script", "if true; then\ntorchrun t.py", "close what is open: fi ends if"),
+        ("jobs.t5-large.image", " ", "write a value"),
+        ("storage.home.efs.lifecycle", {"back_on_access": True}, "write infrequent_after_days: 30"),
+    ],
+)
+def test_a_way_out_follows_from_what_was_written(path: str, value: Any, fix: str) -> None:
+    assert any(fix in error.fix for error in planned(at(path, value)).errors)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("https://sets.s3.amazonaws.com/a", "s3://sets/a/"),
+        ("https://s3.eu-west-1.amazonaws.com/sets/a/", "s3://sets/a/"),
+        ("arn:aws:s3:::sets", "s3://sets/"),
+        ("https://example.com/a", "one such as s3://bucket/prefix/"),
+    ],
+)
+def test_the_bucket_that_an_address_means_is_written_as_a_uri(written: str, meant: str) -> None:
+    link = {"r": {"s3": written, "path": "/data"}}
+    errors = planned(at("storage.scratch.lustre.repositories", link)).errors
+    assert f"write {meant}" in [error.fix for error in errors]

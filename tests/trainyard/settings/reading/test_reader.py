@@ -313,7 +313,8 @@ def test_a_number_is_a_number_and_nothing_that_looks_like_one(value: Any, says: 
 def test_a_value_that_fits_no_branch_of_a_union_is_one_error_with_a_path_of_ours() -> None:
     assert errors(at(f"{JOB}.processes_per_node", "many")) == [
         f"environment.{JOB}.processes_per_node: must be a whole number or be one of auto, gpu, cpu; got "
-        '"many". Fix: write a whole number; or write one of auto, gpu, cpu'
+        '"many". Fix: write a whole number; or write one of auto, gpu, cpu, or delete'
+        " it for auto"
     ]
 
 

@@ -293,7 +293,7 @@ def test_a_needed_setting_under_another_name_is_one_error() -> None:
 
 
 def test_what_a_fix_proposes_is_of_the_region_of_the_stack() -> None:
-    made = values(at("kms_key_arn", "alias/ml"), at("network", {"vpc_id": "vpc-0123456789abcdef0"}))
+    made = values(at("kms_key_arn", "ml"), at("network", {"vpc_id": "vpc-0123456789abcdef0"}))
     made["aws:region"] = "us-east-2"
     said = [str(error) for error in read(made, stack="dev", project="trainyard").errors]
     assert len(said) == 2
