@@ -66,7 +66,7 @@ BY_A_PERSON: dict[str, str] = {
     r"|to S3:|arguments:|allow_no_checkpoint|set it |raise ": "what it costs, or what is lost",
     r"(shorten|correct|rename (one|the)|use (letters|PET|a key)|the (first|quote|image|strategy|stage)|block)"
     r"|add \S+: \d+ under"
-    r"|delete (\d+ of|all of|one of|that|the (comment|job|pool)|what|\{run|text|sets|it where|it for|it, and)"
+    r"|delete (\d+ of|all (of|that)|one of|that|the (comment|#|job|pool)|what|\{run|text|sets|it where|it for|it, and)"
     r"|write (what|the |text|a (number|whole|value|list)|numbers|all three|script|kind|torchrun|1[ ,]|\||id)"
     r"|python|add --|write trainer\.|a name|\{run\}"
     r"|write (registry|one such|pytorch|parameters|resume|sharding|checkpoints: )"

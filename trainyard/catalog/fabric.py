@@ -152,7 +152,7 @@ HARMS: tuple[Harm, ...] = (
         variable="NCCL_P2P_LEVEL",
         values=("NVL",),
         on=lambda kind: not kind.nvlink,
-        reason="not be NVL without NVLink: it sends what PCIe could carry through shared memory",
+        reason="not be NVL on nodes without NVLink: NCCL then takes shared memory where it could take PCIe",
     ),
     Harm(
         variable="NCCL_P2P_DISABLE",

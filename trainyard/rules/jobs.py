@@ -64,8 +64,8 @@ def _shared_memory(view: JobView) -> Problems:
     for memory in view.shared_memory:
         if memory.gib > memory.at_most_gib:
             yield memory.place.must(
-                f"be at most half of the pod's memory, {memory.at_most_gib:,.0f} GiB: /dev/shm takes of it,"
-                " and the ranks need the rest",
+                f"be at most {int(memory.at_most_gib)} GiB: /dev/shm takes of the pod's memory, and the ranks need"
+                " the rest",
                 got=f"{memory.gib:g} GiB",
                 fix=memory.fix,
             )
@@ -138,7 +138,7 @@ def _nothing_runs(view: JobView, container: ContainerView) -> Problems:
         yield container.where("script").must(
             "not go on behind a #: YAML folded (>) it into one line, which ends there",
             got=_short(script),
-            fix="write | in the place of >, or delete the comment",
+            fix="write | in the place of >, or delete the # and the words of the comment",
         )
 
 
@@ -167,7 +167,7 @@ def _broken_continuation(view: JobView, container: ContainerView) -> Problems:
         yield container.where("script").must(
             "have nothing behind the backslash that continues a line, not even a blank: bash ends the command there",
             got=f"{behind} behind \\{line}",
-            fix=f"delete {'the blank' if behind == 'a blank' else 'the comment and the blank'} behind it",
+            fix="delete all that is behind the \\",
         )
 
 

@@ -150,14 +150,17 @@ def _known_stores(environment: EnvironmentConfig, got: str) -> str:
 
 
 def _mount_paths(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterator[InputError]:
-    recipe = [WORKSPACE] if has_recipe(job, environment) else []
-    paths = [mounted.rstrip("/") for mounted in (*_mounted(job), *recipe)]
-    for twice in sorted({mounted for mounted in paths if paths.count(mounted) > 1}):
-        yield At(f"{path}.storage").must(
-            "mount one thing at a path",
-            got=f"two things at {twice}",
-            fix="take another path for one of them",
-        )
+    recipe = [(WORKSPACE, "the runtime's recipe")] if has_recipe(job, environment) else []
+    paths: dict[str, list[str]] = {}
+    for mounted, what in (*_mounted(job), *recipe):
+        paths.setdefault(mounted.rstrip("/"), []).append(what)
+    for mounted, several in sorted(paths.items()):
+        if len(several) > 1:
+            yield At(f"{path}.storage").must(
+                "mount one thing at a path",
+                got=f"{' and '.join(several)} at {mounted}",
+                fix="take another path for one of them",
+            )
 
 
 def _hidden_paths(path: str, job: JobConfig) -> Iterator[InputError]:
@@ -195,17 +198,20 @@ def _volume_names(path: str, job: JobConfig) -> Iterator[InputError]:
             )
 
 
-def _mounted(job: JobConfig) -> Iterator[str]:
-    """Every path at which the container has a mount."""
-    yield "/dev/shm"
-    for path, at in ((CHECKPOINTS, job.checkpoints), (TENSORBOARD, job.tensorboard)):
+def _mounted(job: JobConfig) -> Iterator[tuple[str, str]]:
+    """Every path at which the container has a mount, and the setting that it is of."""
+    yield "/dev/shm", "shared memory"
+    for path, name, at in (
+        (CHECKPOINTS, "checkpoints", job.checkpoints),
+        (TENSORBOARD, "tensorboard", job.tensorboard),
+    ):
         if at and at.store not in job.storage:  # else it is a folder of the whole store
-            yield path
-    yield from (mount.path for mount in job.storage.values())
-    yield from (mount.path for mount in job.host_paths.values())
-    yield from [job.files.path] if job.files else []
-    yield from [job.local_scratch] if job.local_scratch else []
-    yield from [FOLDER] if job.managed_secrets else []
+            yield path, name
+    yield from ((mount.path, f"storage.{name}") for name, mount in job.storage.items())
+    yield from ((mount.path, f"host_paths.{name}") for name, mount in job.host_paths.items())
+    yield from [(job.files.path, "files")] if job.files else []
+    yield from [(job.local_scratch, "local_scratch")] if job.local_scratch else []
+    yield from [(FOLDER, "secrets")] if job.managed_secrets else []
 
 
 def torchrun_script_errors(path: str, job: JobConfig) -> Iterator[InputError]:
@@ -214,7 +220,7 @@ def torchrun_script_errors(path: str, job: JobConfig) -> Iterator[InputError]:
     if not (job.files and job.torchrun):
         return
     script, there = job.torchrun.script, job.files.path.rstrip("/")
-    folders = [mounted.rstrip("/") for mounted in _mounted(job)]
+    folders = [mounted.rstrip("/") for mounted, _ in _mounted(job)]
     holder = max((each for each in folders if script.startswith(f"{each}/")), key=len, default="")
     sources = [source.rpartition("/")[2] for source in job.files.sources]
     if holder == there and script.removeprefix(f"{there}/") not in sources:

@@ -84,7 +84,8 @@ def _clients(path: str, pools: Pools, region: str) -> Iterator[InputError]:
         yield At(path).must(
             "be for a pool whose nodes can mount Lustre over EFA",
             got="; ".join(reasons),
-            fix=f"delete it, or add a pool of {' or '.join(clients)}" if clients else "delete it",
+            fix="delete it"
+            + (f", or add a pool of one zone with {', '.join(clients)}" if clients else ""),
             write=REMOVE,
         )
 
@@ -116,7 +117,7 @@ def tcp_warnings(
 
 def _reason(pool: PoolConfig, instance_type: str) -> str:
     if instance_type in EFA_LUSTRE_CLIENTS:
-        return "has fallback zones, and EFA does not cross zones"
+        return "is in a pool with fallback_zones, and EFA does not cross zones"
     return EFA_LUSTRE_REFUSED.get(
         instance_type.partition(".")[0], "is not known to mount Lustre over EFA"
     )

@@ -736,12 +736,12 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "more shared memory than the pod has memory": (
         [at(f"{JOB}.memory_gib", 100), at(f"{JOB}.shared_memory_gib", 100)],
         f"{JOB}.shared_memory_gib",
-        "be at most half of the pod's memory",
+        "/dev/shm takes of the pod's memory",
     ),
     "all memory shared": (
         [at(f"{JOB}.shared_memory_gib", 1400)],
         f"{JOB}.shared_memory_gib",
-        "be at most half of the pod's memory",
+        "/dev/shm takes of the pod's memory",
     ),
     "runtime that is not installed": (
         [at(f"{JOB}.runtime", "jax")],

@@ -89,7 +89,7 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "a mount where torchtune works": (
         [*tune(), at(f"{JOB}.storage", {"home": {"path": "/workspace"}})],
         f"{JOB}.storage",
-        "two things at /workspace",
+        " and the runtime's recipe at /workspace",
     ),
     "torchtune on nothing": (
         [*tune(), without("trainer.own_runtimes.tune.torchtune")],
@@ -272,7 +272,7 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "an image in capitals": (
         [at(f"{JOB}.image", "registry.example.com/Team/Train:1")],
         f"{JOB}.image",
-        "must be the name of an image: registry/name, and :tag or @sha256: with 64 hex digits; got"
+        "must be the name of an image in small letters: registry/name, and :tag or @sha256: with 64 hex digits; got"
         " registry.example.com/Team/Train:1. Fix: write registry.example.com/team/train:1",
     ),
     "an image by its address": (

@@ -1085,14 +1085,14 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
             ),
         ),
         "sizeLimit",
-        "be at most half of the pod's memory",
+        "/dev/shm takes of the pod's memory",
         "write 63Gi or less",
     ),
     "NVLink that is not there": (
         ON_P5.replace("p5.48xlarge", "g6e.48xlarge"),
         ("[torchrun, t.py]", "[bash, -c, 'NCCL_P2P_LEVEL=NVL torchrun t.py']"),
         "command",
-        "NVL without NVLink",
+        "NVL on nodes without NVLink",
         "delete",
     ),
     "a rank that is 0 on every node": (
@@ -1614,7 +1614,7 @@ TRAPS = {
     "36": "got kubernetes.io/zone",
     "37": "- commands that people type",
     "38": "each send over the network what",
-    "82": "be at most half of the pod's memory",
+    "82": "/dev/shm takes of the pod's memory",
 }
 
 

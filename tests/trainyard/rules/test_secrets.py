@@ -75,7 +75,7 @@ ENTRIES: dict[str, tuple[Edit, str, str]] = {
             at(f"{JOB}.secrets", HF),
         ),
         f"{JOB}.storage",
-        "must mount one thing at a path; got two things at /run/trainyard/secrets",
+        "must mount one thing at a path; got storage.scratch and secrets at /run/trainyard/secrets",
     ),
     "a folder with the name of the volume": (
         both(

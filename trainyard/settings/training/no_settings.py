@@ -1,7 +1,7 @@
 """Settings that no job has, and what serves instead."""
 
 TO_S3 = (
-    "use a Lustre store whose lustre.repositories export to S3; no pod writes to S3 itself, but those of"
+    "use a Lustre store whose lustre.repositories export to S3: no pod writes to S3 itself, but those of"
     " a team with s3_writes"
 )
 _ONE_POD = (
