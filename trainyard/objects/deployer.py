@@ -38,6 +38,7 @@ OWN_TAGS = {
     "aps:DeleteWorkspace",
     "ec2:DeleteFlowLogs",
     "ec2:DeleteInternetGateway",
+    "ec2:DeleteLaunchTemplate",
     "ec2:DeleteNatGateway",
     "ec2:DeletePlacementGroup",
     "ec2:DeleteRouteTable",

@@ -217,7 +217,10 @@ def test_what_the_policy_may_delete_by_tag_has_the_tag(stack: str) -> None:
     for kind in ("Vpc", "Subnet", "SecurityGroup", "NatGateway", "Eip", "InternetGateway"):
         for node in graph.of(kind):
             assert node.inputs["tags"]["trainyard:stack"] == "dev", node
-    for kind in ("RouteTable", "VpcEndpoint", "PlacementGroup", "FileSystem", "LustreFileSystem"):
+    for kind in ("RouteTable", "VpcEndpoint", "PlacementGroup", "LaunchTemplate"):
+        for node in graph.of(kind):
+            assert node.inputs["tags"]["trainyard:stack"] == "dev", node
+    for kind in ("FileSystem", "LustreFileSystem"):
         for node in graph.of(kind):
             assert node.inputs["tags"]["trainyard:stack"] == "dev", node
 
