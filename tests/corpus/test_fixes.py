@@ -76,7 +76,8 @@ BY_A_PERSON: dict[str, str] = {
     r"|(pytorch_job: \{restarts|list the teams|change aws:region|rename it|turn on|set replicas)"
     r"|\"1\.\d+\"|\{(efs|s3): \{\}\}|add parameters|delete (throughput|the blank)"
     r"|hand it|write (storage: |efs: )|lustre: all pods|Bottlerocket|another of them"
-    r"|[\d.]+/32 for one|to (mount|copy) |close what is open|write (max_restarts|that size|name: |image_prefixes|model: )": "what is meant",
+    r"|[\d.]+/32 for one|to (mount|copy|have) |close what is open"
+    r"|write (max_restarts|that size|name: |image_prefixes|model: )": "what is meant",
     r"a pool has|GPU nodes have|a job with schedule has|the owner of|an existing VPC|with \d+ GiB|the setting is in"
     r"|no size|speed of Lustre|gpus_per_node, |with environment\.queues|an entry has|docs/stack-file"
     r"|auto_export keeps|a faster tier|it follows|each team|the manifest file": "nothing: it says why",

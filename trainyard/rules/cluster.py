@@ -34,7 +34,17 @@ WARNING_TIME = timedelta(days=90)
 
 def cluster_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
     cluster, known = wanted.cluster, [*versions.KUBERNETES]
-    if cluster.version not in known:
+    near = [
+        each for each in known if re.fullmatch(rf"v?{re.escape(each)}(\.\d+)?", cluster.version)
+    ]
+    if cluster.version not in known and near:
+        yield At("environment.cluster.version").must(
+            "be a minor version of Kubernetes, as EKS has it: without v and without a patch",
+            got=cluster.version,
+            fix=f"write {as_yaml(near[0])}",
+            write=near[0],
+        )
+    elif cluster.version not in known:
         yield At("environment.cluster.version").must(
             "be a Kubernetes version whose add-ons this program knows",
             got=_lacking(cluster.version, versions.LATER_KUBERNETES),

@@ -200,8 +200,9 @@ def _on_own_runtime(
         )
     if own.pool in pools and own.pool != job.pool:
         yield At(f"{path}.pool").must(
-            f"be the pool of {job.runtime}, whose pods select its nodes",
+            f"be {own.pool}, as its runtime {job.runtime} has pool: {own.pool}",
             got=job.pool,
+            fix=f"write {own.pool}, or delete environment.trainer.own_runtimes.{job.runtime}.pool",
             write=own.pool,
         )
     if own.kind == "torchtune":
@@ -225,9 +226,9 @@ def _torchtune_job(path: str, job: JobConfig) -> Iterator[InputError]:
         )
     if job.command == ("tune", "run"):
         yield At(f"{path}.command").must(
-            "not be `tune run`: the Trainer then expects the model in the runtime's name",
+            "not be `tune run`: the Trainer then reads the model from the runtime's name, which has none",
             got=" ".join(job.command)[:60],
-            fix="delete it for the runtime's recipe, or write script: tune run …",
+            fix="delete it, and the recipe runs as it is; or write script: tune run …",
         )
 
 

@@ -263,12 +263,15 @@ def _tag_characters(path: str, key: str, value: str) -> Iterator[InputError]:
     for what, text in (("key", key), ("value", value)):
         if (allowed := _allowed(text)) != text:
             renamed = f"name it {as_yaml(allowed)}" if allowed else "rename it"
+            written = (
+                f"write {as_yaml(allowed)}" if allowed else "write another value, or delete it"
+            )
             yield At(path).must(
                 f"have a {what} of letters, digits, spaces and {TAG_SIGNS}: IAM, FSx and EFS"
                 " take nothing else",
                 got=text,
-                fix=f"write {as_yaml(allowed)}" if what == "value" else f"delete it, or {renamed}",
-                write=allowed if what == "value" else REMOVE,
+                fix=written if what == "value" else f"delete it, or {renamed}",
+                write=(allowed or None) if what == "value" else REMOVE,
             )
 
 

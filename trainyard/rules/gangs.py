@@ -68,7 +68,7 @@ def gpu_errors(view: JobView, name: str, pool: PoolConfig) -> Iterator[InputErro
     smallest = min((TYPES[kind] for kind in pool.instance_types), key=lambda kind: kind.gpus)
     if view.gpus > smallest.gpus > 0 or (view.gpus and not smallest.gpus):
         yield view.where("gpus").must(
-            f"be at most {smallest.gpus}: {smallest.name} of pool {name} has no more GPUs"
+            f"be at most {smallest.gpus}, the GPUs of a {smallest.name} of pool {name}"
             if smallest.gpus
             else f"not be set: {smallest.name} of pool {name} has no GPUs",
             got=view.gpus,

@@ -35,7 +35,8 @@ def image_errors(image: str, place: At) -> Iterator[InputError]:
         return
     meant = _meant(image)
     yield place.must(
-        "be the name of an image in small letters: registry/name, and :tag or @sha256: with 64 hex digits",
+        "be the name of an image in small letters: registry/name, and :tag, which begins with a letter or a"
+        " digit, or @sha256: with 64 hex digits",
         got=image[:SHORT] or "nothing",
         fix=f"write {meant}" if meant else "write registry/name:tag, better registry/name@sha256:…",
         write=meant,

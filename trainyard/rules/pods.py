@@ -106,7 +106,7 @@ def store_directory_errors(
         yield At(f"{path}.store").must(
             "be a store of the environment",
             got=store,
-            fix=f"{known}; to S3: {TO_S3}" if re.match("local|nvme|s3", store) else known,
+            fix=f"{known}; to have them in S3, {TO_S3}" if store.startswith("s3") else known,
         )
     if store in environment.storage:
         for kind, _ in kinds_of(environment.storage[store]):
@@ -117,7 +117,7 @@ def store_directory_errors(
         yield At(f"{path}.directory").must(
             "be a directory of its store, and no URI",
             got=directory,
-            fix=f"write {meant}; to S3: {TO_S3}",
+            fix=f"write {meant}; to have them in S3, {TO_S3}",
             write=meant,
         )
     if any(len(part.encode()) > NAME_MAX for part in directory.split("/")):

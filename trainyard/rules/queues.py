@@ -228,7 +228,7 @@ def queued_job_errors(
                 " can ever give the team",
                 got=f"{job.nodes}, which need {need} GPUs",
                 fix=(
-                    f"write {of.possible}, or raise the team's max_nodes in the environment"
+                    f"write {of.possible}, or have more nodes for the team in the environment"
                     if of.possible
                     else "take another pool: other teams keep all nodes of this one"
                 ),

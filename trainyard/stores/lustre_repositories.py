@@ -141,7 +141,7 @@ def _directory(steps: list[str]) -> bool:
 
 def _own_path(name: str, named: Iterable[Repository]) -> str:
     if any(each.path == "/" for each in named):
-        return "delete one of the two: / is the whole file system"
+        return "delete one of the two, or write another path than /, which is the whole file system"
     return f"write a directory of its own, such as /{name}"
 
 

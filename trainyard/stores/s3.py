@@ -131,11 +131,11 @@ class S3(StoreKind[S3Config, S3Plan]):
                 fix=f"write {plain if BUCKET.fullmatch(plain) else 'a name such as my-data'}",
                 write=plain if BUCKET.fullmatch(plain) else "my-data",
             )
-        elif settings.bucket is not None and OWNED_NAMES.search(settings.bucket):
+        elif settings.bucket is not None and (owned := OWNED_NAMES.search(settings.bucket)):
             yield At(f"{path}.bucket").must(
-                "be the name of a bucket: S3 keeps this beginning or end for itself",
+                f"be the name of a general purpose bucket, which never has {owned[0]} there",
                 got=settings.bucket,
-                fix="name a bucket that exists",
+                fix="name a bucket without it, or delete bucket, and the stack makes one",
             )
         yield from _key_errors(path, settings, around.region)
         yield from _aging_errors(path, settings)

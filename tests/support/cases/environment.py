@@ -269,6 +269,11 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         'must be a Kubernetes version whose add-ons this program knows; got 1.19. Fix: write "1.34"'
         " (standard support until 2026-12-02) or",
     ),
+    "a patch of Kubernetes": (
+        [at("cluster.version", "v1.35.2")],
+        "cluster.version",
+        'as EKS has it: without v and without a patch; got v1.35.2. Fix: write "1.35"',
+    ),
     "a Kubernetes that EKS has and this program lacks": (
         [at("cluster.version", "1.37")],
         "cluster.version",
@@ -853,7 +858,7 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "name that S3 keeps for itself": (
         [at("storage.b", {"s3": {"bucket": "xn--a"}})],
         "storage.b.s3.bucket",
-        "S3 keeps this beginning or end for itself",
+        "must be the name of a general purpose bucket, which never has xn-- there",
     ),
     "system nodes that are Macs": (
         [at("system_nodes.instance_type", "mac2.metal")],
@@ -1218,7 +1223,7 @@ REFUSED |= {
     "a tag value of nothing that IAM takes": (
         [at("tags", {"owner": "#"})],
         "tags.owner",
-        'got #. Fix: write ""',
+        "got #. Fix: write another value, or delete it",
     ),
     "a tag key with signs that IAM refuses": (
         [at("tags", {"a#b&c(d)": "1"})],

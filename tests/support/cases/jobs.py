@@ -84,7 +84,7 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "torchtune with a command that names no recipe": (
         [*tune(), at(f"{JOB}.command", ["tune", "run"])],
         f"{JOB}.command",
-        "the model in the runtime's name",
+        "the model from the runtime's name",
     ),
     "a mount where torchtune works": (
         [*tune(), at(f"{JOB}.storage", {"home": {"path": "/workspace"}})],
@@ -164,7 +164,7 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "a job of another pool than its runtime": (
         [at("trainer.own_runtimes.torch-distributed-resilient.pool", "h100")],
         f"{JOB}.pool",
-        "be the pool of torch-distributed-resilient, whose pods select its nodes",
+        "must be h100, as its runtime torch-distributed-resilient has pool: h100",
     ),
     "a time limit that Trainer 2.1 drops": (
         [at(f"{JOB}.time_limit_minutes", 60)],
@@ -257,7 +257,8 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "arguments for a recipe": (
         [*tune(), at(f"{JOB}.arguments", ["--epochs", "3"])],
         f"{JOB}.arguments",
-        "must not be set with torchtune: the Trainer hands them to the runtime's recipe, which has its own; got --epochs 3. Fix: delete it",
+        "must not be set with torchtune: the Trainer hands them to the runtime's recipe, which has its"
+        " own; got --epochs 3. Fix: delete it",
     ),
     "arguments beside a coordinator": (
         [*pytorch_job(coordinator=True), without(SCRIPT), at(f"{JOB}.arguments", [])],
@@ -272,7 +273,8 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "an image in capitals": (
         [at(f"{JOB}.image", "registry.example.com/Team/Train:1")],
         f"{JOB}.image",
-        "must be the name of an image in small letters: registry/name, and :tag or @sha256: with 64 hex digits; got"
+        "must be the name of an image in small letters: registry/name, and :tag, which begins with a"
+        " letter or a digit, or @sha256: with 64 hex digits; got"
         " registry.example.com/Team/Train:1. Fix: write registry.example.com/team/train:1",
     ),
     "an image by its address": (
@@ -321,9 +323,9 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         "whose lustre.repositories export to S3",
     ),
     "checkpoints on the node": (
-        [at(f"{JOB}.checkpoints.store", "local")],
+        [at(f"{JOB}.checkpoints.store", "s3")],
         f"{JOB}.checkpoints.store",
-        "one of scratch, home; to S3: use a Lustre store",
+        "one of scratch, home; to have them in S3, use a Lustre store",
     ),
     "checkpoints in a bucket": (
         [at(f"{JOB}.checkpoints.directory", "s3://bucket/run")],

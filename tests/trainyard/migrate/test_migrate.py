@@ -73,7 +73,7 @@ def test_placement_of_pods_and_copies_to_s3_have_an_explanation(
     ), spread
     _, copied = printed(capsys, "valid/trainjob-checkpoints-to-s3")
     [said] = [line for line in copied if "s3://" in line]
-    assert "lustre.repositories" in said and "no pod writes to S3 itself" in said
+    assert "lustre.repositories" in said and "a team with s3_writes" in said
 
 
 def test_a_command_that_is_text_stays_the_text_it_is(capsys: pytest.CaptureFixture[str]) -> None:

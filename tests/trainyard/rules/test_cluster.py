@@ -68,8 +68,8 @@ def test_the_end_of_support_is_said_with_its_price_and_the_way_out(
     assert said(day, *edits) == [text]
 
 
-def test_a_control_plane_is_priced_by_its_support_on_the_day_of_the_plan() -> None:
-    for day, support in (("2026-12-01", "standard"), ("2026-12-02", "extended")):
+def test_a_control_plane_is_priced_by_its_support_in_the_month_that_comes() -> None:
+    for day, support in (("2026-11-01", "standard"), ("2026-11-02", "extended")):
         now = datetime.fromisoformat(day).replace(tzinfo=UTC)
         plan = plan_stack(reading(OLD), now=now).accepted()
         assert plan.cluster.support == support  # type: ignore[union-attr]

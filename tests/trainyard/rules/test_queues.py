@@ -126,7 +126,7 @@ STACKS: dict[str, tuple[Edit, Edit, str, str]] = {
         both(by_name, at(f"{JOB}.nodes", 5)),
         f"team.{JOB}.nodes",
         "must need at most the 32 GPUs of pool g6e that the queue can ever give the team; got 5, which"
-        " need 40 GPUs. Fix: write 4, or raise the team's max_nodes in the environment",
+        " need 40 GPUs. Fix: write 4, or have more nodes for the team in the environment",
     ),
     "a job of more nodes than the team may have": (
         both(with_queues, at("teams.vision.max_nodes", {"g6e": 3})),

@@ -1,8 +1,8 @@
 """Settings that no job has, and what serves instead."""
 
 TO_S3 = (
-    "use a Lustre store whose lustre.repositories export to S3: no pod writes to S3 itself, but those of"
-    " a team with s3_writes"
+    "use a Lustre store whose lustre.repositories export to S3 (only pods of a team with s3_writes can"
+    " write there themselves)"
 )
 _ONE_POD = (
     "drop it: pods ask for whole nodes, so each has its own; with gpus_per_node they may share one"
