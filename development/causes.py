@@ -43,9 +43,9 @@ class Run(NamedTuple):
 class Causes:
     """Reasons why jobs failed, read while their pods are there: some runtimes delete them."""
 
-    def __init__(self, api: Api, kubectl: Environment | None = None) -> None:
-        """`kubectl`: environment in which logs are followed; None: they are not."""
-        self._api, self._kubectl = api, kubectl
+    def __init__(self, api: Api, kubectl: Environment | None = None, *, stack: str = "") -> None:
+        """`kubectl`: environment in which logs are followed; None: they are not. `stack`: named in advice."""
+        self._api, self._kubectl, self._stack = api, kubectl, stack
         self._followed: dict[Run, Followed] = {}
         self._watched: dict[Run, Watched] = {}
         self._tries: dict[Run, Tries] = {}
@@ -71,6 +71,7 @@ class Causes:
                 *(job.kind, job.namespace, job.name),
                 lambda *asked: self._selected(job, *asked),
                 followed.take if followed else lambda: None,
+                stack=self._stack,
             ),
         )
         lines = tries.look(pods, self._watched[job])

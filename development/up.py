@@ -78,7 +78,7 @@ def _finish(stack: Stack, stages: Stages, patience: float, *, first: bool) -> in
     ]
     began = stages.display.now()
     api = control_plane.admin(paths.world(), outside=True)
-    causes = Causes(api, engine.complete(stack))
+    causes = Causes(api, engine.complete(stack), stack=stack.name)
     if any(_end(api, job) != STOPPED for job in jobs):
         stages.display.line("jobs", "waits for their end; ctrl-C ends the wait, and no job")
     with closing(causes):

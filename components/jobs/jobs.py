@@ -76,7 +76,7 @@ class Jobs(pulumi.ComponentResource):
             run = self._run(key, plan, before, needs=before_it)
             runs[key] = run
             if plan.wait != "none":
-                _wait(run, plan, kubeconfig)
+                _wait(run, plan, kubeconfig, identity.stack)
         self.register_outputs({})
 
     def _options(
@@ -198,7 +198,9 @@ def _alone(prefix: str, kubeconfig: pulumi.Output[str]) -> pulumi.ResourceHook:
     return pulumi.ResourceHook(f"{prefix}job-alone", wait)
 
 
-def _wait(run: pulumi.CustomResource, plan: JobPlan, kubeconfig: pulumi.Output[str]) -> None:
+def _wait(
+    run: pulumi.CustomResource, plan: JobPlan, kubeconfig: pulumi.Output[str], stack: str
+) -> None:
     """Hold `up` until the run is where the plan wants it; a preview waits for nothing. A run that
     fails fails the update at its end, when what left the stack file is gone."""
     if pulumi.runtime.is_dry_run():
@@ -213,5 +215,6 @@ def _wait(run: pulumi.CustomResource, plan: JobPlan, kubeconfig: pulumi.Output[s
             plan.name,
             until=plan.wait,
             minutes=plan.wait_minutes,
+            stack=stack,
         )
     )

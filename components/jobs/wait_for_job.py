@@ -51,7 +51,14 @@ class RunFailed(RuntimeError):
 
 
 def wait_or_report(
-    kubeconfig: str, kind: str, namespace: str, name: str, *, until: str, minutes: float
+    kubeconfig: str,
+    kind: str,
+    namespace: str,
+    name: str,
+    *,
+    until: str,
+    minutes: float,
+    stack: str,
 ) -> None:
     """`wait`, but a failure ends no program at once: it is said, and this update fails at its end.
 
@@ -59,7 +66,7 @@ def wait_or_report(
     where the program ends with an error.
     """
     try:
-        end = wait(kubeconfig, kind, namespace, name, until=until, minutes=minutes)
+        end = wait(kubeconfig, kind, namespace, name, until=until, minutes=minutes, stack=stack)
         if end == GONE:
             pulumi.log.warn(
                 f"{kind} {namespace}/{name} is not on the cluster: it was stopped or deleted before this update, which"
@@ -87,11 +94,12 @@ def wait(
     *,
     until: str,
     minutes: float,
+    stack: str = "",
     say: Callable[[str], object] = pulumi.info,
 ) -> str:
     """Wait until the run is `running` or `complete`, at most so many minutes. Returns its state; GONE for one that
     was not there when the wait began. `say` gets a line whenever the pods of the run do something else, and whenever
-    its gang begins again.
+    its gang begins again. `stack`: named in advice; of a job that another one waits for nobody needs it.
 
     Raises RunFailed when it fails, when the time is over, and at once where there is no kubectl.
     """
@@ -100,7 +108,8 @@ def wait(
         kubectl_of(kubeconfig, namespace) as kubectl,
         closing(Followed(kubectl, selector)) as followed,
     ):
-        tries = Tries(kind, namespace, name, functools.partial(_selected, kubectl), followed.take)
+        ask = functools.partial(_selected, kubectl)
+        tries = Tries(kind, namespace, name, ask, followed.take, stack=stack)
         note = functools.partial(_note, kubectl, kind, name)
         where, said, watched, told = UNSEEN, "", Watched(), Told(say, tries, followed, note)
         while time.monotonic() < deadline:

@@ -6,10 +6,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import date
+from datetime import date, timedelta
 from typing import Any
 
 from trainyard.catalog import versions
+from trainyard.catalog.versions import Support
 from trainyard.derive.network import made_from
 from trainyard.derive.pools import CNI
 from trainyard.derive.secrets import secrets_add_on
@@ -31,6 +32,8 @@ from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.network import ExistingNetworkConfig
 from trainyard.stores.kinds import drivers, service_account
 
+MONTH = timedelta(days=30)
+"""The sums of a plan are by the month, from its day on."""
 POLICY_ENGINE = {"enableNetworkPolicy": "true"}
 """Configuration of the VPC CNI that makes it enforce NetworkPolicies, for those of teams. Its agent is
 in aws-node anyway and its controller in the control plane, so nothing is added and nothing costs
@@ -53,16 +56,28 @@ def named_roles(cluster: ClusterConfig) -> Iterator[NamedRole]:
         yield NamedRole(setting="viewers", name=name, arn=viewer.role_arn)
 
 
+def _support(cluster: ClusterConfig, day: date) -> tuple[Support, date | None]:
+    """Support in the month from a day on, and when it begins if that is later than the day. With upgrade_policy:
+    standard EKS upgrades the control plane instead."""
+    release = versions.KUBERNETES[cluster.version]
+    now, then = release.support(day), release.support(day + MONTH)
+    if then == now or cluster.upgrade_policy == "standard":
+        return now, None
+    return then, release.standard_ends if now == "standard" else release.extended_ends
+
+
 def cluster_plan(
     me: Identity, name: str, wanted: EnvironmentConfig, access: AccessPlan, day: date
 ) -> AnyClusterPlan:
     """The control plane. `name`: of `cluster_name`. `day`: on which it is priced."""
     cluster = wanted.cluster
+    support, since = _support(cluster, day)
     both: dict[str, Any] = {
         "identity": me,
         "name": name,
         "version": cluster.version,
-        "support": versions.KUBERNETES[cluster.version].support(day),
+        "support": support,
+        "support_from": since,
         "public": cluster.endpoint != "private",
         "tunnel_port": cluster.tunnel_port,
         "roles": tuple(named_roles(cluster)),

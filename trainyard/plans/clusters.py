@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date
 from typing import Literal
 
 from trainyard.catalog.versions import Support
@@ -25,7 +26,10 @@ class ClusterPlan:
     name: str
     version: str
     support: Support
-    """Support of AWS for the version on the day of the plan. Only the price follows from it."""
+    """Support of AWS for the version in the month from the day of the plan on: the later one, where it begins in
+    that month. Only the price follows from it."""
+    support_from: date | None
+    """Day on which that support begins; None where it had begun before the day of the plan."""
     public: bool
     """Callers outside of the VPC reach the endpoint."""
     tunnel_port: int | None

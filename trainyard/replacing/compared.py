@@ -61,6 +61,7 @@ def compared(planned: Planned, lines: Lines, ask: Ask, show: Show) -> Planned:
             *replacing.growing_warnings(plan, deployed),
             *upgrading.upgrade_warnings(plan, deployed),
             *moving.moving_warnings(plan, deployed),
+            *pinned.fewer_warnings(plan, deployed, show),
             *leaving.leaving_warnings(plan, deployed),
             *leaving.team_warnings(plan, deployed),
         ]

@@ -65,8 +65,8 @@ def ending_errors(
                     f"be none in which another job saves: {each.kind} {each.name} goes on, and this update deletes it"
                     f" only after {name} has begun",
                     got=directory_of(job),
-                    fix=f"run `trainyard stop {each.name}` first, and {name} goes on from its checkpoint; or write"
-                    " another directory",
+                    fix=f"run `trainyard stop {each.name} --stack {plan.identity.stack}` first, and {name} goes on"
+                    " from its checkpoint; or write another directory",
                 )
 
 

@@ -1,20 +1,22 @@
-"""Jobs that ask for nodes which an update takes away: of a pool that leaves, or of an instance type that its pool
-loses. Their pods select both, and Karpenter launches no such node any more."""
+"""Jobs that ask for nodes which an update takes away: of a pool that leaves or becomes smaller, or of an instance type
+that its pool loses. Their pods select pool and type, and Karpenter launches no such node any more."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.objects.jobs.pod_template import POOL
 from trainyard.plan import EnvironmentPlan
-from trainyard.problems import At, InputError, few
+from trainyard.problems import At, InputError, InputWarning, few
 from trainyard.replacing.deployed import SHOWN, Deployed, Object, Show, going
 from trainyard.replacing.immutable import NODE_POOL
 
 TYPES = frozenset({NODE_POOL})
 """Types of resources that the rule looks at."""
 TYPE = "node.kubernetes.io/instance-type"
+GPU = "nvidia.com/gpu"
 
 
 def pin_errors(plan: EnvironmentPlan, deployed: Deployed, show: Show) -> Iterator[InputError]:
@@ -24,17 +26,70 @@ def pin_errors(plan: EnvironmentPlan, deployed: Deployed, show: Show) -> Iterato
     kubeconfig = deployed.kubeconfig
     if kubeconfig is None or not any(lost.values()):
         return
+    jobs = _of_others(plan, kubeconfig, show)
+    for pool, types in lost.items():
+        stays = pool in plan.pools
+        asking = [name for name, _, job in jobs if any(_asks(job, pool, types, any_type=not stays))]
+        if types and asking:
+            yield _error(plan, pool, asking) if stays else _leaves(pool, asking)
+
+
+def fewer_warnings(plan: EnvironmentPlan, deployed: Deployed, show: Show) -> Iterator[InputWarning]:
+    """Pools that get fewer nodes than a job asks for that has not ended. `show`: what is in the cluster."""
+    smaller = {
+        pool: plan.pools[pool].max_nodes
+        for pool, nodes in _deployed_nodes(deployed).items()
+        if pool in plan.pools and plan.pools[pool].max_nodes < nodes
+    }
+    kubeconfig = deployed.kubeconfig
+    if kubeconfig is None or not smaller:
+        return
+    jobs = _of_others(plan, kubeconfig, show)
+    for pool, nodes in smaller.items():
+        gpus = max(kind.gpus for kind in plan.pools[pool].types)
+        asking = [
+            name
+            for name, kind, job in jobs
+            if any(_asks(job, pool, set(), any_type=True)) and _nodes(kind, job, gpus) > nodes
+        ]
+        if asking:
+            yield At(f"environment.pools.{pool}.max_nodes").warning(
+                f"with {nodes} nodes the pool is too small for {few(asking, SHOWN)}, which has not ended: a job that"
+                " waits never starts, and one that runs never starts again"
+            )
+
+
+def _nodes(kind: str, job: Object, gpus: int) -> int:
+    """Nodes that the pods of a job fill. `gpus`: of a node."""
+    spec, roles = job["spec"], JOB_KINDS[kind].replicas
+    pods = (
+        sum(each.get("replicas", 1) for each in (spec.get(roles) or {}).values())
+        if roles
+        else (spec.get("trainer") or {}).get("numNodes") or 1
+    )
+    of_pod = max(_gpus(spec), default=gpus)
+    return -(-pods * of_pod // gpus) if gpus else pods
+
+
+def _gpus(value: Any) -> Iterator[int]:
+    """Each number of GPUs that something below a value asks for."""
+    if isinstance(value, Mapping):
+        if str(value.get(GPU, "")).isdecimal():
+            yield int(value[GPU])
+        value = [*value.values()]
+    if isinstance(value, list):
+        for each in value:
+            yield from _gpus(each)
+
+
+def _of_others(plan: EnvironmentPlan, kubeconfig: str, show: Show) -> list[tuple[str, str, Object]]:
+    """Name, kind and object of each job that has not ended and that the stack file does not have."""
     own = {(job.namespace, job.name) for job in plan.jobs.values()}
-    jobs = [
-        (f"{kind} {meta['namespace']}/{meta['name']}", job)
+    return [
+        (f"{kind} {meta['namespace']}/{meta['name']}", kind, job)
         for kind, job in going(show, kubeconfig, None)
         if ((meta := job["metadata"])["namespace"], meta["name"]) not in own
     ]
-    for pool, types in lost.items():
-        stays = pool in plan.pools
-        asking = [name for name, job in jobs if any(_asks(job, pool, types, any_type=not stays))]
-        if types and asking:
-            yield _error(plan, pool, asking) if stays else _leaves(pool, asking)
 
 
 def _error(plan: EnvironmentPlan, pool: str, asking: Sequence[str]) -> InputError:
@@ -68,6 +123,18 @@ def _deployed_types(deployed: Deployed) -> dict[str, set[str]]:
         for each in (template.get("spec") or {}).get("requirements") or ():
             if pool and each.get("key") == TYPE:
                 found.setdefault(pool, set()).update(each.get("values") or ())
+    return found
+
+
+def _deployed_nodes(deployed: Deployed) -> dict[str, int]:
+    """Pool → the most nodes that its NodePools may have."""
+    found = dict[str, int]()
+    for name in deployed.names(NODE_POOL):
+        template = deployed.output(NODE_POOL, name, "spec.template") or {}
+        pool = ((template.get("metadata") or {}).get("labels") or {}).get(POOL)
+        nodes = (deployed.output(NODE_POOL, name, "spec.limits") or {}).get("nodes")
+        if pool and nodes:
+            found[pool] = max(int(nodes), found.get(pool, 0))
     return found
 
 

@@ -114,7 +114,7 @@ def test_an_entry_that_is_called_otherwise_while_its_job_goes_on_is_refused() ->
     [error] = refused(jobs(short={}, longer=LIKE_LONG), cluster("long"))
     assert error.path == "environment.jobs.longer.checkpoints.directory"
     assert "must be none in which another job saves: TrainJob long goes on" in str(error)
-    assert "Fix: run `trainyard stop long` first" in str(error)
+    assert "Fix: run `trainyard stop long --stack dev` first" in str(error)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from tests.support.stackfile import Edit, at, environment_plan
 from trainyard.objects.jobs.pod_template import POOL
 from trainyard.replacing.deployed import PROVIDER, Deployed
 from trainyard.replacing.immutable import NODE_POOL
-from trainyard.replacing.pinned import TYPE, pin_errors
+from trainyard.replacing.pinned import TYPE, fewer_warnings, pin_errors
 
 SMALLER = at("pools.g6e.instance_types", ["g6.48xlarge"])
 ALONE = at("jobs", {})
@@ -73,10 +73,58 @@ def test_a_pool_stays_until_the_jobs_on_it_have_ended(before: Deployed) -> None:
     assert _said(before, without, jobs=[_job("eval")]) == []
 
 
+def _gang(name: str, nodes: int, gpus: int = 8) -> Any:
+    job = _job(name)
+    asks = {"limits": {"nvidia.com/gpu": gpus}}
+    return {
+        **job,
+        "spec": {**job["spec"], "trainer": {"numNodes": nodes, "resourcesPerNode": asks}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("job", "is_named"),
+    [
+        (_gang("long", 4), True),
+        (_gang("short", 3), False),
+        (_gang("shared", 4, gpus=4), False),
+        (_job("done", "g6e", "g6e.48xlarge", "Failed"), False),
+        (_job("elsewhere", "h100", "p5.48xlarge"), False),
+    ],
+)
+def test_a_pool_that_becomes_smaller_than_a_gang_that_goes_on_is_said(
+    before: Deployed, job: Any, is_named: bool
+) -> None:
+    def show(kubeconfig: str, kind: str, namespace: str | None) -> list[Any]:
+        return [job] if kind.startswith("trainjobs") else []
+
+    plan = environment_plan(ALONE, at("pools.g6e.max_nodes", 3))
+    said = [str(each) for each in fewer_warnings(plan, before, show)]
+    assert bool(said) is is_named
+    if is_named:
+        assert said[0].startswith(
+            "environment.pools.g6e.max_nodes: with 3 nodes the pool is too small for TrainJob team-vision/long,"
+        )
+
+
+def test_the_nodes_of_a_pytorchjob_are_those_of_all_its_roles(before: Deployed) -> None:
+    """Without a number of GPUs a pod has a node of its own."""
+    roles = {role: {"replicas": many} for role, many in (("Master", 1), ("Worker", 3))}
+    pods = {"template": {"spec": {"nodeSelector": {POOL: "g6e"}}}}
+    job = _job("v1") | {"spec": {"pytorchReplicaSpecs": {k: v | pods for k, v in roles.items()}}}
+    plan = environment_plan(ALONE, at("pools.g6e.max_nodes", 3))
+
+    def show(kubeconfig: str, kind: str, namespace: str | None) -> list[Any]:
+        return [job] if kind.startswith("pytorchjobs") else []
+
+    assert len([*fewer_warnings(plan, before, show)]) == 1
+
+
 def test_nobody_is_asked_where_pools_stay_or_are_new(before: Deployed) -> None:
     def show(*_: Any) -> list[Any]:
         raise AssertionError
 
+    assert not [*fewer_warnings(environment_plan(ALONE), before, show)]
     assert not [*pin_errors(environment_plan(ALONE), before, show)]
     assert not [*pin_errors(environment_plan(ALONE, SMALLER), Deployed(), show)]
 

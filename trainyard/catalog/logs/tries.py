@@ -24,7 +24,7 @@ UNSEEN = (
 )
 
 
-STOP = "    `trainyard stop {name}` ends the tries that are left, and what they cost"
+STOP = "    `trainyard stop {name}{of_stack}` ends the tries that are left, and what they cost"
 """Said with advice: the next try is likely to end in the same way."""
 
 
@@ -41,9 +41,17 @@ class Tries:
     """The tries of one run, from look to look."""
 
     def __init__(
-        self, kind: str, namespace: str, name: str, ask: Ask, heard: Heard = lambda: None
+        self,
+        kind: str,
+        namespace: str,
+        name: str,
+        ask: Ask,
+        heard: Heard = lambda: None,
+        *,
+        stack: str = "",
     ) -> None:
         self._kind, self._namespace, self._name = kind, namespace, name
+        self._of_stack = f" --stack {stack}" if stack else ""
         self._ask, self._heard = ask, heard
         self._restarts = 0
         self._seen: frozenset[tuple[str, int]] | None = None
@@ -80,7 +88,7 @@ class Tries:
             return
         yield f"    Fix: {cause.do}"
         if not cause.is_loss:
-            yield STOP.format(name=self._name)
+            yield STOP.format(name=self._name, of_stack=self._of_stack)
 
     def _why(self) -> Cause | None:
         """The reason why the last try failed, once."""

@@ -31,9 +31,9 @@ from trainyard.operations.reach.pods import (
     gangs,
     read_logs,
 )
-from trainyard.operations.reach.pulumi import outputs
 from trainyard.operations.reach.rank_logs import logs_of_ends
 from trainyard.operations.reach.served import served
+from trainyard.operations.reach.target import namespace_of
 from trainyard.plans.jobs import SCHEDULE
 
 JOBS = tuple(f"{kind.lower()}s" for kind in JOB_KINDS)
@@ -152,8 +152,9 @@ class Snapshot:
     """"namespace/pod" of ranks whose logs were asked for, and whose kubelet did not answer."""
     taken_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     entries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Entry of the stack file → kind, namespace and name of its job, as the stack output `jobs` has
-    them."""
+    """Entry of the stack file → kind, namespace and name of its job, as the output `jobs` has them."""
+    stack: str = ""
+    """The stack that is asked about."""
     schedules: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Entry of the stack file → times of its runs, as the stack output `schedules` has them."""
     complete: bool = False
@@ -185,12 +186,11 @@ class Snapshot:
 def snapshot_of(
     stack: str, kubectl: Kubectl, *, logs: bool = False, recent: timedelta = RECENT
 ) -> Snapshot:
-    """The cluster of a stack; of a team that may read its namespace only, that namespace. Raises
-    RuntimeError with kubectl's error."""
+    """The cluster of a stack; of a team that may read no more, its namespace. RuntimeError has kubectl's error."""
     try:
         return read(kubectl, logs=logs, recent=recent)
     except RuntimeError as error:
-        namespace = outputs(stack).get("namespace") if FORBIDDEN in str(error) else None
+        namespace = namespace_of(stack) if FORBIDDEN in str(error) else None
         if namespace is None:
             raise
         return read(kubectl, logs=logs, namespace=namespace, recent=recent)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TextIO, TypeVar
 
 from trainyard.operations.reach.cluster import Entry, current_cluster, kubeconfig_in
-from trainyard.operations.reach.pulumi import PulumiError, deployment
+from trainyard.operations.reach.pulumi import PulumiError, deployment, outputs
 from trainyard.settings.reading.yaml_file import read_documents
 
 Answer = TypeVar("Answer")
@@ -66,9 +66,20 @@ def kubeconfig(stack: str, state: Entry | None = None) -> str:
     )
 
 
+def namespace_of(stack: str) -> str | None:
+    """The namespace of a team's stack: its output; before the first update has ended, that of its file. None for an
+    environment, and where nobody knows it."""
+    return outputs(stack).get("namespace") or _of_team(stack, "namespace")
+
+
 def environment_of(stack: str) -> str | None:
     """The environment stack that a team's stack file names; None for an environment, and where the file cannot be
     read here."""
+    return _of_team(stack, "environment")
+
+
+def _of_team(stack: str, setting: str) -> str | None:
+    """A setting of the team in a stack file; None where the file has none, or cannot be read here."""
     try:
         documents, _ = read_documents(Path(f"Pulumi.{stack}.yaml").read_text(), "", by_engine=True)
     except OSError:
@@ -76,4 +87,4 @@ def environment_of(stack: str) -> str | None:
     settings = documents[0].value.get("config") if documents else None
     sections = settings.items() if isinstance(settings, dict) else ()
     teams = [each for key, each in sections if key.endswith(":team") and isinstance(each, dict)]
-    return next((str(each["environment"]) for each in teams if each.get("environment")), None)
+    return next((str(each[setting]) for each in teams if each.get(setting)), None)

@@ -61,11 +61,18 @@ def _as_finding(job: Job, problem: InputError | InputWarning) -> Finding:
     return Finding(what=f"{job}: {problem.where} {what}", why=why, do=do)
 
 
+def again_command(snapshot: Snapshot, job: Job) -> str:
+    """The command that runs a job again; of one that no output of the stack names, in the words of its owner."""
+    if job.entry and snapshot.stack:
+        return f"trainyard again {job.entry} --stack {snapshot.stack}"
+    return f"trainyard again {job.entry or job.name}, with --stack and the stack that has it"
+
+
 def failed_jobs(snapshot: Snapshot) -> Iterator[Finding]:
     """Jobs that have failed, that keep crashing, or whose pods cannot be created."""
     for job in _not_complete(snapshot):
         if job.state == "Failed":
-            again = f"to start the same run again: trainyard again {job.entry or job.name}"
+            again = f"to start the same run again: {again_command(snapshot, job)}"
             why, do = why_it_ended(
                 snapshot, job, "correct its entry, and the next update starts it"
             )

@@ -97,7 +97,8 @@ def _why(snapshot: Snapshot, workload: Object) -> dict[str, str]:
         pool, most = match.groups()
         return {
             "why": f"it never starts: the team can have at most {most} GPUs of pool {pool}",
-            "do": f"write fewer nodes, or raise the team's max_nodes of {pool}",
+            "do": f"write fewer nodes; or raise in the environment what limits them, max_nodes of"
+            f" pool {pool} or of the team",
         }
     if match := LACKS.search(message):
         pool, lacking = match.groups()

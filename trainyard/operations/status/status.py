@@ -139,7 +139,8 @@ def look(
         settled = history.is_settled(state)
         halves = [] if settled else [*releases.unended(stack, kubectl, live=live)]
     schedules = _output(state, "schedules")
-    return replace(snapshot, entries=_entries(state), schedules=schedules), changed, halves
+    snapshot = replace(snapshot, entries=_entries(state), schedules=schedules, stack=stack)
+    return snapshot, changed, halves
 
 
 def _entries(state: Object) -> dict[str, Any]:

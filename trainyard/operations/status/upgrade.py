@@ -15,6 +15,7 @@ from trainyard.objects.queues.queues import DISPATCHER, QUEUE_LABEL
 from trainyard.operations.reach.served import KIND
 from trainyard.operations.reach.snapshot import Job, Object, Snapshot, condition_of
 from trainyard.operations.status.finding import Finding
+from trainyard.operations.status.job_causes import again_command
 from trainyard.replacing.moving import ranks_are_a_string
 
 RELEASE = "kubeflow-trainer"
@@ -61,7 +62,7 @@ def left_behind(snapshot: Snapshot) -> Iterator[Finding]:
                 " when it is created, and the Trainer 2.1 has no such field"
             ),
             do=(
-                f"trainyard again {job.entry or job.name}, then pulumi up, which sends the TrainJob once more."
+                f"{again_command(snapshot, job)}, then pulumi up, which sends the TrainJob once more."
                 f" One that no stack file has: kubectl -n {job.namespace} delete trainjob {job.name}, and send it"
                 " again"
             ),

@@ -102,7 +102,9 @@ def _fixed(plan: EnvironmentPlan) -> Iterable[Line]:
             (plan.prices.quote("eks", sku, region), 1) for sku in control_plane_skus(support, tier)
         ]
         scaled = "" if tier == "standard" else f", {tier}"
-        yield line_of("control plane", prices, f"in {support} support{scaled}")
+        since = plan.cluster.support_from
+        then = f" from {since} on" if since else ""
+        yield line_of("control plane", prices, f"in {support} support{then}{scaled}")
     for cost in by_hour(plan.network):
         yield line_of(cost.what, [(plan.prices.quote(cost.service, cost.sku, region), cost.units)])
     yield line_of(

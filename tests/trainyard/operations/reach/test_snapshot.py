@@ -9,10 +9,11 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from tests.support.recording import CHECKOUT
 from trainyard.catalog.job_kinds import resource_of
 from trainyard.catalog.workloads import WORKLOADS
 from trainyard.objects.teams.team_access import IN_QUEUES, ROLES
-from trainyard.operations.reach import snapshot
+from trainyard.operations.reach import snapshot, target
 from trainyard.operations.reach.pods import gangs
 from trainyard.operations.reach.snapshot import Snapshot
 
@@ -289,9 +290,20 @@ def test_a_team_that_sees_its_namespace_only_is_read_there(monkeypatch: pytest.M
         return taken
 
     monkeypatch.setattr(snapshot, "read", read)
-    monkeypatch.setattr(snapshot, "outputs", lambda stack: {"namespace": "team-vision"})
+    monkeypatch.setattr(target, "outputs", lambda stack: {"namespace": "team-vision"})
     assert snapshot.snapshot_of("team-vision", str) is taken
     assert asked == [None, "team-vision"]
-    monkeypatch.setattr(snapshot, "outputs", lambda stack: {})
+    monkeypatch.setattr(target, "outputs", lambda stack: {})
     with pytest.raises(RuntimeError, match="forbidden"):
         snapshot.snapshot_of("dev", str)
+
+
+def test_a_team_whose_first_update_was_killed_is_read_where_its_file_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was told that the cluster does not answer."""
+    monkeypatch.chdir(CHECKOUT)
+    monkeypatch.setattr(target, "outputs", lambda stack: {})
+    assert target.namespace_of("team-vision") == "team-vision"
+    assert target.namespace_of("dev") is None
+    assert target.namespace_of("of-another-checkout") is None

@@ -134,8 +134,8 @@ LEFT = (
     " now, and Kueue cannot start it\n"
     "    Kueue starts a TrainJob by a patch of its own in spec.runtimePatches. A TrainJob gets the patch"
     " when it is created, and the Trainer 2.1 has no such field\n"
-    "    → trainyard again borrower, then pulumi up, which sends the TrainJob once more. One that no stack"
-    " file has: kubectl -n team-nlp delete trainjob borrower, and send it again"
+    "    → trainyard again borrower, with --stack and the stack that has it, then pulumi up, which sends the"
+    " TrainJob once more. One that no stack file has: kubectl -n team-nlp delete trainjob borrower, and send it again"
 )
 
 
