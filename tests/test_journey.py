@@ -65,7 +65,7 @@ def test_from_a_failed_run_to_a_fresh_one_every_word_names_the_next(
     said()
     assert run_word("stop", ["--stack", "dev", "--job", "mine"]) == 0
     assert (
-        "to go on from its checkpoint in scratch/mine: trainyard again mine --stack dev, then make up"
+        "to go on from its checkpoint in scratch/mine, if it wrote one: trainyard again mine --stack dev, then make up"
         " STACK=dev\nto begin afresh in scratch/mine-2: write checkpoints.directory: mine-2 into jobs.mine,"
         " then make up STACK=dev\n"
     ) in said()

@@ -222,7 +222,7 @@ def queued_job_errors(
         if (of := shares.get(job.pool)) is None:
             continue
         need = gpus_of(job, environment)
-        if need > of.possible * of.gpus:
+        if need > of.possible * of.gpus and job.nodes <= environment.pools[job.pool].max_nodes:
             yield At(f"team.jobs.{name}.nodes").must(
                 f"need at most the {of.possible * of.gpus} GPUs of pool {job.pool} that the queue"
                 " can ever give the team",

@@ -364,8 +364,8 @@ def test_of_a_job_whose_directory_has_its_number_both_words_say_where_each_begin
     Cluster(monkeypatch, answer="y")
     assert run_word("stop", ["--stack", "dev", "--job", "mine"]) == 0
     assert capsys.readouterr().out.splitlines()[-3:-1] == [
-        "to go on from its checkpoint in scratch/mine/1: write checkpoints.directory: mine/1 into jobs.mine,"
-        " then trainyard again mine --stack dev, then make up STACK=dev",
+        "to go on from its checkpoint in scratch/mine/1, if it wrote one: write checkpoints.directory: mine/1 into"
+        " jobs.mine, then trainyard again mine --stack dev, then make up STACK=dev",
         "to begin afresh in scratch/mine/2: trainyard again mine --stack dev, then make up STACK=dev",
     ]
     assert run_word("again", ["--stack", "dev", "--job", "mine"]) == 0

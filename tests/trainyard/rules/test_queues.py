@@ -125,8 +125,7 @@ STACKS: dict[str, tuple[Edit, Edit, str, str]] = {
         with_queues,
         both(by_name, at(f"{JOB}.nodes", 5)),
         f"team.{JOB}.nodes",
-        "must need at most the 32 GPUs of pool g6e that the queue can ever give the team; got 5, which"
-        " need 40 GPUs. Fix: write 4, or have more nodes for the team in the environment",
+        "must be at most 4, the max_nodes of pool g6e; got 5",
     ),
     "a job of more nodes than the team may have": (
         both(with_queues, at("teams.vision.max_nodes", {"g6e": 3})),

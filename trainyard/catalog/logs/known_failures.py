@@ -121,7 +121,8 @@ KNOWN = (
     Failure(
         r"can't open file '([^']+)'",
         "there is no file {0} in the container",
-        "correct torchrun.script: files of files.sources lie in /workspace, and other files come with the image",
+        "correct its path in script, command or torchrun.script: files of files.sources lie in /workspace, and"
+        " other files come with the image",
     ),
     Failure(
         r"([^\s:]+): (?:command )?not found\b|executable file not found",

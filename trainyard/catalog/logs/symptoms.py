@@ -117,10 +117,13 @@ STARTING = (
         ),
     ),
     Symptom(
-        pattern=r'ImagePull[^\n]*image "([^"]+)"[^\n]*not found',
+        pattern=(
+            r'ImagePull[^\n]*image "(?P<image>(?:[^"/]*[.:][^"/]*/)?(?P<repository>[^":@]+)[^"]*)"[^\n]*'
+            "not found"
+        ),
         why="the image cannot be pulled: {0} does not exist",
         do=(
-            "aws ecr describe-images --repository-name <repository>; push it, or correct the job's"
+            "aws ecr describe-images --repository-name {repository}; push it, or correct the job's"
             " image"
         ),
     ),

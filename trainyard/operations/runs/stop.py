@@ -103,7 +103,7 @@ def _beginnings(entry: str, stack: str, up: str) -> Iterator[str]:
     if after is None:
         yield f"to begin again: trainyard again {entry} --stack {stack}, then {up}"
         return
-    place = f"to go on from its checkpoint in {after.goes_on.at}"
+    place = f"to go on from its checkpoint in {after.goes_on.at}, if it wrote one"
     yield f"{place}: {_steps(after.goes_on, entry, stack, up)}"
     yield f"to begin afresh in {after.afresh.at}: {_steps(after.afresh, entry, stack, up)}"
 

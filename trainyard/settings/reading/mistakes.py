@@ -34,6 +34,7 @@ UNITS: Mapping[str, Mapping[str, int | Fraction]] = {
     "days": {r"d|days?": 1, r"w|weeks?": 7},
     "mbps": {r"mb(?:ps|/s)": 1, r"gb(?:ps|/s)": 1000},
     "billion": {r"b|bn|billion": 1, r"t|trillion": 1000},
+    "dollars": {r"usd|\$|dollars?": 1, r"k": 1000},
 }
 """Unit in a setting's name → how people write it and others behind a number, and how many of the setting's each of
 them is."""
@@ -128,7 +129,7 @@ def _meant(mistake: Mistake) -> Fraction | None:
         forms |= UNITS[unit]
     for form, times in forms.items():
         if found := re.fullmatch(
-            rf"(\d{{1,9}}(?:\.\d{{1,3}})?)\s*(?:{form})", mistake.value.strip(), re.IGNORECASE
+            rf"\$?(\d{{1,9}}(?:\.\d{{1,3}})?)\s*(?:{form})", mistake.value.strip(), re.IGNORECASE
         ):
             number = Fraction(found[1])
             if number.denominator > 1 and times == 1024:

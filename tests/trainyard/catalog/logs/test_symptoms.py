@@ -170,3 +170,19 @@ def test_the_cause_of_a_message_is_found(symptoms: tuple[Symptom, ...], text: st
 )
 def test_ranks_that_connected_in_the_end_have_no_symptom(text: str):
     assert read(RENDEZVOUS, text, "") == (text, "")
+
+
+@pytest.mark.parametrize(
+    ("image", "repository"),
+    [
+        ("123456789012.dkr.ecr.eu-west-1.amazonaws.com/robots/train:7", "robots/train"),
+        ("localhost:5000/train@sha256:ab", "train"),
+        ("python:3.11", "python"),
+    ],
+)
+def test_the_command_that_looks_for_an_image_names_its_repository(
+    image: str, repository: str
+) -> None:
+    said = f'ErrImagePull: failed to pull image "{image}": not found'
+    why, do = read(STARTING, said, "")
+    assert f"{image} does not exist" in why and f"--repository-name {repository}; push it" in do

@@ -190,6 +190,8 @@ def test_a_time_is_read_in_the_unit_of_the_setting(written: str, meant: float | 
         ("storage.scratch.lustre.maintenance_window", "7:16:30", "write sunday 16:30"),
         ("storage.scratch.lustre.maintenance_window", "some day", "write one such as sunday 16:30"),
         ("kms_key_arn", "alias/ml", "prints"),
+        ("budget", {"dollars_a_month": "9k", "emails": ["a@b.co"]}, "write 9000"),
+        ("budget", {"dollars_a_month": "$900", "emails": ["a@b.co"]}, "write 900"),
         (
             "jobs.t5-large.checkpoints.directory",
             "s3://bucket/run",
