@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from trainyard.catalog.job_kinds import JOB_KINDS
-from trainyard.objects.jobs.pod_template import POOL
+from trainyard.objects.jobs.pod_template import GPU, POOL
 from trainyard.plan import EnvironmentPlan
 from trainyard.problems import At, InputError, InputWarning, few
 from trainyard.replacing.deployed import SHOWN, Deployed, Object, Show, going
@@ -16,7 +16,6 @@ from trainyard.replacing.immutable import NODE_POOL
 TYPES = frozenset({NODE_POOL})
 """Types of resources that the rule looks at."""
 TYPE = "node.kubernetes.io/instance-type"
-GPU = "nvidia.com/gpu"
 
 
 def pin_errors(plan: EnvironmentPlan, deployed: Deployed, show: Show) -> Iterator[InputError]:
