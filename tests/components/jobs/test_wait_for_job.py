@@ -325,7 +325,7 @@ def test_a_failed_run_fails_the_process_after_everything_else_has_ended(
     wait_for_job.fail_at_the_end.cache_clear()
     for job in ("one", "two"):
         wait_for_job.wait_or_report(
-            "kubeconfig", "TrainJob", "training", job, until="complete", minutes=1
+            "kubeconfig", "TrainJob", "training", job, until="complete", minutes=1, stack="dev"
         )
     assert [line.splitlines()[0] for line in said] == [
         f"TrainJob training/{job} is Failed; its ranks said last:" for job in ("one", "two")
@@ -351,7 +351,7 @@ def test_a_run_that_was_stopped_before_the_update_is_a_warning_and_no_failure(
     monkeypatch.setattr(wait_for_job.pulumi.log, "warn", said.append)
     monkeypatch.setattr(wait_for_job, "fail_at_the_end", lambda: pytest.fail("the update fails"))
     wait_for_job.wait_or_report(
-        "kubeconfig", "TrainJob", "training", "job", until="complete", minutes=1
+        "kubeconfig", "TrainJob", "training", "job", until="complete", minutes=1, stack="dev"
     )
     [line] = said
     assert line.startswith("TrainJob training/job is not on the cluster: it was stopped or deleted")
@@ -379,7 +379,7 @@ def test_a_complete_run_that_had_nothing_to_do_is_a_warning(
     said = list[str]()
     monkeypatch.setattr(wait_for_job.pulumi.log, "warn", said.append)
     wait_for_job.wait_or_report(
-        "kubeconfig", "TrainJob", "training", "job", until="complete", minutes=1
+        "kubeconfig", "TrainJob", "training", "job", until="complete", minutes=1, stack="dev"
     )
     [warning] = said
     assert warning.startswith(

@@ -83,7 +83,7 @@ def capacity_errors(
             path=need.path,
             must=room_needed(need.checkpoints, need.size),
             got=(
-                f"{need.checkpoints.store}, with room for {usable * GIB // need.size:.0f}: {id_} has"
+                f"{need.checkpoints.store}, which has room for {usable * GIB // need.size:.0f}: {id_} has"
                 f" {capacity_gib:,} GiB"
             ),
             fix=(

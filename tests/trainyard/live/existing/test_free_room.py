@@ -78,7 +78,7 @@ def test_as_many_checkpoints_are_counted_as_stay_and_one_more() -> None:
 def test_what_no_empty_file_system_of_the_size_holds_is_an_error() -> None:
     wrong, free = said(model(70))
     assert wrong.startswith(JOB) and "free" in free
-    assert "must have room for 3 checkpoints of 840 GB each; got scratch, with room for 1" in wrong
+    assert "2 that stay, and the one being written; got scratch, which has room for 1" in wrong
     assert f"{LUSTRE} has 1,200 GiB" in wrong
     grow = f"aws fsx update-file-system --file-system-id {LUSTRE} --storage-capacity 4800"
     assert grow in wrong and begins_with_a_verb(wrong.partition("Fix: ")[2])
