@@ -34,6 +34,14 @@ def image_errors(image: str, place: At) -> Iterator[InputError]:
     if _reference(image):
         return
     meant = _meant(image)
+    digest = image.partition("@sha256:")[2]
+    if digest and _reference(image.partition("@")[0]) and re.fullmatch(r"[0-9a-f]+", digest):
+        yield place.must(
+            "have 64 hex digits behind @sha256:",
+            got=f"{len(digest)} in {image[:SHORT]}",
+            fix=f"write the whole digest, which `docker buildx imagetools inspect {image.partition('@')[0]}` prints",
+        )
+        return
     yield place.must(
         "be the name of an image in small letters: registry/name, and :tag, which begins with a letter or a"
         " digit, or @sha256: with 64 hex digits",

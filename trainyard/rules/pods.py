@@ -343,9 +343,15 @@ def _label_errors(path: str, labels: Mapping[str, str]) -> Iterator[InputError]:
 
 def label_errors(at: At, key: str, value: str) -> Iterator[InputError]:
     """The error of a label that the API server refuses."""
-    if not re.fullmatch(LABEL_KEY, key) or not re.fullmatch(LABEL_VALUE, value):
+    if not re.fullmatch(LABEL_KEY, key):
         yield at.must(
-            "be a label: at most 63 letters, digits, - _ .",
+            "have a name that begins and ends with a letter or a digit, with at most 63 letters, digits, - _ .",
+            got=key,
+            fix="rename it, or delete it",
+        )
+    elif not re.fullmatch(LABEL_VALUE, value):
+        yield at.must(
+            "be a label: at most 63 letters, digits, - _ . with a letter or a digit at both ends",
             got=value,
             fix="put free text into an annotation, or delete it",
         )

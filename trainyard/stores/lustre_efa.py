@@ -6,7 +6,7 @@ trainyard/objects/jobs/lnet.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from trainyard.catalog.aws.storage import (
     EFA_CONNECTIONS_AT_MOST,
@@ -84,10 +84,21 @@ def _clients(path: str, pools: Pools, region: str) -> Iterator[InputError]:
         yield At(path).must(
             "be for a pool whose nodes can mount Lustre over EFA",
             got="; ".join(reasons),
-            fix="delete it"
-            + (f", or add a pool of one zone with {', '.join(clients)}" if clients else ""),
+            fix=f"delete it{_other_way(pools, clients)}",
             write=REMOVE,
         )
+
+
+def _other_way(pools: Pools, clients: Sequence[str]) -> str:
+    """Words of a fix: a pool that could mount it, or one that the region has types for. `clients`: those types."""
+    spread = [
+        name
+        for name, pool in pools.items()
+        if pool.fallback_zones and EFA_LUSTRE_CLIENTS & {*pool.instance_types}
+    ]
+    if spread:
+        return f", or delete pools.{spread[0]}.fallback_zones"
+    return f", or add a pool of one zone with {', '.join(clients)}" if clients else ""
 
 
 def efa_warnings(path: str, lustre: LustreConfig, pools: Pools) -> Iterator[InputWarning]:

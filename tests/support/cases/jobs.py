@@ -282,10 +282,16 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         f"{JOB}.image",
         "Fix: write ghcr.io/a/b:1",
     ),
+    "a label whose name begins with a dash": (
+        [at(f"{JOB}.labels", {"-a": "b"})],
+        f"{JOB}.labels.-a",
+        "must have a name that begins and ends with a letter or a digit",
+    ),
     "an image whose digest is cut off": (
         [at(f"{JOB}.image", "a/b@sha256:4f53cda18c2baa0c")],
         f"{JOB}.image",
-        "got a/b@sha256:4f53cda18c2baa0c. Fix: write registry/name:tag",
+        "must have 64 hex digits behind @sha256:; got 16 in a/b@sha256:4f53cda18c2baa0c. Fix: write the whole"
+        " digest, which `docker buildx imagetools inspect a/b` prints",
     ),
     "an image whose tag is missing behind its colon": (
         [at(f"{JOB}.image", "a/b:")],
