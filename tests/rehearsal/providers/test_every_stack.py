@@ -47,7 +47,9 @@ def settings_of(name: str) -> dict[str, Any]:
     if name == EVERYTHING:
         values = everything()
         for job in values[ENVIRONMENT]["jobs"].values():
-            job.pop("wait", None)  # nobody runs it here
+            for waits in ("wait", "after", "data", "weights"):  # nobody runs a job here
+                job.pop(waits, None)
+            job.get("sweep", {}).pop("at_most", None)
         return values
     values = stack_values("dev")
     for edit in (STACKS | MORE)[name]:
