@@ -305,8 +305,7 @@ def _of_s3(call: Call) -> Iterator[str]:
 
 
 def _of_secretsmanager(call: Call) -> Iterator[str]:
-    """A secret by its ARN, whatever name it is called by. What does not exist is asked for as it is written: whoever
-    may read names only is refused, and does not learn whether there is such a secret."""
+    """A secret by its ARN; what does not exist as it is written, so that nobody learns whether it does."""
     wanted = call["SecretId"] or call["Name"]
     if wanted:
         found = _secret(call)

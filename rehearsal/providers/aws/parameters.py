@@ -43,8 +43,8 @@ class Parameter(Kind):
     def update(
         self, aws: Account, operation: str, which: Properties, given: Properties, new: Properties
     ) -> None:
-        given = {"Value": new["insecureValue"], **given}  # which every call needs
-        aws.call("ssm", operation, **which, **given, Overwrite=True)
+        given = {**which, "Value": new["insecureValue"], **given}
+        aws.call("ssm", operation, **given, Overwrite=True)
 
     def tags_of(self, aws: Account, state: Properties, found: dict[str, Any]) -> dict[str, str]:
         told = aws.call("ssm", "list_tags_for_resource", **_named(state["name"]))
@@ -76,6 +76,7 @@ KINDS = (
         import_id="{name}",
         asks={"Name": "name"},
         fixed=words("type"),
+        unread=words("tier"),
         updates={"insecureValue": "put_parameter", "tier": "put_parameter"},
         names={"insecureValue": "Value"},
         outputs={"arn": "ARN", "version": "Version"},
