@@ -14,7 +14,7 @@ from trainyard.catalog.aws.service_roles import EFS, EKS, FSX, NODE_GROUPS
 from trainyard.objects.iam.encryption import CONTROL_PLANE, FLOW, POD_LOGS
 from trainyard.objects.iam.policies import Document, OptionalService
 from trainyard.objects.iam.secrets import secret_arns
-from trainyard.objects.iam.tagging import is_tagging, tagging
+from trainyard.objects.iam.tagging import OWN, is_tagging, tagging
 from trainyard.objects.teams.teams import parameter_name
 
 GROUPS = {
@@ -163,7 +163,7 @@ class Scope:
     def own_tag(self, services: Iterable[str]) -> Document:
         """Resources that have the stack's tag. ARNs of policies name their service: no wildcard
         stands for it."""
-        tag = _equals("aws:ResourceTag/trainyard:stack", self.stack)
+        tag = _equals(OWN, self.stack)
         arns = [f"arn:aws:{service}:{self.region}:*:*" for service in services]
         return {"Resource": arns, "Condition": tag}
 

@@ -90,16 +90,14 @@ def run_errors(
     `ended`: what `ended_runs` found."""
     yield from _left_behind(plan, deployed)
     changed = [*_changed(plan, deployed)]
-    asked = {
-        name: (job, _differs(name, job, kind, was, deployed))
-        for name, job, kind, was in changed
-        if _described(_run_of(was) or "") != _described(job.run) and _reads_on(job, was)
-    }
     others = {name for name, *_ in changed}
-    for name, (job, differs) in asked.items():
-        if ended.get(name) in SUCCEEDED:
-            why = "" if differs else otherwise(job, others)
-            yield _unanswered(_path(plan, name, job), job, why)
+    for name, job, kind, was in changed:
+        is_new = _described(_run_of(was) or "") != _described(job.run)
+        if ended.get(name) in SUCCEEDED and is_new and _reads_on(job, was):
+            differs = _differs(name, job, kind, was, deployed)
+            yield _unanswered(
+                _path(plan, name, job), job, "" if differs else otherwise(job, others)
+            )
 
 
 def _left_behind(plan: EnvironmentPlan | TeamPlan, deployed: Deployed) -> Iterator[InputError]:

@@ -28,7 +28,7 @@ def pin_errors(plan: EnvironmentPlan, deployed: Deployed, show: Show) -> Iterato
     jobs = _of_others(plan, kubeconfig, show)
     for pool, types in lost.items():
         stays = pool in plan.pools
-        asking = [name for name, _, job in jobs if any(_asks(job, pool, types, any_type=not stays))]
+        asking = [name for name, _, job in jobs if _asks(job, pool, types if stays else None)]
         if types and asking:
             yield _error(plan, pool, asking) if stays else _leaves(pool, asking)
 
@@ -47,9 +47,7 @@ def fewer_warnings(plan: EnvironmentPlan, deployed: Deployed, show: Show) -> Ite
     for pool, nodes in smaller.items():
         gpus = max(kind.gpus for kind in plan.pools[pool].types)
         asking = [
-            name
-            for name, kind, job in jobs
-            if any(_asks(job, pool, set(), any_type=True)) and _nodes(kind, job, gpus) > nodes
+            name for name, kind, job in jobs if _asks(job, pool) and _nodes(kind, job, gpus) > nodes
         ]
         if asking:
             yield At(f"environment.pools.{pool}.max_nodes").warning(
@@ -66,19 +64,9 @@ def _nodes(kind: str, job: Object, gpus: int) -> int:
         if roles
         else (spec.get("trainer") or {}).get("numNodes") or 1
     )
-    of_pod = max(_gpus(spec), default=gpus)
+    asked = [str(each.get(GPU, "")) for each in _maps(spec)]
+    of_pod = max((int(each) for each in asked if each.isdecimal()), default=gpus)
     return -(-pods * of_pod // gpus) if gpus else pods
-
-
-def _gpus(value: Any) -> Iterator[int]:
-    """Each number of GPUs that something below a value asks for."""
-    if isinstance(value, Mapping):
-        if str(value.get(GPU, "")).isdecimal():
-            yield int(value[GPU])
-        value = [*value.values()]
-    if isinstance(value, list):
-        for each in value:
-            yield from _gpus(each)
 
 
 def _of_others(plan: EnvironmentPlan, kubeconfig: str, show: Show) -> list[tuple[str, str, Object]]:
@@ -116,11 +104,9 @@ def _types(plan: EnvironmentPlan, pool: str) -> set[str]:
 def _deployed_types(deployed: Deployed) -> dict[str, set[str]]:
     """Pool → the instance types of its NodePools."""
     found = dict[str, set[str]]()
-    for name in deployed.names(NODE_POOL):
-        template = deployed.output(NODE_POOL, name, "spec.template") or {}
-        pool = ((template.get("metadata") or {}).get("labels") or {}).get(POOL)
+    for pool, _, template in _node_pools(deployed):
         for each in (template.get("spec") or {}).get("requirements") or ():
-            if pool and each.get("key") == TYPE:
+            if each.get("key") == TYPE:
                 found.setdefault(pool, set()).update(each.get("values") or ())
     return found
 
@@ -128,22 +114,32 @@ def _deployed_types(deployed: Deployed) -> dict[str, set[str]]:
 def _deployed_nodes(deployed: Deployed) -> dict[str, int]:
     """Pool → the most nodes that its NodePools may have."""
     found = dict[str, int]()
-    for name in deployed.names(NODE_POOL):
-        template = deployed.output(NODE_POOL, name, "spec.template") or {}
-        pool = ((template.get("metadata") or {}).get("labels") or {}).get(POOL)
-        nodes = (deployed.output(NODE_POOL, name, "spec.limits") or {}).get("nodes")
-        if pool and nodes:
+    for pool, name, _ in _node_pools(deployed):
+        if nodes := (deployed.output(NODE_POOL, name, "spec.limits") or {}).get("nodes"):
             found[pool] = max(int(nodes), found.get(pool, 0))
     return found
 
 
-def _asks(value: Object | Any, pool: str, types: set[str], *, any_type: bool) -> Iterator[bool]:
-    """True for each node selector below a value that names the pool, and of it one of the types or, where
-    `any_type`, whatever it names."""
+def _node_pools(deployed: Deployed) -> Iterator[tuple[str, str, Object]]:
+    """Pool, name and template of each NodePool that is deployed."""
+    for name in deployed.names(NODE_POOL):
+        template = deployed.output(NODE_POOL, name, "spec.template") or {}
+        if pool := ((template.get("metadata") or {}).get("labels") or {}).get(POOL):
+            yield pool, name, template
+
+
+def _asks(job: Object, pool: str, types: set[str] | None = None) -> bool:
+    """True where a node selector of a job names the pool and one of its types; None: whatever it names."""
+    return any(
+        each.get(POOL) == pool and (types is None or each.get(TYPE) in types) for each in _maps(job)
+    )
+
+
+def _maps(value: Any) -> Iterator[Mapping[str, Any]]:
+    """Every map inside a value, which is the first of them where it is one."""
     if isinstance(value, Mapping):
-        if value.get(POOL) == pool and (any_type or value.get(TYPE) in types):
-            yield True
+        yield value
         value = [*value.values()]
     if isinstance(value, list):
         for each in value:
-            yield from _asks(each, pool, types, any_type=any_type)
+            yield from _maps(each)

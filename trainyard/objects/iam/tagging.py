@@ -19,6 +19,8 @@ NEW = {
 RULES = "security-group-rule"
 """Kind of resource of EC2 that Terraform's provider tags after it has created it
 (internal/service/ec2/vpc_security_group_ingress_rule.go). No policy asks for its tags."""
+OWN = "aws:ResourceTag/trainyard:stack"
+"""Condition key with the stack that has made something."""
 CREATIONS = ("Allocate", "Create", "Run")
 """Beginnings of the names of calls that create something."""
 
@@ -31,7 +33,7 @@ def is_tagging(action: str) -> bool:
 def tagging(writes: set[str], *, region: str, stack: str) -> Iterator[Document]:
     """Statements for the calls of `writes` that tag. Of services that name no CreateAction, such as FSx: whatever
     has no tag of another stack."""
-    own = {"aws:ResourceTag/trainyard:stack": stack}
+    own = {OWN: stack}
     others = set[str]()
     for service in sorted({action.partition(":")[0] for action in writes if is_tagging(action)}):
         calls = sorted(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from trainyard.derive.next_run import next_run
@@ -85,20 +85,23 @@ def _beginnings(job: JobConfig | ManifestConfig) -> Iterator[str]:
 def sweep_with(stack: str, name: str) -> str | None:
     """Entry of the stack file whose sweep has a run of this name; None where no sweep has one, or there is no such
     file."""
-    try:
-        section = _section(stack)
-    except FileNotFoundError:  # it is a job of another checkout
-        return None
-    return sweep_entry(unfolded(section).jobs.get(name)) if section else None
+    return sweep_entry((_runs_of(stack) or {}).get(name))
 
 
 def is_gone(stack: str, name: str) -> bool:
     """True where the stack file is there, can be read, and has no such job any more."""
+    found = _runs_of(stack)
+    return found is not None and name not in found
+
+
+def _runs_of(stack: str) -> Mapping[str, JobConfig | ManifestConfig] | None:
+    """Jobs of the stack file, with each run of a sweep as one; None where it is that of another checkout, or cannot
+    be read."""
     try:
         section = _section(stack)
-    except FileNotFoundError:  # it is a job of another checkout
-        return False
-    return section is not None and name not in unfolded(section).jobs
+    except FileNotFoundError:
+        return None
+    return unfolded(section).jobs if section else None
 
 
 def _section(stack: str) -> EnvironmentConfig | TeamConfig | None:
