@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.ports import free_port
 from tests.workloads_train.runs import WORKLOADS
 from trainyard.derive.acceptance import FRESH_STORE
 from trainyard.operations.nodes.verdicts import parsed
@@ -37,8 +37,7 @@ def script() -> ModuleType:
 
 def _run(store: Path, run: int) -> str:
     """The logs of a run, of all nodes."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     agents = [
         subprocess.Popen(
             [

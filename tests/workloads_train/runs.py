@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from rehearsal import processes
+from tests.support.ports import free_port
 from tests.support.recording import CHECKOUT
 
 WORKLOADS = CHECKOUT / "workloads"
@@ -62,8 +62,7 @@ class Run:
             }
             | self.env
         )
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        port = free_port()
         with (self.folder / "log").open("ab") as log:
             self.agents = [
                 subprocess.Popen(

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.support.patience import PATIENCE, until
+from tests.support.ports import free_port
 from trainyard.parts.programs import program_files
 
 TEXT = program_files("while_watched")["while_watched.py"]
@@ -29,15 +30,10 @@ with socket.create_server(("127.0.0.1", int(sys.argv[1]))) as server:
 """
 
 
-def free() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        return one.getsockname()[1]
-
-
 @contextmanager
 def watched(**more: Any) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """The program as the pod starts it, and its door."""
-    port, door = free(), free()
+    port, door = free_port(), free_port()
     settings = {
         "command": [sys.executable, "-c", SERVES, str(port)],
         "port": port,
