@@ -85,6 +85,37 @@ def test_a_deletion_as_ours_leaves_no_ghost(trainer: TrainerServer) -> None:
     assert ghosts(trainer, [f"ours-{n}" for n in range(TIMES)], ours) == 0
 
 
+def test_a_trainer_that_hears_late_of_a_deletion_makes_no_gang_that_stays(
+    trainer: TrainerServer,
+) -> None:
+    """It makes the JobSet again in about half of the deletions; the garbage collector deletes it at once,
+    as its owner is gone (docs/limits.md)."""
+    _until_garbage_is_collected(trainer)
+    again = 0
+    for name in (f"late-{n}" for n in range(5 * TIMES)):
+        made = trainer.create(job(trainer, name))
+        sound = [pod["metadata"]["uid"] for pod in trainer.pods(name, 2)]
+        with trainer.held():
+            trainer.api.delete(made, policy="Background")
+            assert until(lambda made=made: not trainer.api.get(_set_of(made)))
+        again += _ghost(trainer, name)
+        assert not trainer.api.get(_set_of(made))
+        assert not [pod for pod in trainer.pods(name, 0) if pod["metadata"]["uid"] not in sound]
+        if again == 3:
+            return
+    pytest.fail("the Trainer makes no gang again any more: docs/limits.md says that it does")
+
+
+def _ghost(trainer: TrainerServer, name: str) -> bool:
+    """True where there was a JobSet of this name within a second. It is deleted within a tenth of one."""
+    end, seen = time.monotonic() + 1, False
+    while time.monotonic() < end:
+        sets = trainer.api.request("GET", SETS)["items"]
+        seen |= name in [it["metadata"]["name"] for it in sets]
+        time.sleep(0.01)
+    return seen
+
+
 def test_a_deletion_in_the_foreground_leaves_ghosts(trainer: TrainerServer) -> None:
     """The Trainer makes a JobSet for each TrainJob that is still there, and this one is held until
     then: alone it is there for milliseconds only."""

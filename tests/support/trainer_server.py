@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import signal
 import subprocess
 import urllib.request
 from collections.abc import Iterator
@@ -95,6 +96,16 @@ class TrainerServer:
             process.kill()  # one that cannot read its objects does not listen to less
             process.wait()
         self._running.clear()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """The Trainer stands still, as one that hears late of everything."""
+        controller = self._running[[*_IMAGES].index("trainer")]
+        controller.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            controller.send_signal(signal.SIGCONT)
 
     def create(self, obj: Object) -> Object:
         """Object that is stored after a plain create, as the SDK and Kueue do it. The Trainer's

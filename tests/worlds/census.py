@@ -18,7 +18,9 @@ EVERY = 0.3
 ASKED = ("jobs", "pods", "nodeclaims")
 """Kinds of objects in the order in which kubectl lists them. Seconds can pass between two lists, so the Job of
 a later run beside a pod of an earlier one is a ghost, and a Job of an earlier run beside a pod of a later
-one is none: it can have gone meanwhile."""
+one is none: it can have gone meanwhile. A later run whose objects are all being deleted is none either: a
+Trainer that hears late of a deletion makes the gang again, which is deleted within a tenth of a second
+(docs/limits.md; tests/controllers/test_one_run.py)."""
 LABELS = [kind.pod_label for kind in JOB_KINDS.values()]
 
 
@@ -58,6 +60,8 @@ class _Seen:
     objects: list[str] = field(default_factory=list[str])
     """The objects, in words."""
     born: str = "9"
+    stays: bool = False
+    """One of them is not being deleted."""
     first: int = len(ASKED)
     last: int = -1
     """The first and the last list that had one of them."""
@@ -70,13 +74,14 @@ class _Seen:
         )
         at = ASKED.index(f"{each['kind'].lower()}s")
         self.first, self.last = min(self.first, at), max(self.last, at)
-        self.born = min(self.born, each["metadata"]["creationTimestamp"])
+        self.born = min(self.born, about["creationTimestamp"])
+        self.stays |= "deletionTimestamp" not in about
 
 
 def _overlap(runs: list[_Seen]) -> bool:
     """True where a later run was there before, or when, an earlier one was still there."""
     runs = sorted(runs, key=lambda run: run.born)
-    return any(late.first <= early.last for early, late in combinations(runs, 2))
+    return any(late.stays and late.first <= early.last for early, late in combinations(runs, 2))
 
 
 def _run(each: Object) -> str:

@@ -18,6 +18,10 @@ def _pod(run: tuple[str, str]) -> Object:
     return _object("Pod", run)
 
 
+def _ends(one: Object) -> Object:
+    return one | {"metadata": one["metadata"] | {"deletionTimestamp": "2026-11-27T03:00:40Z"}}
+
+
 def _object(kind: str, run: tuple[str, str]) -> Object:
     labels = {
         "jobset.sigs.k8s.io/jobset-name": "mine",
@@ -33,6 +37,8 @@ def _object(kind: str, run: tuple[str, str]) -> Object:
         [_job(NEW), _job(OLD)],
         [_pod(OLD), _pod(NEW)],
         [_job(OLD), _job(NEW), _pod(NEW)],
+        [_ends(_pod(OLD)), _pod(NEW)],
+        [_job(NEW), _ends(_pod(OLD)), _ends(_pod(NEW))],
     ],
 )
 def test_a_run_beside_a_later_one_is_an_overlap(objects: list[Object]) -> None:
@@ -45,4 +51,10 @@ def test_a_run_beside_a_later_one_is_an_overlap(objects: list[Object]) -> None:
 def test_a_run_that_can_have_gone_between_two_lists_is_none(objects: list[Object]) -> None:
     census = Census()
     census.look(objects)
+    assert census.overlaps == []
+
+
+def test_a_gang_that_ends_as_soon_as_it_is_made_again_is_none() -> None:
+    census = Census()
+    census.look([_ends(_job(NEW)), _ends(_pod(OLD)), _ends(_pod(NEW))])
     assert census.overlaps == []
