@@ -26,7 +26,7 @@ from trainyard.rules.pod_resources import mount_memory_warnings, request_problem
 from trainyard.rules.pods import pod_errors, pod_warnings, store_directory_errors
 from trainyard.rules.pools import unknown_pool
 from trainyard.rules.secrets import secret_errors, secret_warnings
-from trainyard.rules.stores import checkpoint_errors, checkpoint_warnings
+from trainyard.rules.stores import checkpoint_errors, checkpoint_warnings, place_to_save
 from trainyard.rules.writes import weak_writes
 from trainyard.settings.environment import EnvironmentConfig, OwnRuntimeConfig
 from trainyard.settings.job import RUN_NUMBER, JobConfig
@@ -194,8 +194,11 @@ def _on_own_runtime(
     """A job beside the settings of its runtime. `pools`: those of the environment."""
     if own.kind == "mpi" and own.image != job.image:
         yield At(f"{path}.image").must(
-            f"be the image of {job.runtime}: with MPI a job replaces that of the launcher only",
+            f"be the image of {job.runtime}: with MPI a job replaces the image of the launcher only, and"
+            " the other pods keep that of the runtime",
             got=job.image,
+            fix=f"write {own.image}, or write image: {job.image} under"
+            f" environment.trainer.own_runtimes.{job.runtime}",
             write=own.image,
         )
     if own.pool in pools and own.pool != job.pool:
@@ -277,24 +280,13 @@ def _pytorch_job(path: str, job: JobConfig, environment: EnvironmentConfig) -> I
         )
 
 
-def _place_to_save(path: str, environment: EnvironmentConfig) -> str:
-    """Setting that names a directory for the checkpoints of the job at this path, on the first store of the environment
-    to which a job can write them."""
-    stores = (
-        name
-        for name, store in environment.storage.items()
-        if not any([*kind.write_errors("", name)] for kind, _ in kinds_of(store))
-    )
-    return f"checkpoints: {{store: {next(stores, '…')}, directory: {path.rpartition('.')[2]}}}"
-
-
 def _resume(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterator[InputError]:
     restarts = restarts_of(job, environment)
     if restarts and not job.checkpoints and not job.allow_no_checkpoint:
         yield At(f"{path}.checkpoints").must(
             f"be set: without it each of {restarts} restarts begins from zero",
             got="nothing",
-            fix=f"write {_place_to_save(path, environment)}; or write allow_no_checkpoint: true in its place",
+            fix=f"write {place_to_save(path, environment)}; or write allow_no_checkpoint: true in its place",
         )
     saved = job.checkpoints
     if saved and saved.when_changed == "afresh" and RUN_NUMBER in saved.directory:

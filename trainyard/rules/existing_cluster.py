@@ -44,10 +44,12 @@ def existing_cluster_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
         return
     if not isinstance(wanted.network, ExistingNetworkConfig):
         yield At(f"{AT}.name").must(
-            "be in a VPC that exists, which network.vpc_id names",
-            got=f"{cluster.name}, and a network that the stack makes",
-            fix=f"write network: {{vpc_id: <VPC of {cluster.name}>, private_subnets: {{…}}}}, or"
-            " delete name, and the stack makes a cluster",
+            "be set only with network.vpc_id: a cluster that exists has a VPC, and a stack without vpc_id makes"
+            " one",
+            got=cluster.name,
+            fix="delete it, and the stack makes a cluster; or put as network.vpc_id what this prints, with the"
+            " private subnets of that VPC: aws eks describe-cluster --query cluster.resourcesVpcConfig.vpcId --name"
+            f" {cluster.name}",
         )
     yield from _of_the_owner(cluster)
     if cluster.tunnel_port is not None:

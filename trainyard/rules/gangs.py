@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from trainyard.catalog.aws.instances import InstanceType
 from trainyard.derive.job_view import JobView
 from trainyard.derive.pools import TYPES, largest_gang
 from trainyard.problems import InputError
@@ -63,6 +64,13 @@ def _one_node_only(view: JobView, name: str, pool: PoolConfig) -> Iterator[Input
         )
 
 
+def _more_gpus(view: JobView, kind: InstanceType) -> str:
+    """The way to the GPUs that a job asks for where a node of this type has fewer."""
+    if view.gpus > max(each.gpus for each in TYPES.values()):
+        return f"write {kind.gpus}; raise nodes for more GPUs, as no instance type has {view.gpus}"
+    return f"write {kind.gpus}, or name a pool whose nodes have {view.gpus} GPUs"
+
+
 def gpu_errors(view: JobView, name: str, pool: PoolConfig) -> Iterator[InputError]:
     """GPUs that no node of the pool has."""
     smallest = min((TYPES[kind] for kind in pool.instance_types), key=lambda kind: kind.gpus)
@@ -72,9 +80,5 @@ def gpu_errors(view: JobView, name: str, pool: PoolConfig) -> Iterator[InputErro
             if smallest.gpus
             else f"not be set: {smallest.name} of pool {name} has no GPUs",
             got=view.gpus,
-            fix=(
-                f"write {smallest.gpus}, or name another pool"
-                if smallest.gpus
-                else "name a pool with GPUs"
-            ),
+            fix=_more_gpus(view, smallest) if smallest.gpus else "name a pool with GPUs",
         )

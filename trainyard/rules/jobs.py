@@ -200,7 +200,10 @@ def _harmful_variable(view: JobView, container: ContainerView) -> Problems:
         if harm.has_no_effect:
             yield container.where(at).warning(f"{name} {harm.reason}; delete it")
         else:
-            yield container.where(at).must(harm.reason, got=f"{name}={value}", fix="delete it")
+            so = f"not set {name} to {value or 'nothing'}: it must " if at == "script" else ""
+            yield container.where(at).must(
+                f"{so}{harm.reason}", got=f"{name}={value}", fix="delete it"
+            )
 
 
 def _may_fit(view: JobView, harm: fabric.Harm, value: str) -> bool:

@@ -227,7 +227,8 @@ def torchrun_script_errors(path: str, job: JobConfig) -> Iterator[InputError]:
         yield At(f"{path}.torchrun.script").must(
             f"be one of the files in {there}, where files.sources lie without their folders",
             got=script.removeprefix(f"{there}/"),
-            fix=f"write one of {', '.join(f'{there}/{name}' for name in sources)}, or add it to files.sources",
+            fix=f"add it to files.sources and write {there}/{script.rpartition('/')[2]}; or write one of"
+            f" {', '.join(f'{there}/{name}' for name in sources)}",
         )
     if "/" in script and script in job.files.sources:
         where = f"{there}/{script.rpartition('/')[2]}"
@@ -279,9 +280,22 @@ def _ways_to_run(path: str, job: JobConfig, environment: EnvironmentConfig) -> I
         yield At(path).must(
             "have exactly one of script, command, arguments and torchrun",
             got=" and ".join(way for way, given in ways.items() if given) or "none",
-            fix="write script: | with bash text, command: [program, argument], torchrun: {script:"
-            " train.py}, or arguments: [] for the image's own entrypoint",
+            fix=_one_way([way for way, given in ways.items() if given]),
         )
+
+
+def _one_way(given: list[str]) -> str:
+    """What a job writes that has these ways to run."""
+    if not given:
+        return (
+            "write script: | with bash text, command: [program, argument], torchrun: {script: train.py}, or"
+            " arguments: [] for the image's own entrypoint"
+        )
+    if set(given) == {"script", "arguments"}:
+        return "write the arguments behind the program in script, and delete arguments; or delete script"
+    if set(given) == {"command", "arguments"}:
+        return "write the arguments behind the program in command, and delete arguments; or delete command"
+    return f"delete {'one of' if len(given) == 2 else 'all of these but one:'} {', '.join(given)}"
 
 
 def _variables(path: str, job: JobConfig) -> Iterator[InputError]:

@@ -107,8 +107,26 @@ def checkpoint_errors(
         yield At(f"{path}.goodput_percent").not_set(
             "without parameters_billion and checkpoints, which it follows from",
             got=f"{job.goodput_percent:g}",
-            instead="set parameters_billion and checkpoints",
+            instead=f"add {_missing_for_goodput(path, job, environment)}",
         )
+
+
+def place_to_save(path: str, environment: EnvironmentConfig) -> str:
+    """Setting that names a directory for the checkpoints of the job at this path, on the first store of the environment
+    to which a job can write them."""
+    stores = (
+        name
+        for name, store in environment.storage.items()
+        if not any([*kind.write_errors("", name)] for kind, _ in kinds_of(store))
+    )
+    return f"checkpoints: {{store: {next(stores, '…')}, directory: {path.rpartition('.')[2]}}}"
+
+
+def _missing_for_goodput(path: str, job: JobConfig, environment: EnvironmentConfig) -> str:
+    """Settings of a job that its goodput follows from and that it lacks."""
+    missing = [] if job.parameters_billion else ["parameters_billion, the size of the model,"]
+    missing += [] if job.checkpoints else [place_to_save(path, environment)]
+    return " and ".join(missing).rstrip(",")
 
 
 def _speed_is_not_known(job: JobConfig, environment: EnvironmentConfig) -> bool:

@@ -75,10 +75,17 @@ def _text(at: str, text: str, region: str) -> Iterator[InputError]:
         yield At(at).must(must, got=f'"{text}"', fix=f"write {bare or 'a value'}")
     elif text.startswith("arn:") and not text.startswith(f"arn:{wanted}:"):
         yield At(at).must(
-            f"be of the partition of aws:region, which is {wanted}",
+            f"be of the partition {wanted}, to which aws:region, {region}, belongs: no ARN of another partition"
+            " is found from there",
             got=text,
-            fix=f"write an ARN that begins with arn:{wanted}:",
+            fix=_of_the_partition(text.split(":")[2], region),
         )
+
+
+def _of_the_partition(service: str, region: str) -> str:
+    if service == "kms":
+        return f"write a key of {region}: aws kms list-keys --region {region}"
+    return f"write the ARN of one of that partition, which begins with arn:{partition(region)}:{service}:"
 
 
 def _twice(at: str, items: tuple[Any, ...]) -> Iterator[InputError]:

@@ -98,6 +98,11 @@ class ExistingStore(StoreKind[Settings, Plan], Generic[Settings, Plan]):
         yield f"{name} is {plan.file_system_id}, which this stack neither changes nor deletes"
 
 
+VPC_OF = {
+    "lustre": "aws fsx describe-file-systems --query FileSystems[].VpcId --file-system-ids",
+    "efs": "aws efs describe-mount-targets --query MountTargets[].VpcId --file-system-id",
+}
+"""Command that prints the VPC of a file system of a kind, before its id."""
 _NAMES = {"lustre": "Lustre", "efs": "EFS"}
 
 
@@ -146,10 +151,11 @@ def existing_store_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
             path, id_ = f"environment.storage.{name}", settings.file_system_id
             if not isinstance(wanted.network, ExistingNetworkConfig):
                 yield At(f"{path}.{kind}.{ID}").must(
-                    "be in a VPC that exists, which network.vpc_id names",
-                    got=f"{id_}, and a network that the stack makes",
-                    fix=f"write network: {{vpc_id: <VPC of {id_}>, private_subnets: {{…}}}}, or delete"
-                    f" {ID}, and the stack makes a file system",
+                    "be set only with network.vpc_id: a file system that exists has a VPC, and a stack without"
+                    " vpc_id makes one",
+                    got=id_,
+                    fix=f"delete it, and the stack makes a file system; or put as network.vpc_id what this prints,"
+                    f" with the private subnets of that VPC: {VPC_OF[kind]} {id_}",
                 )
             if store.data == "delete":
                 yield At(f"{path}.data").must(

@@ -453,7 +453,7 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "existing cluster in a network of the stack": (
         [at("cluster.name", "research"), without("cluster.public_access_cidrs")],
         "cluster.name",
-        "must be in a VPC that exists, which network.vpc_id names; got research, and a network that",
+        "must be set only with network.vpc_id: a cluster that exists has a VPC, and a stack without",
     ),
     "add-ons of no existing cluster": (
         [at("cluster.existing_add_ons", ["aws-efs-csi-driver"])],
@@ -539,8 +539,8 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "existing file system in a network of the stack": (
         [at("storage.home.efs", {"file_system_id": EFS})],
         "storage.home.efs.file_system_id",
-        f"must be in a VPC that exists, which network.vpc_id names; got {EFS}, and a network that the"
-        f" stack makes. Fix: write network: {{vpc_id: <VPC of {EFS}>",
+        "must be set only with network.vpc_id: a file system that exists has a VPC, and a stack without vpc_id makes"
+        f" one; got {EFS}. Fix: delete it",
     ),
     "size of an existing file system": (
         [
@@ -878,7 +878,7 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "role of another partition": (
         [at("cluster.deployer_role_arn", "arn:aws-cn:iam::123456789012:role/x")],
         "cluster.deployer_role_arn",
-        "be of the partition of aws:region",
+        "be of the partition aws, to which aws:region, ap-northeast-2, belongs",
     ),
     "address that is listed twice": (
         [at("budget", {"dollars_a_month": 10**6, "emails": ["a@b.co", "a@b.co"]})],
@@ -1589,7 +1589,7 @@ REFUSED |= {
     "no parameters": (
         [at(f"{JOB}.parameters_billion", 0)],
         f"{JOB}.parameters_billion",
-        "must be more than 0; got 0. Fix: write 1",
+        "must be more than 0; got 0. Fix: write a value such as 70",
     ),
     "all of the time": (
         [at(f"{JOB}.goodput_percent", 100)],

@@ -92,9 +92,9 @@ def test_an_empty_file_holds_nothing() -> None:
 
 def test_a_key_that_is_given_twice_is_a_fault_with_the_line_of_the_second() -> None:
     _, [error] = read_manifest(JOB + "kind: PyTorchJob\n", "job.yaml")
-    assert (
-        str(error)
-        == "kind [job.yaml:9]: must be set once; got two values. Fix: delete one of the two"
+    assert str(error) == (
+        "kind [job.yaml:9]: must be set once; got another value in line 2, which was not checked. Fix: delete one"
+        " of the two"
     )
 
 

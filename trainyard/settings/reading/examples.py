@@ -383,8 +383,9 @@ PATTERNS: dict[str, Pattern] = {
         "vision/",
     ),
     r"^[-._a-zA-Z0-9]+$": Pattern(
-        "a key of a Secret: letters, digits, dashes, dots and underscores",
-        lambda text: re.sub("[^-._a-zA-Z0-9]+", "-", text) or "token",
+        "a key as its Secret has it: letters, digits, dashes, dots and underscores",
+        _none,
+        "token",
     ),
 }
 """Pattern of a setting's type → the same in words. A pattern without a row has no fix."""

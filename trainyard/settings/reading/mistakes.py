@@ -147,13 +147,15 @@ def _not_a_number(mistake: Mistake) -> InputError:
 
 
 def _out_of_bounds(mistake: Mistake) -> InputError:
-    """The bound is what to write; where the bound itself is too much or too little, the next whole
-    number."""
+    """The bound is what to write; where the bound itself is too much or too little, the example of the setting,
+    or the next whole number."""
     words = {"ge": "at least", "le": "at most", "gt": "more than", "lt": "less than"}
     [(kind, bound)] = [(kind, mistake.limits[kind]) for kind in words if kind in mistake.limits]
     whole = int(bound) if float(bound).is_integer() else bound
-    nearest = whole + {"gt": 1, "lt": -1}.get(kind, 0)
-    return mistake.error(f"be {words[kind]} {whole}", f"write {nearest}", nearest)
+    must, nearest = f"be {words[kind]} {whole}", whole + {"gt": 1, "lt": -1}.get(kind, 0)
+    if kind == "gt" and (value := example(mistake.steps)) is not None:
+        return mistake.error(must, f"write a value such as {value}", value)
+    return mistake.error(must, f"write {nearest}", nearest)
 
 
 def _not_true_or_false(mistake: Mistake) -> InputError:

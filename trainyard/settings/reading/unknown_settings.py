@@ -17,6 +17,7 @@ from trainyard.settings.reading.yaml_file import as_yaml
 from trainyard.settings.training.no_settings import NO_SETTINGS
 
 _MEANT = re.compile(r"did you mean (\w+)\?")
+_IN_ITS_PLACE = re.compile(r"write (\w+): .+ in its place", re.DOTALL)
 LISTED = 20
 """Settings that an error lists at most."""
 
@@ -41,7 +42,7 @@ def unknown_setting(mistake: Mistake) -> InputError:
 
 def setting_meant(error: InputError) -> str | None:
     """The path of the setting that an unknown one is taken for; None for other errors."""
-    meant = _MEANT.fullmatch(error.fix)
+    meant = _MEANT.fullmatch(error.fix) or _IN_ITS_PLACE.fullmatch(error.fix)
     return f"{error.path.rpartition('.')[0]}.{meant[1]}" if meant else None
 
 

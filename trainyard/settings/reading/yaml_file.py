@@ -312,7 +312,7 @@ def _mapping(document: Document, node: yaml.MappingNode, path: Path) -> dict[str
                     file=document.file,
                     line=line,
                     must="be set once",
-                    got="two values",
+                    got=f"another value in line {document.lines[*path, name]}, which was not checked",
                     fix="delete one of the two",
                 )
             )

@@ -454,7 +454,8 @@ def test_the_engine_and_the_file_give_the_same_configuration(stack: str) -> None
         ("config:\n", "must be set"),
         (
             "config:\n  aws:region: a\n  aws:region: b\n",
-            "aws:region [Pulumi.x.yaml:3]: must be set once; got two values. Fix: delete one",
+            "aws:region [Pulumi.x.yaml:3]: must be set once; got another value in line 2, which was not"
+            " checked. Fix: delete one of the two",
         ),
     ],
 )

@@ -285,10 +285,25 @@ def test_a_problem_is_kept_where_both_stand_ins_have_it() -> None:
     assert [each.path for each in found.agreed(first, second)] == ["a.c", "a.Old.x"]
 
 
-def test_a_needed_setting_under_another_name_is_one_error() -> None:
-    found = planned(without("jobs.t5-large.nodes"), at("jobs.t5-large.num_nodes", 2)).errors
+@pytest.mark.parametrize(
+    ("needed", "other", "value", "fix"),
+    [
+        ("jobs.t5-large.nodes", "num_nodes", 2, "did you mean nodes?"),
+        (
+            "pools.g6e.instance_types",
+            "instance_type",
+            "g6e.48xlarge",
+            "write instance_types: [g6e.48xlarge] in its place",
+        ),
+    ],
+)
+def test_a_needed_setting_under_another_name_is_one_error(
+    needed: str, other: str, value: Any, fix: str
+) -> None:
+    there = f"{needed.rpartition('.')[0]}.{other}"
+    found = planned(without(needed), at(there, value)).errors
     assert [str(error) for error in found] == [
-        "environment.jobs.t5-large.num_nodes: must be the name of a setting; got num_nodes. Fix: did you mean nodes?"
+        f"environment.{there}: must be the name of a setting; got {other}. Fix: {fix}"
     ]
 
 
