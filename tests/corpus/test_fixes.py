@@ -24,6 +24,8 @@ SEED, SAMPLE = 38, 120
 TWO_FAULTS: dict[str, str] = {
     "goodput_percent: must be less than 100": "needs parameters_billion too",
     "efs.throughput_mibps: must be at most": "is not for elastic throughput",
+    "jobs.t5-large.priority: must not be set": "is none of environment.priorities either",
+    "efs.throughput_mibps: must be a whole number": "is not for elastic throughput",
     "archive_after_days: must not be set with throughput": "was all that lifecycle said",
     "file_system_id: must be the id of a file system": "names one that exists, which nobody here knows",
     "zone: must be text": "is no zone either",
@@ -66,7 +68,7 @@ BY_A_PERSON: dict[str, str] = {
     r"|to S3:|arguments:|allow_no_checkpoint|set it |raise ": "what it costs, or what is lost",
     r"(shorten|correct|rename (one|the)|use (letters|PET|a key)|the (first|quote|image|strategy|stage)|block)"
     r"|add \S+: \d+ under"
-    r"|delete (\d+ of|all (of|that)|one of|that|the (comment|#|job|pool)|what|\{run|text|sets|it where|it for|it, and)"
+    r"|delete (\d+ of|all (of|that)|one of|that|the (comment|#|job|pool|name)|what|\{run|text|sets|it where|it for|it, and)"
     r"|write (what|the |text|a (number|whole|value|list)|numbers|all three|script|kind|torchrun|1[ ,]|\||id)"
     r"|python|add --|write trainer\.|a name|\{run\}"
     r"|write (registry|one such|pytorch|parameters|resume|sharding|checkpoints: )"

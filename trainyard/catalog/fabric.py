@@ -126,7 +126,8 @@ class Harm:
     variable: str
     """Its name; with a * at the end, how names begin."""
     reason: str
-    """As an error says it, behind "must"; of a variable without effect, as a warning says it."""
+    """As an error says it, behind "must"; of a variable without effect, as a warning says it. {such} stands for
+    the type of the nodes."""
     values: tuple[str, ...] = ()
     """Values that the rule applies to. Empty: all values."""
     but: tuple[str, ...] = ()
@@ -142,7 +143,25 @@ class Harm:
         """It does nothing; the others slow the job down."""
         return not self.values and not self.but and self.fits is None
 
+    def must(self, kind: InstanceType | None) -> str:
+        """The reason for nodes of this type, where it is known."""
+        return self.reason.replace("{such}", f", such as {kind.name}" if kind else "")
 
+    def must_in_script(self, value: str, kind: InstanceType | None) -> str:
+        """The reason as a script meets it, which has many variables."""
+        must = self.must(kind)
+        for verb, other in _IN_SCRIPT.items():
+            if must.startswith(verb):
+                return f"{other.format(self.variable)} {must.removeprefix(verb)}"
+        return f"not set {self.variable} to {value or 'nothing'}: it must {must}"
+
+
+_IN_SCRIPT = {
+    "not be ": "not set {} to",
+    "be ": "set {} to",
+    "name an interface ": "name in {} an interface",
+}
+"""Beginning of a reason → the same with the name of the variable in it."""
 _NO_INTERFACE = (
     f"name an interface that pods have, which is {INTERFACES[0]}: others are of the node, and the ranks end"
     " at their start"
@@ -152,13 +171,13 @@ HARMS: tuple[Harm, ...] = (
         variable="NCCL_P2P_LEVEL",
         values=("NVL",),
         on=lambda kind: not kind.nvlink,
-        reason="not be NVL on nodes without NVLink: NCCL then takes shared memory where it could take PCIe",
+        reason="not be NVL on nodes without NVLink{such}: NCCL then takes shared memory where it could take PCIe",
     ),
     Harm(
         variable="NCCL_P2P_DISABLE",
         values=("1",),
         on=lambda kind: kind.nvlink,
-        reason="not be 1 with NVLink: it turns NVLink off",
+        reason="not be 1 on nodes with NVLink{such}: it turns NVLink off",
     ),
     Harm(
         variable="NCCL_NET",
@@ -202,7 +221,7 @@ HARMS: tuple[Harm, ...] = (
         variable="FI_EFA_USE_DEVICE_RDMA",
         values=("1",),
         on=lambda kind: not kind.gpudirect,
-        reason="not be 1 without GPUDirect RDMA, which libfabric 1.18 and later turn on where an instance has it",
+        reason="not be 1 on nodes without GPUDirect RDMA{such}: libfabric 1.18 and later turn it on where it is",
     ),
     Harm(
         variable="RDMAV_*",

@@ -275,7 +275,12 @@ def system_node_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
 
 
 def _nearest_size(size: str, sizes: Sequence[str]) -> str:
-    return next(iter(difflib.get_close_matches(size, sizes, 1)), sizes[0])
+    """The next larger one; the nearest name where sizes have no numbers."""
+    wanted = re.match(r"\d+", size)
+    larger = [
+        one for one in sizes if wanted and int((re.match(r"\d+", one) or "0")[0]) > int(wanted[0])
+    ]
+    return next(iter(larger or difflib.get_close_matches(size, sizes, 1)), sizes[0])
 
 
 def system_node_warnings(wanted: EnvironmentConfig) -> Iterator[InputWarning]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from trainyard.problems import At, InputError, InputWarning
 from trainyard.rules.jobs import controller_fix
 from trainyard.settings.environment import EnvironmentConfig
-from trainyard.settings.job import JobConfig
+from trainyard.settings.job import ElasticConfig, JobConfig
 
 ENOUGH = 10
 """Restarts that the warning proposes: nodes leave and come back several times."""
@@ -41,10 +41,18 @@ def elastic_errors(
         )
     if not wanted.min_nodes <= job.nodes <= wanted.max_nodes:
         yield At(path).must(
-            "include `nodes`, the initial size",
+            "have nodes, the size at the start, between min_nodes and max_nodes",
             got=f"{size}, nodes: {job.nodes}",
-            fix=f"write numbers with min_nodes ≤ {job.nodes} ≤ max_nodes",
+            fix=_around(path, wanted, job.nodes),
         )
+
+
+def _around(path: str, wanted: ElasticConfig, nodes: int) -> str:
+    """The bound that the number of nodes exceeds, and the number within the bounds. `path`: of the bounds."""
+    low = nodes < wanted.min_nodes
+    bound, within = ("min_nodes", wanted.min_nodes) if low else ("max_nodes", wanted.max_nodes)
+    job = path.removesuffix(".elastic").removesuffix(".pytorch_job")
+    return f"write {bound}: {nodes} under {path}, or write nodes: {within} under {job}"
 
 
 def elastic_warnings(

@@ -38,7 +38,8 @@ def _key_errors(region: str, key: str, access: AccessPlan) -> Iterator[InputErro
         yield At(KEY).must(
             f"be a key of the account that the stack works in{_listed(known)}",
             got=key,
-            fix="write a key of that account: the role that launches system nodes is in it",
+            fix="write a key of that account, or correct the account in cluster.deployer_role_arn and"
+            " aws:allowedAccountIds",
         )
 
 

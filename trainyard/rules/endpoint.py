@@ -106,6 +106,7 @@ def _ways_in(cluster: ClusterConfig) -> Iterator[InputError]:
         yield At(f"environment.cluster.{second}").not_set(
             f"beside {chosen[0]}: the kubeconfig takes one way",
             got=as_yaml(getattr(cluster, second)),
+            instead=f"delete {chosen[0]}",
         )
     if cluster.endpoint != "private" and cluster.inside_vpc:
         yield At("environment.cluster.inside_vpc").not_set(
@@ -119,7 +120,8 @@ def _proxy(url: str) -> Iterator[InputError]:
     """Every error of `cluster.proxy_url`. client-go takes these three schemes in `proxy-url`."""
     if re.fullmatch(r"(https?|socks5)://[\w.-]+(:\d{1,5})?/?", url):
         return
-    secret, example = "@" in url, "http://proxy.example.com:3128"
+    secret, host = "@" in url, re.search(r"[\w.-]+:\d{1,5}(?=/?$)", url)
+    example = f"http://{host[0] if host else 'proxy.example.com:3128'}"
     yield At("environment.cluster.proxy_url").must(
         (
             "not contain a user name or a password: the kubeconfig is a stack output"
@@ -127,7 +129,7 @@ def _proxy(url: str) -> Iterator[InputError]:
             else "be the URL of a proxy: http://, https:// or socks5:// with a host and a port"
         ),
         got="a URL with an @" if secret else url,
-        fix=f"write such as {example}",
+        fix=f"write {example}" if host else f"write one such as {example}",
         write=example,
     )
 

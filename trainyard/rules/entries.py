@@ -222,16 +222,17 @@ def _torchtune_job(path: str, job: JobConfig) -> Iterator[InputError]:
         )
     if job.arguments is not None:
         yield At(f"{path}.arguments").must(
-            "not be set with torchtune: the Trainer hands them to the runtime's recipe, which has its own",
+            "not be set with torchtune: the recipe of the runtime has arguments of its own, and takes no others",
             got=" ".join(job.arguments)[:60] or "[]",
-            fix="delete it, and the recipe runs as it is; or write script: tune run …",
+            fix="delete it, and the recipe runs as it is; or write script: tune run …, with arguments of your own",
             write=REMOVE,
         )
     if job.command == ("tune", "run"):
         yield At(f"{path}.command").must(
-            "not be `tune run`: the Trainer then reads the model from the runtime's name, which has none",
+            "not be `tune run`: the Trainer then takes the model from the name of the runtime, and"
+            f" there is none in `{job.runtime}`",
             got=" ".join(job.command)[:60],
-            fix="delete it, and the recipe runs as it is; or write script: tune run …",
+            fix="delete it, and the recipe of the runtime runs; or write script: tune run …",
         )
 
 
@@ -241,18 +242,22 @@ def torchtune_errors(
     """Every error of what a runtime of kind torchtune fetches."""
     wanted = own.torchtune
     if (own.kind == "torchtune") != bool(wanted):
+        store = next(iter(environment.storage), "…")
         yield At(f"{path}.torchtune").must(
-            "be set together with `kind: torchtune`",
-            got=f"{'a model' if wanted else 'nothing'} with kind: {own.kind}",
-            fix="write kind: torchtune, and torchtune: {model: …, store: …, directory: …}",
+            f"not be set with kind: {own.kind}" if wanted else "be set with kind: torchtune",
+            got="a model" if wanted else "nothing",
+            fix="delete it, or write kind: torchtune"
+            if wanted
+            else f"add torchtune: {{model: {next(iter(TUNED))}, store: {store}, directory: tune}}",
+            write=REMOVE if wanted else None,
         )
     if not wanted:
         return
     if wanted.model not in TUNED:
         yield At(f"{path}.torchtune.model").must(
-            "be a model that upstream has a recipe for",
+            "be a model for which the Trainer has a recipe of torchtune",
             got=wanted.model,
-            fix=f"write one of {', '.join(TUNED)}",
+            fix=f"write one of {', '.join(TUNED)}; or name a runtime of kind torch for another model",
         )
     yield from store_directory_errors(
         f"{path}.torchtune", wanted.store, wanted.directory, environment
@@ -276,7 +281,7 @@ def _pytorch_job(path: str, job: JobConfig, environment: EnvironmentConfig) -> I
         yield At(f"{path}.arguments").must(
             "not be set beside coordinator, which starts the command of each Worker itself",
             got=" ".join(job.arguments)[:60] or "[]",
-            fix="write the entrypoint and its arguments into command",
+            fix="delete it, and write the entrypoint of the image with its arguments into command",
         )
 
 
@@ -291,7 +296,7 @@ def _resume(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterat
     saved = job.checkpoints
     if saved and saved.when_changed == "afresh" and RUN_NUMBER in saved.directory:
         yield At(f"{path}.checkpoints.when_changed").must(
-            f"not be afresh beside {RUN_NUMBER} in the directory, of which no run could go on",
+            f"not be afresh beside {RUN_NUMBER} in the directory, by which each run begins afresh already",
             got=saved.when_changed,
             fix=f"delete {RUN_NUMBER} from checkpoints.directory, or write resume",
         )
@@ -303,7 +308,10 @@ def _priority(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iter
             f"not be set: with Trainer {environment.trainer.version} the priority of a TrainJob"
             " is that of its runtime",
             got=job.priority,
-            fix="delete it, and set trainer.own_runtimes.<name>.priority",
+            fix=f"delete it, and write priority: {job.priority} under"
+            f" environment.trainer.own_runtimes.{job.runtime if environment.own_runtime(job) else '<name>'}"
+            + f" and write {job.priority}: 1000 under environment.priorities"
+            * (job.priority not in environment.priorities),
         )
     elif job.priority and job.priority not in environment.priorities:
         yield At(f"{path}.priority").must(

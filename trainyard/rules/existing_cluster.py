@@ -18,6 +18,7 @@ from trainyard.settings.cluster import ClusterConfig
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.network import ExistingNetworkConfig
 from trainyard.settings.reading.yaml_file import as_yaml
+from trainyard.stores.kinds import kinds_of
 
 AT = "environment.cluster"
 OF_THE_OWNER = (
@@ -44,17 +45,17 @@ def existing_cluster_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
         return
     if not isinstance(wanted.network, ExistingNetworkConfig):
         yield At(f"{AT}.name").must(
-            "be set only with network.vpc_id: a cluster that exists has a VPC, and a stack without vpc_id makes"
-            " one",
+            "stand beside network.vpc_id: it names a cluster that exists, which has a VPC",
             got=cluster.name,
-            fix="delete it, and the stack makes a cluster; or put as network.vpc_id what this prints, with the"
-            " private subnets of that VPC: aws eks describe-cluster --query cluster.resourcesVpcConfig.vpcId --name"
-            f" {cluster.name}",
+            fix="delete it, and the stack makes a cluster; or put what this prints as network.vpc_id, and"
+            " network.private_subnets in the place of network.cidr: aws eks describe-cluster --query"
+            f" cluster.resourcesVpcConfig.vpcId --name {cluster.name}",
         )
     yield from _of_the_owner(cluster)
     if cluster.tunnel_port is not None:
         yield At(f"{AT}.tunnel_port").must(
-            "not be set with name: the tunnel goes through a node that the first `pulumi up` makes",
+            "not be set with name: the first `pulumi up` must reach the cluster before it makes the node through"
+            " which the tunnel goes",
             got=cluster.tunnel_port,
             fix="delete it; for a private endpoint write proxy_url: http://<host>:<port> or"
             " inside_vpc: true",
@@ -89,8 +90,7 @@ def _add_ons(wanted: EnvironmentConfig, cluster: ClusterConfig) -> Iterator[Inpu
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
             yield At(path).must(
-                "list add-ons that an environment uses, beside"
-                f" {', '.join(ALWAYS_THERE)}, which the cluster must have",
+                f"list add-ons that an environment uses: {', '.join(known)}",
                 got=name,
                 fix=(
                     f"write {near[0]}" if near else f"delete it, or write one of {', '.join(known)}"
@@ -98,14 +98,24 @@ def _add_ons(wanted: EnvironmentConfig, cluster: ClusterConfig) -> Iterator[Inpu
                 write=[*sound, *near],
             )
         elif _is_ours(ours, name):
+            users = ", ".join(_stores_with(wanted, name))
             yield At(path).must(
-                f"not list {name}, which this environment needs with a role or a configuration"
+                f"not list {name}, which {users or 'this environment'} needs with a role or a configuration"
                 " of its own",
                 got=name,
                 fix=f"delete it here, and have the owner of {cluster.name} delete the add-on; or delete"
-                " what uses it",
+                f" what uses it{users and f': {users}'}",
                 write=sound,
             )
+
+
+def _stores_with(wanted: EnvironmentConfig, add_on: str) -> list[str]:
+    """The stores that pods mount by an add-on."""
+    return [
+        f"environment.storage.{name}"
+        for name, store in wanted.storage.items()
+        if add_on in [kind.driver.add_on for kind, _ in kinds_of(store)]
+    ]
 
 
 def _by_name(wanted: EnvironmentConfig) -> dict[str, AddOnPlan]:

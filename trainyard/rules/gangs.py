@@ -14,6 +14,9 @@ from trainyard.derive.pools import TYPES, largest_gang
 from trainyard.problems import InputError
 from trainyard.settings.pools import PoolConfig
 
+RESTARTS = {"TrainJob": "name a runtime of environment.trainer.own_runtimes that has max_restarts"}
+"""Kind of a job → the way to restarts, where they are no setting of the job."""
+
 
 def gang_errors(view: JobView, name: str, pool: PoolConfig) -> Iterator[InputError]:
     """Every error of a job on a pool whose types are known. `name`: the pool's."""
@@ -32,17 +35,23 @@ def _size(view: JobView, name: str, pool: PoolConfig) -> Iterator[InputError]:
             fix=f"raise pools.{name}.max_nodes to {view.nodes}",
         )
     elif view.nodes > most:
-        why = "keeps, and it launches no others" if pool.replicas else "has reserved"
+        why = (
+            f"replicas of pool {name}, which launches no others"
+            if pool.replicas
+            else f"nodes that pool {name} has reserved"
+        )
+        more = f"write replicas: {view.nodes} under environment.pools.{name}"
         yield view.where("nodes").must(
-            f"be at most {most}, the nodes that pool {name} {why}",
+            f"be at most {most}, the {why}",
             got=view.nodes,
-            fix=f"write {most} or less, or name another pool",
+            fix=f"write {most}, or {more if pool.replicas else 'name another pool'}",
         )
     if view.most_nodes > max(most, view.nodes):
         yield view.where("elastic.max_nodes").must(
             f"be at most the {most} nodes of pool {name}",
             got=view.most_nodes,
-            fix=f"write {most} or less",
+            fix=f"write {most} or less"
+            + f", or raise pools.{name}.max_nodes to {view.most_nodes}" * (most == pool.max_nodes),
         )
 
 
@@ -50,14 +59,18 @@ def _one_node_only(view: JobView, name: str, pool: PoolConfig) -> Iterator[Input
     """Errors about a pool that takes no job of several nodes."""
     reasons = []
     if len(pool.instance_types) > 1:
-        only = f"name a pool of one type, such as {pool.instance_types[0]}"
+        one = f"write instance_types: [{pool.instance_types[0]}] under environment.pools.{name}"
+        only = f"{one}, or name a pool of one type"
         reasons.append(("has several types: ranks must not mix them", only))
     if pool.fallback_zones:
-        only = "name a pool without fallback_zones"
+        only = f"delete environment.pools.{name}.fallback_zones, or name a pool without it"
         reasons.append(("has fallback zones: EFA does not cross zones", only))
     if pool.capacity == "spot" and not view.resumes:
-        only = "add restarts and checkpoints, or name a pool on demand"
-        reasons.append(("is spot: one reclaimed node ends a gang that cannot resume", only))
+        missing = "add checkpoints" if view.restarts else RESTARTS.get(view.kind, "add restarts")
+        only = f"{missing}, or write capacity: on_demand under environment.pools.{name}"
+        lacks = "checkpoints" if view.restarts else "restarts"
+        why = f"is spot: one reclaimed node ends all work of a job without {lacks}"
+        reasons.append((why, only))
     for reason, fix in reasons:
         yield view.where("nodes").must(
             f"be 1 on pool {name}, which {reason}", got=view.nodes, fix=fix
@@ -80,5 +93,7 @@ def gpu_errors(view: JobView, name: str, pool: PoolConfig) -> Iterator[InputErro
             if smallest.gpus
             else f"not be set: {smallest.name} of pool {name} has no GPUs",
             got=view.gpus,
-            fix=_more_gpus(view, smallest) if smallest.gpus else "name a pool with GPUs",
+            fix=_more_gpus(view, smallest)
+            if smallest.gpus
+            else "delete it, or name a pool with GPUs",
         )

@@ -42,6 +42,18 @@ def image_errors(image: str, place: At) -> Iterator[InputError]:
             fix=f"write the whole digest, which `docker buildx imagetools inspect {image.partition('@')[0]}` prints",
         )
         return
+    if _reference("".join(image.split())) and len(image.split()) > 1:
+        yield place.must(
+            "have no blank in it: it is one word", got=image[:SHORT], fix="delete the blank"
+        )
+        return
+    if image.endswith(":") and _reference(image[:-1]):
+        yield place.must(
+            "have a tag behind its colon",
+            got=image[:SHORT],
+            fix=f"write {image}<version>, better {image[:-1]}@sha256:…",
+        )
+        return
     yield place.must(
         "be the name of an image in small letters: registry/name, and :tag, which begins with a letter or a"
         " digit, or @sha256: with 64 hex digits",

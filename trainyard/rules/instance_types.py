@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from trainyard.catalog.aws.instances import REFUSED
 from trainyard.catalog.aws.zones import SNAPSHOT, ZONE_LETTERS, regions_with, zone_ids_with
 from trainyard.derive.pools import TYPES
-from trainyard.problems import InputError
+from trainyard.problems import InputError, one_of
 from trainyard.rules.network import zone_ids
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.pools import PoolConfig
@@ -41,7 +41,7 @@ def instance_type_errors(
                 path=path,
                 must="list types that AWS sells as Capacity Blocks",
                 got=kind,
-                fix=f"write one of {', '.join(sold)}",
+                fix=f"write one of {', '.join(sold)}; or name capacity: reservation, if it is no Capacity Block",
                 write=[sold[0]],
             )
 
@@ -118,7 +118,9 @@ def _unsold(path: str, kind: str, region: str, zone_id: str | None) -> Iterator[
             path=path,
             must=f"list types that {zone_id} has (as of {SNAPSHOT})",
             got=kind,
-            fix=f"take another zone; in {region} these have it: {', '.join(ids)}",
+            fix=f"take {one_of(ids, '')} as zone_id, and its name in your account as zone: aws ec2"
+            f" describe-availability-zones --region {region} --zone-ids {' '.join(ids)} --query"
+            " AvailabilityZones[].[ZoneId,ZoneName]",
         )
 
 

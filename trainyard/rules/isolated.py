@@ -64,6 +64,7 @@ def _region_errors(region: str, mirror: str) -> Iterator[InputError]:
         yield At(IMAGES).must(
             f"be a registry of {region}: nodes pull from ECR of their own region",
             got=mirror,
+            fix=f"copy the images to {region}, and write {there}",
             write=there,
         )
 

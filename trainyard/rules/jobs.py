@@ -8,7 +8,8 @@ distributed/elastic. Examples of each rule: tests/trainyard/rules/test_jobs.py.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
 from trainyard.catalog import fabric, versions
 from trainyard.catalog.aws.instances import GPU_TYPES
@@ -96,8 +97,18 @@ def _saves(view: JobView) -> Problems:
                     got=directory,
                     fix=f"save in ${PLACE}"
                     if CHECKPOINTS in view.mounts and PLACE in (container.more_env or ())
-                    else "save in a directory of a mounted store or persistentVolumeClaim",
+                    else f"save in a directory {_kept(view.mounts)}",
                 )
+
+
+def _kept(mounts: Mapping[str, frozenset[str]]) -> str:
+    """The directories that outlive the pod, in words."""
+    kept = [path for path, kinds in mounts.items() if "emptyDir" not in kinds]
+    return (
+        f"below {' or '.join(kept)}"
+        if kept
+        else "of a store or a persistentVolumeClaim that the job mounts"
+    )
 
 
 def _image(view: JobView, container: ContainerView) -> Problems:
@@ -130,15 +141,16 @@ def _nothing_runs(view: JobView, container: ContainerView) -> Problems:
     script = container.script
     if re.fullmatch(r"\s*(?:#[^\n]*(?:\n\s*|\Z))+", script):
         yield container.where("script").must(
-            "run something: YAML folded (>) it into one comment, which succeeds at once",
+            "run something: it is one comment, and the job succeeds at once",
             got=_short(script),
-            fix="write | in the place of >, or delete the comment",
+            fix="delete the #; or put | in the place of >, which folds several lines into one",
         )
     elif re.fullmatch(r"[^\n]*\s#[^\n]*(?:\s--\w|\.py\b)[^\n]*\n?", script):
         yield container.where("script").must(
-            "not go on behind a #: YAML folded (>) it into one line, which ends there",
+            "not go on behind a #: bash takes the rest of the line for a comment",
             got=_short(script),
-            fix="write | in the place of >, or delete the # and the words of the comment",
+            fix="delete the # and the words of the comment; or write | in the place of >, which folds several"
+            " lines into one",
         )
 
 
@@ -200,9 +212,11 @@ def _harmful_variable(view: JobView, container: ContainerView) -> Problems:
         if harm.has_no_effect:
             yield container.where(at).warning(f"{name} {harm.reason}; delete it")
         else:
-            so = f"not set {name} to {value or 'nothing'}: it must " if at == "script" else ""
+            kind, named = view.instance_type, replace(harm, variable=name)
             yield container.where(at).must(
-                f"{so}{harm.reason}", got=f"{name}={value}", fix="delete it"
+                named.must_in_script(value, kind) if at == "script" else harm.must(kind),
+                got=f"{name}={value}",
+                fix="delete it",
             )
 
 
@@ -219,7 +233,7 @@ def _reserved_variable(view: JobView, container: ContainerView) -> Problems:
             yield container.where(f"env.{name}").must(
                 "not be a variable that the Trainer sets: its webhook refuses the job",
                 got=name,
-                fix="delete it",
+                fix="delete it" if container.env[name] is not None else "rename it, or delete it",
             )
 
 

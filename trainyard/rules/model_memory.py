@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from math import ceil
 
 from trainyard.derive.model_memory.fit import Fit, model_of
-from trainyard.derive.model_memory.models import MODELS, Model, is_fp8, public_model
+from trainyard.derive.model_memory.models import Model, is_fp8, public_model
 from trainyard.derive.pools import job_type
 from trainyard.problems import At, InputError, InputWarning
 from trainyard.settings.environment import EnvironmentConfig
@@ -63,10 +63,9 @@ def model_errors(path: str, job: JobConfig) -> Iterator[InputError]:
     known = public_model(wanted.name) if wanted.name else None
     if model_of(wanted, billions) is None:
         yield At(f"{path}.model").must(
-            "have a public name of docs/jobs.md, or parameters_billion beside it",
+            "tell the size of the model: by a name that docs/jobs.md lists, or by parameters_billion of the job",
             got=wanted.name or "neither",
-            fix="add parameters_billion to the job, or write"
-            f" model: {{name: {next(iter(MODELS.values())).name}}}, if it is that one",
+            fix="add parameters_billion to the job, the size of the model in billions",
         )
     if known and billions and abs(known.billions / billions - 1) > NEARLY:
         yield At(f"{path}.parameters_billion").must(
@@ -91,15 +90,18 @@ def _contradictions(
     sizes = [wanted.layers, wanted.hidden, wanted.vocabulary]
     if any(sizes) and (known or not all(sizes)):
         yield At(path).must(
-            "have layers, hidden and vocabulary together, and only without a public name",
-            got=wanted.name or "some of them",
-            fix="write all three, or a name alone",
+            "have a public name, or all of layers, hidden and vocabulary, and not both",
+            got=f"{wanted.name} and sizes" if known else "some of them",
+            fix="delete all of layers, hidden, vocabulary; or delete the name"
+            if known
+            else "write all three",
         )
     if wanted.offload != "none" and wanted.sharding == "none":
         yield At(f"{path}.offload").must(
             "not be set with sharding: none: DDP keeps everything on the GPU",
             got=wanted.offload,
-            fix="delete it, or write the stage of ZeRO or the strategy of FSDP",
+            fix="delete it, or name in sharding what the script does: zero1, zero2, zero3, full_shard,"
+            " shard_grad_op or hybrid_shard",
         )
 
 
@@ -110,7 +112,7 @@ def fit_problems(path: str, fit: Fit) -> Iterator[InputError | InputWarning]:
         yield fp8_warning(path, name)
     room, low = f"{fit.room / 1e9:.1f} GB", fit.least
     parts = f"weights {low.weights / 1e9:.1f}, gradients {low.gradients / 1e9:.1f},"
-    parts += f" optimizer {low.optimizer / 1e9:.1f}"
+    parts += f" optimizer {low.optimizer / 1e9:.1f}" if low.optimizer else " no optimizer named"
     need = f"at least {low.total / 1e9:.1f} GB of each GPU ({parts}) before activations"
     if low.activations:
         need = f"at least {low.total / 1e9:.1f} GB of each GPU ({parts}, activations"

@@ -35,10 +35,16 @@ def zone_ids(region: str) -> list[str]:
     return sorted({id_ for sold in OFFERS.values() for id_ in sold.get(region, "").split()})
 
 
+def _without_eks(region: str) -> list[str]:
+    """The zone ids of a region in which EKS places no control plane: use1-az3 of us-east-1."""
+    ids = zone_ids(region)
+    return [each for each in WITHOUT_EKS if ids and each.split("-")[0] == ids[0].split("-")[0]]
+
+
 def network_errors(region: str, wanted: EnvironmentConfig) -> Iterator[InputError]:
     """Networks that no cluster can have, as far as the stack file tells. Only the account knows which
     id a zone has, and how an existing VPC is set up: trainyard/live/preflight.py."""
-    if wanted.zone_id in WITHOUT_EKS:
+    if wanted.zone_id in _without_eks(region):
         usable = ", ".join(id_ for id_ in zone_ids(region) if id_ not in WITHOUT_EKS)
         yield At("environment.zone_id").must(
             "be the id of a zone in which EKS places control planes",
@@ -106,8 +112,12 @@ def zone_errors(region: str, wanted: EnvironmentConfig) -> Iterator[InputError]:
     if not known:
         yield _unknown_region(region)
     elif zone == region or zone in ZONE_LETTERS:
+        other = "" if zone == region else f", or change aws:region to {zone}"
         yield At("environment.zone").must(
-            "be a zone, not a region", got=zone, fix=f"write one of {', '.join(known)}", write=first
+            f"be a zone of aws:region ({region}), and no region",
+            got=zone,
+            fix=f"write one of {', '.join(known)}{other}",
+            write=first,
         )
     elif not zone.startswith(region):
         yield At("environment.zone").must(
@@ -145,7 +155,7 @@ def _unknown_region(region: str) -> InputError:
 
 def _zone_id(region: str, zone_id: str | None) -> Iterator[InputError]:
     ids = zone_ids(region)
-    if ids and zone_id and zone_id not in (*ids, *WITHOUT_EKS):
+    if ids and zone_id and zone_id not in (*ids, *_without_eks(region)):
         yield At("environment.zone_id").must(
             f"be a zone id of {region} (as of {SNAPSHOT})",
             got=zone_id,

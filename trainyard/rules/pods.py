@@ -16,7 +16,7 @@ from trainyard.derive.pools import job_type
 from trainyard.objects.iam.secrets import FOLDER, VOLUME
 from trainyard.objects.jobs.upstream_runtimes import WORKSPACE
 from trainyard.objects.queues.queues import QUEUE_LABEL
-from trainyard.problems import REMOVE, At, InputError, InputWarning, write_one_of
+from trainyard.problems import REMOVE, At, InputError, InputWarning, one_of, write_one_of
 from trainyard.rules.mounts import mount_path_errors
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import SCHEDULED_TIME, JobConfig
@@ -128,9 +128,9 @@ def store_directory_errors(
         )
     if re.search("[{}]", directory):
         yield At(f"{path}.directory").must(
-            "have no placeholder but {run}, the number of a job's run",
+            "have no placeholder but {run}, which stands for the number of the run",
             got=directory,
-            fix="write the directory itself, or {run} where each run of a job has its own",
+            fix="write what it stands for, as text; or {run}, and each run has a directory of its own",
         )
     if ".." in directory.split("/"):
         yield At(f"{path}.directory").must(
@@ -159,8 +159,18 @@ def _mount_paths(path: str, job: JobConfig, environment: EnvironmentConfig) -> I
             yield At(f"{path}.storage").must(
                 "mount one thing at a path",
                 got=f"{' and '.join(several)} at {mounted}",
-                fix="take another path for one of them",
+                fix=f"write another path in {_movable(several)}",
             )
+
+
+FIXED = ("shared memory", "the runtime's recipe", "secrets", "checkpoints", "tensorboard")
+"""Mounts whose path no setting moves."""
+
+
+def _movable(several: list[str]) -> str:
+    """The setting of a path that can be another one."""
+    movable = [what for what in several if what not in FIXED]
+    return f"{movable[-1]}.path" if movable and "." in movable[-1] else (movable or several)[-1]
 
 
 def _hidden_paths(path: str, job: JobConfig) -> Iterator[InputError]:
@@ -184,15 +194,15 @@ def _volume_names(path: str, job: JobConfig) -> Iterator[InputError]:
     for store in stores(job):
         if store in taken:
             yield At(f"{path}.storage.{store}").must(
-                f"be a store whose name is no other volume's: {taken[store]} is called so",
+                f"be a store with another name: the volume of {taken[store]} has this one",
                 got=store,
-                fix="rename the store under environment.storage",
+                fix="rename the store, under environment.storage and here",
             )
     taken |= dict.fromkeys(stores(job), "a store of the job")
     for name in job.host_paths:
         if name in taken:
             yield At(f"{path}.host_paths.{name}").must(
-                f"have a name that is no other volume's: {taken[name]} is called so",
+                f"have another name: the volume of {taken[name]} has this one",
                 got=name,
                 fix=f"rename it, for example host-{name}",
             )
@@ -223,12 +233,14 @@ def torchrun_script_errors(path: str, job: JobConfig) -> Iterator[InputError]:
     folders = [mounted.rstrip("/") for mounted, _ in _mounted(job)]
     holder = max((each for each in folders if script.startswith(f"{each}/")), key=len, default="")
     sources = [source.rpartition("/")[2] for source in job.files.sources]
+    base = f"{there}/{script.rpartition('/')[2]}"
     if holder == there and script.removeprefix(f"{there}/") not in sources:
+        programs = [f"{there}/{name}" for name in sources if name.endswith(".py")]
         yield At(f"{path}.torchrun.script").must(
-            f"be one of the files in {there}, where files.sources lie without their folders",
-            got=script.removeprefix(f"{there}/"),
-            fix=f"add it to files.sources and write {there}/{script.rpartition('/')[2]}; or write one of"
-            f" {', '.join(f'{there}/{name}' for name in sources)}",
+            f"be one of files.sources, which lie in {there} without their folders: {', '.join(sources)}",
+            got=script,
+            fix=_in_files(base, script, programs),
+            write=base if base in programs else None,
         )
     if "/" in script and script in job.files.sources:
         where = f"{there}/{script.rpartition('/')[2]}"
@@ -237,6 +249,14 @@ def torchrun_script_errors(path: str, job: JobConfig) -> Iterator[InputError]:
             got=script,
             write=where,
         )
+
+
+def _in_files(base: str, script: str, programs: list[str]) -> str:
+    """The way of a script into the files of a job. `base`: where it lies then. `programs`: those that are there."""
+    if base in programs:
+        return f"write {base}"
+    add = "add it to files.sources" + f" and write {base}" * (base != script)
+    return f"{add}; or write {one_of(programs, '')}" if programs else add
 
 
 def has_recipe(job: JobConfig, environment: EnvironmentConfig) -> bool:
@@ -285,7 +305,7 @@ def _ways_to_run(path: str, job: JobConfig, environment: EnvironmentConfig) -> I
 
 
 def _one_way(given: list[str]) -> str:
-    """What a job writes that has these ways to run."""
+    """The way out for a job that has these ways to run."""
     if not given:
         return (
             "write script: | with bash text, command: [program, argument], torchrun: {script: train.py}, or"
@@ -364,8 +384,12 @@ def label_errors(at: At, key: str, value: str) -> Iterator[InputError]:
             fix="rename it, or delete it",
         )
     elif not re.fullmatch(LABEL_VALUE, value):
+        near = re.sub(r"[^-_.A-Za-z0-9]+", "-", value)[:63].strip("-_.")
         yield at.must(
             "be a label: at most 63 letters, digits, - _ . with a letter or a digit at both ends",
             got=value,
-            fix="put free text into an annotation, or delete it",
+            fix=f"write {near}, or put free text into an annotation"
+            if near
+            else "put free text into an annotation, or delete it",
+            write=near or None,
         )

@@ -60,7 +60,11 @@ def unknown_pool(path: str, name: str, wanted: EnvironmentConfig) -> InputError:
     return At(f"{path}.pool").must(
         "be a pool of the environment",
         got=name[:60],
-        fix=write_one_of(wanted.pools, "add one under environment.pools", name),
+        fix=write_one_of(
+            wanted.pools,
+            f"write {name}: {{instance_types: [g6e.48xlarge], max_nodes: 4}} under environment.pools",
+            name,
+        ),
     )
 
 
@@ -104,7 +108,7 @@ def _where_bottlerocket(pool: PoolConfig, wanted: EnvironmentConfig) -> Iterator
     if wanted.cluster.version not in bottlerocket.KUBERNETES:
         yield f"on Kubernetes {', '.join(bottlerocket.KUBERNETES)}, for which it has a variant with NVIDIA's driver"
     if any(kind in TYPES and not TYPES[kind].gpus for kind in kinds):
-        yield "in a pool with GPUs: nodes of its other variants refuse the settings of GPUs in its user data"
+        yield "in a pool with GPUs: Bottlerocket without GPUs refuses the settings of GPUs in its user data"
     for family, why in bottlerocket.REFUSED.items():
         yield from [
             f"without {kind}, which {why}" for kind in kinds if kind.startswith(f"{family}.")
@@ -166,17 +170,18 @@ def pool_warnings(wanted: EnvironmentConfig, now: datetime) -> Iterator[InputWar
 
 def _reservation(path: str, pool: PoolConfig, now: datetime) -> Iterator[InputError]:
     reservation, reserved = pool.reservation, pool.capacity in ("reservation", "block")
+    times = ", starts: …, ends: …" if pool.capacity == "block" else ""
     if reserved and reservation is None:
         yield At(f"{path}.reservation").must(
             f"be set with capacity: {pool.capacity}",
             got="nothing",
-            fix="add reservation: {id: cr-0123456789abcdef0, instances: 1} with the id and size of"
-            " yours; this program never buys one",
+            fix=f"add reservation: {{id: cr-0123456789abcdef0, instances: 1{times}}} with the values of yours;"
+            " this program never buys one",
         )
     if reservation and not reserved:
         meant = "block" if reservation.starts and reservation.ends else "reservation"
         yield At(f"{path}.capacity").must(
-            "be reservation or block, as the pool has a reservation",
+            "be reservation, or block for a Capacity Block, as the pool has the setting reservation",
             got=pool.capacity,
             fix=f"write {meant}, or delete reservation",
             write=meant,
@@ -230,7 +235,9 @@ def _static_nodes(path: str, pool: PoolConfig) -> Iterator[InputError]:
     needed = (pool.replicas or 0) + pool.warm_spares
     if pool.warm_spares and not pool.replicas:
         yield At(f"{path}.warm_spares").not_set(
-            "without replicas", got=pool.warm_spares, instead="set replicas too"
+            "without replicas: spares stand beside them",
+            got=pool.warm_spares,
+            instead="set replicas too",
         )
     if pool.replicas and needed > pool.max_nodes:
         yield At(f"{path}.max_nodes").must(
@@ -270,7 +277,7 @@ def _fallback_zones(path: str, pool: PoolConfig, zones: tuple[str, ...]) -> Iter
             yield At(path).must(
                 "list zones that have a subnet in this network",
                 got=zone,
-                fix=write_one_of(zones[1:], "delete it"),
+                fix=f"{write_one_of(zones[1:], 'delete it')}, or take {zone} into the zones of environment.network",
                 write=[*sound, *(other for other in zones[1:2] if other not in sound)],
             )
     if len(set(listed)) < len(listed):
@@ -340,15 +347,15 @@ def _subnet_room(wanted: EnvironmentConfig, zones: tuple[str, ...]) -> Iterator[
         return
     enough = [bits for bits in sorted(sizes, reverse=True) if sizes[bits] >= use.total]
     larger = str(vpc.supernet(new_prefix=enough[0])) if enough else None
-    left = (room - use.total + sum(use.pools.values())) // NODE_ADDRESSES
+    pool, taken = max(use.pools.items(), key=lambda one: one[1], default=("", 0))
+    most = (room - use.total + taken) // NODE_ADDRESSES
+    fewer = f"write max_nodes: {most} under environment.pools.{pool}"
+    if most < 1:
+        fewer = "lower max_nodes of several pools"
     yield At("environment.network.cidr").must(
-        f"have room for all nodes: its private subnet in {zone} has {room} addresses, an eighth of"
-        f" the range, and {use.total} are taken: {use.told}",
+        f"have room for all nodes, each with {NODE_ADDRESSES} addresses: its private subnet in {zone} has {room}, an"
+        f" eighth of the range, and {use.total} are taken: {use.told}",
         got=wanted.network.cidr,
-        fix=(
-            f"write {larger}, or lower max_nodes"
-            if larger
-            else f"lower max_nodes: there is room for {left} nodes of pools in all"
-        ),
+        fix=f"write {larger}, or {fewer}" if larger else fewer,
         write=larger,
     )

@@ -79,9 +79,9 @@ def _own_jobs(wanted: EnvironmentConfig) -> Iterator[InputError]:
     for name, job in wanted.jobs.items():
         if job.pool in pools:
             yield At(f"environment.jobs.{name}.pool").must(
-                "not have GPUs where the environment has queues: they do not count its own jobs",
+                "not be a pool with GPUs where the environment has queues, which hand out its nodes to jobs of teams",
                 got=job.pool,
-                fix="move the job to the stack file of a team",
+                fix="move the job to the stack file of a team, or name a pool without GPUs",
             )
     yield from _urgencies("environment.jobs", wanted.jobs)
 

@@ -49,9 +49,9 @@ def length(view: JobView, container: ContainerView) -> Iterator[InputError]:
         size = len(text.encode(errors="replace"))
         if size >= ARGUMENT_BYTES:
             yield container.where(name).must(
-                f"be shorter than {ARGUMENT_BYTES} bytes: Linux takes no longer argument",
+                f"be shorter than {ARGUMENT_BYTES} bytes, the most that Linux takes for an argument or a variable",
                 got=f"{size} bytes",
-                fix="put it into a file: `files` of an entry, a ConfigMap, or the image",
+                fix="put it into a file (files.sources, a ConfigMap, the image)",
             )
 
 

@@ -41,7 +41,7 @@ def service_range_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
 def _form(cidr: str) -> str:
     """Form that the range must have, whatever else there is; empty where it is that."""
     if not is_range(cidr):
-        return "be an IPv4 range, without bits behind its prefix"
+        return "be an IPv4 range: an address, a slash and the length of its prefix, with no bits behind the prefix"
     if not within(cidr, RFC_1918):
         return f"lie in {', '.join(map(str, RFC_1918))}"
     sized = LARGEST <= ipaddress.IPv4Network(cidr).prefixlen <= SMALLEST

@@ -98,14 +98,14 @@ def checkpoint_errors(
         yield from _checkpoint_goodput(path, job, environment, region, verdict)
     elif job.goodput_percent is not None and _speed_is_not_known(job, environment):
         yield At(f"{path}.goodput_percent").not_set(
-            "with checkpoints on a store whose speed the stack file does not say: an"
-            " existing file system, or EFS that bursts",
+            f"with checkpoints on {job.checkpoints.store if job.checkpoints else 'a store'}, whose speed the stack file"
+            " does not say: it is an existing file system, or EFS that bursts",
             got=f"{job.goodput_percent:g}",
             instead="name another store in checkpoints",
         )
     elif job.goodput_percent is not None:
         yield At(f"{path}.goodput_percent").not_set(
-            "without parameters_billion and checkpoints, which it follows from",
+            "without parameters_billion and checkpoints: the size of a checkpoint decides whether the job reaches it",
             got=f"{job.goodput_percent:g}",
             instead=f"add {_missing_for_goodput(path, job, environment)}",
         )
@@ -147,11 +147,13 @@ def _checkpoint_size(
     """A store without room for the checkpoints. `decided`: with its size."""
     most, held, name = checkpoints_on_disk(wanted.keep), verdict.checkpoints_held, wanted.store
     if held is not None and held < most:
-        need = most * verdict.bytes / 2**30
+        need, can = most * verdict.bytes / 2**30, wanted.keep and held > 2
+        fewer = f"write keep: {held - 1} under {path}.checkpoints, or " if can else ""
         yield At(f"{path}.checkpoints.store").must(
             room_needed(wanted, verdict.bytes),
-            got=f"{name}, which has room for {held}",
-            fix=" or ".join(
+            got=f"{name}, which has room for {held}: a part of its size stays free",
+            fix=fewer
+            + " or ".join(
                 kind.larger(f"environment.storage.{name}.{kind.name}", need, settings, sized)
                 for (kind, settings), (_, sized) in zip(
                     kinds_of(store), kinds_of(decided), strict=True
@@ -184,9 +186,10 @@ def _checkpoint_interval(
     if verdict.interval_given and minutes > verdict.mtbf_hours * 60:
         best = best_minutes(job, environment, region)
         yield At(f"{path}.checkpoints.interval_minutes").must(
-            f"be less than {verdict.mtbf_hours * 60:.0f} ({verdict.mtbf_hours:.0f} hours), which"
-            f" {job.nodes} nodes run between failures",
+            f"be less than {verdict.mtbf_hours * 60:.0f} ({verdict.mtbf_hours:.0f} hours), the mean time between"
+            f" failures of {job.nodes} nodes",
             got=f"{minutes:g}",
+            fix=f"write {best:g}, at which saves and lost work cost least",
             write=best,
         )
 

@@ -75,8 +75,7 @@ def _text(at: str, text: str, region: str) -> Iterator[InputError]:
         yield At(at).must(must, got=f'"{text}"', fix=f"write {bare or 'a value'}")
     elif text.startswith("arn:") and not text.startswith(f"arn:{wanted}:"):
         yield At(at).must(
-            f"be of the partition {wanted}, to which aws:region, {region}, belongs: no ARN of another partition"
-            " is found from there",
+            f"be an ARN of the partition {wanted}, in which aws:region, {region}, is",
             got=text,
             fix=_of_the_partition(text.split(":")[2], region),
         )
@@ -85,7 +84,9 @@ def _text(at: str, text: str, region: str) -> Iterator[InputError]:
 def _of_the_partition(service: str, region: str) -> str:
     if service == "kms":
         return f"write a key of {region}: aws kms list-keys --region {region}"
-    return f"write the ARN of one of that partition, which begins with arn:{partition(region)}:{service}:"
+    return (
+        f"write the ARN of what is meant there: it begins with arn:{partition(region)}:{service}:"
+    )
 
 
 def _twice(at: str, items: tuple[Any, ...]) -> Iterator[InputError]:

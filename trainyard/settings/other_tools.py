@@ -96,7 +96,8 @@ OTHER_TOOLS: dict[tuple[str, str], str] = {
     **_rows(
         "storage",
         {
-            "nfs smb ebs gp3 pvc persistentvolumeclaim claim volume hostpath": _SHARED,
+            "nfs smb": "delete it; write efs: {}, an NFS that AWS runs: no store is a server of yours",
+            "ebs gp3 pvc persistentvolumeclaim claim volume hostpath": _SHARED,
             "fsx fsxlustre fsxforlustre filesystem": "did you mean lustre?",
             "bucket mountpoint": "did you mean s3?",
         },

@@ -22,7 +22,7 @@ def throughput_errors(path: str, efs: EfsConfig) -> Iterator[InputError]:
             path=f"{path}.throughput_mibps",
             must="be set with throughput: provisioned",
             got="nothing",
-            fix="write 128, or delete throughput, and EFS takes what is asked for",
+            fix="write 128, or delete throughput for elastic, which grows with the use",
             write=128,
         )
     if not provisioned and mibps is not None:

@@ -99,8 +99,8 @@ class ExistingStore(StoreKind[Settings, Plan], Generic[Settings, Plan]):
 
 
 VPC_OF = {
-    "lustre": "aws fsx describe-file-systems --query FileSystems[].VpcId --file-system-ids",
-    "efs": "aws efs describe-mount-targets --query MountTargets[].VpcId --file-system-id",
+    "lustre": "aws fsx describe-file-systems --query FileSystems[0].VpcId --file-system-ids",
+    "efs": "aws efs describe-mount-targets --query MountTargets[0].VpcId --file-system-id",
 }
 """Command that prints the VPC of a file system of a kind, before its id."""
 _NAMES = {"lustre": "Lustre", "efs": "EFS"}
@@ -151,11 +151,10 @@ def existing_store_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
             path, id_ = f"environment.storage.{name}", settings.file_system_id
             if not isinstance(wanted.network, ExistingNetworkConfig):
                 yield At(f"{path}.{kind}.{ID}").must(
-                    "be set only with network.vpc_id: a file system that exists has a VPC, and a stack without"
-                    " vpc_id makes one",
+                    "stand beside network.vpc_id: it names a file system that exists, which has a VPC",
                     got=id_,
-                    fix=f"delete it, and the stack makes a file system; or put as network.vpc_id what this prints,"
-                    f" with the private subnets of that VPC: {VPC_OF[kind]} {id_}",
+                    fix=f"delete it, and the stack makes a file system; or put what this prints as"
+                    f" network.vpc_id, and network.private_subnets in the place of network.cidr: {VPC_OF[kind]} {id_}",
                 )
             if store.data == "delete":
                 yield At(f"{path}.data").must(
@@ -166,7 +165,7 @@ def existing_store_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
                 )
             if (other := first.setdefault(id_, name)) != name:
                 yield At(f"{path}.{kind}.{ID}").must(
-                    f"be another file system than that of {other}: a pod mounts one once",
+                    f"be another file system than that of store {other}: a pod cannot mount one twice",
                     got=id_,
                     fix=f"delete {name}, and mount {other} in its place",
                 )

@@ -67,10 +67,13 @@ def _size(path: str, lustre: LustreConfig) -> Iterator[InputError]:
     size, step = lustre.capacity_gib, efa_step(lustre)
     if size and step and size % step:
         nearest = max(1, round(size / step)) * step
+        tiers = [tier for tier, steps in sorted(LUSTRE_EFA_STEP_GIB.items()) if not size % steps]
+        faster = f", or write throughput_mbps_per_tib: {tiers[0]}" if tiers else ""
         yield At(path).must(
-            f"be a multiple of {step} with efa at {lustre.throughput_mbps_per_tib} MB/s per TiB",
+            f"be a multiple of {step} with efa: true and throughput_mbps_per_tib:"
+            f" {lustre.throughput_mbps_per_tib}",
             got=size,
-            fix=f"write {nearest}; a faster tier takes smaller steps",
+            fix=f"write {nearest}{faster}, or delete efa",
             write=nearest,
         )
 

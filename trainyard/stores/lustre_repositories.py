@@ -49,7 +49,8 @@ def repository_errors(path: str, lustre: LustreConfig) -> Iterator[InputError]:
         yield At(f"{path}.repositories").must(
             f"have at most {REPOSITORIES_AT_MOST} repositories, as FSx allows for a file system",
             got=len(named),
-            fix="link a common prefix, or add a second store",
+            fix=f"move {len(named) - REPOSITORIES_AT_MOST} of them to a second store of Lustre, or link a common"
+            " prefix of several",
         )
     for name, each in named.items():
         yield from _single(f"{path}.repositories.{name}", each)

@@ -43,7 +43,9 @@ def restore_errors(path: str, lustre: LustreConfig) -> Iterator[InputError]:
         yield At(f"{path}.restore_from").not_set(
             "with deployment: SCRATCH_2, of which FSx has no backups",
             got=lustre.restore_from,
-            instead=_of_persistent(),
+            instead="put PERSISTENT_2 as deployment, with the throughput_mbps_per_tib that this prints: aws fsx"
+            f" describe-backups --backup-ids {lustre.restore_from} --query"
+            " Backups[0].FileSystem.LustreConfiguration.PerUnitStorageThroughput",
         )
     if lustre.for_model is not None:
         yield At(f"{path}.restore_from").not_set(
@@ -80,7 +82,7 @@ def _size_and_speed(path: str, lustre: LustreConfig) -> Iterator[InputError]:
             "be set, unless for_model is",
             got="nothing",
             fix="add capacity_gib: 4800, or for_model: {parameters_billion: 70, nodes: 16} in the"
-            " place of size and speed",
+            " place of capacity_gib and throughput_mbps_per_tib",
             write=4800,
         )
     elif size != (near := lustre_sold(size)) and efa_step(lustre) is None:
@@ -130,7 +132,7 @@ def _sized_for_model(
         )
     if instance_types and chosen(needs_of(wanted, lustre, region, instance_types)) is None:
         yield At(f"{path}.for_model.goodput_percent").must(
-            "be a goodput that a Lustre of FSx can reach for this model",
+            "be a goodput that the fastest Lustre of FSx reaches for this model on these nodes",
             got=wanted.goodput_percent,
             fix=_lower(lustre, region, instance_types),
         )
@@ -149,5 +151,8 @@ def _lower(lustre: LustreConfig, region: str, instance_types: Sequence[str]) -> 
         ),
         None,
     )
-    instead = "write capacity_gib and throughput_mbps_per_tib instead, and save asynchronously"
+    instead = (
+        "write capacity_gib and throughput_mbps_per_tib in the place of for_model, and asynchronous: true in"
+        " checkpoints of the job"
+    )
     return f"write {reachable}, or {instead}" if reachable else instead

@@ -126,16 +126,16 @@ class S3(StoreKind[S3Config, S3Plan]):
         if settings.bucket is not None and not BUCKET.fullmatch(settings.bucket):
             plain = settings.bucket.removeprefix("s3://").partition("/")[0].lower()
             yield At(f"{path}.bucket").must(
-                "be the name of a bucket: 3 to 63 of a-z, 0-9, - and .",
+                "be the name of a bucket, without s3:// and folders in it: 3 to 63 of a-z, 0-9, - and .",
                 got=settings.bucket or "nothing",
-                fix=f"write {plain if BUCKET.fullmatch(plain) else 'a name such as my-data'}",
+                fix=f"write {plain}" if BUCKET.fullmatch(plain) else "write a name such as my-data",
                 write=plain if BUCKET.fullmatch(plain) else "my-data",
             )
         elif settings.bucket is not None and (owned := OWNED_NAMES.search(settings.bucket)):
             yield At(f"{path}.bucket").must(
-                f"be the name of a general purpose bucket, which never has {owned[0]} there",
+                f"be the name of a general purpose bucket, which never {_where(owned)} {owned[0]}",
                 got=settings.bucket,
-                fix="name a bucket without it, or delete bucket, and the stack makes one",
+                fix="name another bucket, or delete bucket, and the stack makes one",
             )
         yield from _key_errors(path, settings, around.region)
         yield from _aging_errors(path, settings)
@@ -218,6 +218,10 @@ class S3(StoreKind[S3Config, S3Plan]):
             yield UsageCost(what=f"S3 {name}, requests that write", service="s3", sku="put")
 
 
+def _where(owned: re.Match[str]) -> str:
+    return "begins with" if owned.start() == 0 else "ends with"
+
+
 def _key_errors(path: str, settings: S3Config, region: str) -> Iterator[InputError]:
     """Keys that no bucket can have, or not the one that the stack makes: S3 takes a key of the bucket's
     region only (S3 API, PutBucketEncryption). Only S3 knows the region of an existing bucket."""
@@ -245,7 +249,7 @@ def _aging_errors(path: str, settings: S3Config) -> Iterator[InputError]:
         if not PREFIX.fullmatch(prefix):
             sound = re.sub(r"[^\w!.*'()/-]+", "-", prefix).strip("/") or "tmp"
             yield At(f"{path}.delete_after_days.{prefix}").must(
-                "be the beginning of objects' keys, up to a slash: checkpoints/",
+                "be the beginning of keys, which ends with a slash and begins without one, such as checkpoints/",
                 got=prefix or "nothing",
                 fix=f"rename it to {sound}/",
             )

@@ -52,13 +52,14 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
             at(f"{JOB}.files", {"sources": ["workloads/checkpoints.py"]}),
         ],
         "jobs.t5-large.storage.files",
-        "must be a store whose name is no other volume's: the setting files is called so",
+        "must be a store with another name: the volume of the setting files has this one; got "
+        "files. Fix: rename the store, under environment.storage and here",
     ),
     "a folder of the node called as a store": (
         [at(f"{JOB}.host_paths", {"scratch": {"host": "/data", "path": "/data"}})],
         "jobs.t5-large.host_paths.scratch",
-        "must have a name that is no other volume's: a store of the job is called so; got scratch."
-        " Fix: rename it, for example host-scratch",
+        "must have another name: the volume of a store of the job has this one; got scratch. Fix:"
+        " rename it, for example host-scratch",
     ),
     "a key of another region": (
         [at("kms_key_arn", KEY.replace("ap-northeast-2", "eu-west-1"))],
@@ -110,10 +111,16 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         "cluster.log_retention_days",
         "must not be set beside logs: [], which writes no logs",
     ),
+    "zone id of another region": (
+        [at("zone_id", "use1-az3")],
+        "zone_id",
+        "must be a zone id of ap-northeast-2 (as of",
+    ),
     "region as zone": (
         [at("zone", "ap-northeast-2")],
         "zone",
-        "must be a zone, not a region; got ap-northeast-2. Fix: write one of ap-northeast-2a,",
+        "must be a zone of aws:region (ap-northeast-2), and no region; got ap-northeast-2. Fix: "
+        "write one of ap-northeast-2a, ap-northeast-2b, ap-northeast-2c, ap-northeast-2d",
     ),
     "another region as zone": (
         [at("zone", "us-east-1")],
@@ -129,11 +136,6 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         [at("zone", "ap-northeast-2f")],
         "zone",
         "must be a zone that ap-northeast-2 has",
-    ),
-    "zone without a control plane": (
-        [at("zone_id", "use1-az3")],
-        "zone_id",
-        "must be the id of a zone in which EKS places control planes; got use1-az3",
     ),
     "network in another region's zone": (
         [at("network.zones", ["ap-northeast-2a", "us-east-1b"])],
@@ -176,8 +178,9 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "copies of images in another region": (
         [at("artifacts.images", MIRROR.replace("ap-northeast-2", "eu-west-1"))],
         "artifacts.images",
-        f"must be a registry of ap-northeast-2: nodes pull from ECR of their own region; got"
-        f" {MIRROR.replace('ap-northeast-2', 'eu-west-1')}. Fix: write {MIRROR}",
+        "must be a registry of ap-northeast-2: nodes pull from ECR of their own region; got "
+        "111122223333.dkr.ecr.eu-west-1.amazonaws.com/mirror. Fix: copy the images to "
+        "ap-northeast-2, and write 111122223333.dkr.ecr.ap-northeast-2.amazonaws.com/mirror",
     ),
     "copies of images in a registry without a repository": (
         [at("artifacts.images", "https://111122223333.dkr.ecr.ap-northeast-2.amazonaws.com/")],
@@ -384,7 +387,7 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "type the zone does not sell": (
         [at("zone_id", "apne2-az3")],
         "pools.h100.instance_types",
-        "in ap-northeast-2 these have it: apne2-az1",
+        "must list types that apne2-az3 has (as of 2026-10); got p5.48xlarge",
     ),
     "store of two kinds": (
         [at("storage.home.lustre", {"capacity_gib": 1200, "throughput_mbps_per_tib": 125})],
@@ -399,8 +402,8 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "bucket that is an address": (
         [at("storage.corpus", {"s3": {"bucket": "s3://our-corpus/text"}})],
         "storage.corpus.s3.bucket",
-        "must be the name of a bucket: 3 to 63 of a-z, 0-9, - and .; got s3://our-corpus/text. Fix:"
-        " write our-corpus",
+        "must be the name of a bucket, without s3:// and folders in it: 3 to 63 of a-z, 0-9, - "
+        "and .; got s3://our-corpus/text. Fix: write our-corpus",
     ),
     "alias for a key": (
         [at("storage.corpus", {"s3": {"kms_key_arn": "alias/ours"}})],
@@ -453,7 +456,8 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "existing cluster in a network of the stack": (
         [at("cluster.name", "research"), without("cluster.public_access_cidrs")],
         "cluster.name",
-        "must be set only with network.vpc_id: a cluster that exists has a VPC, and a stack without",
+        "must stand beside network.vpc_id: it names a cluster that exists, which has a VPC; got "
+        "research",
     ),
     "add-ons of no existing cluster": (
         [at("cluster.existing_add_ons", ["aws-efs-csi-driver"])],
@@ -478,13 +482,14 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "a range of services with bits behind its prefix": (
         [at("cluster.service_cidr", "192.168.1.0/16")],
         "cluster.service_cidr",
-        "must be an IPv4 range, without bits behind its prefix; got 192.168.1.0/16. Fix: write"
-        " 192.168.0.0/16",
+        "must be an IPv4 range: an address, a slash and the length of its prefix, with no bits "
+        "behind the prefix; got 192.168.1.0/16. Fix: write 192.168.0.0/16",
     ),
     "a range of services that is none": (
         [at("cluster.service_cidr", "services")],
         "cluster.service_cidr",
-        "must be an IPv4 range, without bits behind its prefix; got services. Fix: write 172.20.0.0/16",
+        "must be an IPv4 range: an address, a slash and the length of its prefix, with no bits "
+        "behind the prefix; got services. Fix: write 172.20.0.0/16",
     ),
     "services with public addresses": (
         [at("cluster.service_cidr", "100.64.0.0/16")],
@@ -520,12 +525,16 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "a tunnel into an existing cluster": (
         [*IN_CLUSTER, at("cluster.tunnel_port", 8443)],
         "cluster.tunnel_port",
-        "must not be set with name: the tunnel goes through a node",
+        "must not be set with name: the first `pulumi up` must reach the cluster before it makes "
+        "the node through which the tunnel goes; got 8443. Fix: delete it; for a private endpoint"
+        " write proxy_url: http://<host>:<port> or inside_vpc: true",
     ),
     "an unknown add-on of an existing cluster": (
         [*IN_CLUSTER, at("cluster.existing_add_ons", ["aws-efs-csi"])],
         "cluster.existing_add_ons",
-        "which the cluster must have; got aws-efs-csi. Fix: write aws-efs-csi-driver",
+        "must list add-ons that an environment uses: eks-pod-identity-agent, aws-fsx-csi-driver, "
+        "aws-efs-csi-driver, aws-mountpoint-s3-csi-driver, aws-secrets-store-csi-driver-provider,"
+        " eks-node-monitoring-agent; got aws-efs-csi. Fix: write aws-efs-csi-driver",
     ),
     "an add-on of an existing cluster that the stack must configure": (
         [
@@ -534,13 +543,14 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
             at("cluster.existing_add_ons", ["aws-mountpoint-s3-csi-driver"]),
         ],
         "cluster.existing_add_ons",
-        "must not list aws-mountpoint-s3-csi-driver, which this environment needs with a role",
+        "must not list aws-mountpoint-s3-csi-driver, which environment.storage.sets needs with a "
+        "role or a configuration of its own; got aws-mountpoint-s3-csi-driver",
     ),
     "existing file system in a network of the stack": (
         [at("storage.home.efs", {"file_system_id": EFS})],
         "storage.home.efs.file_system_id",
-        "must be set only with network.vpc_id: a file system that exists has a VPC, and a stack without vpc_id makes"
-        f" one; got {EFS}. Fix: delete it",
+        "must stand beside network.vpc_id: it names a file system that exists, which has a VPC; "
+        "got fs-0123456789abcdef2",
     ),
     "size of an existing file system": (
         [
@@ -572,7 +582,8 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
             at("storage.sets", {"efs": {"file_system_id": EFS}}),
         ],
         "storage.sets.efs.file_system_id",
-        "must be another file system than that of code: a pod mounts one once",
+        "must be another file system than that of store code: a pod cannot mount one twice; got "
+        "fs-0123456789abcdef2. Fix: delete sets, and mount code in its place",
     ),
     "goodput on an existing file system": (
         [
@@ -582,7 +593,9 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
             at(f"{JOB}.goodput_percent", 90),
         ],
         f"{JOB}.goodput_percent",
-        "must not be set with checkpoints on a store whose speed the stack file does not say",
+        "must not be set with checkpoints on scratch, whose speed the stack file does not say: it"
+        " is an existing file system, or EFS that bursts; got 90. Fix: delete it, or name another"
+        " store in checkpoints",
     ),
     "goodput on a store that bursts": (
         [
@@ -592,7 +605,9 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
             at(f"{JOB}.goodput_percent", 90),
         ],
         f"{JOB}.goodput_percent",
-        "must not be set with checkpoints on a store whose speed the stack file does not say",
+        "must not be set with checkpoints on home, whose speed the stack file does not say: it is"
+        " an existing file system, or EFS that bursts; got 90. Fix: delete it, or name another "
+        "store in checkpoints",
     ),
     "provisioned throughput without a number": (
         [at("storage.home.efs.throughput", "provisioned")],
@@ -638,8 +653,8 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "a prefix that begins with a slash": (
         [at("storage.corpus", {"s3": {"delete_after_days": {"/tmp": 3}}})],
         "storage.corpus.s3.delete_after_days./tmp",
-        "must be the beginning of objects' keys, up to a slash: checkpoints/; got /tmp. Fix: rename it"
-        " to tmp/",
+        "must be the beginning of keys, which ends with a slash and begins without one, such as "
+        "checkpoints/; got /tmp. Fix: rename it to tmp/",
     ),
     "versions of an existing bucket": (
         [at("storage.corpus", {"s3": {"bucket": "ours", "versioning": True}})],
@@ -800,13 +815,15 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
             at(f"{JOB}.checkpoints.when_changed", "afresh"),
         ],
         f"{JOB}.checkpoints.when_changed",
-        "not be afresh beside {run} in the directory, of which no run could go on; got afresh. Fix:"
-        " delete {run} from checkpoints.directory, or write resume",
+        "must not be afresh beside {run} in the directory, by which each run begins afresh "
+        "already; got afresh. Fix: delete {run} from checkpoints.directory, or write resume",
     ),
     "a placeholder in a directory": (
         [at(f"{JOB}.checkpoints.directory", "t5/{job}")],
         f"{JOB}.checkpoints.directory",
-        "have no placeholder but {run}, the number of a job's run; got t5/{job}",
+        "must have no placeholder but {run}, which stands for the number of the run; got "
+        "t5/{job}. Fix: write what it stands for, as text; or {run}, and each run has a directory"
+        " of its own",
     ),
     "no command": ([without(SCRIPT)], JOB, "got none"),
     "two commands": ([at(f"{JOB}.command", ["python", "train.py"])], JOB, "got script and command"),
@@ -858,7 +875,8 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "name that S3 keeps for itself": (
         [at("storage.b", {"s3": {"bucket": "xn--a"}})],
         "storage.b.s3.bucket",
-        "must be the name of a general purpose bucket, which never has xn-- there",
+        "must be the name of a general purpose bucket, which never begins with xn--; got xn--a. "
+        "Fix: name another bucket, or delete bucket, and the stack makes one",
     ),
     "system nodes that are Macs": (
         [at("system_nodes.instance_type", "mac2.metal")],
@@ -878,7 +896,9 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "role of another partition": (
         [at("cluster.deployer_role_arn", "arn:aws-cn:iam::123456789012:role/x")],
         "cluster.deployer_role_arn",
-        "be of the partition aws, to which aws:region, ap-northeast-2, belongs",
+        "must be an ARN of the partition aws, in which aws:region, ap-northeast-2, is; got "
+        "arn:aws-cn:iam::123456789012:role/x. Fix: write the ARN of what is meant there: it "
+        "begins with arn:aws:iam:",
     ),
     "address that is listed twice": (
         [at("budget", {"dollars_a_month": 10**6, "emails": ["a@b.co", "a@b.co"]})],
@@ -990,8 +1010,8 @@ REFUSED |= {
     "a reservation nothing uses": (
         [_h100(reservation=ODCR)],
         f"{POOL}.capacity",
-        "must be reservation or block, as the pool has a reservation; got on_demand. "
-        "Fix: write reservation,",
+        "must be reservation, or block for a Capacity Block, as the pool has the setting "
+        "reservation; got on_demand. Fix: write reservation, or delete reservation",
     ),
     "more nodes than are reserved": (
         [_h100(max_nodes=3, capacity="reservation", reservation=ODCR)],
@@ -1069,7 +1089,8 @@ REFUSED |= {
     "spares of nothing": (
         [_h100(warm_spares=1)],
         f"{POOL}.warm_spares",
-        "must not be set without replicas; got 1. Fix: delete it, or set replicas too",
+        "must not be set without replicas: spares stand beside them; got 1. Fix: delete it, or "
+        "set replicas too",
     ),
     "more kept than the pool may have": (
         [_h100(replicas=2, warm_spares=1)],
@@ -1139,13 +1160,18 @@ REFUSED |= {
             at("storage.other", {"efs": {}}),
         ],
         "network.cidr",
-        "its private subnet in ap-northeast-2a has 1019 addresses, an eighth of the range, and 1020",
+        "must have room for all nodes, each with 21 addresses: its private subnet in "
+        "ap-northeast-2a has 1019, an eighth of the range, and 1020 are taken: 945 for pool g6e, "
+        "42 for pool h100, 21 for system nodes, 3 for store scratch, 1 for store home, 1 for "
+        "store more, 1 for store other, 6 for EKS; got 10.0.0.0/19",
     ),
     "504 of 507 addresses for pools, and none for anything else": (
         [at("network.cidr", "10.0.0.0/20"), at("pools.g6e.max_nodes", 22)],
         "network.cidr",
-        "has 507 addresses, an eighth of the range, and 535 are taken: 462 for pool g6e, 42 for pool"
-        " h100, 21 for system nodes, 3 for store scratch, 1 for store home, 6 for EKS",
+        "must have room for all nodes, each with 21 addresses: its private subnet in "
+        "ap-northeast-2a has 507, an eighth of the range, and 535 are taken: 462 for pool g6e, 42"
+        " for pool h100, 21 for system nodes, 3 for store scratch, 1 for store home, 6 for EKS; "
+        "got 10.0.0.0/20",
     ),
     "a larger range that is too small for the same reason": (
         [at("network.cidr", "10.0.0.0/20"), at("pools.g6e.max_nodes", 47)],
@@ -1155,7 +1181,7 @@ REFUSED |= {
     "more nodes than the subnet has addresses": (
         [at("network.cidr", "10.0.0.0/20"), at("pools.g6e.max_nodes", 40)],
         "network.cidr",
-        "Fix: write 10.0.0.0/19, or lower max_nodes",
+        "Fix: write 10.0.0.0/19, or write max_nodes: 20 under environment.pools.g6e",
     ),
     # The environment.
     "a zone id of another region": (
@@ -1291,7 +1317,9 @@ REFUSED |= {
             )
         ],
         "storage.scratch.lustre.for_model.goodput_percent",
-        "must be a goodput that a Lustre of FSx can reach for this model; got 99.9. Fix: write 89,",
+        "must be a goodput that the fastest Lustre of FSx reaches for this model on these nodes; "
+        "got 99.9. Fix: write 89, or write capacity_gib and throughput_mbps_per_tib in the place "
+        "of for_model, and asynchronous: true in checkpoints of the job",
     ),
     "backups of scratch": (
         [
@@ -1311,15 +1339,15 @@ REFUSED |= {
     "checkpoints that do not fit": (
         [at(f"{JOB}.parameters_billion", 175)],
         f"{JOB}.checkpoints.store",
-        "must have room for 3 checkpoints of 2,100 GB each: 2 that stay, and the one being written; got"
-        " scratch, which has room for "
-        "2. Fix: write capacity_gib: 7200",
+        "must have room for 3 checkpoints of 2,100 GB each: 2 that stay, and the one being "
+        "written; got scratch, which has room for 2: a part of its size stays free. Fix: write "
+        "capacity_gib: 7200 or more under environment.storage.scratch.lustre",
     ),
     "checkpoints that stay and do not fit": (
         [*MODEL, at(f"{JOB}.checkpoints.keep", 11)],
         f"{JOB}.checkpoints.store",
-        "must have room for 12 checkpoints of 840 GB each: 11 that stay, and the one being written; got"
-        " scratch, which has room for 11. Fix: write capacity_gib: 12000",
+        "must have room for 12 checkpoints of 840 GB each: 11 that stay, and the one being "
+        "written; got scratch, which has room for 11: a part of its size stays free",
     ),
     "fewer checkpoints than a damaged one leaves": (
         [at(f"{JOB}.checkpoints.keep", 1)],
@@ -1343,7 +1371,8 @@ REFUSED |= {
     "saves rarer than failures": (
         [*MODEL, at(f"{JOB}.checkpoints.interval_minutes", 200_000)],
         f"{JOB}.checkpoints.interval_minutes",
-        "nodes run between failures",
+        "must be less than 1422 (24 hours), the mean time between failures of 2 nodes; got "
+        "200000. Fix: write 93, at which saves and lost work cost least",
     ),
     "a goodput the store cannot keep": (
         [
@@ -1429,7 +1458,8 @@ REFUSED |= {
     "size that is not sold with EFA": (
         [at("storage.scratch.lustre.efa", True)],
         "storage.scratch.lustre.capacity_gib",
-        "must be a multiple of 9600 with efa at 500 MB/s per TiB; got 4800. Fix: write 9600;",
+        "must be a multiple of 9600 with efa: true and throughput_mbps_per_tib: 500; got 4800. "
+        "Fix: write 9600, or write throughput_mbps_per_tib: 1000, or delete efa",
     ),
     "EFA for nodes that would hang": (
         [_over_efa(), without(POOL)],
@@ -1460,7 +1490,8 @@ REFUSED |= {
     "a gang larger than what is kept": (
         [_h100(replicas=1), _job_on("h100", nodes=2)],
         "jobs.other.nodes",
-        "be at most 1, the nodes that pool h100 keeps, and it launche",
+        "must be at most 1, the replicas of pool h100, which launches no others; got 2. Fix: "
+        "write 1, or write replicas: 2 under environment.pools.h100",
     ),
     "a gang larger than what is reserved": (
         [
@@ -1511,8 +1542,8 @@ REFUSED |= {
     "Bottlerocket without GPUs": (
         [CPU, at("pools.cpu.ami_family", "Bottlerocket")],
         "pools.cpu.ami_family",
-        "must be Bottlerocket only in a pool with GPUs: nodes of its other variants refuse the settings of"
-        " GPUs in its user data; got Bottlerocket. Fix: write AL2023, or delete it",
+        "must be Bottlerocket only in a pool with GPUs: Bottlerocket without GPUs refuses the "
+        "settings of GPUs in its user data; got Bottlerocket. Fix: write AL2023, or delete it",
     ),
     "Bottlerocket on a type that it does not boot": (
         [
@@ -1634,7 +1665,7 @@ REFUSED |= {
     "a mount path without its slash": (
         [at(f"{JOB}.storage.scratch.path", "data")],
         f"{JOB}.storage.scratch.path",
-        'must be an absolute path without a colon; got "data". Fix: write /data',
+        'must be an absolute path, below / and without a colon; got "data". Fix: write /data',
     ),
     "words of a command line as one text": (
         [at(f"{JOB}.command", "python train.py --name 'a b'")],
@@ -1709,7 +1740,8 @@ REFUSED |= {
     "a role with a star": (
         [at("cluster.admins.me.role_arn", "arn:aws:iam::123456789012:role/ops*")],
         "cluster.admins.me.role_arn",
-        "must be the ARN of an IAM role",
+        'must be the ARN of one IAM role, without *; got "arn:aws:iam::123456789012:role/ops*". '
+        "Fix: write one such as arn:aws:iam::123456789012:role/deployer",
     ),
     "options of the script as one argument": (
         [
@@ -1828,7 +1860,7 @@ REFUSED |= {
     "more nodes than any network has addresses": (
         [at("pools.g6e.max_nodes", 500)],
         "network.cidr",
-        "Fix: lower max_nodes: there is room for 388 nodes of pools",
+        "Fix: write max_nodes: 386 under environment.pools.g6e",
     ),
     "a priority that nobody has": (
         [at(f"{OWN}.priority", "high")],
@@ -2083,13 +2115,16 @@ REFUSED |= {
     "a model that nobody knows": (
         [at(f"{JOB}.model", {"name": "mine"})],
         f"{JOB}.model",
-        "must have a public name of docs/jobs.md, or parameters_billion beside it; got mine. Fix: add"
-        " parameters_billion to the job, or write model: {name: Llama-2-7b}, if it is that one",
+        "must tell the size of the model: by a name that docs/jobs.md lists, or by "
+        "parameters_billion of the job; got mine. Fix: add parameters_billion to the job, the "
+        "size of the model in billions",
     ),
     "a model without a size": (
         [at(f"{JOB}.model", {"sharding": "zero3"})],
         f"{JOB}.model",
-        "must have a public name of docs/jobs.md, or parameters_billion beside it; got neither",
+        "must tell the size of the model: by a name that docs/jobs.md lists, or by "
+        "parameters_billion of the job; got neither. Fix: add parameters_billion to the job, the "
+        "size of the model in billions",
     ),
     "two sizes of a model": (
         [at(f"{JOB}.parameters_billion", 30), at(f"{JOB}.model", {"name": "Qwen/Qwen3-8B"})],
@@ -2104,13 +2139,14 @@ REFUSED |= {
     "a part of a shape": (
         [at(f"{JOB}.parameters_billion", 1), at(f"{JOB}.model", {"layers": 16, "hidden": 2048})],
         f"{JOB}.model",
-        "must have layers, hidden and vocabulary together, and only without a public name; got some of"
-        " them",
+        "must have a public name, or all of layers, hidden and vocabulary, and not both; got some"
+        " of them. Fix: write all three",
     ),
     "the shape of a public model": (
         [at(f"{JOB}.model", {"name": "gpt2", "layers": 1, "hidden": 8, "vocabulary": 8})],
         f"{JOB}.model",
-        "and only without a public name; got gpt2. Fix: write all three, or a name alone",
+        "must have a public name, or all of layers, hidden and vocabulary, and not both; got gpt2"
+        " and sizes. Fix: delete all of layers, hidden, vocabulary; or delete the name",
     ),
     "offload without sharding": (
         [at(f"{JOB}.model", {"name": "gpt2", "sharding": "none", "offload": "all"})],

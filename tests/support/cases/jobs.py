@@ -84,7 +84,9 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "torchtune with a command that names no recipe": (
         [*tune(), at(f"{JOB}.command", ["tune", "run"])],
         f"{JOB}.command",
-        "the model from the runtime's name",
+        "must not be `tune run`: the Trainer then takes the model from the name of the runtime, "
+        "and there is none in `tune`; got tune run. Fix: delete it, and the recipe of the runtime"
+        " runs; or write script: tune run …",
     ),
     "a mount where torchtune works": (
         [*tune(), at(f"{JOB}.storage", {"home": {"path": "/workspace"}})],
@@ -94,12 +96,13 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "torchtune on nothing": (
         [*tune(), without("trainer.own_runtimes.tune.torchtune")],
         "trainer.own_runtimes.tune.torchtune",
-        "be set together with `kind: torchtune`",
+        "must be set with kind: torchtune; got nothing. Fix: add torchtune: {model: llama3.2-1b, "
+        "store: scratch, directory: tune}",
     ),
     "what torchtune needs, for torchrun": (
         tune(kind="torch"),
         "trainer.own_runtimes.tune.torchtune",
-        "a model with kind: torch",
+        "must not be set with kind: torch; got a model. Fix: delete it, or write kind: torchtune",
     ),
     "torchtune on a store that is not there": (
         tune(torchtune={"model": "qwen2.5-1.5b", "store": "nowhere", "directory": "tuned"}),
@@ -184,7 +187,9 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "an elastic job that begins outside its bounds": (
         [*pytorch_job(), at(f"{JOB}.elastic", {"min_nodes": 3, "max_nodes": 4})],
         f"{JOB}.elastic",
-        "min_nodes ≤ 2",
+        "must have nodes, the size at the start, between min_nodes and max_nodes; got 3 to 4 "
+        "nodes, nodes: 2. Fix: write min_nodes: 2 under environment.jobs.t5-large.elastic, or "
+        "write nodes: 3 under environment.jobs.t5-large",
     ),
     "an elastic job larger than its pool": (
         [*pytorch_job(), at(f"{JOB}.elastic", {"min_nodes": 1, "max_nodes": 9})],
@@ -208,8 +213,8 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
             at(f"{JOB}.torchrun", {"script": "/workspace/mine/train.py"}),
         ],
         f"{JOB}.torchrun.script",
-        "must be one of the files in /workspace, where files.sources lie without their folders; got"
-        " mine/train.py",
+        "must be one of files.sources, which lie in /workspace without their folders: README.md; "
+        "got /workspace/mine/train.py. Fix: add it to files.sources and write /workspace/train.py",
     ),
     "torchrun of a file by its path in the checkout": (
         [
@@ -227,7 +232,8 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
             at(f"{JOB}.torchrun", {"script": "/workspace/train.py"}),
         ],
         f"{JOB}.torchrun.script",
-        "one of /workspace/README.md",
+        "must be one of files.sources, which lie in /workspace without their folders: README.md; "
+        "got /workspace/train.py. Fix: add it to files.sources",
     ),
     "an image without a tag": (
         [at(f"{JOB}.image", "registry:5000/image")],
@@ -257,8 +263,9 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "arguments for a recipe": (
         [*tune(), at(f"{JOB}.arguments", ["--epochs", "3"])],
         f"{JOB}.arguments",
-        "must not be set with torchtune: the Trainer hands them to the runtime's recipe, which has its"
-        " own; got --epochs 3. Fix: delete it",
+        "must not be set with torchtune: the recipe of the runtime has arguments of its own, and "
+        "takes no others; got --epochs 3. Fix: delete it, and the recipe runs as it is; or write "
+        "script: tune run …, with arguments of your own",
     ),
     "arguments beside a coordinator": (
         [*pytorch_job(coordinator=True), without(SCRIPT), at(f"{JOB}.arguments", [])],
@@ -287,6 +294,11 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         f"{JOB}.labels.-a",
         "must have a name that begins and ends with a letter or a digit",
     ),
+    "an image with a blank": (
+        [at(f"{JOB}.image", "a b:1")],
+        f"{JOB}.image",
+        "must have no blank in it: it is one word; got a b:1. Fix: delete the blank",
+    ),
     "an image whose digest is cut off": (
         [at(f"{JOB}.image", "a/b@sha256:4f53cda18c2baa0c")],
         f"{JOB}.image",
@@ -296,7 +308,7 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "an image whose tag is missing behind its colon": (
         [at(f"{JOB}.image", "a/b:")],
         f"{JOB}.image",
-        "got a/b:. Fix: write registry/name:tag",
+        "must have a tag behind its colon; got a/b:. Fix: write a/b:<version>, better a/b@sha256:…",
     ),
     "no image": (
         [at(f"{JOB}.image", "")],

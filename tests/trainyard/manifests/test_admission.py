@@ -341,7 +341,7 @@ REFUSED: dict[str, tuple[str, str, tuple[str, str], str, str, str]] = {
         ("gpu: 4", "gpu: 8"),
         "spec.trainer.resourcesPerNode.limits.nvidia.com/gpu [x.yaml:10]",
         "be at most 4",
-        "write 4, or name another",
+        "write 4, or name a pool whose nodes have",
     ),
     "more memory than the type has for pods": (
         "any",

@@ -156,7 +156,7 @@ FLAWED: dict[str, list[tuple[int, str, str, str]]] = {
         (6, "spec.mlPolicy.torch.elasticPolicy", "Trainer 2.1 does not", "set mlPolicy.numNodes")
     ],
     "e-qwen": [
-        (39, f"{_MAIN.format('Master')}.args", "one comment", "write |"),
+        (39, f"{_MAIN.format('Master')}.args", "one comment", "put |"),
         *[
             row
             for role, line in (("Master", 0), ("Worker", 100))
@@ -367,7 +367,7 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
         JOB,
         script("mpirun --mca btl_tcp_if_include ens5 -np 8 t"),
         "command",
-        "name an interface that pods have, which is eth0",
+        "an interface that pods have, which is eth0",
         "delete it",
     ),
     "two replicas of a job": (
@@ -926,7 +926,7 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
         script("# all of it torchrun train.py"),
         "command",
         "one comment",
-        "write |",
+        "put |",
     ),
     "a comment inside folded text": (
         JOB,

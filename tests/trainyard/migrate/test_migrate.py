@@ -188,7 +188,7 @@ def test_the_30b_job_comes_out_repaired(capsys: pytest.CaptureFixture[str]) -> N
         "affinity [e-qwen3-30b-fullft.flawed.pytorchjob.yaml:26]: the pool decides",
         "resources [e-qwen3-30b-fullft.flawed.pytorchjob.yaml:83]: GPUs, EFA",
         "max_restarts",
-        "it into one comment",
+        "it is one comment",
         "exports MASTER_ADDR from PET_*",
         "qwen3-30b-fullft: {pytorch_job: {clean_pods: none, image_pull_policy: if_not_present,"
         " master_labels: {role: master}, worker_labels: {role: worker}}}",

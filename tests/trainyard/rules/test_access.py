@@ -222,7 +222,7 @@ CONTRADICTIONS: list[tuple[dict[str, Any], list[Edit], str, str]] = [
         {},
         [at("cluster.deployer_role_arn", "deployer")],
         "environment.cluster.deployer_role_arn",
-        "must be the ARN of an IAM role",
+        "must be the ARN of one IAM role",
     ),
 ]
 

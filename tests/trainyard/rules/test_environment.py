@@ -142,7 +142,18 @@ def test_a_zone_id_that_is_a_name_is_one_error_and_none_of_the_pools() -> None:
 
 def test_nodes_that_no_network_has_room_for_can_only_be_fewer() -> None:
     [error] = errors(at("pools.g6e.max_nodes", 500))
-    assert "write 10." not in error and "lower max_nodes: there is room for 388 nodes" in error
+    assert error.endswith("Fix: write max_nodes: 386 under environment.pools.g6e")
+    many = at("pools.more", {"instance_types": ["g6e.48xlarge"], "max_nodes": 500})
+    [error] = errors(at("pools.g6e.max_nodes", 500), many)
+    assert error.endswith("Fix: lower max_nodes of several pools")
+
+
+def test_a_zone_without_a_control_plane_is_refused_in_its_region() -> None:
+    made = values(at("zone", "us-east-1a"), at("zone_id", "use1-az3"))
+    made["aws:region"] = "us-east-1"
+    found = plan_stack(read(made, stack="dev", project="trainyard")).errors
+    [error] = [each for each in found if each.path == "environment.zone_id"]
+    assert error.must == "be the id of a zone in which EKS places control planes"
 
 
 @pytest.mark.parametrize("stack", ["sg", "sg-prod"])
@@ -262,6 +273,7 @@ def test_every_refusal_in_the_rules_is_caused_by_a_test_above(tmp_path: Path) ->
         for edits, _ in WARNINGS.values():
             planned(*edits)
         test_a_region_without_known_zones_is_refused_because_one_zone_makes_no_cluster()
+        test_a_zone_without_a_control_plane_is_refused_in_its_region()
         test_a_team_in_another_region_than_its_environment_is_refused()
         test_a_stack_whose_security_groups_ec2_would_refuse_is_refused("sg")
         test_a_broken_environment_is_its_own_business_and_one_line_of_the_teams(tmp_path)

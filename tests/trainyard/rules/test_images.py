@@ -62,7 +62,10 @@ def test_a_reference_of_the_grammar_is_accepted(image: str) -> None:
 @pytest.mark.parametrize("image", NOT_PULLED)
 def test_what_no_runtime_can_pull_is_refused(image: str) -> None:
     [error] = image_errors(image, At("image"))
-    words = ("be the name of an image", "have 64 hex digits behind @sha256:")
+    words = (
+        *("be the name of an image", "have 64 hex digits behind @sha256:"),
+        *("have no blank in it", "have a tag behind its colon"),
+    )
     assert error.must.startswith(words) and len(str(error)) < 400
 
 

@@ -57,7 +57,7 @@ ENVIRONMENTS: dict[str, tuple[Edit, str, str]] = {
     "a job that the queues do not count": (
         both(with_queues, at("jobs.own", CPU_JOB)),
         "jobs.own.pool",
-        "must not have GPUs where the environment has queues: they do not count its own jobs; got g6e",
+        "must not be a pool with GPUs where the environment has queues, which hand out its nodes to jobs of teams",
     ),
     "more guarantees than nodes": (
         both(

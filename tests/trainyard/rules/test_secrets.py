@@ -83,7 +83,7 @@ ENTRIES: dict[str, tuple[Edit, str, str]] = {
             at(f"{JOB}.secrets", HF),
         ),
         f"{JOB}.host_paths.secrets-manager",
-        "the setting secrets is called so",
+        "the volume of the setting secrets has this one",
     ),
     "a key of another region than the secrets": (
         both(

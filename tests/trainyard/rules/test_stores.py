@@ -165,7 +165,9 @@ def test_a_size_that_is_not_sold_is_answered_with_one_that_is_sold_with_efa(
 ) -> None:
     store = {"capacity_gib": size, "throughput_mbps_per_tib": 500, "efa": True}
     [said] = [line for line in errors(at(LUSTRE, store)) if "capacity_gib" in line]
-    assert f"multiple of 9600 with efa at 500 MB/s per TiB; got {size}. Fix: write {sold};" in said
+    assert f"multiple of 9600 with efa: true and throughput_mbps_per_tib: 500; got {size}." in said
+    faster = ", or write throughput_mbps_per_tib: 1000" if size == 4800 else ""
+    assert said.endswith(f"Fix: write {sold}{faster}, or delete efa")
 
 
 def test_a_job_whose_nodes_mount_over_tcp_all_the_same_is_told_so() -> None:

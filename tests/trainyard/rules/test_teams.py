@@ -112,7 +112,7 @@ ENTRIES: dict[str, tuple[Edit, str, str]] = {
     "an ARN of a session": (
         at("teams.vision.deployer", "arn:aws:sts::111122223333:assumed-role/vision/me"),
         "teams.vision.deployer",
-        "must be the ARN of an IAM role",
+        "must be the ARN of one IAM role",
     ),
     "a prefix that ends within a name": (
         at("teams.vision.image_prefixes", ["registry.example.com/vision"]),

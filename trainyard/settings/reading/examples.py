@@ -97,6 +97,7 @@ EXAMPLES: dict[str, Any] = {
     "maintenance_window": "sunday 16:30",
     "for_model": {"parameters_billion": 70, "nodes": 16},
     "parameters_billion": 70,
+    "interval_minutes": 30,
     "goodput_percent": 95,
     "repositories.*": {"s3": "s3://bucket/prefix/", "path": "/data"},
     "repositories.*.s3": "s3://bucket/prefix/",
@@ -298,7 +299,7 @@ def _pattern(annotated: Any) -> str:
     return get_args(annotated)[1].metadata[0].pattern
 
 
-_PATH = Pattern("an absolute path without a colon", _absolute)
+_PATH = Pattern("an absolute path, below / and without a colon", _absolute)
 _DIRECTORY = Pattern("a directory, without / before or behind it", _relative)
 
 
@@ -319,7 +320,7 @@ PATTERNS: dict[str, Pattern] = {
         " 32 characters",
         as_name,
     ),
-    _pattern(RoleArn): Pattern("the ARN of an IAM role", _role, _ROLE, _role_with_path),
+    _pattern(RoleArn): Pattern("the ARN of one IAM role, without *", _role, _ROLE, _role_with_path),
     _pattern(PolicyArn): Pattern("the ARN of an IAM policy", _none, _POLICY),
     _pattern(ImagePrefix): Pattern(
         "the beginning of image names, up to a slash",
@@ -372,7 +373,7 @@ PATTERNS: dict[str, Pattern] = {
         "the name of a Secret: lower-case letters, digits, dashes and dots", _secret
     ),
     _pattern(SecretName): Pattern(
-        "the name of a secret of Secrets Manager, letters, digits and /_+=.@-, or its whole ARN",
+        "the whole name of a secret of Secrets Manager, letters, digits and /_+=.@-, no / at its end; or its ARN",
         _managed,
         "vision/hf-token",
     ),
@@ -386,6 +387,11 @@ PATTERNS: dict[str, Pattern] = {
         "a key as its Secret has it: letters, digits, dashes, dots and underscores",
         _none,
         "token",
+        lambda text: (
+            f"rename the key in the secret, and write that: {plain}"
+            if (plain := re.sub("[^-._a-zA-Z0-9]+", "_", text))
+            else ""
+        ),
     ),
 }
 """Pattern of a setting's type → the same in words. A pattern without a row has no fix."""

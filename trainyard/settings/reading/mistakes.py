@@ -33,6 +33,7 @@ UNITS: Mapping[str, Mapping[str, int | Fraction]] = {
     "hours": {r"m|min|minutes?": Fraction(1, 60), r"h|hours?": 1, r"d|days?": 24},
     "days": {r"d|days?": 1, r"w|weeks?": 7},
     "mbps": {r"mb(?:ps|/s)": 1, r"gb(?:ps|/s)": 1000},
+    "mibps": {r"mi?b(?:ps|/s)": 1, r"gi?b(?:ps|/s)": 1024},
     "billion": {r"b|bn|billion": 1, r"t|trillion": 1000},
     "dollars": {r"usd|\$|dollars?": 1, r"k": 1000},
 }

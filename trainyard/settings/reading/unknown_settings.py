@@ -113,7 +113,9 @@ def _setting_of_other_jobs(mistake: Mistake) -> InputError | None:
             "not be set beside manifest", f"delete it; the manifest file itself {says}", REMOVE
         )
     if not mistake.in_manifest and mistake.key in from_file - typed:
-        return mistake.error("not be set without manifest", "delete it", REMOVE)
+        return mistake.error(
+            "not be set without manifest: only a job from a YAML file has it", "delete it", REMOVE
+        )
     return None
 
 

@@ -221,7 +221,7 @@ def test_a_key_of_the_account_is_refused_and_never_shown(key: str) -> None:
         ({"assumeRole": {"roleArn": ROLE, "duration": "3600"}}, "Fix: write 3600s"),
         (
             {"assumeRole": {"roleArn": "ops"}},
-            "aws:assumeRole.roleArn: must be the ARN of an IAM role",
+            "aws:assumeRole.roleArn: must be the ARN of one IAM role",
         ),
         ({"defaultTags": {"team": "x"}}, "aws:defaultTags.tags: must be set"),
     ],
