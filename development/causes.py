@@ -10,10 +10,10 @@ from typing import NamedTuple
 from components.jobs.followed import Followed
 from rehearsal.kube import Api, ApiError, Object
 from trainyard.catalog.job_kinds import JOB_KINDS, resource_of
-from trainyard.catalog.logs.cause import Cause, Watched
+from trainyard.catalog.logs.cause import Cause, Watched, most_told
 from trainyard.catalog.logs.first_end import TAIL, End, ranks
 from trainyard.catalog.logs.log_words import STEP_LINES, last_step, nothing_done
-from trainyard.catalog.logs.noted import noting
+from trainyard.catalog.logs.noted import noted, noting
 from trainyard.catalog.logs.tries import EVENTS, JOB_SETS, Tries
 from trainyard.operations.reach.kubectl import Environment
 
@@ -107,11 +107,16 @@ class Causes:
         return self._watched[job].known if job in self._watched else None
 
     def of(self, job: Run) -> Cause | None:
-        """The reason why a job failed: what its pods say, or what they wrote before they were gone."""
-        found = self.seen(job) or (self._followed[job].take() if job in self._followed else None)
-        if found:
+        """The reason why a job failed: what its pods say, or what they wrote before they were gone, or what an
+        update has noted that saw it."""
+        followed = self._followed[job].take() if job in self._followed else None
+        if found := most_told(self.seen(job), followed):
             self._note(job, found)
-        return found
+        return most_told(found, self._noted(job))
+
+    def _noted(self, job: Run) -> Cause | None:
+        [made] = self._selected(job, resource_of(job.kind), f"metadata.name={job.name}") or [None]
+        return noted(made) if made else None
 
     def _note(self, job: Run, cause: Cause) -> None:
         """Write the reason on the job, as an update with `wait` does. Somebody may have deleted it."""

@@ -26,7 +26,7 @@ from trainyard.catalog.logs.cause import Cause, Watched, most_told
 from trainyard.catalog.logs.first_end import TAIL, End, Object
 from trainyard.catalog.logs.known_failures import NO_LOG
 from trainyard.catalog.logs.log_words import nothing_done, nothing_to_do
-from trainyard.catalog.logs.noted import noting
+from trainyard.catalog.logs.noted import noted, noting
 from trainyard.catalog.logs.symptoms import GRACE_SECONDS
 from trainyard.catalog.logs.tries import Tries
 from trainyard.catalog.logs.waiting import phases, why_they_wait
@@ -112,6 +112,7 @@ def wait(
         tries = Tries(kind, namespace, name, ask, followed.take, stack=stack)
         note = functools.partial(_note, kubectl, kind, name)
         where, said, watched, told = UNSEEN, "", Watched(), Told(say, tries, followed, note)
+        found: list[Any] | None = None
         while time.monotonic() < deadline:
             found = jobs_named(kubectl, kind, name)
             if found == []:
@@ -128,7 +129,7 @@ def wait(
             told.look(f"{namespace}/{name}", kubectl, selector, pods, watched)
             time.sleep(POLL_SECONDS)
         failed = where == "Failed"
-        cause = _cause(watched, followed, note) if failed else None
+        cause = _cause(watched, followed, note, found) if failed else None
         said = said or _without_failures(kubectl, selector, cause, failed=failed)
     over = "" if failed else f" after {minutes:g} minutes (wait_minutes)"
     raise RunFailed(f"{kind} {namespace}/{name} is {where}{over}{said}")
@@ -275,11 +276,17 @@ def _words_of_failures(
     return "\n".join(lines)
 
 
-def _cause(watched: Watched, followed: Followed, note: Callable[[Cause], object]) -> Cause | None:
-    """The reason why the run failed, which is noted; None where no rank has ended with an error."""
+def _cause(
+    watched: Watched,
+    followed: Followed,
+    note: Callable[[Cause], object],
+    found: Sequence[Any] | None,
+) -> Cause | None:
+    """The reason why the run failed, which is noted, or was by an update that saw it; None where no rank has ended
+    with an error. `found`: the run as it is now."""
     if cause := most_told(watched.cause, followed.take()):
         note(cause)
-    return cause
+    return most_told(cause, *(noted(job) for job in found or ()))
 
 
 def _note(kubectl: Kubectl, kind: str, name: str, cause: Cause) -> None:

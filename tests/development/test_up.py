@@ -18,6 +18,7 @@ from rehearsal.kube import ApiError
 from tests.support.launchers import torchrun
 from trainyard.catalog.logs.cause import Cause
 from trainyard.catalog.logs.log_words import STEP_LINES
+from trainyard.catalog.logs.noted import WHY, note_of
 
 MINE = Run(entry="mine", kind="TrainJob", namespace="training", name="mine")
 LOOP = Run(entry="mnist", kind="PyTorchJob", namespace="training", name="pytorch-mnist")
@@ -120,12 +121,15 @@ class Failing:
     def __init__(self, *, keeps: bool) -> None:
         """`keeps`: the pods are there for one look after the rank has failed."""
         self.keeps, self.looks = keeps, 0
+        self.annotations: dict[str, str] = {}
 
     def request(self, method: str, path: str) -> dict[str, Any]:
         if "/pods" in path:
             return {"items": self._pods()}
         if "/jobsets?" in path:
             return {"items": []}
+        if "/trainjobs?" in path:
+            return {"items": [{"metadata": {"annotations": self.annotations}}]}
         self.looks += 1
         ended = {"type": "Failed", "status": "True"}
         return {"status": {"conditions": [ended] if self.looks > 2 else []}}
@@ -182,7 +186,7 @@ class Restarting(Failing):
             )
             status = {"restarts": 1, "restartsCountTowardsMax": 1} if self.looks > 2 else {}
             return {"items": [{"spec": {"failurePolicy": {"maxRestarts": 3}}, "status": status}]}
-        if "/pods" in path:
+        if "/pods" in path or "/trainjobs?" in path:
             return super().request(method, path)
         self.looks += 1
         ended = {"type": "Complete", "status": "True"}
@@ -207,13 +211,26 @@ def test_a_gang_that_begins_again_is_said_as_it_happens(lines: list[str]):
     )
 
 
+def test_an_update_that_saw_no_pod_of_a_failed_job_says_what_another_one_has_noted(
+    lines: list[str],
+) -> None:
+    """It said that no log tells why, and `status` named the reason one command later."""
+    server = Failing(keeps=False)
+    server.annotations = {WHY: note_of(Cause("node rank 1 ended: OSError: no space", "make room"))}
+    assert _said(lines, server).splitlines()[:2] == [
+        "Failed: node rank 1 ended: OSError: no space",
+        "Fix: make room",
+    ]
+
+
 @pytest.mark.parametrize("known", [True, False])
 def test_the_reason_of_a_failed_job_is_noted_on_it(
     known: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     called: list[tuple[str, ...]] = []
     monkeypatch.setattr(causes.subprocess, "run", lambda words, **_: called.append(words))
-    found = Causes(Mock(), {"KUBECONFIG": "of the world"})
+    server = Mock(request=lambda *_: {"items": []})
+    found = Causes(server, {"KUBECONFIG": "of the world"})
     cause = Cause("node rank 0 on n1 ended: ValueError", "mend it") if known else None
     monkeypatch.setattr(found, "seen", lambda _: cause)
     assert found.of(MINE) == cause

@@ -14,6 +14,8 @@ import pytest
 from components.jobs import wait_for_job
 from components.jobs.wait_for_job import RunFailed, wait
 from tests.support.launchers import torchrun
+from trainyard.catalog.logs.cause import Cause
+from trainyard.catalog.logs.noted import WHY, note_of
 
 
 @pytest.fixture
@@ -162,6 +164,22 @@ def test_a_failed_run_whose_pods_were_gone_says_the_error_that_they_wrote_before
     noted = (tmp_path / "annotated").read_text()
     assert " annotate --overwrite trainjob job trainyard.io/why={" in noted
     assert '"sentence": "node rank 0 on n1 ended: ValueError: no such column"' in noted
+
+
+def test_a_run_that_failed_before_the_update_says_what_another_one_has_noted(
+    says: Any, tmp_path: Path
+) -> None:
+    says(_condition("Failed"))
+    note = note_of(Cause("node rank 0 ended: ValueError: no such column", "name it"))
+    failed = {"metadata": {"annotations": {WHY: note}}, "status": _condition("Failed")}
+    (tmp_path / "0.json").write_text(json.dumps({"items": [failed]}))
+    with pytest.raises(RunFailed) as failure:
+        wait("kubeconfig", "TrainJob", "training", "job", until="complete", minutes=1)
+    assert str(failure.value).splitlines()[:2] == [
+        "TrainJob training/job is Failed: node rank 0 ended: ValueError: no such column",
+        "Fix: name it",
+    ]
+    assert not (tmp_path / "annotated").exists(), "it is noted already"
 
 
 def _waiting(*, placed: bool = True, made: str = "2026-11-22T05:00:00Z") -> dict[str, Any]:

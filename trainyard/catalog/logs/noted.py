@@ -38,5 +38,5 @@ def noted_at(job: Mapping[str, Any]) -> datetime | None:
 
 
 def _text(job: Mapping[str, Any]) -> Mapping[str, str] | None:
-    text = (job["metadata"].get("annotations") or {}).get(WHY)
+    text = (job.get("metadata", {}).get("annotations") or {}).get(WHY)
     return json.loads(text) if text else None
