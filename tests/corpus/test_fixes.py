@@ -61,14 +61,15 @@ BY_A_PERSON: dict[str, str] = {
     r"(write|copy|add|name) .*\b(ARN|arn:|key of|id|ids|VPC|subnet|zone)\b"
     r"|write network: |name a bucket|write images: |(starts|both|it) from `aws"
     r"|copy |write .*own address|add tunnel_port|inside_vpc|a VPN|write each zone": "what is in the account",
-    r"(name|take|use|move|buy|link|lower|run|install|add one|add a |add it|add restarts|wait)\b"
+    r"(name|take|use|move|buy|link|lower|run|install|add one|add a |add it|add its path|add restarts|wait)\b"
     r"|(EFS|nearest with|in [a-z-]+-\d these|two blocks|this program|endpoint:)"
     r"|lustre\.repositories|write (another|wider|fewer|a prefix|auto_export|capacity_gib and|the name of)"
     r"|make |faster|write (replicas|a range)|for a private|for_model: |set parameters|[\w.-]+$"
     r"|to S3:|arguments:|allow_no_checkpoint|set it |raise ": "what it costs, or what is lost",
     r"(shorten|correct|rename (one|the)|use (letters|PET|a key)|the (first|quote|image|strategy|stage)|block)"
     r"|add \S+: \d+ under"
-    r"|delete (\d+ of|all (of|that)|one of|that|the (comment|#|job|pool|name)|what|\{run|text|sets|it where|it for|it, and)"
+    r"|delete (\d+ of|all (of|that)|one of|that|the (comment|#|job|pool|name)|\{run|text|sets|it where|it for|it, and)"
+    r"|delete what "
     r"|write (what|the |text|a (number|whole|value|list)|numbers|all three|script|kind|torchrun|1[ ,]|\||id)"
     r"|python|add --|write trainer\.|a name|\{run\}"
     r"|write (registry|one such|pytorch|parameters|resume|sharding|checkpoints: )"

@@ -215,7 +215,7 @@ HARMS: tuple[Harm, ...] = (
         variable="FI_PROVIDER",
         but=("efa",),
         on=_has_efa,
-        reason="be efa, which aws-ofi-nccl chooses by itself",
+        reason="be efa, which aws-ofi-nccl chooses by itself: with another provider NCCL does not use EFA",
     ),
     Harm(
         variable="FI_EFA_USE_DEVICE_RDMA",

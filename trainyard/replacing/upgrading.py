@@ -18,7 +18,8 @@ def upgrade_warnings(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[Inpu
     if was is None or not plan.own_cluster or minor(to)[1] != minor(was)[1] + 1:
         return
     yield At("environment.cluster.version").warning(
-        f"this update moves Kubernetes from {was} to {to}, and there is no way back. The API server is away for"
-        f" seconds; then the {plan.system_nodes.nodes} system nodes are replaced one by one, with Karpenter, the"
-        " Trainer and CoreDNS on them. Gangs go on: GPU nodes stay as they are until they are empty"
+        f"this update moves Kubernetes from {was} to {to}, and this program cannot take it back (docs/upgrades.md)."
+        f" The API server is away for seconds; then the {plan.system_nodes.nodes} system nodes are replaced one by one,"
+        " with Karpenter, the Trainer and CoreDNS on them. Gangs go on: GPU nodes stay as they are until they have been"
+        " empty for 15 minutes, which Karpenter counts anew when it has moved"
     )

@@ -99,8 +99,8 @@ def _ways_in(cluster: ClusterConfig) -> Iterator[InputError]:
             "come with a way into the VPC, because nothing outside it reaches a private endpoint",
             got="private, without tunnel_port, proxy_url and inside_vpc",
             fix=f"write endpoint: public-and-private and public_access_cidrs: [{EXAMPLE}] with your"
-            f" own address; or add tunnel_port: {PORT}, proxy_url: http://<host>:<port>, or"
-            " inside_vpc: true where Pulumi runs inside the VPC or a VPN",
+            f" own address; or add tunnel_port: {PORT} for a tunnel through a system node, proxy_url:"
+            " http://<host>:<port> for a proxy, or inside_vpc: true where Pulumi runs inside the VPC or a VPN",
         )
     for second in chosen[1:]:
         yield At(f"environment.cluster.{second}").not_set(

@@ -54,8 +54,8 @@ def existing_cluster_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
     yield from _of_the_owner(cluster)
     if cluster.tunnel_port is not None:
         yield At(f"{AT}.tunnel_port").must(
-            "not be set with name: the first `pulumi up` must reach the cluster before it makes the node through"
-            " which the tunnel goes",
+            "not be set with cluster.name: the first `pulumi up` must reach the cluster that exists before it makes the"
+            " node through which the tunnel goes",
             got=cluster.tunnel_port,
             fix="delete it; for a private endpoint write proxy_url: http://<host>:<port> or"
             " inside_vpc: true",
@@ -101,7 +101,7 @@ def _add_ons(wanted: EnvironmentConfig, cluster: ClusterConfig) -> Iterator[Inpu
             users = ", ".join(_stores_with(wanted, name))
             yield At(path).must(
                 f"not list {name}, which {users or 'this environment'} needs with a role or a configuration"
-                " of its own",
+                " of its own, so this stack installs it",
                 got=name,
                 fix=f"delete it here, and have the owner of {cluster.name} delete the add-on; or delete"
                 f" what uses it{users and f': {users}'}",

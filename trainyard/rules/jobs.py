@@ -149,7 +149,7 @@ def _nothing_runs(view: JobView, container: ContainerView) -> Problems:
         yield container.where("script").must(
             "not go on behind a #: bash takes the rest of the line for a comment",
             got=_short(script),
-            fix="delete the # and the words of the comment; or write | in the place of >, which folds several"
+            fix="delete the # before the options; or write | in the place of >, which folds several"
             " lines into one",
         )
 

@@ -117,7 +117,7 @@ def store_directory_errors(
         yield At(f"{path}.directory").must(
             "be a directory of its store, and no URI",
             got=directory,
-            fix=f"write {meant}; to have them in S3, {TO_S3}",
+            fix=f"write {meant}; to have checkpoints in S3, {TO_S3}",
             write=meant,
         )
     if any(len(part.encode()) > NAME_MAX for part in directory.split("/")):
@@ -237,7 +237,7 @@ def torchrun_script_errors(path: str, job: JobConfig) -> Iterator[InputError]:
     if holder == there and script.removeprefix(f"{there}/") not in sources:
         programs = [f"{there}/{name}" for name in sources if name.endswith(".py")]
         yield At(f"{path}.torchrun.script").must(
-            f"be one of files.sources, which lie in {there} without their folders: {', '.join(sources)}",
+            f"be a file in {there}, where those of files.sources lie without their folders: {', '.join(sources)}",
             got=script,
             fix=_in_files(base, script, programs),
             write=base if base in programs else None,
@@ -255,7 +255,7 @@ def _in_files(base: str, script: str, programs: list[str]) -> str:
     """The way of a script into the files of a job. `base`: where it lies then. `programs`: those that are there."""
     if base in programs:
         return f"write {base}"
-    add = "add it to files.sources" + f" and write {base}" * (base != script)
+    add = "add its path in the checkout to files.sources" + f" and write {base}" * (base != script)
     return f"{add}; or write {one_of(programs, '')}" if programs else add
 
 

@@ -192,6 +192,7 @@ def _reservation(path: str, pool: PoolConfig, now: datetime) -> Iterator[InputEr
         yield At(f"{path}.max_nodes").must(
             f"be at most {reservation.instances}, the instances of {reservation.id}",
             got=pool.max_nodes,
+            fix=f"write {reservation.instances}, or raise reservation.instances, if it has {pool.max_nodes}",
             write=reservation.instances,
         )
     if pool.placement == "cluster":
@@ -293,10 +294,11 @@ def _one_zone_only(path: str, pool: PoolConfig) -> Iterator[InputError]:
     """Capacity that cannot use its fallback zones."""
     listed = as_yaml(pool.fallback_zones)
     if pool.capacity in ("reservation", "block") or pool.placement == "cluster":
+        one = "placement: cluster" if pool.placement == "cluster" else f"capacity: {pool.capacity}"
         yield At(path).not_set(
-            "for a reservation or a placement group, which is in one zone",
+            f"with {one}, which is in one zone",
             got=listed,
-            instead="make another pool",
+            instead="make another pool for these zones",
         )
     if pool.replicas:
         yield At(path).not_set(

@@ -159,7 +159,7 @@ class Efs(StoreKind[EfsConfig, EfsPlan]):
                 store, zone = taken[name]
                 yield InputError(
                     path=f"environment.storage.{name}",
-                    must=f"not have the name of the mount target of {store} in {zone}",
+                    must=f"not have the name that the stack gives to the mount target of store {store} in {zone}",
                     got=name,
                     fix=f"rename it to {name}-store",
                 )

@@ -230,7 +230,8 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
             at("storage.home-b", {"efs": {}}),
         ],
         "storage.home-b",
-        "must not have the name of the mount target of home in ap-northeast-2b",
+        "must not have the name that the stack gives to the mount target of store home in "
+        "ap-northeast-2b; got home-b. Fix: rename it to home-b-store",
     ),
     "no range": (
         [at("network.cidr", "10.0.0.0/99")],
@@ -525,9 +526,9 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "a tunnel into an existing cluster": (
         [*IN_CLUSTER, at("cluster.tunnel_port", 8443)],
         "cluster.tunnel_port",
-        "must not be set with name: the first `pulumi up` must reach the cluster before it makes "
-        "the node through which the tunnel goes; got 8443. Fix: delete it; for a private endpoint"
-        " write proxy_url: http://<host>:<port> or inside_vpc: true",
+        "must not be set with cluster.name: the first `pulumi up` must reach the cluster that "
+        "exists before it makes the node through which the tunnel goes; got 8443. Fix: delete it;"
+        " for a private endpoint write proxy_url: http://<host>:<port> or inside_vpc: true",
     ),
     "an unknown add-on of an existing cluster": (
         [*IN_CLUSTER, at("cluster.existing_add_ons", ["aws-efs-csi"])],
@@ -544,7 +545,8 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         ],
         "cluster.existing_add_ons",
         "must not list aws-mountpoint-s3-csi-driver, which environment.storage.sets needs with a "
-        "role or a configuration of its own; got aws-mountpoint-s3-csi-driver",
+        "role or a configuration of its own, so this stack installs it; got "
+        "aws-mountpoint-s3-csi-driver",
     ),
     "existing file system in a network of the stack": (
         [at("storage.home.efs", {"file_system_id": EFS})],
@@ -1799,7 +1801,7 @@ REFUSED |= {
     "a version without its end": (
         [at("trainer.version", 2.1)],
         "trainer.version",
-        "must be text; got 2.1. Fix: write 2.1.0",
+        "must be a whole release; got 2.1. Fix: write 2.1.0",
     ),
     "a version without its end, quoted": (
         [at("trainer.version", "2.1")],

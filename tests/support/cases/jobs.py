@@ -213,8 +213,9 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
             at(f"{JOB}.torchrun", {"script": "/workspace/mine/train.py"}),
         ],
         f"{JOB}.torchrun.script",
-        "must be one of files.sources, which lie in /workspace without their folders: README.md; "
-        "got /workspace/mine/train.py. Fix: add it to files.sources and write /workspace/train.py",
+        "must be a file in /workspace, where those of files.sources lie without their folders: "
+        "README.md; got /workspace/mine/train.py. Fix: add its path in the checkout to "
+        "files.sources and write /workspace/train.py",
     ),
     "torchrun of a file by its path in the checkout": (
         [
@@ -232,8 +233,8 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
             at(f"{JOB}.torchrun", {"script": "/workspace/train.py"}),
         ],
         f"{JOB}.torchrun.script",
-        "must be one of files.sources, which lie in /workspace without their folders: README.md; "
-        "got /workspace/train.py. Fix: add it to files.sources",
+        "must be a file in /workspace, where those of files.sources lie without their folders: "
+        "README.md; got /workspace/train.py. Fix: add its path in the checkout to files.sources",
     ),
     "an image without a tag": (
         [at(f"{JOB}.image", "registry:5000/image")],

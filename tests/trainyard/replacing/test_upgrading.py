@@ -19,7 +19,8 @@ def test_another_version_than_the_deployed_one_is_said_with_what_happens_to_gang
     before = deployed(environment(OLD))
     [said] = _said(before, NEW)
     assert said.startswith(
-        "environment.cluster.version: this update moves Kubernetes from 1.34 to 1.35, and there is no way back."
+        "environment.cluster.version: this update moves Kubernetes from 1.34 to 1.35, and this program cannot"
+        " take it back"
     )
     assert "the 2 system nodes are replaced one by one" in said and "Gangs go on" in said
 

@@ -384,11 +384,11 @@ PATTERNS: dict[str, Pattern] = {
         "vision/",
     ),
     r"^[-._a-zA-Z0-9]+$": Pattern(
-        "a key as its Secret has it: letters, digits, dashes, dots and underscores",
+        "the name of a key, as a Secret of Kubernetes takes it: letters, digits, dashes, dots and underscores",
         _none,
         "token",
         lambda text: (
-            f"rename the key in the secret, and write that: {plain}"
+            f"rename the key in the secret to {plain}, and write {plain}"
             if (plain := re.sub("[^-._a-zA-Z0-9]+", "_", text))
             else ""
         ),

@@ -89,8 +89,9 @@ def _not_text(mistake: Mistake) -> InputError:
     if isinstance(mistake.value, bool) and example(mistake.steps) is not None:
         return _wrong_kind(mistake, "be text")
     if isinstance(mistake.value, int | float | date):
-        meant = known_version(mistake.steps, mistake.text) or mistake.text
-        return mistake.error("be text", f"write {as_yaml(meant)}", meant)
+        known = known_version(mistake.steps, mistake.text)
+        must = "be a whole release" if known and known.startswith(f"{mistake.text}.") else "be text"
+        return mistake.error(must, f"write {as_yaml(known or mistake.text)}", known or mistake.text)
     if isinstance(mistake.value, list) and len(mistake.value) == 1:
         [only] = mistake.value
         if isinstance(only, str):
@@ -154,6 +155,8 @@ def _out_of_bounds(mistake: Mistake) -> InputError:
     [(kind, bound)] = [(kind, mistake.limits[kind]) for kind in words if kind in mistake.limits]
     whole = int(bound) if float(bound).is_integer() else bound
     must, nearest = f"be {words[kind]} {whole}", whole + {"gt": 1, "lt": -1}.get(kind, 0)
+    if kind == "ge" and -mistake.value >= bound > 0:
+        return mistake.error(must, f"write {-mistake.value}", -mistake.value)
     if kind == "gt" and (value := example(mistake.steps)) is not None:
         return mistake.error(must, f"write a value such as {value}", value)
     return mistake.error(must, f"write {nearest}", nearest)
@@ -279,6 +282,8 @@ def _not_settings(mistake: Mistake) -> InputError:
     """Something else where a map of settings belongs: nothing, or the one setting that it needs."""
     classes = [found for found in types_at(mistake.steps) if is_dataclass(found)]
     required = [field.name for field in (fields(classes[0]) if classes else ()) if is_needed(field)]
+    if meant := _of_the_kind(mistake, classes):
+        return mistake.error("be settings", f"write {as_yaml(meant)}", meant)
     if isinstance(mistake.value, str) and mistake.value and len(required) == 1:
         lists = any(get_origin(each) is tuple for each in types_at((*mistake.steps, required[0])))
         meant = {required[0]: [mistake.value] if lists else mistake.value}
@@ -290,6 +295,15 @@ def _not_settings(mistake: Mistake) -> InputError:
         must = f"be settings{', not empty' * empty}"
         return mistake.error(must, f"{fix}{', or delete the line' * empty}", {})
     return _with_examples(mistake, required)
+
+
+def _of_the_kind(mistake: Mistake, classes: Sequence[Any]) -> dict[str, Any] | None:
+    """Settings of the kind that the text in their place names: of scratch: lustre; None for other texts."""
+    kinds = {field.name for each in classes for field in fields(each)}
+    if not isinstance(mistake.value, str) or mistake.value not in kinds:
+        return None
+    shape = example([*mistake.steps, mistake.value])
+    return {mistake.value: shape} if isinstance(shape, dict) else None
 
 
 def _with_text(mistake: Mistake, required: Sequence[str]) -> dict[str, Any] | None:
