@@ -68,6 +68,7 @@ BY_A_PERSON: dict[str, str] = {
     r"|to S3:|arguments:|allow_no_checkpoint|set it |raise ": "what it costs, or what is lost",
     r"(shorten|correct|rename (one|the)|use (letters|PET|a key)|the (first|quote|image|strategy|stage)|block)"
     r"|add \S+: \d+ under"
+    r"|delete the setting"
     r"|delete (\d+ of|all (of|that)|one of|that|the (comment|#|job|pool|name)|\{run|text|sets|it where|it for|it, and)"
     r"|delete what "
     r"|write (what|the |text|a (number|whole|value|list)|numbers|all three|script|kind|torchrun|1[ ,]|\||id)"

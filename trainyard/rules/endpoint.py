@@ -110,7 +110,7 @@ def _ways_in(cluster: ClusterConfig) -> Iterator[InputError]:
         )
     if cluster.endpoint != "private" and cluster.inside_vpc:
         yield At("environment.cluster.inside_vpc").not_set(
-            "with a public endpoint, which is reached from everywhere",
+            "with a public endpoint, which Pulumi reaches from outside the VPC",
             got="true",
             instead="write endpoint: private and delete public_access_cidrs",
         )

@@ -216,7 +216,7 @@ def _torchtune_job(path: str, job: JobConfig) -> Iterator[InputError]:
     """A job on a runtime of kind torchtune."""
     if job.nodes > 1:
         yield At(f"{path}.nodes").must(
-            "be 1 with torchtune: no Trainer starts these models' recipes on more nodes",
+            "be 1 with torchtune: the Trainer starts the recipes of these models on one node only",
             got=job.nodes,
             fix="write 1, or use a torch runtime with torchrun",
         )
@@ -264,9 +264,9 @@ def torchtune_errors(
     )
     if own.command:
         yield At(f"{path}.command").must(
-            "not be set with torchtune: the recipe has its own",
+            "not be set with torchtune: the recipe has its own command",
             got=own.command[0],
-            fix="delete it, or write script: tune run … in a job",
+            fix="delete it, or write script: tune run … in a job that has other arguments",
         )
 
 
@@ -298,7 +298,7 @@ def _resume(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterat
         yield At(f"{path}.checkpoints.when_changed").must(
             f"not be afresh beside {RUN_NUMBER} in the directory, by which each run begins afresh already",
             got=saved.when_changed,
-            fix=f"delete {RUN_NUMBER} from checkpoints.directory, or write resume",
+            fix=f"write resume, and each run still begins afresh; or delete {RUN_NUMBER} from checkpoints.directory",
         )
 
 

@@ -65,11 +65,13 @@ def _unsupported(path: str, kind: str, near: list[str], meant: list[str]) -> Ite
             write=meant,
         )
     else:
+        of_gpu = kind.lower() in {each.gpu for each in TYPES.values()}
         yield InputError(
             path=path,
-            must="list types of the catalogue",
-            got=kind,
-            fix=f"write {' or '.join(near)}, or add a row to trainyard/catalog/aws/instances.py",
+            must="list instance types of EC2 that this program knows",
+            got=f"{kind}, which is a GPU" if of_gpu else kind,
+            fix=f"write {' or '.join(near)}"
+            + ", or add a row to trainyard/catalog/aws/instances.py" * (not of_gpu),
             write=meant,
         )
 
@@ -118,9 +120,9 @@ def _unsold(path: str, kind: str, region: str, zone_id: str | None) -> Iterator[
             path=path,
             must=f"list types that {zone_id} has (as of {SNAPSHOT})",
             got=kind,
-            fix=f"take {one_of(ids, '')} as zone_id, and its name in your account as zone: aws ec2"
+            fix=f"take {one_of(ids, '')} as zone_id, and as zone its name in your account, which this prints: aws ec2"
             f" describe-availability-zones --region {region} --zone-ids {' '.join(ids)} --query"
-            " AvailabilityZones[].[ZoneId,ZoneName]",
+            " 'AvailabilityZones[].[ZoneId,ZoneName]'",
         )
 
 

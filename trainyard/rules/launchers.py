@@ -47,14 +47,14 @@ def _rank(view: JobView, container: ContainerView, launch: OtherLaunch) -> Probl
 
 def _per_node(view: JobView, container: ContainerView, launch: OtherLaunch) -> Problems:
     option = launch.names.per_node
-    count = launch.number(option)
+    count, glue = launch.number(option), " " if option.startswith("-") else "="
     if not view.gpus or count is None:
         return
     if count > view.gpus:
         yield container.where("script").must(
             f"start at most one process for each of the pod's {view.gpus} GPUs",
-            got=f"{option} {count}",
-            fix=f"write {option} {view.gpus}",
+            got=f"{option}{glue}{count}",
+            fix=f"write {option}{glue}{view.gpus}",
         )
     elif 0 < count < view.gpus:
         yield container.where("script").warning(

@@ -71,6 +71,7 @@ def model_errors(path: str, job: JobConfig) -> Iterator[InputError]:
         yield At(f"{path}.parameters_billion").must(
             f"be {known.billions:g}, the size of {wanted.name} in model.name",
             got=f"{billions:g}",
+            fix=f"write {known.billions:g}, or correct model.name",
             write=known.billions,
         )
     total = billions or (known.billions if known else None)

@@ -22,7 +22,7 @@ def mount_path_errors(path: str, place: At) -> Iterator[InputError]:
     plain = posixpath.normpath(f"/{path.lstrip('/')}")
     if plain in SYSTEM or plain.startswith(PROC):
         yield place.must(
-            f"not hide {plain} of the image, without which no program starts",
+            f"not hide {plain} of the container, without which no program starts",
             got=path[:60],
             fix="write a folder of its own, such as /data",
         )

@@ -75,6 +75,12 @@ def _existing(region: str, zone: str, subnets: Mapping[str, str]) -> Iterator[In
             got=as_yaml(dict(subnets)),
             fix=f"add {other if zone in subnets else zone} with the id of a subnet in it",
         )
+    yield from _of_two_zones(
+        path, {each: id_ for each, id_ in subnets.items() if not known or each in known}
+    )
+
+
+def _of_two_zones(path: str, subnets: Mapping[str, str]) -> Iterator[InputError]:
     for twice in sorted({id_ for id_ in subnets.values() if [*subnets.values()].count(id_) > 1}):
         yield At(path).must(
             "have a subnet of its own for each zone: a subnet is in one zone",

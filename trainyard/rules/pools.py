@@ -183,7 +183,7 @@ def _reservation(path: str, pool: PoolConfig, now: datetime) -> Iterator[InputEr
         yield At(f"{path}.capacity").must(
             "be reservation, or block for a Capacity Block, as the pool has the setting reservation",
             got=pool.capacity,
-            fix=f"write {meant}, or delete reservation",
+            fix=f"write {meant}, or delete the setting reservation",
             write=meant,
         )
     if reservation is None or not reserved:
@@ -317,7 +317,8 @@ def _name_clashes(pools: Mapping[str, PoolConfig]) -> Iterator[InputError]:
             if owner != name or (node_pool != name and node_pool in pools):
                 other = owner if owner != name else node_pool
                 yield At(f"environment.pools.{name}").must(
-                    f"not create NodePool {node_pool}, which pool {other} also creates",
+                    f"not create NodePool {node_pool}, which pool {other} also creates: a pool with several types has a"
+                    " NodePool for each, numbered from the second on",
                     got=name,
                     fix="rename one of the two pools",
                 )

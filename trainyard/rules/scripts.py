@@ -28,7 +28,7 @@ def characters(view: JobView, container: ContainerView) -> Iterator[InputError]:
     text = "\n".join(container.words)
     if "\0" in text:
         yield container.where("script").must(
-            "not contain NUL: an argument of a process ends there",
+            "not contain the character NUL (\\0 in YAML): an argument of a process ends there",
             got="NUL",
             fix="delete that character",
         )

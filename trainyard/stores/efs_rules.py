@@ -28,7 +28,7 @@ def throughput_errors(path: str, efs: EfsConfig) -> Iterator[InputError]:
     if not provisioned and mibps is not None:
         yield InputError(
             path=f"{path}.throughput_mibps",
-            must=f"not be set with throughput: {efs.throughput}",
+            must=f"be set only with throughput: provisioned, and not with {efs.throughput}",
             got=str(mibps),
             fix="delete it, or write throughput: provisioned",
             write=REMOVE,

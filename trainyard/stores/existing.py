@@ -99,8 +99,8 @@ class ExistingStore(StoreKind[Settings, Plan], Generic[Settings, Plan]):
 
 
 VPC_OF = {
-    "lustre": "aws fsx describe-file-systems --query FileSystems[0].VpcId --file-system-ids",
-    "efs": "aws efs describe-mount-targets --query MountTargets[0].VpcId --file-system-id",
+    "lustre": "aws fsx describe-file-systems --query 'FileSystems[0].VpcId' --file-system-ids",
+    "efs": "aws efs describe-mount-targets --query 'MountTargets[0].VpcId' --file-system-id",
 }
 """Command that prints the VPC of a file system of a kind, before its id."""
 _NAMES = {"lustre": "Lustre", "efs": "EFS"}

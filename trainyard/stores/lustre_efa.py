@@ -101,7 +101,7 @@ def _other_way(pools: Pools, clients: Sequence[str]) -> str:
     ]
     if spread:
         return f", or delete pools.{spread[0]}.fallback_zones"
-    return f", or add a pool of one zone with {', '.join(clients)}" if clients else ""
+    return f", or add a pool without fallback_zones, of {' or '.join(clients)}" if clients else ""
 
 
 def efa_warnings(path: str, lustre: LustreConfig, pools: Pools) -> Iterator[InputWarning]:

@@ -49,8 +49,8 @@ def repository_errors(path: str, lustre: LustreConfig) -> Iterator[InputError]:
         yield At(f"{path}.repositories").must(
             f"have at most {REPOSITORIES_AT_MOST} repositories, as FSx allows for a file system",
             got=len(named),
-            fix=f"move {len(named) - REPOSITORIES_AT_MOST} of them to a second store of Lustre, or link a common"
-            " prefix of several",
+            fix=f"move {len(named) - REPOSITORIES_AT_MOST} of them to a second store of Lustre, or link the common"
+            " prefix of those in one bucket",
         )
     for name, each in named.items():
         yield from _single(f"{path}.repositories.{name}", each)

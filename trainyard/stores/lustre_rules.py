@@ -45,7 +45,7 @@ def restore_errors(path: str, lustre: LustreConfig) -> Iterator[InputError]:
             got=lustre.restore_from,
             instead="put PERSISTENT_2 as deployment, with the throughput_mbps_per_tib that this prints: aws fsx"
             f" describe-backups --backup-ids {lustre.restore_from} --query"
-            " Backups[0].FileSystem.LustreConfiguration.PerUnitStorageThroughput",
+            " 'Backups[0].FileSystem.LustreConfiguration.PerUnitStorageThroughput'",
         )
     if lustre.for_model is not None:
         yield At(f"{path}.restore_from").not_set(

@@ -48,11 +48,17 @@ def import_errors(
     for name, link in store.lustre.repositories.items():
         if link.auto_import and not link.auto_export and overlap(saved, link.path):
             yield At(f"{path}.checkpoints.directory").must(
-                f"not be in {link.path}, where changes in {link.s3} replace and delete checkpoints",
+                f"not be in {link.path}, the path of repository {name}: changes in {link.s3} replace and delete"
+                " checkpoints there",
                 got=job.checkpoints.directory,
-                fix=f"write auto_import: [] in environment.storage.{job.checkpoints.store}.lustre"
-                f".repositories.{name}, which then imports once, or write auto_export there, too",
+                fix=f"write {_other_place(link.path)}, or write auto_import: [] in environment.storage."
+                f"{job.checkpoints.store}.lustre.repositories.{name}, which then imports once",
             )
+
+
+def _other_place(path: str) -> str:
+    """Words for a place outside of a path; the whole store has none."""
+    return "another directory" if path.strip("/") else "another path for the repository"
 
 
 def other_exports(stack: str, folder: Path) -> dict[str, tuple[str, ...]]:

@@ -378,7 +378,9 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "unknown type": (
         [at("pools.g6e.instance_types", ["p7.48xlarge"])],
         "pools.g6e.instance_types",
-        "must list types of the catalogue; got p7.48xlarge. Fix: write p5.48xlarge or ",
+        "must list instance types of EC2 that this program knows; got p7.48xlarge. Fix: write "
+        "p5.48xlarge or p5e.48xlarge or p5.4xlarge, or add a row to "
+        "trainyard/catalog/aws/instances.py",
     ),
     "type the region does not sell": (
         [at("pools.big", {**P5, "instance_types": ["p5e.48xlarge"]})],
@@ -619,8 +621,8 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "a number without provisioned throughput": (
         [at("storage.home.efs.throughput_mibps", 128)],
         "storage.home.efs.throughput_mibps",
-        "must not be set with throughput: elastic; got 128. Fix: delete it, or write throughput:"
-        " provisioned",
+        "must be set only with throughput: provisioned, and not with elastic; got 128. Fix: "
+        "delete it, or write throughput: provisioned",
     ),
     "archive of a store that bursts": (
         [
@@ -803,8 +805,8 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "checkpoints where S3 deletes them": (
         [_linked({"path": "/t5-large"})],
         f"{JOB}.checkpoints.directory",
-        "must not be in /t5-large, where changes in s3://sets/a/ replace and delete checkpoints; got"
-        " t5-large. Fix: write auto_import: [] in environment.storage.scratch.lustre.repositories.r0",
+        "must not be in /t5-large, the path of repository r0: changes in s3://sets/a/ replace and"
+        " delete checkpoints there; got t5-large",
     ),
     "checkpoints outside of their store": (
         [at(f"{JOB}.checkpoints.directory", "a/../../b")],
@@ -818,7 +820,8 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         ],
         f"{JOB}.checkpoints.when_changed",
         "must not be afresh beside {run} in the directory, by which each run begins afresh "
-        "already; got afresh. Fix: delete {run} from checkpoints.directory, or write resume",
+        "already; got afresh. Fix: write resume, and each run still begins afresh; or delete "
+        "{run} from checkpoints.directory",
     ),
     "a placeholder in a directory": (
         [at(f"{JOB}.checkpoints.directory", "t5/{job}")],
@@ -1013,7 +1016,7 @@ REFUSED |= {
         [_h100(reservation=ODCR)],
         f"{POOL}.capacity",
         "must be reservation, or block for a Capacity Block, as the pool has the setting "
-        "reservation; got on_demand. Fix: write reservation, or delete reservation",
+        "reservation; got on_demand. Fix: write reservation, or delete the setting reservation",
     ),
     "more nodes than are reserved": (
         [_h100(max_nodes=3, capacity="reservation", reservation=ODCR)],
@@ -1354,7 +1357,8 @@ REFUSED |= {
     "fewer checkpoints than a damaged one leaves": (
         [at(f"{JOB}.checkpoints.keep", 1)],
         f"{JOB}.checkpoints.keep",
-        "must be at least 2; got 1. Fix: write 2",
+        "must be at least 2: the one before the newest is read where the newest cannot be; got 1."
+        " Fix: write 2",
     ),
     "saves that take longer than their interval": (
         [*MODEL, at(f"{JOB}.checkpoints.interval_minutes", 2)],
@@ -1617,7 +1621,7 @@ REFUSED |= {
     "more than the most": (
         [at("system_nodes.nodes", 11)],
         "system_nodes.nodes",
-        "must be at most 10; got 11. Fix: write 10",
+        "must be at most 10: only controllers run there; got 11. Fix: write 10",
     ),
     "no parameters": (
         [at(f"{JOB}.parameters_billion", 0)],

@@ -244,7 +244,8 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "a store that hides the programs of the image": (
         [at(f"{JOB}.storage", {"home": {"path": "/usr/local/bin/"}})],
         f"{JOB}.storage.home.path",
-        "must not hide /usr/local/bin of the image",
+        "must not hide /usr/local/bin of the container, without which no program starts; got "
+        "/usr/local/bin/. Fix: write a folder of its own, such as /data",
     ),
     "a folder of the node that hides processes": (
         [at(f"{JOB}.host_paths", {"data": {"host": "/data", "path": "/proc/1"}})],

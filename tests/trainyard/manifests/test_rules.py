@@ -729,7 +729,13 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
         "end its lines with LF",
         "dos2unix",
     ),
-    "a script with NUL": (JOB, script("torchrun t.py\0"), "command", "not contain NUL", "delete"),
+    "a script with NUL": (
+        JOB,
+        script("torchrun t.py\0"),
+        "command",
+        "not contain the character NUL",
+        "delete",
+    ),
     "a script that the kernel does not take": (
         JOB,
         script("torchrun t.py\n" + "true\n" * 30_000),

@@ -26,7 +26,7 @@ def why_it_ended(snapshot: Snapshot, job: Job, otherwise: str) -> tuple[str, str
 
 def cause_of_job(snapshot: Snapshot, job: Job) -> Cause:
     """Find out why a job failed, as far as the snapshot knows it. The log of another rank counts where it says more
-    than that this rank was lost, and where no pod tells, what the update has noted that waited for the run."""
+    than that this rank was lost, and where no pod tells why, what the update has noted that waited for the run."""
     there = first_to_fail(job.pods)
     end = there or _deleted(snapshot, job)
     cause = cause_of_end(end, _log(snapshot, f"{job.namespace}/{end.pod}") if end else "")
@@ -34,9 +34,11 @@ def cause_of_job(snapshot: Snapshot, job: Job) -> Cause:
         return cause
     others = _of_all_logs(snapshot, job, end)
     told = [each for each in others if each.do and not each.is_loss]
-    if there is None and not told and (known := noted(job.body)):
+    found = next(iter(told or ([cause] if end else others)), cause)
+    known = noted(job.body)
+    if known and not told and (there is None or not found.is_told):
         return known
-    return next(iter(told or ([cause] if end else others)), cause)
+    return found
 
 
 def _of_all_logs(snapshot: Snapshot, job: Job, end: End | None) -> list[Cause]:

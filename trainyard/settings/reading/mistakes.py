@@ -10,16 +10,21 @@ import difflib
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from datetime import date
-from fractions import Fraction
 from typing import Any, get_origin
 
-from trainyard.catalog.aws.storage import lustre_sold
 from trainyard.problems import REMOVE, SIMILAR, InputError
 from trainyard.settings.reading.examples import PATTERNS, as_name, example, known_version
 from trainyard.settings.reading.lookup import choices_at, defaults_at, is_required, types_at
 from trainyard.settings.reading.mistake import Mistake
+from trainyard.settings.reading.numbers_meant import (
+    SOLD,
+    no_number_of,
+    number_meant,
+    out_of_bounds,
+    whole_number,
+)
 from trainyard.settings.reading.unknown_settings import is_needed, unknown_setting
 from trainyard.settings.reading.yaml_file import as_yaml
 
@@ -27,21 +32,6 @@ COMMAND_LINES = ("arguments", "command")
 """Settings that list the words of a command line."""
 SET = "be set"
 """Rule of a setting without a default."""
-UNITS: Mapping[str, Mapping[str, int | Fraction]] = {
-    "gib": {r"gi?b?": 1, r"ti?b?": 1024},
-    "minutes": {r"m|min|minutes?": 1, r"h|hours?": 60, r"d|days?": 1440},
-    "hours": {r"m|min|minutes?": Fraction(1, 60), r"h|hours?": 1, r"d|days?": 24},
-    "days": {r"d|days?": 1, r"w|weeks?": 7},
-    "mbps": {r"mb(?:ps|/s)": 1, r"gb(?:ps|/s)": 1000},
-    "mibps": {r"mi?b(?:ps|/s)": 1, r"gi?b(?:ps|/s)": 1024},
-    "billion": {r"b|bn|billion": 1, r"t|trillion": 1000},
-    "dollars": {r"usd|\$|dollars?": 1, r"k": 1000},
-}
-"""Unit in a setting's name → how people write it and others behind a number, and how many of the setting's each of
-them is."""
-
-SOLD: Mapping[str, Callable[[int], int]] = {"capacity_gib": lustre_sold}
-"""Setting → the nearest number that AWS sells: 5TB of Lustre is none."""
 
 
 def explained(
@@ -89,9 +79,7 @@ def _not_text(mistake: Mistake) -> InputError:
     if isinstance(mistake.value, bool) and example(mistake.steps) is not None:
         return _wrong_kind(mistake, "be text")
     if isinstance(mistake.value, int | float | date):
-        known = known_version(mistake.steps, mistake.text)
-        must = "be a whole release" if known and known.startswith(f"{mistake.text}.") else "be text"
-        return mistake.error(must, f"write {as_yaml(known or mistake.text)}", known or mistake.text)
+        return _unquoted(mistake)
     if isinstance(mistake.value, list) and len(mistake.value) == 1:
         [only] = mistake.value
         if isinstance(only, str):
@@ -105,61 +93,27 @@ def _not_text(mistake: Mistake) -> InputError:
     return _wrong_kind(mistake, "be text")
 
 
+def _unquoted(mistake: Mistake) -> InputError:
+    """A number or a date where text belongs, such as a version."""
+    known = known_version(mistake.steps, mistake.text)
+    must = "be a whole release" if known and known.startswith(f"{mistake.text}.") else "be text"
+    return mistake.error(must, f"write {as_yaml(known or mistake.text)}", known or mistake.text)
+
+
 def _not_a_whole_number(mistake: Mistake) -> InputError:
-    number = _number(mistake)
+    number = whole_number(mistake)
     if number is None:
         return _wrong_kind(mistake, "be a whole number")
     meant = SOLD.get(mistake.key, int)(number)
     return mistake.error("be a whole number", f"write {meant}", meant)
 
 
-def _number(mistake: Mistake) -> int | None:
-    """4 of 4.0, "4", 4GiB and 4 TiB in a setting in GiB: 4096."""
-    meant = _meant(mistake)
-    return int(meant) if meant is not None and meant.denominator == 1 else None
-
-
-def _meant(mistake: Mistake) -> Fraction | None:
-    """The number that somebody means: 1/2 of 30m in a setting in hours. A part of a TiB is counted as FSx does, whose
-    1.2 TiB are 1,200 GiB."""
-    if isinstance(mistake.value, float) and mistake.value.is_integer():
-        return Fraction(mistake.value)
-    if not isinstance(mistake.value, str):
-        return None
-    forms: dict[str, int | Fraction] = {"": 1}
-    for unit in {*UNITS} & {*mistake.key.split("_")}:
-        forms |= UNITS[unit]
-    for form, times in forms.items():
-        if found := re.fullmatch(
-            rf"\$?(\d{{1,9}}(?:\.\d{{1,3}})?)\s*(?:{form})", mistake.value.strip(), re.IGNORECASE
-        ):
-            number = Fraction(found[1])
-            if number.denominator > 1 and times == 1024:
-                times = 1000
-            return number * times
-    return None
-
-
 def _not_a_number(mistake: Mistake) -> InputError:
-    meant = _meant(mistake)
+    meant = number_meant(mistake)
     if meant is None:
         return _wrong_kind(mistake, "be a number")
     number = int(meant) if meant.denominator == 1 else round(float(meant), 3)
     return mistake.error("be a number", f"write {number}", number)
-
-
-def _out_of_bounds(mistake: Mistake) -> InputError:
-    """The bound is what to write; where the bound itself is too much or too little, the example of the setting,
-    or the next whole number."""
-    words = {"ge": "at least", "le": "at most", "gt": "more than", "lt": "less than"}
-    [(kind, bound)] = [(kind, mistake.limits[kind]) for kind in words if kind in mistake.limits]
-    whole = int(bound) if float(bound).is_integer() else bound
-    must, nearest = f"be {words[kind]} {whole}", whole + {"gt": 1, "lt": -1}.get(kind, 0)
-    if kind == "ge" and -mistake.value >= bound > 0:
-        return mistake.error(must, f"write {-mistake.value}", -mistake.value)
-    if kind == "gt" and (value := example(mistake.steps)) is not None:
-        return mistake.error(must, f"write a value such as {value}", value)
-    return mistake.error(must, f"write {nearest}", nearest)
 
 
 def _not_true_or_false(mistake: Mistake) -> InputError:
@@ -175,14 +129,14 @@ def _not_true_or_false(mistake: Mistake) -> InputError:
 def _no_choice(mistake: Mistake) -> InputError:
     choices = [text for _, text in re.findall(r"(['\"])(.+?)\1", mistake.limits["expected"])]
     if not choices:
-        return _no_number_of(mistake, [*map(int, re.findall(r"\d+", mistake.limits["expected"]))])
+        return no_number_of(mistake, [*map(int, re.findall(r"\d+", mistake.limits["expected"]))])
     listed = ", ".join(choices)
     must = f"be {listed}" if len(choices) == 1 else f"be one of {listed}"
-    text = str(mistake.value)
-    near = [choice for choice in choices if _plain(choice) == _plain(text)]
-    near += [choice for choice in choices if text and _plain(choice).startswith(_plain(text))]
-    near += difflib.get_close_matches(text, choices, n=1, cutoff=SIMILAR)
-    near += choices if len(choices) == 1 else []
+    if mistake.key == "throughput" and (mibps := _throughput(mistake)):
+        return mistake.error(
+            must, f"write provisioned and throughput_mibps: {mibps}, or delete it for elastic"
+        )
+    near = _near(str(mistake.value), choices)
     if near:
         return mistake.error(must, f"write {near[0]}", near[0])
     defaults = [each for each in defaults_at(mistake.steps) if each in choices]
@@ -190,15 +144,18 @@ def _no_choice(mistake: Mistake) -> InputError:
     return mistake.error(must, f"write one of {listed}{otherwise}")
 
 
-def _no_number_of(mistake: Mistake, choices: Sequence[int]) -> InputError:
-    """A number that is none of a few: the nearest is what to write."""
-    must, given = f"be one of {', '.join(map(str, choices))}", _number(mistake)
-    if isinstance(mistake.value, int) and not isinstance(mistake.value, bool):
-        given = mistake.value
-    if given is None:
-        return mistake.error(must, f"write one of {', '.join(map(str, choices))}", choices[0])
-    nearest = min(choices, key=lambda choice: abs(choice - given))
-    return mistake.error(must, f"write {nearest}", nearest)
+def _throughput(mistake: Mistake) -> int | None:
+    """The MiB/s that stand in the place of the mode of an EFS."""
+    there = (*mistake.steps[:-1], "throughput_mibps")
+    return whole_number(replace(mistake, steps=there, value=str(mistake.value)))
+
+
+def _near(text: str, choices: Sequence[str]) -> list[str]:
+    """Choices that a text can mean, the likeliest first."""
+    near = [choice for choice in choices if _plain(choice) == _plain(text)]
+    near += [choice for choice in choices if text and _plain(choice).startswith(_plain(text))]
+    near += difflib.get_close_matches(text, choices, n=1, cutoff=SIMILAR)
+    return near + ([*choices] if len(choices) == 1 else [])
 
 
 def _plain(text: str) -> str:
@@ -381,10 +338,10 @@ EXPLANATIONS: dict[str, Callable[[Mistake], InputError]] = {
     "float_type": _not_a_number,
     "float_parsing": _not_a_number,
     "finite_number": _not_a_number,
-    "greater_than": _out_of_bounds,
-    "greater_than_equal": _out_of_bounds,
-    "less_than": _out_of_bounds,
-    "less_than_equal": _out_of_bounds,
+    "greater_than": out_of_bounds,
+    "greater_than_equal": out_of_bounds,
+    "less_than": out_of_bounds,
+    "less_than_equal": out_of_bounds,
     "bool_type": _not_true_or_false,
     "bool_parsing": _not_true_or_false,
     "literal_error": _no_choice,

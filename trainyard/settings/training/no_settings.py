@@ -9,8 +9,8 @@ _ONE_POD = (
 )
 _BY_POOL = "drop it: the pool decides where pods run, and what they tolerate"
 _KEPT = (
-    "delete it: a job that has ended holds no node and stays until its entry is deleted, because `pulumi up`"
-    " would start a job again that a time to live has deleted; a job with schedule has keep_runs"
+    "delete it: Kubernetes would delete the job some time after its end, and the next `pulumi up` would start it"
+    " again (a job that has ended holds no node, and goes with its entry); a job with schedule has keep_runs"
 )
 NO_SETTINGS = {
     **dict.fromkeys(

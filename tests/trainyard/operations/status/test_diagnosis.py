@@ -476,6 +476,17 @@ def test_a_failed_job_whose_pods_are_gone_has_the_reason_that_an_update_has_note
     assert "no log tells why" not in text
 
 
+def test_pods_that_are_there_and_tell_nothing_hide_no_reason_that_an_update_has_noted() -> None:
+    """Such as those that wait for a master which is gone."""
+    failed = _job(conditions=[{"type": "Failed", "status": "True", "reason": "r", "message": "m"}])
+    known = Cause("node rank 0 on n1 ended: ValueError: no such column", "mend the script")
+    failed["metadata"]["annotations"] = {WHY: note_of(known)}
+    end = {"terminated": {"exitCode": 1, "reason": "Error", "finishedAt": "2026-11-21T11:59:00Z"}}
+    left = _pod("run-node-0-1-x", node="n2", phase="Failed", state=end)
+    text = _printed(trainjobs=[failed], pods=[left])
+    assert f"\n    {known.sentence}\n    → mend the script; correct its entry" in text
+
+
 @pytest.mark.parametrize("minutes", [1, 60])
 def test_a_job_that_has_just_begun_again_has_the_reason_that_an_update_has_noted(
     minutes: int,

@@ -195,7 +195,7 @@ def test_a_time_is_read_in_the_unit_of_the_setting(written: str, meant: float | 
         (
             "jobs.t5-large.checkpoints.directory",
             "s3://bucket/run",
-            "write run; to have them in S3, use a Lustre",
+            "write run; to have checkpoints in S3, use a Lustre",
         ),
         ("network.endpoints", "existing", "write one of s3, private, or delete it for s3"),
         (

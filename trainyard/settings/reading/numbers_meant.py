@@ -1,0 +1,89 @@
+"""Numbers that somebody means who writes others: with a unit, out of bounds, or none of a few."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+
+from trainyard.catalog.aws.storage import lustre_sold
+from trainyard.problems import InputError
+from trainyard.settings.reading.examples import example
+from trainyard.settings.reading.mistake import Mistake
+
+UNITS: Mapping[str, Mapping[str, int | Fraction]] = {
+    "gib": {r"gi?b?": 1, r"ti?b?": 1024},
+    "minutes": {r"m|min|minutes?": 1, r"h|hours?": 60, r"d|days?": 1440},
+    "hours": {r"m|min|minutes?": Fraction(1, 60), r"h|hours?": 1, r"d|days?": 24},
+    "days": {r"d|days?": 1, r"w|weeks?": 7},
+    "mbps": {r"mb(?:ps|/s)": 1, r"gb(?:ps|/s)": 1000},
+    "mibps": {r"mi?b(?:ps|/s)": 1, r"gi?b(?:ps|/s)": 1024},
+    "billion": {r"b|bn|billion": 1, r"t|trillion": 1000},
+    "dollars": {r"usd|\$|dollars?": 1, r"k": 1000},
+}
+"""Unit in a setting's name → how people write it and others behind a number, and how many of the setting's each of
+them is."""
+
+BOUNDS: Mapping[tuple[str, ...], str] = {
+    ("checkpoints", "keep", "ge"): "the one before the newest is read where the newest cannot be",
+    ("system_nodes", "nodes", "le"): "only controllers run there",
+    ("system_nodes", "nodes", "ge"): "Karpenter's two replicas cannot share a node",
+}
+"""Last steps of a setting, and a kind of bound → the reason for the bound, where the setting does not tell."""
+
+SOLD: Mapping[str, Callable[[int], int]] = {"capacity_gib": lustre_sold}
+"""Setting → the nearest number that AWS sells: 5TB of Lustre is none."""
+
+
+def whole_number(mistake: Mistake) -> int | None:
+    """4 of 4.0, "4", 4GiB and 4 TiB in a setting in GiB: 4096."""
+    meant = number_meant(mistake)
+    return int(meant) if meant is not None and meant.denominator == 1 else None
+
+
+def number_meant(mistake: Mistake) -> Fraction | None:
+    """The number that somebody means: 1/2 of 30m in a setting in hours. A part of a TiB is counted as FSx does, whose
+    1.2 TiB are 1,200 GiB."""
+    if isinstance(mistake.value, float) and mistake.value.is_integer():
+        return Fraction(mistake.value)
+    if not isinstance(mistake.value, str):
+        return None
+    forms: dict[str, int | Fraction] = {"": 1}
+    for unit in {*UNITS} & {*mistake.key.split("_")}:
+        forms |= UNITS[unit]
+    for form, times in forms.items():
+        if found := re.fullmatch(
+            rf"\$?(\d{{1,9}}(?:\.\d{{1,3}})?)\s*(?:{form})", mistake.value.strip(), re.IGNORECASE
+        ):
+            number = Fraction(found[1])
+            if number.denominator > 1 and times == 1024:
+                times = 1000
+            return number * times
+    return None
+
+
+def out_of_bounds(mistake: Mistake) -> InputError:
+    """The bound is what to write; where the bound itself is too much or too little, the example of the setting,
+    or the next whole number."""
+    words = {"ge": "at least", "le": "at most", "gt": "more than", "lt": "less than"}
+    [(kind, bound)] = [(kind, mistake.limits[kind]) for kind in words if kind in mistake.limits]
+    whole = int(bound) if float(bound).is_integer() else bound
+    must, nearest = f"be {words[kind]} {whole}", whole + {"gt": 1, "lt": -1}.get(kind, 0)
+    if why := BOUNDS.get((*mistake.steps[-2:], kind)):
+        must = f"{must}: {why}"
+    if kind == "ge" and -mistake.value >= bound > 0:
+        return mistake.error(must, f"write {-mistake.value}", -mistake.value)
+    if kind == "gt" and (value := example(mistake.steps)) is not None:
+        return mistake.error(must, f"write a value such as {value}", value)
+    return mistake.error(must, f"write {nearest}", nearest)
+
+
+def no_number_of(mistake: Mistake, choices: Sequence[int]) -> InputError:
+    """A number that is none of a few: the nearest is what to write."""
+    must, given = f"be one of {', '.join(map(str, choices))}", whole_number(mistake)
+    if isinstance(mistake.value, int) and not isinstance(mistake.value, bool):
+        given = mistake.value
+    if given is None:
+        return mistake.error(must, f"write one of {', '.join(map(str, choices))}", choices[0])
+    nearest = min(choices, key=lambda choice: abs(choice - given))
+    return mistake.error(must, f"write {nearest}", nearest)
