@@ -124,7 +124,7 @@ def _proxy(url: str) -> Iterator[InputError]:
     example = f"http://{host[0] if host else 'proxy.example.com:3128'}"
     yield At("environment.cluster.proxy_url").must(
         (
-            "not contain a user name or a password: the kubeconfig is a stack output"
+            "not contain a user name or a password: the kubeconfig has it, which all who read the stack see"
             if secret
             else "be the URL of a proxy: http://, https:// or socks5:// with a host and a port"
         ),

@@ -16,7 +16,7 @@ from trainyard.derive.job_view import JobView, entry_view, restarts_of
 from trainyard.derive.jobs import stores
 from trainyard.derive.pools import TYPES, job_type
 from trainyard.objects.jobs.upstream_runtimes import TUNED
-from trainyard.problems import REMOVE, At, InputError, InputWarning, write_one_of
+from trainyard.problems import REMOVE, At, InputError, InputWarning, one_of, write_one_of
 from trainyard.rules.elastic import elastic_errors, elastic_warnings
 from trainyard.rules.gangs import gang_errors
 from trainyard.rules.jobs import controller_fix, job_problems
@@ -154,7 +154,7 @@ def _processes(path: str, job: JobConfig, pool: PoolConfig) -> Iterator[InputErr
     at = At(f"{path}.processes_per_node")
     if not TYPES[name].gpus and wanted in ("auto", "gpu"):
         yield at.must(
-            f"be cpu or a number on {name}, which has no GPU: {wanted} counts GPUs",
+            f"be a number, or cpu for a process each CPU, on {name}, which has no GPU: {wanted} counts GPUs",
             got=wanted,
             fix="write 1, and let threads do the rest; or write cpu",
         )
@@ -229,8 +229,8 @@ def _torchtune_job(path: str, job: JobConfig) -> Iterator[InputError]:
         )
     if job.command == ("tune", "run"):
         yield At(f"{path}.command").must(
-            "not be `tune run`: the Trainer then takes the model from the name of the runtime, and"
-            f" there is none in `{job.runtime}`",
+            "not be `tune run`: the Trainer then reads the model from the name of the runtime, and"
+            f" the name {job.runtime} has none",
             got=" ".join(job.command)[:60],
             fix="delete it, and the recipe of the runtime runs; or write script: tune run …",
         )
@@ -244,7 +244,9 @@ def torchtune_errors(
     if (own.kind == "torchtune") != bool(wanted):
         store = next(iter(environment.storage), "…")
         yield At(f"{path}.torchtune").must(
-            f"not be set with kind: {own.kind}" if wanted else "be set with kind: torchtune",
+            f"not be set with kind: {own.kind}"
+            if wanted
+            else f"be set with kind: torchtune, for {one_of(TUNED, '')}",
             got="a model" if wanted else "nothing",
             fix="delete it, or write kind: torchtune"
             if wanted

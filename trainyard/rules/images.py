@@ -54,6 +54,11 @@ def image_errors(image: str, place: At) -> Iterator[InputError]:
             fix=f"write {image}<version>, better {image[:-1]}@sha256:…",
         )
         return
+    if meant and "://" in image:
+        yield place.must(
+            "be the name of an image, without https://", got=image[:SHORT], write=meant
+        )
+        return
     yield place.must(
         "be the name of an image in small letters: registry/name, and :tag, which begins with a letter or a"
         " digit, or @sha256: with 64 hex digits",

@@ -41,7 +41,8 @@ def instance_type_errors(
                 path=path,
                 must="list types that AWS sells as Capacity Blocks",
                 got=kind,
-                fix=f"write one of {', '.join(sold)}; or name capacity: reservation, if it is no Capacity Block",
+                fix=f"write one of {', '.join(sold)}; or name capacity: reservation, if it is"
+                " no Capacity Block",
                 write=[sold[0]],
             )
 

@@ -143,14 +143,14 @@ def _nothing_runs(view: JobView, container: ContainerView) -> Problems:
         yield container.where("script").must(
             "run something: it is one comment, and the job succeeds at once",
             got=_short(script),
-            fix="delete the #; or put | in the place of >, which folds several lines into one",
+            fix="delete the #; if the text stands behind > in the YAML, write | there, which keeps its lines apart",
         )
     elif re.fullmatch(r"[^\n]*\s#[^\n]*(?:\s--\w|\.py\b)[^\n]*\n?", script):
         yield container.where("script").must(
             "not go on behind a #: bash takes the rest of the line for a comment",
             got=_short(script),
-            fix="delete the # before the options; or write | in the place of >, which folds several"
-            " lines into one",
+            fix="delete the # before the options; if the text stands behind > in the YAML, write | there, which"
+            " keeps its lines apart",
         )
 
 

@@ -192,7 +192,7 @@ def _reservation(path: str, pool: PoolConfig, now: datetime) -> Iterator[InputEr
         yield At(f"{path}.max_nodes").must(
             f"be at most {reservation.instances}, the instances of {reservation.id}",
             got=pool.max_nodes,
-            fix=f"write {reservation.instances}, or raise reservation.instances, if it has {pool.max_nodes}",
+            fix=f"write {reservation.instances}, or raise reservation.instances, if there are {pool.max_nodes}",
             write=reservation.instances,
         )
     if pool.placement == "cluster":
@@ -357,7 +357,7 @@ def _subnet_room(wanted: EnvironmentConfig, zones: tuple[str, ...]) -> Iterator[
         fewer = "lower max_nodes of several pools"
     yield At("environment.network.cidr").must(
         f"have room for all nodes, each with {NODE_ADDRESSES} addresses: its private subnet in {zone} has {room}, an"
-        f" eighth of the range, and {use.total} are taken: {use.told}",
+        f" eighth of the range, and {use.total} are needed: {use.told}",
         got=wanted.network.cidr,
         fix=f"write {larger}, or {fewer}" if larger else fewer,
         write=larger,

@@ -84,14 +84,30 @@ def syntax(view: JobView, container: ContainerView) -> Iterator[InputError]:
         return
     # Kubernetes makes $ of $$ in a command.
     if wrong := syntax_error(script.replace("$$", "$")):
-        is_open = re.search("unexpected (end of file|EOF)", wrong)
-        yield container.where("script").must(
-            "be a script that bash can read (bash -n)",
-            got="its end inside a quote or block that is open" if is_open else wrong[:120],
-            fix="close what is open: fi ends if, done ends for and while, esac ends case, a quote its twin"
-            if is_open
-            else "correct that line, or the quote or block that it belongs to",
+        got, fix = _open(wrong) or (
+            wrong[:120],
+            "correct that line, or the quote or block that it belongs to",
         )
+        yield container.where("script").must(
+            "be a script that bash can read (bash -n)", got=got, fix=fix
+        )
+
+
+def _open(wrong: str) -> tuple[str, str] | None:
+    """The quote or block that a script never closes, and the way out; None where bash found something else."""
+    if twin := re.search(r"looking for matching `(.+)'", wrong):
+        line = re.search(r"line \d+", wrong)
+        where = f"{line[0]}, " if line else ""
+        return (
+            f"{where}where nothing closes with {twin[1]}",
+            f"close what is open with {twin[1]}, or delete what opens it",
+        )
+    if re.search("unexpected (end of file|EOF)", wrong):
+        return (
+            "its end inside a block that is open",
+            "close what is open: fi ends if, done ends for and while, esac ends case",
+        )
+    return None
 
 
 def escaped_variable(view: JobView, container: ContainerView) -> Iterator[InputError]:

@@ -6,7 +6,7 @@ trainyard/existing/store_faults.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -81,7 +81,7 @@ class ExistingStore(StoreKind[Settings, Plan], Generic[Settings, Plan]):
                 f"with {ID}: this program changes no file system that it did not make",
                 got=as_yaml(given)
                 if isinstance(given, str | int | float | bool)
-                else "settings of it",
+                else as_yaml([*given] if isinstance(given, Mapping) else "settings"),
                 instead=f"delete {ID}, and the stack makes a file system",
             )
 

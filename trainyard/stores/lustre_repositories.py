@@ -45,12 +45,13 @@ def repository_errors(path: str, lustre: LustreConfig) -> Iterator[InputError]:
             f"{next(iter(named))}",
             write=REMOVE,
         )
+    buckets = {each.s3.removeprefix("s3://").partition("/")[0] for each in named.values()}
     if len(named) > REPOSITORIES_AT_MOST:  # API
         yield At(f"{path}.repositories").must(
             f"have at most {REPOSITORIES_AT_MOST} repositories, as FSx allows for a file system",
             got=len(named),
-            fix=f"move {len(named) - REPOSITORIES_AT_MOST} of them to a second store of Lustre, or link the common"
-            " prefix of those in one bucket",
+            fix=f"move {len(named) - REPOSITORIES_AT_MOST} of them to a second store of Lustre"
+            + ", or link the common prefix of those in one bucket" * (len(buckets) < len(named)),
         )
     for name, each in named.items():
         yield from _single(f"{path}.repositories.{name}", each)

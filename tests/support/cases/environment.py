@@ -901,9 +901,9 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "role of another partition": (
         [at("cluster.deployer_role_arn", "arn:aws-cn:iam::123456789012:role/x")],
         "cluster.deployer_role_arn",
-        "must be an ARN of the partition aws, in which aws:region, ap-northeast-2, is; got "
-        "arn:aws-cn:iam::123456789012:role/x. Fix: write the ARN of what is meant there: it "
-        "begins with arn:aws:iam:",
+        "must begin with arn:aws:, as all ARNs do in aws:region, ap-northeast-2; got "
+        "arn:aws-cn:iam::123456789012:role/x. Fix: write the ARN of yours there, which begins "
+        "with arn:aws:iam:",
     ),
     "address that is listed twice": (
         [at("budget", {"dollars_a_month": 10**6, "emails": ["a@b.co", "a@b.co"]})],
@@ -1166,17 +1166,17 @@ REFUSED |= {
         ],
         "network.cidr",
         "must have room for all nodes, each with 21 addresses: its private subnet in "
-        "ap-northeast-2a has 1019, an eighth of the range, and 1020 are taken: 945 for pool g6e, "
-        "42 for pool h100, 21 for system nodes, 3 for store scratch, 1 for store home, 1 for "
+        "ap-northeast-2a has 1019, an eighth of the range, and 1020 are needed: 945 for pool g6e,"
+        " 42 for pool h100, 21 for system nodes, 3 for store scratch, 1 for store home, 1 for "
         "store more, 1 for store other, 6 for EKS; got 10.0.0.0/19",
     ),
     "504 of 507 addresses for pools, and none for anything else": (
         [at("network.cidr", "10.0.0.0/20"), at("pools.g6e.max_nodes", 22)],
         "network.cidr",
         "must have room for all nodes, each with 21 addresses: its private subnet in "
-        "ap-northeast-2a has 507, an eighth of the range, and 535 are taken: 462 for pool g6e, 42"
-        " for pool h100, 21 for system nodes, 3 for store scratch, 1 for store home, 6 for EKS; "
-        "got 10.0.0.0/20",
+        "ap-northeast-2a has 507, an eighth of the range, and 535 are needed: 462 for pool g6e, "
+        "42 for pool h100, 21 for system nodes, 3 for store scratch, 1 for store home, 6 for EKS;"
+        " got 10.0.0.0/20",
     ),
     "a larger range that is too small for the same reason": (
         [at("network.cidr", "10.0.0.0/20"), at("pools.g6e.max_nodes", 47)],

@@ -84,9 +84,9 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "torchtune with a command that names no recipe": (
         [*tune(), at(f"{JOB}.command", ["tune", "run"])],
         f"{JOB}.command",
-        "must not be `tune run`: the Trainer then takes the model from the name of the runtime, "
-        "and there is none in `tune`; got tune run. Fix: delete it, and the recipe of the runtime"
-        " runs; or write script: tune run …",
+        "must not be `tune run`: the Trainer then reads the model from the name of the runtime, "
+        "and the name tune has none; got tune run. Fix: delete it, and the recipe of the runtime "
+        "runs; or write script: tune run …",
     ),
     "a mount where torchtune works": (
         [*tune(), at(f"{JOB}.storage", {"home": {"path": "/workspace"}})],
@@ -96,8 +96,8 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "torchtune on nothing": (
         [*tune(), without("trainer.own_runtimes.tune.torchtune")],
         "trainer.own_runtimes.tune.torchtune",
-        "must be set with kind: torchtune; got nothing. Fix: add torchtune: {model: llama3.2-1b, "
-        "store: scratch, directory: tune}",
+        "must be set with kind: torchtune, for one of llama3.2-1b, llama3.2-3b, qwen2.5-1.5b; got"
+        " nothing. Fix: add torchtune: {model: llama3.2-1b, store: scratch, directory: tune}",
     ),
     "what torchtune needs, for torchrun": (
         tune(kind="torch"),

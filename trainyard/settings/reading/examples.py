@@ -264,9 +264,9 @@ def _duration(text: str) -> str:
 
 
 def _managed(text: str) -> str:
-    """A name without other characters; empty for an ARN."""
+    """A name without other characters; empty for an ARN, and for the beginning of a name."""
     plain = re.sub("[^-/_+=.@A-Za-z0-9]+", "-", text).strip("-/")
-    return "" if text.startswith("arn:") else plain
+    return "" if text.startswith("arn:") or text.endswith("/") else plain
 
 
 def _secret(text: str) -> str:

@@ -9,8 +9,8 @@ _ONE_POD = (
 )
 _BY_POOL = "drop it: the pool decides where pods run, and what they tolerate"
 _KEPT = (
-    "delete it: Kubernetes would delete the job some time after its end, and the next `pulumi up` would start it"
-    " again (a job that has ended holds no node, and goes with its entry); a job with schedule has keep_runs"
+    "delete it: a job that has ended holds no node, and `pulumi up` would start one again that Kubernetes has"
+    " deleted; a job with schedule has keep_runs, the number of runs that stay"
 )
 NO_SETTINGS = {
     **dict.fromkeys(
