@@ -25,6 +25,7 @@ TWO_FAULTS: dict[str, str] = {
     "goodput_percent: must be less than 100": "needs parameters_billion too",
     "efs.throughput_mibps: must be at most": "is not for elastic throughput",
     "jobs.t5-large.priority: must not be set": "is none of environment.priorities either",
+    "own_runtimes.tune.torchtune: must not be set": "is all that the job runs",
     "efs.throughput_mibps: must be a whole number": "is not for elastic throughput",
     "archive_after_days: must not be set with throughput": "was all that lifecycle said",
     "file_system_id: must be the id of a file system": "names one that exists, which nobody here knows",

@@ -32,7 +32,7 @@ def _size(view: JobView, name: str, pool: PoolConfig) -> Iterator[InputError]:
         yield view.where("nodes").must(
             f"be at most {pool.max_nodes}, the max_nodes of pool {name}",
             got=view.nodes,
-            fix=f"raise pools.{name}.max_nodes to {view.nodes}",
+            fix=f"write {most}, or raise pools.{name}.max_nodes to {view.nodes}",
         )
     elif view.nodes > most:
         why = (

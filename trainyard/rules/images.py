@@ -56,7 +56,9 @@ def image_errors(image: str, place: At) -> Iterator[InputError]:
         return
     if meant and "://" in image:
         yield place.must(
-            "be the name of an image, without https://", got=image[:SHORT], write=meant
+            "be the name of an image, without a scheme such as https:// or docker://",
+            got=image[:SHORT],
+            write=meant,
         )
         return
     yield place.must(

@@ -65,7 +65,7 @@ def _shared_memory(view: JobView) -> Problems:
     for memory in view.shared_memory:
         if memory.gib > memory.at_most_gib:
             yield memory.place.must(
-                f"be at most {int(memory.at_most_gib)} GiB: /dev/shm takes of the pod's memory, and the ranks need"
+                f"be at most {int(memory.at_most_gib)} GiB: /dev/shm is a part of the pod's memory, and the ranks need"
                 " the rest",
                 got=f"{memory.gib:g} GiB",
                 fix=memory.fix,
@@ -225,13 +225,20 @@ def _may_fit(view: JobView, harm: fabric.Harm, value: str) -> bool:
     return harm.of_node and (view.host_network or "$" in value)
 
 
+FROM = {
+    "PET_NPROC_PER_NODE": ", from processes_per_node or numProcPerNode",
+    "PET_NNODES": ", from the number of nodes",
+}
+"""Variable of the Trainer → the setting of the job that it follows from."""
+
+
 def _reserved_variable(view: JobView, container: ContainerView) -> Problems:
     if job_kind(view.kind).keeps_variables:
         return
     for name in container.env:
         if name in RESERVED_ENV:
             yield container.where(f"env.{name}").must(
-                "not be a variable that the Trainer sets: its webhook refuses the job",
+                f"not be a variable that the Trainer sets{FROM.get(name, '')}: its webhook refuses the job",
                 got=name,
                 fix="delete it" if container.env[name] is not None else "rename it, or delete it",
             )

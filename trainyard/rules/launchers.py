@@ -27,9 +27,8 @@ def _nodes(view: JobView, container: ContainerView, launch: OtherLaunch) -> Prob
         yield container.where("script").must(
             f"start the job's {view.nodes} nodes",
             got=f"{option} {nodes}",
-            fix=f"write {option} {view.nodes}, or raise the nodes of the job to {nodes}"
-            if nodes > view.nodes
-            else f"write {option} {view.nodes}",
+            fix=f"write {option} {view.nodes}, or"
+            f" {'raise' if nodes > view.nodes else 'lower'} the nodes of the job to {nodes}",
         )
 
 

@@ -268,7 +268,8 @@ def has_recipe(job: JobConfig, environment: EnvironmentConfig) -> bool:
 def _runtime_runs(job: JobConfig, environment: EnvironmentConfig) -> bool:
     """True where the job's runtime has a command for jobs that have none."""
     own = environment.own_runtime(job)
-    return has_recipe(job, environment) or bool(own and own.command)
+    # A recipe with another kind is an error of the runtime.
+    return has_recipe(job, environment) or bool(own and (own.command or own.torchtune))
 
 
 def _what_runs(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterator[InputError]:

@@ -63,14 +63,14 @@ def repository_errors(path: str, lustre: LustreConfig) -> Iterator[InputError]:
             each.path, second.path
         ):  # API: no overlapping file system paths, and / only alone
             yield At(f"{at}.path").must(
-                f"not overlap with {each.path} of {name}",
+                f"not overlap with path {each.path} of repository {name}",
                 got=second.path,
                 fix=_own_path(other, named.values()),
                 write=f"/{other}" if each.path != "/" else None,
             )
         if overlap(each.s3, second.s3):  # GUIDE: no overlapping data repository paths
             yield At(f"{at}.s3").must(
-                f"not overlap with {each.s3} of {name}",
+                f"not overlap with {each.s3} of repository {name}",
                 got=second.s3,
                 fix=f"delete one of the two, or write a prefix outside of {each.s3}",
             )

@@ -760,12 +760,14 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "more shared memory than the pod has memory": (
         [at(f"{JOB}.memory_gib", 100), at(f"{JOB}.shared_memory_gib", 100)],
         f"{JOB}.shared_memory_gib",
-        "/dev/shm takes of the pod's memory",
+        "must be at most 99 GiB: /dev/shm is a part of the pod's memory, and the ranks need the "
+        "rest; got 100 GiB. Fix: write 99 or less",
     ),
     "all memory shared": (
         [at(f"{JOB}.shared_memory_gib", 1400)],
         f"{JOB}.shared_memory_gib",
-        "/dev/shm takes of the pod's memory",
+        "must be at most 707 GiB: /dev/shm is a part of the pod's memory, and the ranks need the "
+        "rest; got 1400 GiB. Fix: write 707 or less",
     ),
     "runtime that is not installed": (
         [at(f"{JOB}.runtime", "jax")],
@@ -1428,22 +1430,26 @@ REFUSED |= {
     "directories in each other": (
         [_linked({}, {"s3": "s3://other", "path": "/data/more"})],
         f"{REPOSITORIES}.r1.path",
-        "must not overlap with /data of r0",
+        "must not overlap with path /data of repository r0; got /data/more. Fix: write a "
+        "directory of its own, such as /r1",
     ),
     "whole file system and a directory": (
         [_linked({"path": "/"}, {"s3": "s3://other"})],
         f"{REPOSITORIES}.r1.path",
-        "must not overlap with / of r0",
+        "must not overlap with path / of repository r0; got /data. Fix: delete one of the two, or"
+        " write another path than /, which is the whole file system",
     ),
     "prefixes in each other": (
         [_linked({}, {"s3": "s3://sets/a/b", "path": "/more"})],
         f"{REPOSITORIES}.r1.s3",
-        "must not overlap with s3://sets/a/ of r0",
+        "must not overlap with s3://sets/a/ of repository r0; got s3://sets/a/b. Fix: delete one "
+        "of the two, or write a prefix outside of s3://sets/a/",
     ),
     "one prefix twice": (
         [_linked({}, {"s3": "s3://sets/a", "path": "/more"})],
         f"{REPOSITORIES}.r1.s3",
-        "must not overlap with s3://sets/a/ of r0",
+        "must not overlap with s3://sets/a/ of repository r0; got s3://sets/a. Fix: delete one of"
+        " the two, or write a prefix outside of s3://sets/a/",
     ),
     "event twice": (
         [_linked({"auto_import": ["NEW", "NEW"]})],
@@ -1746,8 +1752,9 @@ REFUSED |= {
     "a role with a star": (
         [at("cluster.admins.me.role_arn", "arn:aws:iam::123456789012:role/ops*")],
         "cluster.admins.me.role_arn",
-        'must be the ARN of one IAM role, without *; got "arn:aws:iam::123456789012:role/ops*". '
-        "Fix: write one such as arn:aws:iam::123456789012:role/deployer",
+        "must be the ARN of one IAM role, of no session and without *; got "
+        '"arn:aws:iam::123456789012:role/ops*". Fix: write one such as '
+        "arn:aws:iam::123456789012:role/deployer",
     ),
     "options of the script as one argument": (
         [

@@ -98,6 +98,7 @@ EXAMPLES: dict[str, Any] = {
     "for_model": {"parameters_billion": 70, "nodes": 16},
     "parameters_billion": 70,
     "interval_minutes": 30,
+    "jobs.*.run": 2,
     "goodput_percent": 95,
     "repositories.*": {"s3": "s3://bucket/prefix/", "path": "/data"},
     "repositories.*.s3": "s3://bucket/prefix/",
@@ -320,7 +321,9 @@ PATTERNS: dict[str, Pattern] = {
         " 32 characters",
         as_name,
     ),
-    _pattern(RoleArn): Pattern("the ARN of one IAM role, without *", _role, _ROLE, _role_with_path),
+    _pattern(RoleArn): Pattern(
+        "the ARN of one IAM role, of no session and without *", _role, _ROLE, _role_with_path
+    ),
     _pattern(PolicyArn): Pattern("the ARN of an IAM policy", _none, _POLICY),
     _pattern(ImagePrefix): Pattern(
         "the beginning of image names, up to a slash",

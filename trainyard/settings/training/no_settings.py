@@ -9,8 +9,8 @@ _ONE_POD = (
 )
 _BY_POOL = "drop it: the pool decides where pods run, and what they tolerate"
 _KEPT = (
-    "delete it: a job that has ended holds no node, and `pulumi up` would start one again that Kubernetes has"
-    " deleted; a job with schedule has keep_runs, the number of runs that stay"
+    "delete it: a job that has ended holds no node, and where Kubernetes had deleted it, the next `pulumi up` would"
+    " run it again; a job with schedule has keep_runs, the number of runs that stay"
 )
 NO_SETTINGS = {
     **dict.fromkeys(
