@@ -143,13 +143,13 @@ class Harm:
         """It does nothing; the others slow the job down."""
         return not self.values and not self.but and self.fits is None
 
-    def must(self, kind: InstanceType | None) -> str:
+    def rule(self, kind: InstanceType | None) -> str:
         """The reason for nodes of this type, where it is known."""
         return self.reason.replace("{such}", f", such as {kind.name}" if kind else "")
 
-    def must_in_script(self, value: str, kind: InstanceType | None) -> str:
+    def rule_in_script(self, value: str, kind: InstanceType | None) -> str:
         """The reason as a script meets it, which has many variables."""
-        must = self.must(kind)
+        must = self.rule(kind)
         for verb, other in _IN_SCRIPT.items():
             if must.startswith(verb):
                 return f"{other.format(self.variable)} {must.removeprefix(verb)}"

@@ -380,7 +380,7 @@ TRAINER_RELEASES: dict[str, TrainerRelease] = {
 }
 """Version → the releases that a stack file may name."""
 LATER_TRAINERS: dict[str, str] = {
-    "2.4.0": "its CRDs and its runtimes, and has never run its controller or that of its JobSet"
+    "2.4.0": "CRDs and runtimes, and whose controllers it has never run"
 }
 """Release of upstream that this program cannot install → what this program lacks for it.
 

@@ -21,7 +21,7 @@ MaxSecretSize)."""
 
 SHELL = (".sh", ".bash")
 FOLDER = "a folder"
-NO_FILE = "list files of this checkout"
+NO_FILE = "list files in the folder of the stack file"
 """Rule of a source that is no file. What else is said of the job's files follows from it."""
 
 
@@ -39,8 +39,7 @@ def file_errors(path: str, job: JobConfig, folder: Path) -> Iterator[InputError]
             yield At(path).must(
                 NO_FILE,
                 got=f"{source[:80]}, which is {_what_is(file)}",
-                fix=_files_of(folder, source)
-                or f"write paths from the project's folder, such as {near}",
+                fix=_files_of(folder, source) or f"write paths from that folder, such as {near}",
             )
             continue
         content = file.read_bytes()

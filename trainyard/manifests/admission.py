@@ -172,7 +172,9 @@ def _settings(
             )
     if not is_inside(folder, job.manifest):
         yield At(f"{path}.manifest").must(
-            "be a file of this checkout", got=job.manifest, fix="name it from the project's folder"
+            "be a file in the folder of the stack file",
+            got=job.manifest,
+            fix="name it by its path from that folder",
         )
 
 

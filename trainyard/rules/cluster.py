@@ -257,7 +257,7 @@ def system_node_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
     elif re.search(r"\dg|^a1$", family):
         must = "be x86, as the images of the charts are"
     elif re.match(r"mac|(?:trn|inf|dl|f|vt)\d", family):
-        must = "be a type for general use, without accelerators: only controllers run there"
+        must = "be a type for general use, with Linux and without accelerators: only controllers run there"
     elif size in sizes:
         return
     elif SMALL.fullmatch(size):

@@ -298,9 +298,11 @@ def _resume(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterat
     saved = job.checkpoints
     if saved and saved.when_changed == "afresh" and RUN_NUMBER in saved.directory:
         yield At(f"{path}.checkpoints.when_changed").must(
-            f"not be afresh beside {RUN_NUMBER} in the directory, by which each run begins afresh already",
+            f"not be afresh beside {RUN_NUMBER} in the directory: each run has a directory of its own there, empty at"
+            " first",
             got=saved.when_changed,
-            fix=f"write resume, and each run still begins afresh; or delete {RUN_NUMBER} from checkpoints.directory",
+            fix=f"write resume, and a new run still finds its directory empty; or delete {RUN_NUMBER} from"
+            " checkpoints.directory",
         )
 
 

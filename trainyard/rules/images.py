@@ -47,12 +47,8 @@ def image_errors(image: str, place: At) -> Iterator[InputError]:
             "have no blank in it: it is one word", got=image[:SHORT], fix="delete the blank"
         )
         return
-    if image.endswith(":") and _reference(image[:-1]):
-        yield place.must(
-            "have a tag behind its colon",
-            got=image[:SHORT],
-            fix=f"write {image}<version>, better {image[:-1]}@sha256:…",
-        )
+    if wrong := _wrong_part(image):
+        yield place.must(wrong[0], got=image[:SHORT], fix=wrong[1])
         return
     if meant and "://" in image:
         yield place.must(
@@ -103,6 +99,24 @@ def _reference(image: str) -> re.Match[str] | None:
     found = REFERENCE.fullmatch(image) if len(image) <= LONGEST else None
     too_long = found and len(found["repository"]) > LONGEST_REPOSITORY
     return None if too_long or IMAGE_ID.fullmatch(image) else found
+
+
+def _wrong_part(image: str) -> tuple[str, str] | None:
+    """The rule that one part of an image breaks, and the fix; None where more is wrong."""
+    name, colon, tag = image.rpartition(":")
+    if colon and _reference(name) and not tag:
+        return "have a tag behind its colon", f"write {image}<version>, better {name}@sha256:…"
+    if colon and _reference(name) and "/" not in tag:
+        return (
+            "have a tag that begins with a letter, a digit or _",
+            f"write {name}:<version>, better {name}@sha256:…",
+        )
+    if "//" in image and "://" not in image:
+        return (
+            "have a name between its slashes",
+            "write registry/name:tag, better registry/name@sha256:…",
+        )
+    return None
 
 
 def _meant(image: str) -> str | None:

@@ -151,7 +151,7 @@ def mixed_type_errors(path: str, pool: PoolConfig) -> Iterator[InputError]:
     if len(listed) > 1 and (pool.replicas or pool.capacity in ("reservation", "block")):
         yield InputError(
             path=path,
-            must="list one type, as the pool has replicas or a reservation",
+            must=f"list one type, as the pool has {'replicas' if pool.replicas else 'a reservation, which is of one'}",
             got=as_yaml(listed),
             fix=f"write that of the reservation, such as [{listed[0]}], and another pool for the other types"
             if pool.reservation

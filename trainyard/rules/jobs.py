@@ -132,7 +132,9 @@ def _pinned(view: JobView, container: ContainerView) -> Problems:
         image = f"{image}:latest"
     for name, what, fix in unpinned(image, container.script):
         if view.production:
-            yield container.where(name).must("be pinned in production", got=what, fix=fix)
+            yield container.where(name).must(
+                "use only what is pinned, in production", got=what, fix=fix
+            )
         else:
             yield container.where(name).warning(f"the job uses {what}: {fix}")
 
@@ -214,7 +216,7 @@ def _harmful_variable(view: JobView, container: ContainerView) -> Problems:
         else:
             kind, named = view.instance_type, replace(harm, variable=name)
             yield container.where(at).must(
-                named.must_in_script(value, kind) if at == "script" else harm.must(kind),
+                named.rule_in_script(value, kind) if at == "script" else harm.rule(kind),
                 got=f"{name}={value}",
                 fix="delete it",
             )

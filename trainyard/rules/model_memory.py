@@ -63,7 +63,7 @@ def model_errors(path: str, job: JobConfig) -> Iterator[InputError]:
     known = public_model(wanted.name) if wanted.name else None
     if model_of(wanted, billions) is None:
         yield At(f"{path}.model").must(
-            "tell the size of the model: by a name that docs/jobs.md lists, or by parameters_billion of the job",
+            "have a size: a name that docs/jobs.md lists, or parameters_billion of the job",
             got=wanted.name or "neither",
             fix="add parameters_billion to the job, the size of the model in billions",
         )
@@ -92,7 +92,7 @@ def _contradictions(
     if any(sizes) and (known or not all(sizes)):
         yield At(path).must(
             "have a public name, or all of layers, hidden and vocabulary, and not both",
-            got=f"{wanted.name} and sizes" if known else "some of them",
+            got=f"{wanted.name} and sizes" if known else _sizes(wanted),
             fix="delete all of layers, hidden, vocabulary; or delete the name"
             if known
             else "write all three",
@@ -104,6 +104,13 @@ def _contradictions(
             fix="delete it, or name in sharding what the script does: zero1, zero2, zero3, full_shard,"
             " shard_grad_op or hybrid_shard",
         )
+
+
+def _sizes(wanted: TrainedModelConfig) -> str:
+    """The sizes of a model that are set, and those that are not."""
+    there = {name: getattr(wanted, name) for name in ("layers", "hidden", "vocabulary")}
+    given = [name for name, size in there.items() if size]
+    return f"{' and '.join(given)} without {' and '.join(there.keys() - set(given))}"
 
 
 def fit_problems(path: str, fit: Fit) -> Iterator[InputError | InputWarning]:

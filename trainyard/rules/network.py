@@ -120,7 +120,7 @@ def zone_errors(region: str, wanted: EnvironmentConfig) -> Iterator[InputError]:
     elif zone == region or zone in ZONE_LETTERS:
         other = "" if zone == region else f", or change aws:region to {zone}"
         yield At("environment.zone").must(
-            f"be a zone of aws:region ({region}), and no region",
+            f"be a zone of {region}, not a region" if other else "be a zone, not a region",
             got=zone,
             fix=f"write one of {', '.join(known)}{other}",
             write=first,

@@ -130,7 +130,7 @@ def store_directory_errors(
         yield At(f"{path}.directory").must(
             "have no placeholder but {run}, which stands for the number of the run",
             got=directory,
-            fix="write what it stands for, as text; or {run}, and each run has a directory of its own",
+            fix="write the text itself in its place; or {run}, and each run has a directory of its own",
         )
     if ".." in directory.split("/"):
         yield At(f"{path}.directory").must(
@@ -188,13 +188,13 @@ def _volume_names(path: str, job: JobConfig) -> Iterator[InputError]:
     """The volumes of a pod are called by the stores and folders of the node, and by what else the
     job has: the API server refuses two of one name."""
     taken = {"dshm": "/dev/shm"}
-    taken |= {"files": "the setting files"} if job.files else {}
-    taken |= {"local-scratch": "the setting local_scratch"} if job.local_scratch else {}
-    taken |= {VOLUME: "the setting secrets"} if job.managed_secrets else {}
+    taken |= {"files": "files.sources"} if job.files else {}
+    taken |= {"local-scratch": "local_scratch"} if job.local_scratch else {}
+    taken |= {VOLUME: "secrets"} if job.managed_secrets else {}
     for store in stores(job):
         if store in taken:
             yield At(f"{path}.storage.{store}").must(
-                f"be a store with another name: the volume of {taken[store]} has this one",
+                f"be a store that is not called {store}: the pod has a volume of this name for {taken[store]}",
                 got=store,
                 fix="rename the store, under environment.storage and here",
             )
@@ -202,7 +202,7 @@ def _volume_names(path: str, job: JobConfig) -> Iterator[InputError]:
     for name in job.host_paths:
         if name in taken:
             yield At(f"{path}.host_paths.{name}").must(
-                f"have another name: the volume of {taken[name]} has this one",
+                f"not be called {name}: the pod has a volume of this name for {taken[name]}",
                 got=name,
                 fix=f"rename it, for example host-{name}",
             )
@@ -306,7 +306,7 @@ def _ways_to_run(path: str, job: JobConfig, environment: EnvironmentConfig) -> I
 
 
 def _one_way(given: list[str]) -> str:
-    """The way out for a job that has these ways to run."""
+    """The fix for a job that has these ways to run."""
     if not given:
         return (
             "write script: | with bash text, command: [program, argument], torchrun: {script: train.py}, or"
@@ -338,8 +338,9 @@ def _owned_variables(path: str, job: JobConfig) -> Iterator[InputError]:
         for name in names:
             if name in owned:
                 yield At(f"{path}.{setting}.{name}").must(
-                    f"not be set beside {owned[name]}, from which it follows",
+                    f"not be set beside {owned[name]}, from which the stack sets it",
                     got=name,
+                    fix="delete it" if setting == "env" else "delete it, or rename it",
                     write=REMOVE,
                 )
 
@@ -380,7 +381,8 @@ def label_errors(at: At, key: str, value: str) -> Iterator[InputError]:
     """The error of a label that the API server refuses."""
     if not re.fullmatch(LABEL_KEY, key):
         yield at.must(
-            "have a name that begins and ends with a letter or a digit, with at most 63 letters, digits, - _ .",
+            "be a name, or a domain, a slash and a name; a name has at most 63 letters, digits, - _ . and begins and"
+            " ends with a letter or a digit",
             got=key,
             fix="rename it, or delete it",
         )

@@ -215,8 +215,13 @@ def _window(
     if capacity == "block" and (starts is None or ends is None):
         yield At(path).must(
             "have starts and ends, for a Capacity Block",
-            got="no starts" if starts is None else "no ends",
-            fix="copy both from `aws ec2 describe-capacity-reservations`",
+            got="neither"
+            if starts is None and ends is None
+            else "no starts"
+            if starts is None
+            else "no ends",
+            fix="copy StartDate and EndDate from what this prints: aws ec2 describe-capacity-reservations"
+            f" --capacity-reservation-ids {reservation.id}",
         )
     if starts and ends and starts >= ends:
         yield At(f"{path}.ends").must(

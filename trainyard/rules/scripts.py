@@ -94,7 +94,7 @@ def syntax(view: JobView, container: ContainerView) -> Iterator[InputError]:
 
 
 def _open(wrong: str) -> tuple[str, str] | None:
-    """The quote or block that a script never closes, and the way out; None where bash found something else."""
+    """The quote or block that a script never closes, and the fix; None where bash found something else."""
     if twin := re.search(r"looking for matching `(.+)'", wrong):
         line = re.search(r"line \d+", wrong)
         where = f"{line[0]}, " if line else ""

@@ -98,8 +98,7 @@ def checkpoint_errors(
         yield from _checkpoint_goodput(path, job, environment, region, verdict)
     elif job.goodput_percent is not None and _speed_is_not_known(job, environment):
         yield At(f"{path}.goodput_percent").not_set(
-            f"with checkpoints on {job.checkpoints.store if job.checkpoints else 'a store'}, whose speed the stack file"
-            " does not say: it is an existing file system, or EFS that bursts",
+            f"with checkpoints on {_speedless(job, environment)}",
             got=f"{job.goodput_percent:g}",
             instead="name another store in checkpoints",
         )
@@ -127,6 +126,15 @@ def _missing_for_goodput(path: str, job: JobConfig, environment: EnvironmentConf
     missing = [] if job.parameters_billion else ["parameters_billion, the size of the model,"]
     missing += [] if job.checkpoints else [place_to_save(path, environment)]
     return " and ".join(missing).rstrip(",")
+
+
+def _speedless(job: JobConfig, environment: EnvironmentConfig) -> str:
+    """The store of a job's checkpoints, and why its speed is not known."""
+    name = job.checkpoints.store if job.checkpoints else ""
+    store = environment.storage.get(name)
+    bursts = store and store.efs and store.efs.throughput == "bursting"
+    why = "an EFS that bursts has none of its own" if bursts else "the file system exists already"
+    return f"{name}, whose speed the stack file does not say: {why}"
 
 
 def _speed_is_not_known(job: JobConfig, environment: EnvironmentConfig) -> bool:
@@ -186,7 +194,7 @@ def _checkpoint_interval(
     if verdict.interval_given and minutes > verdict.mtbf_hours * 60:
         best = best_minutes(job, environment, region)
         yield At(f"{path}.checkpoints.interval_minutes").must(
-            f"be less than {verdict.mtbf_hours * 60:.0f} ({verdict.mtbf_hours:.0f} hours), the mean time between"
+            f"be less than {verdict.mtbf_hours * 60:.0f} ({verdict.mtbf_hours:.1f} hours), the mean time between"
             f" failures of {job.nodes} nodes",
             got=f"{minutes:g}",
             fix=f"write {best:g}, at which saves and lost work cost least",

@@ -75,7 +75,7 @@ def _text(at: str, text: str, region: str) -> Iterator[InputError]:
         yield At(at).must(must, got=f'"{text}"', fix=f"write {bare or 'a value'}")
     elif text.startswith("arn:") and not text.startswith(f"arn:{wanted}:"):
         yield At(at).must(
-            f"begin with arn:{wanted}:, as all ARNs do in aws:region, {region}",
+            f"begin with arn:{wanted}:, the partition of {region} (aws:region)",
             got=text,
             fix=_of_the_partition(text.split(":")[2], region),
         )
@@ -84,7 +84,7 @@ def _text(at: str, text: str, region: str) -> Iterator[InputError]:
 def _of_the_partition(service: str, region: str) -> str:
     if service == "kms":
         return f"write a key of {region}: aws kms list-keys --region {region}"
-    return f"write the ARN of yours there, which begins with arn:{partition(region)}:{service}:"
+    return f"write the ARN of what you have there, which begins with arn:{partition(region)}:{service}:"
 
 
 def _twice(at: str, items: tuple[Any, ...]) -> Iterator[InputError]:

@@ -152,7 +152,7 @@ def _lower(lustre: LustreConfig, region: str, instance_types: Sequence[str]) -> 
         None,
     )
     instead = (
-        "write capacity_gib and throughput_mbps_per_tib in the place of for_model, and asynchronous: true in"
-        " checkpoints of the job"
+        "save asynchronously: write asynchronous: true in checkpoints of the job, and capacity_gib and"
+        " throughput_mbps_per_tib in the place of for_model"
     )
     return f"write {reachable}, or {instead}" if reachable else instead

@@ -52,14 +52,14 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
             at(f"{JOB}.files", {"sources": ["workloads/checkpoints.py"]}),
         ],
         "jobs.t5-large.storage.files",
-        "must be a store with another name: the volume of the setting files has this one; got "
-        "files. Fix: rename the store, under environment.storage and here",
+        "must be a store that is not called files: the pod has a volume of this name for "
+        "files.sources; got files. Fix: rename the store, under environment.storage and here",
     ),
     "a folder of the node called as a store": (
         [at(f"{JOB}.host_paths", {"scratch": {"host": "/data", "path": "/data"}})],
         "jobs.t5-large.host_paths.scratch",
-        "must have another name: the volume of a store of the job has this one; got scratch. Fix:"
-        " rename it, for example host-scratch",
+        "must not be called scratch: the pod has a volume of this name for a store of the job; "
+        "got scratch. Fix: rename it, for example host-scratch",
     ),
     "a key of another region": (
         [at("kms_key_arn", KEY.replace("ap-northeast-2", "eu-west-1"))],
@@ -119,8 +119,8 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "region as zone": (
         [at("zone", "ap-northeast-2")],
         "zone",
-        "must be a zone of aws:region (ap-northeast-2), and no region; got ap-northeast-2. Fix: "
-        "write one of ap-northeast-2a, ap-northeast-2b, ap-northeast-2c, ap-northeast-2d",
+        "must be a zone, not a region; got ap-northeast-2. Fix: write one of ap-northeast-2a, "
+        "ap-northeast-2b, ap-northeast-2c, ap-northeast-2d",
     ),
     "another region as zone": (
         [at("zone", "us-east-1")],
@@ -597,9 +597,9 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
             at(f"{JOB}.goodput_percent", 90),
         ],
         f"{JOB}.goodput_percent",
-        "must not be set with checkpoints on scratch, whose speed the stack file does not say: it"
-        " is an existing file system, or EFS that bursts; got 90. Fix: delete it, or name another"
-        " store in checkpoints",
+        "must not be set with checkpoints on scratch, whose speed the stack file does not say: "
+        "the file system exists already; got 90. Fix: delete it, or name another store in "
+        "checkpoints",
     ),
     "goodput on a store that bursts": (
         [
@@ -609,9 +609,9 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
             at(f"{JOB}.goodput_percent", 90),
         ],
         f"{JOB}.goodput_percent",
-        "must not be set with checkpoints on home, whose speed the stack file does not say: it is"
-        " an existing file system, or EFS that bursts; got 90. Fix: delete it, or name another "
-        "store in checkpoints",
+        "must not be set with checkpoints on home, whose speed the stack file does not say: an "
+        "EFS that bursts has none of its own; got 90. Fix: delete it, or name another store in "
+        "checkpoints",
     ),
     "provisioned throughput without a number": (
         [at("storage.home.efs.throughput", "provisioned")],
@@ -713,8 +713,9 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "a Trainer that upstream has and this program lacks": (
         [at("trainer.version", "2.4.0")],
         "trainer.version",
-        "got 2.4.0, for which it lacks its CRDs and its runtimes, and has never run its controller or"
-        " that of its JobSet. Fix: write 2.1.0 or 2.3.0",
+        "must be a Kubeflow Trainer release that this program supports; got 2.4.0, for which it "
+        "lacks CRDs and runtimes, and whose controllers it has never run. Fix: write 2.1.0 or "
+        "2.3.0",
     ),
     "unknown Trainer": (
         [at("trainer.version", "1.8.1")],
@@ -821,16 +822,16 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
             at(f"{JOB}.checkpoints.when_changed", "afresh"),
         ],
         f"{JOB}.checkpoints.when_changed",
-        "must not be afresh beside {run} in the directory, by which each run begins afresh "
-        "already; got afresh. Fix: write resume, and each run still begins afresh; or delete "
-        "{run} from checkpoints.directory",
+        "must not be afresh beside {run} in the directory: each run has a directory of its own "
+        "there, empty at first; got afresh. Fix: write resume, and a new run still finds its "
+        "directory empty; or delete {run} from checkpoints.directory",
     ),
     "a placeholder in a directory": (
         [at(f"{JOB}.checkpoints.directory", "t5/{job}")],
         f"{JOB}.checkpoints.directory",
         "must have no placeholder but {run}, which stands for the number of the run; got "
-        "t5/{job}. Fix: write what it stands for, as text; or {run}, and each run has a directory"
-        " of its own",
+        "t5/{job}. Fix: write the text itself in its place; or {run}, and each run has a "
+        "directory of its own",
     ),
     "no command": ([without(SCRIPT)], JOB, "got none"),
     "two commands": ([at(f"{JOB}.command", ["python", "train.py"])], JOB, "got script and command"),
@@ -903,9 +904,9 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "role of another partition": (
         [at("cluster.deployer_role_arn", "arn:aws-cn:iam::123456789012:role/x")],
         "cluster.deployer_role_arn",
-        "must begin with arn:aws:, as all ARNs do in aws:region, ap-northeast-2; got "
-        "arn:aws-cn:iam::123456789012:role/x. Fix: write the ARN of yours there, which begins "
-        "with arn:aws:iam:",
+        "must begin with arn:aws:, the partition of ap-northeast-2 (aws:region); got "
+        "arn:aws-cn:iam::123456789012:role/x. Fix: write the ARN of what you have there, which "
+        "begins with arn:aws:iam:",
     ),
     "address that is listed twice": (
         [at("budget", {"dollars_a_month": 10**6, "emails": ["a@b.co", "a@b.co"]})],
@@ -997,7 +998,9 @@ REFUSED |= {
             )
         ],
         f"{POOL}.instance_types",
-        "must list one type, as the pool has replicas or a reservation",
+        "must list one type, as the pool has a reservation, which is of one; got [p5.48xlarge, "
+        "p5en.48xlarge]. Fix: write that of the reservation, such as [p5.48xlarge], and another "
+        "pool for the other types",
     ),
     "capacity nobody sells": (
         [at(f"{POOL}.capacity", "cheap")],
@@ -1043,7 +1046,9 @@ REFUSED |= {
     "a block without its ends": (
         [_h100(capacity="block", reservation=ODCR)],
         f"{POOL}.reservation",
-        "must have starts and ends, for a Capacity Block; got no starts",
+        "must have starts and ends, for a Capacity Block; got neither. Fix: copy StartDate and "
+        "EndDate from what this prints: aws ec2 describe-capacity-reservations "
+        "--capacity-reservation-ids cr-0123456789abcdef0",
     ),
     "a block that ends before it starts": (
         [_h100(capacity="block", reservation={**BLOCK, "ends": "2098-11-30T11:30:00Z"})],
@@ -1325,8 +1330,8 @@ REFUSED |= {
         ],
         "storage.scratch.lustre.for_model.goodput_percent",
         "must be a goodput that the fastest Lustre of FSx reaches for this model on these nodes; "
-        "got 99.9. Fix: write 89, or write capacity_gib and throughput_mbps_per_tib in the place "
-        "of for_model, and asynchronous: true in checkpoints of the job",
+        "got 99.9. Fix: write 89, or save asynchronously: write asynchronous: true in checkpoints"
+        " of the job, and capacity_gib and throughput_mbps_per_tib in the place of for_model",
     ),
     "backups of scratch": (
         [
@@ -1379,7 +1384,7 @@ REFUSED |= {
     "saves rarer than failures": (
         [*MODEL, at(f"{JOB}.checkpoints.interval_minutes", 200_000)],
         f"{JOB}.checkpoints.interval_minutes",
-        "must be less than 1422 (24 hours), the mean time between failures of 2 nodes; got "
+        "must be less than 1422 (23.7 hours), the mean time between failures of 2 nodes; got "
         "200000. Fix: write 93, at which saves and lost work cost least",
     ),
     "a goodput the store cannot keep": (
@@ -2128,16 +2133,14 @@ REFUSED |= {
     "a model that nobody knows": (
         [at(f"{JOB}.model", {"name": "mine"})],
         f"{JOB}.model",
-        "must tell the size of the model: by a name that docs/jobs.md lists, or by "
-        "parameters_billion of the job; got mine. Fix: add parameters_billion to the job, the "
-        "size of the model in billions",
+        "must have a size: a name that docs/jobs.md lists, or parameters_billion of the job; got "
+        "mine. Fix: add parameters_billion to the job, the size of the model in billions",
     ),
     "a model without a size": (
         [at(f"{JOB}.model", {"sharding": "zero3"})],
         f"{JOB}.model",
-        "must tell the size of the model: by a name that docs/jobs.md lists, or by "
-        "parameters_billion of the job; got neither. Fix: add parameters_billion to the job, the "
-        "size of the model in billions",
+        "must have a size: a name that docs/jobs.md lists, or parameters_billion of the job; got "
+        "neither. Fix: add parameters_billion to the job, the size of the model in billions",
     ),
     "two sizes of a model": (
         [at(f"{JOB}.parameters_billion", 30), at(f"{JOB}.model", {"name": "Qwen/Qwen3-8B"})],
@@ -2152,8 +2155,8 @@ REFUSED |= {
     "a part of a shape": (
         [at(f"{JOB}.parameters_billion", 1), at(f"{JOB}.model", {"layers": 16, "hidden": 2048})],
         f"{JOB}.model",
-        "must have a public name, or all of layers, hidden and vocabulary, and not both; got some"
-        " of them. Fix: write all three",
+        "must have a public name, or all of layers, hidden and vocabulary, and not both; got "
+        "layers and hidden without vocabulary. Fix: write all three",
     ),
     "the shape of a public model": (
         [at(f"{JOB}.model", {"name": "gpt2", "layers": 1, "hidden": 8, "vocabulary": 8})],

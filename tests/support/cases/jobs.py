@@ -294,7 +294,8 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "a label whose name begins with a dash": (
         [at(f"{JOB}.labels", {"-a": "b"})],
         f"{JOB}.labels.-a",
-        "must have a name that begins and ends with a letter or a digit",
+        "must be a name, or a domain, a slash and a name; a name has at most 63 letters, digits, "
+        "- _ . and begins and ends with a letter or a digit; got -a. Fix: rename it, or delete it",
     ),
     "an image with a blank": (
         [at(f"{JOB}.image", "a b:1")],

@@ -17,7 +17,7 @@ from trainyard.settings.training.files import FilesConfig
     [
         (
             None,
-            "must list files of this checkout; got train.py, which is not there. Fix: write paths",
+            "must list files in the folder of the stack file; got train.py, which is not there. Fix: write paths",
         ),
         (b"\0binary", "must list text files; got train.py, which is not UTF-8 text"),
         (b"\xff\xfe", "must list text files; got train.py"),
@@ -79,7 +79,7 @@ def test_a_file_that_lies_in_another_folder_is_proposed(tmp_path: Path) -> None:
     (tmp_path / "scripts" / "a").mkdir(parents=True)
     (tmp_path / "scripts" / "a" / "train.py").write_text("")
     (error,) = file_errors("jobs.a", _bringing("train.py"), tmp_path)
-    assert error.fix == "write paths from the project's folder, such as scripts/a/train.py"
+    assert error.fix == "write paths from that folder, such as scripts/a/train.py"
 
 
 @pytest.mark.parametrize("name", ["a" * 300, "b/" * 3000, "a**b", "[", "a\0b", "..", ""])
@@ -135,7 +135,7 @@ def test_a_folder_is_one_error_that_names_the_files_in_it(tmp_path: Path) -> Non
     }
     [error] = planned(at("jobs", {"t5": entry}), folder=tmp_path).errors
     assert str(error).endswith(
-        "must list files of this checkout; got lab, which is a folder. Fix: write the files in it:"
+        "must list files in the folder of the stack file; got lab, which is a folder. Fix: write the files in it:"
         " [lab/model.py, lab/train.py]"
     )
     for number in range(9):

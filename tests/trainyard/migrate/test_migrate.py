@@ -24,7 +24,7 @@ from trainyard.settings.job import JobConfig
 FOLDER = WORKLOADS
 KEEP_IT = "# To keep it a PyTorchJob, replace `runtime` with"
 TOO_LARGE = "must be at most 8, the max_nodes of pool"
-FILE_IS_MISSING = "list files of this checkout"
+FILE_IS_MISSING = "list files in the folder of the stack file"
 CPU = at("pools.cpu", {"instance_types": ["m7i.8xlarge"], "max_nodes": 4})
 GPU = at("pools.gpu", {"instance_types": ["g6e.12xlarge"], "max_nodes": 4})
 

@@ -114,7 +114,9 @@ def _setting_of_other_jobs(mistake: Mistake) -> InputError | None:
         )
     if not mistake.in_manifest and mistake.key in from_file - typed:
         return mistake.error(
-            "not be set without manifest: only a job from a YAML file has it", "delete it", REMOVE
+            "not be set without manifest, the file of a Kubernetes job: only such a job has it",
+            "delete it",
+            REMOVE,
         )
     return None
 
