@@ -172,9 +172,7 @@ def _settings(
             )
     if not is_inside(folder, job.manifest):
         yield At(f"{path}.manifest").must(
-            "be a file in the folder of the stack file",
-            got=job.manifest,
-            fix="name it by its path from that folder",
+            "be a file beside the stack file", got=job.manifest, fix="name its path from there"
         )
 
 

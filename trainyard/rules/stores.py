@@ -98,7 +98,8 @@ def checkpoint_errors(
         yield from _checkpoint_goodput(path, job, environment, region, verdict)
     elif job.goodput_percent is not None and _speed_is_not_known(job, environment):
         yield At(f"{path}.goodput_percent").not_set(
-            f"with checkpoints on {_speedless(job, environment)}",
+            f"with checkpoints on {job.checkpoints.store if job.checkpoints else 'a store'}, whose speed the stack file"
+            " does not say, as it exists already, or bursts",
             got=f"{job.goodput_percent:g}",
             instead="name another store in checkpoints",
         )
@@ -126,15 +127,6 @@ def _missing_for_goodput(path: str, job: JobConfig, environment: EnvironmentConf
     missing = [] if job.parameters_billion else ["parameters_billion, the size of the model,"]
     missing += [] if job.checkpoints else [place_to_save(path, environment)]
     return " and ".join(missing).rstrip(",")
-
-
-def _speedless(job: JobConfig, environment: EnvironmentConfig) -> str:
-    """The store of a job's checkpoints, and why its speed is not known."""
-    name = job.checkpoints.store if job.checkpoints else ""
-    store = environment.storage.get(name)
-    bursts = store and store.efs and store.efs.throughput == "bursting"
-    why = "an EFS that bursts has none of its own" if bursts else "the file system exists already"
-    return f"{name}, whose speed the stack file does not say: {why}"
 
 
 def _speed_is_not_known(job: JobConfig, environment: EnvironmentConfig) -> bool:

@@ -597,8 +597,8 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
             at(f"{JOB}.goodput_percent", 90),
         ],
         f"{JOB}.goodput_percent",
-        "must not be set with checkpoints on scratch, whose speed the stack file does not say: "
-        "the file system exists already; got 90. Fix: delete it, or name another store in "
+        "must not be set with checkpoints on scratch, whose speed the stack file does not say, as"
+        " it exists already, or bursts; got 90. Fix: delete it, or name another store in "
         "checkpoints",
     ),
     "goodput on a store that bursts": (
@@ -609,9 +609,8 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
             at(f"{JOB}.goodput_percent", 90),
         ],
         f"{JOB}.goodput_percent",
-        "must not be set with checkpoints on home, whose speed the stack file does not say: an "
-        "EFS that bursts has none of its own; got 90. Fix: delete it, or name another store in "
-        "checkpoints",
+        "must not be set with checkpoints on home, whose speed the stack file does not say, as it"
+        " exists already, or bursts; got 90. Fix: delete it, or name another store in checkpoints",
     ),
     "provisioned throughput without a number": (
         [at("storage.home.efs.throughput", "provisioned")],

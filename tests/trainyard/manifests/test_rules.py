@@ -156,7 +156,7 @@ FLAWED: dict[str, list[tuple[int, str, str, str]]] = {
         (6, "spec.mlPolicy.torch.elasticPolicy", "Trainer 2.1 does not", "set mlPolicy.numNodes")
     ],
     "e-qwen": [
-        (39, f"{_MAIN.format('Master')}.args", "one comment", "put |"),
+        (39, f"{_MAIN.format('Master')}.args", "one comment", "write |"),
         *[
             row
             for role, line in (("Master", 0), ("Worker", 100))
@@ -932,7 +932,7 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
         script("# all of it torchrun train.py"),
         "command",
         "one comment",
-        "put |",
+        "write |",
     ),
     "a comment inside folded text": (
         JOB,
@@ -1091,7 +1091,7 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
             ),
         ),
         "sizeLimit",
-        "/dev/shm takes of the pod's memory",
+        "/dev/shm is a part of the pod's memory",
         "write 63Gi or less",
     ),
     "NVLink that is not there": (
@@ -1620,7 +1620,7 @@ TRAPS = {
     "36": "got kubernetes.io/zone",
     "37": "- commands that people type",
     "38": "each send over the network what",
-    "82": "/dev/shm takes of the pod's memory",
+    "82": "/dev/shm is a part of the pod's memory",
 }
 
 

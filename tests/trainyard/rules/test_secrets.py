@@ -83,7 +83,7 @@ ENTRIES: dict[str, tuple[Edit, str, str]] = {
             at(f"{JOB}.secrets", HF),
         ),
         f"{JOB}.host_paths.secrets-manager",
-        "the volume of the setting secrets has this one",
+        "the pod has a volume of this name for secrets",
     ),
     "a key of another region than the secrets": (
         both(
