@@ -104,13 +104,11 @@ def _reference(image: str) -> re.Match[str] | None:
 def _wrong_part(image: str) -> tuple[str, str] | None:
     """The rule that one part of an image breaks, and the fix; None where more is wrong."""
     name, colon, tag = image.rpartition(":")
-    if colon and _reference(name) and not tag:
-        return "have a tag behind its colon", f"write {image}<version>, better {name}@sha256:…"
-    if colon and _reference(name) and "/" not in tag:
-        return (
-            "have a tag that begins with a letter, a digit or _",
-            f"write {name}:<version>, better {name}@sha256:…",
-        )
+    if colon and is_untagged(name) and not re.match(r"\w", tag):
+        must = "have a tag behind its colon"
+        if tag:
+            must += " that begins with a letter, a digit or _"
+        return must, f"write {name}:<version>, better {name}@sha256:…"
     if "//" in image and "://" not in image:
         return (
             "have a name between its slashes",

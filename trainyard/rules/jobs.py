@@ -132,9 +132,7 @@ def _pinned(view: JobView, container: ContainerView) -> Problems:
         image = f"{image}:latest"
     for name, what, fix in unpinned(image, container.script):
         if view.production:
-            yield container.where(name).must(
-                "use only what is pinned, in production", got=what, fix=fix
-            )
+            yield container.where(name).must("be pinned in production", got=what, fix=fix)
         else:
             yield container.where(name).warning(f"the job uses {what}: {fix}")
 

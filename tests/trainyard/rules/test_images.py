@@ -64,7 +64,7 @@ def test_what_no_runtime_can_pull_is_refused(image: str) -> None:
     [error] = image_errors(image, At("image"))
     words = (
         *("be the name of an image", "have 64 hex digits behind @sha256:"),
-        *("have no blank in it", "have a tag behind its colon"),
+        *("have no blank in it", "have a tag behind its colon", "have a name between its slashes"),
     )
     assert error.must.startswith(words) and len(str(error)) < 400
 
