@@ -24,7 +24,7 @@ pytestmark = [
 ]
 NAME = "refused"
 FILE = f"Pulumi.{NAME}.yaml"
-REFUSED = "refused: the last update was refused before it changed anything"
+REFUSED = "refused: the last update was refused or stopped before it changed anything"
 BEFORE = ", and the one before it succeeded"
 SETTLED = "; nothing to repair"
 

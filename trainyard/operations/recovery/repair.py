@@ -186,7 +186,7 @@ def _settled_by(state: Entry, history: History) -> str:
         return ""
     if history.ends_refused:
         before = ", and the one before it succeeded" if last else ""
-        return f"the last update was refused before it changed anything{before}"
+        return f"the last update was refused or stopped before it changed anything{before}"
     return "the last update succeeded"
 
 

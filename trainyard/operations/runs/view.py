@@ -22,6 +22,7 @@ from trainyard.operations.runs.runs import TYPE, going_runs, node_price, pod_gpu
 from trainyard.operations.status.diagnosis import diagnose
 from trainyard.operations.status.finding import Finding
 from trainyard.operations.status.interruptions import interruptions
+from trainyard.operations.status.queue_causes import queued_since
 
 READY, LAUNCHING, JOINING, NOT_READY, SICK, LEAVING = (
     "ready",
@@ -249,13 +250,13 @@ def _rank(pod: Object) -> str:
 
 
 def _queue(snapshot: Snapshot) -> Iterator[Waiting]:
-    """Workloads of Kueue without a quota, the oldest first."""
-    for workload in sorted(snapshot.of("workloads"), key=snapshot.age, reverse=True):
+    """Workloads of Kueue without a quota; first the one that has waited longest since it last came to its queue."""
+    for workload in sorted(snapshot.of("workloads"), key=queued_since):
         states = {kind: condition_of(workload, kind) for kind in ("QuotaReserved", "Finished")}
         if any(each.get("status") == "True" for each in states.values()):
             continue
         yield Waiting(
             job=job_of(workload)[-1] or workload["metadata"]["name"],
             queue=workload["spec"].get("queueName", ""),
-            seconds=snapshot.age(workload),
+            seconds=int((snapshot.taken_at - queued_since(workload)).total_seconds()),
         )

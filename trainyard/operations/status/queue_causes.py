@@ -44,7 +44,7 @@ def waiting_jobs(snapshot: Snapshot) -> Iterator[Finding]:
         if _is(workload, "QuotaReserved"):
             yield from _handed_on(workload)
         else:
-            since = _since(workload)
+            since = queued_since(workload)
             yield Finding(
                 what=(
                     f"{_owner(workload)} waits in the queue of team"
@@ -169,7 +169,7 @@ def _others_waiting(snapshot: Snapshot, workload: Object, pool: str) -> Iterator
 
 def _turn(workload: Object) -> tuple[int, datetime]:
     """Its place in the queue of its team: the most urgent first, then who has waited longest."""
-    return -workload["spec"].get("priority", 0), _since(workload)
+    return -workload["spec"].get("priority", 0), queued_since(workload)
 
 
 def _end(snapshot: Snapshot, workload: Object) -> datetime | None:
@@ -211,7 +211,7 @@ def _held_since(workload: Object) -> datetime:
     return _time(condition_of(workload, "QuotaReserved"))
 
 
-def _since(workload: Object) -> datetime:
+def queued_since(workload: Object) -> datetime:
     """Time at which the Workload last went to its queue."""
     evicted = condition_of(workload, "Evicted")
     if evicted.get("status") == "True" or evicted.get("reason") in EVICTED:

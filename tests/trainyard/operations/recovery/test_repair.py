@@ -92,7 +92,7 @@ def test_after_an_update_that_was_refused_nothing_is_asked(
     )
     stack.later = [refused]
     stack.state["deployment"]["manifest"] = {"time": "2026-11-27T09:35:00Z"}
-    said = "dev: the last update was refused before it changed anything"
+    said = "dev: the last update was refused or stopped before it changed anything"
     assert run_word("repair", ["dev"]) == 0 and stack.commands == []
     before = ", and the one before it succeeded"
     assert capsys.readouterr().out == f"{said}{before}; nothing to repair\n"

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,10 @@ def test_a_job_in_a_queue_is_shown_until_it_has_its_quota() -> None:
     [waits] = shown().queue
     assert (waits.job, waits.queue, waits.seconds) == ("wav", "speech", 15 * 60)
     snapshot = busy()
+    back = (snapshot.taken_at - timedelta(minutes=1)).isoformat()
+    evicted = {"type": "Evicted", "status": "True", "lastTransitionTime": back}
+    snapshot.of("workloads")[0]["status"]["conditions"] = [evicted]
+    assert view("dev", snapshot, None).queue[0].seconds == 60, "it has run since it was made"
     reserved = {"type": "QuotaReserved", "status": "True"}
     snapshot.of("workloads")[0]["status"]["conditions"] = [reserved]
     assert view("dev", snapshot, None).queue == ()
