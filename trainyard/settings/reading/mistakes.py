@@ -140,7 +140,8 @@ def _no_choice(mistake: Mistake) -> InputError:
     if near:
         return mistake.error(must, f"write {near[0]}", near[0])
     defaults = [each for each in defaults_at(mistake.steps) if each in choices]
-    otherwise = f", or delete it for {defaults[0]}" if defaults else ""
+    go = "leave it out" if "delete" in choices else "delete it"
+    otherwise = f", or {go} for {defaults[0]}" if defaults else ""
     return mistake.error(must, f"write one of {listed}{otherwise}")
 
 

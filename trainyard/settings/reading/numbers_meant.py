@@ -71,7 +71,9 @@ def out_of_bounds(mistake: Mistake) -> InputError:
     must, nearest = f"be {words[kind]} {whole}", whole + {"gt": 1, "lt": -1}.get(kind, 0)
     if why := BOUNDS.get((*mistake.steps[-2:], kind)):
         must = f"{must}: {why}"
-    if kind == "ge" and -mistake.value >= bound > 0:
+    if kind == "ge" and mistake.value == -1:
+        must = f"{must}, and -1 does not mean without limit"
+    elif kind == "ge" and -mistake.value >= bound > 0:
         return mistake.error(must, f"write {-mistake.value}", -mistake.value)
     if kind == "gt" and (value := example(mistake.steps)) is not None:
         return mistake.error(must, f"write a value such as {value}", value)

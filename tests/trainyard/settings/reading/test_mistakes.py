@@ -206,10 +206,23 @@ def test_a_time_is_read_in_the_unit_of_the_setting(written: str, meant: float | 
         ("jobs.t5-large.script", "if true; then\ntorchrun t.py", "close what is open: fi ends if"),
         ("jobs.t5-large.image", " ", "write a value"),
         ("storage.home.efs.lifecycle", {"back_on_access": True}, "write infrequent_after_days: 30"),
+        ("storage.home.efs.throughput", 100, "write provisioned and throughput_mibps: 100"),
+        ("registries", {"train": {"data": "drop"}}, "or leave it out for keep"),
+        ("storage.scratch", "lustre", "write {lustre: {capacity_gib: 4800"),
+        ("jobs.t5-large.nodes", -2, "write 2"),
     ],
 )
 def test_a_way_out_follows_from_what_was_written(path: str, value: Any, fix: str) -> None:
     assert any(fix in error.fix for error in planned(at(path, value)).errors)
+
+
+def test_a_bound_says_its_reason_and_that_no_number_means_without_limit() -> None:
+    own = "trainer.own_runtimes.torch-distributed-resilient.max_restarts"
+    for path, value, must in (
+        (own, -1, "be at least 0, and -1 does not mean without limit"),
+        ("system_nodes.nodes", 11, "be at most 10: only controllers run there"),
+    ):
+        assert must in [error.must for error in planned(at(path, value)).errors]
 
 
 @pytest.mark.parametrize(
