@@ -56,6 +56,11 @@ def leaves(session: boto3.Session, kind: str, inputs: Inputs, id_: str) -> bool:
     return any(it.leaving and it.id == id_ for it in _every(session, kind, inputs))
 
 
+def changes(session: boto3.Session, kind: str, inputs: Inputs, id_: str) -> bool:
+    """True where AWS is still creating or changing the object with this id, which the inputs describe."""
+    return any(not it.settled and it.id == id_ for it in _every(session, kind, inputs))
+
+
 def _every(session: boto3.Session, kind: str, inputs: Inputs) -> list[ExistingObject]:
     """Objects that the inputs describe: one object, or several with the same tags."""
     row = AWS_TYPES.get(kind)

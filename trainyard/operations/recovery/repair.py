@@ -51,7 +51,7 @@ from trainyard.operations.reach.pulumi import (
 )
 from trainyard.operations.reach.stack_account import session_of
 from trainyard.operations.reach.updates import REPAIR, History, history_of
-from trainyard.operations.recovery import deletions, interfaces, replacements
+from trainyard.operations.recovery import changes, deletions, interfaces, replacements
 from trainyard.operations.recovery.adoption import Wanted
 from trainyard.operations.recovery.interfaces import LeakedInterface
 from trainyard.plans.controllers import RELEASE
@@ -160,18 +160,18 @@ def repair(stack: str, *, yes: bool, restored: bool = False) -> int:
         return 0
     with StackCluster.of(state) as cluster:
         cluster.require_answer(stack)
-        changes = look(stack, state, history, cluster)
+        found = look(stack, state, history, cluster)
         if cluster.failure:
             raise PulumiError(
                 f"could not read all objects of the cluster: {cluster.failure}. {NOTHING}"
             )
-        if not (lines := changes.lines()):
+        if not (lines := found.lines()):
             print(f"{stack}: every object that exists is in its state; nothing to repair")
             return 0
         print("\n".join(lines), flush=True)
         if code := ask(f"Make these changes to {stack}?", yes=yes, otherwise=NOTHING):
             return code
-        changes.apply(cluster)
+        found.apply(cluster)
     print(f"{stack}: repaired; run `pulumi up`, or `pulumi destroy`, again")
     return 0
 
@@ -191,7 +191,7 @@ def _settled_by(state: Entry, history: History) -> str:
 
 
 def look(stack: str, state: Entry, history: History, cluster: StackCluster) -> Repair:
-    """The changes of a repair. It only reads, and waits for what is still being created or deleted. What a
+    """The changes of a repair. It only reads, and waits for what is still being created, changed or deleted. What a
     repair before it has read is not read again."""
     wanted = Wanted.by(stack)
     session = session_of(state, wanted.region)
@@ -209,6 +209,10 @@ def look(stack: str, state: Entry, history: History, cluster: StackCluster) -> R
     replaced = {urn: new.id for urn, new in named.items() if new}
     changing = {*replacements.changing(state), *going}
     gone = {*deletions.gone(cluster, state)} - changing
+    unsure = wanted.changed - changing - gone - replaced.keys()
+    unsure = set[str]() if history.is_repaired(state) else {*unsure}
+    read = [it for it in resources if it["urn"] in changing | unsure and it.get("id")]
+    changes.await_end(session, read, PATIENCE_SECONDS)
     return Repair(
         stack=stack,
         session=session,
@@ -220,9 +224,7 @@ def look(stack: str, state: Entry, history: History, cluster: StackCluster) -> R
         wanted_again=replacements.wanted_again(state, wanted.replaced, replaced),
         changing=sorted(changing),
         gone=sorted(gone),
-        unsure=[]
-        if history.is_repaired(state)
-        else sorted(wanted.changed - changing - gone - replaced.keys()),
+        unsure=sorted(unsure),
         unfinished_releases=[*unfinished_releases, *_half_changed(cluster, resources)],
         with_egress_rule=frozenset(
             name
