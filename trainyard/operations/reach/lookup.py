@@ -51,14 +51,19 @@ def find(
     return next((it for it in every if not it.leaving and it.id not in held), None)
 
 
-def leaves(session: boto3.Session, kind: str, inputs: Inputs, id_: str) -> bool:
-    """True where AWS is still deleting the object with this id, which the inputs describe."""
-    return any(it.leaving and it.id == id_ for it in _every(session, kind, inputs))
+def leaves(session: boto3.Session, resource: Inputs) -> bool:
+    """True where AWS is still deleting the object of a resource of the state."""
+    return any(it.leaving for it in _of(session, resource))
 
 
-def changes(session: boto3.Session, kind: str, inputs: Inputs, id_: str) -> bool:
-    """True where AWS is still creating or changing the object with this id, which the inputs describe."""
-    return any(not it.settled and it.id == id_ for it in _every(session, kind, inputs))
+def changes(session: boto3.Session, resource: Inputs) -> bool:
+    """True where AWS is still creating or changing the object of a resource of the state."""
+    return any(not it.settled for it in _of(session, resource))
+
+
+def _of(session: boto3.Session, resource: Inputs) -> list[ExistingObject]:
+    described = (resource.get("outputs") or {}) | (resource.get("inputs") or {})
+    return [it for it in _every(session, resource["type"], described) if it.id == resource["id"]]
 
 
 def _every(session: boto3.Session, kind: str, inputs: Inputs) -> list[ExistingObject]:

@@ -13,7 +13,7 @@ from typing import Any
 import boto3
 
 from trainyard.operations.reach.lookup import changes
-from trainyard.operations.reach.pulumi import PulumiError
+from trainyard.operations.recovery.pause import pause
 from trainyard.replacing.urn import title_of
 
 Entry = dict[str, Any]
@@ -22,13 +22,6 @@ Entry = dict[str, Any]
 def await_end(session: boto3.Session, resources: Collection[Entry], patience: float) -> None:
     """Return once AWS has ended its changes of these resources of the state; PulumiError after `patience` seconds."""
     deadline = time.monotonic() + patience
-    while names := ", ".join(title_of(it["urn"]) for it in resources if _changes(session, it)):
-        if time.monotonic() > deadline:
-            raise PulumiError(f"AWS still changes these after {patience:.0f} s: {names}")
-        print(f"waiting for {names}, which AWS is still changing", flush=True)
-        time.sleep(5)
-
-
-def _changes(session: boto3.Session, resource: Entry) -> bool:
-    described = (resource.get("outputs") or {}) | (resource.get("inputs") or {})
-    return changes(session, resource["type"], described, resource["id"])
+    while names := ", ".join(title_of(it["urn"]) for it in resources if changes(session, it)):
+        over = f"AWS still changes these after {patience:.0f} s: {names}"
+        pause(names, "AWS is still changing", over, deadline)

@@ -15,7 +15,7 @@ from trainyard.catalog.aws_types.table import AWS_TYPES
 from trainyard.catalog.job_kinds import ENGINE_TYPES
 from trainyard.operations.reach.cluster import StackCluster
 from trainyard.operations.reach.lookup import leaves
-from trainyard.operations.reach.pulumi import PulumiError
+from trainyard.operations.recovery.pause import pause
 
 Entry = dict[str, Any]
 
@@ -29,13 +29,11 @@ def awaited(
     while going := _going(session, cluster, state):
         seen |= going
         names = ", ".join(sorted(going.values()))
-        if time.monotonic() > deadline:
-            raise PulumiError(
-                f"these are still being deleted after {patience:.0f} s: {names}. A NodePool or a node"
-                " group waits for its jobs: `trainyard drain` deletes jobs that no stack owns"
-            )
-        print(f"waiting for {names}, which is still being deleted", flush=True)
-        time.sleep(5)
+        over = (
+            f"these are still being deleted after {patience:.0f} s: {names}. A NodePool or a node"
+            " group waits for its jobs: `trainyard drain` deletes jobs that no stack owns"
+        )
+        pause(names, "is still being deleted", over, deadline)
     return list(seen)
 
 
@@ -43,7 +41,7 @@ def _going(session: boto3.Session, cluster: StackCluster, state: Entry) -> dict[
     """URN → name of what is being deleted now."""
     every = _held(state)
     leaving = set(cluster.leaving(_in_cluster(every))) | {
-        each["urn"] for each in every if _is_awaited(each["type"]) and _leaves(session, each)
+        each["urn"] for each in every if _is_awaited(each["type"]) and leaves(session, each)
     }
     return {urn: urn.split("::", 3)[3] for urn in leaving}
 
@@ -81,8 +79,3 @@ def _is_object(resource: Entry) -> bool:
 def _is_awaited(kind: str) -> bool:
     row = AWS_TYPES.get(kind)
     return row is not None and row.awaited
-
-
-def _leaves(session: boto3.Session, resource: Entry) -> bool:
-    described = (resource.get("outputs") or {}) | (resource.get("inputs") or {})
-    return leaves(session, resource["type"], described, resource["id"])

@@ -54,6 +54,7 @@ from trainyard.operations.reach.updates import REPAIR, History, history_of
 from trainyard.operations.recovery import changes, deletions, interfaces, replacements
 from trainyard.operations.recovery.adoption import Wanted
 from trainyard.operations.recovery.interfaces import LeakedInterface
+from trainyard.operations.recovery.pause import pause
 from trainyard.plans.controllers import RELEASE
 from trainyard.replacing.urn import title_of, type_of
 
@@ -306,10 +307,8 @@ def _settled(
         unsettled = ", ".join(name for name, it in objects.items() if not it.settled)
         if not unsettled:
             return objects, [it for it in results.values() if isinstance(it, Release)]
-        if time.monotonic() > deadline:
-            raise PulumiError(f"AWS still creates these after {PATIENCE_SECONDS} s: {unsettled}")
-        print(f"waiting for {unsettled}, which AWS is still creating", flush=True)
-        time.sleep(5)
+        over = f"AWS still creates these after {PATIENCE_SECONDS} s: {unsettled}"
+        pause(unsettled, "AWS is still creating", over, deadline)
 
 
 def _find(

@@ -190,8 +190,9 @@ def test_every_other_type_of_aws_is_looked_for(most: Graph):
 def test_an_object_that_aws_is_still_deleting_leaves_and_is_not_adopted():
     session: Any = Fsx()
     kind = "aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation"
-    assert lookup.leaves(session, kind, {"tags": Fsx.TAGS}, "dra-2")
-    assert not lookup.leaves(session, kind, {"tags": Fsx.TAGS}, "dra-3")
+    held = {"type": kind, "inputs": {"tags": Fsx.TAGS}}
+    assert lookup.leaves(session, held | {"id": "dra-2"})
+    assert not lookup.leaves(session, held | {"id": "dra-3"})
     assert lookup.find(session, kind, {"tags": Fsx.TAGS}, {"dra-3"}) is None
 
 

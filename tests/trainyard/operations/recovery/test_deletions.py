@@ -24,7 +24,7 @@ class Going:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, **rounds: float) -> None:
         self.rounds, self.asked = rounds, list[str]()
-        monkeypatch.setattr(deletions, "leaves", lambda _, __, ___, id_: self.goes(id_))
+        monkeypatch.setattr(deletions, "leaves", lambda _, resource: self.goes(resource["id"]))
         monkeypatch.setattr(deletions.time, "sleep", lambda _: None)
 
     def goes(self, name: str) -> bool:
