@@ -147,13 +147,11 @@ class Harm:
         """The reason for nodes of this type, where it is known."""
         return self.reason.replace("{such}", f", such as {kind.name}" if kind else "")
 
-    def rule_in_script(self, value: str, kind: InstanceType | None) -> str:
-        """The reason as a script meets it, which has many variables."""
-        must = self.rule(kind)
-        for verb, other in _IN_SCRIPT.items():
-            if must.startswith(verb):
-                return f"{other.format(self.variable)} {must.removeprefix(verb)}"
-        return f"not set {self.variable} to {value or 'nothing'}: it must {must}"
+    def rule_in_script(self, name: str, kind: InstanceType | None) -> str:
+        """The rule as a script meets it, which has many variables. `name`: of the variable."""
+        rule = self.rule(kind)
+        verb = next(each for each in _IN_SCRIPT if rule.startswith(each))
+        return f"{_IN_SCRIPT[verb].format(name)} {rule.removeprefix(verb)}"
 
 
 _IN_SCRIPT = {
@@ -161,7 +159,7 @@ _IN_SCRIPT = {
     "be ": "set {} to",
     "name an interface ": "name in {} an interface",
 }
-"""Beginning of a reason → the same with the name of the variable in it."""
+"""Beginning of the reason of a variable that does harm → the same with the name of the variable in it."""
 _NO_INTERFACE = (
     f"name an interface that pods have, which is {INTERFACES[0]}: others are of the node, and the ranks end"
     " at their start"

@@ -241,17 +241,16 @@ def torchtune_errors(
 ) -> Iterator[InputError]:
     """Every error of what a runtime of kind torchtune fetches."""
     wanted = own.torchtune
-    if (own.kind == "torchtune") != bool(wanted):
+    if wanted and own.kind != "torchtune":
+        yield At(f"{path}.torchtune").not_set(
+            f"with kind: {own.kind}", got="a model", instead="write kind: torchtune"
+        )
+    if own.kind == "torchtune" and not wanted:
         store = next(iter(environment.storage), "…")
         yield At(f"{path}.torchtune").must(
-            f"not be set with kind: {own.kind}"
-            if wanted
-            else f"be set with kind: torchtune, for {one_of(TUNED, '')}",
-            got="a model" if wanted else "nothing",
-            fix="delete it, or write kind: torchtune"
-            if wanted
-            else f"add torchtune: {{model: {next(iter(TUNED))}, store: {store}, directory: tune}}",
-            write=REMOVE if wanted else None,
+            f"be set with kind: torchtune, for {one_of(TUNED, '')}",
+            got="nothing",
+            fix=f"add torchtune: {{model: {next(iter(TUNED))}, store: {store}, directory: tune}}",
         )
     if not wanted:
         return

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainyard.catalog.aws.instances import InstanceType
+from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.derive.job_view import JobView
 from trainyard.derive.pools import TYPES, largest_gang
 from trainyard.problems import InputError
 from trainyard.settings.pools import PoolConfig
 
-RESTARTS = {"TrainJob": "name a runtime of environment.trainer.own_runtimes that has max_restarts"}
-"""Kind of a job → the way to restarts, where they are no setting of the job."""
+OF_RUNTIMES = "name a runtime of environment.trainer.own_runtimes that has max_restarts"
+"""The way to restarts where they are no setting of the job."""
 
 
 def gang_errors(view: JobView, name: str, pool: PoolConfig) -> Iterator[InputError]:
@@ -66,9 +67,11 @@ def _one_node_only(view: JobView, name: str, pool: PoolConfig) -> Iterator[Input
         only = f"delete environment.pools.{name}.fallback_zones, or name a pool without it"
         reasons.append(("has fallback zones: EFA does not cross zones", only))
     if pool.capacity == "spot" and not view.resumes:
-        missing = "add checkpoints" if view.restarts else RESTARTS.get(view.kind, "add restarts")
-        only = f"{missing}, or write capacity: on_demand under environment.pools.{name}"
         lacks = "checkpoints" if view.restarts else "restarts"
+        kind = JOB_KINDS.get(view.kind)
+        of_runtime = lacks == "restarts" and kind and kind.has_runtime
+        add = OF_RUNTIMES if of_runtime else f"add {lacks}"
+        only = f"{add}, or write capacity: on_demand under environment.pools.{name}"
         why = f"is spot: one reclaimed node ends all work of a job without {lacks}"
         reasons.append((why, only))
     for reason, fix in reasons:

@@ -42,11 +42,6 @@ def image_errors(image: str, place: At) -> Iterator[InputError]:
             fix=f"write the whole digest, which `docker buildx imagetools inspect {image.partition('@')[0]}` prints",
         )
         return
-    if _reference("".join(image.split())) and len(image.split()) > 1:
-        yield place.must(
-            "have no blank in it: it is one word", got=image[:SHORT], fix="delete the blank"
-        )
-        return
     if wrong := _wrong_part(image):
         yield place.must(wrong[0], got=image[:SHORT], fix=wrong[1])
         return
@@ -103,6 +98,8 @@ def _reference(image: str) -> re.Match[str] | None:
 
 def _wrong_part(image: str) -> tuple[str, str] | None:
     """The rule that one part of an image breaks, and the fix; None where more is wrong."""
+    if _reference("".join(image.split())) and len(image.split()) > 1:
+        return "have no blank in it: it is one word", "delete the blank"
     name, colon, tag = image.rpartition(":")
     if colon and is_untagged(name) and not re.match(r"\w", tag):
         must = "have a tag behind its colon"

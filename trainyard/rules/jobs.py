@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 
 from trainyard.catalog import fabric, versions
 from trainyard.catalog.aws.instances import GPU_TYPES
@@ -212,9 +211,9 @@ def _harmful_variable(view: JobView, container: ContainerView) -> Problems:
         if harm.has_no_effect:
             yield container.where(at).warning(f"{name} {harm.reason}; delete it")
         else:
-            kind, named = view.instance_type, replace(harm, variable=name)
+            kind = view.instance_type
             yield container.where(at).must(
-                named.rule_in_script(value, kind) if at == "script" else harm.rule(kind),
+                harm.rule_in_script(name, kind) if at == "script" else harm.rule(kind),
                 got=f"{name}={value}",
                 fix="delete it",
             )

@@ -215,11 +215,7 @@ def _window(
     if capacity == "block" and (starts is None or ends is None):
         yield At(path).must(
             "have starts and ends, for a Capacity Block",
-            got="neither"
-            if starts is None and ends is None
-            else "no starts"
-            if starts is None
-            else "no ends",
+            got="neither" if starts is ends else f"no {'starts' if starts is None else 'ends'}",
             fix="copy StartDate and EndDate from what this prints: aws ec2 describe-capacity-reservations"
             f" --capacity-reservation-ids {reservation.id}",
         )

@@ -73,6 +73,12 @@ def test_what_is_commonly_set_is_left_alone(setting: str) -> None:
     )
 
 
+def test_each_variable_that_does_harm_has_a_rule_for_scripts() -> None:
+    harmful = [harm for harm in fabric.HARMS if not harm.has_no_effect]
+    assert len(harmful) > 10
+    assert all("NAME" in harm.rule_in_script("NAME", None) for harm in harmful)
+
+
 def test_plans_count_with_the_worst_rate_of_a_fleet() -> None:
     rates = [fleet.per_1000_node_days for fleet in failure_rates.FLEETS if fleet.per_1000_node_days]
     assert max(rates) == failure_rates.FAILURES_PER_1000_NODE_DAYS == 6.5
