@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
-from trainyard.catalog.aws.permissions import QUESTIONS, READS, actions, reads
+from trainyard.catalog.aws.permissions import READS, actions, reads
+from trainyard.catalog.aws.questions import QUESTIONS
 from trainyard.catalog.aws.service_roles import EFS, EKS, FSX, NODE_GROUPS
 from trainyard.objects.iam.encryption import CONTROL_PLANE, FLOW, POD_LOGS
 from trainyard.objects.iam.policies import Document, OptionalService

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 
-from trainyard.catalog.aws.permissions import (
+from trainyard.catalog.aws.questions import (
     BUCKET_QUESTIONS,
     BUDGET_QUESTIONS,
     CLUSTER_QUESTIONS,

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any, ClassVar, Generic, TypeVar
 
-from trainyard.catalog.aws.permissions import STORE_QUESTIONS
+from trainyard.catalog.aws.questions import STORE_QUESTIONS
 from trainyard.plans.identity import Identity
 from trainyard.plans.stores import ExistingEfsPlan, ExistingLustrePlan, ExistingStorePlan
 from trainyard.problems import At, InputError, InputWarning

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from trainyard.catalog import versions
 from trainyard.catalog.aws import latencies
-from trainyard.catalog.aws.permissions import BUCKET_QUESTIONS
+from trainyard.catalog.aws.questions import BUCKET_QUESTIONS
 from trainyard.catalog.aws.service_roles import FSX, ServiceRole
 from trainyard.catalog.aws.storage import (
     LUSTRE_EFA_STEP_GIB,

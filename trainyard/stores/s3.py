@@ -13,7 +13,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 
-from trainyard.catalog.aws.permissions import BUCKET_QUESTIONS
+from trainyard.catalog.aws.questions import BUCKET_QUESTIONS
 from trainyard.catalog.aws.storage import Driver
 from trainyard.existing.bucket_faults import NO_WAY, BucketUse
 from trainyard.objects.iam.encryption import KEY_ARN, region_of

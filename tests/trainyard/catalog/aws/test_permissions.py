@@ -13,15 +13,14 @@ import pytest
 from rehearsal.aws.iam_actions import IAM_ACTIONS
 from tests.support.recording import CHECKOUT
 from trainyard.catalog.aws import permissions
-from trainyard.catalog.aws.permissions import (
+from trainyard.catalog.aws.permissions import HANDLERS, READS
+from trainyard.catalog.aws.questions import (
     BUCKET_QUESTIONS,
     BUDGET_QUESTIONS,
     CLUSTER_QUESTIONS,
     COPY_QUESTIONS,
-    HANDLERS,
     LOG_QUESTIONS,
     QUESTIONS,
-    READS,
     STORE_QUESTIONS,
     VPC_QUESTIONS,
 )
