@@ -22,7 +22,7 @@ from trainyard import command_line
 from trainyard.problems import SIMILAR, InputError
 from trainyard.settings.reading.files import MOST_BYTES
 from trainyard.settings.reading.mistake import shown
-from trainyard.settings.reading.secrets import hidden
+from trainyard.settings.reading.secrets.secrets import hidden
 from trainyard.settings.reading.yaml_file import read_documents
 
 LEVEL, ALL = "enforcementLevel", "all"

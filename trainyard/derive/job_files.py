@@ -13,7 +13,7 @@ from trainyard.plans.jobs import ConfigMapPlan
 from trainyard.problems import FEW, At, InputError, few
 from trainyard.settings.job import JobConfig
 from trainyard.settings.reading.files import is_inside
-from trainyard.settings.reading.secrets import ASSIGNED, Secret, hidden
+from trainyard.settings.reading.secrets.secrets import ASSIGNED, Secret, hidden
 
 CONFIG_MAP_BYTES = 1 << 20
 """Bytes that the API server takes as the data of one ConfigMap (kubernetes core validation,

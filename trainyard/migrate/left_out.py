@@ -12,7 +12,7 @@ from typing import Any
 from trainyard.command_line import is_option
 from trainyard.manifests.document import Container, Workload
 from trainyard.migrate.migrated import Migration
-from trainyard.settings.reading.secrets import HIDDEN
+from trainyard.settings.reading.secrets.secrets import HIDDEN
 
 INSTEAD = (
     "write it into AWS Secrets Manager, and name it in secrets: {HF_TOKEN: {secrets_manager: NAME}};"

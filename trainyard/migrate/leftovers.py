@@ -12,7 +12,7 @@ from trainyard.manifests.document import REPLICAS, Path, Workload, look
 from trainyard.migrate.left_out import NOT_SHOWN
 from trainyard.migrate.printed import Printed
 from trainyard.migrate.training import Training
-from trainyard.settings.reading.secrets import HIDDEN
+from trainyard.settings.reading.secrets.secrets import HIDDEN
 
 SAME_FOR_ALL = (*("apiVersion", "kind", "** containers * name", "spec runtimePatches * manager"),)
 """Fields that say the same of every job, or only link other fields of it: the kind of an object, the name

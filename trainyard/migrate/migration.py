@@ -29,7 +29,7 @@ from trainyard.migrate.twin import pytorch_job, restarts_of_a_gang
 from trainyard.migrate.v2_script import SET_BY_V1, v2_script
 from trainyard.migrate.volumes import Volumes
 from trainyard.settings.environment import EnvironmentConfig
-from trainyard.settings.reading.secrets import HIDDEN
+from trainyard.settings.reading.secrets.secrets import HIDDEN
 from trainyard.settings.training.no_settings import TO_S3
 
 CHANGED = {

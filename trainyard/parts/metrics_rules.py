@@ -20,7 +20,7 @@ from trainyard.parts.topics import topic_errors
 from trainyard.problems import InputError, InputWarning
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.metrics import AlertsConfig, MetricsConfig, RemoteWriteConfig
-from trainyard.settings.reading.secrets import HIDDEN
+from trainyard.settings.reading.secrets.secrets import HIDDEN
 
 AT = "environment.metrics"
 LARGER = ("m7i.xlarge", "m7i.2xlarge", "m7i.4xlarge", "m7i.8xlarge")

@@ -18,7 +18,7 @@ from trainyard.plans.identity import Identity
 from trainyard.plans.topic import TopicPlan
 from trainyard.problems import At, InputError
 from trainyard.settings.environment import EnvironmentConfig
-from trainyard.settings.reading import secret_names, secrets
+from trainyard.settings.reading.secrets import names, secrets
 from trainyard.settings.told import ToldConfig
 
 HUNG_MINUTES = 15
@@ -128,9 +128,9 @@ def _secrets() -> dict[str, str]:
         "private_key": secrets.PRIVATE_KEY.pattern,
         "token": secrets.TOKEN.pattern,
         "in_url": secrets.IN_URL.pattern,
-        "login": secret_names.LOGIN.pattern,
-        "assigned": secret_names.ASSIGNED.pattern,
-        "name": secret_names.NAME.pattern,
-        "no_name": secret_names.NO_SECRET_NAME.pattern,
+        "login": names.LOGIN.pattern,
+        "assigned": names.ASSIGNED.pattern,
+        "name": names.NAME.pattern,
+        "no_name": names.NO_SECRET_NAME.pattern,
         "hidden": secrets.HIDDEN,
     }

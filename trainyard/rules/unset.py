@@ -9,7 +9,7 @@ from trainyard.derive.job_view import ContainerView, JobView
 from trainyard.derive.scripts import LAUNCHER_ENV
 from trainyard.problems import InputWarning
 from trainyard.rules.one_node import READS_MORE, expanded
-from trainyard.settings.reading.secret_names import NAME
+from trainyard.settings.reading.secrets.names import NAME
 
 STRICT = re.compile(r"\bset\s+-[a-tv-z]*u|\bset\s+-o\s+nounset|\bbash\s+-[a-tv-z]*u")
 """Words by which a script asks bash to end at an unset variable; each script of an entry does."""

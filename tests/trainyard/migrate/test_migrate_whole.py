@@ -15,7 +15,7 @@ import yaml
 
 from tests.support.recording import WORKLOADS
 from tests.support.tool import run_word
-from trainyard.settings.reading.secrets import HIDDEN
+from trainyard.settings.reading.secrets.secrets import HIDDEN
 
 TOKEN = "hf_" + "aBcDe" * 6 + "fGhI"
 KEY = "0a1b2c3d4e" * 4

@@ -22,7 +22,7 @@ from trainyard.settings.reading.files import text_of
 from trainyard.settings.reading.mistake import shown
 from trainyard.settings.reading.namespaces import ENGINE_KEYS, misplaced
 from trainyard.settings.reading.salvage import salvaged
-from trainyard.settings.reading.secrets import Secret, withheld
+from trainyard.settings.reading.secrets.secrets import Secret, withheld
 from trainyard.settings.reading.stand_ins import StandIns
 from trainyard.settings.reading.yaml_file import Document, Lines, read_documents
 

@@ -16,7 +16,7 @@ from trainyard.catalog.scalars import EngineLoader, is_text, key_of, value_of
 from trainyard.problems import At, InputError, Problem
 from trainyard.settings.reading.files import MOST_BYTES, NO_TEXT
 from trainyard.settings.reading.placeholders import is_only_a_placeholder, masked, unmasked
-from trainyard.settings.reading.secrets import Secret, hidden, secrets_of_text, withheld
+from trainyard.settings.reading.secrets.secrets import Secret, hidden, secrets_of_text, withheld
 
 Path = tuple[str | int, ...]
 """Place of a value in a document: ("spec", "trainer", "env", 0, "name")."""

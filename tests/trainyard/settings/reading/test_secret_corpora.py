@@ -19,7 +19,7 @@ import yaml
 
 from tests.support.recording import CHECKOUT
 from trainyard.manifests.document import read_manifest
-from trainyard.settings.reading.secrets import HIDDEN, hidden, withheld
+from trainyard.settings.reading.secrets.secrets import HIDDEN, hidden, withheld
 
 HARMLESS = (CHECKOUT / "tests/support/cases/harmless_lines.txt").read_text().splitlines()
 BASE62 = string.ascii_letters + string.digits

@@ -16,8 +16,8 @@ from tests.support.tool import run_word
 from trainyard.decide import plan_stack
 from trainyard.manifests.document import read_manifest
 from trainyard.settings.reading.reader import read
-from trainyard.settings.reading.secret_tokens import KINDS
-from trainyard.settings.reading.secrets import HIDDEN, Secret, hidden, withheld
+from trainyard.settings.reading.secrets.secrets import HIDDEN, Secret, hidden, withheld
+from trainyard.settings.reading.secrets.tokens import KINDS
 from trainyard.settings.reading.yaml_file import read_documents
 
 # Each is put together here, so that no scanner takes this file for a leak.

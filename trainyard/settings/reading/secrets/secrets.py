@@ -14,7 +14,7 @@ from typing import Any
 
 from trainyard.problems import At, InputError
 from trainyard.settings.aws import KEYS
-from trainyard.settings.reading.secret_names import (
+from trainyard.settings.reading.secrets.names import (
     OF_LOGIN,
     Context,
     assigned,
@@ -23,7 +23,7 @@ from trainyard.settings.reading.secret_names import (
     is_secret,
     looks_secret,
 )
-from trainyard.settings.reading.secret_tokens import KINDS
+from trainyard.settings.reading.secrets.tokens import KINDS
 
 HIDDEN = "hidden-secret"
 """Text that stands in the place of a secret."""
