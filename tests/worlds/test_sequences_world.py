@@ -16,6 +16,7 @@ import copy
 import json
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -273,6 +274,19 @@ class Turns:
         for job in self.jobs:
             job.entry = kept[job.name]
 
+    def made_again(self) -> set[str]:
+        """TrainJobs that had more gangs than runs. The API server keeps the events of an hour: the look of a census
+        can miss a gang that lives for a tenth of a second."""
+        made = {
+            (each["involvedObject"]["name"], each["involvedObject"]["uid"])
+            for each in self.harness.get("events --namespace training")["items"]
+            if each["involvedObject"]["kind"] == "Job" and each["reason"] == "SuccessfulCreate"
+        }
+        gangs = Counter(name for name, _ in made)
+        trainjobs = [job for job in self.jobs if job.name.startswith("t-")]
+        assert all(gangs[f"{job.name}-node-0"] >= job.begun for job in trainjobs), gangs
+        return {job.name for job in trainjobs if gangs[f"{job.name}-node-0"] > job.begun}
+
     def uids(self) -> set[str]:
         items = self.harness.get("trainjobs,pytorchjobs --namespace training")["items"]
         return {each["metadata"]["uid"] for each in items}
@@ -346,14 +360,14 @@ def walked() -> Iterator[tuple[Turns, Census]]:
 def test_no_step_is_lost_and_only_a_deleted_pod_makes_one_twice(
     walked: tuple[Turns, Census],
 ) -> None:
-    turns, seen = walked
-    deleted = {said.partition(":")[0] for said in seen.overlaps if not _trains(said)}
+    turns, _ = walked
+    again = turns.made_again()
     for job in turns.jobs:
         for steps in turns.steps(job):
             numbers = [int(step.split()[1]) for step in steps]
             once = [each for each, _ in groupby(numbers)]
             assert once == [*range(1, len(once) + 1)], (job.name, steps)
-            assert numbers == once or job.name in deleted, (job.name, steps)
+            assert numbers == once or job.name in again, (job.name, steps)
 
 
 def test_each_argument_trains_where_its_owner_wanted_it(walked: tuple[Turns, Census]) -> None:
@@ -370,14 +384,9 @@ def test_each_argument_trains_where_its_owner_wanted_it(walked: tuple[Turns, Cen
 
 def test_no_run_is_beside_another_of_its_job(walked: tuple[Turns, Census]) -> None:
     turns, seen = walked
-    assert seen.looks > 20 and [said for said in seen.overlaps if _trains(said)] == []
+    assert seen.looks > 20 and seen.overlaps == []
     begun = {name: len(runs) for name, runs in seen.runs.items()}
     for job in turns.jobs:
         assert job.begun == job.sequence.runs, job.name
         made_again = job.name.startswith("t-") and begun[job.name] > job.begun
         assert begun[job.name] == job.begun or made_again, (job.name, begun[job.name])
-
-
-def _trains(overlap: str) -> bool:
-    """True where an object of an overlap is not being deleted."""
-    return overlap.count(" of 20") != overlap.count(", deleted 20")
