@@ -84,7 +84,7 @@ BY_A_PERSON: dict[str, str] = {
     r"|[\d.]+/32 for one|to (mount|copy|have) |close what is open"
     r"|write (max_restarts|that size|name: |image_prefixes|model: )": "what is meant",
     r"a pool has|GPU nodes have|a job with schedule has|the owner of|an existing VPC|with \d+ GiB|the setting is in"
-    r"|no size|speed of Lustre|gpus_per_node, |with environment\.queues|an entry has|docs/stack-file"
+    r"|asynchronous: true|gpus_per_node, |with environment\.queues|an entry has|docs/stack-file"
     r"|auto_export keeps|a faster tier|it follows|each team|the manifest file": "nothing: it says why",
     r"revoke|a job takes|write the value as plain text": "a secret",
     r"delete \S+, and (the stack|mount)": "another file of the stack",

@@ -219,7 +219,7 @@ HARMS: tuple[Harm, ...] = (
         variable="FI_EFA_USE_DEVICE_RDMA",
         values=("1",),
         on=lambda kind: not kind.gpudirect,
-        reason="not be 1 on nodes without GPUDirect RDMA{such}: libfabric 1.18 and later turn it on where it is",
+        reason="not be 1 on nodes without GPUDirect RDMA{such}: libfabric 1.18 and later find it by themselves",
     ),
     Harm(
         variable="RDMAV_*",

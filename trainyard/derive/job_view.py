@@ -65,7 +65,7 @@ class ContainerView:
     node_rank: int | None
     """The rank of the only node that runs this container; None where several do."""
     where: Where
-    """Places of "image", "script", "env", "env.<variable>" and "option.<name>", an option of a launcher."""
+    """Places of "image", "script", "arguments", "env", "env.<variable>" and "option.<name>" of a launcher."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +74,9 @@ class SharedMemory:
 
     gib: float
     at_most_gib: float
-    """Half of what the smallest node can give; of a file, the container's memory limit."""
+    """Half of what the smallest node can give, or the pod's own memory; of a file, the container's memory limit."""
+    limit: str
+    """Reason for that most, in words."""
     fix: str
     place: At
 
@@ -154,6 +156,7 @@ def entry_view(path: str, job: JobConfig, environment: EnvironmentConfig) -> Job
             "ranks": "processes_per_node",
             "gpus": "gpus_per_node",
             "script": _runs(job),
+            "arguments": "torchrun.arguments" if job.torchrun else _runs(job),
             **dict.fromkeys(OPTIONS, _runs(job)),
             "job": "",
             **{f"env.{variable}": f"secrets.{variable}" for variable in job.secrets},
@@ -294,13 +297,24 @@ def _shared_memory(
     kinds = [TYPES[name] for name in (pool.instance_types if pool else ()) if name in TYPES]
     if not kinds or not kinds[0].gpus or job.shared_memory_gib is None:
         return ()
-    half = min(kind.allocatable_mib for kind in kinds) // 2 / 1024
-    at_most = min(half, most_shared_memory(pod_resources.memory_gib(job, kinds)))
+    smallest = min(kinds, key=lambda kind: kind.allocatable_mib)
+    half = smallest.allocatable_mib // 2 / 1024
+    memory = pod_resources.memory_gib(job, kinds)
+    of_pod = most_shared_memory(memory)
     return (
         SharedMemory(
             gib=job.shared_memory_gib,
-            at_most_gib=at_most,
-            fix=f"write {int(at_most)} or less",
+            at_most_gib=min(half, of_pod),
+            limit=(
+                f"half of what a {smallest.name} has for pods"
+                if half < of_pod
+                else f"as the pod has {memory:g} GiB"
+            ),
+            fix=(
+                f"write {int(half)} or less"
+                if half < of_pod
+                else f"write {int(memory / 2)}, or raise memory_gib"
+            ),
             place=where("shared_memory_gib"),
         ),
     )

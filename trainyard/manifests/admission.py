@@ -1,5 +1,4 @@
-"""A YAML file that is a job of a stack, judged against its pool and made ready for the graph
-(`jobs.x.manifest`)."""
+"""A YAML file that is a job of a stack (`jobs.x.manifest`), judged against its pool and made ready for the graph."""
 
 from __future__ import annotations
 
@@ -172,7 +171,9 @@ def _settings(
             )
     if not is_inside(folder, job.manifest):
         yield At(f"{path}.manifest").must(
-            "be a file beside the stack file", got=job.manifest, fix="name its path from there"
+            "be a file in the folder of the stack file, which it is not",
+            got=job.manifest,
+            fix="name its path from there",
         )
 
 

@@ -292,7 +292,7 @@ class ManifestContext:
                 return self.workload.at(*container.at("env", number, "name"))
             if name.startswith(OPTION):
                 return self.workload.at(*container.option(name.removeprefix(OPTION)))
-            path = container.runs if name == "script" else container.at(name)
+            path = container.runs if name in ("script", "arguments") else container.at(name)
             return self.workload.at(*path)
 
         return where

@@ -83,6 +83,7 @@ def shared_memory(workload: Workload) -> Iterator[SharedMemory]:
                 yield SharedMemory(
                     gib=float(size / 2**30),
                     at_most_gib=most,
+                    limit=f"as the container has {float(limit / 2**30):g} GiB",
                     fix=f"write {f'{int(most)}Gi' if most >= 1 else f'{int(most * 1024)}Mi'} or less",
                     place=workload.at(*path),
                 )

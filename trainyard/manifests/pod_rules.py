@@ -17,7 +17,7 @@ from trainyard.objects.jobs.pod_template import EFA, GPU
 from trainyard.problems import InputError, InputWarning
 from trainyard.rules.images import image_errors, is_untagged
 from trainyard.rules.mounts import mount_path_errors
-from trainyard.rules.pinning import unpinned
+from trainyard.rules.pinning import PINNED, unpinned
 
 Problems = Iterator[InputError | InputWarning]
 LABELS = (
@@ -90,7 +90,7 @@ def _images_of_init_containers(context: ManifestContext) -> Problems:
             for name, what, fix in unpinned(shown, container.script):
                 path = at if name == "image" else container.runs
                 if context.production:
-                    yield context.error(path, "be pinned in production", what, fix)
+                    yield context.error(path, PINNED, what, fix)
                 else:
                     yield context.warning(path, f"{what}: {fix}")
 

@@ -21,7 +21,7 @@ from trainyard.plans.jobs import EXPECTED, Expected, JobPlan
 from trainyard.problems import At, InputError, InputWarning
 from trainyard.rules.after import after_errors
 from trainyard.rules.model_memory import fit_problems, model_errors
-from trainyard.rules.pods import torchrun_script_errors
+from trainyard.rules.mounts import torchrun_script_errors
 from trainyard.rules.python_files import python_warnings
 from trainyard.rules.saves import keep_warnings, lost_warnings, place_warnings
 from trainyard.rules.schedule import schedule_problems, team_schedule_errors

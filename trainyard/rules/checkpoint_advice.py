@@ -62,6 +62,8 @@ class Proposal:
 
     words: str
     """Advice: what to write, with its verb."""
+    why: str = ""
+    """The reason for a change of the script, behind the advice."""
     goodput: float
 
 
@@ -76,11 +78,11 @@ def better_checkpoints(job: JobConfig, environment: EnvironmentConfig, region: s
     wanted = (job.goodput_percent or ENOUGH_PERCENT) / 100
     enough = (found for found in _proposals(asked, wanted) if found.goodput >= wanted)
     if first := next(enough, None):
-        return f"{first.words} {first.goodput:.1%}"
+        return f"{first.words} {first.goodput:.1%}{first.why}"
     most = max(_proposals(asked, None), key=lambda found: found.goodput, default=None)
     if most is None or most.goodput < now.goodput + WORTH_CHANGING:
         return MOST
-    return f"{most.words} {most.goodput:.1%}, the most there is"
+    return f"{most.words} {most.goodput:.1%}, the most there is{most.why}"
 
 
 def best_minutes(job: JobConfig, environment: EnvironmentConfig, region: str) -> int:
@@ -151,16 +153,14 @@ def _proposal(before: Asked, after: Asked | None) -> Iterator[Proposal]:
     late = after.saves.asynchronous and not before.saves.asynchronous
     minutes = after.saves.interval_minutes
     changes = [
-        "asynchronous: true" if late else "",
+        "asynchronous: true in checkpoints" if late else "",
         f"interval_minutes: {minutes:g}" if minutes != before.saves.interval_minutes else "",
         to_write(before.store, after.store),
     ]
     if found := [change for change in changes if change]:
-        why = (
-            "no size or speed of Lustre makes the save short enough, so save asynchronously: "
-            if late
-            else ""
-        )
         listed = " and ".join(filter(None, [", ".join(found[:-1]), found[-1]]))
-        words = f"{why}{listed} keep{'' if found[1:] else 's'}"
-        yield Proposal(words=words, goodput=verdict.goodput)
+        yield Proposal(
+            words=f"{listed} keep{'' if found[1:] else 's'}",
+            why=", as no Lustre is fast enough for saves that training waits for" if late else "",
+            goodput=verdict.goodput,
+        )

@@ -32,6 +32,7 @@ MOST_RANGES = 40
 """Public endpoint access CIDR ranges of a cluster, a quota that AWS does not raise (EKS user guide,
 service-quotas)."""
 OWN_ADDRESS = "the address that `curl https://checkip.amazonaws.com` prints, with /32"
+NO_PUBLIC = "or use a VPN into the VPC, with endpoint: private in the place of public_access_cidrs"
 WAYS = ("tunnel_port", "proxy_url", "inside_vpc")
 
 
@@ -61,7 +62,7 @@ def _ranges(cluster: ClusterConfig) -> Iterator[InputError]:
         yield At(CIDRS).must(
             f"list at most {MOST_RANGES} ranges: EKS takes no more",
             got=len(listed),
-            fix="write wider ranges, such as that of your VPN; or endpoint: private, where a VPN leads into the VPC",
+            fix=f"write wider ranges, such as that of your VPN; {NO_PUBLIC}",
         )
     for cidr in listed:
         if not is_range(cidr):
@@ -76,8 +77,7 @@ def _ranges(cluster: ClusterConfig) -> Iterator[InputError]:
             yield At(CIDRS).must(
                 "list public addresses: EKS refuses reserved ranges",
                 got=cidr,
-                fix=f"write {OWN_ADDRESS}, such as [{EXAMPLE}]; or endpoint: private, where"
-                " a VPN leads into the VPC",
+                fix=f"write {OWN_ADDRESS}, such as [{EXAMPLE}]; {NO_PUBLIC}",
                 write=[EXAMPLE],
             )
 
@@ -129,7 +129,8 @@ def _proxy(url: str) -> Iterator[InputError]:
             else "be the URL of a proxy: http://, https:// or socks5:// with a host and a port"
         ),
         got="a URL with an @" if secret else url,
-        fix=f"write {example}" if host else f"write one such as {example}",
+        fix=f"write {example if host else f'one such as {example}'}"
+        + "; or name another proxy, where this one asks for a login" * secret,
         write=example,
     )
 

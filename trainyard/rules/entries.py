@@ -155,7 +155,7 @@ def _processes(path: str, job: JobConfig, pool: PoolConfig) -> Iterator[InputErr
     if not TYPES[name].gpus and wanted in ("auto", "gpu"):
         yield at.must(
             f"be a number, or cpu for a process each CPU, on {name}, which has no GPU: {wanted} counts GPUs",
-            got=wanted,
+            got=f"{wanted}{', the default' * (wanted == 'auto')}",
             fix="write 1, and let threads do the rest; or write cpu",
         )
     if TYPES[name].gpus and wanted == "cpu":
@@ -267,7 +267,7 @@ def torchtune_errors(
         yield At(f"{path}.command").must(
             "not be set with torchtune: the recipe has its own command",
             got=own.command[0],
-            fix="delete it, or write script: tune run … in a job that has other arguments",
+            fix="delete it; name script: tune run … in a job that needs another command",
         )
 
 

@@ -47,8 +47,8 @@ def existing_cluster_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
         yield At(f"{AT}.name").must(
             "stand beside network.vpc_id: it names a cluster that exists, which has a VPC",
             got=cluster.name,
-            fix="delete it, and the stack makes a cluster; or put what this prints as network.vpc_id, and"
-            " network.private_subnets in the place of network.cidr: aws eks describe-cluster --query"
+            fix="delete it, and the stack makes a cluster; or put vpc_id and private_subnets in the place of"
+            " network.cidr, those of the VPC that this prints: aws eks describe-cluster --query"
             f" cluster.resourcesVpcConfig.vpcId --name {cluster.name}",
         )
     yield from _of_the_owner(cluster)
@@ -103,8 +103,8 @@ def _add_ons(wanted: EnvironmentConfig, cluster: ClusterConfig) -> Iterator[Inpu
                 f"not list {name}, which {users or 'this environment'} needs with a role or a configuration"
                 " of its own, so this stack installs it",
                 got=name,
-                fix=f"delete it here, and have the owner of {cluster.name} delete the add-on; or delete"
-                f" what uses it{users and f': {users}'}",
+                fix=f"delete it here, and have the owner of the cluster {cluster.name} delete the add-on, if nothing"
+                f" else there needs it; or delete what uses it{users and f': {users}'}",
                 write=sound,
             )
 

@@ -35,11 +35,12 @@ def image_errors(image: str, place: At) -> Iterator[InputError]:
         return
     meant = _meant(image)
     digest = image.partition("@sha256:")[2]
-    if digest and _reference(image.partition("@")[0]) and re.fullmatch(r"[0-9a-f]+", digest):
+    name = image.partition("@")[0]
+    if digest and _reference(name) and re.fullmatch(r"[0-9a-f]+", digest):
         yield place.must(
             "have 64 hex digits behind @sha256:",
             got=f"{len(digest)} in {image[:SHORT]}",
-            fix=f"write the whole digest, which `docker buildx imagetools inspect {image.partition('@')[0]}` prints",
+            fix=f"write the whole digest, which `docker buildx imagetools inspect {name}:<tag>` prints",
         )
         return
     if wrong := _wrong_part(image):
@@ -106,10 +107,14 @@ def _wrong_part(image: str) -> tuple[str, str] | None:
         if tag:
             must += " that begins with a letter, a digit or _"
         return must, f"write {name}:<version>, better {name}@sha256:…"
+    small = image.lower()
+    if image != small and is_untagged(small):
+        must = "have small letters, and a tag or a digest"
+        return must, f"write {small}:<version>, better {small}@sha256:…"
     if "//" in image and "://" not in image:
         return (
             "have a name between its slashes",
-            "write registry/name:tag, better registry/name@sha256:…",
+            "write the part that is missing there, or delete one of the slashes",
         )
     return None
 

@@ -41,8 +41,8 @@ def instance_type_errors(
                 path=path,
                 must="list types that AWS sells as Capacity Blocks",
                 got=kind,
-                fix=f"write one of {', '.join(sold)}; or name capacity: reservation, if it is"
-                " no Capacity Block",
+                fix=f"write one of {', '.join(sold)}; or name capacity: reservation without starts and ends,"
+                " if it is no Capacity Block",
                 write=[sold[0]],
             )
 
@@ -53,7 +53,7 @@ def _unsupported(path: str, kind: str, near: list[str], meant: list[str]) -> Ite
     if not near:
         yield InputError(
             path=path,
-            must="list types with GPUs or CPUs for training",
+            must="list types on which this program trains: CUDA GPUs, or no accelerator",
             got=kind,
             fix=f"write another type; {_why_refused(kind)}",
         )
@@ -61,6 +61,14 @@ def _unsupported(path: str, kind: str, near: list[str], meant: list[str]) -> Ite
         yield InputError(
             path=path,
             must="list types of EC2: names with ml. are of SageMaker HyperPod",
+            got=kind,
+            fix=f"write {near[0]}",
+            write=meant,
+        )
+    elif near == [kind.lower()]:
+        yield InputError(
+            path=path,
+            must="list types in small letters, as EC2 has them",
             got=kind,
             fix=f"write {near[0]}",
             write=meant,

@@ -30,7 +30,7 @@ from trainyard.rules import (
     waiting,
 )
 from trainyard.rules.images import image_errors, is_untagged, sample_warnings, tag_errors
-from trainyard.rules.pinning import unpinned
+from trainyard.rules.pinning import PINNED, unpinned
 from trainyard.settings.reading.placeholders import placeholders
 
 Problems = Iterator[InputError | InputWarning]
@@ -64,8 +64,8 @@ def _shared_memory(view: JobView) -> Problems:
     for memory in view.shared_memory:
         if memory.gib > memory.at_most_gib:
             yield memory.place.must(
-                f"be at most {int(memory.at_most_gib)} GiB: /dev/shm is a part of the pod's memory, and the ranks need"
-                " the rest",
+                f"be at most {int(memory.at_most_gib)} GiB, {memory.limit}: /dev/shm is a part of the pod's memory, and"
+                " the ranks need the rest",
                 got=f"{memory.gib:g} GiB",
                 fix=memory.fix,
             )
@@ -131,7 +131,7 @@ def _pinned(view: JobView, container: ContainerView) -> Problems:
         image = f"{image}:latest"
     for name, what, fix in unpinned(image, container.script):
         if view.production:
-            yield container.where(name).must("be pinned in production", got=what, fix=fix)
+            yield container.where(name).must(PINNED, got=what, fix=fix)
         else:
             yield container.where(name).warning(f"the job uses {what}: {fix}")
 

@@ -61,12 +61,7 @@ def network_errors(region: str, wanted: EnvironmentConfig) -> Iterator[InputErro
 def _existing(region: str, zone: str, subnets: Mapping[str, str]) -> Iterator[InputError]:
     """Every error of `network.private_subnets`."""
     path, known = "environment.network.private_subnets", zone_names(region)
-    for unknown in [each for each in subnets if known and each not in known]:
-        yield At(f"{path}.{unknown}").must(
-            f"have the name of a zone of {region}",
-            got=unknown,
-            fix=f"write the zone of {subnets[unknown]}: one of {', '.join(known)}",
-        )
+    yield from _unknown_zones(path, region, subnets)
     if zone not in subnets or len(subnets) < 2:
         lacking = "a second zone: EKS needs two" if zone in subnets else f"environment.zone, {zone}"
         other = next((each for each in known if each != zone), "another zone")
@@ -80,12 +75,28 @@ def _existing(region: str, zone: str, subnets: Mapping[str, str]) -> Iterator[In
     )
 
 
+def _unknown_zones(path: str, region: str, subnets: Mapping[str, str]) -> Iterator[InputError]:
+    known = zone_names(region)
+    for unknown in [each for each in subnets if known and each not in known]:
+        again = [zone for zone in known if subnets.get(zone) == subnets[unknown]]
+        yield At(f"{path}.{unknown}").must(
+            f"have the name of a zone of {region}",
+            got=unknown,
+            fix=f"delete it: {subnets[unknown]} stands under {again[0]}"
+            if again
+            else f"write the zone of {subnets[unknown]}: one of {', '.join(known)}",
+            write=REMOVE if again else None,
+        )
+
+
 def _of_two_zones(path: str, subnets: Mapping[str, str]) -> Iterator[InputError]:
     for twice in sorted({id_ for id_ in subnets.values() if [*subnets.values()].count(id_) > 1}):
         yield At(path).must(
             "have a subnet of its own for each zone: a subnet is in one zone",
             got=f"{twice} for {', '.join(each for each in subnets if subnets[each] == twice)}",
-            fix="delete one of the zones, or write each zone's own subnet",
+            fix="delete one of the zones, or write each zone's own subnet"
+            if len(subnets) > 2
+            else "write each zone's own subnet: EKS needs two zones",
         )
 
 
@@ -118,7 +129,12 @@ def zone_errors(region: str, wanted: EnvironmentConfig) -> Iterator[InputError]:
     if not known:
         yield _unknown_region(region)
     elif zone == region or zone in ZONE_LETTERS:
-        other = "" if zone == region else f", or change aws:region to {zone}"
+        other = ""
+        if zone != region:
+            inside = f"{zone}{ZONE_LETTERS[zone][0]}"
+            other = (
+                f"; or change aws:region to {zone}, and write a zone of it here, such as {inside}"
+            )
         yield At("environment.zone").must(
             f"be a zone of {region}, not a region" if other else "be a zone, not a region",
             got=zone,

@@ -6,6 +6,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+PINNED = "be the same tomorrow, with environment.production: true"
+"""Rule of an image, a clone and a package in production."""
+
 
 def unpinned(image: str, script: str) -> Iterator[tuple[str, str, str]]:
     """(image or script, what was found, what to do) for everything that is not pinned."""

@@ -1,5 +1,5 @@
-"""Errors about the pods of an entry of `jobs`: mounts, variables, labels and commands. What no
-training job can be: jobs.py.
+"""Errors about the pods of an entry of `jobs`: stores, variables, labels and commands. Where things are mounted:
+mounts.py. What no training job can be: jobs.py.
 
 Sources: Kubeflow Trainer at v2.1.0, the validation of pods in the API server of Kubernetes. Examples
 of each rule: tests/support/cases/environment.py.
@@ -11,13 +11,11 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from trainyard.derive.jobs import CHECKPOINTS, KEEP, TENSORBOARD, stores
+from trainyard.derive.jobs import KEEP
 from trainyard.derive.pools import job_type
-from trainyard.objects.iam.secrets import FOLDER, VOLUME
-from trainyard.objects.jobs.upstream_runtimes import WORKSPACE
 from trainyard.objects.queues.queues import QUEUE_LABEL
-from trainyard.problems import REMOVE, At, InputError, InputWarning, one_of, write_one_of
-from trainyard.rules.mounts import mount_path_errors
+from trainyard.problems import REMOVE, At, InputError, InputWarning, write_one_of
+from trainyard.rules.mounts import mount_errors
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import SCHEDULED_TIME, JobConfig
 from trainyard.settings.training.no_settings import TO_S3
@@ -33,9 +31,7 @@ LABEL_VALUE = r"([A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?)?"
 def pod_errors(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterator[InputError]:
     """Every error of the pods."""
     yield from _stores(path, job, environment)
-    yield from _mount_paths(path, job, environment)
-    yield from _hidden_paths(path, job)
-    yield from _volume_names(path, job)
+    yield from mount_errors(path, job, recipe=has_recipe(job, environment))
     yield from _what_runs(path, job, environment)
     yield from _variables(path, job)
     yield from _labels(path, job)
@@ -147,116 +143,6 @@ def from_root(directory: str) -> str:
 
 def _known_stores(environment: EnvironmentConfig, got: str) -> str:
     return write_one_of(environment.storage, "add one under environment.storage", got)
-
-
-def _mount_paths(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterator[InputError]:
-    recipe = [(WORKSPACE, "the runtime's recipe")] if has_recipe(job, environment) else []
-    paths: dict[str, list[str]] = {}
-    for mounted, what in (*_mounted(job), *recipe):
-        paths.setdefault(mounted.rstrip("/"), []).append(what)
-    for mounted, several in sorted(paths.items()):
-        if len(several) > 1:
-            yield At(f"{path}.storage").must(
-                "mount one thing at a path",
-                got=f"{' and '.join(several)} at {mounted}",
-                fix=f"write another path in {_movable(several)}",
-            )
-
-
-FIXED = ("shared memory", "the runtime's recipe", "secrets", "checkpoints", "tensorboard")
-"""Mounts whose path no setting moves."""
-
-
-def _movable(several: list[str]) -> str:
-    """The setting of a path that can be another one."""
-    movable = [what for what in several if what not in FIXED]
-    return f"{movable[-1]}.path" if movable and "." in movable[-1] else (movable or several)[-1]
-
-
-def _hidden_paths(path: str, job: JobConfig) -> Iterator[InputError]:
-    for name, mount in job.storage.items():
-        yield from mount_path_errors(mount.path, At(f"{path}.storage.{name}.path"))
-    for name, folder in job.host_paths.items():
-        yield from mount_path_errors(folder.path, At(f"{path}.host_paths.{name}.path"))
-    if job.files:
-        yield from mount_path_errors(job.files.path, At(f"{path}.files.path"))
-    if job.local_scratch:
-        yield from mount_path_errors(job.local_scratch, At(f"{path}.local_scratch"))
-
-
-def _volume_names(path: str, job: JobConfig) -> Iterator[InputError]:
-    """The volumes of a pod are called by the stores and folders of the node, and by what else the
-    job has: the API server refuses two of one name."""
-    taken = {"dshm": "/dev/shm"}
-    taken |= {"files": "files.sources"} if job.files else {}
-    taken |= {"local-scratch": "local_scratch"} if job.local_scratch else {}
-    taken |= {VOLUME: "secrets"} if job.managed_secrets else {}
-    for store in stores(job):
-        if store in taken:
-            yield At(f"{path}.storage.{store}").must(
-                f"be a store that is not called {store}: the pod has a volume of this name for {taken[store]}",
-                got=store,
-                fix="rename the store, under environment.storage and here",
-            )
-    taken |= dict.fromkeys(stores(job), "a store of the job")
-    for name in job.host_paths:
-        if name in taken:
-            yield At(f"{path}.host_paths.{name}").must(
-                f"not be called {name}: the pod has a volume of this name for {taken[name]}",
-                got=name,
-                fix=f"rename it, for example host-{name}",
-            )
-
-
-def _mounted(job: JobConfig) -> Iterator[tuple[str, str]]:
-    """Every path at which the container has a mount, and the setting that it is of."""
-    yield "/dev/shm", "shared memory"
-    for path, name, at in (
-        (CHECKPOINTS, "checkpoints", job.checkpoints),
-        (TENSORBOARD, "tensorboard", job.tensorboard),
-    ):
-        if at and at.store not in job.storage:  # else it is a folder of the whole store
-            yield path, name
-    yield from ((mount.path, f"storage.{name}") for name, mount in job.storage.items())
-    yield from ((mount.path, f"host_paths.{name}") for name, mount in job.host_paths.items())
-    yield from [(job.files.path, "files")] if job.files else []
-    yield from [(job.local_scratch, "local_scratch")] if job.local_scratch else []
-    yield from [(FOLDER, "secrets")] if job.managed_secrets else []
-
-
-def torchrun_script_errors(path: str, job: JobConfig) -> Iterator[InputError]:
-    """A script that torchrun looks for where the job's files are is one of them, by its path in the
-    container."""
-    if not (job.files and job.torchrun):
-        return
-    script, there = job.torchrun.script, job.files.path.rstrip("/")
-    folders = [mounted.rstrip("/") for mounted, _ in _mounted(job)]
-    holder = max((each for each in folders if script.startswith(f"{each}/")), key=len, default="")
-    sources = [source.rpartition("/")[2] for source in job.files.sources]
-    base = f"{there}/{script.rpartition('/')[2]}"
-    if holder == there and script.removeprefix(f"{there}/") not in sources:
-        programs = [f"{there}/{name}" for name in sources if name.endswith(".py")]
-        yield At(f"{path}.torchrun.script").must(
-            f"be a file in {there}, where those of files.sources lie without their folders: {', '.join(sources)}",
-            got=script,
-            fix=_in_files(base, script, programs),
-            write=base if base in programs else None,
-        )
-    if "/" in script and script in job.files.sources:
-        where = f"{there}/{script.rpartition('/')[2]}"
-        yield At(f"{path}.torchrun.script").must(
-            "be a path in the container, where a file of `files` stands without its folders",
-            got=script,
-            write=where,
-        )
-
-
-def _in_files(base: str, script: str, programs: list[str]) -> str:
-    """The way of a script into the files of a job. `base`: where it lies then. `programs`: those that are there."""
-    if base in programs:
-        return f"write {base}"
-    add = "add its path in the checkout to files.sources" + f" and write {base}" * (base != script)
-    return f"{add}; or write {one_of(programs, '')}" if programs else add
 
 
 def has_recipe(job: JobConfig, environment: EnvironmentConfig) -> bool:
@@ -391,8 +277,6 @@ def label_errors(at: At, key: str, value: str) -> Iterator[InputError]:
         yield at.must(
             "be a label: at most 63 letters, digits, - _ . with a letter or a digit at both ends",
             got=value,
-            fix=f"write {near}, or put free text into an annotation"
-            if near
-            else "put free text into an annotation, or delete it",
-            write=near or None,
+            fix=f"write {near}, or delete it" if near else "delete it",
+            write=near or REMOVE,
         )

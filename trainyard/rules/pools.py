@@ -106,7 +106,10 @@ def _where_bottlerocket(pool: PoolConfig, wanted: EnvironmentConfig) -> Iterator
     """Where it works, in words, of each condition that is not met."""
     kinds = pool.instance_types
     if wanted.cluster.version not in bottlerocket.KUBERNETES:
-        yield f"on Kubernetes {', '.join(bottlerocket.KUBERNETES)}, for which it has a variant with NVIDIA's driver"
+        yield (
+            f"on Kubernetes {', '.join(bottlerocket.KUBERNETES)}, the releases for which this program knows its GPU"
+            " variant"
+        )
     if any(kind in TYPES and not TYPES[kind].gpus for kind in kinds):
         yield "in a pool with GPUs: Bottlerocket without GPUs refuses the settings of GPUs in its user data"
     for family, why in bottlerocket.REFUSED.items():
@@ -192,7 +195,8 @@ def _reservation(path: str, pool: PoolConfig, now: datetime) -> Iterator[InputEr
         yield At(f"{path}.max_nodes").must(
             f"be at most {reservation.instances}, the instances of {reservation.id}",
             got=pool.max_nodes,
-            fix=f"write {reservation.instances}, or raise reservation.instances, if there are {pool.max_nodes}",
+            fix=f"write {reservation.instances}, which is then the most nodes of its jobs; or raise"
+            f" reservation.instances to {pool.max_nodes}, if the reservation has so many",
             write=reservation.instances,
         )
     if pool.placement == "cluster":
@@ -216,7 +220,8 @@ def _window(
         yield At(path).must(
             "have starts and ends, for a Capacity Block",
             got="neither" if starts is ends else f"no {'starts' if starts is None else 'ends'}",
-            fix="copy StartDate and EndDate from what this prints: aws ec2 describe-capacity-reservations"
+            fix="copy StartDate as starts, and EndDate as ends, from what this prints in the region of the stack:"
+            " aws ec2 describe-capacity-reservations"
             f" --capacity-reservation-ids {reservation.id}",
         )
     if starts and ends and starts >= ends:
@@ -330,9 +335,9 @@ def _shared_reservations(pools: Mapping[str, PoolConfig]) -> Iterator[InputError
     for name, pool in pools.items():
         if pool.reservation and (first := owners.setdefault(pool.reservation.id, name)) != name:
             yield At(f"environment.pools.{name}.reservation.id").must(
-                f"not be the reservation of another pool ({first})",
+                f"not be the reservation of pool {first}, too: each of the two counts all its instances",
                 got=pool.reservation.id,
-                fix="write the id of another reservation, or delete one of the two pools",
+                fix=f"write the id of another reservation; or delete the pool, and name pool {first} in its jobs",
             )
 
 

@@ -13,11 +13,12 @@ from trainyard.catalog.job_kinds import job_kind
 from trainyard.derive.job_view import V1_ENV, ContainerView, JobView
 from trainyard.derive.scripts import LAUNCHER_ENV, Launch, launches
 from trainyard.problems import InputError
+from trainyard.rules.scripts import has_shell
 
 Problems = Iterator[InputError]
 ENDPOINT = "--rdzv_backend=c10d --rdzv_endpoint=${PET_MASTER_ADDR}:${PET_MASTER_PORT}"
-IN_FILES = ENDPOINT.replace("{", "(").replace("}", ")")
-"""Endpoint in the command of a YAML file, where Kubernetes puts in the values."""
+BY_KUBERNETES = ENDPOINT.replace("{", "(").replace("}", ")")
+"""Endpoint where no shell puts in the values: Kubernetes does, in a command and its arguments."""
 MEETS_BY = re.compile(r"--(?:rdzv|master|main|machine|node|nnodes)[\w-]*[= ]\S+")
 """Options by which ranks find each other."""
 
@@ -72,6 +73,8 @@ def _given_ranks(view: JobView, container: ContainerView, given: Sequence[str]) 
     there = {*re.findall(r"[A-Z_]{4,}", proposed)}
     if there <= {*container.env, *(container.more_env or ())}:
         meant = {name: OF_TRAINER.get(name) for name in given}
+        if re.search(r"--nnodes[= ]\$[{(]?WORLD_SIZE", container.script):
+            meant |= {"WORLD_SIZE": "PET_NNODES"}
         if {*meant.values()} <= there:
             return f"use {', '.join(f'{new} in place of {old}' for old, new in meant.items())}"
         return f"use {proposed}"
@@ -92,7 +95,8 @@ def no_meeting(view: JobView, container: ContainerView) -> Problems:
 
 def _no_endpoint(view: JobView, container: ContainerView, launch: Launch) -> Problems:
     if view.nodes > 1 and launch.is_standalone and (launch.endpoint or not view.elastic):
-        endpoint = ENDPOINT if view.origin == "entry" else IN_FILES
+        by_shell = view.origin == "entry" and has_shell(container)
+        endpoint = ENDPOINT if by_shell else BY_KUBERNETES
         if "--rdzv_backend" in launch.text or "--rdzv-backend" in launch.text:
             endpoint = endpoint.partition(" ")[2]
         alone = "--standalone" in launch.text
@@ -106,9 +110,11 @@ def _no_endpoint(view: JobView, container: ContainerView, launch: Launch) -> Pro
 
 def _other_nodes(view: JobView, container: ContainerView, launch: Launch) -> Problems:
     if view.nodes and launch.nodes.isdecimal() and int(launch.nodes) != view.nodes:
-        yield container.where("option.nnodes").must(
+        place = container.where("option.nnodes")
+        of_runtime = place.path.endswith(".runtime")
+        yield place.must(
             f"start the job's {view.nodes} nodes",
-            got=f"--nnodes={launch.nodes}",
+            got=f"--nnodes={launch.nodes}{' in the command of the runtime' * of_runtime}",
             fix="put --nnodes=$(PET_NNODES) in its place, or leave it out: torchrun reads PET_NNODES",
         )
 

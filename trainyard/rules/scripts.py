@@ -15,6 +15,7 @@ from trainyard.derive.scripts import launches
 from trainyard.problems import InputError, InputWarning
 from trainyard.rules.bash_syntax import syntax_error
 from trainyard.settings.reading.placeholders import WITHOUT_SHELL
+from trainyard.settings.reading.yaml_file import as_yaml
 
 ARGUMENT_BYTES = 131_072
 """Longest argument or variable of a process, with the NUL at its end (MAX_ARG_STRLEN of Linux,
@@ -99,8 +100,8 @@ def _open(wrong: str) -> tuple[str, str] | None:
         line = re.search(r"line \d+", wrong)
         where = f"{line[0]}, " if line else ""
         return (
-            f"{where}where nothing closes with {twin[1]}",
-            f"close what is open with {twin[1]}, or delete what opens it",
+            f"{where}after which a closing {twin[1]} is missing",
+            f"add a closing {twin[1]}, or delete what it would close",
         )
     if re.search("unexpected (end of file|EOF)", wrong):
         return (
@@ -183,10 +184,10 @@ def several_words(view: JobView, container: ContainerView) -> Iterator[InputErro
     arguments the program may be a path with a blank."""
     for word in container.words if not (has_shell(container) or container.own_entrypoint) else ():
         if re.match(r"--[\w-]+\s+[^\s={}]+(?:\s|$)", word):
-            yield container.where("script").must(
-                "have an item for each word: a program takes this for the name of one option",
-                got=word[:80],
-                fix=f"put each word into an item of its own: {', '.join(word.split())}",
+            yield container.where("arguments").must(
+                "have an item for each word: a program takes an item for the name of one option",
+                got=as_yaml([word[:80]]),
+                fix=f"put an item for each word in its place: {as_yaml(word.split())}",
             )
     first = container.words[0] if container.words and not container.own_entrypoint else ""
     program, *arguments = first.split() or [""]

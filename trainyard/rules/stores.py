@@ -96,10 +96,9 @@ def checkpoint_errors(
         yield from _checkpoint_size(path, job.checkpoints, store, decided, verdict)
         yield from _checkpoint_interval(path, job, environment, region, verdict)
         yield from _checkpoint_goodput(path, job, environment, region, verdict)
-    elif job.goodput_percent is not None and _speed_is_not_known(job, environment):
+    elif job.goodput_percent is not None and (slow := _without_speed(job, environment)):
         yield At(f"{path}.goodput_percent").not_set(
-            f"with checkpoints on {job.checkpoints.store if job.checkpoints else 'a store'}, whose speed the stack file"
-            " does not say, as it exists already, or bursts",
+            f"with checkpoints on {slow}: the time of a save is not known",
             got=f"{job.goodput_percent:g}",
             instead="name another store in checkpoints",
         )
@@ -129,12 +128,12 @@ def _missing_for_goodput(path: str, job: JobConfig, environment: EnvironmentConf
     return " and ".join(missing).rstrip(",")
 
 
-def _speed_is_not_known(job: JobConfig, environment: EnvironmentConfig) -> bool:
-    """True where the job's checkpoints are on a store whose settings cannot tell its speed."""
-    store = environment.storage.get(job.checkpoints.store) if job.checkpoints else None
-    return store is not None and not all(
-        kind.tells_speed(settings) for kind, settings in kinds_of(store)
-    )
+def _without_speed(job: JobConfig, environment: EnvironmentConfig) -> str:
+    """The store of the job's checkpoints, and why its settings cannot tell its speed; empty where they can."""
+    name = job.checkpoints.store if job.checkpoints else ""
+    store = environment.storage.get(name)
+    whys = [kind.without_speed(settings) for kind, settings in kinds_of(store)] if store else []
+    return next((f"{name}, {why}" for why in whys if why), "")
 
 
 def _checkpoint_size(
@@ -186,8 +185,8 @@ def _checkpoint_interval(
     if verdict.interval_given and minutes > verdict.mtbf_hours * 60:
         best = best_minutes(job, environment, region)
         yield At(f"{path}.checkpoints.interval_minutes").must(
-            f"be less than {verdict.mtbf_hours * 60:.0f} ({verdict.mtbf_hours:.1f} hours), the mean time between"
-            f" failures of {job.nodes} nodes",
+            f"be less than {verdict.mtbf_hours * 60:.0f} ({verdict.mtbf_hours:.1f} hours), the mean time between stops"
+            f" of the job: other_stops_per_day ({job.other_stops_per_day:g}) and failures of its {job.nodes} nodes",
             got=f"{minutes:g}",
             fix=f"write {best:g}, at which saves and lost work cost least",
             write=best,

@@ -102,7 +102,7 @@ def _place_errors(path: str, sweep: SweepConfig, job: JobConfig) -> Iterator[Inp
         place = place_of(name)
         if not any(re.search(rf"(?<!\$){re.escape(place)}", text) for text in texts):
             yield At(f"{path}.{name}").must(
-                f"stand as {place} in a text of the job: all its runs would be the same",
+                f"stand as {place} in a text of the job, such as its script or env: without it all runs are the same",
                 got=f"${place}, which is a variable of a shell"
                 if any(f"${place}" in text for text in texts)
                 else f"no {place}",

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trainyard.problems import At, InputError
+from trainyard.settings.reading.examples import example
 from trainyard.settings.reading.yaml_file import as_yaml
 
 FREE = (
@@ -72,19 +73,27 @@ def _text(at: str, text: str, region: str) -> Iterator[InputError]:
     if text != text.strip():
         bare = text.strip()
         must = "not begin or end with a blank" if bare else "be more than blanks"
-        yield At(at).must(must, got=f'"{text}"', fix=f"write {bare or 'a value'}")
+        yield At(at).must(must, got=f'"{text}"', fix=f"write {bare or _such_as(at)}")
     elif text.startswith("arn:") and not text.startswith(f"arn:{wanted}:"):
         yield At(at).must(
             f"begin with arn:{wanted}:, the partition of {region} (aws:region)",
             got=text,
-            fix=_of_the_partition(text.split(":")[2], region),
+            fix=_of_the_partition(text, region),
         )
 
 
-def _of_the_partition(service: str, region: str) -> str:
+def _such_as(at: str) -> str:
+    shown = example(at.split("."))
+    return "a value" if shown is None else f"a value such as {as_yaml(shown)}"
+
+
+def _of_the_partition(arn: str, region: str) -> str:
+    _, _, service, *_, name = arn.split(":")
     if service == "kms":
         return f"write a key of {region}: aws kms list-keys --region {region}"
-    return f"write the ARN of what you have there, which begins with arn:{partition(region)}:{service}:"
+    there = f"arn:{partition(region)}:{service}::<account>:{name}"
+    what = f"a {name.split('/')[0]}" if "/" in name else "one"
+    return f"write the ARN of {what} in an account of that partition: {there}; or change aws:region"
 
 
 def _twice(at: str, items: tuple[Any, ...]) -> Iterator[InputError]:

@@ -115,7 +115,7 @@ def key_of_alias(text: str) -> str:
     alias = re.fullmatch(r"(?:arn:.*:)?(alias/[\w/-]+)", text)
     asked = f"aws kms describe-key --key-id {alias[1]}" if alias else ""
     return (
-        f"write the ARN that `{asked} --query KeyMetadata.Arn --output text` prints"
+        f"write the ARN that `{asked} --query KeyMetadata.Arn --output text` prints in aws:region"
         if alias
         else ""
     )

@@ -131,7 +131,7 @@ OTHER_TOOLS: dict[tuple[str, str], str] = {
             "queue queuename localqueue": (
                 "delete it; with environment.queues each job of a team waits in the team's queue"
             ),
-            "annotations": "delete it; an entry has labels, and a job's own manifest may have annotations",
+            "annotations": "delete it; use labels in its place: only the file of manifest has annotations",
             "requirements pip packages": "delete it; install them in the image, or in script",
             "workingdir workdir": "delete it; write cd /workspace into script",
             "learningrate lr epochs numepochs trainepochs numtrainepochs batchsize microbatchsize"

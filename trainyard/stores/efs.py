@@ -118,19 +118,19 @@ class Efs(StoreKind[EfsConfig, EfsPlan]):
     def capacity(self, settings: EfsConfig) -> str:
         return CAPACITY
 
-    def tells_speed(self, settings: EfsConfig) -> bool:
-        """Bursting throughput follows from what is stored, which nobody knows here."""
-        return settings.throughput != "bursting"
+    def without_speed(self, settings: EfsConfig) -> str:
+        bursts = "whose speed depends on how much it holds, with throughput: bursting"
+        return bursts if settings.throughput == "bursting" else ""
 
     def checkpoint_store(self, settings: EfsConfig, region: str) -> EfsSpeed | None:
-        if not self.tells_speed(settings):
+        if self.without_speed(settings):
             return None
         return EfsSpeed(region=region, mibps=settings.throughput_mibps)
 
     def checkpoint_warnings(
         self, path: str, name: str, settings: EfsConfig
     ) -> Iterator[InputWarning]:
-        if not self.tells_speed(settings):
+        if self.without_speed(settings):
             yield InputWarning(
                 path=path,
                 text=(

@@ -58,8 +58,8 @@ class ExistingStore(StoreKind[Settings, Plan], Generic[Settings, Plan]):
     def capacity(self, settings: Settings) -> str:
         return CAPACITY
 
-    def tells_speed(self, settings: Settings) -> bool:
-        return False
+    def without_speed(self, settings: Settings) -> str:
+        return "whose speed the stack file does not say, as it exists already"
 
     def checkpoint_store(self, settings: Settings, region: str) -> None:
         return None
@@ -153,8 +153,8 @@ def existing_store_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
                 yield At(f"{path}.{kind}.{ID}").must(
                     "stand beside network.vpc_id: it names a file system that exists, which has a VPC",
                     got=id_,
-                    fix=f"delete it, and the stack makes a file system; or put what this prints as"
-                    f" network.vpc_id, and network.private_subnets in the place of network.cidr: {VPC_OF[kind]} {id_}",
+                    fix="delete it, and the stack makes a file system; or put vpc_id and private_subnets in the place"
+                    f" of network.cidr, those of the VPC that this prints: {VPC_OF[kind]} {id_}",
                 )
             if store.data == "delete":
                 yield At(f"{path}.data").must(

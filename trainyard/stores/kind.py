@@ -128,9 +128,9 @@ class StoreKind(ABC, Generic[Settings, Plan]):
         """The settings with size and speed decided."""
         return settings
 
-    def tells_speed(self, settings: Settings) -> bool:
-        """True where sound settings say how fast the store is."""
-        return True
+    def without_speed(self, settings: Settings) -> str:
+        """Reason for which sound settings do not say how fast the store is, behind "a store"; empty where they do."""
+        return ""
 
     @abstractmethod
     def checkpoint_store(self, settings: Settings, region: str) -> CheckpointStore | None:

@@ -43,9 +43,9 @@ def restore_errors(path: str, lustre: LustreConfig) -> Iterator[InputError]:
         yield At(f"{path}.restore_from").not_set(
             "with deployment: SCRATCH_2, of which FSx has no backups",
             got=lustre.restore_from,
-            instead="put PERSISTENT_2 as deployment, with the throughput_mbps_per_tib that this prints: aws fsx"
-            f" describe-backups --backup-ids {lustre.restore_from} --query"
-            " 'Backups[0].FileSystem.LustreConfiguration.PerUnitStorageThroughput'",
+            instead="put PERSISTENT_2 as deployment, with the capacity_gib and throughput_mbps_per_tib that this"
+            f" prints: aws fsx describe-backups --backup-ids {lustre.restore_from} --query 'Backups[0].FileSystem.["
+            "StorageCapacity, LustreConfiguration.PerUnitStorageThroughput]'",
         )
     if lustre.for_model is not None:
         yield At(f"{path}.restore_from").not_set(
@@ -139,7 +139,7 @@ def _sized_for_model(
 
 
 def _lower(lustre: LustreConfig, region: str, instance_types: Sequence[str]) -> str:
-    """The goodput that can be reached."""
+    """The goodput that can be reached, and the Lustre that reaches the wanted one with saves beside the training."""
     model = lustre.for_model
     assert model is not None  # the caller has looked
     needs = needs_of(model, lustre, region, instance_types)
@@ -151,8 +151,11 @@ def _lower(lustre: LustreConfig, region: str, instance_types: Sequence[str]) -> 
         ),
         None,
     )
-    instead = (
-        "save asynchronously: write asynchronous: true in checkpoints of the job, and capacity_gib and"
-        " throughput_mbps_per_tib in the place of for_model"
-    )
-    return f"write {reachable}, or {instead}" if reachable else instead
+    ways = [f"write {reachable}"] if reachable else []
+    if beside := chosen(replace(needs, blocking=False)):
+        ways.append(
+            "save asynchronously: write asynchronous: true in checkpoints of the job, and"
+            f" capacity_gib: {beside.store.capacity_gib} and throughput_mbps_per_tib: {beside.store.tier} in the place"
+            " of for_model"
+        )
+    return "; or ".join(ways) or "name more nodes, or a smaller model, in for_model"

@@ -232,8 +232,8 @@ def _key_errors(path: str, settings: S3Config, region: str) -> Iterator[InputErr
         yield At(f"{path}.kms_key_arn").must(
             "be the ARN of a KMS key, and not its alias: a policy of IAM permits keys by their ARN only",
             got=key or "nothing",
-            fix="write the ARN that this prints: aws kms describe-key --query KeyMetadata.Arn --key-id"
-            f" {key if key.startswith('alias/') else 'alias/<name>'}",
+            fix=f"write the ARN that this prints: aws kms describe-key --region {region} --query KeyMetadata.Arn"
+            f" --key-id {key if key.startswith('alias/') else 'alias/<name>'}",
         )
     elif settings.bucket is None and region_of(key) != region:
         yield At(f"{path}.kms_key_arn").must(

@@ -598,8 +598,8 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         ],
         f"{JOB}.goodput_percent",
         "must not be set with checkpoints on scratch, whose speed the stack file does not say, as"
-        " it exists already, or bursts; got 90. Fix: delete it, or name another store in "
-        "checkpoints",
+        " it exists already: the time of a save is not known; got 90. Fix: delete it, or name "
+        "another store in checkpoints",
     ),
     "goodput on a store that bursts": (
         [
@@ -609,8 +609,9 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
             at(f"{JOB}.goodput_percent", 90),
         ],
         f"{JOB}.goodput_percent",
-        "must not be set with checkpoints on home, whose speed the stack file does not say, as it"
-        " exists already, or bursts; got 90. Fix: delete it, or name another store in checkpoints",
+        "must not be set with checkpoints on home, whose speed depends on how much it holds, with"
+        " throughput: bursting: the time of a save is not known; got 90. Fix: delete it, or name "
+        "another store in checkpoints",
     ),
     "provisioned throughput without a number": (
         [at("storage.home.efs.throughput", "provisioned")],
@@ -760,14 +761,14 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "more shared memory than the pod has memory": (
         [at(f"{JOB}.memory_gib", 100), at(f"{JOB}.shared_memory_gib", 100)],
         f"{JOB}.shared_memory_gib",
-        "must be at most 99 GiB: /dev/shm is a part of the pod's memory, and the ranks need the "
-        "rest; got 100 GiB. Fix: write 99 or less",
+        "must be at most 99 GiB, as the pod has 100 GiB: /dev/shm is a part of the pod's memory, "
+        "and the ranks need the rest; got 100 GiB. Fix: write 50, or raise memory_gib",
     ),
     "all memory shared": (
         [at(f"{JOB}.shared_memory_gib", 1400)],
         f"{JOB}.shared_memory_gib",
-        "must be at most 707 GiB: /dev/shm is a part of the pod's memory, and the ranks need the "
-        "rest; got 1400 GiB. Fix: write 707 or less",
+        "must be at most 707 GiB, half of what a g6e.48xlarge has for pods: /dev/shm is a part of"
+        " the pod's memory, and the ranks need the rest; got 1400 GiB. Fix: write 707 or less",
     ),
     "runtime that is not installed": (
         [at(f"{JOB}.runtime", "jax")],
@@ -786,18 +787,18 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     ),
     "two mounts at a path": (
         [at(f"{JOB}.storage", {"home": {"path": "/mnt/"}, "scratch": {"path": "/mnt"}})],
-        f"{JOB}.storage",
-        "mount one thing at a path",
+        f"{JOB}.storage.scratch.path",
+        "must be a path of its own, and not that of storage.home.path; got /mnt. Fix: write another path",
     ),
     "mount where checkpoints are": (
         [at(f"{JOB}.storage.home", {"path": "/checkpoints"})],
-        f"{JOB}.storage",
-        "mount one thing at a path",
+        f"{JOB}.storage.home.path",
+        "must be a path of its own, and not that of checkpoints",
     ),
     "mount on shared memory": (
         [at(f"{JOB}.storage.home", {"path": "/dev/shm"})],
-        f"{JOB}.storage",
-        "mount one thing at a path",
+        f"{JOB}.storage.home.path",
+        "must be a path of its own, and not that of shared memory",
     ),
     "checkpoints on an unknown store": (
         [at(f"{JOB}.checkpoints.store", "data")],
@@ -904,8 +905,8 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         [at("cluster.deployer_role_arn", "arn:aws-cn:iam::123456789012:role/x")],
         "cluster.deployer_role_arn",
         "must begin with arn:aws:, the partition of ap-northeast-2 (aws:region); got "
-        "arn:aws-cn:iam::123456789012:role/x. Fix: write the ARN of what you have there, which "
-        "begins with arn:aws:iam:",
+        "arn:aws-cn:iam::123456789012:role/x. Fix: write the ARN of a role in an account of that "
+        "partition: arn:aws:iam::<account>:role/x; or change aws:region",
     ),
     "address that is listed twice": (
         [at("budget", {"dollars_a_month": 10**6, "emails": ["a@b.co", "a@b.co"]})],
@@ -971,7 +972,9 @@ REFUSED |= {
     "another accelerator": (
         [at(f"{POOL}.instance_types", ["trn1.32xlarge"])],
         f"{POOL}.instance_types",
-        "must list types with GPUs or CPUs for training",
+        "must list types on which this program trains: CUDA GPUs, or no accelerator; got "
+        "trn1.32xlarge. Fix: write another type; Trainium runs Neuron, not CUDA images and the "
+        "NVIDIA plugin; nearest with GPUs: p5.48xlarge, p4d.24xlarge",
     ),
     "one letter wrong in a type": (
         [at(f"{POOL}.instance_types", ["p5.48xlrage"])],
@@ -1045,9 +1048,9 @@ REFUSED |= {
     "a block without its ends": (
         [_h100(capacity="block", reservation=ODCR)],
         f"{POOL}.reservation",
-        "must have starts and ends, for a Capacity Block; got neither. Fix: copy StartDate and "
-        "EndDate from what this prints: aws ec2 describe-capacity-reservations "
-        "--capacity-reservation-ids cr-0123456789abcdef0",
+        "must have starts and ends, for a Capacity Block; got neither. Fix: copy StartDate as "
+        "starts, and EndDate as ends, from what this prints in the region of the stack: aws ec2 "
+        "describe-capacity-reservations --capacity-reservation-ids cr-0123456789abcdef0",
     ),
     "a block that ends before it starts": (
         [_h100(capacity="block", reservation={**BLOCK, "ends": "2098-11-30T11:30:00Z"})],
@@ -1095,7 +1098,9 @@ REFUSED |= {
             at("pools.more", {**P5, "capacity": "reservation", "reservation": ODCR}),
         ],
         "pools.more.reservation.id",
-        "must not be the reservation of another pool (h100)",
+        "must not be the reservation of pool h100, too: each of the two counts all its instances;"
+        " got cr-0123456789abcdef0. Fix: write the id of another reservation; or delete the pool,"
+        " and name pool h100 in its jobs",
     ),
     "spares of nothing": (
         [_h100(warm_spares=1)],
@@ -1329,8 +1334,7 @@ REFUSED |= {
         ],
         "storage.scratch.lustre.for_model.goodput_percent",
         "must be a goodput that the fastest Lustre of FSx reaches for this model on these nodes; "
-        "got 99.9. Fix: write 89, or save asynchronously: write asynchronous: true in checkpoints"
-        " of the job, and capacity_gib and throughput_mbps_per_tib in the place of for_model",
+        "got 99.9. Fix: write 89",
     ),
     "backups of scratch": (
         [
@@ -1383,8 +1387,9 @@ REFUSED |= {
     "saves rarer than failures": (
         [*MODEL, at(f"{JOB}.checkpoints.interval_minutes", 200_000)],
         f"{JOB}.checkpoints.interval_minutes",
-        "must be less than 1422 (23.7 hours), the mean time between failures of 2 nodes; got "
-        "200000. Fix: write 93, at which saves and lost work cost least",
+        "must be less than 1422 (23.7 hours), the mean time between stops of the job: "
+        "other_stops_per_day (1) and failures of its 2 nodes; got 200000. Fix: write 93, at which"
+        " saves and lost work cost least",
     ),
     "a goodput the store cannot keep": (
         [
@@ -1553,7 +1558,8 @@ REFUSED |= {
     "Bottlerocket on a Kubernetes without a variant": (
         [at("cluster.version", "1.33"), at("pools.g6e.ami_family", "Bottlerocket")],
         "pools.g6e.ami_family",
-        "be Bottlerocket only on Kubernetes 1.34, 1.35, 1.36, 1.37, for which",
+        "must be Bottlerocket only on Kubernetes 1.34, 1.35, 1.36, 1.37, the releases for which "
+        "this program knows its GPU variant; got Bottlerocket. Fix: write AL2023, or delete it",
     ),
     "Bottlerocket without GPUs": (
         [CPU, at("pools.cpu.ami_family", "Bottlerocket")],
@@ -1676,7 +1682,7 @@ REFUSED |= {
     "a number with another unit": (
         [at("storage.scratch.lustre.capacity_gib", "5TiB")],
         "storage.scratch.lustre.capacity_gib",
-        'must be a whole number; got "5TiB". Fix: write 4800',
+        'must be a whole number, and 5120 is no size that AWS sells; got "5TiB". Fix: write 4800',
     ),
     "a mount path without its slash": (
         [at(f"{JOB}.storage.scratch.path", "data")],
@@ -1765,8 +1771,10 @@ REFUSED |= {
             without(f"{JOB}.script"),
             at(f"{JOB}.torchrun", {"script": "/w/t.py", "arguments": ["--lr 0.1 --max-steps 100"]}),
         ],
-        f"{JOB}.torchrun",
-        "got --lr 0.1 --max-steps 100. Fix: put each word into an item of its own: --lr, 0.1, --max-steps",
+        f"{JOB}.torchrun.arguments",
+        "must have an item for each word: a program takes an item for the name of one option; got"
+        ' [--lr 0.1 --max-steps 100]. Fix: put an item for each word in its place: [--lr, "0.1", '
+        '--max-steps, "100"]',
     ),
     "a figure of the training as a setting of the job": (
         [at(f"{JOB}.learning_rate", 0.1)],
@@ -1872,7 +1880,8 @@ REFUSED |= {
     "a type in capital letters": (
         [at(f"{POOL}.instance_types", ["P5.48XLARGE"])],
         f"{POOL}.instance_types",
-        "got P5.48XLARGE. Fix: write p5.48xlarge,",
+        "must list types in small letters, as EC2 has them; got P5.48XLARGE. Fix: write "
+        "p5.48xlarge",
     ),
     "more nodes than any network has addresses": (
         [at("pools.g6e.max_nodes", 500)],

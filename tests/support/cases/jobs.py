@@ -90,8 +90,8 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     ),
     "a mount where torchtune works": (
         [*tune(), at(f"{JOB}.storage", {"home": {"path": "/workspace"}})],
-        f"{JOB}.storage",
-        " and the runtime's recipe at /workspace",
+        f"{JOB}.storage.home.path",
+        "must be a path of its own, and not that of the runtime's recipe; got /workspace",
     ),
     "torchtune on nothing": (
         [*tune(), without("trainer.own_runtimes.tune.torchtune")],
@@ -213,8 +213,8 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
             at(f"{JOB}.torchrun", {"script": "/workspace/mine/train.py"}),
         ],
         f"{JOB}.torchrun.script",
-        "must be a file in /workspace, where those of files.sources lie without their folders: "
-        "README.md; got /workspace/mine/train.py. Fix: add its path in the checkout to "
+        "must be a file that files.sources puts into /workspace: README.md; got "
+        "/workspace/mine/train.py. Fix: add its path, from the folder of the stack file, to "
         "files.sources and write /workspace/train.py",
     ),
     "torchrun of a file by its path in the checkout": (
@@ -233,8 +233,9 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
             at(f"{JOB}.torchrun", {"script": "/workspace/train.py"}),
         ],
         f"{JOB}.torchrun.script",
-        "must be a file in /workspace, where those of files.sources lie without their folders: "
-        "README.md; got /workspace/train.py. Fix: add its path in the checkout to files.sources",
+        "must be a file that files.sources puts into /workspace: README.md; got "
+        "/workspace/train.py. Fix: add its path, from the folder of the stack file, to "
+        "files.sources",
     ),
     "an image without a tag": (
         [at(f"{JOB}.image", "registry:5000/image")],
@@ -244,8 +245,8 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "a store that hides the programs of the image": (
         [at(f"{JOB}.storage", {"home": {"path": "/usr/local/bin/"}})],
         f"{JOB}.storage.home.path",
-        "must not hide /usr/local/bin of the container, without which no program starts; got "
-        "/usr/local/bin/. Fix: write a folder of its own, such as /data",
+        "must not hide /usr/local/bin of the container, which would lose the programs, libraries "
+        "or devices there; got /usr/local/bin/. Fix: write a folder of its own, such as /data",
     ),
     "a folder of the node that hides processes": (
         [at(f"{JOB}.host_paths", {"data": {"host": "/data", "path": "/proc/1"}})],
@@ -305,8 +306,8 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "an image whose digest is cut off": (
         [at(f"{JOB}.image", "a/b@sha256:4f53cda18c2baa0c")],
         f"{JOB}.image",
-        "must have 64 hex digits behind @sha256:; got 16 in a/b@sha256:4f53cda18c2baa0c. Fix: write the whole"
-        " digest, which `docker buildx imagetools inspect a/b` prints",
+        "must have 64 hex digits behind @sha256:; got 16 in a/b@sha256:4f53cda18c2baa0c. Fix: "
+        "write the whole digest, which `docker buildx imagetools inspect a/b:<tag>` prints",
     ),
     "an image whose tag is missing behind its colon": (
         [at(f"{JOB}.image", "a/b:")],
@@ -321,12 +322,13 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "a runtime's image that is none": (
         [at("trainer.own_runtimes.torch-distributed-resilient.image", "team/Train")],
         "trainer.own_runtimes.torch-distributed-resilient.image",
-        "must be the name of an image",
+        "must have small letters, and a tag or a digest; got team/Train. Fix: write "
+        "team/train:<version>, better team/train@sha256:…",
     ),
     "a path that is mounted twice": (
         [at(f"{JOB}.local_scratch", "/workspace/"), at(f"{JOB}.files", {"sources": ["README.md"]})],
-        f"{JOB}.storage",
-        "mount one thing at a path",
+        f"{JOB}.local_scratch",
+        "must be a path of its own, and not that of files.path; got /workspace",
     ),
     "a job that spreads its pods": (
         [at(f"{JOB}.podAntiAffinity", {})],
@@ -381,7 +383,8 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "a label that is a sentence": (
         [at(f"{JOB}.labels", {"note": "two words"})],
         f"{JOB}.labels.note",
-        "annotation",
+        "must be a label: at most 63 letters, digits, - _ . with a letter or a digit at both "
+        "ends; got two words. Fix: write two-words, or delete it",
     ),
     "in production, a clone of whatever is newest": (
         [at("production", True)],

@@ -692,7 +692,7 @@ OF_THE_ENTRY: dict[str, tuple[list[Edit], str, str]] = {
     "a file that is not there": (
         [at("jobs", {"theirs": {**THEIRS, "manifest": "nowhere.yaml"}})],
         "jobs.theirs.manifest",
-        "must be a file beside the stack file; got nowhere.yaml",
+        "must be a file in the folder of the stack file, which it is not; got nowhere.yaml",
     ),
 }
 

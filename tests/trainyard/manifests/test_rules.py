@@ -1408,7 +1408,7 @@ def test_a_folder_of_the_node_needs_no_type_but_no_other_than_kubernetes_knows(k
 def test_in_production_what_moves_is_refused(case: str) -> None:
     text, (there, instead), said = NOTED[case]
     [error] = judged(text.replace(there, instead, 1), production=True)
-    assert "be pinned in production" in error and said.partition(":")[0] in error
+    assert "be the same tomorrow" in error and said.partition(":")[0] in error
 
 
 @pytest.mark.parametrize(

@@ -17,12 +17,8 @@ def test_what_one_error_says_to_write_ends_the_errors_of_all_unknown_types() -> 
     """One list for all of them: each with its own took 2.5 s for 5,000 types."""
     setting = "pools.g6e.instance_types"
     found = planned(at(setting, ["g6e.49xlarge", "g6e.24xlarge", "G6E.12xlarge"])).errors
-    first, second = (
-        error
-        for error in found
-        if error.must == "list instance types of EC2 that this program knows"
-    )
+    first, second = (error for error in found if "types" in error.must)
     assert (first.got, second.got) == ("g6e.49xlarge", "G6E.12xlarge")
     assert first.write is second.write
     left = planned(at(setting, first.write)).errors
-    assert first.must not in [error.must for error in left]
+    assert {first.must, second.must} & {error.must for error in left} == set()

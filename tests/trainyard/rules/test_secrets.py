@@ -74,8 +74,8 @@ ENTRIES: dict[str, tuple[Edit, str, str]] = {
             at(f"{JOB}.storage", {"scratch": {"path": "/run/trainyard/secrets"}}),
             at(f"{JOB}.secrets", HF),
         ),
-        f"{JOB}.storage",
-        "must mount one thing at a path; got storage.scratch and secrets at /run/trainyard/secrets",
+        f"{JOB}.storage.scratch.path",
+        "must be a path of its own, and not that of secrets; got /run/trainyard/secrets",
     ),
     "a folder with the name of the volume": (
         both(

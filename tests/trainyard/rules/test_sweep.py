@@ -61,7 +61,8 @@ CASES: dict[str, tuple[list[Edit], str, str]] = {
             at(f"{TUNE}.allow_no_checkpoint", True),
         ],
         "sweep.over.lr",
-        "stand as {lr} in a text of the job: all its runs would be the same; got no {lr}. Fix: write {lr} where",
+        "stand as {lr} in a text of the job, such as its script or env: without it all runs are the same; got no {lr}."
+        " Fix: write {lr} where",
     ),
     "a name that stands as a variable of a shell": (
         [

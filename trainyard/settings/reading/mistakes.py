@@ -15,7 +15,7 @@ from datetime import date
 from typing import Any, get_origin
 
 from trainyard.problems import REMOVE, SIMILAR, InputError
-from trainyard.settings.reading.examples import PATTERNS, as_name, example, known_version
+from trainyard.settings.reading.examples import example, known_version
 from trainyard.settings.reading.lookup import choices_at, defaults_at, is_required, types_at
 from trainyard.settings.reading.mistake import Mistake
 from trainyard.settings.reading.numbers_meant import (
@@ -25,11 +25,19 @@ from trainyard.settings.reading.numbers_meant import (
     out_of_bounds,
     whole_number,
 )
+from trainyard.settings.reading.patterns import PATTERNS, as_name
 from trainyard.settings.reading.unknown_settings import is_needed, unknown_setting
 from trainyard.settings.reading.yaml_file import as_yaml
 
 COMMAND_LINES = ("arguments", "command")
 """Settings that list the words of a command line."""
+MEANINGS: Mapping[tuple[str, ...], str] = {
+    (
+        "s3",
+        "private",
+    ): "s3 is the endpoint of S3 alone, private adds one for each AWS API that the stack calls"
+}
+"""Choices of a setting → what each of them is, where people write something else and their words do not tell."""
 SET = "be set"
 """Rule of a setting without a default."""
 
@@ -72,6 +80,8 @@ def _missing(mistake: Mistake) -> InputError:
     fix = f"add {mistake.key}" if value is None else f"add {mistake.key}: {as_yaml(value)}"
     if value is None and (choices := choices_at(mistake.steps)):
         fix, value = f"add {mistake.key}: {' or '.join(choices)}", choices[0]
+    if mistake.steps[-3:-2] == ("secrets",) and mistake.key == "key":
+        fix += ", or name the key under which the secret holds the value"
     return InputError(path=mistake.path, must=SET, got="nothing", fix=fix, write=value)
 
 
@@ -105,7 +115,8 @@ def _not_a_whole_number(mistake: Mistake) -> InputError:
     if number is None:
         return _wrong_kind(mistake, "be a whole number")
     meant = SOLD.get(mistake.key, int)(number)
-    return mistake.error("be a whole number", f"write {meant}", meant)
+    must = f"be a whole number{f', and {number} is no size that AWS sells' * (meant != number)}"
+    return mistake.error(must, f"write {meant}", meant)
 
 
 def _not_a_number(mistake: Mistake) -> InputError:
@@ -132,6 +143,8 @@ def _no_choice(mistake: Mistake) -> InputError:
         return no_number_of(mistake, [*map(int, re.findall(r"\d+", mistake.limits["expected"]))])
     listed = ", ".join(choices)
     must = f"be {listed}" if len(choices) == 1 else f"be one of {listed}"
+    if means := MEANINGS.get(tuple(choices)):
+        must = f"{must}: {means}"
     if mistake.key == "throughput" and (mibps := _throughput(mistake)):
         return mistake.error(
             must, f"write provisioned and throughput_mibps: {mibps}, or delete it for elastic"
@@ -184,7 +197,11 @@ def _no_match(mistake: Mistake) -> InputError:
 
 
 def _too_short(mistake: Mistake) -> InputError:
-    return _wrong_kind(mistake, "not be empty")
+    """Nothing where something is needed: the section that needs it can go, where nothing needs the section."""
+    error, section = _wrong_kind(mistake, "not be empty"), mistake.steps[:-1]
+    if mistake.value == [] and is_required(mistake.steps) and not is_required(section):
+        return replace(error, fix=f"{error.fix}; or delete {section[-1]}")
+    return error
 
 
 def _too_long(mistake: Mistake) -> InputError:

@@ -25,6 +25,8 @@ UNITS: Mapping[str, Mapping[str, int | Fraction]] = {
 them is."""
 
 BOUNDS: Mapping[tuple[str, ...], str] = {
+    ("delete_after_days", "*", "ge"): "nothing is deleted without the line",
+    ("*", "gpus_per_node", "ge"): "a pod has all GPUs of its node without the line",
     ("checkpoints", "keep", "ge"): "the one before the newest is read where the newest cannot be",
     ("system_nodes", "nodes", "le"): "only controllers run there",
     ("system_nodes", "nodes", "ge"): "Karpenter's two replicas cannot share a node",
@@ -62,22 +64,35 @@ def number_meant(mistake: Mistake) -> Fraction | None:
     return None
 
 
+WORDS = {"ge": "at least", "le": "at most", "gt": "more than", "lt": "less than"}
+"""Kind of a bound → the same in words."""
+
+
 def out_of_bounds(mistake: Mistake) -> InputError:
     """The bound is what to write; where the bound itself is too much or too little, the example of the setting,
     or the next whole number."""
-    words = {"ge": "at least", "le": "at most", "gt": "more than", "lt": "less than"}
-    [(kind, bound)] = [(kind, mistake.limits[kind]) for kind in words if kind in mistake.limits]
+    [(kind, bound)] = [(kind, mistake.limits[kind]) for kind in WORDS if kind in mistake.limits]
     whole = int(bound) if float(bound).is_integer() else bound
-    must, nearest = f"be {words[kind]} {whole}", whole + {"gt": 1, "lt": -1}.get(kind, 0)
-    if why := BOUNDS.get((*mistake.steps[-2:], kind)):
-        must = f"{must}: {why}"
-    if kind == "ge" and mistake.value == -1:
-        must = f"{must}, and -1 does not mean without limit"
-    elif kind == "ge" and -mistake.value >= bound > 0:
+    must, nearest = _bound(mistake, kind, whole), whole + {"gt": 1, "lt": -1}.get(kind, 0)
+    if kind == "ge" and mistake.value != -1 and -mistake.value >= bound > 0:
         return mistake.error(must, f"write {-mistake.value}", -mistake.value)
-    if kind == "gt" and (value := example(mistake.steps)) is not None:
-        return mistake.error(must, f"write a value such as {value}", value)
+    shown, says_little = example(mistake.steps), kind == "gt" or (kind == "ge" and bound <= 1)
+    if says_little and shown not in (None, nearest):
+        return mistake.error(must, f"write a value such as {shown}", shown)
     return mistake.error(must, f"write {nearest}", nearest)
+
+
+def _bound(mistake: Mistake, kind: str, bound: float) -> str:
+    """A bound with its reason, in words."""
+    holder, key = mistake.steps[-2:]
+    why = next(
+        filter(None, map(BOUNDS.get, ((holder, key, kind), (holder, "*", kind), ("*", key, kind)))),
+        "",
+    )
+    reason = f": {why}" if why else ""
+    if kind == "ge" and mistake.value == -1:
+        reason += ", and -1 does not mean without limit"
+    return f"be {WORDS[kind]} {bound}{reason}"
 
 
 def no_number_of(mistake: Mistake, choices: Sequence[int]) -> InputError:

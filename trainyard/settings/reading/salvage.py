@@ -15,9 +15,10 @@ from trainyard.catalog.aws.zones import ZONE_LETTERS
 from trainyard.catalog.scalars import engine_value
 from trainyard.problems import REMOVE, At, InputError
 from trainyard.settings.environment import StackConfig
-from trainyard.settings.reading.examples import IN_ARN, IN_REGION, as_name
+from trainyard.settings.reading.examples import IN_ARN, IN_REGION
 from trainyard.settings.reading.mistake import path_of
 from trainyard.settings.reading.mistakes import SET, explained
+from trainyard.settings.reading.patterns import as_name
 from trainyard.settings.reading.placeholders import (
     WITHOUT_SHELL,
     is_placeholder,

@@ -15,9 +15,9 @@ from tests.support.everything import everything
 from tests.support.stackfile import TEAM, at, planned, values
 from trainyard.problems import InputError
 from trainyard.settings.environment import StackConfig
-from trainyard.settings.reading.examples import PATTERNS
 from trainyard.settings.reading.mistake import Mistake
 from trainyard.settings.reading.mistakes import EXPLANATIONS
+from trainyard.settings.reading.patterns import PATTERNS
 from trainyard.settings.reading.reader import read
 
 SCHEMA = pydantic.TypeAdapter(StackConfig).core_schema

@@ -25,7 +25,7 @@ from tests.support.stackfile import ENVIRONMENT, TEAM, at, errors, reading, valu
 from trainyard.decide import plan_stack
 from trainyard.problems import REMOVE
 from trainyard.settings.aws import AssumeRoleConfig, AwsConfig, DefaultTagsConfig
-from trainyard.settings.reading.examples import PATTERNS
+from trainyard.settings.reading.patterns import PATTERNS
 from trainyard.settings.reading.reader import StackConfig, json_schema, read, read_file
 from trainyard.settings.reading.yaml_file import Lines, read_documents
 
@@ -298,7 +298,7 @@ def test_text_without_its_quotes_is_refused_with_the_text_that_was_meant(
         (True, "must be a whole number; got true. Fix: write a value such as 4"),
         (4.0, "must be a whole number; got 4.0. Fix: write 4"),
         (4.5, "must be a whole number; got 4.5. Fix: write a value such as 4"),
-        (0, "must be at least 1; got 0. Fix: write 1"),
+        (0, "must be at least 1; got 0. Fix: write a value such as 4"),
         (None, "must be a whole number; got null. Fix: write a value such as 4"),
     ],
 )
