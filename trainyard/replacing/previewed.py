@@ -46,7 +46,7 @@ def previewed(
     yield from _updated(steps)
     yield from _created(steps)
     warnings = [line for line in _said(preview, "warning") if line not in known]
-    yield from (f"- **warning**: {line}" for line in warnings)
+    yield from (f"- **warning**: {as_markdown(line)}" for line in warnings)
     yield ""
 
 
@@ -59,12 +59,22 @@ def deployed_figures(preview: Mapping[str, Any]) -> Mapping[str, Any]:
     return {}
 
 
+def as_markdown(line: str) -> str:
+    """A message as a comment shows it: <account> is no tag of HTML, and a * begins nothing. What stands between
+    backquotes is shown as it is."""
+    parts = line.split("`")
+    parts[::2] = [
+        part.replace("&", "&amp;").replace("<", "&lt;").replace("*", r"\*") for part in parts[::2]
+    ]
+    return "`".join(parts)
+
+
 def _counted(preview: Mapping[str, Any]) -> Iterator[str]:
     """Errors, and the number of resources by what happens to them."""
     counts = preview.get("changeSummary") or {}
     errors = _said(preview, "error") or ([] if counts else [NOTHING_SAID])
     if errors:
-        yield from (*(f"- **error**: {error}" for error in errors), "")
+        yield from (*(f"- **error**: {as_markdown(error)}" for error in errors), "")
     if counts:
         said = [f"{counts[key]} {words}" for key, words in CHANGES.items() if counts.get(key)]
         yield f"{FAILED if errors else WHOLE}: {', '.join(said) or 'nothing changes'}."

@@ -14,8 +14,8 @@ from types import MappingProxyType
 from typing import Any
 
 from trainyard import command_line
-from trainyard.problems import InputError, counted, told
-from trainyard.replacing.previewed import deployed_figures, previewed
+from trainyard.problems import InputError, counted, grouped, told
+from trainyard.replacing.previewed import as_markdown, deployed_figures, previewed
 from trainyard.reports.check import judged
 from trainyard.reports.plan import summary
 from trainyard.reports.stack_file import HAS_ERRORS, NO_FILE, planned_file
@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> int:
     reading, read = found
     planned = judged(read, reading.lines)
     if planned.plan is None:
-        print(_refused(options.stack, planned.errors))
+        print("\n".join(_refused(options.stack, planned.errors)))
         return HAS_ERRORS
     lines, before, known = [EMPTY, ""], {}, told(planned.warnings)
     if options.preview:
@@ -58,8 +58,10 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _refused(stack: str, errors: Sequence[InputError]) -> str:
-    return f"The stack file has {counted(errors)}: run `trainyard check {stack}`."
+def _refused(stack: str, errors: Sequence[InputError]) -> Iterator[str]:
+    yield f"The stack file has {counted(errors)}, which `trainyard check {stack}` prints too:"
+    yield ""
+    yield from (f"- **error**: {as_markdown(line)}" for line in grouped(errors))
 
 
 def _folded(warnings: Sequence[str]) -> Iterator[str]:
@@ -67,7 +69,7 @@ def _folded(warnings: Sequence[str]) -> Iterator[str]:
     if warnings:
         count = f"{len(warnings)} warning{'s' * (len(warnings) != 1)}"
         yield from ("", f"<details><summary>{count} of the stack file, old and new</summary>", "")
-        yield from (*(f"- {line}" for line in warnings), "", "</details>")
+        yield from (*(f"- {as_markdown(line)}" for line in warnings), "", "</details>")
 
 
 def figures(

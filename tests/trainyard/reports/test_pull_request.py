@@ -12,6 +12,7 @@ import pytest
 from tests.support.recording import CHECKOUT
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.problems import told
+from trainyard.replacing.previewed import as_markdown
 from trainyard.reports import pull_request
 from trainyard.reports.check import judged
 from trainyard.reports.plan import as_json, summary
@@ -64,6 +65,33 @@ def test_a_preview_that_failed_before_it_began_is_an_error_and_not_no_change(
         said = _printed(capsys, str(tmp_path / "preview.json"))
         assert len(re.findall(r"^- \*\*error\*\*", said, re.MULTILINE)) == 1
         assert "Compared with" not in said
+
+
+def test_the_errors_of_a_stack_file_are_in_the_comment_as_check_prints_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (CHECKOUT / "Pulumi.dev.yaml").read_text()
+    wrong = text.replace("zone: ap-northeast-2a", "zone: ap-northeast-9a", 1)
+    (tmp_path / "Pulumi.dev.yaml").write_text(wrong.replace("nodes: 2", "nodes: 0"))
+    (tmp_path / "Pulumi.yaml").write_text((CHECKOUT / "Pulumi.yaml").read_text())
+    monkeypatch.chdir(tmp_path)
+    assert wrong != text and pull_request.main(["dev"]) == 1
+    said = capsys.readouterr().out
+    found = planned_file("dev")
+    assert found is not None and len(found[1].errors) > 1
+    lines = re.findall(r"^- \*\*error\*\*: (environment\.\S+) \[", said, re.MULTILINE)
+    assert sorted(lines) == sorted(f"{error.path}" for error in found[1].errors), said
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    (
+        ("write arn:aws:iam::<account>:role/*", r"write arn:aws:iam::&lt;account>:role/\*"),
+        ("run `aws kms <id> *`, or <name>", "run `aws kms <id> *`, or &lt;name>"),
+    ),
+)
+def test_a_message_loses_nothing_in_markdown(line: str, shown: str) -> None:
+    assert as_markdown(line) == shown
 
 
 def test_a_warning_that_the_stack_file_has_anyway_is_not_one_of_the_change(
