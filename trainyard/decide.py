@@ -1,7 +1,6 @@
 """From what is wanted to what will be built: every derived fact, decided once, without the engine.
 
-`plan_stack` returns the plan (trainyard/plan.py) together with every error and every warning
-(trainyard/rules/). A stack file with errors has no plan.
+`plan_stack` returns the plan (trainyard/plan.py), or every error (trainyard/rules/), and every warning.
 """
 
 from __future__ import annotations
@@ -67,6 +66,7 @@ from trainyard.rules.teams import (
     entry_warnings,
     listed_job_errors,
     listed_plan_errors,
+    of_the_team,
 )
 from trainyard.rules.texts import text_errors
 from trainyard.rules.together import (
@@ -241,7 +241,7 @@ def _on_base(
         *jobs.warnings,
     )
     if errors or not build or base.promise is None:
-        return Planned(plan=None, errors=errors, warnings=warnings)
+        return Planned(plan=None, errors=of_the_team(errors, team.environment), warnings=warnings)
     plan = _team(config, team, base.environment, base.promise, access, jobs, share)
     errors = tuple(listed_plan_errors(share, plan.jobs, base.environment, folder))
     return Planned(plan=None if errors else plan, errors=errors, warnings=warnings)

@@ -7,7 +7,9 @@ Parameter Store takes 8 KiB.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from trainyard.derive.cluster import named_roles
@@ -30,6 +32,22 @@ from trainyard.rules.workers import dispatched_job_errors, nodes_of_workers
 from trainyard.settings.environment import EnvironmentConfig, TeamConfig
 from trainyard.settings.job import AnyJob, JobConfig, manifests, typed
 from trainyard.settings.team_entry import TeamEntryConfig
+
+OF_THE_ENVIRONMENT = re.compile(r"\b(?:environment|pools)\.[a-z]")
+"""A setting of the environment, in a way out."""
+
+
+def of_the_team(errors: Iterable[InputError], environment: str) -> tuple[InputError, ...]:
+    """Errors of a team's stack. A way out in the stack file of the `environment`, whose owner pays for it, says so."""
+    asks = f" (that is in the stack file of {environment}: ask whoever runs it)"
+    return tuple(
+        replace(error, fix=f"{error.fix}{asks}")
+        if error.path.startswith("team.")
+        and OF_THE_ENVIRONMENT.search(error.fix)
+        and "Pulumi." not in error.fix
+        else error
+        for error in errors
+    )
 
 
 def entry_errors(wanted: EnvironmentConfig, access: AccessPlan) -> Iterator[InputError]:

@@ -291,6 +291,15 @@ def test_a_stack_that_its_environment_contradicts_is_refused(case: str, tmp_path
     assert errors and says in errors[0], list(map(str, found))
 
 
+def test_a_way_out_in_the_file_of_the_environment_says_whose_file_it_is(tmp_path: Path) -> None:
+    found = planned(
+        "team-vision", checkout(tmp_path, listed, both(by_name, at("jobs.vit-base.nodes", 9)))
+    ).errors
+    fixes = [error.fix for error in found if error.path == "team.jobs.vit-base.nodes"]
+    asks = "write 4, or raise pools.g6e.max_nodes to 9 (that is in the stack file of dev: ask whoever runs it)"
+    assert asks in fixes
+
+
 def test_two_stacks_of_one_team_are_refused(tmp_path: Path) -> None:
     folder = checkout(tmp_path, listed, by_name, team_two=both(by_name, at("jobs", {})))
     [error] = [e for e in planned("team-vision", folder).errors if e.path == "team.name"]
