@@ -265,6 +265,16 @@ def test_status_says_what_runs_and_that_nothing_is_wrong(harness: Harness):
     assert "\n! " not in said
 
 
+def test_each_node_is_printed_with_what_it_is(harness: Harness):
+    assert harness.tool("nodes") == 0, harness.log.read_text()
+    rows = re.findall(
+        r"^\S+ +system +m7i\.xlarge +amd64 +\S.* ap-northeast-2\w +[\d.]+ +ready",
+        harness.said("nodes"),
+        re.M,
+    )
+    assert len(rows) == 2, harness.said("nodes")
+
+
 def test_what_the_finished_run_took_is_said_beside_what_was_planned(harness: Harness):
     told = json.loads(harness.shell(f"{sys.executable} -m trainyard spent dev --json"))
     [run] = [run for run in told["runs"] if run["job"] == "t5-large"]

@@ -218,6 +218,15 @@ WORDS: Mapping[str, Word] = {
         fails=NO_ANSWER,
         otherwise="trainyard status {stack}",
     ),
+    "nodes": Word(
+        does="Print each node: type, system, GPUs, zone, price, who holds it, when it ends.",
+        module="trainyard.operations.nodes.nodes",
+        options=("--json",),
+        example="nodes dev",
+        fails=NO_ANSWER,
+        then="trainyard watch {stack}",
+        otherwise="trainyard status {stack}",
+    ),
     "watch": Word(
         does="Show nodes, runs with their ranks, queue, dollars and alerts until ctrl-C.",
         module="trainyard.operations.runs.watch",
