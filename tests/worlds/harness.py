@@ -101,6 +101,11 @@ class Harness:
         """The exit status of start()."""
         return self.start(*words).wait()
 
+    def begin(self) -> int:
+        """The exit status of a rehearsal that begins without a stack, as for somebody who needs something in the
+        account first."""
+        return self._start("rehearsal", "up").wait()
+
     def tool(self, *words: str) -> int:
         """The exit status of `trainyard … --rehearsal`."""
         return self._start("trainyard", *words, "--rehearsal").wait()

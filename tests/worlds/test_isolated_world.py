@@ -51,7 +51,9 @@ def ec2(harness: Harness, command: str, what: str) -> list[Object]:
 
 
 def test_a_job_runs_in_a_vpc_that_nothing_leads_out_of(harness: Harness) -> None:
-    assert harness.tool("mirror", "--stack", STACK, "--yes") == 0, harness.log.read_text()
+    assert harness.begin() == 0 and harness.tool("mirror", "--stack", STACK, "--yes") == 0, (
+        harness.log.read_text()
+    )
     copies = harness.inventory()
     assert copies and {one["type"] for one in copies} == {"ecr-repository"}
 
