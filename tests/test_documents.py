@@ -40,7 +40,7 @@ def _paths(text: str) -> set[str]:
     """Whatever is code and looks like a file or a folder of the checkout."""
     code = re.findall(r"`([^`\s]+)`", text)
     return {
-        path.rstrip("/")
+        path.partition("::")[0].rstrip("/")
         for path in code
         if (path.partition("/")[0] in FOLDERS and not path.startswith(IMAGES))
         or re.fullmatch(r"[\w<>.]+\.(py|md|yaml)", path)
@@ -212,6 +212,30 @@ def test_the_license_is_the_one_that_the_readme_names() -> None:
 def test_the_changelog_has_a_section_for_the_version_of_the_project() -> None:
     sections = re.findall(r"^## (\S+)", (CHECKOUT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert sections[:2] == ["Unreleased", TRAINYARD]
+
+
+BY_HAND = (CHECKOUT / "docs/by-hand.md").read_text()
+THINGS = [
+    row.strip("| ").split(" | ")
+    for row in BY_HAND.splitlines()
+    if row.startswith("| ") and not row.startswith("| what people do")
+]
+"""Rows of the page: what people do by hand, what does it here, and tests."""
+
+
+def test_every_thing_that_people_do_by_hand_is_there_once() -> None:
+    assert len({what for what, *_ in THINGS}) == len(THINGS) == 104
+    assert f"the {len(THINGS)} things" in BY_HAND
+
+
+@pytest.mark.parametrize("thing", THINGS, ids=lambda thing: thing[0])
+def test_a_thing_that_people_do_by_hand_has_a_test_or_says_why_not(thing: list[str]) -> None:
+    _, here, proof = thing
+    tests = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", proof)
+    assert here and (tests or re.match(r"none: .{20}", proof)), thing
+    for file, name in tests:
+        text = (CHECKOUT / file).read_text()
+        assert re.search(rf"^(?:async )?def {name}\(", text, re.MULTILINE), (file, name)
 
 
 def test_the_glossary_is_in_alphabetical_order_and_has_no_word_twice() -> None:
