@@ -69,12 +69,6 @@ NOT_RUN = (
     ),
 )
 """Notes about what of a job the rehearsal does not try, whatever its state says."""
-NODES = (
-    r"NAME:.metadata.name,INSTANCE:.metadata.labels.node\.kubernetes\.io/instance-type,"
-    r"ARCH:.metadata.labels.kubernetes\.io/arch,OS:.status.nodeInfo.osImage,"
-    r"GPU:.status.capacity.nvidia\.com/gpu,EFA:.status.capacity.vpc\.amazonaws\.com/efa,"
-    r"ZONE:.metadata.labels.topology\.kubernetes\.io/zone"
-)
 JOB = (
     "CONDITION:.status.conditions[*].type,STATUS:.status.conditions[*].status,"
     "REASON:.status.conditions[*].reason,MESSAGE:.status.conditions[*].message"

@@ -27,7 +27,10 @@ from trainyard.catalog.logs.cause import Cause
 from trainyard.catalog.logs.known_failures import NO_LOG
 from trainyard.catalog.logs.log_words import nothing_to_do
 from trainyard.catalog.logs.waiting import phases, restarts
-from trainyard.operations.reach.kubectl import Environment, logged_in
+from trainyard.operations.nodes import nodes
+from trainyard.operations.reach.kubectl import Environment, Login, logged_in
+from trainyard.operations.reach.proxy import REQUEST_SECONDS, proxied
+from trainyard.operations.reach.snapshot import FORBIDDEN, read
 from trainyard.operations.reach.target import forget_command
 from trainyard.operations.runs.again import sweep_with
 
@@ -212,7 +215,7 @@ def _summary(
     display = stages.display
     with logged_in(engine.complete(stack)) as login:
         environment = login()
-        display.section("nodes", _kubectl(environment, progress.NODES, "nodes"))
+        display.section("nodes", _nodes(login))
         for job in jobs:
             display.section(
                 f"job {job.namespace}/{job.name}",
@@ -266,6 +269,18 @@ def _simulated(*, first: bool) -> list[str]:
         return ["  AWS, GPUs and storage, as rehearsal/README.md lists"]
     facts = {"speed": paths.world().speed, "state": paths.FILE_SYSTEMS}
     return [f"  {line.format(**facts)}" for line in progress.SIMULATED]
+
+
+def _nodes(login: Login) -> list[str]:
+    """The nodes, as `trainyard nodes` prints them."""
+    try:
+        with proxied(login, REQUEST_SECONDS) as kubectl:
+            found = read(kubectl, logs=False)
+    except RuntimeError as error:
+        if FORBIDDEN in str(error):
+            return ["  not shown: this stack's identity cannot read nodes"]
+        return [f"  {error}"]
+    return [f"  {line}".rstrip() for line in nodes.text([*nodes.nodes_of(found)])]
 
 
 def _kubectl(environment: Environment, columns: str, *words: str) -> list[str]:
