@@ -61,7 +61,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def due(plan: EnvironmentPlan, wanted: EnvironmentConfig, now: datetime) -> list[Due]:
-    """Everything that the stack file and the catalogue say, the first to be due first."""
+    """Everything that the stack file and the catalogue say, the next to end first."""
     today, trainer = now.date(), [*_trainer(plan)]
     installed = _installed(plan)
     if trainer:  # it says what upstream has, too
@@ -74,7 +74,12 @@ def due(plan: EnvironmentPlan, wanted: EnvironmentConfig, now: datetime) -> list
         *_upstream(installed),
         *_tables(plan, today),
     ]
-    return sorted(found, key=lambda one: one.when.rpartition(" ")[2])
+    return sorted(found, key=_order)
+
+
+def _order(one: Due) -> tuple[bool, bool, str]:
+    """What ends on a day first, the next to end at the top; then what is old since a day; at last what is newer."""
+    return (not one.when.startswith("until"), not one.when, one.when)
 
 
 def _support(wanted: EnvironmentConfig, today: date) -> Due:

@@ -185,9 +185,14 @@ def test_prices_are_late_since_the_oldest_of_them(monkeypatch: pytest.MonkeyPatc
     assert late.when == "since 2025-01-02", "a block's price is a price too"
 
 
-def test_the_list_is_in_the_order_of_its_days() -> None:
-    days = [one.when.rpartition(" ")[2] for one in found(block).values()]
-    assert days == sorted(days) and days[-1] == "2098-12-08"
+def test_what_ends_next_is_first_and_what_has_no_day_is_last() -> None:
+    whens = [one.when.rpartition(" ")[::2] for one in found(block).values()]
+    ends = [day for word, day in whens if word == "until"]
+    assert len(ends) > 1 and ends == sorted(ends) and ends[-1] == "2098-12-08"
+    assert [word for word, _ in whens[len(ends) :]] == [
+        "since",
+        *[""] * (len(whens) - len(ends) - 1),
+    ]
 
 
 def newer(**answers: Any) -> list[due.Due]:
