@@ -44,18 +44,19 @@ def whole_number(mistake: Mistake) -> int | None:
 
 
 def number_meant(mistake: Mistake) -> Fraction | None:
-    """The number that somebody means: 1/2 of 30m in a setting in hours. A part of a TiB is counted as FSx does, whose
+    """The number that somebody means: 1/2 of 30m in a setting in hours, 5000 of $5,000. A part of a TiB is counted as FSx does, whose
     1.2 TiB are 1,200 GiB."""
     if isinstance(mistake.value, float) and mistake.value.is_integer():
         return Fraction(mistake.value)
     if not isinstance(mistake.value, str):
         return None
+    text = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", mistake.value.strip())
     forms: dict[str, int | Fraction] = {"": 1}
     for unit in {*UNITS} & {*mistake.key.split("_")}:
         forms |= UNITS[unit]
     for form, times in forms.items():
         if found := re.fullmatch(
-            rf"\$?(\d{{1,9}}(?:\.\d{{1,3}})?)\s*(?:{form})", mistake.value.strip(), re.IGNORECASE
+            rf"\$?(\d{{1,9}}(?:\.\d{{1,3}})?)\s*(?:{form})", text, re.IGNORECASE
         ):
             number = Fraction(found[1])
             if number.denominator > 1 and times == 1024:

@@ -192,6 +192,7 @@ def test_a_time_is_read_in_the_unit_of_the_setting(written: str, meant: float | 
         ("kms_key_arn", "alias/ml", "prints"),
         ("budget", {"dollars_a_month": "9k", "emails": ["a@b.co"]}, "write 9000"),
         ("budget", {"dollars_a_month": "$900", "emails": ["a@b.co"]}, "write 900"),
+        ("budget", {"dollars_a_month": "$5,000", "emails": ["a@b.co"]}, "write 5000"),
         (
             "jobs.t5-large.checkpoints.directory",
             "s3://bucket/run",
