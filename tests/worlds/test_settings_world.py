@@ -182,9 +182,30 @@ def test_nothing_changes_after_that(trial: Harness) -> None:
 
 def test_it_has_a_gateway_in_each_zone_and_stores_that_age(trial: Harness) -> None:
     gateways = trial.aws("ec2").describe_nat_gateways()["NatGateways"]
-    assert len({one["SubnetId"] for one in gateways}) == len(gateways) > 1
-    told = trial.aws("efs").describe_file_systems()["FileSystems"]
+    subnets = trial.aws("ec2").describe_subnets()["Subnets"]
+    zones = {one["SubnetId"]: one["AvailabilityZone"] for one in subnets}
+    private = [one for one in subnets if not one["MapPublicIpOnLaunch"] and _is_ours(one)]
+    assert len(gateways) == len({one["AvailabilityZone"] for one in private}) > 1
+    assert {zones[one["SubnetId"]] for one in gateways} == {
+        one["AvailabilityZone"] for one in private
+    }
+    efs = trial.aws("efs")
+    told = efs.describe_file_systems()["FileSystems"]
     assert {one["ThroughputMode"] for one in told} == {"provisioned", "elastic"}
+    ages = [
+        efs.describe_lifecycle_configuration(FileSystemId=one["FileSystemId"])["LifecyclePolicies"]
+        for one in told
+    ]
+    assert sorted(ages, key=len) == [[], [{"TransitionToIA": "AFTER_30_DAYS"}]]
+    [corpus] = [one["Name"] for one in trial.aws("s3").list_buckets()["Buckets"]]
+    rules = trial.aws("s3").get_bucket_lifecycle_configuration(Bucket=corpus)["Rules"]
+    assert [
+        one["Expiration"]["Days"] for one in rules if one["Filter"].get("Prefix") == "old/"
+    ] == [30], rules
+
+
+def _is_ours(subnet: Object) -> bool:
+    return any(tag["Key"] == "trainyard:stack" for tag in subnet.get("Tags", []))
 
 
 def test_a_budget_counts_what_the_stack_is_billed(trial: Harness) -> None:
