@@ -1,5 +1,5 @@
-"""Errors about what an entry of `jobs` mounts: one thing at two places, two at one, or something that a container
-needs."""
+"""Errors about what an entry of `jobs` mounts: two things at one path, two volumes of one name, a path that hides
+what a container needs, and a script that torchrun looks for where it is not."""
 
 from __future__ import annotations
 
