@@ -44,8 +44,8 @@ def whole_number(mistake: Mistake) -> int | None:
 
 
 def number_meant(mistake: Mistake) -> Fraction | None:
-    """The number that somebody means: 1/2 of 30m in a setting in hours, 5000 of $5,000. A part of a TiB is counted as FSx does, whose
-    1.2 TiB are 1,200 GiB."""
+    """The number that somebody means: 1/2 of 30m in a setting in hours, 5000 of $5,000. A part of a TiB is counted
+    as FSx does, whose 1.2 TiB are 1,200 GiB."""
     if isinstance(mistake.value, float) and mistake.value.is_integer():
         return Fraction(mistake.value)
     if not isinstance(mistake.value, str):
