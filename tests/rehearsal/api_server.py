@@ -147,7 +147,9 @@ def _run(stack: ExitStack, folder: Path, program: str, **flags: object) -> None:
     log = stack.enter_context((folder / f"{program}.log").open("wb"))
     process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *command], stdout=log, stderr=log)
     stack.callback(process.wait)
-    stack.callback(process.terminate)
+    stack.callback(
+        process.kill
+    )  # an API server that is asked to end waits a minute for its watches
 
 
 def _until_answering(api: Api) -> None:

@@ -78,7 +78,7 @@ def due(plan: EnvironmentPlan, wanted: EnvironmentConfig, now: datetime) -> list
 
 
 def _order(one: Due) -> tuple[bool, bool, str]:
-    """What ends on a day first, the next to end at the top; then what is old since a day; at last what is newer."""
+    """The next to end first, then prices that are old since a day, and at last releases that are newer."""
     return (not one.when.startswith("until"), not one.when, one.when)
 
 

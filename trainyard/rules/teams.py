@@ -34,11 +34,11 @@ from trainyard.settings.job import AnyJob, JobConfig, manifests, typed
 from trainyard.settings.team_entry import TeamEntryConfig
 
 OF_THE_ENVIRONMENT = re.compile(r"\b(?:environment|pools)\.[a-z]")
-"""A setting of the environment, in a way out."""
+"""A setting of the environment, in a fix."""
 
 
 def of_the_team(errors: Iterable[InputError], environment: str) -> tuple[InputError, ...]:
-    """Errors of a team's stack. A way out in the stack file of the `environment`, whose owner pays for it, says so."""
+    """Errors of a team's stack. A fix in the stack file of the `environment`, whose owner pays for it, says so."""
     asks = f" (that is in the stack file of {environment}: ask whoever runs it)"
     return tuple(
         replace(error, fix=f"{error.fix}{asks}")

@@ -288,7 +288,7 @@ def test_one_more_job_changes_nothing_but_itself(dev: Graph) -> None:
         ),
         (
             {"manifest": "nowhere.yaml"},
-            "environment.jobs.theirs.manifest: must be a file beside the stack file; got nowhere.yaml",
+            "environment.jobs.theirs.manifest: must be a file in the folder of the stack file, which it is not; got",
         ),
     ],
 )
