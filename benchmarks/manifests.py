@@ -1,8 +1,9 @@
-"""Measures how fast YAML files of jobs are read and judged: each of the tests' workloads, and a
-thousand."""
+"""Measures how fast YAML files of jobs are read and judged: each of the tests' workloads, a thousand, and scripts
+that say one word over and over, which a rule that looks back from each word judges in the square of their size."""
 
 from __future__ import annotations
 
+import json
 import statistics
 import time
 from pathlib import Path
@@ -15,6 +16,58 @@ from trainyard.manifests.rules import manifest_problems
 WORKLOADS = Path(__file__).resolve().parent.parent / "tests" / "workloads"
 ONE_MS, THOUSAND_S = 20, 5
 """Seconds accepted for the slowest file, and for a thousand."""
+LONG = 60_000
+"""Characters of a script of one word."""
+WORDS = (
+    *(
+        " ",
+        "\n",
+        "\\",
+        "\\ ",
+        "\\\n",
+        "'",
+        '"',
+        "$",
+        "${",
+        "$(",
+        "(",
+        "{",
+        "[",
+        "<<E\n",
+        "x",
+        "A_",
+        "a=",
+        "- ",
+        "--a=",
+    ),
+    *(
+        ",",
+        ".",
+        "../",
+        "#",
+        "# \n",
+        ";",
+        "|",
+        "&",
+        "for i in ",
+        "if ",
+        "export A=",
+        "torchrun ",
+        "python ",
+        "s3://",
+        "é",
+    ),
+)
+JOB = """\
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {{name: long}}
+spec:
+  runtimeRef: {{name: torch-distributed}}
+  trainer: {{numNodes: 2, command: [bash, -c, {}]}}
+"""
+RATIO = 3
+"""Accepted of a script to one of half its size: 2 is linear, 4 is the square."""
 
 
 def main(arguments: list[str]) -> int:
@@ -31,9 +84,20 @@ def main(arguments: list[str]) -> int:
         f"manifests: {len(texts)} files read and judged, of {sum(map(len, texts)) / len(texts):.0f}"
         f" bytes\n  median {statistics.median(medians) * 1000:.1f} ms, slowest"
         f" {max(medians) * 1000:.1f} ms (≤ {ONE_MS}), a thousand"
-        f" {time.perf_counter() - started:.1f} s (≤ {THOUSAND_S})\n"
+        f" {time.perf_counter() - started:.1f} s (≤ {THOUSAND_S})"
+    )
+    seconds, word = max((_seconds(_of_one_word(word, LONG)), word) for word in WORDS)
+    ratio = seconds / _seconds(_of_one_word(word, LONG // 2))
+    print(
+        f"  a script of one word, {LONG // 1000} kB: slowest {seconds:.2f} s, of {word!r}; {ratio:.1f} x one of half"
+        f" its size (≤ {RATIO})\n"
     )
     return 0
+
+
+def _of_one_word(word: str, characters: int) -> str:
+    script = f"torchrun train.py {word * (characters // len(word))}"
+    return JOB.format(json.dumps(script, ensure_ascii=False))
 
 
 def _seconds(text: str) -> float:

@@ -107,7 +107,7 @@ def _saved(options: re.Pattern[str], script: str) -> list[str]:
 def single_program(script: str) -> str:
     """The Python program that a script starts without anything that starts ranks; empty where
     there is none."""
-    text = re.sub(r"(?m)^\s*#.*", "", script)
+    text = re.sub(r"(?m)^[ \t]*#.*", "", script)
     found = PROGRAM.search(text.strip())
     return " ".join(found[1].split()) if found and not LAUNCHERS.search(text) else ""
 

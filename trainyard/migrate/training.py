@@ -64,7 +64,7 @@ def training(context: ManifestContext, others: Sequence[Workload]) -> Training:
 
 def _does_something(container: Container) -> bool:
     """True where the script has more than comments."""
-    return bool(re.sub(r"(?m)^\s*#.*", "", container.script).strip())
+    return bool(re.sub(r"(?m)^[ \t]*#.*", "", container.script).strip())
 
 
 def _with_its_runtime(

@@ -171,10 +171,12 @@ def _is_cut_off(script: str) -> bool:
 
 
 def _broken_continuation(view: JobView, container: ContainerView) -> Problems:
-    broken = re.search(r"[^\n]*\\[ \t]+(#|\n|$)", container.script)
-    if broken or _is_cut_off(container.script):
+    script = container.script
+    broken = re.search(r"\\[ \t]+(#|\n|$)", script)
+    if broken or _is_cut_off(script):
         behind = "a comment" if broken is None or broken[1] == "#" else "a blank"
-        line = f" in: {broken[0].strip()}" if broken else ""
+        begins = script.rfind("\n", 0, broken.start()) + 1 if broken else 0
+        line = f" in: {script[begins : broken.end()].strip()}" if broken else ""
         yield container.where("script").must(
             "have nothing behind the backslash that continues a line, not even a blank: bash ends the command there",
             got=f"{behind} behind \\{line}",

@@ -58,7 +58,7 @@ _IN_PYTHON = re.compile(
 def alone_by_default(view: JobView, container: ContainerView) -> Iterator[InputError]:
     """Such variables, where they decide who meets whom."""
     text, names = _unset(view, container)
-    found = _defaults(names, _TESTS.sub(" ", text))
+    found = _defaults(names, _TESTS.sub(" ", text)) if names else {}
     used = {there: name for there, name in found.items() if _reaches_a_start(name, text)}
     yield from _alone(view, container, used, "${{{}}}")
 
@@ -96,7 +96,7 @@ def _alone(
 def asked_by_default(view: JobView, container: ContainerView) -> Iterator[InputWarning]:
     """Such variables, where the script decides by them what a node does."""
     text, names = _unset(view, container)
-    asked = _defaults(names, " ".join(_TESTS.findall(text)))
+    asked = _defaults(names, " ".join(_TESTS.findall(text))) if names else {}
     if asked:
         yield container.where("script").warning(
             f"{view.controller} sets no {_listed(asked.values())}, so {', '.join(asked)} is the"
@@ -116,13 +116,14 @@ def expanded(script: str) -> str:
 
 
 def _unset(view: JobView, container: ContainerView) -> tuple[str, list[str]]:
-    """Text that the shell expands, and the variables that nobody sets; none where somebody may, or
+    """Text that the shell expands, and the variables of it that nobody sets; none where somebody may, or
     where there is one node."""
     text = expanded(container.script)
     open_end = not has_shell(container) or READS_MORE.search(text)
     if view.nodes < 2 or not view.runtime_known or open_end:
         return text, []
-    return text, [name for name in _unknown(view, container) if not _is_set(name, text)]
+    there = [name for name in _unknown(view, container) if f"${{{name}" in text]
+    return text, [name for name in there if not _is_set(name, text)]
 
 
 def _unknown(view: JobView, container: ContainerView) -> list[str]:
