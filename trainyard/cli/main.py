@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 asked and declined. Ct
 from __future__ import annotations
 
 import argparse
+import atexit
 import gc
 import importlib
 import subprocess
@@ -54,9 +55,11 @@ class WrongUsage(RuntimeError):
 
 def main() -> NoReturn:
     """The tool as a process of its own."""
-    # Most words end before there is garbage that is worth a look: it takes a tenth of their time.
+    # These words end before there is garbage that is worth a look: it takes a tenth of their time, and the look
+    # of the interpreter at its end another.
     if sys.argv[1:2] in (["check"], ["plan"], ["due"], ["policy"]):
         gc.disable()
+        atexit.register(gc.freeze)
     command_line.run(typed)
 
 

@@ -90,7 +90,6 @@ EXAMPLES: dict[str, Any] = {
     "parameters_billion": 70,
     "interval_minutes": 30,
     "jobs.*.run": 2,
-    "gpus_per_node": 8,
     "max_restarts": 10,
     "sequence": 4096,
     "goodput_percent": 95,
