@@ -181,7 +181,9 @@ def exported_variable(view: JobView, container: ContainerView) -> Iterator[Input
 
 CUDA = "CUDA_VISIBLE_DEVICES"
 _CHOSEN = re.compile(rf"\b{CUDA}=[\"']?(\d+(?:,\d+)*)")
-_FOR_ALL = re.compile(rf"(?m)(?:\bexport[ \t]+|^[ \t]*){CUDA}=[\"']?(\d+(?:,\d+)*)[\"']?[ \t]*(?:[;&]|$)")
+_FOR_ALL = re.compile(
+    rf"(?m)(?:\bexport[ \t]+|^[ \t]*){CUDA}=[\"']?(\d+(?:,\d+)*)[\"']?[ \t]*(?:[;&]|$)"
+)
 """Devices that a script chooses for every program behind it."""
 
 

@@ -31,6 +31,8 @@ FIRST_PODS = timedelta(minutes=1)
 """Time after its creation in which a job still creates the pods of its first attempt."""
 TYPE, CAPACITY = "node.kubernetes.io/instance-type", "karpenter.sh/capacity-type"
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
+OF_GROUP = "eks.amazonaws.com/capacityType"
+"""Label of a node of a managed node group: ON_DEMAND or SPOT."""
 RESERVATION = "karpenter.k8s.aws/capacity-reservation-type"
 """Label of a node of a reservation: default or capacity-block (Karpenter 1.14, labels)."""
 SERVICES = {
@@ -126,8 +128,13 @@ def scheduled_at(pod: Object) -> str:
 
 def node_price(labels: Labels, prices: OwnPrices = LIST) -> Price | None:
     """Price of an hour of a node with these labels; None where no price is known."""
-    capacity = labels.get(CAPACITY, ""), labels.get(RESERVATION, "")
-    return prices.price(SERVICES.get(capacity, ""), labels.get(TYPE, ""), labels.get(REGION, ""))
+    return prices.price(service_of(labels), labels.get(TYPE, ""), labels.get(REGION, ""))
+
+
+def service_of(labels: Labels) -> str:
+    """Whose prices count for a node with these labels; empty where none is known."""
+    of_group = labels.get(OF_GROUP, "").lower().replace("_", "-")
+    return SERVICES.get((labels.get(CAPACITY, of_group), labels.get(RESERVATION, "")), "")
 
 
 def pod_gpus(pod: Object) -> int:
@@ -211,10 +218,9 @@ def _of_pod(snapshot: Snapshot, pod: Object, job_ended: datetime) -> NodeTime:
 
 
 def _node_time(labels: Labels, gpus: int, time: timedelta) -> NodeTime:
-    capacity = labels.get(CAPACITY, ""), labels.get(RESERVATION, "")
     return NodeTime(
         instance_type=labels.get(TYPE, ""),
-        service=SERVICES.get(capacity, ""),
+        service=service_of(labels),
         region=labels.get(REGION, ""),
         gpus=gpus,
         hours=Decimal(str(time.total_seconds())) / 3600,

@@ -101,6 +101,14 @@ def test_a_node_is_held_by_pods_that_go_on_and_by_no_daemon_set(
     assert found.held_by == held_by and (found.ends_in_seconds is None) == bool(held_by)
 
 
+def test_a_node_of_a_node_group_has_the_price_of_its_kind_of_capacity() -> None:
+    made = _node(1, **{"eks.amazonaws.com/capacityType": "ON_DEMAND"})
+    del made["metadata"]["labels"]["karpenter.sh/capacity-type"]
+    [found] = nodes_of(_cluster(1, made))
+    paid = price("ec2", "g6e.48xlarge", "us-east-1")
+    assert paid and (found.pool, found.usd_per_hour) == (SYSTEM, paid.usd)
+
+
 def test_nothing_ends_a_node_of_a_fixed_pool_or_of_the_system() -> None:
     fixed = node_pool()
     fixed["spec"]["replicas"] = 2
