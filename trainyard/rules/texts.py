@@ -88,10 +88,10 @@ def _such_as(at: str) -> str:
 
 
 def _of_the_partition(arn: str, region: str) -> str:
-    _, _, service, *_, name = arn.split(":")
+    _, _, service, zone, _, name = (*arn.split(":", 5), *[""] * 5)[:6]
     if service == "kms":
         return f"write a key of {region}: aws kms list-keys --region {region}"
-    there = f"arn:{partition(region)}:{service}::<account>:{name}"
+    there = f"arn:{partition(region)}:{service}:{zone and region}:<account>:{name}"
     what = f"a {name.split('/')[0]}" if "/" in name else "one"
     return f"write the ARN of {what} in an account of that partition: {there}; or change aws:region"
 

@@ -26,6 +26,7 @@ ISOLATED = [
 ]
 
 BACKUP = "backup-0123456789abcdef0"
+IN_CHINA = "arn:aws-cn:secretsmanager:cn-north-1:123456789012:secret:hf-AbCdEf"
 REPOSITORIES = "storage.scratch.lustre.repositories"
 
 
@@ -907,6 +908,21 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         "must begin with arn:aws:, the partition of ap-northeast-2 (aws:region); got "
         "arn:aws-cn:iam::123456789012:role/x. Fix: write the ARN of a role in an account of that "
         "partition: arn:aws:iam::<account>:role/x; or change aws:region",
+    ),
+    "secret of another partition": (
+        [at(f"{JOB}.secrets", {"HF": {"secrets_manager": IN_CHINA, "key": "token"}})],
+        f"{JOB}.secrets.HF.secrets_manager",
+        "arn:aws:secretsmanager:ap-northeast-2:<account>:secret:hf-AbCdEf; or change aws:region",
+    ),
+    "a pool that begins as an ARN": (
+        [at(f"{JOB}.pool", "arn:foo")],
+        f"{JOB}.pool",
+        "must begin with arn:aws:, the partition of ap-northeast-2 (aws:region); got arn:foo",
+    ),
+    "an image that begins as an ARN": (
+        [at(f"{JOB}.image", "arn:b:1")],
+        f"{JOB}.image",
+        "must begin with arn:aws:, the partition of ap-northeast-2 (aws:region); got arn:b:1",
     ),
     "address that is listed twice": (
         [at("budget", {"dollars_a_month": 10**6, "emails": ["a@b.co", "a@b.co"]})],
