@@ -108,9 +108,10 @@ def _contradictions(
 
 def _sizes(wanted: TrainedModelConfig) -> str:
     """The sizes of a model that are set, and those that are not."""
-    there = {name: getattr(wanted, name) for name in ("layers", "hidden", "vocabulary")}
-    given = [name for name, size in there.items() if size]
-    return f"{' and '.join(given)} without {' and '.join(there.keys() - set(given))}"
+    names = ("layers", "hidden", "vocabulary")
+    given = [name for name in names if getattr(wanted, name)]
+    lacking = [name for name in names if name not in given]
+    return f"{' and '.join(given)} without {' and '.join(lacking)}"
 
 
 def fit_problems(path: str, fit: Fit) -> Iterator[InputError | InputWarning]:
