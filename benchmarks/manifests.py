@@ -19,44 +19,9 @@ ONE_MS, THOUSAND_S = 20, 5
 LONG = 60_000
 """Characters of a script of one word."""
 WORDS = (
-    *(
-        " ",
-        "\n",
-        "\\",
-        "\\ ",
-        "\\\n",
-        "'",
-        '"',
-        "$",
-        "${",
-        "$(",
-        "(",
-        "{",
-        "[",
-        "<<E\n",
-        "x",
-        "A_",
-        "a=",
-        "- ",
-        "--a=",
-    ),
-    *(
-        ",",
-        ".",
-        "../",
-        "#",
-        "# \n",
-        ";",
-        "|",
-        "&",
-        "for i in ",
-        "if ",
-        "export A=",
-        "torchrun ",
-        "python ",
-        "s3://",
-        "é",
-    ),
+    *" \n'\"\\$({[x,.#;|&é",
+    *("${", "$(", "\\ ", "\\\n", "<<E\n", "A_", "a=", "- ", "--a=", "../", "# \n"),
+    *("for i in ", "if ", "export A=", "torchrun ", "python ", "s3://"),
 )
 JOB = """\
 apiVersion: trainer.kubeflow.org/v1alpha1

@@ -301,20 +301,17 @@ def _shared_memory(
     half = smallest.allocatable_mib // 2 / 1024
     memory = pod_resources.memory_gib(job, kinds)
     of_pod = most_shared_memory(memory)
+    if half < of_pod:
+        limit, fix = f"half of what a {smallest.name} has for pods", f"write {int(half)} or less"
+    else:
+        limit = f"as the pod has {memory:g} GiB"
+        fix = f"write {int(memory / 2)}, or raise memory_gib"
     return (
         SharedMemory(
             gib=job.shared_memory_gib,
             at_most_gib=min(half, of_pod),
-            limit=(
-                f"half of what a {smallest.name} has for pods"
-                if half < of_pod
-                else f"as the pod has {memory:g} GiB"
-            ),
-            fix=(
-                f"write {int(half)} or less"
-                if half < of_pod
-                else f"write {int(memory / 2)}, or raise memory_gib"
-            ),
+            limit=limit,
+            fix=fix,
             place=where("shared_memory_gib"),
         ),
     )

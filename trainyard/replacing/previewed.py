@@ -46,7 +46,7 @@ def previewed(
     yield from _updated(steps)
     yield from _created(steps)
     warnings = [line for line in _said(preview, "warning") if line not in known]
-    yield from (f"- **warning**: {as_markdown(line)}" for line in warnings)
+    yield from items("warning", warnings)
     yield ""
 
 
@@ -57,6 +57,11 @@ def deployed_figures(preview: Mapping[str, Any]) -> Mapping[str, Any]:
         if _is_stack(step):
             return ((step.get("oldState") or {}).get("outputs") or {}).get("plan") or {}
     return {}
+
+
+def items(severity: str, lines: Iterable[str]) -> Iterator[str]:
+    """Messages as items of a list in Markdown. The workflow fails where one begins with `- **error**`."""
+    return (f"- **{severity}**: {as_markdown(line)}" for line in lines)
 
 
 def as_markdown(line: str) -> str:
@@ -74,7 +79,7 @@ def _counted(preview: Mapping[str, Any]) -> Iterator[str]:
     counts = preview.get("changeSummary") or {}
     errors = _said(preview, "error") or ([] if counts else [NOTHING_SAID])
     if errors:
-        yield from (*(f"- **error**: {as_markdown(error)}" for error in errors), "")
+        yield from (*items("error", errors), "")
     if counts:
         said = [f"{counts[key]} {words}" for key, words in CHANGES.items() if counts.get(key)]
         yield f"{FAILED if errors else WHOLE}: {', '.join(said) or 'nothing changes'}."

@@ -15,7 +15,7 @@ from typing import Any
 
 from trainyard import command_line
 from trainyard.problems import InputError, counted, grouped, told
-from trainyard.replacing.previewed import as_markdown, deployed_figures, previewed
+from trainyard.replacing.previewed import as_markdown, deployed_figures, items, previewed
 from trainyard.reports.check import judged
 from trainyard.reports.plan import summary
 from trainyard.reports.stack_file import HAS_ERRORS, NO_FILE, planned_file
@@ -61,7 +61,7 @@ def main(arguments: list[str]) -> int:
 def _refused(stack: str, errors: Sequence[InputError]) -> Iterator[str]:
     yield f"The stack file has {counted(errors)}, which `trainyard check {stack}` prints too:"
     yield ""
-    yield from (f"- **error**: {as_markdown(line)}" for line in grouped(errors))
+    yield from items("error", grouped(errors))
 
 
 def _folded(warnings: Sequence[str]) -> Iterator[str]:

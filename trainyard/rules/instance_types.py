@@ -57,22 +57,8 @@ def _unsupported(path: str, kind: str, near: list[str], meant: list[str]) -> Ite
             got=kind,
             fix=f"write another type; {_why_refused(kind)}",
         )
-    elif kind == f"ml.{near[0]}":
-        yield InputError(
-            path=path,
-            must="list types of EC2: names with ml. are of SageMaker HyperPod",
-            got=kind,
-            fix=f"write {near[0]}",
-            write=meant,
-        )
-    elif near == [kind.lower()]:
-        yield InputError(
-            path=path,
-            must="list types in small letters, as EC2 has them",
-            got=kind,
-            fix=f"write {near[0]}",
-            write=meant,
-        )
+    elif must := _slip(kind, near):
+        yield InputError(path=path, must=must, got=kind, fix=f"write {near[0]}", write=meant)
     else:
         of_gpu = kind.lower() in {each.gpu for each in TYPES.values()}
         yield InputError(
@@ -83,6 +69,13 @@ def _unsupported(path: str, kind: str, near: list[str], meant: list[str]) -> Ite
             + ", or add a row to trainyard/catalog/aws/instances.py" * (not of_gpu),
             write=meant,
         )
+
+
+def _slip(kind: str, near: list[str]) -> str | None:
+    """The rule that a name of one type breaks, which is known otherwise; None for other names."""
+    if kind == f"ml.{near[0]}":
+        return "list types of EC2: names with ml. are of SageMaker HyperPod"
+    return "list types in small letters, as EC2 has them" if near == [kind.lower()] else None
 
 
 def _why_refused(kind: str) -> str | None:

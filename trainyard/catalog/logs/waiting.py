@@ -38,9 +38,14 @@ def phase(pod: Object) -> str:
     return next(iter(_reasons(pod)), pod["status"].get("phase", ""))
 
 
+def goes_on(pod: Object) -> bool:
+    """True of a pod that has not ended: it holds its node, or waits for one."""
+    return pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")
+
+
 def waits_for(pods: Iterable[Object]) -> str:
     """Reason why no pod of a job runs; empty where one does, or where all have ended."""
-    going = [pod for pod in pods if pod["status"].get("phase") not in ("Succeeded", "Failed")]
+    going = [pod for pod in pods if goes_on(pod)]
     if not going or any(map(_runs, going)):
         return ""
     if reasons := [reason for pod in going for reason in _reasons(pod)]:

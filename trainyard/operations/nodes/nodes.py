@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -18,14 +18,15 @@ from trainyard import command_line
 from trainyard.catalog.aws.own_prices import LIST, OwnPrices
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.catalog.limits import EMPTY_NODE_MINUTES
-from trainyard.catalog.quantities import amount
-from trainyard.objects.jobs.pod_template import EFA, GPU, POOL
+from trainyard.catalog.logs.waiting import goes_on
+from trainyard.objects.jobs.pod_template import EFA, GPU
+from trainyard.operations.reach.pods import is_of_daemon_set
 from trainyard.operations.reach.proxy import asking
 from trainyard.operations.reach.snapshot import Object, Snapshot, snapshot_of
 from trainyard.operations.reach.stack import own_prices
 from trainyard.operations.reach.target import answer_of, kubeconfig
-from trainyard.operations.runs.runs import TYPE, duration, node_price
-from trainyard.operations.runs.view import LAUNCHING, node_state
+from trainyard.operations.runs.runs import TYPE, ZONE, duration, node_price
+from trainyard.operations.runs.view import LAUNCHING, allocatable, coming, node_state, pool_of
 from trainyard.reports.plan import as_json
 
 HEAD = (
@@ -42,7 +43,7 @@ HEAD = (
     "HELD BY",
 )
 SYSTEM, EMPTY = "system", "empty"
-ZONE, ARCH, NODE_POOL = "topology.kubernetes.io/zone", "kubernetes.io/arch", "karpenter.sh/nodepool"
+ARCH, NODE_POOL = "kubernetes.io/arch", "karpenter.sh/nodepool"
 UNSEEN = "a team cannot read nodes: ask whoever runs the environment, or `trainyard watch {stack}` for your runs"
 
 
@@ -94,24 +95,18 @@ def nodes_of(snapshot: Snapshot, prices: OwnPrices = LIST) -> Iterator[Node]:
     fixed = {
         pool["metadata"]["name"] for pool in snapshot.of("nodepools") if "replicas" in pool["spec"]
     }
-    coming = [
-        claim
-        for claim in snapshot.of("nodeclaims")
-        if claim.get("status", {}).get("nodeName") not in there
-    ]
-    for each in sorted([*snapshot.of("nodes"), *coming], key=_order):
+    for each in sorted([*snapshot.of("nodes"), *coming(snapshot, there)], key=_order):
         labels, name = each["metadata"].get("labels", {}), each["metadata"]["name"]
-        stays = name in held or _pool(each) == SYSTEM or labels.get(NODE_POOL) in fixed
-        capacity = each.get("status", {}).get("allocatable", {})
-        price = node_price(labels, prices)
+        pool, price = pool_of(each) or SYSTEM, node_price(labels, prices)
+        stays = name in held or pool == SYSTEM or labels.get(NODE_POOL) in fixed
         yield Node(
             name=name,
-            pool=_pool(each),
+            pool=pool,
             instance_type=labels.get(TYPE, "-"),
             architecture=labels.get(ARCH, "-"),
             system=each.get("status", {}).get("nodeInfo", {}).get("osImage", "-"),
-            gpus=int(amount(capacity.get(GPU, 0)) or 0),
-            efa=int(amount(capacity.get(EFA, 0)) or 0),
+            gpus=allocatable(each, GPU),
+            efa=allocatable(each, EFA),
             zone=labels.get(ZONE, "-"),
             usd_per_hour=price.usd if price else None,
             state=node_state(each, snapshot) if name in there else LAUNCHING,
@@ -120,21 +115,15 @@ def nodes_of(snapshot: Snapshot, prices: OwnPrices = LIST) -> Iterator[Node]:
         )
 
 
-def _order(node: Object) -> tuple[bool, str, str]:
-    return (_pool(node) != SYSTEM, _pool(node), node["metadata"]["name"])
-
-
-def _pool(node: Object) -> str:
-    return node["metadata"].get("labels", {}).get(POOL, SYSTEM)
+def _order(node: Object) -> tuple[str, str]:
+    return pool_of(node) or "", node["metadata"]["name"]
 
 
 def _held(snapshot: Snapshot) -> Mapping[str, list[Object]]:
     """Node → its pods that keep it: those that have not ended and are of no DaemonSet."""
     held: dict[str, list[Object]] = {}
     for pod in snapshot.of("pods"):
-        owners = {owner["kind"] for owner in pod["metadata"].get("ownerReferences", [])}
-        ended = pod["status"].get("phase") in ("Succeeded", "Failed")
-        if not ended and "DaemonSet" not in owners and (name := pod["spec"].get("nodeName")):
+        if (name := pod["spec"].get("nodeName")) and goes_on(pod) and not is_of_daemon_set(pod):
             held.setdefault(name, []).append(pod)
     return held
 
@@ -162,15 +151,17 @@ def text(nodes: list[Node]) -> list[str]:
     pools = [node for node in nodes if node.pool != SYSTEM and node.state != LAUNCHING]
     empty = [node for node in pools if not node.held_by]
     unpriced = sum(node.usd_per_hour is None for node in nodes)
-    usd = sum((node.usd_per_hour or Decimal() for node in nodes), Decimal())
-    idle = sum((node.usd_per_hour or Decimal() for node in empty), Decimal())
     least = "at least " if unpriced else ""
-    said = f"{len(nodes)} node{'s' * (len(nodes) != 1)}, {least}{usd:,.2f} USD an hour without tax"
+    said = f"{len(nodes)} node{'s' * (len(nodes) != 1)}, {least}{_usd(nodes)} an hour without tax"
     return [
         *command_line.table([HEAD, *map(_row, nodes)], indent=0),
         "",
-        said + (f"; {len(empty)} of them empty, {idle:,.2f} USD an hour" if empty else ""),
+        said + (f"; {len(empty)} of them empty, {_usd(empty)} an hour" if empty else ""),
     ]
+
+
+def _usd(nodes: Iterable[Node]) -> str:
+    return f"{sum((node.usd_per_hour or Decimal() for node in nodes), Decimal()):,.2f} USD"
 
 
 def _row(node: Node) -> tuple[str, ...]:

@@ -113,10 +113,11 @@ def _first(gang: Gang) -> Object:
 def _controllers(pods: Iterable[Object]) -> list[Object]:
     """Pods of controllers. Pods of DaemonSets, such as device plugins, log nothing about a job."""
     labelled = [pod for pod in pods if pod["metadata"].get("labels", {}).keys() & CONTROLLER_LABELS]
-    return [pod for pod in labelled if not _is_of_daemon_set(pod)]
+    return [pod for pod in labelled if not is_of_daemon_set(pod)]
 
 
-def _is_of_daemon_set(pod: Object) -> bool:
+def is_of_daemon_set(pod: Object) -> bool:
+    """True of a pod that a node has beside what runs on it, such as a device plugin."""
     owners = pod["metadata"].get("ownerReferences", [])
     return any(owner["kind"] == "DaemonSet" for owner in owners)
 

@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterable
 
 from trainyard.catalog.job_kinds import JOB_KINDS
+from trainyard.catalog.logs.waiting import goes_on
 from trainyard.operations.reach.cluster import kubeconfig_in
 from trainyard.operations.reach.consent import ask
 from trainyard.operations.reach.kubectl import (
@@ -131,7 +132,7 @@ def ended(kubectl: Kubectl, jobs: Iterable[Object]) -> bool:
 
 def pods_that_go_on(kubectl: Kubectl, job: Object) -> list[Object]:
     """Pods of a job that hold a node, or wait for one. RuntimeError where the cluster does not answer."""
-    return [pod for pod in _pods_of(kubectl, job) if _phase(pod) not in ("Succeeded", "Failed")]
+    return [pod for pod in _pods_of(kubectl, job) if goes_on(pod)]
 
 
 def _pods(kubectl: Kubectl, job: Object) -> list[str]:

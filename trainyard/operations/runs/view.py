@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from trainyard.catalog.aws.own_prices import LIST, OwnPrices
 from trainyard.catalog.logs.share_done import Reached
-from trainyard.catalog.logs.waiting import container_statuses
+from trainyard.catalog.logs.waiting import container_statuses, goes_on
 from trainyard.catalog.quantities import amount
 from trainyard.catalog.workloads import job_of
 from trainyard.objects.jobs.pod_template import GPU, NODES_FOR, POOL
@@ -172,14 +172,14 @@ def _pool(
 ) -> Pool:
     names = {node["metadata"]["name"] for node in nodes}
     paid = [node_price(node["metadata"]["labels"], prices) for node in nodes]
-    states = [node_state(node, snapshot) for node in nodes] + _launching(snapshot, name, names)
-    gpus = [node["status"].get("allocatable", {}).get(GPU, 0) for node in nodes]
+    launching = [each for each in coming(snapshot, names) if pool_of(each) == name]
+    states = [node_state(node, snapshot) for node in nodes] + [LAUNCHING] * len(launching)
     return Pool(
         name=name,
         instance_types=tuple(sorted({node["metadata"]["labels"].get(TYPE, "") for node in nodes})),
         nodes={state: states.count(state) for state in dict.fromkeys(states)},
         most=max(_limits(made), default=None),
-        gpus=sum(int(amount(count) or 0) for count in gpus),
+        gpus=sum(allocatable(node, GPU) for node in nodes),
         gpus_used=sum(pod_gpus(pod) for pod in snapshot.of("pods") if _holds(pod, names)),
         usd_per_hour=sum((each.usd for each in paid if each), Decimal()),
         unpriced=paid.count(None),
@@ -193,19 +193,27 @@ def _limits(made: list[Object]) -> Iterator[int]:
             yield int(limit)
 
 
-def _launching(snapshot: Snapshot, pool: str, nodes: set[str]) -> list[str]:
-    """A state for each NodeClaim of the pool that has none of these nodes."""
+def coming(snapshot: Snapshot, nodes: Collection[str]) -> list[Object]:
+    """NodeClaims that have none of these nodes."""
     return [
-        LAUNCHING
+        claim
         for claim in snapshot.of("nodeclaims")
-        if claim["metadata"].get("labels", {}).get(POOL) == pool
-        and claim.get("status", {}).get("nodeName") not in nodes
+        if claim.get("status", {}).get("nodeName") not in nodes
     ]
 
 
+def pool_of(node: Object) -> str | None:
+    """Pool of a node or of a NodeClaim; None where it is of none."""
+    return node["metadata"].get("labels", {}).get(POOL)
+
+
+def allocatable(node: Object, resource: str) -> int:
+    """Devices of a resource that a node or a NodeClaim has for pods."""
+    return int(amount(node.get("status", {}).get("allocatable", {}).get(resource, 0)) or 0)
+
+
 def _holds(pod: Object, nodes: set[str]) -> bool:
-    ended = pod["status"].get("phase") in ("Succeeded", "Failed")
-    return pod["spec"].get("nodeName") in nodes and not ended
+    return pod["spec"].get("nodeName") in nodes and goes_on(pod)
 
 
 def _gangs(snapshot: Snapshot, prices: OwnPrices, reached: Mapping[str, Reached]) -> Iterator[Gang]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from trainyard.catalog.logs.symptoms import GRACE_SECONDS
-from trainyard.catalog.logs.waiting import about
+from trainyard.catalog.logs.waiting import about, goes_on
 from trainyard.catalog.repair import CONDITIONS, EVENTS, LEFT_ALONE
 from trainyard.objects.jobs.pod_template import NODES_FOR
 from trainyard.objects.programs.repair import NOTE
@@ -155,8 +155,7 @@ def _ends(snapshot: Snapshot, node: str) -> str:
         for job in snapshot.jobs()
         if not job.complete
         for pod in job.pods
-        if pod["spec"].get("nodeName") == node
-        and pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")
+        if pod["spec"].get("nodeName") == node and goes_on(pod)
     )
 
 
