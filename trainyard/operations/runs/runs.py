@@ -132,7 +132,7 @@ def node_price(labels: Labels, prices: OwnPrices = LIST) -> Price | None:
 
 
 def service_of(labels: Labels) -> str:
-    """Whose prices count for a node with these labels; empty where none is known."""
+    """Service whose prices count for a node with these labels; empty where none is known."""
     of_group = labels.get(OF_GROUP, "").lower().replace("_", "-")
     return SERVICES.get((labels.get(CAPACITY, of_group), labels.get(RESERVATION, "")), "")
 
