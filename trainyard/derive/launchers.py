@@ -19,12 +19,17 @@ class Options:
     """Processes of all nodes together."""
     rank: str = ""
     """Rank of the node."""
+    hosts: str = ""
+    """Options by which it finds the other nodes, as a regular expression: it reads no PET_* variable. Empty where it
+    does, as accelerate does by torchrun."""
     conf: str = ""
     """Time for which nodes wait for each other, in the words of torchrun's --rdzv_conf."""
 
 
-_FABRIC = Options(nodes="--num-nodes", per_node="--devices", rank="--node-rank")
-_MPI = Options(total="-np")
+_FABRIC = Options(
+    nodes="--num-nodes", per_node="--devices", rank="--node-rank", hosts="--num[-_]nodes"
+)
+_MPI = Options(total="-np", hosts="host|machine-?file|-H\\b")
 LAUNCHERS: dict[str, Options] = {
     "accelerate launch": Options(
         nodes="--num_machines",
@@ -32,7 +37,9 @@ LAUNCHERS: dict[str, Options] = {
         rank="--machine_rank",
         conf="--rdzv_conf",
     ),
-    "deepspeed": Options(nodes="--num_nodes", per_node="--num_gpus", rank="--node_rank"),
+    "deepspeed": Options(
+        nodes="--num_nodes", per_node="--num_gpus", rank="--node_rank", hosts="hostfile|-H\\b"
+    ),
     "fabric run": _FABRIC,
     "lightning run": _FABRIC,
     "mpirun": _MPI,
@@ -40,7 +47,8 @@ LAUNCHERS: dict[str, Options] = {
     "horovodrun": _MPI,
 }
 """Launcher → its options. Sources: --help of accelerate 1.10, deepspeed 0.17, lightning 2.5, Open MPI
-5.0 and horovod 0.28."""
+5.0 and horovod 0.28; deepspeed's launcher/runner.py, which takes its own node where no file lists hosts."""
+MPI = tuple(name for name, options in LAUNCHERS.items() if options is _MPI)
 TRAINER = Options(nodes="trainer.num_nodes", per_node="trainer.devices")
 """Options of LightningCLI and of NeMo, in the arguments of any program."""
 _START = re.compile(
@@ -54,6 +62,8 @@ _START = re.compile(
 class OtherLaunch:
     """One start."""
 
+    text: str
+    """The launcher with what follows it on its line."""
     names: Options
     said: Mapping[str, str]
     """Option → its value."""
@@ -69,10 +79,12 @@ def other_launches(script: str) -> Iterator[OtherLaunch]:
     text = re.sub(r"(?m)^[ \t]*#.*", "", script.replace("\\\n", "  "))
     for found in _START.finditer(text):
         names = LAUNCHERS[found[1]]
-        yield OtherLaunch(names=names, said=_said(found[2], names))
+        yield OtherLaunch(
+            text=(found[1] + found[2]).rstrip(), names=names, said=_said(found[2], names)
+        )
     said = dict(re.findall(r"(?<![\w.])(?:--)?(trainer\.\w+)[= ]+(\d+)\b", text))
     if said:
-        yield OtherLaunch(names=TRAINER, said=said)
+        yield OtherLaunch(text="", names=TRAINER, said=said)
 
 
 def _said(text: str, names: Options) -> dict[str, str]:

@@ -6,8 +6,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from trainyard.catalog.job_kinds import job_kind
 from trainyard.derive.job_view import ContainerView, JobView
-from trainyard.derive.launchers import OtherLaunch, other_launches
+from trainyard.derive.launchers import MPI, OtherLaunch, other_launches
 from trainyard.problems import InputError, InputWarning
 
 Problems = Iterator[InputError | InputWarning]
@@ -16,8 +17,37 @@ Problems = Iterator[InputError | InputWarning]
 def other_launchers(view: JobView, container: ContainerView) -> Problems:
     """Every error of a launcher that is not torchrun. An elastic job has no number of nodes."""
     for launch in other_launches(container.script):
+        if _is_alone(view, container, launch):
+            yield _alone(view, container, launch)
+            continue
         for problem in (_nodes, _rank, _per_node, _total):
             yield from () if view.elastic else problem(view, container, launch)
+
+
+HOSTS_ENV = {"OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile", "HYDRA_HOST_FILE"}
+"""Variables that name a list of hosts to mpirun."""
+
+
+def _is_alone(view: JobView, container: ContainerView, launch: OtherLaunch) -> bool:
+    """True where every pod starts a launcher that reaches no other pod. A script that speaks of a list of hosts may
+    write one."""
+    kind = job_kind(view.kind)
+    each_pod_starts = view.torch or (kind.a_process_each_gpu and not kind.has_runtime)
+    if not each_pod_starts or view.nodes < 2 or not launch.names.hosts:
+        return False
+    has_hosts = HOSTS_ENV & {*container.env} or re.search("(?i)host_?file", container.script)
+    return not has_hosts and not re.search(launch.names.hosts, launch.text)
+
+
+def _alone(view: JobView, container: ContainerView, launch: OtherLaunch) -> InputError:
+    name = launch.text.split()[0]
+    by_mpi = "; or make it a TrainJob with a runtime of kind: mpi" if name in MPI else ""
+    return container.where("script").must(
+        f"start ranks that reach the other pods: as it stands each of the {view.nodes} pods trains alone, since {name}"
+        " knows no other host",
+        got=launch.text[:60],
+        fix=f"put torchrun in the place of {name} and its options: it finds the other pods by itself{by_mpi}",
+    )
 
 
 def _nodes(view: JobView, container: ContainerView, launch: OtherLaunch) -> Problems:

@@ -121,6 +121,18 @@ PROBES = {
         "accelerate launch --num_machines 4 --multi_gpu t.py",
         "start the job's 2 nodes",
     ),
+    "DeepSpeed without a list of hosts": (
+        "deepspeed --num_gpus 8 --num_nodes 2 t.py",
+        "each of the 2 pods trains alone, since deepspeed knows no other host",
+    ),
+    "MPI without a list of hosts": (
+        "mpirun -np 16 --allow-run-as-root python t.py",
+        "each of the 2 pods trains alone, since mpirun knows no other host",
+    ),
+    "Lightning without the other nodes": (
+        "fabric run --devices 8 t.py",
+        "each of the 2 pods trains alone, since fabric knows no other host",
+    ),
     "one machine rank for all": (
         "exec accelerate launch --machine_rank=0 t.py",
         "give every node a rank of its own",
@@ -130,11 +142,11 @@ PROBES = {
         "start the job's 2 nodes",
     ),
     "more processes than GPUs, by DeepSpeed": (
-        "deepspeed --num_gpus 99 t.py --num_nodes 3",
+        "deepspeed --hostfile=/h --num_gpus 99 t.py --num_nodes 3",
         "start at most one process for each of the pod's 8 GPUs",
     ),
     "half of the GPUs, by DeepSpeed": (
-        "deepspeed --num_gpus=4 t.py",
+        "deepspeed --hostfile=/h --num_gpus=4 t.py",
         "--num_gpus 4 leaves 4 of each pod's 8 GPUs idle",
     ),
     "more processes than all GPUs": (
@@ -207,6 +219,28 @@ def test_a_script_that_starts_ranks_or_may_do_so_is_not_called_alone(script: str
     assert [w for w in (*of_entry(script), *of_file(script)) if "without torchrun" in w] == []
 
 
+@pytest.mark.parametrize(
+    "script",
+    [
+        "mpirun -np 16 -H $HOSTS python t.py",
+        "echo a slots=8 > /job/hostfile; deepspeed --num_gpus 8 t.py",
+        "mpirun --hostfile /etc/hosts.txt python t.py",
+        "accelerate launch t.py",
+        "lightning run model --num-nodes 2 --devices 8 --node-rank $PET_NODE_RANK t.py",
+        "pip install deepspeed && torchrun t.py --deepspeed ds.json",
+    ],
+)
+def test_a_launcher_that_may_reach_the_other_pods_is_not_called_alone(script: str) -> None:
+    said = [*of_entry(script), *of_file(script)]
+    assert [words for words in said if "knows no other host" in words] == []
+
+
+def test_a_launcher_of_one_pod_needs_no_other_host() -> None:
+    for script in ("deepspeed t.py", "mpirun -np 8 python t.py"):
+        said = [*of_entry(script, nodes=1), *of_file(script, nodes=1)]
+        assert [words for words in said if "knows no other host" in words] == []
+
+
 def test_one_node_needs_no_launcher() -> None:
     assert [w for w in of_file("python train.py", nodes=1) if "without torchrun" in w] == []
 
@@ -246,7 +280,7 @@ def test_a_clone_that_may_work_is_no_error(script: str) -> None:
         "echo $$(date); torchrun t.py",
         "pip list | grep deepspeed --num_nodes=7; torchrun t.py --deepspeed ds.json --num_nodes 7",
         "accelerate launch --num_machines 2 --num_processes 16 --machine_rank $PET_NODE_RANK t.py",
-        "deepspeed --num_gpus 8 --num_nodes 2 t.py",
+        "deepspeed --hostfile=/h --num_gpus 8 --num_nodes 2 t.py",
         "python main.py fit trainer.num_nodes=2 trainer.devices=8 my_trainer.devices=3",
         "# accelerate launch --num_machines 4 t.py\ntorchrun t.py",
         "torchrun --nproc_per_node=8 t.py --trainer.devices -1",
