@@ -72,12 +72,13 @@ BY_A_PERSON: dict[str, str] = {
     r"|delete the setting"
     r"|delete (\d+ of|all (of|that)|one of|that|the (comment|#|job|pool|name)|\{run|text|sets|it where|it for|it, and)"
     r"|delete what "
-    r"|write (what|the |text|a (number|whole|value|list)|numbers|all three|script|kind|torchrun|1[ ,]|\||id)"
+    r"|write (what|the |text|a (number|whole|value|list|name)|numbers|all three|script|kind|torchrun|1[ ,]|\||id)"
     r"|python|add --|write trainer\.|a name|\{run\}"
     r"|write (registry|one such|pytorch|parameters|resume|sharding|checkpoints: )"
     r"|the (settings are|prefix|range)|if the "
     r"|save|put|persistent|sharding|describe|check out|bake|a digest|leave|drop|with gpus"
-    r"|write \{\w+\} where|(Trainium|Gaudi)|add key|write \S+:<|name it|write some"
+    r"|write \{\w+\} where|write \\n |(Trainium|Gaudi)|add (key|layers|hidden|vocabulary)"
+    r"|write \S+:<|name it|write some"
     r"|(pytorch_job: \{restarts|list the teams|change aws:region|rename it|turn on|set replicas)"
     r"|\"1\.\d+\"|\{(efs|s3): \{\}\}|add parameters|delete (throughput|the blank)"
     r"|hand it|write (storage: |efs: )|lustre: all pods|Bottlerocket|another of them"
@@ -85,7 +86,8 @@ BY_A_PERSON: dict[str, str] = {
     r"|write (max_restarts|that size|name: |image_prefixes|model: )": "what is meant",
     r"a pool has|GPU nodes have|a job with schedule has|the owner of|an existing VPC|with \d+ GiB|the setting is in"
     r"|asynchronous: true|gpus_per_node, |with environment\.queues|an entry has|docs/stack-file"
-    r"|auto_export keeps|a faster tier|it follows|each team|the manifest file": "nothing: it says why",
+    r"|jobs find |a store that is deployed |auto_export keeps|a faster tier|it follows|each team"
+    r"|the manifest file": "nothing: it says why",
     r"revoke|a job takes|write the value as plain text": "a secret",
     r"delete \S+, and (the stack|mount)": "another file of the stack",
 }

@@ -21,6 +21,7 @@ from trainyard.problems import InputError, InputWarning
 from trainyard.settings.reading.placeholders import (
     WITHOUT_SHELL,
     is_placeholder,
+    placeholder_error,
     placeholders,
     placeholders_of_value,
     placeholders_of_word,
@@ -99,9 +100,7 @@ def blank_errors(workload: Workload, *, scripts: bool = True) -> Iterator[InputE
         key = (place.line, blank.shown[-3:] if place.line else blank.shown, blank.text)
         if (scripts or not {*COMMANDS, "env"} & {*blank.path}) and key not in seen:
             seen.add(key)
-            yield place.must(
-                "not contain a placeholder", got=blank.text, fix="write what belongs there"
-            )
+            yield placeholder_error(place, blank.text)
 
 
 def agreed(

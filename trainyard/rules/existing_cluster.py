@@ -47,8 +47,9 @@ def existing_cluster_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
         yield At(f"{AT}.name").must(
             "stand beside network.vpc_id: it names a cluster that exists, which has a VPC",
             got=cluster.name,
-            fix="delete it, and the stack makes a cluster; or put vpc_id and private_subnets in the place of"
-            " network.cidr, those of the VPC that this prints: aws eks describe-cluster --query"
+            fix="delete it, and the stack makes a cluster; or put vpc_id: vpc-… and private_subnets:"
+            " {<zone>: subnet-…} in the place of network.cidr, those of the VPC that this prints in aws:region: aws eks"
+            " describe-cluster --query"
             f" cluster.resourcesVpcConfig.vpcId --name {cluster.name}",
         )
     yield from _of_the_owner(cluster)

@@ -72,7 +72,7 @@ def _one_node_only(view: JobView, name: str, pool: PoolConfig) -> Iterator[Input
         of_runtime = lacks == "restarts" and kind and kind.has_runtime
         add = OF_RUNTIMES if of_runtime else f"add {lacks}"
         only = f"{add}, or write capacity: on_demand under environment.pools.{name}"
-        why = f"is spot: one reclaimed node ends all work of a job without {lacks}"
+        why = f"is spot: one reclaimed node ends the work of all, and the job has no {lacks}"
         reasons.append((why, only))
     for reason, fix in reasons:
         yield view.where("nodes").must(

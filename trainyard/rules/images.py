@@ -54,14 +54,22 @@ def image_errors(image: str, place: At) -> Iterator[InputError]:
         )
         return
     yield place.must(
-        "be the name of an image in small letters: registry/name, and :tag, which begins with a letter or a"
-        " digit, or @sha256: with 64 hex digits",
+        "be in small letters, but for the tag" if _is_capital(image, meant) else FORM,
         got=image[:SHORT] or "nothing",
         fix=f"write {meant}" if meant else "write registry/name:tag, better registry/name@sha256:…",
         write=meant,
     )
 
 
+def _is_capital(image: str, meant: str | None) -> bool:
+    """True where capital letters before the tag are all that is wrong."""
+    return meant is not None and meant.lower() == image.lower() and "@" not in image
+
+
+FORM = (
+    "be the name of an image in small letters: registry/name, and :tag, which begins with a letter or a"
+    " digit, or @sha256: with 64 hex digits"
+)
 OF_SAMPLES = "trainyard/"
 """Beginning of the names that workloads/README.md has for images. No registry has them."""
 

@@ -31,7 +31,7 @@ from trainyard.rules import (
 )
 from trainyard.rules.images import image_errors, is_untagged, sample_warnings, tag_errors
 from trainyard.rules.pinning import PINNED, unpinned
-from trainyard.settings.reading.placeholders import placeholders
+from trainyard.settings.reading.placeholders import placeholder_error, placeholders
 
 Problems = Iterator[InputError | InputWarning]
 
@@ -189,9 +189,7 @@ def _placeholder(view: JobView, container: ContainerView) -> Problems:
     texts += [(f"env.{name}", value) for name, value in container.env.items() if value]
     for name, text in texts:
         for found in placeholders(text):
-            yield container.where(name).must(
-                "not contain a placeholder", got=found, fix="write what belongs there"
-            )
+            yield placeholder_error(container.where(name), found)
 
 
 MCA = re.compile(r"--?g?mca\s+((?:btl|oob)_tcp_if_\w+)\s+([^\s;&|]+)")
@@ -227,10 +225,10 @@ def _may_fit(view: JobView, harm: fabric.Harm, value: str) -> bool:
 
 
 FROM = {
-    "PET_NPROC_PER_NODE": ", from processes_per_node or numProcPerNode",
-    "PET_NNODES": ", from the number of nodes",
+    "PET_NPROC_PER_NODE": (", from processes_per_node", ", from numProcPerNode"),
+    "PET_NNODES": (", from the number of nodes",) * 2,
 }
-"""Variable of the Trainer → the setting of the job that it follows from."""
+"""Variable of the Trainer → the setting that it follows from, in an entry and in a TrainJob."""
 
 
 def _reserved_variable(view: JobView, container: ContainerView) -> Problems:
@@ -238,8 +236,10 @@ def _reserved_variable(view: JobView, container: ContainerView) -> Problems:
         return
     for name in container.env:
         if name in RESERVED_ENV:
+            of_entry, of_object = FROM.get(name, ("", ""))
+            source = of_entry if view.origin == "entry" else of_object
             yield container.where(f"env.{name}").must(
-                f"not be a variable that the Trainer sets{FROM.get(name, '')}: its webhook refuses the job",
+                f"not be a variable that the Trainer sets{source}: its webhook refuses the job",
                 got=name,
                 fix="delete it" if container.env[name] is not None else "rename it, or delete it",
             )

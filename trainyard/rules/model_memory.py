@@ -88,14 +88,14 @@ def _contradictions(
     path: str, wanted: TrainedModelConfig, known: Model | None
 ) -> Iterator[InputError]:
     """Settings of a model that exclude each other."""
-    sizes = [wanted.layers, wanted.hidden, wanted.vocabulary]
-    if any(sizes) and (known or not all(sizes)):
+    lacking = _lacking(wanted)
+    if len(lacking) < len(SIZES) and (known or lacking):
         yield At(path).must(
             "have a public name, or all of layers, hidden and vocabulary, and not both",
             got=f"{wanted.name} and sizes" if known else _sizes(wanted),
             fix="delete all of layers, hidden, vocabulary; or delete the name"
             if known
-            else "write all three",
+            else f"add {' and '.join(lacking)}",
         )
     if wanted.offload != "none" and wanted.sharding == "none":
         yield At(f"{path}.offload").must(
@@ -106,12 +106,18 @@ def _contradictions(
         )
 
 
+SIZES = ("layers", "hidden", "vocabulary")
+
+
 def _sizes(wanted: TrainedModelConfig) -> str:
     """The sizes of a model that are set, and those that are not."""
-    names = ("layers", "hidden", "vocabulary")
-    given = [name for name in names if getattr(wanted, name)]
-    lacking = [name for name in names if name not in given]
+    lacking = _lacking(wanted)
+    given = [name for name in SIZES if name not in lacking]
     return f"{' and '.join(given)} without {' and '.join(lacking)}"
+
+
+def _lacking(wanted: TrainedModelConfig) -> list[str]:
+    return [name for name in SIZES if not getattr(wanted, name)]
 
 
 def fit_problems(path: str, fit: Fit) -> Iterator[InputError | InputWarning]:

@@ -235,10 +235,13 @@ def variable_errors(path: str, names: Iterable[str]) -> Iterator[InputError]:
     """Names that no variable can have. `path`: of the setting that has them."""
     for name in names:
         if not re.fullmatch(VARIABLE, name):
+            meant = re.sub(r"[^A-Za-z0-9_]", "_", name)
             yield At(f"{path}.{name}").must(
-                "be the name of a variable",
-                got=name or "nothing",
-                fix="use letters, digits and _; the first is no digit",
+                "be the name of a variable: letters, digits and _, and the first is no digit",
+                got=name or "an empty name",
+                fix=f"rename it to {'_' * meant[0].isdecimal()}{meant}"
+                if meant
+                else "write a name before the colon, or delete the line",
             )
 
 

@@ -81,7 +81,8 @@ def _own_jobs(wanted: EnvironmentConfig) -> Iterator[InputError]:
             yield At(f"environment.jobs.{name}.pool").must(
                 "not be a pool with GPUs where the environment has queues, which hand out its nodes to jobs of teams",
                 got=job.pool,
-                fix="move the job to the stack file of a team, or take another pool, or delete environment.queues",
+                fix="move the job to the stack file of a team, or take a pool without GPUs, or delete"
+                " environment.queues",
             )
     yield from _urgencies("environment.jobs", wanted.jobs)
 

@@ -104,7 +104,9 @@ def _no_endpoint(view: JobView, container: ContainerView, launch: Launch) -> Pro
             "give torchrun a rendezvous endpoint that all nodes reach: without one each node"
             " waits at its own localhost",
             got=launch.text[:60],
-            fix=f"take --standalone out, and add {endpoint}" if alone else f"add {endpoint}",
+            fix=f"put {endpoint} in the place of --standalone"
+            if alone
+            else f"add {endpoint} right behind torchrun",
         )
 
 

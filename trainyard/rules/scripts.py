@@ -37,7 +37,7 @@ def characters(view: JobView, container: ContainerView) -> Iterator[InputError]:
         yield container.where("script").must(
             "end its lines with LF: bash takes the CR of CRLF as part of the last word",
             got="CR",
-            fix="save the file with LF (dos2unix), and write \\n for \\r\\n in a quoted text",
+            fix="write \\n for each \\r\\n of the text in quotes",
         )
 
 

@@ -165,7 +165,7 @@ def room_needed(wanted: CheckpointConfig, size: float) -> str:
     """Requirement in words: room in a store for checkpoints of `size` bytes each."""
     most = checkpoints_on_disk(wanted.keep)
     kept = f": {most - 1} that stay, and the one being written"
-    return f"have room for {most} checkpoints of {size / 1e9:,.0f} GB each{kept}"
+    return f"have room for {most} checkpoints of {size / 1e9:,.0f} GB each, by the model's parameters{kept}"
 
 
 def _checkpoint_interval(

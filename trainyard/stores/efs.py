@@ -161,7 +161,7 @@ class Efs(StoreKind[EfsConfig, EfsPlan]):
                     path=f"environment.storage.{name}",
                     must=f"not have the name that the stack gives to the mount target of store {store} in {zone}",
                     got=name,
-                    fix=f"rename it to {name}-store",
+                    fix=f"rename it to {name}-store; a store that is deployed becomes a new, empty one by another name",
                 )
 
     def resource_types(self, plan: EfsPlan) -> tuple[str, ...]:

@@ -40,7 +40,7 @@ BLANKS: dict[str, Row] = {
         "registry.example.com/team/exec:3",
         "YOUR_IMAGE",
         "image",
-        "must not contain a placeholder; got YOUR_IMAGE",
+        "must not contain a placeholder: nothing fills it in; got YOUR_IMAGE",
         True,
     ),
     "workers of a shell": (

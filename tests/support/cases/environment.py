@@ -406,8 +406,8 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "bucket that is an address": (
         [at("storage.corpus", {"s3": {"bucket": "s3://our-corpus/text"}})],
         "storage.corpus.s3.bucket",
-        "must be the name of a bucket, without s3:// and folders in it: 3 to 63 of a-z, 0-9, - "
-        "and .; got s3://our-corpus/text. Fix: write our-corpus",
+        "must be the name of a bucket alone: 3 to 63 of a-z, 0-9, - and .; got "
+        "s3://our-corpus/text. Fix: write our-corpus; jobs find text/ below the path of the store",
     ),
     "alias for a key": (
         [at("storage.corpus", {"s3": {"kms_key_arn": "alias/ours"}})],
@@ -1143,7 +1143,8 @@ REFUSED |= {
     "an image to fetch that is still a placeholder": (
         [_h100(prefetch=["<account>.dkr.ecr.us-east-1.amazonaws.com/train:1"])],
         f"{POOL}.prefetch.0",
-        "must not contain a placeholder; got <account>",
+        "must not contain a placeholder: nothing fills it in; got <account>. Fix: write what "
+        "belongs there",
     ),
     "a fallback to the same zone": (
         [_h100(fallback_zones=["ap-northeast-2a"])],
@@ -1370,15 +1371,16 @@ REFUSED |= {
     "checkpoints that do not fit": (
         [at(f"{JOB}.parameters_billion", 175)],
         f"{JOB}.checkpoints.store",
-        "must have room for 3 checkpoints of 2,100 GB each: 2 that stay, and the one being "
-        "written; got scratch, which has room for 2: a part of its size stays free. Fix: write "
-        "capacity_gib: 7200 or more under environment.storage.scratch.lustre",
+        "must have room for 3 checkpoints of 2,100 GB each, by the model's parameters: 2 that "
+        "stay, and the one being written; got scratch, which has room for 2: a part of its size "
+        "stays free. Fix: write capacity_gib: 7200 or more under environment.storage.scratch.lustre",
     ),
     "checkpoints that stay and do not fit": (
         [*MODEL, at(f"{JOB}.checkpoints.keep", 11)],
         f"{JOB}.checkpoints.store",
-        "must have room for 12 checkpoints of 840 GB each: 11 that stay, and the one being "
-        "written; got scratch, which has room for 11: a part of its size stays free",
+        "must have room for 12 checkpoints of 840 GB each, by the model's parameters: 11 that "
+        "stay, and the one being written; got scratch, which has room for 11: a part of its size "
+        "stays free",
     ),
     "fewer checkpoints than a damaged one leaves": (
         [at(f"{JOB}.checkpoints.keep", 1)],
@@ -1698,7 +1700,8 @@ REFUSED |= {
     "a number with another unit": (
         [at("storage.scratch.lustre.capacity_gib", "5TiB")],
         "storage.scratch.lustre.capacity_gib",
-        'must be a whole number, and 5120 is no size that AWS sells; got "5TiB". Fix: write 4800',
+        "must be a whole number, 1200 or a multiple of 2400 as FSx sells it, and not 5120; got "
+        '"5TiB". Fix: write 4800, or 7200',
     ),
     "a mount path without its slash": (
         [at(f"{JOB}.storage.scratch.path", "data")],
@@ -1753,7 +1756,8 @@ REFUSED |= {
     "a variable of somebody's own shell in env": (
         [at(f"{JOB}.env", {"HF_HOME": "${HF_HOME}"})],
         f"{JOB}.env.HF_HOME",
-        "must not contain a placeholder; got ${HF_HOME}. Fix: write what belongs there",
+        "must not contain a placeholder: nothing fills it in; got ${HF_HOME}. Fix: write what "
+        "belongs there",
     ),
     "a session of IAM Identity Center as an admin": (
         [
@@ -1825,7 +1829,7 @@ REFUSED |= {
     "the day of a time": (
         [_h100(capacity="block", reservation={**BLOCK, "starts": "2098-12-01"})],
         f"{POOL}.reservation.starts",
-        'Fix: write "2098-12-01T11:30:00Z"',
+        'Fix: write the whole time, such as "2098-12-01T11:30:00Z"',
     ),
     "variables as a list": (
         [at(f"{JOB}.env", [{"name": "A", "value": "1"}])],
@@ -2152,7 +2156,8 @@ REFUSED |= {
     "a model that fits no sharding": (
         [P5_NODES, at(f"{JOB}.model", {"name": "meta-llama/Llama-3.1-405B"})],
         f"{JOB}.model",
-        "before activations. Fix: take 3 nodes or more",
+        "before activations. Fix: name the optimizer, whose states the check counts then: weights and"
+        " gradients alone take 3 nodes",
     ),
     "a model that nobody knows": (
         [at(f"{JOB}.model", {"name": "mine"})],
@@ -2180,7 +2185,7 @@ REFUSED |= {
         [at(f"{JOB}.parameters_billion", 1), at(f"{JOB}.model", {"layers": 16, "hidden": 2048})],
         f"{JOB}.model",
         "must have a public name, or all of layers, hidden and vocabulary, and not both; got "
-        "layers and hidden without vocabulary. Fix: write all three",
+        "layers and hidden without vocabulary. Fix: add vocabulary",
     ),
     "the shape of a public model": (
         [at(f"{JOB}.model", {"name": "gpt2", "layers": 1, "hidden": 8, "vocabulary": 8})],

@@ -283,9 +283,8 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "an image in capitals": (
         [at(f"{JOB}.image", "registry.example.com/Team/Train:1")],
         f"{JOB}.image",
-        "must be the name of an image in small letters: registry/name, and :tag, which begins with a"
-        " letter or a digit, or @sha256: with 64 hex digits; got"
-        " registry.example.com/Team/Train:1. Fix: write registry.example.com/team/train:1",
+        "must be in small letters, but for the tag; got registry.example.com/Team/Train:1. Fix: "
+        "write registry.example.com/team/train:1",
     ),
     "an image by its address": (
         [at(f"{JOB}.image", "https://ghcr.io/a/b:1")],

@@ -365,7 +365,7 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
     ),
     "an interface of the node for MPI": (
         JOB,
-        script("mpirun --mca btl_tcp_if_include ens5 -np 8 t"),
+        script("mpirun -H $HOSTS --mca btl_tcp_if_include ens5 -np 8 t"),
         "command",
         "an interface that pods have, which is eth0",
         "delete it",
@@ -727,7 +727,7 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
         script("cd /a\r\ntorchrun t.py\r\n"),
         "command",
         "end its lines with LF",
-        "dos2unix",
+        "write \\n for each \\r\\n",
     ),
     "a script with NUL": (
         JOB,
@@ -917,7 +917,7 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
         JOB,
         ("a/b:1", "a/Base:1"),
         "spec.trainer.image",
-        "be the name of an image",
+        "be in small letters, but for the tag",
         "write a/base:1",
     ),
     "an image of an init container that is none": (

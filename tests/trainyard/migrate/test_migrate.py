@@ -182,7 +182,7 @@ def test_the_30b_job_comes_out_repaired(capsys: pytest.CaptureFixture[str]) -> N
         and "--rdzv_endpoint=${MASTER_ADDR}:29400" in entry["script"]
     )
     [error] = refused(entries, stores=["llm-datasets", "llm-checkpoints"])
-    assert "must not contain a placeholder; got <your-registry>" in error
+    assert "must not contain a placeholder: nothing fills it in; got <your-registry>" in error
     told = "\n".join(said)
     for words in (
         "affinity [e-qwen3-30b-fullft.flawed.pytorchjob.yaml:26]: the pool decides",
@@ -213,7 +213,7 @@ def test_a_plain_python_script_gets_what_v1_gave_it(capsys: pytest.CaptureFixtur
     ]
     assert (entry["nodes"], entry["gpus_per_node"]) == (3, 1)
     [error] = refused(entries, GPU)
-    assert "must not contain a placeholder; got <GIT_REPO>" in error
+    assert "must not contain a placeholder: nothing fills it in; got <GIT_REPO>" in error
     assert any("must be YAML" in line for line in said) and any("NCCL" in line for line in said)
 
 

@@ -63,7 +63,11 @@ def test_a_reference_of_the_grammar_is_accepted(image: str) -> None:
 def test_what_no_runtime_can_pull_is_refused(image: str) -> None:
     [error] = image_errors(image, At("image"))
     words = (
-        *("be the name of an image", "have 64 hex digits behind @sha256:"),
+        *(
+            "be the name of an image",
+            "be in small letters, but for the tag",
+            "have 64 hex digits behind @sha256:",
+        ),
         *("have no blank in it", "have a tag behind its colon", "have a name between its slashes"),
     )
     assert error.must.startswith(words) and len(str(error)) < 400

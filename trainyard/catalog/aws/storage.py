@@ -157,6 +157,13 @@ def efs_speed(region: str | None) -> Speed:
     )
 
 
+def lustre_near(gib: int) -> str:
+    """The nearest size that FSx sells without EFA, in GiB, and where that is less the next one, for a sentence."""
+    near = lustre_sold(gib)
+    more = near + (LUSTRE_STEP_GIB if near > LUSTRE_SMALLEST_GIB else LUSTRE_SMALLEST_GIB)
+    return f"{near}, or {more}" if near < gib else f"{near}"
+
+
 def lustre_sold(gib: int) -> int:
     """The nearest size that FSx sells without EFA, in GiB: the size itself where it sells it."""
     if gib < (LUSTRE_SMALLEST_GIB + LUSTRE_STEP_GIB) / 2:

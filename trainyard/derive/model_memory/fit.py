@@ -20,7 +20,7 @@ from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import JobConfig
 from trainyard.settings.training.model import TrainedModelConfig
 
-MORE = ", and name the optimizer, whose states the check counts then"
+NAME_IT = "name the optimizer, whose states the check counts then"
 LESS = "freeze a part of it (LoRA), or take GPUs with more memory"
 """Advice where no change that this program counts makes it fit."""
 Verdict = Literal["does not fit", "may not fit", "fits", "not known"]
@@ -125,7 +125,7 @@ def _advice(known: _Ways, room: float) -> str:
     training = known.usual
     if training is None:
         nodes = advice.nodes_at_least(known.cheapest, room)
-        return f"take {nodes} nodes or more{MORE}" if nodes else LESS
+        return f"{NAME_IT}: weights and gradients alone take {nodes} nodes" if nodes else LESS
     found = [
         f"{advice.in_words(way, _words(known), known.file)}, likely {way.likely.total / 1e9:.1f} GB"
         for way in advice.ways(training, room)

@@ -91,7 +91,7 @@ EXAMPLES: dict[str, Any] = {
     "interval_minutes": 30,
     "jobs.*.run": 2,
     "max_restarts": 10,
-    "sequence": 4096,
+    "sequence": 1024,
     "goodput_percent": 95,
     "repositories.*": {"s3": "s3://bucket/prefix/", "path": "/data"},
     "repositories.*.s3": "s3://bucket/prefix/",

@@ -14,6 +14,7 @@ from dataclasses import fields, is_dataclass, replace
 from datetime import date
 from typing import Any, get_origin
 
+from trainyard.catalog.aws.storage import lustre_near
 from trainyard.problems import REMOVE, SIMILAR, InputError
 from trainyard.settings.reading.examples import example, known_version
 from trainyard.settings.reading.lookup import choices_at, defaults_at, is_required, types_at
@@ -81,7 +82,7 @@ def _missing(mistake: Mistake) -> InputError:
     if value is None and (choices := choices_at(mistake.steps)):
         fix, value = f"add {mistake.key}: {' or '.join(choices)}", choices[0]
     if mistake.steps[-3:-2] == ("secrets",) and mistake.key == "key":
-        fix += ", or name the key under which the secret holds the value"
+        fix = f"write the key under which the secret holds the value, such as {value}"
     return InputError(path=mistake.path, must=SET, got="nothing", fix=fix, write=value)
 
 
@@ -115,8 +116,10 @@ def _not_a_whole_number(mistake: Mistake) -> InputError:
     if number is None:
         return _wrong_kind(mistake, "be a whole number")
     meant = SOLD.get(mistake.key, int)(number)
-    must = f"be a whole number{f', and {number} is no size that AWS sells' * (meant != number)}"
-    return mistake.error(must, f"write {meant}", meant)
+    if meant != number:
+        must = f"be a whole number, 1200 or a multiple of 2400 as FSx sells it, and not {number}"
+        return mistake.error(must, f"write {lustre_near(number)}", meant)
+    return mistake.error("be a whole number", f"write {meant}", meant)
 
 
 def _not_a_number(mistake: Mistake) -> InputError:
@@ -302,14 +305,14 @@ def _with_examples(mistake: Mistake, required: Sequence[str]) -> InputError:
 
 
 def _no_time(mistake: Mistake) -> InputError:
-    text = mistake.text.strip('"')
+    text, whole = mistake.text.strip('"'), ""
     if re.fullmatch(r"\d{4}-\d\d-\d\d", text):
-        text += "T11:30:00Z"
+        text, whole = f"{text}T11:30:00Z", "the whole time, such as "
     elif re.fullmatch(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?", text):
         text = text.replace(" ", "T") + "Z"
     else:
         text = "2027-01-01T11:30:00Z"
-    return mistake.error("be a time with a time zone", f"write {as_yaml(text)}", text)
+    return mistake.error("be a time with a time zone", f"write {whole}{as_yaml(text)}", text)
 
 
 def _wrong_kind(mistake: Mistake, must: str) -> InputError:

@@ -78,9 +78,10 @@ def out_of_bounds(mistake: Mistake) -> InputError:
     if kind == "ge" and mistake.value != -1 and -mistake.value >= bound > 0:
         return mistake.error(must, f"write {-mistake.value}", -mistake.value)
     shown, says_little = example(mistake.steps), kind == "gt" or (kind == "ge" and bound <= 1)
+    or_none = ", or delete the line" if must.endswith("without the line") else ""
     if says_little and shown not in (None, nearest):
-        return mistake.error(must, f"write a value such as {shown}", shown)
-    return mistake.error(must, f"write {nearest}", nearest)
+        return mistake.error(must, f"write a value such as {shown}{or_none}", shown)
+    return mistake.error(must, f"write {nearest}{or_none}", nearest)
 
 
 def _bound(mistake: Mistake, kind: str, bound: float) -> str:

@@ -92,7 +92,8 @@ def _as_listed(text: str) -> str:
     """Secrets Manager has the secret under a name that only the account knows."""
     meant = _managed(text)
     near = f", perhaps {meant}" if meant else ""
-    return f"write the name that the account has{near}: aws secretsmanager list-secrets --query 'SecretList[].Name'"
+    asked = "aws secretsmanager list-secrets --query 'SecretList[].Name'"
+    return f"write the name that the account has in aws:region{near}: {asked}"
 
 
 def _secret(text: str) -> str:

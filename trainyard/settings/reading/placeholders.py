@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from trainyard.problems import At, InputError
+
 _TO_PERSONS = (
     r"(?<!<)<(?:(?i:your[-_ ][\w -]+)|[A-Z][A-Z0-9_]+)>|\b(?:CHANGE|REPLACE)_?ME\b"
     r"|(?<![\w$\{])YOUR_[A-Z0-9_]+\b(?!=)"
@@ -60,6 +62,13 @@ fills it in."""
 _MARK = "placeholder{}q"
 """Word of YAML that stands in the place of a placeholder while its file is read."""
 _MARKED = re.compile(r"placeholder(\d+)q")
+
+
+def placeholder_error(place: At, text: str) -> InputError:
+    """The error of a placeholder at a place."""
+    return place.must(
+        "not contain a placeholder: nothing fills it in", got=text, fix="write what belongs there"
+    )
 
 
 def placeholders(script: str) -> list[str]:

@@ -22,6 +22,7 @@ from trainyard.settings.reading.patterns import as_name
 from trainyard.settings.reading.placeholders import (
     WITHOUT_SHELL,
     is_placeholder,
+    placeholder_error,
     placeholders_of_value,
 )
 from trainyard.settings.reading.stand_ins import StandIns, stand_ins
@@ -125,11 +126,7 @@ class _Attempt:
         return next(iter(own), None) if isinstance(own, dict) else None
 
     def _blank(self, steps: Steps, text: str) -> None:
-        self.errors.append(
-            At(path_of(steps)).must(
-                "not contain a placeholder", got=text, fix="write what belongs there"
-            )
-        )
+        self.errors.append(placeholder_error(At(path_of(steps)), text))
 
     def _correct(self, wrong: Mapping[Steps, Mapping[Steps, Sequence[Any]]]) -> None:
         """Report what is wrong and put stand-ins there. `wrong`: setting → place in it → pydantic's

@@ -15,7 +15,12 @@ import yaml
 from trainyard.catalog.scalars import EngineLoader, is_text, key_of, value_of
 from trainyard.problems import At, InputError, Problem
 from trainyard.settings.reading.files import MOST_BYTES, NO_TEXT
-from trainyard.settings.reading.placeholders import is_only_a_placeholder, masked, unmasked
+from trainyard.settings.reading.placeholders import (
+    is_only_a_placeholder,
+    masked,
+    placeholder_error,
+    unmasked,
+)
 from trainyard.settings.reading.secrets.secrets import Secret, hidden, secrets_of_text, withheld
 
 Path = tuple[str | int, ...]
@@ -141,9 +146,7 @@ def _only_a_placeholder(lines: Sequence[str], at: int) -> int | None:
 
 
 def _placeholder(file: str, line: str, at: int) -> InputError:
-    return At("", file, at + 1).must(
-        "not contain a placeholder", got=line.strip()[:60], fix="write what belongs there"
-    )
+    return placeholder_error(At("", file, at + 1), line.strip()[:60])
 
 
 class _TooLarge(Exception):

@@ -520,7 +520,7 @@ def test_a_template_is_refused_with_its_line_and_not_with_a_python_object(tmp_pa
     text = STACK.replace("version: 1.30", "version: {{ .Values.version }}")
     said = [each for each in _errors_of_file(tmp_path, text) if "cluster" in each]
     assert said == [
-        "environment.cluster.version [Pulumi.x.yaml:5]: must not contain a placeholder; got"
+        "environment.cluster.version [Pulumi.x.yaml:5]: must not contain a placeholder: nothing fills it in; got"
         " {{ .Values.version }}. Fix: write what belongs there"
     ]
 
