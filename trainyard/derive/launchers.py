@@ -49,6 +49,13 @@ LAUNCHERS: dict[str, Options] = {
 """Launcher → its options. Sources: --help of accelerate 1.10, deepspeed 0.17, lightning 2.5, Open MPI
 5.0 and horovod 0.28; deepspeed's launcher/runner.py, which takes its own node where no file lists hosts."""
 MPI = tuple(name for name, options in LAUNCHERS.items() if options is _MPI)
+ACCELERATE = LAUNCHERS["accelerate launch"]
+BY_TORCHRUN = Options(per_node="--num_processes", conf="--rdzv_conf")
+"""Options of accelerate where it is told no machines, or one: it hands torchrun its processes as those of a node,
+and the nodes are those of PET_NNODES (accelerate 1.10 and 1.15, utils/launch.py, prepare_multi_gpu_env and
+_filter_args)."""
+BY_FILE = Options(conf="--rdzv_conf")
+"""Options of accelerate beside a file that may say the machines."""
 TRAINER = Options(nodes="trainer.num_nodes", per_node="trainer.devices")
 """Options of LightningCLI and of NeMo, in the arguments of any program."""
 _START = re.compile(
@@ -78,13 +85,21 @@ def other_launches(script: str) -> Iterator[OtherLaunch]:
     """Every start in a script, but not in its comments."""
     text = re.sub(r"(?m)^[ \t]*#.*", "", script.replace("\\\n", "  "))
     for found in _START.finditer(text):
-        names = LAUNCHERS[found[1]]
+        names = _names(found[1], found[2])
         yield OtherLaunch(
             text=(found[1] + found[2]).rstrip(), names=names, said=_said(found[2], names)
         )
     said = dict(re.findall(r"(?<![\w.])(?:--)?(trainer\.\w+)[= ]+(\d+)\b", text))
     if said:
         yield OtherLaunch(text="", names=TRAINER, said=said)
+
+
+def _names(launcher: str, text: str) -> Options:
+    """The options of a launcher, by what it is told."""
+    names = LAUNCHERS[launcher]
+    if names is not ACCELERATE or _said(text, names).get(names.nodes, "1") != "1":
+        return names
+    return BY_FILE if "--config_file" in text or "--config-file" in text else BY_TORCHRUN
 
 
 def _said(text: str, names: Options) -> dict[str, str]:

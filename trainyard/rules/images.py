@@ -115,6 +115,13 @@ def _wrong_part(image: str) -> tuple[str, str] | None:
         if tag:
             must += " that begins with a letter, a digit or _"
         return must, f"write {name}:<version>, better {name}@sha256:…"
+    reference = _reference(name)
+    if reference and reference["version"] and "@" not in name:
+        first = name.rpartition(":")[0]
+        return (
+            "have one tag, and a tag has no colon",
+            f"write {first}:<version>, better {first}@sha256:…",
+        )
     small = image.lower()
     if image != small and is_untagged(small):
         must = "have small letters, and a tag or a digest"

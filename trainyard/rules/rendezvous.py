@@ -99,13 +99,13 @@ def _no_endpoint(view: JobView, container: ContainerView, launch: Launch) -> Pro
         endpoint = ENDPOINT if by_shell else BY_KUBERNETES
         if "--rdzv_backend" in launch.text or "--rdzv-backend" in launch.text:
             endpoint = endpoint.partition(" ")[2]
-        alone = "--standalone" in launch.text
+        written = re.search(r"--standalone|--rdzv[_-]endpoint[= ]\S+", launch.text)
         yield container.where("script").must(
             "give torchrun a rendezvous endpoint that all nodes reach: without one each node"
             " waits at its own localhost",
-            got=launch.text[:60],
-            fix=f"put {endpoint} in the place of --standalone"
-            if alone
+            got=written[0] if launch.endpoint and written else launch.text[:60],
+            fix=f"put {endpoint} in the place of {written[0]}"
+            if written
             else f"add {endpoint} right behind torchrun",
         )
 
@@ -117,7 +117,8 @@ def _other_nodes(view: JobView, container: ContainerView, launch: Launch) -> Pro
         yield place.must(
             f"start the job's {view.nodes} nodes",
             got=f"--nnodes={launch.nodes}{' in the command of the runtime' * of_runtime}",
-            fix="put --nnodes=$(PET_NNODES) in its place, or leave it out: torchrun reads PET_NNODES",
+            fix=f"put --nnodes=$(PET_NNODES) in its place{' there' * of_runtime}, or leave it out: torchrun reads"
+            " PET_NNODES",
         )
 
 

@@ -12,7 +12,7 @@ from trainyard.catalog import versions
 from trainyard.catalog.aws.storage import Driver
 from trainyard.derive.stores import job_verdict, sized_store
 from trainyard.problems import REMOVE, At, InputError, InputWarning
-from trainyard.rules.checkpoint_advice import best_minutes, better_checkpoints
+from trainyard.rules.checkpoint_advice import MOST, best_minutes, better_checkpoints
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import CheckpointConfig, JobConfig
 from trainyard.settings.reading.yaml_file import as_yaml
@@ -202,11 +202,12 @@ def _checkpoint_goodput(
         tenths = int(verdict.goodput * 1000)
         possible = tenths // 10 if tenths % 10 == 0 else tenths / 10
         first = f"write {possible:g}" if possible else "delete it"
+        better = better_checkpoints(job, environment, region)
         yield At(f"{path}.goodput_percent").must(
             f"be at most {possible:g}, as a save on {job.checkpoints.store} takes"
             f" {verdict.write_seconds:,.0f} s",
             got=f"{job.goodput_percent:g}",
-            fix=f"{first}; {better_checkpoints(job, environment, region)}",
+            fix=f"{first}; {better if better == MOST else f'or {better}'}",
             write=possible or REMOVE,
         )
 

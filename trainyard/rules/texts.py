@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -68,13 +69,16 @@ def _values(path: str, value: Any) -> Iterator[tuple[str, Any]]:
             yield from _values(f"{path}.{name}", each)
 
 
+_AN_ARN = re.compile("arn:[^:]+:[a-z]")
+
+
 def _text(at: str, text: str, region: str) -> Iterator[InputError]:
     wanted = partition(region)
     if text != text.strip():
         bare = text.strip()
         must = "not begin or end with a blank" if bare else "be more than blanks"
         yield At(at).must(must, got=f'"{text}"', fix=f"write {bare or _such_as(at)}")
-    elif text.startswith("arn:") and not text.startswith(f"arn:{wanted}:"):
+    elif _AN_ARN.match(text) and not text.startswith(f"arn:{wanted}:"):
         yield At(at).must(
             f"begin with arn:{wanted}:, the partition of {region} (aws:region)",
             got=text,

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from trainyard.catalog.limits import FIRST_NODE_SECONDS, TORCH_SECONDS
 from trainyard.derive.job_view import ContainerView, JobView
-from trainyard.derive.launchers import other_launches
+from trainyard.derive.launchers import BY_TORCHRUN, other_launches
 from trainyard.derive.scripts import Launch, launches
 from trainyard.objects.jobs.rendezvous import KEYS, OPTION, VARIABLE, WHOLE, conf, read
 from trainyard.problems import InputWarning
@@ -27,7 +27,8 @@ def short_wait(view: JobView, container: ContainerView) -> Iterator[InputWarning
         if not launch.is_standalone and launch.nodes != "1":
             yield from _of_torchrun(view, container, launch)
     for other in other_launches(container.script):
-        if other.names.conf and SEVERAL_MACHINES.search(container.script):
+        several = other.names is BY_TORCHRUN or SEVERAL_MACHINES.search(container.script)
+        if other.names.conf and several:
             yield from _of_another(container, other.said.get(other.names.conf, ""))
 
 

@@ -917,12 +917,13 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "a pool that begins as an ARN": (
         [at(f"{JOB}.pool", "arn:foo")],
         f"{JOB}.pool",
-        "must begin with arn:aws:, the partition of ap-northeast-2 (aws:region); got arn:foo",
+        "must be a pool of the environment; got arn:foo. Fix: write one of g6e, h100",
     ),
     "an image that begins as an ARN": (
         [at(f"{JOB}.image", "arn:b:1")],
         f"{JOB}.image",
-        "must begin with arn:aws:, the partition of ap-northeast-2 (aws:region); got arn:b:1",
+        "must have one tag, and a tag has no colon; got arn:b:1. Fix: write arn:<version>, better"
+        " arn@sha256:…",
     ),
     "address that is listed twice": (
         [at("budget", {"dollars_a_month": 10**6, "emails": ["a@b.co", "a@b.co"]})],

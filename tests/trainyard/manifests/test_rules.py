@@ -924,8 +924,8 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
         ONE,
         (POD, POD.replace("con", "initContainers: [{name: i, image: 'a:b:c'}], con")),
         "initContainers[0].image",
-        "be the name of an image",
-        "registry/name",
+        "have one tag",
+        "write a:<version>",
     ),
     "a comment as the script": (
         JOB,

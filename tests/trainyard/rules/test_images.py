@@ -66,6 +66,7 @@ def test_what_no_runtime_can_pull_is_refused(image: str) -> None:
         *(
             "be the name of an image",
             "be in small letters, but for the tag",
+            "have one tag",
             "have 64 hex digits behind @sha256:",
         ),
         *("have no blank in it", "have a tag behind its colon", "have a name between its slashes"),

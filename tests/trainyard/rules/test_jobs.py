@@ -134,7 +134,7 @@ PROBES = {
         "each of the 2 pods trains alone, since fabric knows no other host",
     ),
     "one machine rank for all": (
-        "exec accelerate launch --machine_rank=0 t.py",
+        "exec accelerate launch --num_machines=2 --machine_rank=0 t.py",
         "give every node a rank of its own",
     ),
     "another number of nodes for Lightning": (
@@ -150,12 +150,20 @@ PROBES = {
         "--num_gpus 4 leaves 4 of each pod's 8 GPUs idle",
     ),
     "more processes than all GPUs": (
-        "accelerate launch --num_processes 64 t.py",
+        "accelerate launch --num_machines 2 --num_processes 64 t.py",
         "one process for each of the 16 GPUs of 2 pods",
     ),
     "the processes of one node for all": (
-        "accelerate launch --num_processes 8 t.py",
+        "accelerate launch --num_machines 2 --num_processes 8 t.py",
         "--num_processes 8 is the number of all processes, and the 2 pods have 16 GPUs: 8 stay idle",
+    ),
+    "the processes of all nodes for each, by accelerate": (
+        "accelerate launch --num_processes 16 t.py",
+        "start at most one process for each of the pod's 8 GPUs",
+    ),
+    "half of the GPUs, by accelerate": (
+        "accelerate launch --num_machines 1 --num_processes 4 t.py",
+        "--num_processes 4 leaves 4 of each pod's 8 GPUs idle",
     ),
     "half of the GPUs, by torchrun": (
         "torchrun --nproc_per_node=4 t.py",
@@ -280,6 +288,9 @@ def test_a_clone_that_may_work_is_no_error(script: str) -> None:
         "echo $$(date); torchrun t.py",
         "pip list | grep deepspeed --num_nodes=7; torchrun t.py --deepspeed ds.json --num_nodes 7",
         "accelerate launch --num_machines 2 --num_processes 16 --machine_rank $PET_NODE_RANK t.py",
+        "accelerate launch --num_processes 8 t.py",
+        "accelerate launch --num_machines 1 --machine_rank 0 --num_processes 8 t.py",
+        "accelerate launch --config_file fsdp.yaml --num_processes 8 t.py",
         "deepspeed --hostfile=/h --num_gpus 8 --num_nodes 2 t.py",
         "python main.py fit trainer.num_nodes=2 trainer.devices=8 my_trainer.devices=3",
         "# accelerate launch --num_machines 4 t.py\ntorchrun t.py",

@@ -34,6 +34,10 @@ TOO_SHORT = {
         "1800 s later",
     ),
     "accelerate by itself": (f"{ACCELERATE} t.py", "accelerate launch gives up"),
+    "accelerate whose nodes are those of PET_NNODES": (
+        "accelerate launch t.py",
+        "accelerate launch gives up where a node comes 900 s later",
+    ),
     "accelerate with its option": (f"{ACCELERATE} --rdzv_conf timeout=60 t.py", "60 s later"),
 }
 
@@ -58,7 +62,7 @@ def test_what_gives_up_too_early_is_told_with_what_to_write(name: str) -> None:
         "torchrun --rdzv_conf=timeout=7200 t.py",
         "torchrun --standalone --rdzv_conf=join_timeout=5 prepare.py; torchrun t.py",
         f"{ACCELERATE} --rdzv_conf timeout=86400 t.py",
-        "accelerate launch --num_machines 1 t.py",
+        "accelerate launch --config_file one.yaml t.py",
         "deepspeed --num_nodes 2 t.py",
     ],
 )

@@ -89,7 +89,6 @@ EXAMPLES: dict[str, Any] = {
     "for_model": {"parameters_billion": 70, "nodes": 16},
     "parameters_billion": 70,
     "interval_minutes": 30,
-    "jobs.*.run": 2,
     "max_restarts": 10,
     "sequence": 1024,
     "goodput_percent": 95,

@@ -76,9 +76,16 @@ def _encrypted(mistake: Mistake) -> InputError:
     )
 
 
+OF_NOBODY = "example.com"
+"""Part of the addresses of examples, which somebody must not keep."""
+
+
 def _missing(mistake: Mistake) -> InputError:
     value = example(mistake.steps)
-    fix = f"add {mistake.key}" if value is None else f"add {mistake.key}: {as_yaml(value)}"
+    said = "" if value is None else f": {as_yaml(value)}"
+    fix = f"add {mistake.key}{said}"
+    if OF_NOBODY in said:
+        fix += ", with your own in its place"
     if value is None and (choices := choices_at(mistake.steps)):
         fix, value = f"add {mistake.key}: {' or '.join(choices)}", choices[0]
     if mistake.steps[-3:-2] == ("secrets",) and mistake.key == "key":

@@ -27,6 +27,7 @@ them is."""
 BOUNDS: Mapping[tuple[str, ...], str] = {
     ("delete_after_days", "*", "ge"): "nothing is deleted without the line",
     ("*", "gpus_per_node", "ge"): "a pod has all GPUs of its node without the line",
+    ("*", "run", "ge"): "it is the number of the run, and a higher one starts the job again",
     ("checkpoints", "keep", "ge"): "the one before the newest is read where the newest cannot be",
     ("system_nodes", "nodes", "le"): "only controllers run there",
     ("system_nodes", "nodes", "ge"): "Karpenter's two replicas cannot share a node",
