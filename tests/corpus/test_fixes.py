@@ -71,7 +71,7 @@ BY_A_PERSON: dict[str, str] = {
     r"|add \S+: \d+ under"
     r"|delete the setting"
     r"|delete (\d+ of|all (of|that)|one of|that|the (comment|#|job|pool|name)|\{run|text|sets|it where|it for|it, and)"
-    r"|delete what "
+    r"|delete (what |--)"
     r"|write (what|the |text|a (number|whole|value|list|name)|numbers|all three|script|kind|torchrun|1[ ,]|\||id)"
     r"|python|add --|write trainer\.|a name|\{run\}"
     r"|write (registry|one such|pytorch|parameters|resume|sharding|checkpoints: )"

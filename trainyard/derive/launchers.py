@@ -20,8 +20,8 @@ class Options:
     rank: str = ""
     """Rank of the node."""
     hosts: str = ""
-    """Options by which it finds the other nodes, as a regular expression: it reads no PET_* variable. Empty where it
-    does, as accelerate does by torchrun."""
+    """Options by which it finds the other nodes, as a regular expression. Empty where it reads PET_* variables, as
+    accelerate does by torchrun."""
     conf: str = ""
     """Time for which nodes wait for each other, in the words of torchrun's --rdzv_conf."""
 
@@ -36,6 +36,7 @@ LAUNCHERS: dict[str, Options] = {
         total="--num_processes",
         rank="--machine_rank",
         conf="--rdzv_conf",
+        hosts="(?=.*--main[_-]process[_-]ip)(?=.*--machine[_-]rank)",
     ),
     "deepspeed": Options(
         nodes="--num_nodes", per_node="--num_gpus", rank="--node_rank", hosts="hostfile|-H\\b"

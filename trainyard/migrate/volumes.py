@@ -36,7 +36,8 @@ class Volumes:
     ) -> None:
         self.migration, self.entry = migration, migration.entry
         self.container, self.config_maps = container, config_maps
-        self.volumes = {volume.get("name"): volume for volume in items(pod.spec.get("volumes"))}
+        named = ((volume.get("name"), volume) for volume in items(pod.spec.get("volumes")))
+        self.volumes = {name: volume for name, volume in named if name}
         self.stores: dict[str, str] = {}
         """Store → where it is mounted."""
 
@@ -50,7 +51,7 @@ class Volumes:
                 or self._host_path(volume, path, mount)
                 or self._files(volume, path, mount)
             ):
-                kinds = ", ".join({*volume} - {"name"})
+                kinds = ", ".join({*volume} - {"name"}) or "no volume"
                 self.migration.no_counterpart.append(
                     f"{path}: {kinds}: put its files into the image or a store"
                 )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from trainyard.catalog.job_kinds import job_kind
 from trainyard.derive.job_view import ContainerView, JobView
-from trainyard.derive.launchers import MPI, OtherLaunch, other_launches
+from trainyard.derive.launchers import ACCELERATE, MPI, OtherLaunch, other_launches
 from trainyard.problems import InputError, InputWarning
 
 Problems = Iterator[InputError | InputWarning]
@@ -40,6 +40,14 @@ def _is_alone(view: JobView, container: ContainerView, launch: OtherLaunch) -> b
 
 
 def _alone(view: JobView, container: ContainerView, launch: OtherLaunch) -> InputError:
+    if launch.names is ACCELERATE:
+        return container.where("script").must(
+            "say where its machines meet and which one each pod is: accelerate takes both from no variable",
+            got=launch.text[:60],
+            fix="delete --num_machines, and the nodes are those of the job, and --num_processes is that of a pod; or"
+            " add --machine_rank $PET_NODE_RANK --main_process_ip $PET_MASTER_ADDR --main_process_port"
+            " $PET_MASTER_PORT",
+        )
     name = launch.text.split()[0]
     by_mpi = "; or make it a TrainJob with a runtime of kind: mpi" if name in MPI else ""
     return container.where("script").must(

@@ -94,20 +94,23 @@ def no_meeting(view: JobView, container: ContainerView) -> Problems:
 
 
 def _no_endpoint(view: JobView, container: ContainerView, launch: Launch) -> Problems:
-    if view.nodes > 1 and launch.is_standalone and (launch.endpoint or not view.elastic):
-        by_shell = view.origin == "entry" and has_shell(container)
-        endpoint = ENDPOINT if by_shell else BY_KUBERNETES
-        if "--rdzv_backend" in launch.text or "--rdzv-backend" in launch.text:
-            endpoint = endpoint.partition(" ")[2]
-        written = re.search(r"--standalone|--rdzv[_-]endpoint[= ]\S+", launch.text)
-        yield container.where("script").must(
-            "give torchrun a rendezvous endpoint that all nodes reach: without one each node"
-            " waits at its own localhost",
-            got=written[0] if launch.endpoint and written else launch.text[:60],
-            fix=f"put {endpoint} in the place of {written[0]}"
-            if written
-            else f"add {endpoint} right behind torchrun",
-        )
+    if view.nodes < 2 or not launch.is_standalone or (view.elastic and not launch.endpoint):
+        return
+    by_shell = view.origin == "entry" and has_shell(container)
+    endpoint = ENDPOINT if by_shell else BY_KUBERNETES
+    if re.search("--rdzv[_-]backend", launch.text):
+        endpoint = endpoint.partition(" ")[2]
+    written = re.search(r"--standalone|--(?:rdzv[_-]endpoint|master[_-]addr)[= ]\S+", launch.text)
+    if written and written[0].startswith("--master"):
+        endpoint = f"--master_addr={endpoint.rpartition('=')[2].rpartition(':')[0]}"
+    yield container.where("script").must(
+        "give torchrun a rendezvous endpoint that all nodes reach: without one each node"
+        " waits at its own localhost",
+        got=written[0] if launch.endpoint and written else launch.text[:60],
+        fix=f"put {endpoint} in the place of {written[0]}"
+        if written
+        else f"add {endpoint} right behind torchrun",
+    )
 
 
 def _other_nodes(view: JobView, container: ContainerView, launch: Launch) -> Problems:

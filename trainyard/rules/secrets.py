@@ -16,6 +16,7 @@ from trainyard.objects.iam.encryption import region_of
 from trainyard.objects.iam.secrets import SECRET_ARN, covers
 from trainyard.plans.access import AccessPlan
 from trainyard.problems import At, InputError, InputWarning, write_one_of
+from trainyard.rules.texts import partition
 from trainyard.settings.environment import EnvironmentConfig, TeamConfig
 from trainyard.settings.job import JobConfig, typed
 
@@ -69,10 +70,11 @@ def _elsewhere(path: str, secret: str, region: str) -> Iterator[InputError]:
     """The ARN of a secret of another region."""
     found = SECRET_ARN.fullmatch(secret)
     if found and found["region"] != region:
+        how = "replicate" if partition(found["region"]) == partition(region) else "create"
         yield At(path).must(
             f"be a secret in {region}, the region of the stack",
             got=secret,
-            fix=f"replicate the secret to {region}, and write {found['name']}",
+            fix=f"{how} the secret {'to' if how == 'replicate' else 'in'} {region}, and write {found['name']}",
             write=found["name"],
         )
 

@@ -682,7 +682,7 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
     ),
     "machines of accelerate": (
         JOB,
-        script("accelerate launch --num_machines 3 t.py"),
+        script("accelerate launch --num_machines 3 --machine_rank $R --main_process_ip $IP t.py"),
         "command",
         "start the job's 2 nodes",
         "--num_machines 2",

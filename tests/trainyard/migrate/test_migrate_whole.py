@@ -160,6 +160,15 @@ def test_a_second_mount_of_a_claim_is_named_with_what_to_write(
     assert said.count("claim fsx is now store fsx") == 1
 
 
+def test_a_mount_and_a_volume_without_names_have_nothing_to_do_with_each_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """migrate leaves each field out in turn, also the name of a volume."""
+    job = pytorch_job(volumes=[{"hostPath": {"path": "/a"}}], volumeMounts=[{"mountPath": "/b"}])
+    entry, said = migrated(tmp_path, capsys, job)
+    assert "host_paths" not in entry and "/b: no volume" in said
+
+
 def test_folders_of_the_node_say_what_they_become(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

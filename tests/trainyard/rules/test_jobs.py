@@ -66,6 +66,7 @@ def test_a_port_that_torchrun_sets_itself_is_said_to_be_idle() -> None:
         assert not idle("python t.py", MASTER_PORT="29501")
 
 
+ACCELERATE = "accelerate launch --num_machines 2 --machine_rank $PET_NODE_RANK --main_process_ip $PET_MASTER_ADDR"
 PROBES = {
     "a rank that nobody sets": (
         "torchrun --nnodes=2 --node_rank=${RANK:-0} t.py",
@@ -118,7 +119,7 @@ PROBES = {
     "an escaped variable": ("torchrun --nnodes=\\${PET_NNODES} t.py", "not escape a variable"),
     "the number of a process": ("mkdir /tmp/$$\ntorchrun t.py", "makes one $ of $$"),
     "another number of machines": (
-        "accelerate launch --num_machines 4 --multi_gpu t.py",
+        "accelerate launch --num_machines 4 --machine_rank $PET_NODE_RANK --main_process_ip a t.py",
         "start the job's 2 nodes",
     ),
     "DeepSpeed without a list of hosts": (
@@ -129,12 +130,16 @@ PROBES = {
         "mpirun -np 16 --allow-run-as-root python t.py",
         "each of the 2 pods trains alone, since mpirun knows no other host",
     ),
+    "accelerate whose machines do not meet": (
+        "accelerate launch --num_machines 2 --machine_rank $PET_NODE_RANK t.py",
+        "say where its machines meet",
+    ),
     "Lightning without the other nodes": (
         "fabric run --devices 8 t.py",
         "each of the 2 pods trains alone, since fabric knows no other host",
     ),
     "one machine rank for all": (
-        "exec accelerate launch --num_machines=2 --machine_rank=0 t.py",
+        "exec accelerate launch --num_machines=2 --main_process_ip=a --machine_rank=0 t.py",
         "give every node a rank of its own",
     ),
     "another number of nodes for Lightning": (
@@ -150,11 +155,11 @@ PROBES = {
         "--num_gpus 4 leaves 4 of each pod's 8 GPUs idle",
     ),
     "more processes than all GPUs": (
-        "accelerate launch --num_machines 2 --num_processes 64 t.py",
+        f"{ACCELERATE} --num_processes 64 t.py",
         "one process for each of the 16 GPUs of 2 pods",
     ),
     "the processes of one node for all": (
-        "accelerate launch --num_machines 2 --num_processes 8 t.py",
+        f"{ACCELERATE} --num_processes 8 t.py",
         "--num_processes 8 is the number of all processes, and the 2 pods have 16 GPUs: 8 stay idle",
     ),
     "the processes of all nodes for each, by accelerate": (
@@ -171,6 +176,10 @@ PROBES = {
     ),
     "another number of nodes": ("torchrun --nnodes=3 train.py", "start the job's 2 nodes"),
     "one rank for all nodes": ("torchrun --node_rank=0 train.py", "a rank of its own"),
+    "a master at home": (
+        "torchrun --master_addr=127.0.0.1 t.py",
+        "a rendezvous endpoint that all nodes reach",
+    ),
     "nodes that wait at themselves": ("torchrun --standalone t.py", "a rendezvous endpoint"),
     "more processes than GPUs": ("torchrun --nproc_per_node=99 t.py", "at most one process"),
     "a variable that nobody sets": ("torchrun --node_rank=$RANK t.py", "use variables that"),
@@ -287,7 +296,7 @@ def test_a_clone_that_may_work_is_no_error(script: str) -> None:
         "mkdir /tmp/$BASHPID /tmp/$$$$; torchrun t.py",
         "echo $$(date); torchrun t.py",
         "pip list | grep deepspeed --num_nodes=7; torchrun t.py --deepspeed ds.json --num_nodes 7",
-        "accelerate launch --num_machines 2 --num_processes 16 --machine_rank $PET_NODE_RANK t.py",
+        f"{ACCELERATE} --num_processes 16 t.py",
         "accelerate launch --num_processes 8 t.py",
         "accelerate launch --num_machines 1 --machine_rank 0 --num_processes 8 t.py",
         "accelerate launch --config_file fsdp.yaml --num_processes 8 t.py",
