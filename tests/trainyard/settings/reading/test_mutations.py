@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import resource
 from collections.abc import Iterator
@@ -12,6 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
+from policy_pack.configured import chosen, read_config
+from policy_pack.rules import RULES
 from tests.support.everything import everything
 from tests.support.recording import CHECKOUT, WORKLOADS
 from tests.support.stackfile import at, planned, reading
@@ -199,3 +202,31 @@ def test_no_mutation_of_a_file_is_a_traceback(folder: Path) -> None:
 def test_none_of_many_mutations_of_a_file_is_a_traceback(folder: Path, seed: int) -> None:
     with _bounded():
         _survives(folder, 1000, seed=100 + seed)
+
+
+def _policies_survive(folder: Path, count: int, seed: int) -> None:
+    """Mutations of a file that configures every policy."""
+    chance, file = random.Random(seed), folder / "config.json"
+    every = {
+        rule.name: {key: each["examples"][0] for key, each in rule.config.items()} for rule in RULES
+    }
+    whole = json.dumps(every | {"encrypted": "advisory", "all": "mandatory"}, indent=1).encode()
+    for number in range(count):
+        content = _mutated(chance, whole)
+        file.write_bytes(content)
+        try:
+            configured, errors = read_config(file)
+            assert errors or all(chosen(rule, configured) for rule in RULES)
+        except Exception as error:
+            raise AssertionError(f"mutation {number} of seed {seed}: {content!r}") from error
+
+
+def test_no_mutation_of_a_configuration_of_the_policies_is_a_traceback(folder: Path) -> None:
+    with _bounded():
+        _policies_survive(folder, 60, seed=5)
+
+
+@pytest.mark.soak
+def test_none_of_many_mutations_of_a_configuration_is_a_traceback(folder: Path) -> None:
+    with _bounded():
+        _policies_survive(folder, 2000, seed=100)
