@@ -59,8 +59,12 @@ BY_FILE = Options(conf="--rdzv_conf")
 """Options of accelerate beside a file that may say the machines."""
 TRAINER = Options(nodes="trainer.num_nodes", per_node="trainer.devices")
 """Options of LightningCLI and of NeMo, in the arguments of any program."""
+_BEFORE = (
+    r"exec|time|then|do|else|nohup|(?:uv|poetry|pipenv|pixi) run|(?:conda|mamba) run -n [\w.-]+"
+)
+"""Words before a command that starts all the same."""
 _START = re.compile(
-    r"(?:^|[;&|(]|\b(?:exec|time|then|do|else)[ \t])[ \t]*(?:[A-Za-z_]\w*=\S*[ \t]+)*"
+    rf"(?:^|[;&|(]|\b(?:{_BEFORE})[ \t])[ \t]*(?:[A-Za-z_]\w*=\S*[ \t]+)*(?:/[\w./-]*/)?"
     rf"({'|'.join(LAUNCHERS)})(?=[ \t])([^\n;|&]*)",
     re.MULTILINE,
 )

@@ -126,6 +126,10 @@ PROBES = {
         "deepspeed --num_gpus 8 --num_nodes 2 t.py",
         "each of the 2 pods trains alone, since deepspeed knows no other host",
     ),
+    "DeepSpeed by its path, in an environment of its own": (
+        "source a.sh && conda run -n train /opt/conda/bin/deepspeed t.py",
+        "each of the 2 pods trains alone, since deepspeed knows no other host",
+    ),
     "MPI without a list of hosts": (
         "mpirun -np 16 --allow-run-as-root python t.py",
         "each of the 2 pods trains alone, since mpirun knows no other host",
