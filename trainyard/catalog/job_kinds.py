@@ -104,6 +104,7 @@ ENTRY_KINDS: dict[str, JobKind] = {
         ready_as_a_whole=False,
         replicas="pytorchReplicaSpecs",
         container="pytorch",
+        roles=("Master", "Worker"),
         a_process_each_gpu=True,
     ),
 }

@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from trainyard.catalog import versions
-from trainyard.catalog.job_kinds import BESIDE, ENTRY_KINDS, JOB_KINDS, MORE_KINDS, OTHER_JOBS
+from trainyard.catalog.job_kinds import BESIDE, JOB_KINDS, MORE_KINDS, OTHER_JOBS
 from trainyard.derive.pools import TYPES
 from trainyard.manifests.blanks import agreed
 from trainyard.manifests.context import ManifestContext, contexts_of
-from trainyard.manifests.document import REPLICAS, Workload, look, read_manifest
+from trainyard.manifests.document import REPLICAS, Workload, look, mapping, read_manifest
 from trainyard.manifests.names.around import Around
 from trainyard.manifests.names.names import name_problems
 from trainyard.manifests.on_stores import store_warnings
 from trainyard.manifests.owned_fields import time_to_live_warnings, without_time_to_live
 from trainyard.manifests.pod_security import pod_security_errors
 from trainyard.manifests.pool_fit import pool_problems
-from trainyard.manifests.queue_fields import queue_field_errors
+from trainyard.manifests.queue_fields import queue_field_errors, team_kind_errors
 from trainyard.manifests.rules import manifest_problems
 from trainyard.manifests.tolerations import tolerating, toleration_warnings
 from trainyard.manifests.waiting import lacks_waiting, waiting
@@ -262,7 +262,7 @@ class _Site:
         problems += _new(name_problems(contexts, self._around(workloads)), places)
         for context in contexts:
             problems += [*_metadata(context, self.namespace), *time_to_live_warnings(context)]
-            problems += _of_a_team(context, self.namespace, self.environment)
+            problems += team_kind_errors(context, self.namespace, self.environment)
             if not self.privileged_pods:
                 problems += pod_security_errors(context, self.namespace)
             problems += _new(queue_field_errors(context, self.environment, self.release), places)
@@ -313,11 +313,20 @@ def _kind(workload: Workload) -> str:
     return str(workload.get("kind"))
 
 
+def _meant(workload: Workload) -> str | None:
+    """The kind that somebody means: a slip of one, or that of the fields."""
+    fields = mapping(workload.get("spec")).keys()
+    if fields & {"runtimeRef", "trainer"}:
+        return "TrainJob"
+    by_field = {JOB_KINDS[kind].replicas: kind for kind in JOB_KINDS if JOB_KINDS[kind].replicas}
+    named = (each for each in KINDS if each.lower() == _kind(workload).lower())
+    return next((by_field[field] for field in fields & by_field.keys()), next(named, None))
+
+
 def _not_ours(workload: Workload) -> InputError:
     """The error of an object that the stack does not create. One that pods find by its name may be made
     beside the stack."""
-    kind = _kind(workload)
-    meant = next((each for each in KINDS if each.lower() == kind.lower()), None)
+    kind, meant = _kind(workload), _meant(workload)
     other = OTHER_JOBS.get(kind) or f"take it out: {BESIDE.get(kind, KUBECTL)}"
     return workload.at("kind").must(
         f"be one of {', '.join(KINDS)}", got=kind, fix=f"write {meant}" if meant else other
@@ -330,7 +339,7 @@ def _one_job(
     """One job with what belongs to it, and a controller in the environment that runs it."""
     jobs = [workload for workload in workloads if workload.kind in JOB_KINDS]
     others = [workload for workload in workloads if _kind(workload) not in KINDS]
-    if not jobs and not any(_kind(workload) in OTHER_JOBS for workload in others):
+    if not jobs and not any(_kind(each) in OTHER_JOBS or _meant(each) for each in others):
         yield At("", file=file).must(
             "contain a TrainJob or a PyTorchJob", got="none", fix="write one, or name another file"
         )
@@ -341,34 +350,24 @@ def _one_job(
             fix="give it a file and an entry of its own",
         )
     for job in jobs:
-        if not controllers.get(job.kind):
+        if (meant := _meant(job)) not in (job.kind, None):
+            must = f"be {meant}, whose fields stand in its spec"
+            yield job.at("kind").must(must, got=job.kind, fix=f"write {meant}")
+        elif not controllers.get(job.kind):
             fix = "; or ".join(filter(None, (controller_fix(job.kind), OTHER_JOBS.get(job.kind))))
             must = "have its controller in the environment"
             yield job.at("kind").must(must, got=job.kind, fix=fix)
     yield from map(_not_ours, others)
 
 
-def _of_a_team(
-    context: ManifestContext, namespace: str, environment: EnvironmentConfig
-) -> Iterator[InputError]:
-    """A kind that no team has a right to, and no queue counts."""
-    if context.workload.kind in MORE_KINDS and namespace != environment.namespace:
-        yield context.error(
-            ("kind",),
-            f"be {' or '.join(ENTRY_KINDS)} in a team, which has no right to other kinds",
-            context.workload.kind,
-            "write the job into environment.jobs of the environment's stack file",
-        )
-
-
 def _metadata(context: ManifestContext, namespace: str) -> Iterator[InputError]:
     if not context.workload.name:
-        begins = str(context.get("metadata", "generateName") or "train").rstrip("-")
+        begins = str(context.get("metadata", "generateName") or "").rstrip("-")
         yield context.error(
-            ("metadata", "generateName"),
+            ("metadata", "generateName") if begins else ("metadata",),
             "have a name, by which it is found again",
             "none",
-            f"write name: {begins} in its place",
+            f"write name: {begins} in its place" if begins else "add name: train",
         )
     given = context.get("metadata", "namespace")
     if given not in (None, namespace):

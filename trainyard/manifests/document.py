@@ -240,7 +240,7 @@ def read_manifest(text: str, file: str) -> tuple[tuple[Workload, ...], tuple[Inp
     documents, errors = read_documents(text, file)
     read = [(_workload(document), document) for document in documents if mapping(document.value)]
     secrets = [
-        secret.error(workload.at(*secret.path))
+        secret.error(workload.at(*secret.path), of_object=True)
         for workload, document in read
         for secret in document.secrets
     ]

@@ -11,9 +11,10 @@ from trainyard.catalog.fields import Schema, resolved, schema
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.catalog.quantities import amount
 from trainyard.manifests.context import ManifestContext
-from trainyard.manifests.document import Path
+from trainyard.manifests.document import Path, mapping
 from trainyard.manifests.pod_shape import missing
 from trainyard.problems import InputError
+from trainyard.settings.reading.yaml_file import as_yaml
 
 TYPES: dict[str, tuple[Any, str]] = {
     "array": (list, "a list"),
@@ -48,6 +49,11 @@ FIXES = {
     "targetJobs": "write a list of names: - name: node",
 }
 """Kind and place of a field, or name of a field → what to write instead."""
+SHAPES = {
+    "array": "write a list: a line that begins with - for each",
+    "object": "write a map: a line with a name, a colon and a value for each",
+}
+"""Type of JSON schema → what to write in its place."""
 _NO_VALUE = "write it, or delete the line"
 A_FEW = 20
 """Most fields of an object that an error lists."""
@@ -106,19 +112,29 @@ def _entries(
     text, silently."""
     for key, entry in values.items():
         if entry is None:
-            yield context.error((*path, key), "have a value", "nothing", _NO_VALUE)
+            requested = (
+                context.get(*path[:-1], "requests", key) if path[-1:] == ("limits",) else None
+            )
+            fix = _NO_VALUE if requested is None else f"write {requested}, as in requests"
+            yield context.error((*path, key), "have a value", "nothing", fix)
         yield from _typed(context, form, entry, (*path, key))
 
 
 def _type_fix(type_: str, value: Any, path: Path) -> str:
     if str(path[-1]) in FIXES:
         return FIXES[str(path[-1])]
+    if type_ == "string" and isinstance(value, dict) and [*value] == ["name"]:
+        return f"write {value['name']}"
     if type_ in ("string", "quantity", "int-or-string"):
         return f'quote it: "{str(value).lower() if isinstance(value, bool) else value}"'
     if type_ == "boolean":
         return "write true or false, without quotes"
-    if type_ != "integer":
-        return "indent it so"
+    if type_ == "array" and isinstance(value, dict) and path[-1] == "env":
+        return (
+            f"write {as_yaml([{'name': name, 'value': str(each)} for name, each in value.items()])}"
+        )
+    if type_ in SHAPES:
+        return SHAPES[type_]
     is_number = str(value).lstrip("-").isdecimal()
     return f"write it without quotes: {value}" if is_number else "write a number, such as 2"
 
@@ -141,17 +157,22 @@ def _members(
                 (*path, key),
                 f"be a field of {context.controller}: its API server drops others silently",
                 entry,
-                FIXES.get(f"{place}.{key}") or _member_fix(key, entry, near, known),
+                FIXES.get(f"{place}.{key}") or _member_fix(key, value, near, known),
             )
 
 
-def _member_fix(key: str, entry: Any, near: list[str], known: Mapping[str, Schema]) -> str:
+def _member_fix(
+    key: str, beside: Mapping[str, Any], near: list[str], known: Mapping[str, Schema]
+) -> str:
     """Advice about a field that is not here: it may be one of a field beside it, or a slip of one that takes
     such a value."""
+    entry = beside[key]
     forms = {name: resolved(form) for name, form in known.items()}
     inside = [name for name, form in forms.items() if key in form.get("properties", {})]
     if inside:
-        return f"move it into {inside[0]}"
+        other = mapping(beside.get(inside[0])).get(key)
+        has = other not in (None, entry)
+        return f"move it into {inside[0]}" + f", in the place of {key}: {other}" * has
     if near and isinstance(entry, TYPES.get(str(forms[near[0]].get("type")), (object,))[0]):
         return f"did you mean {near[0]}?"
     return (

@@ -4,7 +4,8 @@ ask for."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from trainyard.catalog import fabric
 from trainyard.catalog.aws.zones import ZONE_LETTERS, zone_names
@@ -98,7 +99,7 @@ def _images_of_init_containers(context: ManifestContext) -> Problems:
 def _mounts(context: ManifestContext, container: Container) -> Problems:
     """Errors about mounts of a container. A folder of the node at its own path, such as /dev, is
     meant."""
-    seen: set[str] = set()
+    seen: dict[str, int] = {}
     kept = {
         str(volume.get("name")): look(volume, "hostPath", "path")
         for pod in context.workload.pods
@@ -109,10 +110,15 @@ def _mounts(context: ManifestContext, container: Container) -> Problems:
         at = container.at("volumeMounts", number, "mountPath")
         if kept.get(str(mount.get("name"))) != path:
             yield from mount_path_errors(path, context.workload.at(*at))
-        if ":" in path or path.rstrip("/") in seen:
-            must = "be a path of one volume only, without a colon"
-            yield context.error(at, must, path, "write a folder of its own, such as /data")
-        seen.add(path.rstrip("/"))
+        first = seen.setdefault(path.rstrip("/"), number)
+        if ":" in path:
+            yield context.error(
+                at, "have no colon in it", path, "write a path without it, such as /data"
+            )
+        elif first != number:
+            must = f"be a path of one volume only: volumeMounts[{first}] has it"
+            fix = "delete this mount, or write a folder of its own, such as /data"
+            yield context.error(at, must, path, fix)
         below = str(mount.get("subPath") or "")
         if below.startswith("/") or ".." in below.split("/"):
             at = container.at("volumeMounts", number, "subPath")
@@ -124,6 +130,14 @@ def _volume_names(context: ManifestContext) -> Problems:
     for pod in context.workload.pods:
         names: set[str] = set()
         for number, volume in enumerate(items(pod.spec.get("volumes"))):
+            sources = [key for key, value in volume.items() if key != "name" and value is not None]
+            if len(sources) > 1:
+                yield context.error(
+                    (*pod.path, "volumes", number, sources[-1]),
+                    "be the only source of its volume: the API server refuses two",
+                    f"{sources[-1]} beside {' and '.join(sources[:-1])}",
+                    "delete one of the two, or make a volume of it",
+                )
             name = str(volume.get("name"))
             if name in names:
                 yield context.error(
@@ -196,7 +210,9 @@ def _one_host(context: ManifestContext) -> Problems:
                 path,
                 f"not keep all pods on one node, which is sure of {room} GPUs only",
                 f"{context.nodes} pods with {context.gpus} GPUs",
-                "use one pod with all GPUs, on a given node.kubernetes.io/instance-type",
+                "delete it; or write topology.kubernetes.io/zone, which keeps the pods in one zone"
+                if context.instance_type
+                else "use one pod with all GPUs, on a given node.kubernetes.io/instance-type",
             )
 
 
@@ -205,9 +221,15 @@ def _resource_names(context: ManifestContext, container: Container) -> Problems:
         for name in mapping(look(container.body, "resources", part)).keys() & NO_RESOURCES:
             if part == "requests" and name in mapping(look(container.body, "resources", "limits")):
                 continue  # said once
-            fix = f"did you mean {NO_RESOURCES[name]}?"
+            fix = _renamed(container, part, NO_RESOURCES[name])
             path = container.at("resources", part, name)
             yield context.error(path, "be a resource that nodes have", name, fix)
+
+
+def _renamed(container: Container, part: str, name: str) -> str:
+    """Fix of a resource that nobody has: its right name, unless that stands there already."""
+    there = look(container.body, "resources", part, name)
+    return f"rename it to {name}" if there is None else f"delete it: {name}: {there} stands there"
 
 
 def _other_devices(context: ManifestContext, container: Container) -> Problems:
@@ -221,7 +243,7 @@ def _other_devices(context: ManifestContext, container: Container) -> Problems:
         makers = [maker for start, maker in OTHER_DEVICES.items() if str(name).startswith(start)]
         for maker in makers:
             must = f"be a device of the nodes, whose GPUs are NVIDIA's: this one is of {maker}"
-            fix = f"rename it to {GPU}, and use an image with CUDA"
+            fix = f"{_renamed(container, place[0], GPU)}, and use an image with CUDA"
             yield context.error(container.at("resources", *place), must, name, fix)
 
 
@@ -242,6 +264,14 @@ def _set_twice(context: ManifestContext, container: Container) -> Problems:
         seen[name] = entry
 
 
+def _is_wrong(context: ManifestContext, name: str, limits: Mapping[str, Any]) -> bool:
+    """True of a limit with an error of its own: it has no value, or no node has so many GPUs."""
+    if name in limits and limits[name] is None:
+        return True
+    gpus, kind = amount(limits.get(name)), context.instance_type
+    return bool(name == GPU and gpus and kind and gpus > kind.gpus)
+
+
 def _limits(context: ManifestContext, container: Container) -> Problems:
     """An extended resource is requested as it is limited; of another less may be requested."""
     requests, limits = (
@@ -250,8 +280,8 @@ def _limits(context: ManifestContext, container: Container) -> Problems:
     for name in sorted(requests.keys() - NO_RESOURCES.keys()):
         requested, limit = amount(requests[name]), amount(limits.get(name))
         at, is_device = container.at("resources", "requests", name), name in (GPU, EFA)
-        if name in limits and limits[name] is None:
-            continue  # a limit without a value is an error of its own
+        if _is_wrong(context, name, limits):
+            continue
         if is_device and requested != limit:
             of = f"equal to its limit ({limits[name]})" if name in limits else "in the limits, too"
             must = f"be {of}: an extended resource must"

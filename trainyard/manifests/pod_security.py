@@ -27,6 +27,7 @@ REFUSED = {
     "** securityContext procMount": ("Unmasked",),
 }
 """Field → the values that baseline refuses."""
+OF_THE_NODE = ("hostPath", "hostPort")
 WHATEVER = ("** volumes * hostPath", "** ports * hostPort")
 """Fields that baseline refuses with any value."""
 
@@ -35,11 +36,13 @@ def pod_security_errors(context: ManifestContext, namespace: str) -> Iterator[In
     """Every field with which the namespace admits no pod."""
     for path, value in _refused(context):
         name = next(step for step in reversed(path) if isinstance(step, str))
+        what = f"not set {name}" if name != "add" else f"not add the capability {value}"
+        why = "" if name in OF_THE_NODE else " (EFA needs no privileges)"
         yield context.error(
             path,
-            f"not set {name}: namespace {namespace} admits pods of Pod Security's level baseline",
+            f"{what}: namespace {namespace} admits pods of Pod Security's level baseline",
             value,
-            "delete it (EFA needs no privileges), or write privileged_pods: true beside `manifest`",
+            f"delete it{why}, or write privileged_pods: true beside `manifest`",
         )
 
 

@@ -103,6 +103,10 @@ def _words(context: ManifestContext) -> Iterator[InputError]:
                 yield context.error(path, must, word, f"write {meant}")
 
 
+VALUES = {"runtimeRef": "{name: torch-distributed}"}
+"""Field that an object must have → a value that it takes."""
+
+
 def missing(
     context: ManifestContext, path: Path, given: Mapping[str, Any], names: Sequence[str]
 ) -> Iterator[InputError]:
@@ -112,7 +116,9 @@ def missing(
     for name in names:
         if given.get(name) in EMPTY and not get_close_matches(name, others, 1):
             got = f"only {', '.join(map(str, given))}" if given else "nothing"
-            value = API_VERSIONS[context.workload.kind] if name == "apiVersion" else "…"
+            value = VALUES.get(name, "…")
+            if name == "apiVersion":
+                value = API_VERSIONS[context.workload.kind]
             yield context.error(path, f"have the field {name}", got, f"add {name}: {value}")
 
 
@@ -128,9 +134,13 @@ def _names(context: ManifestContext) -> Iterator[InputError]:
         for path in context.workload.find(pattern):
             name = str(context.get(*path) or "a")
             if not re.fullmatch(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?", name):
-                sound = re.sub(r"[^a-z0-9]+", "-", name.lower())[:63].strip("-") or "main"
                 must = "be at most 63 of a-z, 0-9 and -, as Kubernetes takes names"
-                yield context.error(path, must, name, f"write {sound}")
+                yield context.error(path, must, name, f"write {_sound(name)}")
+
+
+def _sound(name: str) -> str:
+    """A name as Kubernetes takes it, of one that it does not."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower())[:63].strip("-") or "main"
 
 
 def _no_pods(context: ManifestContext) -> Iterator[InputError]:
@@ -149,7 +159,7 @@ def _mounts(context: ManifestContext, pod: Pod) -> Iterator[InputError]:
     for container in (*pod.containers, *pod.init_containers) if names is not None else ():
         for number, mount in enumerate(items(container.body.get("volumeMounts"))):
             name = str(mount.get("name") or "")
-            if name and name not in (names or ()):
+            if name and name not in {*(names or ()), *map(_sound, names or ())}:
                 yield context.error(
                     container.at("volumeMounts", number, "name"),
                     "be a volume of the pod",

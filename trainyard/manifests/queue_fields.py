@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainyard.catalog.job_kinds import JOB_KINDS
+from trainyard.catalog.job_kinds import ENTRY_KINDS, JOB_KINDS, MORE_KINDS
 from trainyard.catalog.kueue_types import unknown_fields
 from trainyard.manifests.context import ManifestContext
 from trainyard.manifests.document import TRAINER, mapping
@@ -44,3 +44,16 @@ def queue_field_errors(
 
 def _of_runtime(context: ManifestContext, field: str) -> bool:
     return any(each.body.get(field) for pod in context.runtime_pods for each in pod.containers)
+
+
+def team_kind_errors(
+    context: ManifestContext, namespace: str, environment: EnvironmentConfig
+) -> Iterator[InputError]:
+    """A kind that no team has a right to, and no queue counts."""
+    if context.workload.kind in MORE_KINDS and namespace != environment.namespace:
+        yield context.error(
+            ("kind",),
+            f"be {' or '.join(ENTRY_KINDS)} in a team, which has no right to other kinds",
+            context.workload.kind,
+            "write the job into environment.jobs of the environment's stack file",
+        )

@@ -323,7 +323,7 @@ def _replica_without_gpus(context: ManifestContext) -> Problems:
 def _master(context: ManifestContext) -> Problems:
     for path, replicas in _values(context, REPLICAS):
         meets = re.search("rdzv|elastic", str(context.workload.body))
-        if "Master" not in mapping(replicas) and context.nodes > 1 and not meets:
+        if [*mapping(replicas)] == ["Worker"] and context.nodes > 1 and not meets:
             must = "have a Master: without one nobody sets MASTER_ADDR"
             yield context.error(path, must, ", ".join(mapping(replicas)), "add a Master, or rdzv")
 
@@ -379,7 +379,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "PyTorchJob": (
         _api_version(V1_SERVED),
         _replica_name,
-        webhook_rules.named_container,
+        webhook_rules.replicas,
         _replica_without_gpus,
         _master,
         short_policy,
@@ -390,8 +390,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
         (
             _api_version(V1_SERVED),
             _replica_name,
-            webhook_rules.named_container,
-            webhook_rules.roles,
+            webhook_rules.replicas,
             on_stores.restarts_from_nothing,
         ),
     ),

@@ -101,14 +101,24 @@ def named_container(context: ManifestContext) -> Iterator[InputError]:
             yield context.error((*pod.path, "containers"), must, names, fix)
 
 
+def replicas(context: ManifestContext) -> Iterator[InputError]:
+    """Replicas that the training-operator refuses or never starts."""
+    yield from named_container(context)
+    yield from roles(context)
+
+
 def roles(context: ManifestContext) -> Iterator[InputError]:
-    """Roles of pods that the training-operator refuses or never starts."""
+    """Roles of pods that the training-operator refuses or never starts. It writes their first letter large itself
+    (training-operator v1.8.1, defaults.go), unless that role is there, too."""
     kind = job_kind(context.workload.kind)
     replicas, at = mapping(context.get("spec", kind.replicas)), ("spec", kind.replicas)
     for role in map(str, replicas):
-        if role not in kind.roles:
-            must = f"be one of {', '.join(kind.roles)}"
-            yield context.error((*at, role), must, role, "write one of them, or delete it")
+        meant = role.capitalize()
+        if role in kind.roles or (meant in kind.roles and meant not in replicas):
+            continue
+        is_slip = meant in kind.roles
+        fix = f"delete it: {meant} is there" if is_slip else "write one of them, or delete it"
+        yield context.error((*at, role), f"be one of {', '.join(kind.roles)}", role, fix)
     leader = kind.needed_role
     if leader and replicas and leader not in replicas:
         must = f"have a {leader}, with whose end the job ends"

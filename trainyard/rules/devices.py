@@ -81,9 +81,15 @@ def efa_variable(view: JobView, container: ContainerView) -> Iterator[InputWarni
     for place, text in (*pairs, ("script", container.script)):
         found = EFA_VARIABLE.search(text)
         if found and not (kind and fabric.harm(found[1], "1", kind, has_devices=False)):
+            is_whole = kind and kind.efa and view.gpus == kind.gpus and view.origin == "file"
+            better = (
+                f"add vpc.amazonaws.com/efa: {kind.efa} to the resources of the pods"
+                if kind and is_whole
+                else "take whole nodes of a type with EFA"
+            )
             yield container.where(place).warning(
                 f"{found[1]} is for EFA, and the pods ask for no vpc.amazonaws.com/efa: NCCL sends"
-                " over TCP; delete it, or take whole nodes of a type with EFA"
+                f" over TCP; {better}, or delete {found[1]}"
             )
 
 

@@ -55,8 +55,10 @@ def job_problems(view: JobView) -> Problems:
 
 def _ranks(view: JobView) -> Problems:
     if view.ranks and 0 < view.gpus < view.ranks:
-        yield view.where("ranks").must(
-            f"be at most the {view.gpus} GPUs of a pod", got=view.ranks, fix=f"write {view.gpus}"
+        place = view.where("ranks")
+        most = f'"{view.gpus}"' if place.path.endswith("nprocPerNode") else view.gpus
+        yield place.must(
+            f"be at most the {view.gpus} GPUs of a pod", got=view.ranks, fix=f"write {most}"
         )
 
 
@@ -142,7 +144,8 @@ def _nothing_runs(view: JobView, container: ContainerView) -> Problems:
         yield container.where("script").must(
             "run something: it is one comment, and the job succeeds at once",
             got=_short(script),
-            fix="delete the #; if the text stands behind > in the YAML, write | there, which keeps its lines apart",
+            fix="write what runs below the comment, such as torchrun train.py; if the text stands behind > in the YAML,"
+            " write | there, which keeps its lines apart",
         )
     elif re.fullmatch(r"[^\n]*\s#[^\n]*(?:\s--\w|\.py\b)[^\n]*\n?", script):
         yield container.where("script").must(

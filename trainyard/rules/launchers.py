@@ -41,8 +41,10 @@ def _is_alone(view: JobView, container: ContainerView, launch: OtherLaunch) -> b
 
 def _alone(view: JobView, container: ContainerView, launch: OtherLaunch) -> InputError:
     if launch.names is ACCELERATE:
+        machines = launch.number(launch.names.nodes)
+        start = f"start the job's {view.nodes} nodes, and " if machines != view.nodes else ""
         return container.where("script").must(
-            "say where its machines meet and which one each pod is: accelerate takes both from no variable",
+            f"{start}say where its machines meet and which one each pod is: accelerate takes both from no variable",
             got=launch.text[:60],
             fix="delete --num_machines, and the nodes are those of the job, and --num_processes is that of a pod; or"
             " add --machine_rank $PET_NODE_RANK --main_process_ip $PET_MASTER_ADDR --main_process_port"

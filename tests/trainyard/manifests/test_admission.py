@@ -263,6 +263,14 @@ REFUSED: dict[str, tuple[str, str, tuple[str, str], str, str, str]] = {
         "be one of ConfigMap",
         "take it out",
     ),
+    "a kind of other fields": (
+        "g6e",
+        JOB,
+        ("kind: TrainJob", "kind: MPIJob"),
+        "kind [x.yaml:2]",
+        "be TrainJob, whose fields stand in its spec",
+        "write TrainJob",
+    ),
     "two jobs": (
         "g6e",
         JOB,
@@ -450,7 +458,8 @@ def test_what_the_namespace_would_not_admit_is_refused_with_the_setting_that_adm
 ) -> None:
     wrong = V1.replace(*FORBIDDEN[field])
     [error] = said(wrong)
-    assert f"must not set {field}: namespace training admits pods of Pod Security's" in error
+    what = "add the capability IPC_LOCK" if field == "add" else f"set {field}"
+    assert f"must not {what}: namespace training admits pods of Pod Security's" in error
     assert "[x.yaml:6]" in error and "privileged_pods: true" in error
     assert said(wrong, privileged_pods=True) == []
 

@@ -797,7 +797,7 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
         also("podTemplateOverrides: [{targetJobs: [node]}]"),
         "targetJobs[0]",
         "be a map",
-        "indent",
+        "write a map: a line",
     ),
     "a field spelt wrongly": (
         JOB,
@@ -1026,9 +1026,23 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
         "shared",
         "Claim",
     ),
-    "no master": (
+    "a role that is none": (
         V1,
-        ("    Master", "    Worker2"),
+        ("    Master", "    Leader"),
+        "pytorchReplicaSpecs.Leader",
+        "be one of Master, Worker",
+        "write one of them",
+    ),
+    "a volume of two sources": (
+        MOUNTED,
+        ("{name: a, emptyDir: {}}", "{name: a, emptyDir: {}, configMap: {name: c}}"),
+        "volumes[0].configMap",
+        "be the only source of its volume",
+        "delete one of the two",
+    ),
+    "no master": (
+        ONE,
+        ("    Master: {replicas: 1", "    Worker: {replicas: 2"),
         "pytorchReplicaSpecs",
         "MASTER_ADDR",
         "Master",

@@ -43,8 +43,9 @@ def _secrets(context: ManifestContext) -> Iterator[InputError]:
                 path,
                 "not be the driver of secrets: a job of a file has no SecretProviderClass",
                 DRIVER,
-                "write the job as an entry with secrets: {HF_TOKEN: {secrets_manager:"
-                " vision/hf-token, key: token}}",
+                "write the job as an entry of the stack file, with secrets: {HF_TOKEN: {secrets_manager:"
+                " vision/hf-token, key: token}}; or delete the volume, and take the value from a Secret of Kubernetes:"
+                " valueFrom: {secretKeyRef: {name: hf-token, key: token}}",
             )
 
 

@@ -49,6 +49,18 @@ VARIABLE = re.compile("[A-Z](?:[A-Z0-9]*_)+[A-Z0-9]+")
 """Names of variables with a secret: words with a line between them. A key of AWS has none."""
 
 
+REVOKE = "revoke it, since files are committed"
+
+
+def _of_object(variable: str) -> str:
+    """The way in which an object of Kubernetes gets a secret."""
+    secret = variable.lower().replace("_", "-")
+    return (
+        f"put a new one into a Kubernetes Secret, and read it by env: [{{name: {variable}, valueFrom: {{secretKeyRef:"
+        f" {{name: {secret}, key: token}}}}}}]"
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class Secret:
     """A secret in a file."""
@@ -58,18 +70,23 @@ class Secret:
     name: str = ""
     """The name of the value: a variable, or a setting; empty where nobody knows."""
 
-    def error(self, at: At) -> InputError:
-        """Error that refuses the file."""
+    def error(self, at: At, *, of_object: bool = False) -> InputError:
+        """Error that refuses the file. `of_object`: it is an object of Kubernetes, and no stack file."""
         return at.must(
             "not contain a secret in clear",
             got=f"{self.kind}, which is not shown",
-            fix=self.fix,
+            fix=f"{REVOKE}; {_of_object(self.variable)}" if of_object else self.fix,
         )
 
     @property
     def fix(self) -> str:
         """Revoke it, and write something else in its place."""
-        return f"revoke it, since files are committed; {self._instead}"
+        return f"{REVOKE}; {self._instead}"
+
+    @property
+    def variable(self) -> str:
+        """The variable in which a job may have it."""
+        return self.name if VARIABLE.fullmatch(self.name) else "HF_TOKEN"
 
     @property
     def _instead(self) -> str:
@@ -78,7 +95,7 @@ class Secret:
                 "write the address without it, or put the whole address into a Kubernetes Secret,"
                 " and name the Secret in the job, as in secrets: {DATABASE_URL: {secret: database, key: url}}"
             )
-        variable = self.name if VARIABLE.fullmatch(self.name) else "HF_TOKEN"
+        variable = self.variable
         secret = variable.lower().replace("_", "-")
         return (
             "put a new one into a Kubernetes Secret, and name the Secret in the job, as in secrets:"
