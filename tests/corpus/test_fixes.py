@@ -88,7 +88,7 @@ BY_A_PERSON: dict[str, str] = {
     r"|asynchronous: true|gpus_per_node, |with environment\.queues|an entry has|docs/stack-file"
     r"|jobs find |a store that is deployed |auto_export keeps|a faster tier|it follows|each team"
     r"|the manifest file": "nothing: it says why",
-    r"revoke|a job takes|write the value as plain text": "a secret",
+    r"delete it here and revoke|a job takes|write the value as plain text": "a secret",
     r"delete \S+, and (the stack|mount)": "another file of the stack",
 }
 """Beginning of a way out that no machine takes → what a person knows of it."""

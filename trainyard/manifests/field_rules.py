@@ -54,6 +54,7 @@ SHAPES = {
     "object": "write a map: a line with a name, a colon and a value for each",
 }
 """Type of JSON schema → what to write in its place."""
+_QUANTITY = "write a number, and m, k, M, G, Ki, Mi or Gi behind it: 64Gi"
 _NO_VALUE = "write it, or delete the line"
 A_FEW = 20
 """Most fields of an object that an error lists."""
@@ -83,8 +84,7 @@ def _typed(context: ManifestContext, form: Schema, value: Any, path: Path) -> It
     if not isinstance(value, type_) or isinstance(value, bool) != (type_ is bool):
         yield context.error(path, f"be {called}", value, _type_fix(form["type"], value, path))
     elif form["type"] == "quantity" and amount(value) is None:
-        fix = "write a number, and m, k, M, G, Ki, Mi or Gi behind it: 64Gi"
-        yield context.error(path, "be a quantity", value, fix)
+        yield context.error(path, "be a quantity", value, _as_requested(context, path, _QUANTITY))
     elif form["type"] in ("integer", "int-or-string", "quantity"):
         yield from _least(context, value, path)
     elif "properties" in form:
@@ -92,6 +92,14 @@ def _typed(context: ManifestContext, form: Schema, value: Any, path: Path) -> It
     elif entries := form.get("items") or form.get("additionalProperties"):
         inside = value.items() if form["type"] == "object" else enumerate(value)
         yield from _entries(context, entries, dict(inside), path)
+
+
+def _as_requested(context: ManifestContext, path: Path, fix: str) -> str:
+    """Fix of a limit: what is requested. `fix`: where nothing is, or it is no limit."""
+    if path[-2:-1] != ("limits",):
+        return fix
+    requested = context.get(*path[:-2], "requests", path[-1])
+    return fix if amount(requested) is None else f"write {requested}, as in requests"
 
 
 def _least(context: ManifestContext, value: Any, path: Path) -> Iterator[InputError]:
@@ -112,10 +120,7 @@ def _entries(
     text, silently."""
     for key, entry in values.items():
         if entry is None:
-            requested = (
-                context.get(*path[:-1], "requests", key) if path[-1:] == ("limits",) else None
-            )
-            fix = _NO_VALUE if requested is None else f"write {requested}, as in requests"
+            fix = _as_requested(context, (*path, key), _NO_VALUE)
             yield context.error((*path, key), "have a value", "nothing", fix)
         yield from _typed(context, form, entry, (*path, key))
 
@@ -171,8 +176,9 @@ def _member_fix(
     inside = [name for name, form in forms.items() if key in form.get("properties", {})]
     if inside:
         other = mapping(beside.get(inside[0])).get(key)
-        has = other not in (None, entry)
-        return f"move it into {inside[0]}" + f", in the place of {key}: {other}" * has
+        if other == entry:
+            return f"delete it: {inside[0]} has it"
+        return f"move it into {inside[0]}" + f", in the place of {key}: {other}" * bool(other)
     if near and isinstance(entry, TYPES.get(str(forms[near[0]].get("type")), (object,))[0]):
         return f"did you mean {near[0]}?"
     return (

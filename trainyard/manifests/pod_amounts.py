@@ -84,6 +84,12 @@ def shared_memory(workload: Workload) -> Iterator[SharedMemory]:
                     gib=float(size / 2**30),
                     at_most_gib=most,
                     limit=f"as the container has {float(limit / 2**30):g} GiB",
-                    fix=f"write {f'{int(most)}Gi' if most >= 1 else f'{int(most * 1024)}Mi'} or less",
+                    fix=f"write {_half(float(limit))}, which leaves the ranks the other half",
                     place=workload.at(*path),
                 )
+
+
+def _half(size: float) -> str:
+    """Half of so many bytes, in whole GiB; in MiB where that is less than one."""
+    gib = size / 2**31
+    return f"{int(gib)}Gi" if gib >= 1 else f"{int(gib * 1024)}Mi"

@@ -130,13 +130,16 @@ def _volume_names(context: ManifestContext) -> Problems:
     for pod in context.workload.pods:
         names: set[str] = set()
         for number, volume in enumerate(items(pod.spec.get("volumes"))):
-            sources = [key for key, value in volume.items() if key != "name" and value is not None]
+            given = [key for key, value in volume.items() if value is not None]
+            sources = [str(key) for key in given if key != "name"]
             if len(sources) > 1:
                 yield context.error(
                     (*pod.path, "volumes", number, sources[-1]),
                     "be the only source of its volume: the API server refuses two",
                     f"{sources[-1]} beside {' and '.join(sources[:-1])}",
-                    "delete one of the two, or make a volume of it",
+                    "delete hostPath"
+                    if "hostPath" in sources
+                    else "delete one of the two, or make a volume of it",
                 )
             name = str(volume.get("name"))
             if name in names:

@@ -126,7 +126,16 @@ def _missing(context: ManifestContext) -> Iterator[InputError]:
     kind = context.workload.kind if "kind" in context.workload.body else ""
     for pattern, names in {**REQUIRED[""], **REQUIRED.get(kind, {})}.items():
         for path in context.workload.find(pattern):
+            if _is_of_no_role(kind, path):
+                continue  # the role is an error of its own
             yield from missing(context, path, mapping(context.get(*path)), names)
+
+
+def _is_of_no_role(kind: str, path: Path) -> bool:
+    """True of a place in replicas whose role the kind has not."""
+    known = JOB_KINDS.get(kind)
+    in_replicas = known is not None and len(path) > 2 and path[1] == known.replicas
+    return in_replicas and known is not None and str(path[2]) not in known.roles
 
 
 def _names(context: ManifestContext) -> Iterator[InputError]:
@@ -135,7 +144,8 @@ def _names(context: ManifestContext) -> Iterator[InputError]:
             name = str(context.get(*path) or "a")
             if not re.fullmatch(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?", name):
                 must = "be at most 63 of a-z, 0-9 and -, as Kubernetes takes names"
-                yield context.error(path, must, name, f"write {_sound(name)}")
+                mounts = ", also in the volumeMounts that mean it" * ("volumes" in path)
+                yield context.error(path, must, name, f"write {_sound(name)}{mounts}")
 
 
 def _sound(name: str) -> str:

@@ -9,7 +9,7 @@ training-operator v1.8.1 (pkg/webhooks; for MPIJobs, which have no webhook, mpi_
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from trainyard.catalog.job_kinds import job_kind
 from trainyard.manifests.context import ManifestContext
@@ -107,18 +107,25 @@ def replicas(context: ManifestContext) -> Iterator[InputError]:
     yield from roles(context)
 
 
+def _role_fix(role: str, known: Sequence[str], replicas: Collection[str]) -> str:
+    """What to do with a role that is none of `known`; empty for one whose first letter is small and that nothing else
+    stands for."""
+    meant = role.capitalize()
+    if meant in known:
+        return f"delete it: {meant} is there" if meant in replicas else ""
+    if {*known} <= {*replicas}:
+        return f"delete it: {' and '.join(known)} are there"
+    return "write one of them, or delete it"
+
+
 def roles(context: ManifestContext) -> Iterator[InputError]:
     """Roles of pods that the training-operator refuses or never starts. It writes their first letter large itself
     (training-operator v1.8.1, defaults.go), unless that role is there, too."""
     kind = job_kind(context.workload.kind)
     replicas, at = mapping(context.get("spec", kind.replicas)), ("spec", kind.replicas)
     for role in map(str, replicas):
-        meant = role.capitalize()
-        if role in kind.roles or (meant in kind.roles and meant not in replicas):
-            continue
-        is_slip = meant in kind.roles
-        fix = f"delete it: {meant} is there" if is_slip else "write one of them, or delete it"
-        yield context.error((*at, role), f"be one of {', '.join(kind.roles)}", role, fix)
+        if role not in kind.roles and (fix := _role_fix(role, kind.roles, replicas)):
+            yield context.error((*at, role), f"be one of {', '.join(kind.roles)}", role, fix)
     leader = kind.needed_role
     if leader and replicas and leader not in replicas:
         must = f"have a {leader}, with whose end the job ends"

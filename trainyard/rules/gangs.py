@@ -83,7 +83,7 @@ def _one_node_only(view: JobView, name: str, pool: PoolConfig) -> Iterator[Input
 def _more_gpus(view: JobView, kind: InstanceType) -> str:
     """The way to the GPUs that a job asks for where a node of this type has fewer."""
     if view.gpus > max(each.gpus for each in TYPES.values()):
-        return f"write {kind.gpus}; raise nodes for more GPUs, as no instance type has {view.gpus}"
+        return f"write {kind.gpus}; raise the number of nodes for more GPUs, as no instance type has {view.gpus}"
     return f"write {kind.gpus}, or name a pool whose nodes have {view.gpus} GPUs"
 
 

@@ -47,8 +47,8 @@ def _alone(view: JobView, container: ContainerView, launch: OtherLaunch) -> Inpu
             f"{start}say where its machines meet and which one each pod is: accelerate takes both from no variable",
             got=launch.text[:60],
             fix="delete --num_machines, and the nodes are those of the job, and --num_processes is that of a pod; or"
-            " add --machine_rank $PET_NODE_RANK --main_process_ip $PET_MASTER_ADDR --main_process_port"
-            " $PET_MASTER_PORT",
+            f" write --num_machines {view.nodes} --machine_rank $PET_NODE_RANK --main_process_ip $PET_MASTER_ADDR"
+            " --main_process_port $PET_MASTER_PORT, and --num_processes is that of all pods",
         )
     name = launch.text.split()[0]
     by_mpi = "; or make it a TrainJob with a runtime of kind: mpi" if name in MPI else ""

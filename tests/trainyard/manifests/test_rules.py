@@ -1106,7 +1106,7 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
         ),
         "sizeLimit",
         "/dev/shm is a part of the pod's memory",
-        "write 63Gi or less",
+        "write 32Gi, which leaves",
     ),
     "NVLink that is not there": (
         ON_P5.replace("p5.48xlarge", "g6e.48xlarge"),

@@ -49,7 +49,7 @@ VARIABLE = re.compile("[A-Z](?:[A-Z0-9]*_)+[A-Z0-9]+")
 """Names of variables with a secret: words with a line between them. A key of AWS has none."""
 
 
-REVOKE = "revoke it, since files are committed"
+REVOKE = "delete it here and revoke it, since files are committed"
 
 
 def _of_object(variable: str) -> str:
@@ -86,7 +86,8 @@ class Secret:
     @property
     def variable(self) -> str:
         """The variable in which a job may have it."""
-        return self.name if VARIABLE.fullmatch(self.name) else "HF_TOKEN"
+        name = re.sub(r"[^A-Za-z0-9]+", "_", self.name).upper()
+        return next((each for each in (self.name, name) if VARIABLE.fullmatch(each)), "HF_TOKEN")
 
     @property
     def _instead(self) -> str:
