@@ -54,7 +54,11 @@ SHAPES = {
     "object": "write a map: a line with a name, a colon and a value for each",
 }
 """Type of JSON schema → what to write in its place."""
-_QUANTITY = "write a number, and m, k, M, G, Ki, Mi or Gi behind it: 64Gi"
+_QUANTITIES = {
+    "cpu": "write a number of cores, such as 64, or thousandths of one, such as 500m",
+    "memory": "write a number, and m, k, M, G, Ki, Mi or Gi behind it: 64Gi",
+}
+"""Resource → how its amounts are written."""
 _NO_VALUE = "write it, or delete the line"
 A_FEW = 20
 """Most fields of an object that an error lists."""
@@ -84,7 +88,8 @@ def _typed(context: ManifestContext, form: Schema, value: Any, path: Path) -> It
     if not isinstance(value, type_) or isinstance(value, bool) != (type_ is bool):
         yield context.error(path, f"be {called}", value, _type_fix(form["type"], value, path))
     elif form["type"] == "quantity" and amount(value) is None:
-        yield context.error(path, "be a quantity", value, _as_requested(context, path, _QUANTITY))
+        fix = _QUANTITIES.get(str(path[-1]), _QUANTITIES["memory"])
+        yield context.error(path, "be a quantity", value, _as_requested(context, path, fix))
     elif form["type"] in ("integer", "int-or-string", "quantity"):
         yield from _least(context, value, path)
     elif "properties" in form:
@@ -179,6 +184,8 @@ def _member_fix(
         if other == entry:
             return f"delete it: {inside[0]} has it"
         return f"move it into {inside[0]}" + f", in the place of {key}: {other}" * bool(other)
+    if near and near[0] in beside:
+        return f"delete it: {near[0]} is there"
     if near and isinstance(entry, TYPES.get(str(forms[near[0]].get("type")), (object,))[0]):
         return f"did you mean {near[0]}?"
     return (

@@ -162,19 +162,21 @@ def _no_pods(context: ManifestContext) -> Iterator[InputError]:
 
 
 def _mounts(context: ManifestContext, pod: Pod) -> Iterator[InputError]:
-    """Mounts of a volume that the pod does not have."""
+    """Mounts of a volume that the pod does not have. A TrainJob has no such field, which is an error of its own; so
+    is a name that no volume can have."""
     names = _volumes(context, pod)
-    if pod.path == TRAINER:
-        return  # a TrainJob has no such field, which is the error
-    for container in (*pod.containers, *pod.init_containers) if names is not None else ():
+    sound = sorted(name for name in names or () if name == _sound(name))
+    if names is None or pod.path == TRAINER or (names and not sound):
+        return
+    for container in (*pod.containers, *pod.init_containers):
         for number, mount in enumerate(items(container.body.get("volumeMounts"))):
             name = str(mount.get("name") or "")
-            if name and name not in {*(names or ()), *map(_sound, names or ())}:
+            if name and name not in names:
                 yield context.error(
                     container.at("volumeMounts", number, "name"),
                     "be a volume of the pod",
                     name,
-                    write_one_of(sorted(names or ()), "add it under volumes"),
+                    write_one_of(sound, "add it under volumes"),
                 )
 
 

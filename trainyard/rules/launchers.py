@@ -44,11 +44,11 @@ def _alone(view: JobView, container: ContainerView, launch: OtherLaunch) -> Inpu
         machines = launch.number(launch.names.nodes)
         start = f"start the job's {view.nodes} nodes, and " if machines != view.nodes else ""
         return container.where("script").must(
-            f"{start}say where its machines meet and which one each pod is: accelerate takes both from no variable",
+            f"{start}say where its machines meet and which one each pod is: accelerate takes both from options alone",
             got=launch.text[:60],
             fix="delete --num_machines, and the nodes are those of the job, and --num_processes is that of a pod; or"
-            f" write --num_machines {view.nodes} --machine_rank $PET_NODE_RANK --main_process_ip $PET_MASTER_ADDR"
-            " --main_process_port $PET_MASTER_PORT, and --num_processes is that of all pods",
+            f" write --num_machines {view.nodes} --num_processes {view.nodes * view.gpus} --machine_rank $PET_NODE_RANK"
+            " --main_process_ip $PET_MASTER_ADDR --main_process_port $PET_MASTER_PORT",
         )
     name = launch.text.split()[0]
     by_mpi = "; or make it a TrainJob with a runtime of kind: mpi" if name in MPI else ""
