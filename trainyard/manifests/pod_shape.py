@@ -133,9 +133,9 @@ def _missing(context: ManifestContext) -> Iterator[InputError]:
 
 def _is_of_no_role(kind: str, path: Path) -> bool:
     """True of a place in replicas whose role the kind has not."""
-    known = JOB_KINDS.get(kind)
-    in_replicas = known is not None and len(path) > 2 and path[1] == known.replicas
-    return in_replicas and known is not None and str(path[2]) not in known.roles
+    known, steps = JOB_KINDS.get(kind), [str(step) for step in path]
+    in_replicas = known is not None and steps[1:2] == [known.replicas] and len(steps) > 2
+    return in_replicas and known is not None and steps[2] not in known.roles
 
 
 def _names(context: ManifestContext) -> Iterator[InputError]:
