@@ -108,7 +108,7 @@ def replicas(context: ManifestContext) -> Iterator[InputError]:
 
 
 def _role_fix(role: str, known: Sequence[str], replicas: Collection[str]) -> str:
-    """What to do with a role that is none of `known`; empty for one whose first letter is small and that nothing else
+    """Fix of a role that is none of `known`; empty for one whose first letter is small and that nothing else
     stands for."""
     meant = role.capitalize()
     if meant in known:
