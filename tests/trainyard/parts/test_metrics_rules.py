@@ -41,8 +41,8 @@ REFUSED: dict[str, tuple[tuple[Edit, ...], str, str]] = {
     "a password in the address": (
         (at(WRITE, {"url": "https://me:hunter2@metrics.example.com/api/v1/write"}),),
         "metrics.remote_write.url",
-        "must not contain a secret in clear; got a password in a URL, which is not shown. Fix: revoke it,"
-        " since files are committed; write the address without it",
+        "must not contain a secret in clear; got a password in a URL, which is not shown. Fix: delete it here and"
+        " revoke it, since files are committed; write the address without it",
     ),
     "a user name in the address": (
         (at(WRITE, {"url": "https://me@metrics.example.com/api/v1/write"}),),
