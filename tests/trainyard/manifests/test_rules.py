@@ -1054,6 +1054,13 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
         "not contain a secret",
         "Kubernetes Secret",
     ),
+    "a password in an address": (
+        JOB,
+        script("torchrun t.py --store postgres://me:hunter2swordfish@db.example.com/runs"),
+        "command[2]",
+        "not contain a secret",
+        "write the address without it, or put the whole address into a Kubernetes Secret, and read it by env",
+    ),
     "an amount that Kubernetes does not read": (
         JOB,
         ("limits: {", "limits: {memory: 64GB, "),

@@ -52,15 +52,6 @@ VARIABLE = re.compile("[A-Z](?:[A-Z0-9]*_)+[A-Z0-9]+")
 REVOKE = "delete it here and revoke it, since files are committed"
 
 
-def _of_object(variable: str) -> str:
-    """The way in which an object of Kubernetes gets a secret."""
-    secret = variable.lower().replace("_", "-")
-    return (
-        f"put a new one into a Kubernetes Secret, and read it by env: [{{name: {variable}, valueFrom: {{secretKeyRef:"
-        f" {{name: {secret}, key: token}}}}}}]"
-    )
-
-
 @dataclass(frozen=True, kw_only=True)
 class Secret:
     """A secret in a file."""
@@ -75,33 +66,32 @@ class Secret:
         return at.must(
             "not contain a secret in clear",
             got=f"{self.kind}, which is not shown",
-            fix=f"{REVOKE}; {_of_object(self.variable)}" if of_object else self.fix,
+            fix=self._fix(of_object=of_object),
         )
 
     @property
     def fix(self) -> str:
-        """Revoke it, and write something else in its place."""
-        return f"{REVOKE}; {self._instead}"
+        """Revoke it, and write something else in its place, in a stack file."""
+        return self._fix(of_object=False)
+
+    def _fix(self, *, of_object: bool) -> str:
+        """With the way in which an object of Kubernetes gets a secret, or a job of a stack file."""
+        put, variable, key = "put a new one", self._variable, "token"
+        secret = variable.lower().replace("_", "-")
+        if self.kind == URL_PASSWORD:
+            put = "write the address without it, or put the whole address"
+            variable, secret, key = "DATABASE_URL", "database", "url"
+        read = f"name the Secret in the job, as in secrets: {{{variable}: {{secret: {secret}, key: {key}}}}}"
+        if of_object:
+            of_secret = f"{{secretKeyRef: {{name: {secret}, key: {key}}}}}"
+            read = f"read it by env: [{{name: {variable}, valueFrom: {of_secret}}}]"
+        return f"{REVOKE}; {put} into a Kubernetes Secret, and {read}"
 
     @property
-    def variable(self) -> str:
+    def _variable(self) -> str:
         """The variable in which a job may have it."""
         name = re.sub(r"[^A-Za-z0-9]+", "_", self.name).upper()
         return next((each for each in (self.name, name) if VARIABLE.fullmatch(each)), "HF_TOKEN")
-
-    @property
-    def _instead(self) -> str:
-        if self.kind == URL_PASSWORD:
-            return (
-                "write the address without it, or put the whole address into a Kubernetes Secret,"
-                " and name the Secret in the job, as in secrets: {DATABASE_URL: {secret: database, key: url}}"
-            )
-        variable = self.variable
-        secret = variable.lower().replace("_", "-")
-        return (
-            "put a new one into a Kubernetes Secret, and name the Secret in the job, as in secrets:"
-            f" {{{variable}: {{secret: {secret}, key: token}}}}"
-        )
 
 
 def withheld(value: Any) -> tuple[Any, list[Secret]]:
