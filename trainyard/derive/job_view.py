@@ -14,6 +14,7 @@ from typing import Literal
 
 from trainyard.catalog import fabric, versions
 from trainyard.catalog.aws.instances import InstanceType
+from trainyard.catalog.job_kinds import job_kind
 from trainyard.derive import pod_resources
 from trainyard.derive.commands import command_of
 from trainyard.derive.jobs import CHECKPOINTS, KEEP, TENSORBOARD
@@ -141,6 +142,11 @@ class JobView:
     """A runtime of the same file says how many GPUs its pods have: what is said of them is said there."""
     means_gpus: bool = False
     """Its pods ask for GPUs by a name that no node has, such as that of a slice."""
+
+    @property
+    def starts_own_ranks(self) -> bool:
+        """Each pod runs the whole command, which starts a process for each of its GPUs, as with PyTorch."""
+        return self.torch or job_kind(self.kind).a_process_each_gpu
 
 
 def most_shared_memory(gib: float) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +24,10 @@ class Options:
     accelerate does by torchrun."""
     conf: str = ""
     """Time for which nodes wait for each other, in the words of torchrun's --rdzv_conf."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(filter(None, (self.nodes, self.per_node, self.total, self.rank, self.conf)))
 
 
 _FABRIC = Options(
@@ -90,27 +94,26 @@ def other_launches(script: str) -> Iterator[OtherLaunch]:
     """Every start in a script, but not in its comments."""
     text = re.sub(r"(?m)^[ \t]*#.*", "", script.replace("\\\n", "  "))
     for found in _START.finditer(text):
-        names = _names(found[1], found[2])
-        yield OtherLaunch(
-            text=(found[1] + found[2]).rstrip(), names=names, said=_said(found[2], names)
-        )
+        launcher, rest = found.groups()
+        said = _said(rest, LAUNCHERS[launcher])
+        names = _names(LAUNCHERS[launcher], said, rest)
+        yield OtherLaunch(text=(launcher + rest).rstrip(), names=names, said=said)
     said = dict(re.findall(r"(?<![\w.])(?:--)?(trainer\.\w+)[= ]+(\d+)\b", text))
     if said:
         yield OtherLaunch(text="", names=TRAINER, said=said)
 
 
-def _names(launcher: str, text: str) -> Options:
-    """The options of a launcher, by what it is told."""
-    names = LAUNCHERS[launcher]
-    if names is not ACCELERATE or _said(text, names).get(names.nodes, "1") != "1":
+def _names(names: Options, said: Mapping[str, str], text: str) -> Options:
+    """The options of a launcher that count, by what it is told."""
+    if names is not ACCELERATE or said.get(names.nodes, "1") != "1":
         return names
-    return BY_FILE if "--config_file" in text or "--config-file" in text else BY_TORCHRUN
+    return BY_FILE if re.search("--config[_-]file", text) else BY_TORCHRUN
 
 
 def _said(text: str, names: Options) -> dict[str, str]:
     """The options of a launcher, as `names` spells them. Those of the program behind it are its
     own."""
-    wanted = {_plain(option): option for option in asdict(names).values()}
+    wanted = {_plain(option): option for option in names.names}
     said: dict[str, str] = {}
     words = iter(text.split())
     for word in words:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from trainyard.catalog import fabric
-from trainyard.catalog.job_kinds import JOB_KINDS, job_kind
+from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.derive.job_view import ContainerView, JobView
 from trainyard.derive.scripts import launches, single_program
 from trainyard.problems import InputError, InputWarning
@@ -81,12 +81,9 @@ def efa_variable(view: JobView, container: ContainerView) -> Iterator[InputWarni
     for place, text in (*pairs, ("script", container.script)):
         found = EFA_VARIABLE.search(text)
         if found and not (kind and fabric.harm(found[1], "1", kind, has_devices=False)):
-            is_whole = kind and kind.efa and view.gpus == kind.gpus and view.origin == "file"
-            better = (
-                f"add vpc.amazonaws.com/efa: {kind.efa} to the resources of the pods"
-                if kind and is_whole
-                else "take whole nodes of a type with EFA"
-            )
+            better = "take whole nodes of a type with EFA"
+            if kind and kind.efa and view.gpus == kind.gpus and view.origin == "file":
+                better = f"add vpc.amazonaws.com/efa: {kind.efa} to the resources of the pods"
             yield container.where(place).warning(
                 f"{found[1]} is for EFA, and the pods ask for no vpc.amazonaws.com/efa: NCCL sends"
                 f" over TCP; {better}, or delete {found[1]}"
@@ -110,7 +107,7 @@ def visible_devices(view: JobView, container: ContainerView) -> Iterator[InputEr
 
 def _one_a_gpu(view: JobView) -> bool:
     """True where each GPU needs a process of its own, as with PyTorch; JAX has one a node."""
-    return view.gpus > 1 and (view.torch or job_kind(view.kind).a_process_each_gpu)
+    return view.gpus > 1 and view.starts_own_ranks
 
 
 def _idle(started: str, used: int, gpus: int) -> str:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from trainyard.catalog.job_kinds import job_kind
 from trainyard.derive.job_view import ContainerView, JobView
 from trainyard.derive.launchers import ACCELERATE, MPI, OtherLaunch, other_launches
 from trainyard.problems import InputError, InputWarning
@@ -31,9 +30,7 @@ HOSTS_ENV = {"OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile",
 def _is_alone(view: JobView, container: ContainerView, launch: OtherLaunch) -> bool:
     """True where every pod starts a launcher that reaches no other pod. A script that speaks of a list of hosts may
     write one."""
-    kind = job_kind(view.kind)
-    each_pod_starts = view.torch or (kind.a_process_each_gpu and not kind.has_runtime)
-    if not each_pod_starts or view.nodes < 2 or not launch.names.hosts:
+    if not view.starts_own_ranks or view.nodes < 2 or not launch.names.hosts:
         return False
     has_hosts = HOSTS_ENV & {*container.env} or re.search("(?i)host_?file", container.script)
     return not has_hosts and not re.search(launch.names.hosts, launch.text)

@@ -16,9 +16,8 @@ from trainyard.problems import InputError
 from trainyard.rules.scripts import has_shell
 
 Problems = Iterator[InputError]
-ENDPOINT = "--rdzv_backend=c10d --rdzv_endpoint=${PET_MASTER_ADDR}:${PET_MASTER_PORT}"
-BY_KUBERNETES = ENDPOINT.replace("{", "(").replace("}", ")")
-"""Endpoint where no shell puts in the values: Kubernetes does, in a command and its arguments."""
+BACKEND, ENDPOINT = "--rdzv_backend=c10d", "--rdzv_endpoint=${PET_MASTER_ADDR}:${PET_MASTER_PORT}"
+MASTER = "--master_addr=${PET_MASTER_ADDR}"
 MEETS_BY = re.compile(r"--(?:rdzv|master|main|machine|node|nnodes)[\w-]*[= ]\S+")
 """Options by which ranks find each other."""
 
@@ -96,13 +95,14 @@ def no_meeting(view: JobView, container: ContainerView) -> Problems:
 def _no_endpoint(view: JobView, container: ContainerView, launch: Launch) -> Problems:
     if view.nodes < 2 or not launch.is_standalone or (view.elastic and not launch.endpoint):
         return
-    by_shell = view.origin == "entry" and has_shell(container)
-    endpoint = ENDPOINT if by_shell else BY_KUBERNETES
-    if re.search("--rdzv[_-]backend", launch.text):
-        endpoint = endpoint.partition(" ")[2]
     written = re.search(r"--standalone|--(?:rdzv[_-]endpoint|master[_-]addr)[= ]\S+", launch.text)
+    endpoint = ENDPOINT
     if written and written[0].startswith("--master"):
-        endpoint = f"--master_addr={endpoint.rpartition('=')[2].rpartition(':')[0]}"
+        endpoint = MASTER
+    elif not re.search("--rdzv[_-]backend", launch.text):
+        endpoint = f"{BACKEND} {ENDPOINT}"
+    if view.origin != "entry" or not has_shell(container):  # Kubernetes puts the values in
+        endpoint = endpoint.replace("{", "(").replace("}", ")")
     yield container.where("script").must(
         "give torchrun a rendezvous endpoint that all nodes reach: without one each node"
         " waits at its own localhost",
