@@ -36,6 +36,9 @@ from trainyard.stores.kinds import claim_name
 KUBECTL = "it is no part of the job; create it with kubectl where the job needs it"
 RUNTIMES = ("TrainingRuntime", "ClusterTrainingRuntime")
 KINDS = ("ConfigMap", *RUNTIMES, *JOB_KINDS)
+OF_FIELD = dict.fromkeys(("runtimeRef", "trainer"), "TrainJob")
+OF_FIELD |= {kind.replicas: name for name, kind in JOB_KINDS.items() if kind.replicas}
+"""Field of a spec → the only kind that has it."""
 """Kinds of objects that a file may hold, in the order of creation."""
 
 
@@ -315,12 +318,10 @@ def _kind(workload: Workload) -> str:
 
 def _meant(workload: Workload) -> str | None:
     """The kind that somebody means: a slip of one, or that of the fields."""
-    fields = mapping(workload.get("spec")).keys()
-    if fields & {"runtimeRef", "trainer"}:
-        return "TrainJob"
-    by_field = {JOB_KINDS[kind].replicas: kind for kind in JOB_KINDS if JOB_KINDS[kind].replicas}
+    fields = mapping(workload.get("spec"))
+    by_fields = (kind for field, kind in OF_FIELD.items() if field in fields)
     named = (each for each in KINDS if each.lower() == _kind(workload).lower())
-    return next((by_field[field] for field in fields & by_field.keys()), next(named, None))
+    return next(by_fields, next(named, None))
 
 
 def _not_ours(workload: Workload) -> InputError:

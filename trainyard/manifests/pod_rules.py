@@ -66,6 +66,7 @@ def pod_problems(context: ManifestContext) -> Problems:
     yield from _selectors(context)
     yield from _one_host(context)
     yield from blank_errors(context.workload, scripts=False)
+    yield from _volume_sources(context)
     yield from _volume_names(context)
     yield from _images_of_init_containers(context)
     yield from shape_errors(context)
@@ -126,9 +127,8 @@ def _mounts(context: ManifestContext, container: Container) -> Problems:
             yield context.error(at, must, below, "name it from the volume's root")
 
 
-def _volume_names(context: ManifestContext) -> Problems:
+def _volume_sources(context: ManifestContext) -> Problems:
     for pod in context.workload.pods:
-        names: set[str] = set()
         for number, volume in enumerate(items(pod.spec.get("volumes"))):
             given = [key for key, value in volume.items() if value is not None]
             sources = [str(key) for key in given if key != "name"]
@@ -141,6 +141,12 @@ def _volume_names(context: ManifestContext) -> Problems:
                     if "hostPath" in sources
                     else "delete one of the two, or make a volume of it",
                 )
+
+
+def _volume_names(context: ManifestContext) -> Problems:
+    for pod in context.workload.pods:
+        names: set[str] = set()
+        for number, volume in enumerate(items(pod.spec.get("volumes"))):
             name = str(volume.get("name"))
             if name in names:
                 yield context.error(

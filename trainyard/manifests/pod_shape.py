@@ -116,9 +116,8 @@ def missing(
     for name in names:
         if given.get(name) in EMPTY and not get_close_matches(name, others, 1):
             got = f"only {', '.join(map(str, given))}" if given else "nothing"
-            value = VALUES.get(name, "…")
-            if name == "apiVersion":
-                value = API_VERSIONS[context.workload.kind]
+            known = API_VERSIONS[context.workload.kind] if name == "apiVersion" else "…"
+            value = VALUES.get(name, known)
             yield context.error(path, f"have the field {name}", got, f"add {name}: {value}")
 
 
@@ -134,8 +133,9 @@ def _missing(context: ManifestContext) -> Iterator[InputError]:
 def _is_of_no_role(kind: str, path: Path) -> bool:
     """True of a place in replicas whose role the kind has not."""
     known, steps = JOB_KINDS.get(kind), [str(step) for step in path]
-    in_replicas = known is not None and steps[1:2] == [known.replicas] and len(steps) > 2
-    return in_replicas and known is not None and steps[2] not in known.roles
+    if known is None or len(steps) < 3 or steps[1] != known.replicas:
+        return False
+    return steps[2] not in known.roles
 
 
 def _names(context: ManifestContext) -> Iterator[InputError]:

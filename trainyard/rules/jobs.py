@@ -228,10 +228,10 @@ def _may_fit(view: JobView, harm: fabric.Harm, value: str) -> bool:
 
 
 FROM = {
-    "PET_NPROC_PER_NODE": (", from processes_per_node", ", from numProcPerNode"),
-    "PET_NNODES": (", from the number of nodes",) * 2,
+    "PET_NPROC_PER_NODE": {"entry": ", from processes_per_node", "file": ", from numProcPerNode"},
+    "PET_NNODES": dict.fromkeys(("entry", "file"), ", from the number of nodes"),
 }
-"""Variable of the Trainer → the setting that it follows from, in an entry and in a TrainJob."""
+"""Variable of the Trainer → origin of a job → the setting that it follows from."""
 
 
 def _reserved_variable(view: JobView, container: ContainerView) -> Problems:
@@ -239,8 +239,7 @@ def _reserved_variable(view: JobView, container: ContainerView) -> Problems:
         return
     for name in container.env:
         if name in RESERVED_ENV:
-            of_entry, of_object = FROM.get(name, ("", ""))
-            source = of_entry if view.origin == "entry" else of_object
+            source = FROM.get(name, {}).get(view.origin, "")
             yield container.where(f"env.{name}").must(
                 f"not be a variable that the Trainer sets{source}: its webhook refuses the job",
                 got=name,

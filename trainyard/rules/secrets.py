@@ -70,11 +70,12 @@ def _elsewhere(path: str, secret: str, region: str) -> Iterator[InputError]:
     """The ARN of a secret of another region."""
     found = SECRET_ARN.fullmatch(secret)
     if found and found["region"] != region:
-        how = "replicate" if partition(found["region"]) == partition(region) else "create"
+        is_near = partition(found["region"]) == partition(region)
+        have = "replicate the secret to" if is_near else "create the secret in"
         yield At(path).must(
             f"be a secret in {region}, the region of the stack",
             got=secret,
-            fix=f"{how} the secret {'to' if how == 'replicate' else 'in'} {region}, and write {found['name']}",
+            fix=f"{have} {region}, and write {found['name']}",
             write=found["name"],
         )
 

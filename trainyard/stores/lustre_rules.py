@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from trainyard.catalog.aws.storage import LUSTRE_TIERS, lustre_near, lustre_sold
+from trainyard.catalog.aws.storage import LUSTRE_SIZES, LUSTRE_TIERS, lustre_near, lustre_sold
 from trainyard.problems import At, InputError
 from trainyard.settings.stores import LustreConfig
 from trainyard.stores.lustre_efa import efa_step
@@ -87,7 +87,7 @@ def _size_and_speed(path: str, lustre: LustreConfig) -> Iterator[InputError]:
         )
     elif size != (near := lustre_sold(size)) and efa_step(lustre) is None:
         yield At(f"{path}.capacity_gib").must(
-            "be 1200 or a multiple of 2400, as FSx sells it",
+            f"be {LUSTRE_SIZES}, as FSx sells it",
             got=size,
             fix=f"write {lustre_near(size)}",
             write=near,

@@ -124,11 +124,13 @@ class S3(StoreKind[S3Config, S3Plan]):
 
     def errors(self, path: str, settings: S3Config, around: Surroundings) -> Iterator[InputError]:
         if settings.bucket is not None and not BUCKET.fullmatch(settings.bucket):
-            plain = settings.bucket.removeprefix("s3://").partition("/")[0].lower()
+            name, _, folder = settings.bucket.removeprefix("s3://").partition("/")
+            plain, below = name.lower(), folder.strip("/")
+            found = f"; jobs find {below}/ below the path of the store" if below else ""
             yield At(f"{path}.bucket").must(
                 "be the name of a bucket alone: 3 to 63 of a-z, 0-9, - and .",
                 got=settings.bucket or "nothing",
-                fix=f"write {plain}{_folder(settings.bucket)}"
+                fix=f"write {plain}{found}"
                 if BUCKET.fullmatch(plain)
                 else "write a name such as my-data",
                 write=plain if BUCKET.fullmatch(plain) else "my-data",
@@ -218,12 +220,6 @@ class S3(StoreKind[S3Config, S3Plan]):
         yield UsageCost(what=f"S3 {name}", service="s3", sku="standard")
         if plan.writable:
             yield UsageCost(what=f"S3 {name}, requests that write", service="s3", sku="put")
-
-
-def _folder(bucket: str) -> str:
-    """Where jobs find the folder of an address that stands in place of a bucket's name, as a sentence goes on."""
-    folder = bucket.removeprefix("s3://").partition("/")[2].strip("/")
-    return f"; jobs find {folder}/ below the path of the store" if folder else ""
 
 
 def _where(owned: re.Match[str]) -> str:

@@ -53,6 +53,7 @@ nothing was found (2026-11-27)."""
 LUSTRE_TIERS = (125, 250, 500, 1000)
 """MB/s per TiB that FSx sells for PERSISTENT_2 (API PerUnitStorageThroughput)."""
 LUSTRE_SMALLEST_GIB, LUSTRE_STEP_GIB = 1200, 2400
+LUSTRE_SIZES = f"{LUSTRE_SMALLEST_GIB} or a multiple of {LUSTRE_STEP_GIB}"
 """SCRATCH_2 and PERSISTENT_2 on SSD: the smallest, or a multiple of the step (API StorageCapacity).
 As sold with EFA: LUSTRE_EFA_STEP_GIB."""
 LUSTRE_EFA_STEP_GIB: dict[int, int] = {125: 38400, 250: 19200, 500: 9600, 1000: 4800}

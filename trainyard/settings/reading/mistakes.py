@@ -14,7 +14,6 @@ from dataclasses import fields, is_dataclass, replace
 from datetime import date
 from typing import Any, get_origin
 
-from trainyard.catalog.aws.storage import lustre_near
 from trainyard.problems import REMOVE, SIMILAR, InputError
 from trainyard.settings.reading.examples import example, known_version
 from trainyard.settings.reading.lookup import choices_at, defaults_at, is_required, types_at
@@ -122,11 +121,11 @@ def _not_a_whole_number(mistake: Mistake) -> InputError:
     number = whole_number(mistake)
     if number is None:
         return _wrong_kind(mistake, "be a whole number")
-    meant = SOLD.get(mistake.key, int)(number)
-    if meant != number:
-        must = f"be a whole number, 1200 or a multiple of 2400 as FSx sells it, and not {number}"
-        return mistake.error(must, f"write {lustre_near(number)}", meant)
-    return mistake.error("be a whole number", f"write {meant}", meant)
+    sold = SOLD.get(mistake.key)
+    if sold and (meant := sold.nearest(number)) != number:
+        must = f"be a whole number, {sold.sizes}, and not {number}"
+        return mistake.error(must, f"write {sold.near(number)}", meant)
+    return mistake.error("be a whole number", f"write {number}", number)
 
 
 def _not_a_number(mistake: Mistake) -> InputError:

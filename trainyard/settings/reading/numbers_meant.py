@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
-from trainyard.catalog.aws.storage import lustre_sold
+from trainyard.catalog.aws.storage import LUSTRE_SIZES, lustre_near, lustre_sold
 from trainyard.problems import InputError
 from trainyard.settings.reading.examples import example
 from trainyard.settings.reading.mistake import Mistake
@@ -34,8 +35,24 @@ BOUNDS: Mapping[tuple[str, ...], str] = {
 }
 """Last steps of a setting, and a kind of bound → the reason for the bound, where the setting does not tell."""
 
-SOLD: Mapping[str, Callable[[int], int]] = {"capacity_gib": lustre_sold}
-"""Setting → the nearest number that AWS sells: 5TB of Lustre is none."""
+
+@dataclass(frozen=True, kw_only=True)
+class Sold:
+    """Sizes that AWS sells of something."""
+
+    sizes: str
+    """All of them, in words."""
+    nearest: Callable[[int], int]
+    near: Callable[[int], str]
+    """The nearest and the next, in words."""
+
+
+SOLD: Mapping[str, Sold] = {
+    "capacity_gib": Sold(
+        sizes=f"{LUSTRE_SIZES} as FSx sells it", nearest=lustre_sold, near=lustre_near
+    )
+}
+"""Setting → the sizes that it can have: 5TB of Lustre is none."""
 
 
 def whole_number(mistake: Mistake) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import resource
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -151,33 +151,42 @@ def _mutated(chance: random.Random, content: bytes) -> bytes:
     return content
 
 
-def _survives(folder: Path, count: int, seed: int) -> None:
+def _survive(
+    count: int, seed: int, sound: Callable[[random.Random], bytes], judge: Callable[[bytes], None]
+) -> None:
+    """Judge so many mutations. `sound`: chooses what is mutated."""
     chance = random.Random(seed)
     for number in range(count):
-        content = _mutated(chance, WHOLE.encode())
+        content = _mutated(chance, sound(chance))
         try:
-            found = _reads(folder, content)
-            assert (found.plan is None) == bool(found.errors)
-            assert all(error.must and error.fix for error in found.errors)
+            judge(content)
         except Exception as error:
             raise AssertionError(f"mutation {number} of seed {seed}: {content!r}") from error
+
+
+def _survives(folder: Path, count: int, seed: int) -> None:
+    def judge(content: bytes) -> None:
+        found = _reads(folder, content)
+        assert (found.plan is None) == bool(found.errors)
+        assert all(error.must and error.fix for error in found.errors)
+
+    _survive(count, seed, lambda _: WHOLE.encode(), judge)
 
 
 def _manifests_survive(folder: Path, count: int, seed: int) -> None:
     """Mutations of the sample manifests, judged as jobs of a stack and migrated."""
-    chance, file = random.Random(seed), folder / "job.yaml"
     samples = [path.read_bytes() for path in sorted(WORKLOADS.glob("valid/*.yaml"))]
     config = reading().config
     assert config and config.environment
+    environment, file = config.environment, folder / "job.yaml"
     job = {"x": ManifestConfig(manifest="job.yaml", pool="g6e")}
-    for number in range(count):
-        content = _mutated(chance, chance.choice(samples))
+
+    def judge(content: bytes) -> None:
         file.write_bytes(content)
-        try:
-            read_jobs("environment.jobs", job, config.environment, "training", folder)
-            assert run_word("migrate", [str(file)]) in (0, 1)
-        except Exception as error:
-            raise AssertionError(f"mutation {number} of seed {seed}: {content!r}") from error
+        read_jobs("environment.jobs", job, environment, "training", folder)
+        assert run_word("migrate", [str(file)]) in (0, 1)
+
+    _survive(count, seed, lambda chance: chance.choice(samples), judge)
 
 
 def test_no_mutation_of_a_manifest_is_a_traceback(folder: Path) -> None:
@@ -206,19 +215,18 @@ def test_none_of_many_mutations_of_a_file_is_a_traceback(folder: Path, seed: int
 
 def _policies_survive(folder: Path, count: int, seed: int) -> None:
     """Mutations of a file that configures every policy."""
-    chance, file = random.Random(seed), folder / "config.json"
     every = {
         rule.name: {key: each["examples"][0] for key, each in rule.config.items()} for rule in RULES
     }
     whole = json.dumps(every | {"encrypted": "advisory", "all": "mandatory"}, indent=1).encode()
-    for number in range(count):
-        content = _mutated(chance, whole)
+
+    def judge(content: bytes) -> None:
+        file = folder / "config.json"
         file.write_bytes(content)
-        try:
-            configured, errors = read_config(file)
-            assert errors or all(chosen(rule, configured) for rule in RULES)
-        except Exception as error:
-            raise AssertionError(f"mutation {number} of seed {seed}: {content!r}") from error
+        configured, errors = read_config(file)
+        assert errors or all(chosen(rule, configured) for rule in RULES)
+
+    _survive(count, seed, lambda _: whole, judge)
 
 
 def test_no_mutation_of_a_configuration_of_the_policies_is_a_traceback(folder: Path) -> None:
