@@ -15,6 +15,7 @@ import yaml
 from rehearsal import world
 from tests.support.patience import until
 from tests.worlds.harness import VICTIMS, Harness, Object, rehearsing, rehearsing_teams, with_l4
+from trainyard.catalog.job_kinds import resource_of
 from trainyard.objects.jobs.pod_template import GPU, POOL, TOLERATIONS
 from trainyard.objects.jobs.trainer import changed_pods
 from trainyard.objects.queues.queues import Urgency, job_labels
@@ -100,10 +101,17 @@ def _started(trial: Harness, name: str) -> bool:
     return trial.get(f"trainjob {name} --namespace {NAMESPACE}")["spec"].get("suspend") is False
 
 
+def _counted(trial: Harness) -> bool:
+    """True when the quota of the team counts TrainJobs."""
+    quota = trial.get(f"resourcequota objects --namespace {NAMESPACE}")
+    return f"count/{resource_of('TrainJob')}" in quota.get("status", {}).get("used", {})
+
+
 @pytest.fixture(scope="module")
 def gang() -> Iterator[tuple[Harness, list[tuple[str, str, str, int]]]]:
     """The stack with the older charts, and its gang, which runs because its queue stopped another one."""
     with rehearsing_teams(STACK, _file(*OLDER), later=("queues", "teams")) as trial:
+        assert until(lambda: _counted(trial)), "its quota refuses jobs before it (docs/limits.md)"
         trial.apply(_gang("patient", "low"))
         assert until(lambda: _started(trial, "patient"))
         trial.apply(_gang())
