@@ -8,17 +8,18 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from rehearsal import paths
 from rehearsal.control_plane import pki
-from rehearsal.kube import Api
+from rehearsal.kube import Api, ApiError, Object
 from rehearsal.toolchain.programs import DEFAULT_KUBERNETES
 from tests.support.patience import PATIENCE, until
 from tests.support.ports import free_port
@@ -77,8 +78,12 @@ def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
         yield start(stack, tmp_path_factory.mktemp("plane"))
 
 
-def start(stack: ExitStack, folder: Path, *, controllers: bool = True) -> ApiServer:
-    """Both end with the stack. `controllers`: with those of Kubernetes, which change what is there."""
+def start(
+    stack: ExitStack, folder: Path, *, crds: Sequence[Path] = (), controllers: bool = True
+) -> ApiServer:
+    """Both end with the stack. `crds`: files of kinds that are there before the controllers, which look
+    for younger ones only every 30 s. `controllers`: with those of Kubernetes, which change what is
+    there."""
     port, etcd, peers, manager = (free_port() for _ in range(4))
     url, authority = f"https://127.0.0.1:{port}", str(folder / "ca.crt")
     pki.write(folder, url, SERVICES)
@@ -117,9 +122,26 @@ def start(stack: ExitStack, folder: Path, *, controllers: bool = True) -> ApiSer
     )
     admin = Api(url, ca_file=authority, token=lambda: TOKEN)
     _until_answering(admin)
+    for made in [
+        admin.apply(yaml.load(file.read_text(), yaml.CSafeLoader), manager="tests") for file in crds
+    ]:
+        until(lambda made=made: _served(admin, made))
     if controllers:
         _controllers(stack, folder, manager, authority)
     return ApiServer(url=url, authority=authority, admin=admin)
+
+
+def _served(admin: Api, crd: Object) -> bool:
+    """True when the API server has a place for objects of the kind."""
+    spec = crd["spec"]
+    try:
+        answers = [
+            admin.request("GET", f"/apis/{spec['group']}/{version['name']}")["resources"]
+            for version in spec["versions"]
+        ]
+    except ApiError:  # of a group that is not there yet
+        return False
+    return all(spec["names"]["plural"] in [each["name"] for each in found] for found in answers)
 
 
 def _controllers(stack: ExitStack, folder: Path, port: int, authority: str) -> None:

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 import urllib3
-import yaml
 
 from rehearsal import paths, processes
 from rehearsal.kube import Api, ApiError, Object
@@ -194,9 +193,7 @@ def team_server(
         pytest.skip(f"needs {', '.join(missing)} of the rehearsal's toolchain")
     graph = environment()
     with ExitStack() as stack:
-        server = start(stack, folder)
-        for file in CRDS:
-            server.admin.apply(yaml.load(file.read_text(), yaml.CSafeLoader), manager="tests")
+        server = start(stack, folder, crds=CRDS)
         made = TeamServer(server=server, objects=team_objects(graph))
         for each in made.objects.values():
             made.put(each)
