@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import threading
 import time
 from types import ModuleType
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.metrics import RECORDED
+from tests.support.patience import PATIENCE, until
 from tests.support.programs import program_fixture
 from tests.support.repair_server import TRAINS, Object, Server, leaving, now, repair
 from trainyard.objects.programs.repair import NOTE, TAINT
@@ -164,6 +166,15 @@ def test_more_broken_nodes_than_the_limit_are_left_and_said(server: Server) -> N
     assert 'sick_node="n1",sick_pool="h100",reason="FabricManagerNotRunning",state="held"' in (
         program.metrics()
     )
+
+
+def test_no_more_nodes_than_a_large_limit_are_replaced_in_an_hour(program: ModuleType) -> None:
+    """Its history keeps 50 entries, and those of the last hour however many they are."""
+    server = Server(program, nodes=70)
+    for node in server.nodes:
+        server.sicken(node, "NvidiaXID79Error")
+    repair(server, nodes_an_hour=60).step()
+    assert len(leaving(server)) == 60
 
 
 def test_a_program_that_starts_anew_remembers_what_it_has_replaced(server: Server) -> None:
@@ -366,6 +377,52 @@ def test_a_node_that_does_not_answer_says_nothing_about_the_next_look(
     clock[0] += 15
     program.start_anew()
     assert {*gang.graces} == {"j0", "j1", "k0", "k1"}
+
+
+def test_a_node_that_is_gone_is_asked_for_one_log_in_a_look(
+    gang: Server, clock: list[float]
+) -> None:
+    """Its API server dials the kubelet for ten seconds, and it may have a run on each GPU."""
+    gang.slow = {"n0": lambda: clock.__setitem__(0, clock[0] + 10)}
+    program = repair(gang, hung_minutes=10)
+    program.start_anew()
+    assert len(gang.asked) == 1 and gang.graces == {}
+    gang.slow.clear()
+    clock[0] += 15
+    program.start_anew()
+    assert {*gang.graces} == {"j0", "j1", "k0", "k1"}, "the next look asks it again"
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_leases_are_looked_at_while_a_log_does_not_come(
+    gang: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Ended(Exception):
+        pass
+
+    asked, come, answered, looks = threading.Event(), threading.Event(), list[str](), list[int]()
+
+    def text(path: str, otherwise: str) -> str:
+        asked.set()
+        come.wait(10)
+        answered.append(path)
+        raise Ended
+
+    def step() -> None:
+        looks.append(1)
+        if len(looks) == 3:
+            asked.wait(PATIENCE)
+            raise Ended
+
+    program, sleep = repair(gang, hung_minutes=10), time.sleep
+    monkeypatch.setattr(gang, "text", text)
+    monkeypatch.setattr(program, "step", step)
+    monkeypatch.setattr(gang.program.time, "sleep", lambda _: sleep(0.01))
+    with pytest.raises(Ended):
+        program.run()
+    assert answered == [] and program.goes_on()
+    come.set()
+    assert until(lambda: not program.goes_on()), "kubelet begins a program anew that reads no logs"
 
 
 def test_logs_are_looked_at_four_times_a_minute(gang: Server, clock: list[float]) -> None:

@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from tests.support.programs import program_fixture
-from tests.support.repair_server import TRAINS, UNREACHABLE, Server, leaving, repair
+from tests.support.repair_server import TRAINS, UNREACHABLE, Server, leaving, now, repair
 from trainyard.objects.programs.repair import NOTE, TAINT
 
 program = program_fixture("repair")
@@ -174,6 +174,18 @@ def test_one_silent_node_whose_instance_runs_is_waited_for_and_said(world: World
     )
     world.go_on(12)
     assert leaving(world.server) == ["c0"] and world.server.graces == {"p0": 0}
+
+
+def test_an_idle_node_that_karpenter_ends_is_not_called_sick(world: World) -> None:
+    """Karpenter keeps the node until EC2 says that its instance is terminated, which takes a p5 15 minutes."""
+    del world.server.pods["p0"]
+    for name in ("0", "1"):
+        world.server.claims[f"c{name}"]["metadata"]["deletionTimestamp"] = now()
+        world.word(f"n{name}", works=False, words="EC2 says that its instance is shutting-down")
+    world.go_on(600, "n0", "n1")
+    assert "n0" not in world.noted and "n0" not in world.repair.metrics()
+    assert not any("n0" in what for _, what in world.server.writes)
+    assert world.server.graces == {"p1": 0}, "a pod of a run that is still there is ended by force"
 
 
 def test_several_are_told_that_they_may_have_one_cause(world: World) -> None:

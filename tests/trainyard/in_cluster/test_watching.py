@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import queue
+import threading
 import time
 import urllib.parse
 from collections.abc import Iterator
@@ -142,6 +143,25 @@ def test_an_old_list_is_never_taken_for_a_new_one(server: Server) -> None:
             server.names()
     server.refuses = None
     until(lambda: _names_or_nothing(server) == {"a", "b"})
+
+
+def test_a_list_that_two_threads_ask_for_at_once_is_watched_once(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, begins = list[Any](), server.program._Watched
+
+    def slowly(*args: Any) -> Any:
+        made.append(args)
+        time.sleep(0.1)
+        return begins(*args)
+
+    monkeypatch.setattr(server.program, "_Watched", slowly)
+    both = [threading.Thread(target=server.names) for _ in range(2)]
+    for each in both:
+        each.start()
+    for each in both:
+        each.join()
+    assert len(made) == 1
 
 
 def test_an_answer_that_makes_no_sense_is_an_error_and_ends_nothing(server: Server) -> None:

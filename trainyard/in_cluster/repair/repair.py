@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from api_server import NOT_FOUND, Api, ApiError, say, serve
@@ -35,7 +36,7 @@ pods that do not tolerate it for longer, ours after 30 s."""
 STUCK_SECONDS = 120
 CONFLICT = 409
 HOUR, REMEMBERED = 3600.0, 50
-"""Of the history: what the limit looks at, in seconds, and how many entries stay."""
+"""Of the history: what the limit looks at, in seconds, and how many older entries stay."""
 
 
 class Repair:
@@ -52,18 +53,31 @@ class Repair:
         """The history is as its ConfigMap has it."""
         self._states: dict[str, tuple[str, str, str]] = {}
         """Sick node → its pool, the reason, and what becomes of it."""
+        self._logs = threading.Thread(target=self._again, args=(self.start_anew,), daemon=True)
         self.looked = time.monotonic()
 
     def run(self) -> None:
-        """For ever."""
+        """For ever. Logs are read in a thread of their own: the kubelet of a dead node gives none, which
+        takes ten seconds for each, and leases must be looked at meanwhile."""
+        self._logs.start()
+        self._again(self.look)
+
+    def goes_on(self) -> bool:
+        """Whether it looks at leases and at logs."""
+        return time.monotonic() - self.looked < STUCK_SECONDS and self._logs.is_alive()
+
+    def _again(self, looks: Callable[[], None]) -> None:
         while True:
-            self.looked = time.monotonic()
             try:
-                self.step()
-                self.start_anew()
+                looks()
             except ApiError as error:
                 say(f"the API server: {error}")
             time.sleep(self._settings.look_seconds)
+
+    def look(self) -> None:
+        """One step, and the word that it goes on."""
+        self.looked = time.monotonic()
+        self.step()
 
     def step(self) -> None:
         """One look at all nodes."""
@@ -84,7 +98,8 @@ class Repair:
         for node in nodes:
             name = node["metadata"]["name"]
             sick = sickness(node, silences.get(name), self._settings, events)
-            if claim := claims.get(name):
+            claim = claims.get(name)
+            if claim and not (sick and sick.silent and self._goes_empty(name, claim)):
                 pool = labels(node).get(self._settings.pool_label, "")
                 size = sum(labels(n).get(self._settings.pool_label) == pool for n in nodes)
                 try:
@@ -119,6 +134,12 @@ class Repair:
             for name, seconds in quiet.items()
         }
         return {name: each for name, each in found.items() if each}
+
+    def _goes_empty(self, node: str, claim: Object) -> bool:
+        """Whether Karpenter ends the node, as an idle one, and no run is on it: its kubelet falls silent by
+        itself, and the node may stay for a quarter of an hour."""
+        ours = any(each["claim"] == claim["metadata"]["name"] for each in self._history)
+        return _leaves(claim) and not ours and not any(map(trains, self._pods(node)))
 
     def start_anew(self) -> None:
         """End the pods of runs that stand still: their controllers start them again, which go on from
@@ -289,7 +310,9 @@ class Repair:
             "claim": claim["metadata"]["name"],
             "reason": sick.reason,
         }
-        history, self._recalled = [*self._history, entry][-REMEMBERED:], False
+        history, self._recalled = [*self._history, entry], False
+        young = sum(each["at"] > time.time() - HOUR for each in history)
+        history = history[-max(young, REMEMBERED) :]
         new: Object = {"metadata": {"name": "history"}, "data": {"history": json.dumps(history)}}
         try:
             self._api.ask("PATCH", f"{self._memory}/history", new, "merge-patch+json")
@@ -349,7 +372,7 @@ if __name__ == "__main__":
     looking = Repair(Watching(), told, Instances(question(told.region)))
     serve(
         int(sys.argv[2]),
-        lambda: time.monotonic() - looking.looked < STUCK_SECONDS,
+        looking.goes_on,
         looking.metrics,
     )
     looking.run()

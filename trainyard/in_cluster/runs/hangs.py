@@ -20,6 +20,8 @@ LOOK_SECONDS = 15.0
 """Between two looks at logs: each asks the kubelets of the gangs that may hang."""
 UNKNOWN = "its node does not answer"
 """In the place of a log."""
+SLOW_SECONDS = 5.0
+"""A log that does not come for so long is of a node that is gone, or cut off: a refusal comes at once."""
 
 
 Run = tuple[str, str]
@@ -48,6 +50,8 @@ class Hangs:
         self._looked = -math.inf
         self._spoke: dict[Run, tuple[float, str]] = {}
         """Run → until when it cannot stand still, and uid of the pod that has logged a line."""
+        self._deaf: set[str] = set()
+        """Nodes that have not answered in this look: each question takes ten seconds."""
 
     def hung(self, now: float) -> dict[Run, list[Object]]:
         """Namespace and name of each run that stands still → its pods. `now`: in seconds of a clock
@@ -55,7 +59,7 @@ class Hangs:
         minutes = self._settings.hung_minutes
         if not minutes or now - self._looked < LOOK_SECONDS:
             return {}
-        self._looked = now
+        self._looked, self._deaf = now, set()
         found = gangs(pod for pod in training(self._api) if self._must_log(pod))
         self._spoke = {run: spoke for run, spoke in self._spoke.items() if run in found}
         return {run: gang for run, gang in found.items() if self._silent(run, gang, minutes, now)}
@@ -84,17 +88,23 @@ class Hangs:
 
     def _log(self, pod: Object, seconds: int) -> str:
         """The last line of so many seconds; empty where there is none, and not where nobody can tell."""
-        meta = pod["metadata"]
+        meta, node = pod["metadata"], pod["spec"].get("nodeName", "")
+        if node in self._deaf:
+            return UNKNOWN
+        asked = time.monotonic()
         wanted = {
             "container": pod["spec"]["containers"][0]["name"],
             "sinceSeconds": seconds,
             "tailLines": 1,
         }
-        return self._api.text(
+        line = self._api.text(
             f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/log"
             f"?{urllib.parse.urlencode(wanted)}",
             otherwise=UNKNOWN,
         )
+        if line == UNKNOWN and time.monotonic() - asked > SLOW_SECONDS:
+            self._deaf.add(node)
+        return line
 
 
 def _runs_for(pod: Object) -> float:

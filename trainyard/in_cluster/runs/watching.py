@@ -30,6 +30,8 @@ class Watching(Api):
     def __init__(self) -> None:
         super().__init__()
         self._lists: dict[str, _Watched] = {}
+        self._begins = threading.Lock()
+        """Two threads of a program may ask for one list at a time: it is watched once."""
 
     def items(self, path: str, **query: str) -> list[Object]:
         """A list as it is now, without what no program reads. Its objects must not be changed. Raises
@@ -43,9 +45,10 @@ class Watching(Api):
 
     def _list(self, path: str, query: dict[str, str]) -> _Watched:
         key = f"{path}?{urllib.parse.urlencode(query)}"
-        if key not in self._lists:
-            self._lists[key] = _Watched(self, path, query)
-        return self._lists[key]
+        with self._begins:
+            if key not in self._lists:
+                self._lists[key] = _Watched(self, path, query)
+            return self._lists[key]
 
 
 class _Watched:
