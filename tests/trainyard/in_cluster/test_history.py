@@ -199,6 +199,37 @@ def test_a_pod_that_somebody_deletes_counts_until_it_was_missed(server: Server) 
     assert [float(time.hours) for time in run.times] == [0.5, 0.5]
 
 
+@pytest.mark.parametrize("way", ["kubelet has lost its container", "its sidecar has ended"])
+def test_a_pod_that_goes_without_saying_when_it_ended_counts_until_then(
+    server: Server, way: str
+) -> None:
+    """Kubelet says no moment of a container that it has lost. Its pod counted to the end of the run."""
+    program = history(server)
+    begin(server)
+    lost = {"exitCode": 137, "finishedAt": None, "reason": "ContainerStatusUnknown"}
+    for each in server.there["/api/v1/pods"]:
+        if way == "its sidecar has ended":
+            over = {"name": "side", "state": {"terminated": {"exitCode": 0, "finishedAt": at(6)}}}
+            each["status"]["containerStatuses"] = [{"name": "node", "state": {"running": {}}}, over]
+        else:
+            state = {"terminated": lost}
+            each["status"] |= {
+                "phase": "Failed",
+                "containerStatuses": [{"name": "node", "state": state}],
+            }
+    program.step(minutes(0.5))
+    seen, other = server.there["/api/v1/pods"]
+    server.went = [(seen, minutes(35))]
+    server.there["/api/v1/pods"] = [other]
+    program.step(minutes(35))
+    server.there["/api/v1/pods"] = []
+    program.step(minutes(65))
+    server.there[JOBS] = [train_job(ended=600)]
+    program.step(minutes(600))
+    [run] = server.known().finished
+    assert [float(time.hours) for time in run.times] == [0.5, 1]
+
+
 def test_a_job_that_is_deleted_while_it_runs_ends_then(server: Server) -> None:
     program = history(server)
     begin(server)

@@ -735,6 +735,18 @@ def test_a_pod_pays_for_its_gpus_of_a_node_and_a_launcher_pays_for_none(server: 
     assert "2.00 GPU-hours, 7.50 USD" in server.published[0]["Message"]
 
 
+def test_a_pod_whose_sidecar_has_ended_is_paid_for_until_it_goes(server: Server) -> None:
+    program = told(server)
+    begin(server)
+    for each in server.there["/api/v1/pods"]:
+        over = {"name": "side", "state": {"terminated": {"exitCode": 0, "finishedAt": moment(6)}}}
+        each["status"]["containerStatuses"].append(over)
+    look(program, 1)
+    server.there |= {TRAIN_JOBS: [], "/api/v1/pods": []}
+    look(program, 65)
+    assert "16.00 GPU-hours" in server.published[0]["Message"]
+
+
 def test_a_price_that_is_not_known_makes_the_cost_at_least_what_is_known(server: Server) -> None:
     program = told(server, prices={})
     begin(server)

@@ -184,11 +184,18 @@ def of_pod(pod: Object, pool_label: str) -> Object:
 
 
 def of_gone(pod: Object, at: float, names: Names) -> Object:
-    """What is kept of a pod that was deleted. `at`: the moment; it counts where no container says when it ended."""
+    """What is kept of a pod that was deleted. `at`: the moment; it counts where not all its containers say when
+    they ended."""
     kept = of_pod(pod, names.pool_label)
-    if not kept["status"]["containerStatuses"]:
+    statuses = (pod.get("status") or {}).get("containerStatuses") or []
+    if not statuses or not all(map(_end, statuses)):
         kept["metadata"]["annotations"] = {names.left: stamp(at)}
     return kept
+
+
+def _end(status: Object) -> str | None:
+    """When a container ended. Kubelet says no moment of one that it has lost (ContainerStatusUnknown)."""
+    return ((status.get("state") or {}).get("terminated") or {}).get("finishedAt")
 
 
 def of_node(node: Object) -> Object:
@@ -267,7 +274,9 @@ def _see(
 ) -> None:
     there = {pod["metadata"]["uid"]: pod for pod in pods}
     for uid, kept in record.pods.items():
-        ended = bool(kept["status"]["containerStatuses"])
+        # A container beside one that runs may have ended long ago.
+        over = kept["status"]["phase"] in ("Succeeded", "Failed")
+        ended = over and any(map(_end, kept["status"]["containerStatuses"]))
         if (
             uid not in there
             and not ended

@@ -176,13 +176,16 @@ def _begin(pod: Object) -> float:
 
 
 def _end(pod: Object, left: str, until: float) -> float:
+    """When the pod gave its node back; `until` where it has it still. `left`: annotation of one that went without
+    saying when it ended."""
+    if missed := (pod["metadata"].get("annotations") or {}).get(left):
+        return float(seconds(missed))
+    if pod["status"]["phase"] == "Running":
+        return until
     ends = [
-        end["finishedAt"]
-        for each in pod["status"]["containerStatuses"]
-        if (end := each["state"]["terminated"]).get("finishedAt")
+        each["state"]["terminated"].get("finishedAt") for each in pod["status"]["containerStatuses"]
     ]
-    missed = (pod["metadata"].get("annotations") or {}).get(left)
-    return float(seconds(max(ends) if ends else missed)) if ends or missed else until
+    return float(seconds(max(filter(None, ends)))) if any(ends) else until
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from typing import Any
 
 from trainyard.catalog.aws.own_prices import LIST, OwnPrices
 from trainyard.catalog.aws.prices import Price
-from trainyard.catalog.logs.waiting import container_statuses
 from trainyard.catalog.quantities import amount
 from trainyard.derive.pools import TYPES
 from trainyard.manifests.context import live_view
@@ -204,17 +203,29 @@ def _trains(pod: Object) -> bool:
 
 
 def _of_pod(snapshot: Snapshot, pod: Object, job_ended: datetime) -> NodeTime:
-    ends = [
-        _time(status["state"]["terminated"]["finishedAt"])
-        for status in container_statuses(pod)
-        if status.get("state", {}).get("terminated", {}).get("finishedAt")
-    ]
-    left = pod["metadata"].get("annotations", {}).get(LEFT)
     return _node_time(
         _labels_of_node(snapshot, pod),
         pod_gpus(pod),
-        max(ends, default=_time(left) if left else job_ended) - _time(scheduled_at(pod)),
+        _end_of(pod, job_ended) - _time(scheduled_at(pod)),
     )
+
+
+def _end_of(pod: Object, job_ended: datetime) -> datetime:
+    """When the pod gave its node back: when the last of its containers ended, and with its job where one
+    runs. That its init containers have ended says nothing. Kubelet says no moment of a container that it has
+    lost (ContainerStatusUnknown); such a pod ended when it was ready no more."""
+    if left := pod["metadata"].get("annotations", {}).get(LEFT):
+        return _time(left)
+    states = [each.get("state", {}) for each in pod["status"].get("containerStatuses", [])]
+    if not states or not all(state.get("terminated") for state in states):
+        return job_ended
+    ends = [_time(at) for state in states if (at := state["terminated"].get("finishedAt"))]
+    lost = [
+        _time(each["lastTransitionTime"])
+        for each in pod["status"].get("conditions", [])
+        if each["type"] == "Ready" and each["status"] == "False"
+    ]
+    return max(ends, default=max(lost, default=job_ended))
 
 
 def _node_time(labels: Labels, gpus: int, time: timedelta) -> NodeTime:

@@ -11,7 +11,7 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -55,12 +55,12 @@ def drift(stack: str) -> list[Drift]:
     the rules of security groups or the policies of roles cannot."""
     with command_line.showing(READS.format(stack=stack)):
         answer = pulumi(stack, "refresh", "--preview-only", "--json")
-        changed = drifted(json.loads(answer)["steps"])
+        changed = drifted(json.loads(answer).get("steps") or ())
         state = deployment(stack)
         return [*changed, *added_rules(state), *added_policies(state)]
 
 
-def drifted(steps: list[dict[str, Any]]) -> Iterator[Drift]:
+def drifted(steps: Iterable[dict[str, Any]]) -> Iterator[Drift]:
     """The objects of a refresh's steps that are gone or changed."""
     for step in steps:
         if step["op"] in ("delete", "update"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from decimal import Decimal
 
 import pytest
@@ -15,6 +16,7 @@ from trainyard.operations.runs.runs import (
     EXACT,
     Run,
     finished_runs,
+    going_runs,
     together,
 )
 
@@ -38,6 +40,38 @@ def test_a_pod_counts_from_its_node_to_the_end_of_its_last_container() -> None:
         "ec2",
         "us-east-1",
     )
+
+
+@pytest.mark.parametrize("beside", ["init container", "sidecar"])
+def test_a_pod_of_which_a_container_runs_has_not_ended(beside: str) -> None:
+    """A Worker of a PyTorchJob has the init container init-pytorch, which ends in seconds."""
+    pods = [pod(0), pod(1)]
+    for each in pods:
+        over = {"name": "other", "state": {"terminated": {"finishedAt": at(6)}}}
+        runs = {"name": "node", "state": {"running": {"startedAt": at(6)}}}
+        each["status"] |= {"phase": "Running", "containerStatuses": [runs]}
+        if beside == "sidecar":
+            each["status"]["containerStatuses"].append(over)
+        else:
+            each["status"]["initContainerStatuses"] = [over]
+    [run] = going_runs(cluster(trainjobs=[train_job(ended=None)], pods=pods))
+    assert [time.hours for time in run.times] == [_hours_since(5, run)] * 2
+
+
+def test_a_pod_whose_container_kubelet_has_lost_ended_when_it_was_ready_no_more() -> None:
+    lost = pod(0, ended=65)
+    lost["status"]["phase"] = "Failed"
+    lost["status"]["conditions"].append(
+        {"type": "Ready", "status": "False", "lastTransitionTime": at(35)}
+    )
+    [status] = lost["status"]["containerStatuses"]
+    status["state"]["terminated"] |= {"finishedAt": None, "reason": "ContainerStatusUnknown"}
+    assert [time.hours for time in only(cluster(pods=[lost, pod(1)])).times] == [Decimal("0.5"), 1]
+
+
+def _hours_since(minute: float, run: Run) -> Decimal:
+    seconds = (run.ended - datetime.fromisoformat(at(minute))).total_seconds()
+    return Decimal(str(seconds)) / 3600
 
 
 def test_a_job_that_has_not_ended_is_no_finished_run() -> None:

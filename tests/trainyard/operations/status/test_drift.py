@@ -53,6 +53,13 @@ def test_a_stack_as_it_was_left_has_no_drift_and_nothing_is_written(
     assert shown.err.startswith("reads every object of dev in the account and in the cluster")
 
 
+def test_a_stack_without_resources_has_no_drift(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pulumi's answer has no `steps` then (PreviewDigest, omitempty)."""
+    answer(monkeypatch)
+    monkeypatch.setattr(drift, "pulumi", lambda *_: '{"duration": 138889}')
+    assert run_word("drift", ["dev"]) == 0
+
+
 @pytest.mark.parametrize("words", [[], ["--json"]])
 def test_after_a_refresh_nobody_is_told_that_all_is_as_the_last_update_left_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str]
