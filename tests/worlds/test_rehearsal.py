@@ -281,10 +281,10 @@ def test_what_the_finished_run_took_is_said_beside_what_was_planned(harness: Har
     assert (run["namespace"], run["state"], run["nodes"]) == ("training", "Complete", 2)
     assert run["instance_types"] == ["g6e.48xlarge"]
     # On a slow machine the gang may have started again: a worker fails whose master's node comes a
-    # minute later. Which word is said when: tests/trainyard/operations/runs/test_runs.py.
+    # minute later. Which word is said when: tests/trainyard/operations/runs/test_node_time.py.
     assert run["known"] in ("", "at least")
     # The API server counts whole seconds: a run of a fast machine, or the last attempt of a gang
-    # that had nothing left to train, takes 0.00 GPU hours. Amounts: tests/trainyard/operations/runs/test_runs.py.
+    # that had nothing left to train, takes 0.00 GPU hours. Amounts: tests/trainyard/operations/runs/test_node_time.py.
     for amount in ("gpu_hours", "usd"):
         assert 0 <= float(run[amount]) < 16, f"two nodes for less than an hour: {run}"
     assert [one["namespace"] for one in told["namespaces"]] == ["training"]

@@ -13,8 +13,8 @@ from tests.support.programs import program_fixture
 from tests.trainyard.operations.finished import BEGAN, at, node, pod, train_job
 from trainyard.objects.programs.history import APP, HistoryPlan, settings
 from trainyard.operations.reach.snapshot import Snapshot
+from trainyard.operations.runs.node_time import AT_LEAST, EXACT
 from trainyard.operations.runs.records import KEPT, records, runs_of
-from trainyard.operations.runs.runs import AT_LEAST, EXACT
 
 Object = dict[str, Any]
 PLACE = f"/api/v1/namespaces/{APP}/configmaps"

@@ -25,7 +25,7 @@ from trainyard.operations.reach.proxy import asking
 from trainyard.operations.reach.snapshot import Object, Snapshot, snapshot_of
 from trainyard.operations.reach.stack import own_prices
 from trainyard.operations.reach.target import answer_of, kubeconfig
-from trainyard.operations.runs.runs import TYPE, ZONE, duration, node_price
+from trainyard.operations.runs.node_time import TYPE, ZONE, duration, node_price
 from trainyard.operations.runs.view import LAUNCHING, allocatable, coming, node_state, pool_of
 from trainyard.reports.plan import as_json
 

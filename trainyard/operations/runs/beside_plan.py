@@ -14,7 +14,7 @@ from statistics import median
 
 from trainyard.catalog.aws.own_prices import LIST, OwnPrices
 from trainyard.catalog.aws.prices import CAPACITY_SERVICES
-from trainyard.operations.runs.runs import EXACT, Run
+from trainyard.operations.runs.node_time import EXACT, Run
 from trainyard.reports.costs.lines import CENT
 
 LAST = 10

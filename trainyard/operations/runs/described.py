@@ -11,7 +11,7 @@ from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.manifests.document import words
 from trainyard.objects.iam.secrets import RUNS_THE_REST
 from trainyard.objects.jobs.pytorch_coordinator import COORDINATOR, worker
-from trainyard.operations.runs.runs import Run
+from trainyard.operations.runs.node_time import Run
 from trainyard.plans.jobs import run_number
 
 LONGEST = 160

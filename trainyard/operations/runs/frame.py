@@ -7,7 +7,7 @@ from xml.sax.saxutils import escape
 
 from trainyard.catalog.logs.waiting import WAITING
 from trainyard.operations.runs import view
-from trainyard.operations.runs.runs import duration
+from trainyard.operations.runs.node_time import duration
 from trainyard.operations.runs.view import Gang, Pool, View
 
 Span = tuple[str, str]

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from trainyard.objects.metrics.metrics import PORT
 from trainyard.objects.metrics.queries import SM
 from trainyard.operations.reach.kubectl import Kubectl
-from trainyard.operations.runs.runs import Run, uid_of
+from trainyard.operations.runs.node_time import Run, uid_of
 from trainyard.plans.push_gateway import NAMESPACE
 
 ASK = f"/api/v1/namespaces/{NAMESPACE}/services/prometheus:{PORT}/proxy/api/v1/query?query="

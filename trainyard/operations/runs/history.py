@@ -31,6 +31,7 @@ from trainyard.operations.reach.target import answer_of, kubeconfig
 from trainyard.operations.runs.beside_plan import beside_plan
 from trainyard.operations.runs.described import command_of, image_of, number_of
 from trainyard.operations.runs.gpu_use import LACKS, sms_at_work
+from trainyard.operations.runs.node_time import AT_LEAST, Run, uid_of
 from trainyard.operations.runs.printed import Printed, printed, recorded, together
 from trainyard.operations.runs.records import (
     KEPT,
@@ -41,7 +42,6 @@ from trainyard.operations.runs.records import (
     runs_of,
 )
 from trainyard.operations.runs.reported import HowFar, far_of
-from trainyard.operations.runs.runs import AT_LEAST, Run, uid_of
 from trainyard.operations.runs.runs_page import runs_page
 from trainyard.operations.runs.spent import exact_usd, prices_said, spent
 from trainyard.operations.runs.sweeps import sweep_of, tables

@@ -25,7 +25,7 @@ from trainyard.operations.reach.snapshot import (
     snapshot_of,
 )
 from trainyard.operations.reach.target import kubeconfig
-from trainyard.operations.runs.runs import Run, finished_runs, going_runs
+from trainyard.operations.runs.node_time import Run, finished_runs, going_runs
 from trainyard.operations.status.interruptions import Interruption, interruptions_by_uid
 
 MISSING, UNREADABLE, KEPT = "missing", "unreadable", "kept"

@@ -14,7 +14,7 @@ from decimal import Decimal
 from trainyard.catalog.aws.own_prices import LIST, OwnPrices
 from trainyard.catalog.logs.share_done import Reached
 from trainyard.operations.runs.beside_plan import planned_usd
-from trainyard.operations.runs.runs import Run, duration
+from trainyard.operations.runs.node_time import Run, duration
 from trainyard.operations.runs.spent import spent
 from trainyard.reports.costs.lines import CENT
 

@@ -1,7 +1,7 @@
 """`trainyard spent STACK [--json]`: print the GPU hours and the dollars of each finished run on the cluster
 of a stack, and their sums by namespace, which is by team.
 
-What is known of a run: runs.py and records.py. Without `environment.history` a run leaves no record once
+What is known of a run: node_time.py and records.py. Without `environment.history` a run leaves no record once
 its job is deleted.
 """
 
@@ -17,8 +17,8 @@ from trainyard.catalog.aws.own_prices import LIST, OwnPrices
 from trainyard.operations.reach.stack import own_prices
 from trainyard.operations.reach.target import answer_of
 from trainyard.operations.runs.beside_plan import beside_plan, planned_usd
+from trainyard.operations.runs.node_time import ABOUT, AT_LEAST, AT_MOST, EXACT, Run, together
 from trainyard.operations.runs.records import KEPT, MISSING, UNREADABLE, known_runs
-from trainyard.operations.runs.runs import ABOUT, AT_LEAST, AT_MOST, EXACT, Run, together
 from trainyard.reports.costs.lines import CENT
 from trainyard.reports.plan import as_json
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
+from trainyard.operations.runs.node_time import duration
 from trainyard.operations.runs.reported import HowFar
-from trainyard.operations.runs.runs import duration
 
 NOT_KNOWN = "not known"
 NOTHING = "NothingToDo"

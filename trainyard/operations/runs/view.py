@@ -17,8 +17,8 @@ from trainyard.objects.jobs.pod_template import GPU, NODES_FOR, POOL
 from trainyard.objects.programs.repair import NOTE
 from trainyard.operations.reach.snapshot import Job, Object, Snapshot, condition_of
 from trainyard.operations.runs.logs import node_number
+from trainyard.operations.runs.node_time import TYPE, going_runs, node_price, pod_gpus, uid_of
 from trainyard.operations.runs.reported import far_of
-from trainyard.operations.runs.runs import TYPE, going_runs, node_price, pod_gpus, uid_of
 from trainyard.operations.status.diagnosis import diagnose
 from trainyard.operations.status.finding import Finding
 from trainyard.operations.status.interruptions import interruptions

@@ -14,9 +14,9 @@ from tests.trainyard.operations.finished import cluster, expecting, node, pod, t
 from trainyard.operations.reach.snapshot import Snapshot
 from trainyard.operations.runs import history, spent
 from trainyard.operations.runs.beside_plan import BesidePlan, beside_plan
+from trainyard.operations.runs.node_time import finished_runs
 from trainyard.operations.runs.printed import Printed
 from trainyard.operations.runs.records import KEPT, runs_of
-from trainyard.operations.runs.runs import finished_runs
 from trainyard.plans.jobs import EXPECTED
 
 Object = dict[str, Any]

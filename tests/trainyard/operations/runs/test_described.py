@@ -11,8 +11,8 @@ from tests.trainyard.derive.test_sweep import no_torchrun, tune
 from tests.trainyard.operations.finished import cluster, train_job
 from trainyard.operations.runs.described import command_of, image_of, number_of
 from trainyard.operations.runs.history import NOTES, text, told
+from trainyard.operations.runs.node_time import Run
 from trainyard.operations.runs.records import MISSING, runs_of
-from trainyard.operations.runs.runs import Run
 from trainyard.plans.jobs import RUN, JobPlan
 
 SECRETS = at("jobs.tune.secrets", {"HF_TOKEN": {"secret": "hf", "key": "token"}})

@@ -17,8 +17,8 @@ from tests.support.tool import run_word
 from tests.trainyard.operations.finished import cluster, pod, train_job
 from trainyard.operations.runs import history
 from trainyard.operations.runs.gpu_use import AT_ONCE, LAST, promql, sms_at_work
+from trainyard.operations.runs.node_time import Run, finished_runs, uid_of
 from trainyard.operations.runs.records import KEPT, runs_of
-from trainyard.operations.runs.runs import Run, finished_runs, uid_of
 
 PROMTOOL = paths.BIN / "promtool"
 

@@ -18,9 +18,9 @@ from trainyard.operations.reach.snapshot import Snapshot
 from trainyard.operations.reach.target import TargetError
 from trainyard.operations.runs import history
 from trainyard.operations.runs.history import HISTORY, NOTES, Told, text, told
+from trainyard.operations.runs.node_time import AT_LEAST
 from trainyard.operations.runs.printed import Printed
 from trainyard.operations.runs.records import KEPT, MISSING, runs_of
-from trainyard.operations.runs.runs import AT_LEAST
 from trainyard.plans.jobs import GOODPUT
 
 SAID = Printed(

@@ -13,6 +13,7 @@ import pytest
 from tests.trainyard.operations.finished import at, cluster, node, pod, train_job
 from trainyard.objects.programs.history import APP, DELETED, LEFT, RECORD
 from trainyard.operations.reach.snapshot import Snapshot
+from trainyard.operations.runs.node_time import AT_LEAST, AT_MOST, EXACT
 from trainyard.operations.runs.records import (
     KEPT,
     MISSING,
@@ -21,7 +22,6 @@ from trainyard.operations.runs.records import (
     records,
     runs_of,
 )
-from trainyard.operations.runs.runs import AT_LEAST, AT_MOST, EXACT
 
 Object = dict[str, Any]
 

@@ -20,8 +20,8 @@ from trainyard.operations.reach.snapshot import Snapshot
 from trainyard.operations.reach.stack import own_prices
 from trainyard.operations.reach.target import TargetError
 from trainyard.operations.runs import history, spent, watch
+from trainyard.operations.runs.node_time import ABOUT, AT_LEAST, AT_MOST, EXACT, finished_runs
 from trainyard.operations.runs.records import KEPT, MISSING, UNREADABLE, Known, runs_of
-from trainyard.operations.runs.runs import ABOUT, AT_LEAST, AT_MOST, EXACT, finished_runs
 
 PRICE = next(filter(None, [price("ec2", "g6e.48xlarge", "us-east-1")]))
 NODE = PRICE.usd

@@ -9,7 +9,7 @@ import pytest
 
 from tests.trainyard.operations.finished import at, cluster, node, node_pool, pod, train_job
 from trainyard.operations.reach.snapshot import Snapshot
-from trainyard.operations.runs.runs import (
+from trainyard.operations.runs.node_time import (
     ABOUT,
     AT_LEAST,
     AT_MOST,
