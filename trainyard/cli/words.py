@@ -201,7 +201,7 @@ WORDS: Mapping[str, Word] = {
     ),
     "runs": Word(
         does="Print each run: who, what, when, how long, dollars, outcome.",
-        module="trainyard.operations.runs.history",
+        module="trainyard.operations.runs.runs",
         options=("--json", "--html"),
         reads="the runs of {stack}",
         example="runs dev --json",

@@ -12,7 +12,7 @@ import pytest
 from tests.support.tool import run_word
 from tests.trainyard.operations.finished import cluster, expecting, node, pod, train_job
 from trainyard.operations.reach.snapshot import Snapshot
-from trainyard.operations.runs import history, spent
+from trainyard.operations.runs import runs, spent
 from trainyard.operations.runs.beside_plan import BesidePlan, beside_plan
 from trainyard.operations.runs.node_time import finished_runs
 from trainyard.operations.runs.printed import Printed
@@ -101,7 +101,7 @@ def test_both_words_say_it_to_a_person_and_to_a_program(
     known = runs_of(snapshot, [], KEPT)
     said = {"uid-of-training-idle": Printed(resumed_from="step 9", nothing_done="step 9")}
     monkeypatch.setattr(spent, "known_runs", lambda stack: known)
-    monkeypatch.setattr(history, "_read", lambda stack: (known, said, {}, {}))
+    monkeypatch.setattr(runs, "_read", lambda stack: (known, said, {}, {}))
     assert run_word("spent", ["dev"]) == 0
     assert "the last 2 complete runs ran 0.55 × expected_hours" in capsys.readouterr().out
     assert run_word("runs", ["dev"]) == 0

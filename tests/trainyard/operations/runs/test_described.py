@@ -10,9 +10,9 @@ from tests.support.stackfile import Edit, at, environment_plan
 from tests.trainyard.derive.test_sweep import no_torchrun, tune
 from tests.trainyard.operations.finished import cluster, train_job
 from trainyard.operations.runs.described import command_of, image_of, number_of
-from trainyard.operations.runs.history import NOTES, text, told
 from trainyard.operations.runs.node_time import Run
 from trainyard.operations.runs.records import MISSING, runs_of
+from trainyard.operations.runs.runs import NOTES, text, told
 from trainyard.plans.jobs import RUN, JobPlan
 
 SECRETS = at("jobs.tune.secrets", {"HF_TOKEN": {"secret": "hf", "key": "token"}})

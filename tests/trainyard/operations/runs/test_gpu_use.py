@@ -15,7 +15,7 @@ import pytest
 from rehearsal import paths
 from tests.support.tool import run_word
 from tests.trainyard.operations.finished import cluster, pod, train_job
-from trainyard.operations.runs import history
+from trainyard.operations.runs import runs
 from trainyard.operations.runs.gpu_use import AT_ONCE, LAST, promql, sms_at_work
 from trainyard.operations.runs.node_time import Run, finished_runs, uid_of
 from trainyard.operations.runs.records import KEPT, runs_of
@@ -109,7 +109,7 @@ def test_list_page_and_json_have_the_share_or_say_what_it_needs(
     known, page = runs_of(cluster(), [], KEPT), tmp_path / "runs.html"
 
     def printed(busy: dict[str, float], *options: str) -> Any:
-        monkeypatch.setattr(history, "_read", lambda stack: (known, {}, {}, busy))
+        monkeypatch.setattr(runs, "_read", lambda stack: (known, {}, {}, busy))
         assert run_word("runs", ["dev", *options]) == 0
         return capsys.readouterr().out
 

@@ -14,7 +14,7 @@ import pytest
 from tests.support.tool import run_word
 from tests.trainyard.operations.finished import cluster, expecting, pod, train_job
 from tests.trainyard.reports.page.test_plan_page import Page
-from trainyard.operations.runs import history
+from trainyard.operations.runs import runs
 from trainyard.operations.runs.printed import Printed
 from trainyard.operations.runs.records import KEPT, Known, runs_of
 from trainyard.operations.runs.runs_page import runs_page
@@ -40,9 +40,7 @@ def both(
 ) -> tuple[str, dict[str, Any]]:
     """The page, and what `--json` says of the same runs."""
     known = several()
-    monkeypatch.setattr(
-        history, "_read", lambda stack: (known, {"uid-of-training-t5": SAID}, {}, {})
-    )
+    monkeypatch.setattr(runs, "_read", lambda stack: (known, {"uid-of-training-t5": SAID}, {}, {}))
     file = tmp_path / "runs.html"
     assert run_word("runs", ["dev", "--html", str(file)]) == 0
     assert capsys.readouterr().out == f"{file}\n"
@@ -99,7 +97,7 @@ def test_no_text_of_a_drawing_is_cut(both: tuple[str, dict[str, Any]]) -> None:
 def test_bars_stand_at_their_times() -> None:
     """t5 waited 5 minutes and ran 65, so its bars are in this proportion."""
     known = runs_of(cluster(), [], KEPT)
-    text = runs_page("dev", [history.told(run, {}, going=False) for run in known.finished], "", [])
+    text = runs_page("dev", [runs.told(run, {}, going=False) for run in known.finished], "", [])
     found = re.findall(r'width="([\d.]+)" height="12.0" rx="2" class="(?:late|kept)"', text)
     late, main = map(float, found)
     assert main / late == pytest.approx(13, rel=0.01)
@@ -113,7 +111,7 @@ def test_a_cluster_without_runs_has_a_page_that_says_so() -> None:
 
 def test_what_is_not_known_has_no_bar_and_is_said() -> None:
     known = runs_of(cluster(pods=[]), [], KEPT)
-    [run] = [history.told(each, {}, going=False) for each in known.finished]
+    [run] = [runs.told(each, {}, going=False) for each in known.finished]
     text = runs_page("dev", [replace(run, waited_seconds=None)], "", [])
     assert "waited not known, ran not known" in text
     assert "Seconds of a step" not in text and "Goodput" not in text

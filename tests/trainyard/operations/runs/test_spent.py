@@ -19,7 +19,7 @@ from trainyard.catalog.aws.prices import price
 from trainyard.operations.reach.snapshot import Snapshot
 from trainyard.operations.reach.stack import own_prices
 from trainyard.operations.reach.target import TargetError
-from trainyard.operations.runs import history, spent, watch
+from trainyard.operations.runs import runs, spent, watch
 from trainyard.operations.runs.node_time import ABOUT, AT_LEAST, AT_MOST, EXACT, finished_runs
 from trainyard.operations.runs.records import KEPT, MISSING, UNREADABLE, Known, runs_of
 
@@ -206,7 +206,7 @@ def test_runs_are_counted_at_the_own_prices_of_the_stack(
     assert found["beside_plan"]["usd_ratio"] == "1.00"
     said = "USD are at own prices (environment.prices): 10 % off each price; Savings Plans: 50 % off g6e."
     assert said in found["notes"]
-    monkeypatch.setattr(history, "_read", lambda stack: (runs_of(snapshot, [], KEPT), {}, {}, {}))
+    monkeypatch.setattr(runs, "_read", lambda stack: (runs_of(snapshot, [], KEPT), {}, {}, {}))
     assert run_word("runs", ["dev", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["runs"][0]["usd"], found["runs"][0]["usd_planned"]) == (dollars, dollars)

@@ -11,7 +11,7 @@ from tests.support.tool import run_word
 from tests.trainyard.operations.finished import BEGAN, at, cluster, node, pod, train_job
 from trainyard.operations.reach.snapshot import Snapshot
 from trainyard.operations.reach.updates import History
-from trainyard.operations.runs import history
+from trainyard.operations.runs import runs
 from trainyard.operations.runs.frame import frame, plain
 from trainyard.operations.runs.records import KEPT, Known, runs_of
 from trainyard.operations.runs.view import view
@@ -242,14 +242,14 @@ def known() -> Known:
 def test_runs_counts_evictions_and_says_who_took_the_nodes(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Any
 ) -> None:
-    monkeypatch.setattr(history, "_read", lambda stack: (known(), {}, {}, {}))
+    monkeypatch.setattr(runs, "_read", lambda stack: (known(), {}, {}, {}))
     assert run_word("runs", ["dev"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert ", 1 eviction" in shown and f"interrupted: {TAKEN}; it has nodes again" in shown
     assert run_word("runs", ["dev", "--json"]) == 0
-    runs = {run["job"]: run for run in json.loads(capsys.readouterr().out)["runs"]}
-    assert (runs["borrower"]["evictions"], runs["owner"]["evictions"]) == (1, 0)
-    assert runs["borrower"]["interrupted"][0].startswith(TAKEN)
+    by_job = {run["job"]: run for run in json.loads(capsys.readouterr().out)["runs"]}
+    assert (by_job["borrower"]["evictions"], by_job["owner"]["evictions"]) == (1, 0)
+    assert by_job["borrower"]["interrupted"][0].startswith(TAKEN)
     assert run_word("runs", ["dev", "--html", str(tmp_path / "runs.html")]) == 0
     assert "evictions" in (tmp_path / "runs.html").read_text()
 
@@ -264,4 +264,4 @@ def test_evictions_of_a_deleted_job_are_not_known() -> None:
         "deleted": "",
     }
     [run] = runs_of(cluster(trainjobs=[]), [kept], KEPT).finished
-    assert history.told(run, {}, going=False).evictions is None
+    assert runs.told(run, {}, going=False).evictions is None

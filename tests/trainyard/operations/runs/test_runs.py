@@ -16,11 +16,11 @@ from trainyard.catalog.logs.cause import Cause
 from trainyard.catalog.logs.noted import WHY, note_of
 from trainyard.operations.reach.snapshot import Snapshot
 from trainyard.operations.reach.target import TargetError
-from trainyard.operations.runs import history
-from trainyard.operations.runs.history import HISTORY, NOTES, Told, text, told
+from trainyard.operations.runs import runs
 from trainyard.operations.runs.node_time import AT_LEAST
 from trainyard.operations.runs.printed import Printed
 from trainyard.operations.runs.records import KEPT, MISSING, runs_of
+from trainyard.operations.runs.runs import HISTORY, NOTES, Told, text, told
 from trainyard.plans.jobs import GOODPUT
 
 SAID = Printed(
@@ -75,7 +75,7 @@ def test_of_a_failed_run_without_pods_the_reason_is_said_that_an_update_has_note
     noted = {WHY: note_of(Cause("node rank 0 ended: ValueError: no such column", "mend it"))}
     job["metadata"].setdefault("annotations", {}).update(noted)
     known = runs_of(cluster(trainjobs=[job], pods=[]), [], MISSING)
-    causes = history._causes(lambda *_: "", known.finished)
+    causes = runs._causes(lambda *_: "", known.finished)
     [run] = [told(run, {}, causes, going=False) for run in known.finished]
     assert (run.why, run.fix) == ("node rank 0 ended: ValueError: no such column", "mend it")
 
@@ -88,7 +88,7 @@ def test_a_run_that_goes_on_says_why_its_last_try_failed_where_an_update_has_not
     sets[0]["metadata"] = {key: job["metadata"][key] for key in ("name", "namespace")}
     known = runs_of(cluster(trainjobs=[job], pods=[pod(0)], jobsets=sets), [], MISSING)
     [run] = known.going
-    said = told(run, {}, history._of_tries(known.going), going=True)
+    said = told(run, {}, runs._of_tries(known.going), going=True)
     assert said.restarts == 2 and said.why == why
     assert f"  why it began again: {why}" in text([said], NOTES)
 
@@ -107,7 +107,7 @@ def test_a_failed_run_says_the_sentence_about_the_rank_that_ended_first_and_what
         asked.append(words)
         return f"RuntimeError: CUDA out of memory\n{torchrun('1', '0')}\n"
 
-    causes = history._causes(kubectl, known.finished)
+    causes = runs._causes(kubectl, known.finished)
     [run] = [told(run, {}, causes, going=False) for run in known.finished]
     assert run.why.endswith("(a GPU has too little memory for the model and its batch)")
     assert "ended first, with exit code 1: RuntimeError: CUDA out of memory" in run.why
@@ -197,7 +197,7 @@ def test_a_cluster_without_a_run_says_what_the_list_would_lack() -> None:
 
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "_read", lambda stack: (runs_of(cluster(), [], KEPT), {}, {}, {}))
+    monkeypatch.setattr(runs, "_read", lambda stack: (runs_of(cluster(), [], KEPT), {}, {}, {}))
 
 
 @pytest.mark.usefixtures("read")
@@ -228,9 +228,9 @@ def test_a_cluster_that_does_not_answer_is_said(
 
         return fail
 
-    monkeypatch.setattr(history, "_read", fails(TargetError("stack x has no cluster")))
+    monkeypatch.setattr(runs, "_read", fails(TargetError("stack x has no cluster")))
     assert run_word("runs", ["x"]) == 1
-    monkeypatch.setattr(history, "_read", fails(RuntimeError("timed out")))
+    monkeypatch.setattr(runs, "_read", fails(RuntimeError("timed out")))
     assert run_word("runs", ["x"]) == 1
     assert capsys.readouterr().err.splitlines() == [
         "stack x has no cluster",
