@@ -30,6 +30,7 @@ from trainyard.operations.reach.stack import own_prices
 from trainyard.operations.reach.target import answer_of, kubeconfig
 from trainyard.operations.runs.beside_plan import beside_plan
 from trainyard.operations.runs.described import command_of, image_of, number_of
+from trainyard.operations.runs.facts import NOT_KNOWN, NOTHING, Told, share_said, time_said
 from trainyard.operations.runs.gpu_use import LACKS, sms_at_work
 from trainyard.operations.runs.node_time import AT_LEAST, Run, uid_of
 from trainyard.operations.runs.printed import Printed, printed, recorded, together
@@ -45,7 +46,6 @@ from trainyard.operations.runs.reported import HowFar, far_of
 from trainyard.operations.runs.runs_page import runs_page
 from trainyard.operations.runs.spent import exact_usd, prices_said, spent
 from trainyard.operations.runs.sweeps import sweep_of, tables
-from trainyard.operations.runs.told import NOT_KNOWN, NOTHING, Told, share_said, time_said
 from trainyard.operations.status.interruptions import Interruption
 from trainyard.plans.jobs import GOODPUT
 from trainyard.reports.plan import as_json

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
+from trainyard.operations.runs.facts import Told, share_said, time_said
 from trainyard.operations.runs.node_time import duration
-from trainyard.operations.runs.told import Told, share_said, time_said
 from trainyard.reports.page.charts import ACROSS, bars
 from trainyard.reports.page.drawing import (
     ROW,

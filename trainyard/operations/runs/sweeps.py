@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from trainyard import command_line
-from trainyard.operations.runs.told import Sweep, Told
+from trainyard.operations.runs.facts import Sweep, Told
 from trainyard.plans.jobs import sweep_note
 
 
