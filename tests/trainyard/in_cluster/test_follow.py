@@ -16,7 +16,7 @@ from tests.support.programs import program_fixture
 from tests.trainyard.in_cluster.test_history import JOBS, Server, minutes
 from tests.trainyard.operations.finished import pod, train_job
 from trainyard.objects.programs.history import HistoryPlan, settings
-from trainyard.operations.runs.printed import Printed, recorded, together
+from trainyard.operations.runs.rank_lines import Printed, recorded, together
 from trainyard.operations.runs.records import records
 from trainyard.plans.jobs import GOODPUT, INTERVAL
 

@@ -1,7 +1,7 @@
 """`trainyard runs STACK [--json | --html FILE]`: print every run that the cluster of a stack knows, and those of its
 history: who, what, when, how long, on how many nodes, for how many dollars, and how it ended.
 
-Who knows what: records.py; dollars: spent.py; what scripts say: printed.py.
+Who knows what: records.py; dollars: spent.py; what scripts say: rank_lines.py.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from trainyard.operations.runs.described import command_of, image_of, number_of
 from trainyard.operations.runs.facts import NOT_KNOWN, NOTHING, Told, share_said, time_said
 from trainyard.operations.runs.gpu_use import LACKS, sms_at_work
 from trainyard.operations.runs.node_time import AT_LEAST, Run, uid_of
-from trainyard.operations.runs.printed import Printed, printed, recorded, together
+from trainyard.operations.runs.rank_lines import Printed, printed, recorded, together
 from trainyard.operations.runs.records import (
     KEPT,
     MISSING,

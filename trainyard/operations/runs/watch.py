@@ -24,7 +24,7 @@ from trainyard.operations.reach.snapshot import snapshot_of
 from trainyard.operations.reach.stack import own_prices
 from trainyard.operations.reach.target import answer_of, kubeconfig
 from trainyard.operations.runs.frame import Line, coloured, frame, picture, plain
-from trainyard.operations.runs.printed import ReachedLately
+from trainyard.operations.runs.rank_lines import ReachedLately
 from trainyard.operations.runs.view import View, view
 from trainyard.operations.status.by_hand import Changes
 from trainyard.plans.push_gateway import NAMESPACE

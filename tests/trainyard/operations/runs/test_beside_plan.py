@@ -15,7 +15,7 @@ from trainyard.operations.reach.snapshot import Snapshot
 from trainyard.operations.runs import runs, spent
 from trainyard.operations.runs.beside_plan import BesidePlan, beside_plan
 from trainyard.operations.runs.node_time import finished_runs
-from trainyard.operations.runs.printed import Printed
+from trainyard.operations.runs.rank_lines import Printed
 from trainyard.operations.runs.records import KEPT, runs_of
 from trainyard.plans.jobs import EXPECTED
 

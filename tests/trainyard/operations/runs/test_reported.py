@@ -14,7 +14,7 @@ from trainyard.catalog.aws.own_prices import OwnPrices
 from trainyard.operations.reach.snapshot import Snapshot
 from trainyard.operations.runs.frame import frame, plain
 from trainyard.operations.runs.node_time import finished_runs, going_runs, uid_of
-from trainyard.operations.runs.printed import reached
+from trainyard.operations.runs.rank_lines import reached
 from trainyard.operations.runs.reported import HowFar, far_of
 from trainyard.operations.runs.runs import told
 from trainyard.operations.runs.view import view

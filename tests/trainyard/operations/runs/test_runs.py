@@ -18,7 +18,7 @@ from trainyard.operations.reach.snapshot import Snapshot
 from trainyard.operations.reach.target import TargetError
 from trainyard.operations.runs import runs
 from trainyard.operations.runs.node_time import AT_LEAST
-from trainyard.operations.runs.printed import Printed
+from trainyard.operations.runs.rank_lines import Printed
 from trainyard.operations.runs.records import KEPT, MISSING, runs_of
 from trainyard.operations.runs.runs import HISTORY, NOTES, Told, text, told
 from trainyard.plans.jobs import GOODPUT

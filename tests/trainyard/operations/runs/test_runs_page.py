@@ -15,7 +15,7 @@ from tests.support.tool import run_word
 from tests.trainyard.operations.finished import cluster, expecting, pod, train_job
 from tests.trainyard.reports.page.test_plan_page import Page
 from trainyard.operations.runs import runs
-from trainyard.operations.runs.printed import Printed
+from trainyard.operations.runs.rank_lines import Printed
 from trainyard.operations.runs.records import KEPT, Known, runs_of
 from trainyard.operations.runs.runs_page import runs_page
 from trainyard.plans.jobs import GOODPUT

@@ -9,7 +9,7 @@ import pytest
 
 from tests.trainyard.operations.finished import cluster, pod, train_job
 from trainyard.catalog.logs.log_words import figure_named
-from trainyard.operations.runs.printed import Printed, printed
+from trainyard.operations.runs.rank_lines import Printed, printed
 from trainyard.operations.runs.records import MISSING, runs_of
 from trainyard.operations.runs.runs import Told, told
 from trainyard.operations.runs.sweeps import sweep_of, tables

@@ -23,7 +23,7 @@ from trainyard.catalog.aws.prices import price
 from trainyard.operations.reach.target import TargetError
 from trainyard.operations.runs import watch
 from trainyard.operations.runs.frame import MOST_RANKS, MOST_ROWS, coloured, frame, picture, plain
-from trainyard.operations.runs.printed import ReachedLately
+from trainyard.operations.runs.rank_lines import ReachedLately
 from trainyard.operations.runs.view import (
     BROKEN,
     DONE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from tests.trainyard.operations.finished import cluster, pod, train_job
-from trainyard.operations.runs.printed import Printed, printed
+from trainyard.operations.runs.rank_lines import Printed, printed
 
 UID = "uid-of-training-t5"
 HEAD = "2026-11-21T12:06:00Z hello\n2026-11-21T12:06:01Z resumed from step-00000012.pt\n"
