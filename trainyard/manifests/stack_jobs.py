@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainyard.derive.after import chained
 from trainyard.derive.commands import command_of
-from trainyard.derive.job_files import NO_FILE, config_map, file_errors
+from trainyard.derive.job_files import config_map
 from trainyard.derive.job_site import JobSite
 from trainyard.derive.jobs import job_plan
 from trainyard.derive.model_memory.fit import Fit, fit_of
@@ -20,6 +20,7 @@ from trainyard.derive.sweep import at_once, in_turn
 from trainyard.plans.jobs import EXPECTED, Expected, JobPlan
 from trainyard.problems import At, InputError, InputWarning
 from trainyard.rules.after import after_errors
+from trainyard.rules.job_files import NO_FILE, file_errors
 from trainyard.rules.model_memory import fit_problems, model_errors
 from trainyard.rules.mounts import torchrun_script_errors
 from trainyard.rules.python_files import python_warnings

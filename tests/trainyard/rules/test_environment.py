@@ -20,7 +20,6 @@ from tests.support.tool import run_word
 from trainyard import decide as plan
 from trainyard.catalog import versions
 from trainyard.decide import plan_stack
-from trainyard.derive import job_files
 from trainyard.problems import REMOVE, InputError
 from trainyard.rules import (
     blocks,
@@ -32,6 +31,7 @@ from trainyard.rules import (
     gangs,
     images,
     instance_types,
+    job_files,
     mounts,
     network,
     pods,

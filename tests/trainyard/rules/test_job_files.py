@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.stackfile import at, planned, values
-from trainyard.derive.job_files import file_errors
+from trainyard.rules.job_files import file_errors
 from trainyard.settings.job import JobConfig
 from trainyard.settings.training.files import FilesConfig
 
