@@ -1,7 +1,7 @@
 """Effects of a store on a job's checkpoints, and the image repositories of a stack.
 
-What follows from a store's settings is in the class of its kind: trainyard/stores/. What is refused is
-trainyard/rules/stores.py.
+What follows from a store's settings is in the class of its kind: trainyard/stores/. What is refused:
+trainyard/rules/stores.py and trainyard/rules/checkpoints.py.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from trainyard.derive.jobs import stores
 from trainyard.derive.pools import TYPES, job_type
 from trainyard.objects.jobs.upstream_runtimes import TUNED
 from trainyard.problems import REMOVE, At, InputError, InputWarning, one_of, write_one_of
+from trainyard.rules.checkpoints import checkpoint_errors, checkpoint_warnings, place_to_save
 from trainyard.rules.elastic import elastic_errors, elastic_warnings
 from trainyard.rules.gangs import gang_errors
 from trainyard.rules.jobs import controller_fix, job_problems
@@ -26,7 +27,6 @@ from trainyard.rules.pod_resources import mount_memory_warnings, request_problem
 from trainyard.rules.pods import pod_errors, pod_warnings, store_directory_errors
 from trainyard.rules.pools import unknown_pool
 from trainyard.rules.secrets import secret_errors, secret_warnings
-from trainyard.rules.stores import checkpoint_errors, checkpoint_warnings, place_to_save
 from trainyard.rules.writes import weak_writes
 from trainyard.settings.environment import EnvironmentConfig, OwnRuntimeConfig
 from trainyard.settings.job import RUN_NUMBER, JobConfig

@@ -5,7 +5,7 @@ Goodput is the share of wall time that ends up in the model: 1 − (d/W + W/2M +
 seconds a save holds training up, W the seconds of training between saves, M the job's mean time
 between stops and R a restart. It is a first-order formula: true to 0.3 points above 92 %, and
 pessimistic below (tests/trainyard/stores/test_goodput.py simulates both). Failure rates:
-trainyard/catalog/failure_rates.py. What is refused or said about a verdict: trainyard/rules/stores.py.
+trainyard/catalog/failure_rates.py. What is refused or said about a verdict: trainyard/rules/checkpoints.py.
 """
 
 from __future__ import annotations

@@ -16,7 +16,8 @@ from tests.support.stackfile import ENVIRONMENT, at, values, without
 from trainyard.derive.stores import job_verdict
 from trainyard.problems import REMOVE, InputError
 from trainyard.rules.checkpoint_advice import MOST
-from trainyard.rules.stores import checkpoint_errors, checkpoint_warnings, store_errors
+from trainyard.rules.checkpoints import checkpoint_errors, checkpoint_warnings
+from trainyard.rules.stores import store_errors
 from trainyard.settings.job import JobConfig
 from trainyard.settings.reading.reader import read
 from trainyard.stores.goodput import Verdict

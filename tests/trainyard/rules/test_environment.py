@@ -23,6 +23,7 @@ from trainyard.decide import plan_stack
 from trainyard.problems import REMOVE, InputError
 from trainyard.rules import (
     blocks,
+    checkpoints,
     cluster,
     endpoint,
     entries,
@@ -259,6 +260,7 @@ def test_every_refusal_in_the_rules_is_caused_by_a_test_above(tmp_path: Path) ->
             gangs,
             pods,
             stores,
+            checkpoints,
             images,
             mounts,
         ),

@@ -1,5 +1,5 @@
 """Findings of `trainyard check --live` about the room for checkpoints on an existing FSx for Lustre.
-trainyard/rules/stores.py says the same about a store that the stack makes."""
+trainyard/rules/checkpoints.py says the same about a store that the stack makes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trainyard.live.questions.caller import NotAnswered
 from trainyard.live.questions.store_questions import FREE_ROOM, FREE_ROOM_MINUTES
 from trainyard.plans.stores import ExistingStorePlan
 from trainyard.problems import InputError, InputWarning
-from trainyard.rules.stores import room_needed
+from trainyard.rules.checkpoints import room_needed
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import CheckpointConfig, typed
 from trainyard.stores.goodput import GIB, checkpoint_bytes, checkpoints_on_disk
