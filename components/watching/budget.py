@@ -1,4 +1,4 @@
-"""A monthly budget of AWS Budgets, with those whom AWS tells.
+"""A monthly budget of AWS Budgets, with those whom AWS tells, and when it tells them.
 
 Settings: `environment.budget` in the stack file.
 """
@@ -8,8 +8,11 @@ from __future__ import annotations
 import pulumi
 import pulumi_aws as aws
 
-from trainyard.plans.budget import TOLD_AT, BudgetPlan
+from trainyard.plans.budget import BudgetPlan
 from trainyard.plans.identity import Identity
+
+TOLD_AT = ((80, "ACTUAL"), (100, "ACTUAL"), (100, "FORECASTED"))
+"""Percent of the budget, and whether it is spent or expected."""
 
 
 class Budget(pulumi.ComponentResource):

@@ -1,4 +1,4 @@
-"""A monthly budget of AWS Budgets: which costs it counts, and when AWS tells somebody.
+"""A monthly budget of AWS Budgets: which costs it counts, and whom AWS tells.
 
 Source: AWS Cost Management user guide, budgets-create and budgets-create-filters.
 """
@@ -7,9 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
-
-TOLD_AT = ((80, "ACTUAL"), (100, "ACTUAL"), (100, "FORECASTED"))
-"""Percent of the budget, and whether it is spent or expected."""
 
 COST_TAG = "trainyard:stack"
 """Key of the tag by which AWS Budgets counts."""
