@@ -76,8 +76,6 @@ EMPTY_NODE_MINUTES = 15
 LINK_MINUTES = 30
 """For one link of a Lustre file system to S3: FSx took longer than the provider's own limit (aws-samples
 amazon-eks-machine-learning…#112)."""
-WAIT_MINUTES = HOUR // MINUTE
-"""Default of `wait_minutes` of a job."""
 AWAIT_SECONDS = 10 * MINUTE
 """For whatever Pulumi awaits in Kubernetes and no option says otherwise."""
 

@@ -13,7 +13,6 @@ import pydantic
 from trainyard.catalog.aws.latencies import IMAGE_GB
 from trainyard.catalog.aws.storage import CHECKPOINT_BYTES_PER_PARAMETER
 from trainyard.catalog.failure_rates import OTHER_STOPS_A_DAY
-from trainyard.catalog.limits import WAIT_MINUTES
 from trainyard.objects.iam.secrets import ManagedSecret
 from trainyard.objects.jobs.pod_template import SecretKey, SecretObject
 from trainyard.objects.queues.queues import Urgency
@@ -24,6 +23,8 @@ from trainyard.settings.training.model import TrainedModelConfig
 from trainyard.settings.training.schedule import ScheduleConfig
 from trainyard.settings.training.sweep import SweepConfig
 
+WAIT_MINUTES = 60
+"""Default of `wait_minutes` of a job."""
 RUN_NUMBER = "{run}"
 """In a directory of a job it stands for the number of the run."""
 SCHEDULED_TIME = "{scheduled_time}"
