@@ -13,7 +13,8 @@ import pulumi
 import pulumi_aws as aws
 
 from components.base.account import caller_identity
-from components.network.network import Network, node_security_group, private_endpoints, s3_endpoint
+from components.network.network import Network, private_endpoints, s3_endpoint
+from components.network.node_security_group import node_security_group
 from trainyard.existing.vpc_faults import EVERYWHERE, SubnetFound, VpcFound, faults
 from trainyard.plans.networks import NODES, ExistingNetworkPlan, service_cidr
 

@@ -1,6 +1,6 @@
 """A network as the rest of an environment sees it: the stack makes it (own_network.py), or it
-exists already (existing_network.py). In both cases the stack makes the group of the GPU nodes, and
-the endpoints of AWS APIs."""
+exists already (existing_network.py). In both cases the stack makes the endpoints of AWS APIs, and
+the group of the GPU nodes (node_security_group.py)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_aws as aws
 
-from components.base.security_group import EVERYTHING, allow, security_group, talk_to_itself
+from components.base.security_group import allow, security_group
 from trainyard.catalog.aws.endpoints import S3, service_name
 from trainyard.plans.identity import Identity
-from trainyard.plans.networks import ENDPOINTS, NODES, EndpointsPlan
+from trainyard.plans.networks import ENDPOINTS, EndpointsPlan
 
 HTTPS = 443
 
@@ -137,29 +137,3 @@ def private_endpoints(
         for api in plan.apis
     ]
     return [*rules, *made]
-
-
-def node_security_group(
-    parent: pulumi.Resource,
-    identity: Identity,
-    vpc_id: pulumi.Input[str],
-    tags: Mapping[str, str],
-) -> tuple[aws.ec2.SecurityGroup, list[pulumi.Resource]]:
-    """The group of GPU nodes, and its rules. `tags`: of the group."""
-    name = NODES
-    group = security_group(
-        parent, name, identity, vpc_id, "GPU nodes: EFA among themselves", tags=tags
-    )
-    rules = talk_to_itself(parent, name, identity, group.id)
-    # This rule is also what lets nodes reach Lustre (988, 1018-1023) and EFS (2049): no store makes
-    # an egress rule for its clients.
-    out = aws.vpc.SecurityGroupEgressRule(
-        f"{name}-out",
-        security_group_id=group.id,
-        ip_protocol=EVERYTHING,
-        cidr_ipv4="0.0.0.0/0",
-        description="images, packages and AWS APIs",
-        tags=identity.tags(f"{name}-out"),
-        opts=pulumi.ResourceOptions(parent=parent),
-    )
-    return group, [*rules, out]

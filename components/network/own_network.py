@@ -15,7 +15,8 @@ import pulumi
 import pulumi_aws as aws
 
 from components.network.flow_logs import record
-from components.network.network import Network, node_security_group, private_endpoints, s3_endpoint
+from components.network.network import Network, private_endpoints, s3_endpoint
+from components.network.node_security_group import node_security_group
 from trainyard.plans.identity import cluster_tag
 from trainyard.plans.networks import NODES, OwnNetworkPlan, ZonePlan
 

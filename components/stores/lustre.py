@@ -123,7 +123,7 @@ class Lustre(pulumi.ComponentResource):
         the server evicts the client: ranks get EIO (user guide, limit-access-security-groups,
         "Lustre client VPC security group rules").
         Clients need no egress rule: the GPU nodes' own group lets them reach every address
-        (components/network/network.py, nodes-out), and so does EKS's group of the cluster.
+        (components/network/node_security_group.py, nodes-out), and so does EKS's group of the cluster.
         """
         return [
             rule
