@@ -63,10 +63,6 @@ AMI_RELEASE = "v20261012"
 NODE_AMI = f"al2023@{AMI_RELEASE}"
 """Karpenter alias of the AMI of GPU nodes: pinned, because @latest lets AWS drift nodes under a
 running gang."""
-AMI_PARAMETERS = "/aws/service/eks/optimized-ami/{kubernetes}/amazon-linux-2023/x86_64/{variant}"
-"""Folder of Systems Manager in which EKS names its AMIs (EKS user guide, retrieve-ami-id)."""
-AMI_NAME = "amazon-eks-node-al2023-x86_64-{variant}-{kubernetes}-{release}"
-"""Name of one of these AMIs."""
 PANICKING_AMI_RELEASES, PANICKING_KERNEL = ("20260930", "20261003"), "6.12"
 """Their kernel 6.12.110 panics when it reclaims memory; AMIs with another kernel do not
 (amazon-eks-ami#2845)."""

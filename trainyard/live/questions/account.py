@@ -9,9 +9,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from trainyard.catalog import versions
 from trainyard.catalog.aws.instances import ADDRESS_QUOTA, QUOTAS
-from trainyard.catalog.upstream import bottlerocket
+from trainyard.catalog.upstream import al2023, bottlerocket
 from trainyard.derive.pools import TYPES
 from trainyard.existing.cluster_faults import AddOnFound, ClusterFound
 from trainyard.live.questions.caller import TIMEOUTS, Filters, NotAnswered
@@ -166,8 +165,8 @@ class Account(StoreQuestions, ClusterQuestions):
         """Version of the kubelet in EKS's AMI of a release, v20261012: 1.35.8; empty where the region
         does not have the AMI. `variant`: standard or nvidia."""
         ami = {"kubernetes": kubernetes, "variant": variant}
-        name = versions.AMI_NAME.format(**ami, release=release)
-        at = f"{versions.AMI_PARAMETERS.format(**ami)}/{name}/image_id"
+        name = al2023.AMI_NAME.format(**ami, release=release)
+        at = f"{al2023.AMI_PARAMETERS.format(**ami)}/{name}/image_id"
         parameter = self._ask("ssm:GetParameter", unless="ParameterNotFound", Name=at)
         if not parameter:
             return ""
@@ -193,7 +192,7 @@ class Account(StoreQuestions, ClusterQuestions):
 
     def recommended_ami(self, kubernetes: str, variant: str) -> str:
         """Release of the AMI that EKS recommends, such as 1.35.8-20261012."""
-        folder = versions.AMI_PARAMETERS.format(kubernetes=kubernetes, variant=variant)
+        folder = al2023.AMI_PARAMETERS.format(kubernetes=kubernetes, variant=variant)
         at = f"{folder}/recommended/release_version"
         return self._ask("ssm:GetParameter", Name=at)["Parameter"]["Value"]
 
