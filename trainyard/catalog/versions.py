@@ -60,6 +60,9 @@ user guide, lustre-client-matrix)."""
 AMI_RELEASE = "v20261012"
 """Release of the EKS AMIs for AL2023, of GPU nodes and system nodes alike: the newest found on
 2026-11-22, https://github.com/awslabs/amazon-eks-ami/releases/tag/v20261012."""
+BOTTLEROCKET_RELEASE = "v1.68.1"
+"""Release of Bottlerocket for GPU nodes: the newest found on 2026-11-28 (bottlerocket.dev, os/1.68.x; EKS
+Anywhere v0.26.5 has it, too)."""
 NODE_AMI = f"al2023@{AMI_RELEASE}"
 """Karpenter alias of the AMI of GPU nodes: pinned, because @latest lets AWS drift nodes under a
 running gang."""

@@ -14,7 +14,7 @@ from threading import Thread
 from time import monotonic
 from typing import Any
 
-from trainyard.catalog.upstream import bottlerocket
+from trainyard.catalog.versions import BOTTLEROCKET_RELEASE
 from trainyard.derive.credentials import NotAssumed
 from trainyard.live.backups import backup_checks
 from trainyard.live.boundary import boundary_checks
@@ -229,8 +229,8 @@ def _release_checks(account: Account, plan: EnvironmentPlan) -> dict[str, Check]
         for variant, release in amis(plan)
     }
     if with_bottlerocket(plan):
-        images[f"AMI of Bottlerocket {bottlerocket.RELEASE}"] = lambda: bottlerocket_errors(
-            plan, there=account.has_bottlerocket(version, bottlerocket.RELEASE)
+        images[f"AMI of Bottlerocket {BOTTLEROCKET_RELEASE}"] = lambda: bottlerocket_errors(
+            plan, there=account.has_bottlerocket(version, BOTTLEROCKET_RELEASE)
         )
     return builds | images
 

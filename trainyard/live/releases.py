@@ -108,7 +108,7 @@ def bottlerocket_errors(plan: EnvironmentPlan, *, there: bool) -> Iterator[Input
         yield InputError(
             path=f"environment.pools.{pool}.ami_family",
             must=f"have an AMI in {plan.identity.region} for Kubernetes {plan.cluster.version}",
-            got=f"Bottlerocket, of which it has no {bottlerocket.RELEASE} with NVIDIA's driver",
+            got=f"Bottlerocket, of which it has no {versions.BOTTLEROCKET_RELEASE} with NVIDIA's driver",
             fix="write AL2023, or delete it",
             write="AL2023",
         )

@@ -16,7 +16,6 @@ from importlib import metadata
 from trainyard import command_line
 from trainyard.catalog import versions
 from trainyard.catalog.aws.prices import stale
-from trainyard.catalog.upstream import bottlerocket
 from trainyard.catalog.upstream.releases import NEWEST, PACKAGES, SEEN
 from trainyard.live.questions.account import Account
 from trainyard.live.questions.caller import NotAnswered
@@ -281,11 +280,11 @@ def _ami(variant: str, pinned: str, recommended: str) -> Iterator[Due]:
 
 
 def _bottlerocket(latest: str) -> Iterator[Due]:
-    if in_order(latest) > in_order(bottlerocket.RELEASE):
+    if in_order(latest) > in_order(versions.BOTTLEROCKET_RELEASE):
         yield Due(
-            what=f"Bottlerocket {bottlerocket.RELEASE} is pinned; the region has {latest}",
+            what=f"Bottlerocket {versions.BOTTLEROCKET_RELEASE} is pinned; the region has {latest}",
             when="",
-            do=f"write {latest} in trainyard/catalog/upstream/bottlerocket.py, RELEASE",
+            do=f"write {latest} in trainyard/catalog/versions.py, BOTTLEROCKET_RELEASE",
         )
 
 

@@ -18,7 +18,7 @@ from tests.support.stackfile import ENVIRONMENT, at, environment_plan, values
 from trainyard.catalog import versions
 from trainyard.catalog.aws.instances import GPU_TYPES
 from trainyard.catalog.aws.zones import ZONE_LETTERS, regions_with
-from trainyard.catalog.upstream.bottlerocket import FAMILY, KUBERNETES, LABEL, RELEASE
+from trainyard.catalog.upstream.bottlerocket import FAMILY, KUBERNETES, LABEL
 from trainyard.decide import plan_stack
 from trainyard.objects.jobs.pod_template import TOLERATIONS
 from trainyard.plan import EnvironmentPlan
@@ -250,7 +250,7 @@ def test_a_class_with_bottlerocket_pins_it_and_keeps_containers_off_the_disk_of_
 ):
     [(spec, _)] = rendered("Bottlerocket")[1]
     [(al2023, _)] = rendered("on demand")[1]
-    assert spec["amiSelectorTerms"] == [{"alias": f"bottlerocket@{RELEASE}"}]
+    assert spec["amiSelectorTerms"] == [{"alias": f"bottlerocket@{versions.BOTTLEROCKET_RELEASE}"}]
     [system, containers] = spec["blockDeviceMappings"]
     [root] = al2023["blockDeviceMappings"]
     assert system["deviceName"] == "/dev/xvda" and system["ebs"]["volumeSize"] == "4Gi"
@@ -274,7 +274,11 @@ def test_its_user_data_is_settings_beside_which_karpenter_keeps_its_own() -> Non
 
 def test_the_pinned_release_has_a_variant_for_each_kubernetes_and_what_its_settings_need() -> None:
     assert set(versions.KUBERNETES) <= set(KUBERNETES)
-    assert [int(part) for part in RELEASE.removeprefix("v").split(".")] >= [1, 46, 0]
+    assert [int(part) for part in versions.BOTTLEROCKET_RELEASE.removeprefix("v").split(".")] >= [
+        1,
+        46,
+        0,
+    ]
 
 
 def test_the_plugin_of_gpus_keeps_off_nodes_whose_system_has_one(dev: Graph) -> None:

@@ -42,8 +42,7 @@ from tests.trainyard.existing.test_vpc_faults import OWNER
 from tests.trainyard.existing.test_vpc_faults import SHARED as SHARED_VPC
 from tests.trainyard.existing.test_vpc_faults import SOUND as SOUND_VPC
 from trainyard.catalog.aws.endpoints import ALWAYS
-from trainyard.catalog.upstream import bottlerocket
-from trainyard.catalog.versions import KUBERNETES
+from trainyard.catalog.versions import BOTTLEROCKET_RELEASE, KUBERNETES
 from trainyard.decide import plan_stack
 from trainyard.derive.credentials import NotAssumed
 from trainyard.existing.store_faults import RuleFound
@@ -117,7 +116,7 @@ SOUND: dict[str, Any] = {
     "kubelet_of_ami": "1.35.8",
     "recommended_ami": "1.35.8-20261101",
     "has_bottlerocket": True,
-    "newest_bottlerocket": bottlerocket.RELEASE,
+    "newest_bottlerocket": BOTTLEROCKET_RELEASE,
 }
 
 

@@ -11,7 +11,7 @@ from moto import mock_aws
 
 from tests.support.stackfile import at, environment_plan
 from tests.trainyard.live.test_preflight import errors, found
-from trainyard.catalog.upstream.bottlerocket import RELEASE
+from trainyard.catalog.versions import BOTTLEROCKET_RELEASE
 from trainyard.live import releases
 from trainyard.live.questions.account import Account
 from trainyard.live.questions.caller import NotAnswered
@@ -76,7 +76,8 @@ def test_a_bottlerocket_that_the_region_does_not_have_is_refused_at_its_pool() -
     [said] = errors(own, has_bottlerocket=False)
     assert said == (
         "environment.pools.h100.ami_family: must have an AMI in ap-northeast-2 for Kubernetes 1.35; got"
-        f" Bottlerocket, of which it has no {RELEASE} with NVIDIA's driver. Fix: write AL2023, or delete it"
+        f" Bottlerocket, of which it has no {BOTTLEROCKET_RELEASE} with NVIDIA's driver."
+        " Fix: write AL2023, or delete it"
     )
 
 

@@ -17,7 +17,6 @@ from tests.support.tool import run_word
 from tests.trainyard.live.test_preflight import account, block
 from trainyard.catalog import versions
 from trainyard.catalog.aws.zones import SNAPSHOT
-from trainyard.catalog.upstream.bottlerocket import RELEASE
 from trainyard.catalog.upstream.releases import NEWEST
 from trainyard.live.questions.caller import NotAnswered
 from trainyard.plan import EnvironmentPlan
@@ -224,8 +223,10 @@ def test_a_newer_bottlerocket_is_due_where_a_pool_has_it() -> None:
         found = due.newer(account(newest_bottlerocket=newest), plan)
         return [one.what for one in found if "Bottlerocket" in one.what]
 
-    assert said("v1.99.0", own) == [f"Bottlerocket {RELEASE} is pinned; the region has v1.99.0"]
-    assert said("v1.99.0") == said(RELEASE, own) == said("v1.9.0", own) == []
+    assert said("v1.99.0", own) == [
+        f"Bottlerocket {versions.BOTTLEROCKET_RELEASE} is pinned; the region has v1.99.0"
+    ]
+    assert said("v1.99.0") == said(versions.BOTTLEROCKET_RELEASE, own) == said("v1.9.0", own) == []
 
 
 def test_what_is_newest_already_is_not_due() -> None:

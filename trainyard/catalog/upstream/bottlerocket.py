@@ -1,15 +1,16 @@
-"""Bottlerocket for nodes with GPUs: the release that this program pins, and what has none.
+"""Bottlerocket for nodes with GPUs: the AMI of the release that trainyard/catalog/versions.py pins, and what has
+none.
 
 Found on 2026-11-28 on bottlerocket.dev and in bottlerocket-os/bottlerocket.
 """
 
 from __future__ import annotations
 
-RELEASE = "v1.68.1"
-"""The newest found (bottlerocket.dev, os/1.68.x; EKS Anywhere v0.26.5 has it, too). SOCI's parallel pull came with
-1.44.0, and the bind of all that Karpenter wants on the NVMe disks with 1.46.0."""
-AMI = f"bottlerocket@{RELEASE}"
-"""Karpenter's alias of it: of GPU nodes the variant aws-k8s-<version>-nvidia. Pinned like the AMI of AL2023."""
+from trainyard.catalog.versions import BOTTLEROCKET_RELEASE
+
+AMI = f"bottlerocket@{BOTTLEROCKET_RELEASE}"
+"""Karpenter's alias of it: of GPU nodes the variant aws-k8s-<version>-nvidia. Pinned like the AMI of AL2023. SOCI's
+parallel pull came with 1.44.0, and the bind of all that Karpenter wants on the NVMe disks with 1.46.0."""
 IMAGE = "/aws/service/bottlerocket/aws-k8s-{kubernetes}-nvidia/x86_64/{release}/image_id"
 """Parameter of Systems Manager with the id of its AMI, where Karpenter looks. `release`: without the v."""
 NEWEST = "/aws/service/bottlerocket/aws-k8s-{kubernetes}-nvidia/x86_64/latest/image_version"
