@@ -40,7 +40,7 @@ from trainyard.operations.reach.target import (
 from trainyard.operations.reach.updates import History, history_of
 from trainyard.operations.recovery import kept
 from trainyard.operations.recovery.reservations import reservations
-from trainyard.operations.status import by_hand, last_update, pools, releases, upgrade
+from trainyard.operations.status import by_hand, helm_releases, last_update, pools, upgrade
 from trainyard.operations.status.diagnosis import SILENCE, diagnose
 from trainyard.operations.status.finding import Finding
 from trainyard.operations.status.interruptions import interruptions
@@ -137,7 +137,7 @@ def look(
         snapshot = snapshot_of(stack, kubectl, logs=True, recent=min(silence, RECENT))
         changed = by_hand.drifted(by_hand.wanted(state), kubectl, stack)
         settled = history.is_settled(state)
-        halves = [] if settled else [*releases.unended(stack, kubectl, live=live)]
+        halves = [] if settled else [*helm_releases.unended(stack, kubectl, live=live)]
     schedules = _output(state, "schedules")
     snapshot = replace(snapshot, entries=_entries(state), schedules=schedules, stack=stack)
     return snapshot, changed, halves

@@ -11,7 +11,7 @@ import pytest
 from rehearsal import paths
 from tests.rehearsal.api_server import ApiServer
 from trainyard.operations.reach.kubectl import kubectl_with
-from trainyard.operations.status.releases import ASKED, unended
+from trainyard.operations.status.helm_releases import ASKED, unended
 
 HIDDEN = "bm9ib2R5LW1heS1zZWUtaXQ="
 pytest_plugins = ("tests.rehearsal.api_server",)
