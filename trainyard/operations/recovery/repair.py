@@ -51,7 +51,7 @@ from trainyard.operations.reach.pulumi import (
 )
 from trainyard.operations.reach.stack_account import session_of
 from trainyard.operations.reach.updates import REPAIR, History, history_of
-from trainyard.operations.recovery import changes, deletions, interfaces, replacements
+from trainyard.operations.recovery import deletions, interfaces, ongoing_changes, replacements
 from trainyard.operations.recovery.adoption import Wanted
 from trainyard.operations.recovery.interfaces import LeakedInterface
 from trainyard.operations.recovery.pause import pause
@@ -213,7 +213,7 @@ def look(stack: str, state: Entry, history: History, cluster: StackCluster) -> R
     unsure = wanted.changed - changing - gone - replaced.keys()
     unsure = set[str]() if history.is_repaired(state) else {*unsure}
     read = [it for it in resources if it["urn"] in changing | unsure and it.get("id")]
-    changes.await_end(session, read, PATIENCE_SECONDS)
+    ongoing_changes.await_end(session, read, PATIENCE_SECONDS)
     return Repair(
         stack=stack,
         session=session,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from trainyard.operations.reach.pulumi import PulumiError
-from trainyard.operations.recovery import changes
+from trainyard.operations.recovery import ongoing_changes
 
 CLUSTER = {
     "urn": "urn:pulumi:dev::trainyard::aws:eks/cluster:Cluster::cluster",
@@ -34,14 +34,14 @@ class Account:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(changes.time, "sleep", lambda _: None)
+    monkeypatch.setattr(ongoing_changes.time, "sleep", lambda _: None)
 
 
 def test_a_change_that_goes_on_is_awaited_before_anybody_reads_the_object(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     account: Any = Account(2)
-    changes.await_end(account, [CLUSTER], 60)
+    ongoing_changes.await_end(account, [CLUSTER], 60)
     said = "waiting for Cluster cluster, which AWS is still changing"
     assert capsys.readouterr().out.splitlines() == [said, said]
     assert account.rounds == -1
@@ -50,4 +50,4 @@ def test_a_change_that_goes_on_is_awaited_before_anybody_reads_the_object(
 def test_the_patience_ends() -> None:
     account: Any = Account(5)
     with pytest.raises(PulumiError, match="AWS still changes these after 0 s: Cluster cluster"):
-        changes.await_end(account, [CLUSTER], 0)
+        ongoing_changes.await_end(account, [CLUSTER], 0)
