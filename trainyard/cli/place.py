@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from trainyard.operations.reach.programs import PAGES
+from trainyard.operations.reach.other_programs import PAGES
 from trainyard.settings.reading.files import text_of
 
 ELSEWHERE = ("AWS_ENDPOINT_URL", "PULUMI_OPTION_CONFIG_FILE")

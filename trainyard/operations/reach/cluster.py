@@ -16,7 +16,7 @@ import yaml
 
 from trainyard.operations.reach.kubectl import UNSERVED, Login, logged_in_to
 from trainyard.operations.reach.lookup import ExistingObject
-from trainyard.operations.reach.programs import not_on_path
+from trainyard.operations.reach.other_programs import not_on_path
 from trainyard.operations.reach.pulumi import PulumiError
 
 ABSENT = ("not found", "NotFound", UNSERVED, "no matches for kind")

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from trainyard.operations.reach.programs import not_on_path
+from trainyard.operations.reach.other_programs import not_on_path
 
 Object = dict[str, Any]
 Environment = Mapping[str, str]

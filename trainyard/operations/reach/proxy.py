@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from trainyard.operations.reach.kubectl import Kubectl, Login, kubectl_with, logged_in_to
-from trainyard.operations.reach.programs import not_on_path
+from trainyard.operations.reach.other_programs import not_on_path
 
 NOT_FOUND = 404
 NO_SUCH_PATH = "Error from server (NotFound): the server could not find the requested resource"

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Mapping
 from typing import Any
 
-from trainyard.operations.reach.programs import not_on_path
+from trainyard.operations.reach.other_programs import not_on_path
 
 Entry = dict[str, Any]
 PATCH_FORCE = "PULUMI_K8S_ENABLE_PATCH_FORCE"
