@@ -9,8 +9,8 @@ from typing import Any
 
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.manifests.document import REPLICAS, Path, Workload, look
-from trainyard.migrate.left_out import NOT_SHOWN
 from trainyard.migrate.printed import Printed
+from trainyard.migrate.secrets_left_out import NOT_SHOWN
 from trainyard.migrate.training import Training
 from trainyard.settings.reading.secrets.secrets import HIDDEN
 
