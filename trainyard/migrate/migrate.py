@@ -18,8 +18,8 @@ from trainyard.manifests.blanks import agreed
 from trainyard.manifests.context import contexts_of
 from trainyard.manifests.document import Workload, read_manifest
 from trainyard.manifests.rules import manifest_problems
-from trainyard.migrate.migrated import Migration, NotMigrated
 from trainyard.migrate.migration import migrate
+from trainyard.migrate.result import Migration, NotMigrated
 from trainyard.migrate.v2_script import NOT_DONE
 from trainyard.problems import At, InputError, Problem, listed
 from trainyard.settings.environment import EnvironmentConfig, StackConfig

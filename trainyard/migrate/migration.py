@@ -19,9 +19,9 @@ from trainyard.manifests.document import (
     mapping,
 )
 from trainyard.migrate.leftovers import differences, left_over
-from trainyard.migrate.migrated import Migration, NotMigrated, setting_name
 from trainyard.migrate.printed import Printed
 from trainyard.migrate.ranks import gpus_and_ranks
+from trainyard.migrate.result import Migration, NotMigrated, setting_name
 from trainyard.migrate.secrets_left_out import leave_out_secrets, without_secrets
 from trainyard.migrate.target import names_to_fill_in, pool_for
 from trainyard.migrate.training import Training, training

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from trainyard.manifests.document import Path, Workload, of_body
-from trainyard.migrate.migrated import Migration, NotMigrated
+from trainyard.migrate.result import Migration, NotMigrated
 
 REMOVED = object()
 """In the place of a value: the field is deleted."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from trainyard.command_line import is_option
 from trainyard.manifests.document import Container, Workload
-from trainyard.migrate.migrated import Migration
+from trainyard.migrate.result import Migration
 from trainyard.settings.reading.secrets.secrets import HIDDEN
 
 INSTEAD = (

@@ -9,7 +9,7 @@ from typing import Any
 
 from trainyard.manifests.context import ManifestContext
 from trainyard.manifests.document import JOBS, Container, Pod, Workload, items, look, words
-from trainyard.migrate.migrated import NotMigrated
+from trainyard.migrate.result import NotMigrated
 from trainyard.objects.jobs.pytorch import CONTAINER as TRAINS
 
 NODE = "node"

@@ -11,7 +11,7 @@ from trainyard.catalog.quantities import amount
 from trainyard.derive.jobs import CHECKPOINTS
 from trainyard.derive.scripts import saved_in
 from trainyard.manifests.document import Container, Pod, Workload, items, look, mapping
-from trainyard.migrate.migrated import Migration, setting_name
+from trainyard.migrate.result import Migration, setting_name
 
 SHARED_MEMORY_BYTES = 2**36
 """For a volume in memory without a sizeLimit."""
