@@ -13,6 +13,7 @@ from trainyard.derive.pools import TYPES
 from trainyard.manifests.blanks import agreed
 from trainyard.manifests.context import ManifestContext, contexts_of
 from trainyard.manifests.document import REPLICAS, Workload, look, mapping, read_manifest
+from trainyard.manifests.gang_waits import lacks_waiting, waiting
 from trainyard.manifests.names.around import Around
 from trainyard.manifests.names.names import name_problems
 from trainyard.manifests.on_stores import store_warnings
@@ -22,7 +23,6 @@ from trainyard.manifests.pool_fit import pool_problems
 from trainyard.manifests.queue_fields import queue_field_errors, team_kind_errors
 from trainyard.manifests.rules import manifest_problems
 from trainyard.manifests.tolerations import tolerating, toleration_warnings
-from trainyard.manifests.waiting import lacks_waiting, waiting
 from trainyard.plans.identity import digest
 from trainyard.plans.jobs import JobPlan, RuntimePlan
 from trainyard.problems import At, InputError, InputWarning, write_one_of

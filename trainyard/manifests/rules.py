@@ -19,10 +19,10 @@ from trainyard.manifests import on_stores, over_runtime, webhook_rules
 from trainyard.manifests.context import ManifestContext
 from trainyard.manifests.document import POD, STEP, TRAINER, Path, items, look, mapping
 from trainyard.manifests.field_rules import ELASTIC_FIX, field_errors
+from trainyard.manifests.gang_waits import short_policy
 from trainyard.manifests.owned_fields import owned_fields
 from trainyard.manifests.pod_rules import pod_problems
 from trainyard.manifests.pod_shape import SERVED, V1_SERVED
-from trainyard.manifests.waiting import short_policy
 from trainyard.objects.jobs.pod_template import GPU
 from trainyard.objects.jobs.runtime_objects import ANCESTOR
 from trainyard.problems import InputError, InputWarning

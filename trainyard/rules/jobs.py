@@ -20,6 +20,7 @@ from trainyard.problems import InputError, InputWarning
 from trainyard.rules import (
     clones,
     devices,
+    gang_waits,
     launchers,
     one_node,
     owners,
@@ -27,7 +28,6 @@ from trainyard.rules import (
     saves,
     scripts,
     unset,
-    waiting,
 )
 from trainyard.rules.images import image_errors, is_untagged, sample_warnings, tag_errors
 from trainyard.rules.pinning import PINNED, unpinned
@@ -314,7 +314,7 @@ OF_CONTAINERS: tuple[Callable[[JobView, ContainerView], Problems], ...] = (
     one_node.alone_in_python,
     one_node.asked_by_default,
     rendezvous.no_meeting,
-    waiting.short_wait,
+    gang_waits.short_wait,
     saves.lost_with_the_container,
     _ranks_of_a_launch,
     no_launcher,

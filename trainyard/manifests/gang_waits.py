@@ -13,7 +13,7 @@ from trainyard.objects.jobs.pytorch import CONTAINER
 from trainyard.objects.jobs.rendezvous import VARIABLE, conf
 from trainyard.plans.jobs import Spec
 from trainyard.problems import InputWarning
-from trainyard.rules.waiting import too_short
+from trainyard.rules.gang_waits import too_short
 
 
 def lacks_waiting(context: ManifestContext | None) -> bool:
