@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+Output = Callable[[str, str, str], Any]
+"""Ask for an output of a deployed resource: its type, its logical name, and the output's path, such as
+vpcConfig.vpcId → the value; None where there is none."""
 
 
 @dataclass(frozen=True, kw_only=True)

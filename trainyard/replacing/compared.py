@@ -15,13 +15,15 @@ from trainyard.replacing import (
     new_runs,
     pinned,
     replacing,
+    stores,
     upgrading,
 )
 from trainyard.replacing.deployed import Ask, Show
 from trainyard.settings.reading.yaml_file import Lines
 
 _TYPES = frozenset().union(
-    *(rules.TYPES for rules in (entries, immutable, kept_data, leaving, moving, pinned, replacing))
+    *(rules.TYPES for rules in (entries, immutable, kept_data, leaving, moving, pinned, replacing)),
+    stores.TYPES,
 )
 """Types of resources that rules about environments look at."""
 
@@ -49,6 +51,7 @@ def compared(planned: Planned, lines: Lines, ask: Ask, show: Show) -> Planned:
     if isinstance(plan, EnvironmentPlan):
         errors += [
             *replacing.replacing_errors(plan, deployed),
+            *stores.store_errors(plan, deployed),
             *immutable.immutable_errors(plan, deployed),
             *entries.entry_errors(plan, deployed),
             *kept_data.kept_errors(plan, deployed),

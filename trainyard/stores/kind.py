@@ -17,7 +17,7 @@ from trainyard.existing.bucket_faults import BucketUse
 from trainyard.objects.iam.policies import Document, OptionalService
 from trainyard.plans.identity import Identity
 from trainyard.plans.stores import StorePlan
-from trainyard.plans.unchangeable import Fixed
+from trainyard.plans.unchangeable import Fixed, Output
 from trainyard.problems import InputError, InputWarning
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.pools import PoolConfig
@@ -78,6 +78,8 @@ class StoreKind(ABC, Generic[Settings, Plan]):
     """AWS makes another store for another KMS key."""
     holds_data: ClassVar[str]
     """Type of the resource that the data goes with."""
+    compared: ClassVar[tuple[str, ...]] = ()
+    """Types of the other resources that `update_errors` asks about."""
 
     # What it is made from, and how jobs mount it.
 
@@ -192,6 +194,11 @@ class StoreKind(ABC, Generic[Settings, Plan]):
     def fixed(self, path: str, plan: Plan) -> Iterator[Fixed]:
         """Properties that the resource with the data cannot change in place, beside its region and,
         of a zonal kind, its subnet. `path`: of its settings."""
+        yield from ()
+
+    def update_errors(self, path: str, name: str, plan: Plan, was: Output) -> Iterator[InputError]:
+        """Changes of a deployed store that AWS would refuse, or by which data is lost although the store stays.
+        `path`: of its settings. `was`: tells what is deployed."""
         yield from ()
 
     def service_roles(self, plan: Plan) -> tuple[ServiceRole, ...]:

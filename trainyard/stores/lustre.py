@@ -22,7 +22,7 @@ from trainyard.existing.bucket_faults import BucketUse
 from trainyard.objects.iam.s3 import bucket_of
 from trainyard.plans.identity import Identity
 from trainyard.plans.stores import LustrePlan
-from trainyard.plans.unchangeable import Fixed
+from trainyard.plans.unchangeable import Fixed, Output
 from trainyard.problems import At, InputError, InputWarning
 from trainyard.settings.pools import PoolConfig
 from trainyard.settings.stores import DAYS, LustreConfig
@@ -33,6 +33,7 @@ from trainyard.stores.lustre_efa import efa_errors, efa_warnings, lnet_devices, 
 from trainyard.stores.lustre_repositories import repository_errors
 from trainyard.stores.lustre_rules import backup_errors, key_errors, restore_errors, size_errors
 from trainyard.stores.lustre_sizing import LustreSize, sized
+from trainyard.stores.lustre_updates import LINK, link_errors
 
 COMPRESSION = "LZ4"
 """FSx's only one."""
@@ -63,6 +64,7 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
     zonal = True
     keeps_its_key = True
     holds_data = "aws:fsx/lustreFileSystem:LustreFileSystem"
+    compared = (LINK,)
 
     def plan(
         self, me: Identity, name: str, settings: LustreConfig, *, keep: bool, zones: tuple[str, ...]
@@ -162,8 +164,7 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
         return f"{write} under {path}"
 
     def resource_types(self, plan: LustrePlan) -> tuple[str, ...]:
-        links = ("aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation",)
-        return (self.holds_data, *(links if plan.repositories else ()))
+        return (self.holds_data, *((LINK,) if plan.repositories else ()))
 
     def fixed(self, path: str, plan: LustrePlan) -> Iterator[Fixed]:
         """Source: the resource aws_fsx_lustre_file_system of Terraform's AWS provider, which Pulumi's
@@ -183,6 +184,11 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
                 output="perUnitStorageThroughput",
                 wanted=plan.throughput_mbps_per_tib,
             )
+
+    def update_errors(
+        self, path: str, name: str, plan: LustrePlan, was: Output
+    ) -> Iterator[InputError]:
+        yield from link_errors(path, plan, was)
 
     def bucket_uses(
         self, path: str, settings: LustreConfig, region: str, *, isolated: bool

@@ -1,0 +1,82 @@
+"""Changes of a store that stays, and what an update would lose by them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pulumi
+import pytest
+
+from tests.support.deployed import deployed
+from tests.support.graphs import environment
+from tests.support.recording import deploy
+from tests.support.stackfile import ENVIRONMENT, Edit, at, environment_plan
+from trainyard.replacing.deployed import Deployed
+from trainyard.replacing.stores import store_errors
+
+ALONE = at("jobs", {})
+LUSTRE = "environment.storage.scratch.lustre"
+LINK: dict[str, Any] = {
+    "s3": "s3://runs/a/",
+    "path": "/a",
+    "auto_export": ["NEW", "CHANGED"],
+    "delete_data_in_filesystem": True,
+}
+
+
+def _linked(**more: Any) -> Edit:
+    return at("storage.scratch.lustre.repositories", {"runs": LINK | more})
+
+
+def _said(before: tuple[Edit, ...], *after: Edit) -> list[str]:
+    found = deployed(environment(ALONE, *before))
+    return [str(each) for each in store_errors(environment_plan(ALONE, *after), found)]
+
+
+def test_a_link_that_would_delete_its_files_when_it_is_made_anew_is_refused() -> None:
+    [error] = _said((_linked(),), _linked(auto_export=[]))
+    assert error == (
+        f"{LUSTRE}.repositories.runs.auto_export: must stay [NEW, CHANGED] in this update: another value makes the"
+        " link anew, and the link was deployed with delete_data_in_filesystem: true, so FSx deletes the files in /a"
+        " with it; got []. Fix: write [NEW, CHANGED] again with delete_data_in_filesystem: false, run `pulumi up`, and"
+        " change it in the next update"
+    )
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("auto_import", []), ("s3", "s3://runs/b/"), ("path", "/b"), ("auto_export", [])],
+)
+def test_each_setting_that_makes_a_link_anew_is_refused_while_the_deployed_link_deletes(
+    setting: str, value: Any
+) -> None:
+    """In two updates it works: the first only writes delete_data_in_filesystem: false."""
+    safe = {"delete_data_in_filesystem": False}
+    for after in ({setting: value}, {setting: value, **safe}):
+        [error] = _said((_linked(),), _linked(**after))
+        assert error.startswith(f"{LUSTRE}.repositories.runs.{setting}: must stay ")
+    assert _said((_linked(),), _linked(**safe)) == []
+    assert _said((_linked(**safe),), _linked(**safe, **{setting: value})) == []
+
+
+def test_a_link_that_stays_is_removed_or_changes_its_events_is_not_refused() -> None:
+    before = (_linked(),)
+    for after in (_linked(), _linked(auto_export=["NEW"]), at(f"{LUSTRE[12:]}.repositories", {})):
+        assert _said(before, after) == []
+    assert _said((), _linked()) == []
+    assert [*store_errors(environment_plan(_linked()), Deployed())] == []
+
+
+def test_a_link_of_a_store_that_is_replaced_has_the_error_of_the_store_alone() -> None:
+    other = at("zone", "ap-northeast-2b"), at("allow_replace", ["storage.scratch"])
+    assert _said((_linked(),), _linked(path="/b"), *other) == []
+
+
+def test_a_preview_says_it_with_the_line_of_the_stack_file() -> None:
+    def changed(values: dict[str, Any]) -> None:
+        for edit in (ALONE, _linked(path="/b")):
+            edit(values[ENVIRONMENT])
+
+    with pytest.raises(pulumi.RunError) as refused:
+        deploy("dev", changed, preview=True, deployed=deployed(environment(ALONE, _linked())))
+    assert f"{LUSTRE}.repositories.runs.path [Pulumi.dev.yaml:" in str(refused.value)

@@ -1,0 +1,53 @@
+"""Errors about an update of a Lustre store that loses files: what is deployed beside what is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from trainyard.plans.repository import Repository
+from trainyard.plans.stores import LustrePlan
+from trainyard.plans.unchangeable import Output
+from trainyard.problems import At, InputError
+from trainyard.settings.reading.yaml_file import as_yaml
+
+LINK = "aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation"
+
+
+def link_errors(path: str, plan: LustrePlan, was: Output) -> Iterator[InputError]:
+    """Links that the update makes anew, and that were deployed with delete_data_in_filesystem.
+
+    The provider deletes the old link first, with DeleteDataInFileSystem as it was deployed
+    (terraform-provider-aws, internal/service/fsx/data_repository_association.go, Delete).
+    """
+    for name, link in plan.repositories.items():
+        if not was(LINK, name, "deleteDataInFilesystem"):
+            continue
+        for setting, before, wanted in _made_anew(name, link, was):
+            yield At(f"{path}.repositories.{name.partition('.')[2]}.{setting}").must(
+                f"stay {before} in this update: another value makes the link anew, and the link was deployed with"
+                f" delete_data_in_filesystem: true, so FSx deletes the files in"
+                f" {was(LINK, name, 'fileSystemPath')} with it",
+                got=wanted,
+                fix=f"write {before} again with delete_data_in_filesystem: false, run `pulumi up`, and change it in"
+                " the next update",
+            )
+
+
+def _made_anew(name: str, link: Repository, was: Output) -> Iterator[tuple[str, str, str]]:
+    """Setting, deployed value and wanted value of each change that makes a link anew: ForceNew of the provider, and
+    policies that come or go (components/stores/lustre.py, replacement_trigger)."""
+    for setting, output, wanted in (
+        ("s3", "dataRepositoryPath", link.s3),
+        ("path", "fileSystemPath", link.path),
+    ):
+        before = was(LINK, name, output)
+        if before not in (None, wanted):
+            yield setting, before, wanted
+    for setting, output, events in (
+        ("auto_import", "s3.autoImportPolicy.events", link.auto_import),
+        ("auto_export", "s3.autoExportPolicy.events", link.auto_export),
+    ):
+        had: Any = was(LINK, name, output) or ()
+        if bool(had) != bool(events):
+            yield setting, as_yaml([*had]), as_yaml([*events])
