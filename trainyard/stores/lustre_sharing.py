@@ -1,12 +1,13 @@
-"""Errors about links to S3 that let one environment overwrite what another one saves.
+"""Errors about links to S3 that let one file system overwrite what another one saves.
 
 Refusals of FSx for a single store: lustre_repositories.py. FSx resolves no conflict: of a
-file that both sides change, either may win (FSx for Lustre user guide, autoimport-data-repo-dra).
+file that both sides change, either may win (FSx for Lustre user guide, autoimport-data-repo-dra), and
+an export overwrites the object that is there (autoexport-data-repo-dra).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -18,23 +19,38 @@ from trainyard.stores.lustre_repositories import overlap
 
 
 def export_errors(stack: str, wanted: EnvironmentConfig, folder: Path) -> Iterator[InputError]:
-    """Prefixes to which another environment of the checkout exports, too."""
+    """Prefixes to which another store, or another environment of the checkout, exports, too."""
     exported = [
-        (f"environment.storage.{name}.lustre.repositories.{key}", link.s3)
+        (name, key, link.s3)
         for name, store in wanted.storage.items()
         for key, link in (store.lustre.repositories.items() if store.lustre else ())
         if link.auto_export
     ]
+    yield from _within(exported)
     others = other_exports(stack, folder) if exported else {}
-    for path, prefix in exported:
+    for name, key, prefix in exported:
         for other, theirs in others.items():
             if taken := next((each for each in theirs if overlap(prefix, each)), None):
-                yield At(f"{path}.s3").must(
-                    f"not overlap with {taken}, which stack {other} exports to: files of the one"
-                    " would replace those of the other",
-                    got=prefix,
-                    fix="write a prefix of its own, or delete auto_export and only import",
-                )
+                yield _shared(name, key, prefix, taken, f"stack {other}")
+
+
+def _within(exported: Sequence[tuple[str, str, str]]) -> Iterator[InputError]:
+    """Prefixes of two stores. Those below a prefix stand behind it in their order, so each is compared with one.
+    `exported`: store, repository and prefix."""
+    first: tuple[str, str, str] | None = None
+    for each in sorted(exported, key=lambda export: f"{export[2].rstrip('/')}/"):
+        if first is None or not overlap(first[2], each[2]):
+            first = each
+        elif first[0] != each[0]:  # FSx refuses those of one store
+            yield _shared(*each, first[2], f"repository {first[1]} of store {first[0]}")
+
+
+def _shared(name: str, key: str, prefix: str, taken: str, other: str) -> InputError:
+    return At(f"environment.storage.{name}.lustre.repositories.{key}.s3").must(
+        f"not overlap with {taken}, which {other} exports to: files of the one would replace those of the other",
+        got=prefix,
+        fix="write a prefix of its own, or delete auto_export",
+    )
 
 
 def import_errors(

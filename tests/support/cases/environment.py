@@ -3,6 +3,7 @@ test_rules.py and as examples."""
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from tests.support.existing_cluster import IN_CLUSTER
@@ -1478,6 +1479,14 @@ REFUSED |= {
         f"{REPOSITORIES}.r1.s3",
         "must not overlap with s3://sets/a/ of repository r0; got s3://sets/a. Fix: delete one of"
         " the two, or write a prefix outside of s3://sets/a/",
+    ),
+    "two stores that export to one prefix": (
+        [
+            _linked({"auto_export": ["NEW"]}),
+            lambda s: s["storage"].update(second=copy.deepcopy(s["storage"]["scratch"])),
+        ],
+        "storage.second.lustre.repositories.r0.s3",
+        "must not overlap with s3://sets/a/, which repository r0 of store scratch exports to",
     ),
     "event twice": (
         [_linked({"auto_import": ["NEW", "NEW"]})],

@@ -74,6 +74,25 @@ def test_two_environments_cannot_export_to_one_prefix(tmp_path: Path) -> None:
     assert errors(tmp_path, files, "again") == errors(tmp_path, files, "dev") == []
 
 
+def test_two_stores_of_an_environment_cannot_export_to_one_prefix(tmp_path: Path) -> None:
+    """Each overwrites what the other one has exported (user guide, autoexport-data-repo-dra)."""
+    files = {"dev": documented()["dev"]}
+    storage = files["dev"][ENVIRONMENT]["storage"]
+    storage["second"] = copy.deepcopy(storage["scratch"])
+    theirs = storage["second"]["lustre"]["repositories"]["checkpoints"]
+    for prefix in ("s3://our-bucket/checkpoints/", "s3://our-bucket/checkpoints/second"):
+        theirs["s3"] = prefix
+        [error] = errors(tmp_path, files, "dev")
+        assert error.startswith(f"{LINK.replace('scratch', 'second')}.s3 ") and error.endswith(
+            "must not overlap with s3://our-bucket/checkpoints/, which repository checkpoints of store scratch exports"
+            f" to: files of the one would replace those of the other; got {prefix}. Fix: write a prefix of its own, or"
+            " delete auto_export"
+        )
+    for apart in ({"s3": "s3://our-bucket/checkpoints-2/"}, {"auto_export": []}):
+        storage["second"]["lustre"]["repositories"]["checkpoints"] = theirs | apart
+        assert errors(tmp_path, files, "dev") == []
+
+
 def test_a_run_cannot_save_where_another_one_deletes(tmp_path: Path) -> None:
     files = documented()
     del link(files, "again")["auto_import"]
