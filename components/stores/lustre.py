@@ -58,7 +58,7 @@ class Lustre(pulumi.ComponentResource):
             deployment_type=plan.deployment,
             per_unit_storage_throughput=plan.throughput_mbps_per_tib,
             backup_id=plan.restore_from,
-            automatic_backup_retention_days=plan.backup_days or None,
+            automatic_backup_retention_days=plan.backup_days,
             weekly_maintenance_start_time=plan.maintenance,
             efa_enabled=plan.efa or None,
             metadata_configuration={"mode": plan.metadata} if plan.metadata else None,

@@ -936,6 +936,25 @@ def test_the_file_system_has_the_size_and_speed_of_the_stack_file(dev: Graph) ->
     )
 
 
+@pytest.mark.parametrize(
+    ("settings", "days"),
+    [
+        ({}, 0),
+        ({"backup_days": 7}, 7),
+        ({"restore_from": "backup-0123456789abcdef0"}, None),
+        ({"restore_from": "backup-0123456789abcdef0", "backup_days": 0}, 0),
+        ({"deployment": "SCRATCH_2", "throughput_mbps_per_tib": None}, None),
+    ],
+)
+def test_backups_end_when_their_line_is_taken_out(
+    settings: dict[str, Any], days: int | None
+) -> None:
+    """To the provider a missing number is AWS's choice. A restored file system goes on with its backups."""
+    given = {"capacity_gib": 4800, "throughput_mbps_per_tib": 500} | settings
+    found = environment(at("storage.scratch.lustre", given))["LustreFileSystem scratch"]
+    assert found.inputs.get("automaticBackupRetentionDays") == days
+
+
 def test_data_is_kept_where_the_stack_file_is_silent() -> None:
     graph = environment(without("storage.scratch.data"), without("storage.home.data"))
     assert {n.name for n in graph.nodes.values() if n.options.protect} == {"scratch", "home"}

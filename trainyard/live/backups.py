@@ -76,6 +76,15 @@ def backup_errors(path: str, store: LustrePlan, found: Mapping[str, Any]) -> Ite
                 fix=f"write {_shown(had)}",
                 write=had,
             )
+    if store.repositories and lustre.get("AutomaticBackupRetentionDays"):
+        # The provider sends no 0 at creation (terraform-provider-aws, lustre_file_system.go).
+        yield InputError(
+            path=f"{path}.repositories",
+            must=f"not be set in the update that creates the file system from {store.restore_from}, whose daily backups"
+            " it begins with: FSx makes no link to S3 beside them",
+            got=", ".join(each.partition(".")[2] for each in store.repositories),
+            fix="run `pulumi up` without repositories first, and with them and backup_days: 0 afterwards",
+        )
 
 
 def _shown(value: Any) -> str:

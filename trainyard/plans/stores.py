@@ -31,7 +31,8 @@ class LustrePlan(StorePlan):
     deployment: str
     version: str
     throughput_mbps_per_tib: int | None
-    backup_days: int
+    backup_days: int | None
+    """Days that daily backups are kept. None: FSx goes on with what it has, or makes none of a SCRATCH_2."""
     restore_from: str | None
     """Id of the backup that it is created from; None: it is empty at first."""
     maintenance: str | None

@@ -62,6 +62,7 @@ def compared(planned: Planned, lines: Lines, ask: Ask, show: Show) -> Planned:
         warnings += [
             *replacing.replacing_warnings(plan, deployed),
             *replacing.growing_warnings(plan, deployed),
+            *stores.store_warnings(plan, deployed),
             *upgrading.upgrade_warnings(plan, deployed),
             *moving.moving_warnings(plan, deployed),
             *pinned.fewer_warnings(plan, deployed, show),

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainyard.plan import EnvironmentPlan
-from trainyard.problems import InputError
+from trainyard.problems import InputError, InputWarning
 from trainyard.replacing.deployed import Deployed
 from trainyard.replacing.replacing import changes
 from trainyard.stores.kinds import KINDS, plan_kind
@@ -23,3 +23,11 @@ def store_errors(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[InputErr
         if f"storage.{name}" not in replaced:
             path = f"environment.storage.{name}.{kind.name}"
             yield from kind.update_errors(path, name, store, deployed.output)
+
+
+def store_warnings(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[InputWarning]:
+    """Changes that work, and what they take."""
+    for name, store in plan.stores.items():
+        kind = plan_kind(store)
+        path = f"environment.storage.{name}.{kind.name}"
+        yield from kind.update_warnings(path, name, store, deployed.output)

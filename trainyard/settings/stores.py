@@ -88,9 +88,12 @@ class LustreConfig:
     takes. Leave it out with SCRATCH_2."""
     for_model: Section[ModelConfig] = None
     """Chooses the cheapest size and speed that keep a model of this size at its goodput."""
-    backup_days: Annotated[int, pydantic.Field(ge=0, le=BACKUP_DAYS_AT_MOST, strict=True)] = 0
+    backup_days: (
+        Annotated[int, pydantic.Field(ge=0, le=BACKUP_DAYS_AT_MOST, strict=True)] | None
+    ) = None
     """Number of days that daily backups are kept. FSx backs up only PERSISTENT_2 without
-    `repositories`."""
+    `repositories`. By default there are none; with `restore_from`, FSx goes on with those of the file
+    system that was backed up, and 0 ends them in the update after the first."""
     restore_from: BackupId | None = None
     """ID of a backup of FSx from which the file system is created: backup-0123456789abcdef0.
     `capacity_gib`, `throughput_mbps_per_tib` and `efa` must be those of the file system that was backed

@@ -79,7 +79,7 @@ class StoreKind(ABC, Generic[Settings, Plan]):
     holds_data: ClassVar[str]
     """Type of the resource that the data goes with."""
     compared: ClassVar[tuple[str, ...]] = ()
-    """Types of the other resources that `update_errors` asks about."""
+    """Types of the other resources that `update_errors` and `update_warnings` ask about."""
 
     # What it is made from, and how jobs mount it.
 
@@ -199,6 +199,12 @@ class StoreKind(ABC, Generic[Settings, Plan]):
     def update_errors(self, path: str, name: str, plan: Plan, was: Output) -> Iterator[InputError]:
         """Changes of a deployed store that AWS would refuse, or by which data is lost although the store stays.
         `path`: of its settings. `was`: tells what is deployed."""
+        yield from ()
+
+    def update_warnings(
+        self, path: str, name: str, plan: Plan, was: Output
+    ) -> Iterator[InputWarning]:
+        """Changes of a deployed store that work, and what somebody should know about them."""
         yield from ()
 
     def service_roles(self, plan: Plan) -> tuple[ServiceRole, ...]:

@@ -33,7 +33,13 @@ from trainyard.stores.lustre_efa import efa_errors, efa_warnings, lnet_devices, 
 from trainyard.stores.lustre_repositories import repository_errors
 from trainyard.stores.lustre_rules import backup_errors, key_errors, restore_errors, size_errors
 from trainyard.stores.lustre_sizing import LustreSize, sized
-from trainyard.stores.lustre_updates import LINK, link_errors
+from trainyard.stores.lustre_updates import (
+    FILE_SYSTEM,
+    LINK,
+    link_errors,
+    restored_errors,
+    restored_warnings,
+)
 
 COMPRESSION = "LZ4"
 """FSx's only one."""
@@ -63,7 +69,7 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
     """Its driver mounts a directory that exists, and makes none."""
     zonal = True
     keeps_its_key = True
-    holds_data = "aws:fsx/lustreFileSystem:LustreFileSystem"
+    holds_data = FILE_SYSTEM
     compared = (LINK,)
 
     def plan(
@@ -76,7 +82,7 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
             deployment=settings.deployment,
             version=versions.LUSTRE,
             throughput_mbps_per_tib=settings.throughput_mbps_per_tib,
-            backup_days=settings.backup_days,
+            backup_days=_backup_days(settings),
             restore_from=settings.restore_from,
             maintenance=_maintenance(settings.maintenance_window),
             efa=settings.efa,
@@ -189,6 +195,12 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
         self, path: str, name: str, plan: LustrePlan, was: Output
     ) -> Iterator[InputError]:
         yield from link_errors(path, plan, was)
+        yield from restored_errors(path, name, plan, was)
+
+    def update_warnings(
+        self, path: str, name: str, plan: LustrePlan, was: Output
+    ) -> Iterator[InputWarning]:
+        yield from restored_warnings(path, name, plan, was)
 
     def bucket_uses(
         self, path: str, settings: LustreConfig, region: str, *, isolated: bool
@@ -257,6 +269,16 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
 
     def last_stages(self, name: str, plan: LustrePlan) -> tuple[str, ...]:
         return (f"{'repositories' if plan.repositories else 'file system'} {name}",)
+
+
+def _backup_days(settings: LustreConfig) -> int | None:
+    """To the provider a number that is taken out of the inputs is AWS's choice, so 0 is said, too
+    (terraform-provider-aws, internal/service/fsx/lustre_file_system.go: automatic_backup_retention_days is
+    Computed, and 0 is not sent at creation)."""
+    if settings.deployment == "SCRATCH_2":
+        return None
+    restored = settings.restore_from is not None
+    return settings.backup_days if restored else settings.backup_days or 0
 
 
 def _maintenance(window: str | None) -> str | None:

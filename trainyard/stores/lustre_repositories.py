@@ -38,12 +38,13 @@ def repository_errors(path: str, lustre: LustreConfig) -> Iterator[InputError]:
     """Every error of a store's repositories. `path`: the store's `lustre`."""
     named = lustre.repositories
     if named and lustre.backup_days:  # GUIDE: disable backups before linking
+        restored = lustre.restore_from is not None  # which goes on with the backups that it had
         yield At(f"{path}.backup_days").must(
             "not be set with repositories: FSx makes no backups of a file system with links to S3",
             got=lustre.backup_days,
-            fix="delete it; to copy new files to S3, write auto_export: [NEW, CHANGED] under repositories."
-            f"{next(iter(named))}",
-            write=REMOVE,
+            fix=f"{'write 0' if restored else 'delete it'}; to copy new files to S3, write auto_export: [NEW, CHANGED]"
+            f" under repositories.{next(iter(named))}",
+            write=0 if restored else REMOVE,
         )
     buckets = {each.s3.removeprefix("s3://").partition("/")[0] for each in named.values()}
     if len(named) > REPOSITORIES_AT_MOST:  # API

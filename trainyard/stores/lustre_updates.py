@@ -1,4 +1,4 @@
-"""Errors about an update of a Lustre store that loses files: what is deployed beside what is wanted."""
+"""Errors and warnings about an update of a Lustre store: what is deployed beside what is wanted."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any
 from trainyard.plans.repository import Repository
 from trainyard.plans.stores import LustrePlan
 from trainyard.plans.unchangeable import Output
-from trainyard.problems import At, InputError
+from trainyard.problems import At, InputError, InputWarning
 from trainyard.settings.reading.yaml_file import as_yaml
 
+FILE_SYSTEM = "aws:fsx/lustreFileSystem:LustreFileSystem"
 LINK = "aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation"
 
 
@@ -32,6 +33,32 @@ def link_errors(path: str, plan: LustrePlan, was: Output) -> Iterator[InputError
                 fix=f"write {before} again with delete_data_in_filesystem: false, run `pulumi up`, and change it in"
                 " the next update",
             )
+
+
+def restored_errors(path: str, name: str, plan: LustrePlan, was: Output) -> Iterator[InputError]:
+    """Links of a file system that goes on with the backups of the one that was backed up (FSx API,
+    CreateFileSystemFromBackup: backup settings default to those of the file system that was backed up)."""
+    days = was(FILE_SYSTEM, name, "automaticBackupRetentionDays")
+    if plan.repositories and plan.backup_days is None and days:
+        yield At(f"{path}.backup_days").must(
+            "be 0 with repositories: FSx goes on with the daily backups of the file system that was backed up, and"
+            " makes no link to S3 beside them",
+            got="nothing",
+            write=0,
+        )
+
+
+def restored_warnings(
+    path: str, name: str, plan: LustrePlan, was: Output
+) -> Iterator[InputWarning]:
+    """Links in the update that creates the file system from a backup. The provider sends no 0 at creation; whether the
+    file system of before had backups, `trainyard check --live` asks."""
+    if plan.repositories and plan.restore_from and was(FILE_SYSTEM, name, "deploymentType") is None:
+        yield At(f"{path}.repositories").warning(
+            f"where the file system in {plan.restore_from} had daily backups, {name} begins with them, and FSx makes no"
+            " link to S3 beside them. Then run `pulumi up` without repositories first, and with them and backup_days: 0"
+            " afterwards"
+        )
 
 
 def _made_anew(name: str, link: Repository, was: Output) -> Iterator[tuple[str, str, str]]:

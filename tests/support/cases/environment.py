@@ -1431,6 +1431,15 @@ REFUSED |= {
         "storage.scratch.lustre.backup_days",
         "FSx makes no backups of a file system with links to S3",
     ),
+    "backups of a linked store that was restored": (
+        [
+            _linked(),
+            at("storage.scratch.lustre.backup_days", 7),
+            at("storage.scratch.lustre.restore_from", BACKUP),
+        ],
+        "storage.scratch.lustre.backup_days",
+        "links to S3; got 7. Fix: write 0; to copy new files to S3, write auto_export",
+    ),
     "nine repositories": (
         [_linked(*({"s3": f"s3://sets-{n}", "path": f"/{n}"} for n in range(9)))],
         REPOSITORIES,

@@ -7,7 +7,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from tests.support.stackfile import at, environment_plan, lustre
+from tests.support.stackfile import Edit, at, environment_plan, lustre
 from trainyard.live.backups import backup_checks
 from trainyard.live.questions.account import Account
 
@@ -23,10 +23,10 @@ FILE_SYSTEM = {
 }
 
 
-def said(found: dict[str, Any]) -> list[str]:
+def said(found: dict[str, Any], *edits: Edit) -> list[str]:
     told = Mock(spec=Account)
     told.backup.return_value, told.has_lustre.return_value = found, False
-    checks = backup_checks(told, environment_plan(RESTORED))
+    checks = backup_checks(told, environment_plan(RESTORED, *edits))
     findings = [str(finding) for check in checks.values() for finding in check()]
     told.backup.assert_called_once_with(BACKUP)
     return findings
@@ -69,3 +69,21 @@ def test_a_file_system_that_is_there_needs_the_backup_no_more(found: dict[str, A
     assert [*check()] == []
     [asked] = told.has_lustre.call_args.args
     assert asked["trainyard:stack"] == "dev" and asked["trainyard:name"] == "scratch"
+
+
+@pytest.mark.parametrize("days", [None, 0, 7])
+def test_links_wait_for_the_update_after_the_one_that_restores_backups_with_the_files(
+    days: int | None,
+) -> None:
+    was = FILE_SYSTEM | {
+        "LustreConfiguration": {
+            **FILE_SYSTEM["LustreConfiguration"],
+            "AutomaticBackupRetentionDays": days,
+        }
+    }
+    linked = at("storage.scratch.lustre.repositories", {"a": {"s3": "s3://sets", "path": "/a"}})
+    lines = said({"Lifecycle": "AVAILABLE", "FileSystem": was}, linked)
+    assert len(lines) == bool(days)
+    if days:
+        assert lines[0].startswith("environment.storage.scratch.lustre.repositories: must not be")
+        assert "got a. Fix: run `pulumi up` without repositories first" in lines[0]

@@ -12,7 +12,7 @@ from tests.support.graphs import environment
 from tests.support.recording import deploy
 from tests.support.stackfile import ENVIRONMENT, Edit, at, environment_plan
 from trainyard.replacing.deployed import Deployed
-from trainyard.replacing.stores import store_errors
+from trainyard.replacing.stores import store_errors, store_warnings
 
 ALONE = at("jobs", {})
 LUSTRE = "environment.storage.scratch.lustre"
@@ -80,3 +80,28 @@ def test_a_preview_says_it_with_the_line_of_the_stack_file() -> None:
     with pytest.raises(pulumi.RunError) as refused:
         deploy("dev", changed, preview=True, deployed=deployed(environment(ALONE, _linked())))
     assert f"{LUSTRE}.repositories.runs.path [Pulumi.dev.yaml:" in str(refused.value)
+
+
+BACKUP = at("storage.scratch.lustre.restore_from", "backup-0123456789abcdef0")
+KEPT_BACKUPS = at("storage.scratch.lustre.backup_days", 7)
+NO_BACKUPS = at("storage.scratch.lustre.backup_days", 0)
+
+
+def test_links_of_a_restored_file_system_need_its_backups_to_end() -> None:
+    [error] = _said((BACKUP, KEPT_BACKUPS), BACKUP, _linked())
+    assert error.startswith(f"{LUSTRE}.backup_days: must be 0 with repositories")
+    assert error.endswith("got nothing. Fix: write 0")
+    assert _said((BACKUP, KEPT_BACKUPS), BACKUP, _linked(), NO_BACKUPS) == []
+    assert _said((KEPT_BACKUPS,), _linked()) == [], "the update ends the backups first"
+    assert _said((BACKUP, KEPT_BACKUPS), BACKUP) == []
+
+
+def test_links_in_the_update_that_restores_a_backup_are_warned_of() -> None:
+    plan = environment_plan(ALONE, BACKUP, _linked(), NO_BACKUPS)
+    [warning] = store_warnings(plan, Deployed())
+    assert warning.path == f"{LUSTRE}.repositories"
+    assert "run `pulumi up` without repositories first" in warning.text
+    found = deployed(environment(ALONE, BACKUP))
+    assert [*store_warnings(plan, found)] == []
+    assert [*store_warnings(environment_plan(ALONE, BACKUP), Deployed())] == []
+    assert [*store_warnings(environment_plan(ALONE, _linked()), Deployed())] == []
