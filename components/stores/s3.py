@@ -127,7 +127,7 @@ class S3(pulumi.ComponentResource):
     def _versioning(
         self, name: str, plan: S3Plan, bucket: aws.s3.Bucket
     ) -> list[aws.s3.BucketVersioning]:
-        if plan.old_versions_days is None:
+        if not plan.versioning:
             return []
         return [
             aws.s3.BucketVersioning(
@@ -141,19 +141,20 @@ class S3(pulumi.ComponentResource):
 
 def _lifecycle(plan: S3Plan) -> Iterator[aws.s3.BucketLifecycleConfigurationRuleArgs]:
     """Rules by which S3 deletes objects by itself. An old version is deleted with the marker that
-    nothing is behind."""
+    nothing is behind, also without versioning: where a stack file no longer asks for it, the provider suspends it and
+    S3 keeps the versions (terraform-provider-aws, internal/service/s3/bucket_versioning.go, Delete). The rule does
+    nothing in a bucket that never had any."""
     yield _rule(
         "abort-uploads",
         abort_incomplete_multipart_upload={"days_after_initiation": plan.abort_uploads_days},
     )
     for prefix, days in plan.delete_after_days:
         yield _rule(f"delete {prefix}", prefix, expiration={"days": days})
-    if plan.old_versions_days:
-        yield _rule(
-            "old-versions",
-            expiration={"expired_object_delete_marker": True},
-            noncurrent_version_expiration={"noncurrent_days": plan.old_versions_days},
-        )
+    yield _rule(
+        "old-versions",
+        expiration={"expired_object_delete_marker": True},
+        noncurrent_version_expiration={"noncurrent_days": plan.old_versions_days},
+    )
 
 
 def _rule(

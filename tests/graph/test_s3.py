@@ -46,7 +46,7 @@ def test_a_bucket_of_the_stack_is_private_encrypted_and_answers_over_tls_only() 
     assert deny["Effect"] == "Deny" and deny["Condition"] == {
         "Bool": {"aws:SecureTransport": "false"}
     }
-    [rule] = graph["BucketLifecycleConfiguration corpus"].inputs["rules"]
+    [rule, _] = graph["BucketLifecycleConfiguration corpus"].inputs["rules"]
     assert rule["abortIncompleteMultipartUpload"] == {"daysAfterInitiation": 7}
 
 
@@ -67,6 +67,15 @@ def test_a_bucket_deletes_by_age_and_keeps_old_versions_where_the_stack_file_say
     status = graph["BucketVersioning corpus"].inputs["versioningConfiguration"]
     assert status == {"status": "Enabled"}
     assert not with_store("{}").of("BucketVersioning")
+
+
+def test_old_versions_end_also_where_the_stack_file_asks_for_none_any_more() -> None:
+    """The provider only suspends versioning, and S3 keeps the versions that there are."""
+    plain, kept = (
+        with_store(settings)["BucketLifecycleConfiguration corpus"].inputs["rules"][-1]
+        for settings in ("{}", json.dumps({"versioning": True}))
+    )
+    assert plain == kept and plain["id"] == "old-versions"
 
 
 def test_a_bucket_to_be_deleted_goes_with_its_objects() -> None:

@@ -96,9 +96,8 @@ class S3(StoreKind[S3Config, S3Plan]):
             kms_key_arn=settings.kms_key_arn or (None if settings.bucket else me.kms_key_arn),
             abort_uploads_days=ABORT_UPLOADS_DAYS,
             delete_after_days=tuple(sorted(settings.delete_after_days.items())),
-            old_versions_days=(
-                settings.old_versions_days or OLD_VERSIONS_DAYS if settings.versioning else None
-            ),
+            versioning=settings.versioning,
+            old_versions_days=settings.old_versions_days or OLD_VERSIONS_DAYS,
         )
 
     def made_from(self, settings: S3Config, zone: str) -> list[str]:
@@ -180,7 +179,7 @@ class S3(StoreKind[S3Config, S3Plan]):
     def resource_types(self, plan: S3Plan) -> tuple[str, ...]:
         if plan.existing:
             return ()
-        return (*BUCKET_TYPES, *([VERSIONING] if plan.old_versions_days else []))
+        return (*BUCKET_TYPES, *([VERSIONING] if plan.versioning else []))
 
     def own_buckets(self, plan: S3Plan) -> tuple[str, ...]:
         return () if plan.existing else (f"{plan.name}-*",)

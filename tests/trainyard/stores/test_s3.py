@@ -57,10 +57,10 @@ def test_a_claim_has_another_name_where_jobs_may_write_or_the_bucket_is_another(
 
 
 def test_old_versions_end_after_thirty_days_unless_the_stack_file_says_otherwise() -> None:
-    def days(**settings: object) -> int | None:
+    def days(**settings: object) -> tuple[bool, int]:
         plan = environment_plan(corpus(**settings)).stores["corpus"]
         assert isinstance(plan, S3Plan)
-        return plan.old_versions_days
+        return plan.versioning, plan.old_versions_days
 
-    assert (days(), days(versioning=True)) == (None, 30)
-    assert days(versioning=True, old_versions_days=7) == 7
+    assert (days(), days(versioning=True)) == ((False, 30), (True, 30))
+    assert days(versioning=True, old_versions_days=7) == (True, 7)

@@ -28,8 +28,10 @@ class S3Plan(StorePlan):
     """After so many days S3 removes the parts of an upload that never ended."""
     delete_after_days: tuple[tuple[str, int], ...]
     """Prefix and days after which S3 deletes the objects below it."""
-    old_versions_days: int | None
-    """Days that a version stays which is deleted or overwritten; None: the bucket has none."""
+    versioning: bool
+    """The bucket keeps what is deleted or overwritten as an old version."""
+    old_versions_days: int
+    """Days that such a version stays."""
 
 
 def bucket_of(url: str) -> str:
