@@ -14,7 +14,7 @@ from components.jobs.namespace import Volume
 from components.network.network import StorePlace
 from components.stores.lustre_directory import directory_of
 from components.stores.store import Roots
-from trainyard.catalog.limits import LINK_MINUTES
+from trainyard.catalog.limits import GROW_MINUTES, LINK_MINUTES
 from trainyard.existing.store_faults import LUSTRE_PORTS
 from trainyard.plans.directories import DirectoryPlan
 from trainyard.plans.repository import Repository
@@ -72,6 +72,7 @@ class Lustre(pulumi.ComponentResource):
                 parent=self,
                 protect=plan.keep,
                 depends_on=rules,
+                custom_timeouts=pulumi.CustomTimeouts(update=f"{GROW_MINUTES}m"),
                 # FSx changes the speed of none that was made with EFA.
                 replace_on_changes=["perUnitStorageThroughput"] if plan.efa else None,
             ),

@@ -934,6 +934,9 @@ def test_the_file_system_has_the_size_and_speed_of_the_stack_file(dev: Graph) ->
         500,
         "PERSISTENT_2",
     )
+    waits = dev["LustreFileSystem scratch"].options.customTimeouts
+    assert waits.update == "120m", "it grows for longer than the provider's half an hour"
+    assert not waits.create and not waits.delete, "those of the provider will do"
 
 
 @pytest.mark.parametrize(

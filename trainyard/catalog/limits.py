@@ -68,14 +68,16 @@ RELEASE_BEFORE_NODES_MINUTES = 35
 """For a Helm release that may begin before there are nodes: its pods stay Pending until then. One node
 group of 16 took 33 minutes (trainyard/catalog/aws/latencies.py)."""
 POOL_MINUTES, POOL_DELETE_MINUTES = 15, 30
-"""For an EC2NodeClass and its NodePool. Karpenter looks again at a class that was not Ready after 10 minutes
-at the latest (unless EC2 refused it a permission: after 30). Deleting a NodePool ends when its last node is
-gone; a p5 takes more than a quarter of an hour."""
+"""For an EC2NodeClass and its NodePool. Karpenter looks again at a class that was not Ready after 10 minutes at most
+(unless EC2 refused it a permission: 30). Deleting a NodePool ends with its last node: a quarter of an hour of a p5."""
 EMPTY_NODE_MINUTES = 15
 """For which a node without pods stays: longer than a gang takes to assemble or to restart."""
 LINK_MINUTES = 30
 """For one link of a Lustre file system to S3: FSx took longer than the provider's own limit (aws-samples
 amazon-eks-machine-learning…#112)."""
+GROW_MINUTES = 120
+"""For another size or speed of a Lustre file system. The provider's own limit is 30, in which 1200 GiB did not grow
+to 2400 (NVIDIA/ai-cloud-validation#544); another speed takes up to an hour (managing-throughput-capacity)."""
 AWAIT_SECONDS = 10 * MINUTE
 """For whatever Pulumi awaits in Kubernetes and no option says otherwise."""
 

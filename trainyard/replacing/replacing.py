@@ -101,9 +101,10 @@ def growing_warnings(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[Inpu
                 yield InputWarning(
                     path=fixed.path,
                     text=(
-                        f"this update grows {name} from {shown(was)} to {fixed.wanted}: jobs wait for"
-                        " some minutes, FSx then moves data for hours, and takes the next change of"
-                        " size or speed after 6 hours. It cannot become smaller again"
+                        f"this update grows {name} from {shown(was)} to {fixed.wanted}, which took more than half"
+                        " an hour where somebody measured it: jobs wait for some minutes of it. FSx then moves data"
+                        " for hours or days, and takes the next change of size or speed after 6 hours. It cannot"
+                        " become smaller again"
                     ),
                 )
 

@@ -39,6 +39,7 @@ from trainyard.stores.lustre_updates import (
     link_errors,
     restored_errors,
     restored_warnings,
+    speed_warnings,
 )
 
 COMPRESSION = "LZ4"
@@ -200,6 +201,7 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
     def update_warnings(
         self, path: str, name: str, plan: LustrePlan, was: Output
     ) -> Iterator[InputWarning]:
+        yield from speed_warnings(path, name, plan, was)
         yield from restored_warnings(path, name, plan, was)
 
     def bucket_uses(

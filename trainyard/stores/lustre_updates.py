@@ -35,6 +35,21 @@ def link_errors(path: str, plan: LustrePlan, was: Output) -> Iterator[InputError
             )
 
 
+def speed_warnings(path: str, name: str, plan: LustrePlan, was: Output) -> Iterator[InputWarning]:
+    """Another speed of a file system (FSx for Lustre user guide, managing-throughput-capacity: FSx switches out the
+    file servers, and the file system is unavailable for up to one hour). With EFA it is replaced."""
+    before, wanted = (
+        was(FILE_SYSTEM, name, "perUnitStorageThroughput"),
+        plan.throughput_mbps_per_tib,
+    )
+    if before and wanted and float(before) != wanted and not plan.efa:
+        yield At(f"{path}.throughput_mbps_per_tib").warning(
+            f"this update changes the speed of {name} from {before:g} to {wanted}: FSx exchanges the file servers, and"
+            " the file system is not available for up to an hour. Let jobs end first: one that waits so long for its"
+            " files can fail. FSx takes the next change of size or speed after 6 hours"
+        )
+
+
 def restored_errors(path: str, name: str, plan: LustrePlan, was: Output) -> Iterator[InputError]:
     """Links of a file system that goes on with the backups of the one that was backed up (FSx API,
     CreateFileSystemFromBackup: backup settings default to those of the file system that was backed up)."""

@@ -105,3 +105,21 @@ def test_links_in_the_update_that_restores_a_backup_are_warned_of() -> None:
     assert [*store_warnings(plan, found)] == []
     assert [*store_warnings(environment_plan(ALONE, BACKUP), Deployed())] == []
     assert [*store_warnings(environment_plan(ALONE, _linked()), Deployed())] == []
+
+
+def test_another_speed_is_said_with_the_hour_that_it_takes() -> None:
+    faster = environment_plan(ALONE, at("storage.scratch.lustre.throughput_mbps_per_tib", 1000))
+    [warning] = store_warnings(faster, deployed(environment(ALONE)))
+    assert warning.path == f"{LUSTRE}.throughput_mbps_per_tib"
+    assert "the speed of scratch from 500 to 1000" in warning.text
+    assert "not available for up to an hour. Let jobs end first" in warning.text
+    assert [*store_warnings(environment_plan(ALONE), deployed(environment(ALONE)))] == []
+    assert [*store_warnings(faster, Deployed())] == []
+
+
+def test_a_speed_that_another_file_system_gets_is_no_warning() -> None:
+    size = {"capacity_gib": 9600, "throughput_mbps_per_tib": 500, "efa": True}
+    before = at("storage.scratch.lustre", size)
+    after = at("storage.scratch.lustre", {**size, "throughput_mbps_per_tib": 1000})
+    found = deployed(environment(ALONE, before))
+    assert [*store_warnings(environment_plan(ALONE, after), found)] == []
