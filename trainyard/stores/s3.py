@@ -20,7 +20,8 @@ from trainyard.objects.iam.encryption import KEY_ARN, region_of
 from trainyard.objects.iam.policies import Document
 from trainyard.objects.iam.s3 import S3Plan, key_statement
 from trainyard.plans.identity import Identity
-from trainyard.problems import At, InputError
+from trainyard.plans.unchangeable import Output
+from trainyard.problems import At, InputError, InputWarning
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.reading.yaml_file import as_yaml
 from trainyard.settings.stores import S3Config
@@ -52,12 +53,15 @@ and the volume of an existing stack cannot get one in place."""
 ALL_USERS = "allow-other"
 """Containers that do not run as root read files, too."""
 
+ENCRYPTION = (
+    "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration"
+)
 BUCKET_TYPES = (
     "aws:s3/bucket:Bucket",
     "aws:s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration",
     "aws:s3/bucketPolicy:BucketPolicy",
     "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock",
-    "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration",
+    ENCRYPTION,
 )
 """Resource types of a bucket that the stack creates."""
 VERSIONING = "aws:s3/bucketVersioning:BucketVersioning"
@@ -71,6 +75,7 @@ class S3(StoreKind[S3Config, S3Plan]):
     example = {}
     weak_at = AT_S3
     holds_data = BUCKET_TYPES[0]
+    compared = (ENCRYPTION,)
     driver = Driver(
         name="s3.csi.aws.com",
         add_on="aws-mountpoint-s3-csi-driver",
@@ -181,6 +186,23 @@ class S3(StoreKind[S3Config, S3Plan]):
             return ()
         return (*BUCKET_TYPES, *([VERSIONING] if plan.versioning else []))
 
+    def update_warnings(
+        self, path: str, name: str, plan: S3Plan, was: Output
+    ) -> Iterator[InputWarning]:
+        """Another key of a bucket, or none (S3 user guide, UsingKMSEncryption: the default is that of new objects, and
+        whoever reads one needs kms:Decrypt on its own key). Jobs get the right to use one key."""
+        before, key = _had_key(name, was), plan.kms_key_arn
+        if plan.existing or not before or before == key:
+            return
+        bucket = was(self.holds_data, name, "bucket")
+        sse = f"aws:kms --sse-kms-key-id {key}" if key else "AES256"
+        yield At(f"{path}.kms_key_arn").warning(
+            f"objects that are in {bucket} keep their key, {before}, which jobs cannot use after this update: they read"
+            " none of them. Write that key again, unless the bucket is empty; otherwise copy the objects after"
+            f" `pulumi up`, as somebody who may use both keys: aws s3 cp s3://{bucket}/ s3://{bucket}/ --recursive"
+            f" --sse {sse}"
+        )
+
     def own_buckets(self, plan: S3Plan) -> tuple[str, ...]:
         return () if plan.existing else (f"{plan.name}-*",)
 
@@ -219,6 +241,12 @@ class S3(StoreKind[S3Config, S3Plan]):
         yield UsageCost(what=f"S3 {name}", service="s3", sku="standard")
         if plan.writable:
             yield UsageCost(what=f"S3 {name}, requests that write", service="s3", sku="put")
+
+
+def _had_key(name: str, was: Output) -> str | None:
+    """The KMS key of a deployed bucket; None where it has none."""
+    [rule, *_] = was(ENCRYPTION, name, "rules") or [{}]
+    return (rule.get("applyServerSideEncryptionByDefault") or {}).get("kmsMasterKeyId") or None
 
 
 def _where(owned: re.Match[str]) -> str:

@@ -123,3 +123,31 @@ def test_a_speed_that_another_file_system_gets_is_no_warning() -> None:
     after = at("storage.scratch.lustre", {**size, "throughput_mbps_per_tib": 1000})
     found = deployed(environment(ALONE, before))
     assert [*store_warnings(environment_plan(ALONE, after), found)] == []
+
+
+FIRST, SECOND = (f"arn:aws:kms:ap-northeast-2:123456789012:key/{n * 8}" for n in "12")
+
+
+def _with_key(key: str | None) -> Edit:
+    return at("storage.sets", {"s3": {"kms_key_arn": key} if key else {}, "data": "delete"})
+
+
+@pytest.mark.parametrize(
+    ("key", "sse"), [(SECOND, f"aws:kms --sse-kms-key-id {SECOND}"), (None, "AES256")]
+)
+def test_another_key_of_a_bucket_or_none_says_which_objects_jobs_cannot_read(
+    key: str | None, sse: str
+) -> None:
+    found = deployed(environment(ALONE, _with_key(FIRST)))
+    [warning] = store_warnings(environment_plan(ALONE, _with_key(key)), found)
+    assert warning.path == "environment.storage.sets.s3.kms_key_arn"
+    assert f"keep their key, {FIRST}, which jobs cannot use after this update" in warning.text
+    bucket = found.output("aws:s3/bucket:Bucket", "sets", "bucket")
+    assert warning.text.endswith(f"s3 cp s3://{bucket}/ s3://{bucket}/ --recursive --sse {sse}")
+
+
+def test_a_key_that_a_bucket_keeps_or_gets_first_is_no_warning() -> None:
+    for before, after in ((FIRST, FIRST), (None, FIRST), (None, None)):
+        found = deployed(environment(ALONE, _with_key(before)))
+        assert [*store_warnings(environment_plan(ALONE, _with_key(after)), found)] == []
+    assert [*store_warnings(environment_plan(ALONE, _with_key(FIRST)), Deployed())] == []
