@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -141,7 +142,7 @@ def _findings(stores: Stores, *edits: Edit) -> list[str]:
     plan = environment_plan(*stores.edits, *edits)
     wanted = environment(*stores.edits, *edits)
     checks = store_checks(Asked(AccessPlan(region=REGION)), plan, wanted)
-    assert len(checks) == 2
+    assert len(checks) == 3, "two file systems, and the policy of one"
     return [str(finding) for check in checks.values() for finding in check()]
 
 
@@ -175,6 +176,17 @@ def test_a_file_system_that_does_not_exist_is_none() -> None:
     asked = Asked(AccessPlan(region=REGION))
     assert asked.lustre_file_system("fs-0123456789abcdef9") is None
     assert asked.efs_file_system("fs-0123456789abcdef9") is None
+    assert asked.efs_policy("fs-0123456789abcdef9") == ""
+
+
+def test_the_policy_of_an_efs_file_system_is_told_as_it_is_and_none_as_nothing(
+    stores: Stores, account: Account
+) -> None:
+    asked = Asked(AccessPlan(region=REGION))
+    assert asked.efs_policy(stores.efs) == ""
+    policy = {"Version": "2012-10-17", "Statement": []}
+    account.client("efs").put_file_system_policy(FileSystemId=stores.efs, Policy=json.dumps(policy))
+    assert json.loads(asked.efs_policy(stores.efs)) == policy
 
 
 def test_a_bucket_is_looked_up_as_it_is_asked_for(account: Account) -> None:

@@ -63,7 +63,11 @@ _SERVERS = (
 )
 STORE_QUESTIONS = {
     "lustre": ("fsx:DescribeFileSystems", "cloudwatch:GetMetricData", *_SERVERS),
-    "efs": ("elasticfilesystem:DescribeFileSystems", *_SERVERS),
+    "efs": (
+        "elasticfilesystem:DescribeFileSystems",
+        "elasticfilesystem:DescribeFileSystemPolicy",
+        *_SERVERS,
+    ),
 }
 """Kind of an existing file system → calls by which a preview and `trainyard check --live` ask about it."""
 

@@ -1,5 +1,6 @@
 """Questions of `trainyard check --live` about existing stores, and what the answers mean. Requirements for
-file systems: trainyard/existing/store_faults.py. Room for checkpoints: free_room.py. Buckets: buckets.py."""
+file systems: trainyard/existing/store_faults.py. Room for checkpoints: free_room.py. Policies of
+EFS: efs_policy.py. Buckets: buckets.py."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from functools import partial
 
 from trainyard.existing.store_faults import Client, StoreFound, efs_faults, lustre_faults
 from trainyard.live.existing.buckets import bucket_checks
+from trainyard.live.existing.efs_policy import policy_warnings
 from trainyard.live.existing.free_room import needs, room_findings
 from trainyard.live.questions.account import Account
 from trainyard.plan import EnvironmentPlan
@@ -43,9 +45,17 @@ def _file_system_checks(
         if told and told.capacity_gib:
             yield from room_findings(account, store, told.capacity_gib, needs(name, wanted))
 
+    def policy(store: ExistingEfsPlan) -> Iterator[Finding]:
+        yield from policy_warnings(store, account.efs_policy(store.file_system_id))
+
+    # A question of its own: whoever may not read policies hears the other findings all the same.
     return {
         f"file system {store.file_system_id}": partial(findings, name, store)
         for name, store in stores.items()
+    } | {
+        f"policy of file system {store.file_system_id}": partial(policy, store)
+        for store in stores.values()
+        if isinstance(store, ExistingEfsPlan)
     }
 
 

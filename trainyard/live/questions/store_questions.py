@@ -84,6 +84,16 @@ class StoreQuestions(NetworkQuestions):
         targets = self._servers({"description": [f"EFS mount target for {id_} (*"]})
         return StoreFound(servers=targets, lifecycle=systems[0]["LifeCycleState"].upper())
 
+    def efs_policy(self, id_: str) -> str:
+        """The policy of an EFS file system as JSON; empty where it has none, or the region has no such file system."""
+        found = self._ask(
+            "elasticfilesystem:DescribeFileSystemPolicy",
+            unless=("PolicyNotFound", "FileSystemNotFound"),
+            FileSystemId=id_,
+        )
+        policy: str = found.get("Policy", "")
+        return policy
+
     def _servers(self, filters: Filters) -> dict[str, ServersFound]:
         """Zone → what is there of a file system with these interfaces."""
         found: dict[str, list[dict[str, Any]]] = {}
