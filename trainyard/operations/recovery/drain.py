@@ -28,7 +28,7 @@ from trainyard.operations.reach.place import Place, every_job, reached, title
 from trainyard.operations.reach.pulumi import deployment
 from trainyard.operations.reach.snapshot import last_condition
 from trainyard.operations.reach.target import update_command
-from trainyard.operations.recovery.kept import before, forgotten
+from trainyard.operations.recovery.kept import before, exporting, forgotten
 from trainyard.operations.recovery.reservations import reservations
 
 NOTHING = "No job was deleted."
@@ -73,7 +73,8 @@ def main(options: argparse.Namespace) -> int:
     if not options.yes:
         up = update_command(options.stack, options.live)
         kept = before(resources, options.stack, up=up)
-        for line in (*forgotten(resources, options.stack), *kept, *reservations(options.stack)):
+        lost = (*exporting(resources), *forgotten(resources, options.stack))
+        for line in (*lost, *kept, *reservations(options.stack)):
             print(line)
     return code
 

@@ -12,6 +12,7 @@ from trainyard.catalog.aws.prices import lustre_per_month
 from trainyard.catalog.aws_types.table import AWS_TYPES
 from trainyard.replacing.urn import stack_of, title_of, type_of
 from trainyard.stores.kinds import KINDS
+from trainyard.stores.lustre_updates import FILE_SYSTEM, LINK
 
 Object = dict[str, Any]
 BEFORE = (
@@ -40,6 +41,28 @@ def lost(resources: Iterable[Object]) -> list[str]:
         for each in resources
         if each["type"] in STORES and _is_deleted(each) and not each.get("protect")
     ]
+
+
+def exporting(resources: Iterable[Object]) -> list[str]:
+    """A line for each file system that a destroy deletes and that exports to S3: what FSx has not exported yet goes
+    with it (FSx for Lustre user guide, delete-file-system)."""
+    every = [*resources]
+    exports = {
+        (each.get("outputs") or {}).get("fileSystemId")
+        for each in every
+        if each["type"] == LINK and _exports(each.get("outputs") or {})
+    }
+    return [
+        f"{title_of(each['urn'])} {each['id']} exports to S3 in the background, and the destroy deletes it with what is"
+        " not exported yet: first wait until its metric AgeOfOldestQueuedMessage in CloudWatch (AWS/FSx) is 0"
+        for each in every
+        if each["type"] == FILE_SYSTEM and each.get("id") in exports and not each.get("protect")
+    ]
+
+
+def _exports(link: Object) -> bool:
+    policy = (link.get("s3") or {}).get("autoExportPolicy") or {}
+    return bool(policy.get("events"))
 
 
 def forgotten(resources: Iterable[Object], stack: str) -> list[str]:

@@ -16,6 +16,7 @@ from tests.support.tool import run_word
 from tests.trainyard.operations.terminal import Terminal
 from trainyard.operations.reach import place, pulumi
 from trainyard.operations.recovery import drain
+from trainyard.stores.lustre_updates import FILE_SYSTEM, LINK
 
 
 def kubeconfig(cluster: str, server: str) -> dict[str, Any]:
@@ -260,6 +261,31 @@ def test_what_the_destroy_after_it_keeps_is_said_to_a_person(
     assert ("the destroy keeps FileSystem home fs-1" in said) is not yes
     assert ("reservation of dev" in said) is not yes
     assert ("write `data: delete` at it in Pulumi.dev.yaml and run `pulumi up" in said) is not yes
+
+
+def test_a_store_whose_export_the_destroy_would_cut_off_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    goes = {
+        "urn": f"urn:pulumi:dev::trainyard::{FILE_SYSTEM}::scratch",
+        "type": FILE_SYSTEM,
+        "custom": True,
+        "id": "fs-2",
+        "outputs": {},
+    }
+    s3 = {"autoExportPolicy": {"events": ["NEW"]}}
+    link = {
+        "urn": f"urn:pulumi:dev::trainyard::{LINK}::scratch.out",
+        "type": LINK,
+        "custom": True,
+        "id": "dra-1",
+        "outputs": {"fileSystemId": "fs-2", "s3": s3},
+    }
+    Machine(monkeypatch, resources=(PROVIDER, goes, link))
+    assert run_word("drain", ["dev", "--live"]) == 0
+    assert (
+        "LustreFileSystem scratch fs-2 exports to S3 in the background" in capsys.readouterr().out
+    )
 
 
 def test_a_stack_whose_cluster_is_destroyed_has_no_job(

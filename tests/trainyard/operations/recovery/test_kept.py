@@ -58,6 +58,20 @@ def test_each_store_that_goes_with_its_files_is_named() -> None:
     assert kept.lost([LUSTRE, goes | {"external": True}]) == []
 
 
+def test_a_file_system_that_goes_before_its_export_has_ended_is_named() -> None:
+    """FSx for Lustre user guide, delete-file-system."""
+    goes = LUSTRE | {"protect": False}
+    policy = {"autoExportPolicy": {"events": ["NEW"]}}
+    link = LINK | {"outputs": {"fileSystemId": goes["id"], "s3": policy}}
+    [line] = kept.exporting([NETWORK, goes, link, CLUSTER])
+    assert line.startswith("LustreFileSystem scratch id-scratch exports to S3 in the background")
+    assert "wait until its metric AgeOfOldestQueuedMessage in CloudWatch (AWS/FSx) is 0" in line
+    assert kept.exporting([LUSTRE, link]) == [], "it stays, and goes on exporting"
+    for s3 in ({}, {"autoImportPolicy": {"events": ["NEW"]}}, {"autoExportPolicy": {"events": []}}):
+        assert kept.exporting([goes, link | {"outputs": link["outputs"] | {"s3": s3}}]) == []
+    assert kept.exporting([goes, LINK, NETWORK]) == []
+
+
 def test_what_depends_on_another_is_deleted_first_and_then_the_state_forgets_it() -> None:
     found = kept.kept([NETWORK, LUSTRE, LINK])
     assert found == [LINK, LUSTRE]
