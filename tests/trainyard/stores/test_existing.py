@@ -35,6 +35,7 @@ def test_nobody_may_create_or_delete_them() -> None:
         if action.startswith(("fsx:", "elasticfilesystem:"))
     }
     assert actions == {
+        "elasticfilesystem:DescribeFileSystemPolicy",
         "elasticfilesystem:DescribeFileSystems",
         "fsx:DescribeFileSystems",
         "fsx:ListTagsForResource",

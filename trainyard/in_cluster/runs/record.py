@@ -194,7 +194,7 @@ def of_gone(pod: Object, at: float, names: Names) -> Object:
 
 
 def _end(status: Object) -> str | None:
-    """When a container ended. Kubelet says no moment of one that it has lost (ContainerStatusUnknown)."""
+    """The moment at which a container ended; None of one that kubelet has lost (ContainerStatusUnknown)."""
     return ((status.get("state") or {}).get("terminated") or {}).get("finishedAt")
 
 

@@ -176,8 +176,8 @@ def _begin(pod: Object) -> float:
 
 
 def _end(pod: Object, left: str, until: float) -> float:
-    """When the pod gave its node back; `until` where it has it still. `left`: annotation of one that went without
-    saying when it ended."""
+    """The moment at which the pod gave its node back; `until` where it has it still. `left`: annotation of one
+    that went without saying when it ended."""
     if missed := (pod["metadata"].get("annotations") or {}).get(left):
         return float(seconds(missed))
     if pod["status"]["phase"] == "Running":

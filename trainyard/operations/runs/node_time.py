@@ -211,7 +211,7 @@ def _of_pod(snapshot: Snapshot, pod: Object, job_ended: datetime) -> NodeTime:
 
 
 def _end_of(pod: Object, job_ended: datetime) -> datetime:
-    """When the pod gave its node back: when the last of its containers ended, and with its job where one
+    """The moment at which the pod gave its node back: the last of its containers ended, or its job where one
     runs. That its init containers have ended says nothing. Kubelet says no moment of a container that it has
     lost (ContainerStatusUnknown); such a pod ended when it was ready no more."""
     if left := pod["metadata"].get("annotations", {}).get(LEFT):
