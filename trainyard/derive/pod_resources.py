@@ -67,8 +67,9 @@ def node_cpus(kind: InstanceType) -> int:
 
 
 def cpu_node_cpus(kind: InstanceType) -> int:
-    """vCPUs that a pod of a CPU node has at most: all but one, for kubelet and the DaemonSets."""
-    return kind.vcpus - 1
+    """vCPUs that a pod of a CPU node has at most: all but one, for kubelet and the DaemonSets. Of 384 vCPUs
+    kubelet alone keeps more than one (Karpenter's types.go, 1.14.1)."""
+    return min(kind.vcpus - 1, kind.allocatable_millicpus // 1000)
 
 
 def node_memory_gib(kind: InstanceType) -> int:

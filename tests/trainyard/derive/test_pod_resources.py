@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from trainyard.catalog.aws.instances import CPU_TYPES, GPU_TYPES, InstanceType
 from trainyard.derive.pod_resources import (
+    cpu_node_cpus,
     cpus,
     devices,
     memory_gib,
@@ -97,6 +98,14 @@ def test_a_cpu_node_gives_one_pod_all_but_a_vcpu() -> None:
     )
 
 
+@pytest.mark.parametrize("kind", CPU_TYPES.values(), ids=CPU_TYPES)
+def test_what_a_cpu_node_gives_one_pod_by_default_is_left_by_kubelet(kind: InstanceType) -> None:
+    requested = devices(JOB, kind)["cpu"]
+    assert requested * 1000 < _karpenters_millicpus(kind.vcpus)
+    assert requested == kind.vcpus - (2 if kind.vcpus == 384 else 1), "runs would begin again"
+    assert pods_per_node(JOB, kind) == 1
+
+
 @given(
     st.sampled_from(list(TYPES.values())),
     st.integers(1, 8),
@@ -115,7 +124,7 @@ def test_as_many_pods_as_the_plan_says_fit_what_the_node_has(
     )
     pods, asked = pods_per_node(job, kind), devices(job, kind)
     requested = asked.get("cpu") or cpus(job, [kind]) or 0
-    assert pods * requested <= (node_cpus(kind) if kind.gpus else kind.vcpus - 1)
+    assert pods * requested <= (node_cpus(kind) if kind.gpus else cpu_node_cpus(kind))
     assert pods * memory_gib(job, [kind]) <= node_memory_gib(kind)
     assert pods * asked.get(GPU, 0) <= kind.gpus and pods * asked.get(EFA, 0) <= kind.efa
     if wanted_cpus is None and wanted_gib is None:
