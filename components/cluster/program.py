@@ -19,11 +19,11 @@ from components.base.unprivileged import files_of, server, system_pod
 from components.cluster.cluster_access import ClusterAccess
 from trainyard.objects.metrics.metrics import APP as LABEL
 from trainyard.plans.identity import digest
-from trainyard.plans.program import PORT, TOPIC_ARN, ProgramPlan
+from trainyard.plans.program import MILLICPUS, PORT, TOPIC_ARN, ProgramPlan
 
 SETTINGS = "settings.json"
 """The file with the settings of a program, beside its others."""
-SIZE = {"cpu": "50m", "memory": "128Mi"}
+SIZE = {"cpu": f"{MILLICPUS}m", "memory": "128Mi"}
 
 
 class Program(pulumi.ComponentResource):

@@ -19,6 +19,7 @@ from trainyard.objects.queues.queues import (
     API,
     COHORT,
     NAMESPACE,
+    REPLICAS,
     TOPOLOGY,
     URGENCIES,
     QueuesPlan,
@@ -28,9 +29,6 @@ from trainyard.objects.queues.queues import (
     topology_spec,
 )
 from trainyard.plans.jobs import Spec
-
-REPLICAS = 2
-"""Its webhooks refuse every job while none runs."""
 
 
 class Queues(pulumi.ComponentResource):

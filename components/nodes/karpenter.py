@@ -17,7 +17,7 @@ from components.cluster.cluster_access import ClusterAccess
 from trainyard.catalog.limits import RELEASE_BEFORE_NODES_MINUTES
 from trainyard.objects.iam import policies
 from trainyard.objects.iam.encryption import node_volumes
-from trainyard.plans.controllers import KarpenterPlan
+from trainyard.plans.controllers import KARPENTER_VCPUS, KarpenterPlan
 
 NAMESPACE, SERVICE_ACCOUNT = "kube-system", "karpenter"
 
@@ -159,8 +159,8 @@ class Karpenter(pulumi.ComponentResource):
                     # Otherwise Karpenter asks the instance metadata service, which no pod reaches.
                     "env": [{"name": "AWS_REGION", "value": self._plan.identity.region}],
                     "resources": {
-                        "requests": {"cpu": "1", "memory": "1Gi"},
-                        "limits": {"cpu": "1", "memory": "1Gi"},
+                        "requests": {"cpu": str(KARPENTER_VCPUS), "memory": "1Gi"},
+                        "limits": {"cpu": str(KARPENTER_VCPUS), "memory": "1Gi"},
                     },
                 },
             },

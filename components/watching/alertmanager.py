@@ -19,6 +19,7 @@ from trainyard.objects.metrics.alertmanager import (
     APP,
     FILE,
     FOLDER,
+    MILLICPUS,
     PORT,
     AlertmanagerPlan,
     alertmanager_config,
@@ -28,7 +29,7 @@ from trainyard.plans.identity import digest
 
 LABELS = {LABEL: APP}
 DATA = "/alertmanager"
-SIZE = {"cpu": "50m", "memory": "128Mi"}
+SIZE = {"cpu": f"{MILLICPUS}m", "memory": "128Mi"}
 
 
 class Alertmanager(pulumi.ComponentResource):

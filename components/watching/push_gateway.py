@@ -13,10 +13,10 @@ import pulumi_kubernetes as k8s
 from components.base.one_pod import one_pod, one_pod_service
 from components.base.unprivileged import server, system_pod
 from trainyard.objects.metrics.metrics import APP as LABEL
-from trainyard.plans.push_gateway import APP, PORT, PushGatewayPlan
+from trainyard.plans.push_gateway import APP, MILLICPUS, PORT, PushGatewayPlan
 
 LABELS = {LABEL: APP}
-SIZE = {"cpu": "50m", "memory": "256Mi"}
+SIZE = {"cpu": f"{MILLICPUS}m", "memory": "256Mi"}
 """Groups of figures take some kB each; 256 MiB are more than 10,000 of them."""
 
 

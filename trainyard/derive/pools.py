@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 
 from trainyard.catalog import versions
 from trainyard.catalog.aws import instances
-from trainyard.catalog.aws.instances import QUOTAS, STANDARD, TYPES, InstanceType
+from trainyard.catalog.aws.instances import QUOTAS, TYPES, InstanceType, standard_vcpus
 from trainyard.catalog.upstream import bottlerocket
 from trainyard.derive.pod_resources import pods_per_node
 from trainyard.plans.access import AccessPlan
@@ -251,10 +251,8 @@ def _quota_of_updates(system: SystemNodesPlan) -> dict[str, int]:
 
 
 def _quota_of_one(system: SystemNodesPlan) -> dict[str, int]:
-    known = STANDARD.fullmatch(system.instance_type)
-    if known is None:
-        return {}
-    return {QUOTAS["standard"]: 2 if known[1] is None else 4 * int(known[1] or 1)}
+    vcpus = standard_vcpus(system.instance_type)
+    return {} if vcpus is None else {QUOTAS["standard"]: vcpus}
 
 
 def quota_takers(uses: Mapping[str, PoolUse], system: SystemNodesPlan) -> dict[str, dict[str, int]]:

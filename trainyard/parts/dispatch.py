@@ -6,8 +6,10 @@ from trainyard.catalog import versions
 from trainyard.objects.iam.policies import ROLE_NAME
 from trainyard.objects.programs.dispatch import APP, DispatchPlan
 from trainyard.parts.part import Around, Part
-from trainyard.parts.programs import program_files
+from trainyard.parts.programs import program_files, program_pod
 from trainyard.plans.identity import Identity
+from trainyard.plans.system_nodes import SystemPod
+from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.queues import QueuesConfig
 
 
@@ -29,3 +31,8 @@ class Dispatch(Part[QueuesConfig, DispatchPlan]):
             image=versions.PYTHON_IMAGE,
             files=program_files("passes"),
         )
+
+    def system_pods(
+        self, settings: QueuesConfig, wanted: EnvironmentConfig
+    ) -> tuple[SystemPod, ...]:
+        return (program_pod(APP),) if settings.workers else ()

@@ -6,8 +6,10 @@ from trainyard.catalog import versions
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.objects.programs.gangs import APP, GangsPlan
 from trainyard.parts.part import Around, Part
-from trainyard.parts.programs import program_files
+from trainyard.parts.programs import program_files, program_pod
 from trainyard.plans.identity import Identity
+from trainyard.plans.system_nodes import SystemPod
+from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.queues import QueuesConfig
 
 
@@ -28,3 +30,9 @@ class Gangs(Part[QueuesConfig, GangsPlan]):
             files=program_files("gangs"),
             ready_minutes=queues.ready_minutes,
         )
+
+    def system_pods(
+        self, settings: QueuesConfig, wanted: EnvironmentConfig
+    ) -> tuple[SystemPod, ...]:
+        # Of kinds of jobs, only those of the training-operator are not ready as a whole.
+        return (program_pod(APP),) if wanted.training_operator else ()

@@ -6,9 +6,11 @@ from trainyard.catalog import versions
 from trainyard.objects.metrics.metrics import Target
 from trainyard.objects.programs.history import APP, HistoryPlan
 from trainyard.parts.part import Around, Part
-from trainyard.parts.programs import more_kinds, program_files, program_target
+from trainyard.parts.programs import more_kinds, program_files, program_pod, program_target
 from trainyard.plans.identity import Identity
 from trainyard.plans.jobs import GOODPUT, INTERVAL
+from trainyard.plans.system_nodes import SystemPod
+from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.history import HistoryConfig
 from trainyard.settings.job import JobConfig
 from trainyard.stores.goodput import Verdict
@@ -28,6 +30,11 @@ class History(Part[HistoryConfig, HistoryPlan]):
             progress=settings.progress,
             more_kinds=more_kinds(around.wanted),
         )
+
+    def system_pods(
+        self, settings: HistoryConfig, wanted: EnvironmentConfig
+    ) -> tuple[SystemPod, ...]:
+        return (program_pod(APP),)
 
     def targets(self, settings: HistoryConfig) -> tuple[Target, ...]:
         return (program_target(APP),) if settings.progress else ()

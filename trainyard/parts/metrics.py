@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from trainyard.catalog import versions
 from trainyard.catalog.aws.endpoints import SAMPLES, TOPICS
 from trainyard.command_line import table, wrapped
-from trainyard.objects.metrics import grafana
+from trainyard.objects.metrics import alertmanager, grafana
 from trainyard.objects.metrics.alertmanager import AlertmanagerPlan
 from trainyard.objects.metrics.dashboards import pages
 from trainyard.objects.metrics.managed_prometheus import ManagedPrometheusPlan
@@ -29,6 +29,7 @@ from trainyard.parts.topics import topic_types
 from trainyard.plans import push_gateway
 from trainyard.plans.identity import Identity
 from trainyard.plans.push_gateway import PushGatewayPlan
+from trainyard.plans.system_nodes import SystemPod
 from trainyard.plans.topic import TopicPlan
 from trainyard.problems import InputError, InputWarning
 from trainyard.settings.environment import EnvironmentConfig
@@ -74,6 +75,17 @@ class Metrics(Part[MetricsConfig, MetricsPlan]):
             millicpus=millicpus(series),
             disk_gib=disk_gib(series, settings.retention_days),
         )
+
+    def system_pods(
+        self, settings: MetricsConfig, wanted: EnvironmentConfig
+    ) -> tuple[SystemPod, ...]:
+        pods = {
+            "Prometheus": millicpus(series_of(wanted)),
+            "Grafana": grafana.MILLICPUS * settings.grafana,
+            "Alertmanager": alertmanager.MILLICPUS * bool(settings.alerts),
+            "Pushgateway": push_gateway.MILLICPUS * settings.push_gateway,
+        }
+        return tuple(SystemPod(name, requested) for name, requested in pods.items() if requested)
 
     def node_images(self, settings: MetricsConfig, *, efa: bool) -> tuple[str, ...]:
         exporters = (versions.DCGM_EXPORTER_IMAGE, versions.NODE_EXPORTER_IMAGE)

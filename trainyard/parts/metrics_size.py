@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from trainyard.catalog.aws.instances import STANDARD, first_type
+from trainyard.catalog.aws.instances import first_type, standard_vcpus
 from trainyard.objects.metrics import grafana
 from trainyard.objects.metrics.metrics import INTERVAL_SECONDS
 from trainyard.plans.system_nodes import SYSTEM_DISK_GIB
@@ -93,10 +93,9 @@ def taken(metrics: MetricsConfig, series: int) -> Room:
 def room(instance_type: str) -> Room | None:
     """Room that Prometheus may take of a system node of a type; None for a type whose name does not
     say its size."""
-    known = STANDARD.fullmatch(instance_type)
-    if known is None or instance_type[0] not in GIB_A_VCPU:
+    vcpus = standard_vcpus(instance_type)
+    if vcpus is None or instance_type[0] not in GIB_A_VCPU:
         return None
-    vcpus = 2 if known[1] is None else 4 * int(known[1] or 1)
     return Room(
         millicpus=vcpus * 1000 * NODE_PERCENT // 100,
         memory_mib=vcpus * GIB_A_VCPU[instance_type[0]] * 1024 * NODE_PERCENT // 100,

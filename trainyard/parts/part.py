@@ -19,6 +19,7 @@ from trainyard.objects.metrics.metrics import Target
 from trainyard.objects.queues.queues import QueuesPlan
 from trainyard.plans.clusters import AddOnPlan
 from trainyard.plans.identity import Identity
+from trainyard.plans.system_nodes import SystemPod
 from trainyard.problems import InputError, InputWarning
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import JobConfig
@@ -115,6 +116,10 @@ class Part(ABC, Generic[Settings, Plan]):
 
     def add_ons(self, settings: Settings, published: Mapping[str, str]) -> tuple[AddOnPlan, ...]:
         """EKS add-ons that it needs. `published`: name → build for the Kubernetes version."""
+        return ()
+
+    def system_pods(self, settings: Settings, wanted: EnvironmentConfig) -> tuple[SystemPod, ...]:
+        """Its pods on system nodes."""
         return ()
 
     def node_images(self, settings: Settings, *, efa: bool) -> tuple[str, ...]:

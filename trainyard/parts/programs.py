@@ -8,7 +8,8 @@ from pathlib import Path
 
 from trainyard.objects.metrics.metrics import APP as LABEL
 from trainyard.objects.metrics.metrics import Target
-from trainyard.plans.program import PORT
+from trainyard.plans.program import MILLICPUS, PORT
+from trainyard.plans.system_nodes import SystemPod
 from trainyard.settings.environment import EnvironmentConfig
 
 _PROGRAMS = Path(__file__).resolve().parents[1] / "in_cluster"
@@ -46,6 +47,11 @@ def program_files(name: str) -> dict[str, str]:
 def more_kinds(wanted: EnvironmentConfig) -> tuple[str, ...]:
     """Kinds of jobs that the training-operator of an environment runs beside PyTorchJobs."""
     return tuple(sorted(wanted.training_operator.more_kinds)) if wanted.training_operator else ()
+
+
+def program_pod(app: str) -> SystemPod:
+    """Its pod."""
+    return SystemPod(app, MILLICPUS)
 
 
 def program_target(app: str) -> Target:

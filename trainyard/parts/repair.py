@@ -12,9 +12,10 @@ from trainyard.catalog.repair import FOUND_SECONDS, PATIENCE_SECONDS, SHARE
 from trainyard.objects.metrics.metrics import Target
 from trainyard.objects.programs.repair import AGENT, AGENT_CONFIGURATION, APP, RepairPlan
 from trainyard.parts.part import Around, Part, Silence
-from trainyard.parts.programs import program_files, program_target
+from trainyard.parts.programs import program_files, program_pod, program_target
 from trainyard.plans.clusters import AddOnPlan
 from trainyard.plans.identity import Identity
+from trainyard.plans.system_nodes import SystemPod
 from trainyard.problems import InputWarning
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.repair import RepairConfig
@@ -62,6 +63,11 @@ class Repair(Part[RepairConfig, RepairPlan]):
                 configuration=json.dumps(AGENT_CONFIGURATION, sort_keys=True),
             ),
         )
+
+    def system_pods(
+        self, settings: RepairConfig, wanted: EnvironmentConfig
+    ) -> tuple[SystemPod, ...]:
+        return (program_pod(APP),)
 
     def targets(self, settings: RepairConfig) -> tuple[Target, ...]:
         return (program_target(APP),)

@@ -12,9 +12,10 @@ from trainyard.command_line import wrapped
 from trainyard.objects.programs.told import APP, ToldPlan
 from trainyard.parts.emails import EXAMPLE
 from trainyard.parts.part import Around, Part, Silence
-from trainyard.parts.programs import more_kinds, program_files
+from trainyard.parts.programs import more_kinds, program_files, program_pod
 from trainyard.parts.topics import topic_errors, topic_types
 from trainyard.plans.identity import Identity
+from trainyard.plans.system_nodes import SystemPod
 from trainyard.plans.topic import TopicPlan
 from trainyard.problems import At, InputError
 from trainyard.settings.environment import EnvironmentConfig
@@ -58,6 +59,9 @@ class Told(Part[ToldConfig, ToldPlan]):
             secrets=_secrets(),
             more_kinds=more_kinds(wanted),
         )
+
+    def system_pods(self, settings: ToldConfig, wanted: EnvironmentConfig) -> tuple[SystemPod, ...]:
+        return (program_pod(APP),)
 
     def errors(
         self, settings: ToldConfig, region: str, wanted: EnvironmentConfig

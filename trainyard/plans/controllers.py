@@ -27,6 +27,11 @@ class ChartPlan:
     """It is told to pull `images`: they are copies, or others than its own values name."""
 
 
+KARPENTER_VCPUS, KARPENTER_REPLICAS = 1, 2
+"""vCPUs that a replica of Karpenter requests, and the number of them in values.yaml of its chart, 1.14 and
+1.15. No two of them are on one node (podAntiAffinity there)."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class KarpenterPlan:
     identity: Identity

@@ -13,6 +13,8 @@ from trainyard.plans.topic import TopicPlan
 
 PORT = 8080
 """Where each answers kubelet at /healthz, and Prometheus at /metrics."""
+MILLICPUS = 50
+"""CPU that each requests, in thousandths of a vCPU."""
 TOPIC_ARN = "$TOPIC_ARN"
 """Text for the ARN of a program's topic in its settings and in the policy of its role. The ARN of a topic
 that the stack makes is known once there is the topic."""

@@ -12,6 +12,8 @@ APP = "pushgateway"
 """Name of its Deployment and its Service, and the label of its pods."""
 NAMESPACE = "trainyard-metrics"
 PORT = 9091
+MILLICPUS = 50
+"""CPU that its pod requests, in thousandths of a vCPU."""
 VARIABLE = "PROMETHEUS_PUSHGATEWAY"
 """Environment variable of jobs with its address."""
 ADDRESS = f"http://{APP}.{NAMESPACE}:{PORT}"

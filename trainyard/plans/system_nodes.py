@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from trainyard.plans.identity import Identity
 
 SYSTEM_DISK_GIB = 50
 """Size of a system node's root volume."""
+
+
+class SystemPod(NamedTuple):
+    """A pod on a system node, any of them."""
+
+    name: str
+    """Name of its program."""
+    millicpus: int
+    """CPU that it requests, in thousandths of a vCPU."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,8 +24,6 @@ from trainyard.rules.blocks import hours_errors, hours_warnings
 from trainyard.rules.cluster import (
     cluster_errors,
     support_warnings,
-    system_node_errors,
-    system_node_warnings,
     trainer_errors,
     training_operator_errors,
 )
@@ -36,6 +34,7 @@ from trainyard.rules.pools import pool_errors, pool_warnings
 from trainyard.rules.prices import price_errors, price_warnings
 from trainyard.rules.principals import sso_errors
 from trainyard.rules.stores import store_errors, store_warnings, stores_together_errors
+from trainyard.rules.system_nodes import system_node_errors, system_node_warnings
 from trainyard.settings.environment import EnvironmentConfig, StackConfig, TeamConfig
 from trainyard.settings.job import JobConfig
 from trainyard.settings.reading.yaml_file import as_yaml

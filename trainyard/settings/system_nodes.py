@@ -5,6 +5,9 @@ from typing import Annotated
 
 import pydantic
 
+MOST_NODES = 10
+"""Only controllers run there."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class SystemNodesConfig:
@@ -13,7 +16,7 @@ class SystemNodesConfig:
     instance_type: str = "m7i.xlarge"
     """EC2 instance type. Two nodes of the default type, with 4 vCPUs and 16 GiB, hold Karpenter (1
     CPU for each of its two replicas), the Trainer, JobSet and CoreDNS with room to spare."""
-    nodes: Annotated[int, pydantic.Field(ge=2, le=10, strict=True)] = 2
+    nodes: Annotated[int, pydantic.Field(ge=2, le=MOST_NODES, strict=True)] = 2
     """Number of nodes. Two is the minimum because Karpenter's two replicas cannot share a node
     (karpenter-provider-aws#2707)."""
     release: Annotated[str, pydantic.Field(pattern=r"^1\.\d\d\.\d+-20\d{6}$")] | None = None

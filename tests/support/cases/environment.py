@@ -1249,6 +1249,11 @@ REFUSED |= {
         "system_nodes.instance_type",
         "at least 2 vCPUs and 8 GiB",
     ),
+    "system nodes without CPU for Kueue": (
+        [at("system_nodes.instance_type", "m7i.large"), at("queues", {})],
+        "system_nodes.instance_type",
+        "Fix: write m7i.xlarge, or set nodes to 3",
+    ),
     "system nodes of another Kubernetes version": (
         [at("system_nodes.release", "1.34.11-20261012")],
         "system_nodes.release",

@@ -23,11 +23,10 @@ from tests.support.stackfile import (
 )
 from tests.trainyard.catalog.aws.test_instances import EC2
 from tests.trainyard.manifests.test_admission import JOB as MANIFEST
-from trainyard.catalog.aws.instances import CPU_TYPES, GPU_TYPES
+from trainyard.catalog.aws.instances import CPU_TYPES, GPU_TYPES, STANDARD
 from trainyard.catalog.aws.storage import LUSTRE_TIERS
 from trainyard.decide import plan_stack
 from trainyard.derive.pools import (
-    STANDARD,
     TYPES,
     addresses,
     quota_needed,

@@ -88,18 +88,23 @@ class InstanceType:
 
     @cached_property
     def allocatable_millicpus(self) -> int:
-        """CPU a pod may request, in thousandths of a vCPU: less what kubelet keeps, which is 6 % of
-        the first vCPU, 1 % of the second, 0.5 % of the next two and 0.25 % of the rest (Karpenter's
-        types.go, 1.14.1)."""
-        steps = ((1, 60.0), (1, 10.0), (2, 5.0), (math.inf, 2.5))
-        kept, left = 0.0, float(self.vcpus)
-        for most, millicpus in steps:
-            kept += min(left, most) * millicpus
-            left = max(0.0, left - most)
-        return self.vcpus * 1000 - math.ceil(kept)
+        """CPU a pod may request, in thousandths of a vCPU."""
+        return allocatable_millicpus(self.vcpus)
 
     def _pods(self, interfaces: int) -> int:
         return interfaces * (self.addresses_per_interface - 1) + 2
+
+
+def allocatable_millicpus(vcpus: int) -> int:
+    """CPU that pods may request on a node, in thousandths of a vCPU: less what kubelet keeps, which is 6 % of
+    the first vCPU, 1 % of the second, 0.5 % of the next two and 0.25 % of the rest (Karpenter's
+    types.go, 1.14.1)."""
+    steps = ((1, 60.0), (1, 10.0), (2, 5.0), (math.inf, 2.5))
+    kept, left = 0.0, float(vcpus)
+    for most, millicpus in steps:
+        kept += min(left, most) * millicpus
+        left = max(0.0, left - most)
+    return vcpus * 1000 - math.ceil(kept)
 
 
 # links: between GPUs, and RDMA to other nodes. card-0, ENIs and IPs: Gb/s, interfaces and addresses
@@ -271,6 +276,15 @@ first. Controllers can run on them."""
 STANDARD = re.compile(r"[acdhimrtz][3-9][^.]*\.(?:large|(\d*)xlarge)")
 """Types that count against Standard instances and have 4 vCPUs an xlarge, 2 a large (all but
 c4.8xlarge, with 36)."""
+
+
+def standard_vcpus(instance_type: str) -> int | None:
+    """vCPUs of a type of STANDARD; None for another one."""
+    known = STANDARD.fullmatch(instance_type)
+    if known is None:
+        return None
+    return 2 if known[1] is None else 4 * int(known[1] or 1)
+
 
 REFUSED: dict[str, str] = {
     "trn": (

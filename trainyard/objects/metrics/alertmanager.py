@@ -15,6 +15,8 @@ from trainyard.plans.topic import TopicPlan
 APP = "alertmanager"
 """Name of its Deployment, of its service account, and the label of its pods."""
 PORT = 9093
+MILLICPUS = 50
+"""CPU that its pod requests, in thousandths of a vCPU."""
 FOLDER = "/etc/alertmanager"
 FILE = "alertmanager.json"
 TOPIC, NOBODY = "topic", "nobody"

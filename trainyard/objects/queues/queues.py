@@ -21,6 +21,8 @@ from trainyard.plans.jobs import TEAM, Spec
 API = "kueue.x-k8s.io/v1beta2"
 NAMESPACE, CONTROLLER = "kueue-system", "kueue-controller-manager"
 """Where the chart's controller runs, and its service account."""
+REPLICAS = 2
+"""Number of pods of the controller: its webhooks refuse every job while none runs."""
 DISPATCHER = "kueue.x-k8s.io/multikueue"
 """Starter of a job in another cluster: the controller of an AdmissionCheck, and `managedBy` of a
 TrainJob, which the Trainer then leaves alone (2.3.0)."""

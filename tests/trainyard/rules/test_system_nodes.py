@@ -1,0 +1,81 @@
+"""System nodes have CPU for the pods of all controllers."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.support.existing_cluster import IN_CLUSTER
+from tests.support.stackfile import Edit, at, planned
+from trainyard.catalog.aws.instances import GENERAL_SIZES
+
+LARGE = at("system_nodes.instance_type", "m7i.large")
+THREE = at("system_nodes.nodes", 3)
+QUEUES = at("queues", {})
+TEAM = at("teams", {"vision": {"deployer": "arn:aws:iam::123456789012:role/deployer"}})
+PATH = "environment.system_nodes.instance_type"
+
+
+def refused(*edits: Edit) -> list[str]:
+    """Errors about the type of system nodes."""
+    return [str(each) for each in planned(*edits).errors if each.path == PATH]
+
+
+def test_two_small_nodes_have_no_room_for_kueue_beside_karpenter_and_jobset() -> None:
+    assert refused(LARGE, QUEUES, TEAM) == [
+        f"{PATH}: must have room for the pods of controllers: Kueue requests 0.5 vCPUs and stays Pending; got"
+        " 2 nodes of m7i.large, which have 0.78 vCPUs each beside Karpenter and DaemonSets. Fix: write"
+        " m7i.xlarge, or set nodes to 3"
+    ]
+    assert refused(LARGE, QUEUES, TEAM, THREE) == []
+
+
+def test_a_prometheus_of_a_vcpu_needs_a_node_without_karpenter_or_a_larger_one() -> None:
+    many = (LARGE, at("metrics", {"retention_days": 5}), at("pools.h100.max_nodes", 96))
+    [refusal] = refused(*many)
+    assert "Prometheus requests 1 vCPUs" in refusal
+    assert refusal.endswith("Fix: write m7i.xlarge, or set nodes to 3")
+    assert refused(*many, THREE) == []
+
+
+def test_small_nodes_hold_an_environment_without_queues() -> None:
+    assert refused(LARGE) == refused(LARGE, at("metrics", {"grafana": True, "alerts": {}})) == []
+
+
+FULL = [
+    at("metrics", {"retention_days": 1, "grafana": True, "alerts": {}, "push_gateway": True}),
+    at("training_operator", {"version": "1.8.1"}),
+    *(at(name, {}) for name in ("repair", "history", "told")),
+    QUEUES,
+    TEAM,
+]
+"""Everything that has pods on system nodes."""
+
+
+@pytest.mark.parametrize("most", [1, 256])
+def test_the_default_type_holds_everything_that_an_environment_can_have(most: int) -> None:
+    assert refused(*FULL, at("pools.h100.max_nodes", most)) == []
+
+
+@pytest.mark.parametrize("family", GENERAL_SIZES)
+def test_the_next_size_and_one_node_more_end_the_refusal(family: str) -> None:
+    kind = f"{family}.{GENERAL_SIZES[family][0]}"
+    for fix in (word for each in refused(*FULL, on(kind)) for word in fixes(each)):
+        assert refused(*FULL, on(kind), fix) == [], kind
+
+
+def on(instance_type: str) -> Edit:
+    return at("system_nodes.instance_type", instance_type)
+
+
+def fixes(refusal: str) -> list[Edit]:
+    """What its fix says, one edit for each way."""
+    found = re.search(r"Fix: write (\S+?)(?:, or set nodes to (\d+))?$", refusal)
+    assert found
+    more = [at("system_nodes.nodes", int(found[2]))] if found[2] else []
+    return [on(found[1]), *more]
+
+
+def test_in_an_existing_cluster_other_nodes_may_take_the_controllers() -> None:
+    assert refused(*IN_CLUSTER, LARGE, QUEUES) == []
