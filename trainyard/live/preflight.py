@@ -43,7 +43,7 @@ from trainyard.live.releases import (
 from trainyard.live.secrets import secret_checks
 from trainyard.live.service_roles import role_findings, service_roles
 from trainyard.live.state import back_end, state_checks
-from trainyard.live.zone_choice import eks_zone_errors, instead
+from trainyard.live.zone_choice import eks_zone_errors, instead, system_type_errors
 from trainyard.objects.iam.policies import same_role
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.access import NamedRole
@@ -133,7 +133,8 @@ def checks(
 ) -> dict[str, Check]:
     """The questions of an environment by name; each asks when it is called, and judges the
     answer."""
-    types = sorted({kind.instance_type for pool in plan.pools.values() for kind in pool.types})
+    of_pools = {kind.instance_type for pool in plan.pools.values() for kind in pool.types}
+    types = sorted({plan.system_nodes.instance_type, *of_pools})
     return {
         **(
             existing_cluster_checks(account, plan, caller) or _cluster_checks(account, plan, caller)
@@ -287,7 +288,10 @@ def _own_zone_errors(plan: EnvironmentPlan, zones: Mapping[str, str]) -> Iterato
 def offer_findings(
     plan: EnvironmentPlan, offers: Mapping[str, Iterable[str]]
 ) -> Iterator[InputError]:
-    """Instance types that the account is not offered in a pool's zones."""
+    """Instance types that the account is not offered: of a pool in its zones, of system nodes in those of
+    the network."""
+    system = plan.system_nodes.instance_type
+    yield from system_type_errors(plan, tuple(offers.get(system, ())))
     for name, pool in plan.pools.items():
         for kind, zone in product([kind.instance_type for kind in pool.types], pool.zones):
             sold = sorted(offers.get(kind, ()))

@@ -1,4 +1,5 @@
-"""Zones of an account that a network can be in: those in which EKS places control planes.
+"""Zones of an account that a network can be in: those in which EKS places control planes, and EC2 sells the type
+of the system nodes.
 
 A zone's name means another zone in another account, so only the account can say; `zones` is its
 answer: name → id.
@@ -6,7 +7,7 @@ answer: name → id.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from trainyard.catalog.aws.zones import WITHOUT_EKS, zone_ids_with, zone_names
 from trainyard.plan import EnvironmentPlan
@@ -24,6 +25,27 @@ def eks_zone_errors(plan: EnvironmentPlan, zones: Mapping[str, str]) -> Iterator
             got=f"{zone}, which is {zones[zone]} in this account",
             fix=instead(plan, zones),
         )
+
+
+def system_type_errors(plan: EnvironmentPlan, sold: Collection[str]) -> Iterator[InputError]:
+    """Zones of the network without the type of the system nodes. EKS refuses a node group with a subnet in one of
+    them, also where others have it (eksctl-io/eksctl#6461, awslabs/ec2-spot-workshops#154). `sold`: zones that
+    have it."""
+    zones, kind = [zone.name for zone in plan.network.zones], plan.system_nodes.instance_type
+    with_it = [zone for zone in zones if zone in sold]
+    if with_it == zones:
+        return
+    fix = "take another type"
+    if not sold:
+        fix = f"take another type: no zone of {plan.identity.region} has it"
+    elif plan.own_network and plan.zone in with_it and len(with_it) > 1:
+        fix = f"write network: {{zones: [{', '.join(sorted(with_it))}]}}, or take another type"
+    yield InputError(
+        path="environment.system_nodes.instance_type",
+        must="be on offer to this account in each zone of the network: EKS refuses the node group otherwise",
+        got=f"{kind}, without an offer in {', '.join(sorted({*zones} - {*sold}))}",
+        fix=fix,
+    )
 
 
 def instead(plan: EnvironmentPlan, zones: Mapping[str, str]) -> str:

@@ -188,7 +188,7 @@ def environment_warnings(
         )
     yield from _karpenter_warnings(kubernetes, trainer, wanted.karpenter.version)
     yield from support_warnings(wanted, now.date())
-    yield from system_node_warnings(wanted)
+    yield from system_node_warnings(region, wanted)
     yield from pool_warnings(wanted, now)
     yield from hours_warnings("environment.jobs", wanted.jobs, wanted.pools, now)
     for part, settings in wanted_parts(wanted):

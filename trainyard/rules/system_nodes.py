@@ -13,7 +13,7 @@ from trainyard.catalog.aws.instances import (
     GPU_TYPES,
     standard_vcpus,
 )
-from trainyard.catalog.aws.zones import SNAPSHOT
+from trainyard.catalog.aws.zones import SNAPSHOT, ZONE_LETTERS, regions_with_family
 from trainyard.derive.system_pods import first_without_room, left_beside_karpenter, system_pods
 from trainyard.plans.system_nodes import SystemPod
 from trainyard.problems import At, InputError, InputWarning
@@ -96,10 +96,24 @@ def _nearest_size(size: str, sizes: Sequence[str]) -> str:
     return next(iter(larger or difflib.get_close_matches(size, sizes, 1)), sizes[0])
 
 
-def system_node_warnings(wanted: EnvironmentConfig) -> Iterator[InputWarning]:
-    """A type of a family that EC2 did not have when the catalogue was written."""
+def system_node_warnings(region: str, wanted: EnvironmentConfig) -> Iterator[InputWarning]:
+    """A type of a family that EC2, or the region, did not have when the catalogue was written."""
     kind = wanted.system_nodes.instance_type
-    if kind.partition(".")[0] not in GENERAL_SIZES:
+    family, _, size = kind.partition(".")
+    regions = regions_with_family(family)
+    if regions and region in ZONE_LETTERS and region not in regions:
+        sold = [one for one in GENERAL_SIZES if region in regions_with_family(one)]
+        here = min(sold, key=lambda one: one[:1] != family[:1], default="")
+        other = (
+            f"write {here}.{size}" if size in GENERAL_SIZES.get(here, ()) else "take another type"
+        )
+        yield At(SYSTEM_TYPE).warning(
+            f"{region} had no {family} in {SNAPSHOT}, and EKS makes no system nodes of a type that a zone of the"
+            f" network lacks: {other}, or make sure that `aws ec2 describe-instance-type-offerings --region"
+            f" {region} --location-type availability-zone --filters Name=instance-type,Values={kind}` lists each"
+            " zone"
+        )
+    if family not in GENERAL_SIZES:
         yield At(SYSTEM_TYPE).warning(
             f"{kind} is not among the instance types that EC2 had in {SNAPSHOT}: if EC2 does not sell it, EKS"
             f" cannot make the system nodes; write {SystemNodesConfig().instance_type}, or make sure that"

@@ -81,6 +81,8 @@ DESCRIBED = {
     "EndDate": ENDS,
     "ReservationType": "capacity-block",
 }
+SYSTEM = {"m7i.xlarge": [f"{REGION}{letter}" for letter in "abcd"]}
+"""Offer of the type of the system nodes."""
 SOUND: dict[str, Any] = {
     "caller_arn": SESSION,
     "own_address": "203.0.113.7",
@@ -88,7 +90,7 @@ SOUND: dict[str, Any] = {
     "has_entry": False,
     "reservation": DESCRIBED,
     "zones": {f"{REGION}{letter}": f"apne2-az{number}" for number, letter in enumerate("abc", 1)},
-    "offers": {"g6e.48xlarge": [ZONE], "p5.48xlarge": [ZONE]},
+    "offers": {**SYSTEM, "g6e.48xlarge": [ZONE], "p5.48xlarge": [ZONE]},
     "quota": (768, 0),
     "addresses": {},
     "public_addresses": (5, 4),
@@ -344,7 +346,8 @@ def test_a_role_that_may_not_be_looked_at_is_said_once() -> None:
 
 def test_a_type_is_refused_where_the_account_cannot_buy_it_and_where_it_can_is_said() -> None:
     two_zones = at("pools.g6e.fallback_zones", [f"{REGION}b"])
-    g6e, h100 = errors(two_zones, at("jobs", {}), offers={"g6e.48xlarge": [ZONE, f"{REGION}c"]})
+    sold = {**SYSTEM, "g6e.48xlarge": [ZONE, f"{REGION}c"]}
+    g6e, h100 = errors(two_zones, at("jobs", {}), offers=sold)
     assert (
         g6e == "environment.pools.g6e.fallback_zones: must be on offer to this account in"
         " ap-northeast-2b; got g6e.48xlarge. Fix: take a zone that has it: ap-northeast-2a,"
@@ -353,6 +356,28 @@ def test_a_type_is_refused_where_the_account_cannot_buy_it_and_where_it_can_is_s
     assert h100.startswith("environment.pools.h100.instance_types: ") and h100.endswith(
         "take another type: no zone of ap-northeast-2 has it"
     )
+
+
+def of_system_nodes(zones: str, *edits: Edit) -> list[str]:
+    """Errors where the account is offered the type of the system nodes in these zones only."""
+    sold = {**SOUND["offers"], "m7i.xlarge": [f"{REGION}{letter}" for letter in zones]}
+    return [each for each in errors(*edits, offers=sold) if "system_nodes" in each]
+
+
+def test_a_type_of_system_nodes_that_a_zone_of_the_network_lacks_is_refused() -> None:
+    must = (
+        "environment.system_nodes.instance_type: must be on offer to this account in each zone of the network:"
+        " EKS refuses the node group otherwise; got m7i.xlarge, without an offer in"
+    )
+    assert of_system_nodes("abcd") == of_system_nodes("abc") == []
+    assert of_system_nodes("ac") == [
+        f"{must} {REGION}b. Fix: write network: {{zones: [{ZONE}, {REGION}c]}}, or take another type"
+    ]
+    assert of_system_nodes("ac", at("network.zones", [ZONE, f"{REGION}c"])) == []
+    assert of_system_nodes("bc") == [f"{must} {ZONE}. Fix: take another type"]
+    assert of_system_nodes("") == [
+        f"{must} {ZONE}, {REGION}b, {REGION}c. Fix: take another type: no zone of {REGION} has it"
+    ]
 
 
 def test_a_quota_that_jobs_exceed_is_refused_with_the_command_that_raises_it() -> None:

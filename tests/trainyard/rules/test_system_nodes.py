@@ -1,4 +1,4 @@
-"""System nodes have CPU for the pods of all controllers."""
+"""System nodes have CPU for the pods of all controllers, and a type that the region sells."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import re
 import pytest
 
 from tests.support.existing_cluster import IN_CLUSTER
-from tests.support.stackfile import Edit, at, planned
+from tests.support.stackfile import Edit, at, environment, planned
 from trainyard.catalog.aws.instances import GENERAL_SIZES
+from trainyard.rules.system_nodes import system_node_warnings
 
 LARGE = at("system_nodes.instance_type", "m7i.large")
 THREE = at("system_nodes.nodes", 3)
@@ -79,3 +80,24 @@ def fixes(refusal: str) -> list[Edit]:
 
 def test_in_an_existing_cluster_other_nodes_may_take_the_controllers() -> None:
     assert refused(*IN_CLUSTER, LARGE, QUEUES) == []
+
+
+def warned(region: str, *edits: Edit) -> list[str]:
+    """Warnings about the type of system nodes in a region."""
+    return [one.text for one in system_node_warnings(region, environment(*edits))]
+
+
+def test_a_family_that_the_region_lacks_is_a_warning_with_one_that_it_has() -> None:
+    [warning] = warned("ca-west-1")
+    assert (
+        warning.startswith("ca-west-1 had no m7i in ")
+        and ": write m8i.xlarge, or make sure" in warning
+    )
+    assert "Values=m7i.xlarge` lists each zone" in warning
+    assert warned("ca-west-1", on("m8i.xlarge")) == []
+    [none_known] = warned("me-south-1")
+    assert ": take another type, or make sure that `aws ec2" in none_known
+
+
+def test_families_of_which_nothing_is_known_are_not_judged_by_region() -> None:
+    assert warned("me-south-1", on("m6i.xlarge")) == warned("us-east-1") == warned("moon-1") == []

@@ -8,6 +8,7 @@ trainyard.catalog.refresh` writes it anew.
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 
 ZONE_LETTERS: dict[str, str] = {
@@ -70,6 +71,13 @@ def zone_names(region: str) -> tuple[str, ...]:
 def regions_with(instance_type: str) -> tuple[str, ...]:
     """Regions that sell the type; empty for a type this table does not know."""
     return tuple(OFFERS.get(instance_type, {}))
+
+
+@cache
+def regions_with_family(family: str) -> frozenset[str]:
+    """Regions that sell some type of an instance family; empty for a family this table does not know."""
+    types = [each for each in OFFERS if each.partition(".")[0] == family]
+    return frozenset(region for each in types for region in OFFERS[each])
 
 
 def zone_ids_with(instance_type: str, region: str) -> tuple[str, ...]:
