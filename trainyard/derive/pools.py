@@ -148,6 +148,8 @@ def pool_plan(
         identity=me,
         name=name,
         types=tuple(_node_types(name, pool, lustre, efa_lustre)),
+        # One NodePool has all of them: in another one max_nodes would count again. Of zones with one price
+        # EC2 takes any (karpenter-provider-aws 1.14.1, pkg/providers/instance/types.go: lowest-price).
         zones=(zone, *pool.fallback_zones),
         capacity_type=CAPACITY_TYPES[pool.capacity],
         reservation_id=reserved.id if reserved else None,

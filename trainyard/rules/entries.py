@@ -142,8 +142,8 @@ def _pool_warnings(
     away = [name for name, store_kind, _ in mounted if store_kind.zonal]
     if pool.fallback_zones and away:
         yield At(path).warning(
-            f"the job may run in another zone than {', '.join(away)} in {environment.zone}:"
-            " slower, and $0.01 a GB each way"
+            f"the job may run in another zone than {', '.join(away)} in {environment.zone}, also while that zone"
+            " has capacity: slower, and $0.01 a GB each way"
         )
     for name, store_kind, settings in mounted:
         yield from store_kind.mount_warnings(path, name, settings, pool)

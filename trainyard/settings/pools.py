@@ -55,8 +55,8 @@ class PoolConfig:
     """`cluster` launches the nodes in a placement group of the pool: lower latency, but launches
     fail for lack of capacity more often."""
     fallback_zones: tuple[str, ...] = ()
-    """Other zones in which nodes are launched when `environment.zone` has no capacity. Only for
-    jobs of one node."""
+    """Other zones in which nodes can be launched. EC2 chooses among them and `environment.zone`, also
+    while `environment.zone` has capacity. Only for jobs of one node."""
     ami_family: Literal["AL2023", "Bottlerocket"] = "AL2023"
     """Operating system of the nodes, in Karpenter's words. `Bottlerocket` starts sooner and has no shell: only
     for types with GPUs, and not with Lustre over EFA. A change applies to nodes that are launched after it."""

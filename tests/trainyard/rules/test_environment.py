@@ -515,7 +515,7 @@ def test_only_stores_that_stay_in_one_zone_are_far_from_a_job_in_another() -> No
     on_efs = at(f"{JOB}.checkpoints.store", "home")
     assert said() == [
         "environment.jobs.t5-large.pool: the job may run in another zone than scratch in"
-        " ap-northeast-2a: slower, and $0.01 a GB each way"
+        " ap-northeast-2a, also while that zone has capacity: slower, and $0.01 a GB each way"
     ]
     assert said(on_efs) == []
 
