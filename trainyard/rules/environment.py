@@ -29,7 +29,7 @@ from trainyard.rules.cluster import (
 )
 from trainyard.rules.endpoint import endpoint_warnings
 from trainyard.rules.isolated import isolation_errors, isolation_warnings
-from trainyard.rules.network import network_errors, zone_errors
+from trainyard.rules.network import network_errors, network_warnings, zone_errors
 from trainyard.rules.pools import pool_errors, pool_warnings
 from trainyard.rules.prices import price_errors, price_warnings
 from trainyard.rules.principals import sso_errors
@@ -166,6 +166,7 @@ def environment_warnings(
     """Warnings about an environment that works, without those about jobs."""
     yield from endpoint_warnings(wanted.cluster, wanted.network)
     yield from isolation_warnings(wanted)
+    yield from network_warnings(region, wanted)
     if wanted.zone_id is None:
         yield At("environment.zone_id").warning(
             "it is not set, so instance types are checked against the region and not against the"

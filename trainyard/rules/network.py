@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from trainyard.catalog.aws.zones import OFFERS, SNAPSHOT, WITHOUT_EKS, ZONE_LETTERS, zone_names
-from trainyard.problems import REMOVE, At, InputError
+from trainyard.derive.network import network_zones
+from trainyard.problems import REMOVE, At, InputError, InputWarning
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.network import ExistingNetworkConfig
 from trainyard.settings.reading.reader import NO_REGION
@@ -39,6 +40,22 @@ def _without_eks(region: str) -> list[str]:
     """The zone ids of a region in which EKS places no control plane: use1-az3 of us-east-1."""
     ids = zone_ids(region)
     return [each for each in WITHOUT_EKS if ids and each.split("-")[0] == ids[0].split("-")[0]]
+
+
+def network_warnings(region: str, wanted: EnvironmentConfig) -> Iterator[InputWarning]:
+    """Zones by default, of which one may be a zone where CreateCluster fails. Names of zones mean other zones in
+    other accounts, so that only the account knows: trainyard/live/zone_choice.py."""
+    refused = _without_eks(region)
+    if not refused or isinstance(wanted.network, ExistingNetworkConfig) or wanted.network.zones:
+        return
+    zones = network_zones(region, wanted)
+    # An id that is written is that of no such zone: network_errors.
+    unknown = [zone for zone in sorted(zones) if zone != wanted.zone or wanted.zone_id is None]
+    yield At("environment.network.zones").warning(
+        f"one of {', '.join(unknown)} may be {' or '.join(refused)} in your account, where EKS places no control"
+        " plane, and the first `pulumi up` would fail: `trainyard check --live` says whether, and which zones to"
+        " write"
+    )
 
 
 def network_errors(region: str, wanted: EnvironmentConfig) -> Iterator[InputError]:
