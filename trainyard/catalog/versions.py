@@ -285,15 +285,13 @@ def known_good(kubernetes: str, trainer: str, karpenter: str = KARPENTER) -> Kno
 
 @dataclass(frozen=True, kw_only=True)
 class TrainerLine:
-    """Everything that must fit a minor release of the Trainer: read at the tags of
-    kubeflow/trainer, kubernetes-sigs/jobset and kubernetes-sigs/kueue, and in the requirements of
-    `kubeflow` on PyPI."""
+    """Everything that must fit a minor release of the Trainer: read at the tags of kubeflow/trainer,
+    kubernetes-sigs/jobset and kubernetes-sigs/kueue, and in the requirements of `kubeflow` on PyPI."""
 
     jobset: str
     """In its chart."""
     kueue: tuple[str, ...]
-    """Minor releases built against its API. Another one prunes the TrainJob silently
-    (kueue#11931)."""
+    """Minor releases built against its API. Another one prunes the TrainJob silently (kueue#11931)."""
     sdk: tuple[str, ...]
     """Minor releases of `kubeflow`."""
     time_limit: bool
@@ -316,14 +314,12 @@ class TrainerRelease:
     fits, how a TrainJob is spelled, and what the runtimes that it ships contain."""
 
     version: str
-    """Version of the chart; JobSet comes inside it.
-    oci://ghcr.io/kubeflow/charts/kubeflow-trainer"""
+    """Version of the chart; JobSet comes inside it. oci://ghcr.io/kubeflow/charts/kubeflow-trainer"""
     image_tag: str
     """Tag of its controller, and of the images that it ships with its runtimes."""
     line: TrainerLine
     kueue: str
-    """Release of Kueue that this program installs beside it.
-    oci://registry.k8s.io/kueue/charts/kueue"""
+    """Release of Kueue that this program installs beside it. oci://registry.k8s.io/kueue/charts/kueue"""
     pod_changes: Literal["podTemplateOverrides", "runtimePatches"]
     """The field of a TrainJob that changes the pods of its runtime."""
     torch_policy: Mapping[str, str]
@@ -336,6 +332,8 @@ class TrainerRelease:
     """JobSet makes the volume of its torchtune runtimes; otherwise a claim must exist."""
     dispatches: bool
     """It leaves a TrainJob alone that Kueue runs in another cluster (trainer#3681)."""
+    keeps_runtimes: bool
+    """A TrainJob keeps its runtime as it was when it came (pkg/runtime/core/snapshot.go)."""
     more_runtimes: Mapping[str, tuple[str, str]]
     """Name of a runtime that not every release ships → its framework and its image."""
 
@@ -354,6 +352,7 @@ TRAINER_RELEASES: dict[str, TrainerRelease] = {
             mpi_launcher_waits=False,
             own_torchtune_claim=False,
             dispatches=False,
+            keeps_runtimes=False,
             more_runtimes={},
         ),
         TrainerRelease(
@@ -367,6 +366,7 @@ TRAINER_RELEASES: dict[str, TrainerRelease] = {
             mpi_launcher_waits=True,
             own_torchtune_claim=True,
             dispatches=True,
+            keeps_runtimes=True,
             more_runtimes={
                 "jax-distributed": ("jax", "nvcr.io/nvidia/jax:25.10-py3"),
                 "xgboost-distributed": (

@@ -15,16 +15,25 @@ from trainyard.replacing import (
     new_runs,
     pinned,
     replacing,
+    runtimes,
     stores,
     upgrading,
 )
 from trainyard.replacing.deployed import Ask, Show
 from trainyard.settings.reading.yaml_file import Lines
 
-_TYPES = frozenset().union(
-    *(rules.TYPES for rules in (entries, immutable, kept_data, leaving, moving, pinned, replacing)),
-    stores.TYPES,
+_RULES = (
+    entries,
+    immutable,
+    kept_data,
+    leaving,
+    moving,
+    pinned,
+    replacing,
+    runtimes,
+    stores,
 )
+_TYPES = frozenset().union(*(rules.TYPES for rules in _RULES))
 """Types of resources that rules about environments look at."""
 
 
@@ -58,6 +67,7 @@ def compared(planned: Planned, lines: Lines, ask: Ask, show: Show) -> Planned:
             *leaving.team_errors(plan, deployed, ask=ask, show=show),
             *moving.moving_errors(plan, deployed, show),
             *pinned.pin_errors(plan, deployed, show),
+            *runtimes.runtime_errors(plan, deployed, show),
         ]
         warnings += [
             *replacing.replacing_warnings(plan, deployed),
@@ -66,6 +76,7 @@ def compared(planned: Planned, lines: Lines, ask: Ask, show: Show) -> Planned:
             *upgrading.upgrade_warnings(plan, deployed),
             *moving.moving_warnings(plan, deployed),
             *pinned.fewer_warnings(plan, deployed, show),
+            *runtimes.runtime_warnings(plan, deployed, show),
             *leaving.leaving_warnings(plan, deployed),
             *leaving.team_warnings(plan, deployed),
         ]

@@ -109,7 +109,8 @@ class TrainerConfig:
     """Upstream runtimes to install: torch-distributed, deepspeed-distributed, mlx-distributed,
     torchtune-…."""
     own_runtimes: dict[Name, OwnRuntimeConfig] = field(default_factory=dict)
-    """Runtimes that this program writes, each under a name of your choice."""
+    """Runtimes that this program writes, each under a name of your choice. While TrainJobs of queues name
+    one, change it under a new name: docs/upgrades.md."""
 
 
 @dataclass(frozen=True, kw_only=True)
