@@ -55,7 +55,12 @@ class TeamRules(pulumi.ComponentResource):
             for role, given in of_roles.items()
         ]
         rules = policies(secrets=secrets, schedules=schedules) | (
-            {queue_admission.POLICY: queue_admission.policy(managed=managed, schedules=schedules)}
+            {
+                queue_admission.POLICY: queue_admission.policy(
+                    managed=managed, schedules=schedules
+                ),
+                queue_admission.RUNTIME_POLICY: queue_admission.runtime_policy(),
+            }
             if queues
             else {}
         )

@@ -24,7 +24,7 @@ from tests.support.team_server import (
     without_rule,
 )
 from trainyard.objects.queues.queues import CONTROLLER, NAMESPACE, QUEUE_LABEL, URGENCY_LABEL
-from trainyard.objects.teams.queue_admission import RULES
+from trainyard.objects.teams.queue_admission import IN_USE, RULES, RUNTIME_RULES
 
 KUEUE = f"system:serviceaccount:{NAMESPACE}:{CONTROLLER}"
 VERSIONS = {"TrainJob": "trainer.kubeflow.org/v1alpha1", "PyTorchJob": "kubeflow.org/v1"}
@@ -190,6 +190,74 @@ def test_the_queue_of_a_running_job_cannot_be_changed(teams: TeamServer, kind: s
         change = {"metadata": {"labels": {QUEUE_LABEL: queue}}}
         assert RULES["queue"].message in changed(teams, kind, name, change)
     assert changed(teams, kind, name, {"metadata": {"labels": {"note": "mine"}}}) == ""
+
+
+RUNTIMES = f"/apis/{VERSIONS['TrainJob']}/namespaces/team-vision/trainingruntimes"
+
+
+def runtime(gpus: int) -> Object:
+    container = {
+        "name": "node",
+        "image": f"{PREFIX}a:1",
+        "resources": {"limits": {"nvidia.com/gpu": str(gpus)}},
+    }
+    template = {"spec": {"template": {"spec": {"containers": [container]}}}}
+    node = {"name": "node", "template": template}
+    return {
+        "apiVersion": VERSIONS["TrainJob"],
+        "kind": "TrainingRuntime",
+        "metadata": {
+            "name": "own",
+            "namespace": "team-vision",
+            "finalizers": [IN_USE, "x.io/other"],
+        },
+        "spec": {"template": {"spec": {"replicatedJobs": [node]}}},
+    }
+
+
+@pytest.fixture(scope="module")
+def own_runtime(teams: TeamServer) -> str:
+    """A runtime of the team that a job names, by the finalizer of the Trainer; its address."""
+    teams.admin.request("POST", RUNTIMES, runtime(8))
+    return f"{RUNTIMES}/own"
+
+
+RUNTIME_ATTACKS: dict[str, tuple[str, Object]] = {
+    "a runtime that hides the GPUs of its gang": ("pods", {"spec": runtime(0)["spec"]}),
+    "a runtime that is made anew under its gang": (
+        "use",
+        {"metadata": {"finalizers": ["x.io/other"]}},
+    ),
+}
+"""What is tried → the rule that refuses it, and the change."""
+
+
+@pytest.mark.parametrize("case", RUNTIME_ATTACKS)
+def test_a_runtime_that_queues_count_by_is_not_changed(
+    teams: TeamServer, own_runtime: str, case: str
+) -> None:
+    assert {rule for rule, _ in RUNTIME_ATTACKS.values()} == RUNTIME_RULES.keys()
+    rule, part = RUNTIME_ATTACKS[case]
+    message, deployer = RUNTIME_RULES[rule].message, teams.of("deployer")
+    assert message in refusal(deployer, "PATCH", own_runtime, part)
+    with without_rule(teams, message):
+        assert until(lambda: not refusal(deployer, "PATCH", own_runtime, part))
+    assert until(lambda: refusal(deployer, "PATCH", own_runtime, part))
+
+
+def test_labels_and_finalizers_of_a_runtime_change_and_the_trainer_takes_off_its_own(
+    teams: TeamServer, own_runtime: str
+) -> None:
+    deployer = teams.of("deployer")
+    label = {"metadata": {"labels": {"note": "mine"}}}
+    other = {"metadata": {"finalizers": [IN_USE]}}
+    assert refusal(deployer, "PATCH", own_runtime, label) == ""
+    assert refusal(deployer, "PATCH", own_runtime, other) == ""
+    _, free = RUNTIME_ATTACKS["a runtime that is made anew under its gang"]
+    trainer = As(teams.server, "system:serviceaccount:kubeflow-system:trainer", "system:masters")
+    assert refusal(trainer, "PATCH", own_runtime, free) == ""
+    body = runtime(8) | {"metadata": {"name": "new", "namespace": "team-vision"}}
+    assert refusal(deployer, "POST", RUNTIMES, body) == ""
 
 
 def test_a_negative_amount_is_no_credit(teams: TeamServer) -> None:

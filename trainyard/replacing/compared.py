@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from trainyard.plan import EnvironmentPlan, Planned
+from trainyard.plan import EnvironmentPlan, Planned, TeamPlan
 from trainyard.replacing import (
     ending,
     entries,
@@ -43,7 +43,7 @@ def compared(planned: Planned, lines: Lines, ask: Ask, show: Show) -> Planned:
     plan = planned.plan
     if plan is None:
         return planned.located(lines)
-    more = _TYPES if isinstance(plan, EnvironmentPlan) else frozenset()
+    more = _TYPES if isinstance(plan, EnvironmentPlan) else immutable.OF_A_TEAM
     deployed = ask(more | new_runs.TYPES, None)
     ended = new_runs.ended_runs(plan, deployed, show)
     going = ending.ending_jobs(plan, deployed, show)
@@ -57,7 +57,9 @@ def compared(planned: Planned, lines: Lines, ask: Ask, show: Show) -> Planned:
         *new_runs.run_warnings(plan, deployed, ended),
         *ending.ending_warnings(plan, deployed, going),
     ]
-    if isinstance(plan, EnvironmentPlan):
+    if isinstance(plan, TeamPlan):
+        errors += immutable.own_runtime_errors(plan, deployed)
+    else:
         errors += [
             *replacing.replacing_errors(plan, deployed),
             *stores.store_errors(plan, deployed),

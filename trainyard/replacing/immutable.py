@@ -7,20 +7,43 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainyard.objects.queues.queues import API, TOPOLOGY
-from trainyard.plan import EnvironmentPlan
-from trainyard.problems import InputError
+from trainyard.plan import EnvironmentPlan, TeamPlan
+from trainyard.plans.jobs import beside_name
+from trainyard.problems import At, InputError
+from trainyard.replacing.changes import differences
 from trainyard.replacing.deployed import Deployed
 
 NODE_POOL = "kubernetes:karpenter.sh/v1:NodePool"
 FLAVOR = f"kubernetes:{API}:ResourceFlavor"
 TYPES = frozenset({NODE_POOL, FLAVOR})
 """Types of resources that the rules look at."""
+OWN_RUNTIME = "kubernetes:trainer.kubeflow.org/v1alpha1:TrainingRuntime"
+OF_A_TEAM = frozenset({OWN_RUNTIME})
+"""Types of resources that the rules look at in the stack of a team."""
 
 
 def immutable_errors(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[InputError]:
     """Every change that the API server would refuse."""
     yield from _replicas(plan, deployed)
     yield from _topology(plan, deployed)
+
+
+def own_runtime_errors(plan: TeamPlan, deployed: Deployed) -> Iterator[InputError]:
+    """Runtimes in files of jobs of a queue: trainyard/objects/teams/queue_admission.py refuses another spec."""
+    if "queue" not in plan.contract.get("team", {}):
+        return
+    for name, job in plan.jobs.items():
+        for made in job.objects:
+            was = deployed.output(OWN_RUNTIME, beside_name(name, made), "spec")
+            change = differences(was, made["spec"]) if was and "spec" in made else ""
+            if change:
+                called = made["metadata"]["name"]
+                yield At(f"team.jobs.{name}.manifest").must(
+                    f"keep the spec of {made['kind']} {called} as it is: a queue counts jobs by it, and the cluster"
+                    " refuses another one",
+                    got=change,
+                    fix=f"rename it to {called}-2, also in runtimeRef of the job",
+                )
 
 
 def _replicas(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[InputError]:

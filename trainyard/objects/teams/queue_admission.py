@@ -1,4 +1,4 @@
-"""Ways round a queue, and the ValidatingAdmissionPolicy that closes them, for clusters with queues.
+"""Ways round a queue, and the ValidatingAdmissionPolicies that close them, for clusters with queues.
 
 Kueue's own webhooks let them pass (Kueue 0.16.2; tests/controllers/test_queue_attacks.py). Negative
 amounts, which Kueue counts as a credit, and PriorityClasses of pods are refused for teams anyway:
@@ -14,11 +14,12 @@ from trainyard.objects.queues.queues import (
     QUEUE_LABEL,
     URGENCY_LABEL,
 )
-from trainyard.objects.teams.team_admission import JOBS, Rule, annotated
+from trainyard.objects.teams.team_access import EVERYBODY
+from trainyard.objects.teams.team_admission import JOBS, RUNTIMES, Rule, annotated
 from trainyard.objects.teams.teams import ALLOWED_URGENCIES
 from trainyard.plans.jobs import TEAM, Spec
 
-POLICY = "trainyard-team-queue"
+POLICY, RUNTIME_POLICY = "trainyard-team-queue", "trainyard-team-runtime"
 _FOREIGN = [
     "kueue.x-k8s.io/managed",
     "kueue.x-k8s.io/pod-group-name",
@@ -76,6 +77,42 @@ WITH_SCHEDULES = {
 }
 """Rules in the place of those of the same name, where a team has schedules: a run has the Job that made it as
 an owner, and Kueue asks for controllers."""
+
+
+IN_USE = "trainer.kubeflow.org/resource-in-use"
+"""Finalizer of a runtime that a TrainJob names (Trainer 2.1.0 and 2.3.0, pkg/constants/constants.go)."""
+RUNTIME_RULES: dict[str, Rule] = {
+    "pods": Rule(
+        expression="object.spec == oldObject.spec",
+        message=(
+            "the spec of a TrainingRuntime must not change, because queues count jobs by it: make a runtime of another"
+            " name, and name that in new jobs"
+        ),
+    ),
+    "use": Rule(
+        expression=(
+            f"!('{EVERYBODY}' in request.userInfo.groups)"
+            f" || !('{IN_USE}' in oldObject.metadata.?finalizers.orValue([]))"
+            f" || '{IN_USE}' in object.metadata.?finalizers.orValue([])"
+        ),
+        message=(
+            f"finalizer {IN_USE} must stay while a TrainJob names the TrainingRuntime: delete the job, and the Trainer"
+            " takes it off"
+        ),
+    ),
+}
+"""Subject of a rule → the rule, for updates of a team's own runtimes. Kueue counts each job by the runtime of now
+(0.16.2 and 0.19.2, trainjob_controller.go), and its pods are of the runtime of before: a runtime that asked for fewer
+GPUs would hide those of a gang that runs. A runtime that is deleted and made again is another way to change it."""
+
+
+def runtime_policy() -> Spec:
+    """The spec of the policy for runtimes of teams. Whoever takes off another finalizer gets through."""
+    return {
+        "failurePolicy": "Fail",
+        "matchConstraints": {"resourceRules": [{**RUNTIMES, "operations": ["UPDATE"]}]},
+        "validations": [rule.validation() for rule in RUNTIME_RULES.values()],
+    }
 
 
 def policy(*, managed: bool, schedules: bool = False) -> Spec:

@@ -232,6 +232,8 @@ JOBS = (
     _resource("kubeflow.org", "pytorchjobs"),
 )
 """The kinds of jobs, as resource rules of a policy."""
+RUNTIMES = _resource("trainer.kubeflow.org", "trainingruntimes")
+"""A team's own runtimes, as a resource rule."""
 
 
 def _policy(
