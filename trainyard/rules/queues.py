@@ -257,6 +257,25 @@ def borrowing_warnings(
             )
 
 
+def parted_warnings(
+    share: Share, jobs: Mapping[str, JobConfig], environment: EnvironmentConfig
+) -> Iterator[InputWarning]:
+    """Jobs of a team on a part of a node. Quotas of Kueue are GPUs of a pool (0.16.2 and 0.19.2, ResourceFlavor without
+    a level of hosts), and the scheduler puts a pod on the node with most room (NodeResourcesFit, LeastAllocated)."""
+    if share.queue is None:
+        return
+    shares = {each.pool: each for each in share.queue.shares}
+    for name, job in jobs.items():
+        of, taken = shares.get(job.pool), job.gpus_per_node
+        if of and taken and taken < of.gpus and largest_gang(environment.pools[job.pool]) > 1:
+            yield At(f"team.jobs.{name}").warning(
+                f"it takes {taken} of the {of.gpus} GPUs of a node, and queues count the GPUs of a pool and not its"
+                f" nodes: several such jobs can lie on all nodes of {job.pool}. A job of whole nodes then starts by its"
+                " quota, gets no node and gives it back in vain, also where its team is guaranteed nodes. Take whole"
+                " nodes, or let the environment add a pool for parts of nodes"
+            )
+
+
 def _lent(team: str, pool: str, environment: EnvironmentConfig) -> int:
     """Nodes of a pool that other teams are guaranteed, and lend."""
     return sum(

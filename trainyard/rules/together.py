@@ -25,7 +25,7 @@ from trainyard.derive.teams import Share
 from trainyard.parts.parts import wanted_parts
 from trainyard.plans.directories import path_of
 from trainyard.problems import At, InputError, InputWarning, few
-from trainyard.rules.queues import borrowing_warnings
+from trainyard.rules.queues import borrowing_warnings, parted_warnings
 from trainyard.rules.teams import listing_errors
 from trainyard.settings.environment import EnvironmentConfig, TeamConfig
 from trainyard.settings.job import JobConfig, typed
@@ -195,6 +195,7 @@ def team_warnings_together(
     """Warnings about the jobs of a team, alone and beside those of the environment. `together`:
     both. `entries`: those of the team that its stack file describes."""
     yield from borrowing_warnings(share, entries, environment)
+    yield from parted_warnings(share, own, environment)
     yield from gang_warnings("team.jobs", together, environment)
     yield from docker_hub_warnings("team.jobs", together, environment)
     yield from ecr_public_warnings("team.jobs", together, environment)

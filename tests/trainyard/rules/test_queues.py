@@ -251,6 +251,44 @@ def without_limit(settings: dict[str, Any]) -> None:
     del settings["teams"]["vision"]["max_gpus"]
 
 
+HALF = both(
+    by_name,
+    at(f"{JOB}.gpus_per_node", 4),
+    at(f"{JOB}.script", "torchrun --nproc_per_node=4 train.py"),
+)
+
+
+@pytest.mark.parametrize(
+    ("environment", "team", "warned"),
+    [
+        (with_queues, HALF, True),
+        (with_queues, both(by_name, at(f"{JOB}.gpus_per_node", 8)), False),
+        (with_queues, by_name, False),
+        (
+            both(
+                with_queues,
+                at("pools.g6e.max_nodes", 1),
+                at("teams.vision.guaranteed_nodes", {}),
+                at("teams.nlp.max_nodes", {}),
+            ),
+            HALF,
+            False,
+        ),
+        (listed, HALF, False),
+    ],
+    ids=["half a node", "all its GPUs", "a whole node", "a pool of one node", "no queues"],
+)
+def test_a_job_on_a_part_of_a_node_takes_whole_nodes_from_others(
+    environment: Edit, team: Edit, warned: bool, tmp_path: Path
+) -> None:
+    """Two halves on two nodes: the quota of a third job is free, and no node is."""
+    found = planned("team-vision", checkout(tmp_path, environment, team))
+    assert found.errors == ()
+    said = [str(each) for each in found.warnings if "count the GPUs of a pool" in each.text]
+    assert [each.startswith("team.jobs.vit-base") for each in said] == [True] * warned
+    assert all("4 of the 8 GPUs of a node" in each and "nodes of g6e." in each for each in said)
+
+
 def borrowing(tmp_path: Path, environment: Edit, team: Edit) -> list[str]:
     found = planned("team-vision", checkout(tmp_path, environment, team)).warnings
     return [str(each) for each in found if "borrows" in each.text]
@@ -263,6 +301,7 @@ def test_every_line_of_the_rules_is_reached_by_a_case_above(tmp_path: Path) -> N
         for environment, team, _, _ in STACKS.values():
             planned("team-vision", checkout(tmp_path, environment, team))
         planned("team-vision", checkout(tmp_path, *BORROWS))
+        planned("team-vision", checkout(tmp_path, with_queues, HALF))
 
     assert lines_not_reached((queues,), run) == []
 
