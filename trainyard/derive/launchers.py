@@ -61,6 +61,7 @@ and the nodes are those of PET_NNODES (accelerate 1.10 and 1.15, utils/launch.py
 _filter_args)."""
 BY_FILE = Options(conf="--rdzv_conf")
 """Options of accelerate beside a file that may say the machines."""
+OF_ACCELERATE = (ACCELERATE, BY_TORCHRUN, BY_FILE)
 TRAINER = Options(nodes="trainer.num_nodes", per_node="trainer.devices")
 """Options of LightningCLI and of NeMo, in the arguments of any program."""
 _BEFORE = (
@@ -83,6 +84,8 @@ class OtherLaunch:
     names: Options
     said: Mapping[str, str]
     """Option → its value."""
+    options: frozenset[str] = frozenset()
+    """Names of all options before the program, without the dashes at their beginning, and with - for _."""
 
     def number(self, option: str) -> int | None:
         """The value of an option; None where it is not a number, or not there."""
@@ -95,9 +98,10 @@ def other_launches(script: str) -> Iterator[OtherLaunch]:
     text = re.sub(r"(?m)^[ \t]*#.*", "", script.replace("\\\n", "  "))
     for found in _START.finditer(text):
         launcher, rest = found.groups()
-        said = _said(rest, LAUNCHERS[launcher])
+        said, options = _said(rest, LAUNCHERS[launcher])
         names = _names(LAUNCHERS[launcher], said, rest)
-        yield OtherLaunch(text=(launcher + rest).rstrip(), names=names, said=said)
+        text_of = (launcher + rest).rstrip()
+        yield OtherLaunch(text=text_of, names=names, said=said, options=options)
     said = dict(re.findall(r"(?<![\w.])(?:--)?(trainer\.\w+)[= ]+(\d+)\b", text))
     if said:
         yield OtherLaunch(text="", names=TRAINER, said=said)
@@ -110,20 +114,27 @@ def _names(names: Options, said: Mapping[str, str], text: str) -> Options:
     return BY_FILE if re.search("--config[_-]file", text) else BY_TORCHRUN
 
 
-def _said(text: str, names: Options) -> dict[str, str]:
-    """The options of a launcher, as `names` spells them. Those of the program behind it are its
+_CONFIGURATION = re.compile(r"\.(?:ya?ml|json|conf|cfg|txt)[\"']?$")
+"""A file that a launcher reads: what stands behind it are options of the launcher, too."""
+
+
+def _said(text: str, names: Options) -> tuple[dict[str, str], frozenset[str]]:
+    """The options of a launcher, as `names` spells them, and the names of all. Those of the program behind it are its
     own."""
     wanted = {_plain(option): option for option in names.names}
     said: dict[str, str] = {}
+    options = set()
     words = iter(text.split())
     for word in words:
         name, _, value = word.partition("=")
         if not word.startswith("-"):
-            if "/" in word or word.endswith(".py"):
+            if ("/" in word and not _CONFIGURATION.search(word)) or word.endswith(".py"):
                 break
-        elif option := wanted.get(_plain(name)):
+            continue
+        options.add(_plain(name))
+        if option := wanted.get(_plain(name)):
             said[option] = value or next(words, "")
-    return said
+    return said, frozenset(options)
 
 
 def _plain(option: str) -> str:

@@ -138,6 +138,15 @@ PROBES = {
         "accelerate launch --num_machines 2 --machine_rank $PET_NODE_RANK t.py",
         "say where its machines meet",
     ),
+    "accelerate that hands DeepSpeed to pdsh": (
+        f"{ACCELERATE} --num_processes 16 --main_process_port 29500 --use_deepspeed --zero_stage 3 t.py",
+        "each of the 2 pods trains alone, since accelerate starts DeepSpeed by pdsh, which knows no other host",
+    ),
+    "accelerate that hands DeepSpeed to pdsh by a file": (
+        "cat > /tmp/a.yaml <<EOF\ndistributed_type: DEEPSPEED\nnum_machines: 2\nmachine_rank: $PET_NODE_RANK\n"
+        "main_process_ip: $PET_MASTER_ADDR\nEOF\naccelerate launch --config_file /tmp/a.yaml t.py",
+        "each of the 2 pods trains alone, since accelerate starts DeepSpeed by pdsh, which knows no other host",
+    ),
     "Lightning without the other nodes": (
         "fabric run --devices 8 t.py",
         "each of the 2 pods trains alone, since fabric knows no other host",
@@ -247,13 +256,20 @@ def test_a_script_that_starts_ranks_or_may_do_so_is_not_called_alone(script: str
         "echo a slots=8 > /job/hostfile; deepspeed --num_gpus 8 t.py",
         "mpirun --hostfile /etc/hosts.txt python t.py",
         "accelerate launch t.py",
+        "accelerate launch --use_deepspeed --zero_stage 3 t.py",
+        "accelerate launch --config_file ds.yaml --use_deepspeed t.py",
+        f"{ACCELERATE} --use_deepspeed --deepspeed_multinode_launcher standard t.py",
+        f"{ACCELERATE} --use_deepspeed --deepspeed_multinode_launcher=$BY t.py",
+        f"{ACCELERATE} --use_deepspeed --deepspeed_hostfile /job/hosts t.py",
+        f"{ACCELERATE} --zero_stage 3 t.py --use_deepspeed",
+        "accelerate launch --config_file /app/ds.yaml --num_machines 2 --machine_rank $PET_NODE_RANK t.py",
         "lightning run model --num-nodes 2 --devices 8 --node-rank $PET_NODE_RANK t.py",
         "pip install deepspeed && torchrun t.py --deepspeed ds.json",
     ],
 )
 def test_a_launcher_that_may_reach_the_other_pods_is_not_called_alone(script: str) -> None:
     said = [*of_entry(script), *of_file(script)]
-    assert [words for words in said if "knows no other host" in words] == []
+    assert [words for words in said if re.search("knows no other|machines meet", words)] == []
 
 
 def test_a_launcher_of_one_pod_needs_no_other_host() -> None:
