@@ -14,6 +14,7 @@ from trainyard.derive.launchers import (
     OtherLaunch,
     other_launches,
 )
+from trainyard.derive.scripts import launches
 from trainyard.problems import InputError, InputWarning
 
 Problems = Iterator[InputError | InputWarning]
@@ -36,12 +37,29 @@ HOSTS_ENV = {"OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile",
 STANDARD = "--deepspeed_multinode_launcher standard"
 """Option by which accelerate starts DeepSpeed by torchrun."""
 
+RANKS = "--multi_gpu"
+"""Option by which accelerate starts ranks by torchrun, whatever their number."""
+MORE_THAN_PYTHON = re.compile(
+    r"--(?:multi[_-]gpu|use[_-](?:fsdp|deepspeed|megatron[_-]lm|cpu)|config[_-]file|cpu|tpu)\b"
+    r"|(?<=[ \t])[\"']?\$\{?\w*(?:ARG|OPT|FLAG|PARAM|CONF|CMD)|[@*]"
+)
+"""Options with which accelerate starts more than plain Python, or may do so; they may hide in a variable of the
+shell."""
+OWN_RANKS = re.compile(
+    r"\bLOCAL_RANK=|default_config|accelerate[ -]config|(?:\[|\btest\b|\bcase\b|\(\()[^\n]*RANK"
+)
+"""A script that gives ranks itself, writes what accelerate goes by, or lets only one node start it."""
+
 
 def _alone(view: JobView, container: ContainerView, launch: OtherLaunch) -> InputError | None:
     """The error of a launcher that every pod starts, and that reaches no other pod."""
     if not view.starts_own_ranks or view.nodes < 2:
         return None
-    rules = (_without_meeting, _by_pdsh) if launch.names in OF_ACCELERATE else (_without_hosts,)
+    rules = (
+        (_without_meeting, _by_pdsh, _in_plain_python)
+        if launch.names in OF_ACCELERATE
+        else (_without_hosts,)
+    )
     return next(filter(None, (rule(view, container, launch) for rule in rules)), None)
 
 
@@ -77,12 +95,17 @@ def _without_meeting(
     machines = launch.number(launch.names.nodes)
     start = f"start the job's {view.nodes} nodes, and " if machines != view.nodes else ""
     by_torchrun = f" {STANDARD}" if "use-deepspeed" in launch.options else ""
+    ranks = ""
+    away = "delete --num_machines, and the nodes are those of the job, and --num_processes is that of a pod"
+    if view.gpus == 1 and not MORE_THAN_PYTHON.search(launch.text):
+        ranks = f" {RANKS}"
+        away = f"put {RANKS} in the place of --num_machines and --num_processes: the nodes are those of the job"
     return container.where("script").must(
         f"{start}say where its machines meet and which one each pod is: accelerate takes both from options alone",
         got=launch.text[:60],
-        fix="delete --num_machines, and the nodes are those of the job, and --num_processes is that of a pod; or"
-        f" write --num_machines {view.nodes} --num_processes {view.nodes * view.gpus} --machine_rank $PET_NODE_RANK"
-        f" --main_process_ip $PET_MASTER_ADDR --main_process_port $PET_MASTER_PORT{by_torchrun}",
+        fix=f"{away}; or write --num_machines {view.nodes} --num_processes {view.nodes * view.gpus}{ranks}"
+        " --machine_rank $PET_NODE_RANK --main_process_ip $PET_MASTER_ADDR --main_process_port $PET_MASTER_PORT"
+        f"{by_torchrun}",
     )
 
 
@@ -120,6 +143,33 @@ def _is_deepspeed_of_machines(launch: OtherLaunch, script: str) -> bool:
         else "use-deepspeed" in launch.options
     )
     return bool(by_deepspeed) and machines not in ("", "1")
+
+
+def _in_plain_python(
+    view: JobView, container: ContainerView, launch: OtherLaunch
+) -> InputError | None:
+    """accelerate with one process a pod. It starts ranks by itself only where a pod has several GPUs and processes;
+    else it starts plain Python, also with several machines, and without LOCAL_RANK a program is not distributed
+    (accelerate 1.15, commands/launch.py, _validate_launch_command and launch_command; state.py, _prepare_backend)."""
+    nodes, said = launch.number(ACCELERATE.nodes) or 1, launch.number(ACCELERATE.total)
+    is_one = view.gpus == 1 or (view.gpus and said == 1)
+    script = container.script
+    if not is_one or MORE_THAN_PYTHON.search(launch.text) or OWN_RANKS.search(script):
+        return None
+    others = len([*other_launches(script), *launches(script)]) > 1
+    if others or "LOCAL_RANK" in container.env or _has_hosts(container):
+        return None
+    processes = (
+        f"beside --num_processes {nodes}"
+        if nodes > 1
+        else "and leave --num_processes out, with which accelerate refuses it"
+    )
+    return container.where("script").must(
+        f"start ranks that reach the other pods: as it stands each of the {view.nodes} pods trains alone: with one"
+        " process, accelerate starts plain Python",
+        got=launch.text[:60],
+        fix=f"add {RANKS} right behind accelerate launch, {processes}",
+    )
 
 
 def _nodes(view: JobView, container: ContainerView, launch: OtherLaunch) -> Problems:

@@ -278,6 +278,62 @@ def test_a_launcher_of_one_pod_needs_no_other_host() -> None:
         assert [words for words in said if "knows no other host" in words] == []
 
 
+ONE_GPU = (
+    "as it stands each of the 2 pods trains alone: with one process, accelerate starts plain Python"
+)
+
+
+def of_one_gpu(script: str, **env: str) -> list[str]:
+    """Errors about an entry whose pods have one GPU each, with their fixes."""
+    pool = at("pools.g6e.instance_types", ["g6e.4xlarge"])
+    made = planned(pool, at(SCRIPT, script), at(f"{JOB}.nodes", 2), at(f"{JOB}.env", env))
+    return [f"{error.must} {error.fix}" for error in made.errors]
+
+
+def test_accelerate_with_one_process_a_pod_is_told_to_start_ranks() -> None:
+    with_machines = f"{ACCELERATE} --main_process_port 29500 --num_processes 2 t.py"
+    for script, fix in (
+        ("accelerate launch t.py", "and leave --num_processes out"),
+        ("accelerate launch --num_processes 1 --mixed_precision bf16 t.py", "leave"),
+        (with_machines, "behind accelerate launch, beside --num_processes 2"),
+    ):
+        [found] = [said for said in of_one_gpu(script) if ONE_GPU in said]
+        assert "add --multi_gpu right" in found and fix in found
+    for said in (of_entry, of_file):
+        script = "accelerate launch --num_processes 1 t.py"
+        assert [words for words in said(script) if ONE_GPU in words]
+        assert not [words for words in said(script, nodes=1) if ONE_GPU in words]
+    [found] = [
+        said for said in of_one_gpu("accelerate launch --num_machines 2 t.py") if "meet" in said
+    ]
+    assert (
+        "put --multi_gpu in the place of --num_machines and --num_processes: the nodes are" in found
+    )
+    assert "--num_processes 2 --multi_gpu --machine_rank" in found
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "accelerate launch --multi_gpu t.py",
+        "accelerate launch --multi-gpu -m t",
+        f"{ACCELERATE} --multi_gpu --num_processes 2 t.py",
+        "accelerate launch --use_fsdp t.py",
+        "accelerate launch --use_deepspeed --zero_stage 3 t.py",
+        "accelerate launch --use_megatron_lm t.py",
+        "accelerate launch --config_file /app/fsdp.yaml t.py",
+        "accelerate launch $ARGS t.py",
+        'accelerate launch "${ARGS[@]}" t.py',
+        "accelerate config default; accelerate launch t.py",
+        "accelerate launch prepare.py; torchrun t.py",
+        'if [ "$PET_NODE_RANK" = 0 ]; then accelerate launch eval.py; fi',
+        "export LOCAL_RANK=0 RANK=$PET_NODE_RANK WORLD_SIZE=2\naccelerate launch t.py",
+    ],
+)
+def test_accelerate_that_may_start_ranks_with_one_gpu_is_not_refused(script: str) -> None:
+    assert [said for said in of_one_gpu(script) if "trains alone" in said] == []
+
+
 def test_one_node_needs_no_launcher() -> None:
     assert [w for w in of_file("python train.py", nodes=1) if "without torchrun" in w] == []
 
