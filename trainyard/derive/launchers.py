@@ -73,6 +73,12 @@ _START = re.compile(
     rf"({'|'.join(LAUNCHERS)})(?=[ \t])([^\n;|&]*)",
     re.MULTILINE,
 )
+_ASSIGNED = r"(?:[A-Za-z_]\w*=(?:\"[^\"]*\"|'[^']*'|[^\s\"'])*[ \t]+)*"
+_TORCHRUN = r"torchrun|python[\d.]*[ \t]+(?:-u[ \t]+)?-m[ \t]+torch\.distributed\.(?:run|launch)"
+_COMMAND = re.compile(
+    rf"{_ASSIGNED}(?:(?:{_BEFORE})[ \t]+{_ASSIGNED})*(?:\S*/)?"
+    rf"({_TORCHRUN}|{'|'.join(LAUNCHERS)})(?=[ \t])"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +97,12 @@ class OtherLaunch:
         """The value of an option; None where it is not a number, or not there."""
         value = self.said.get(option, "")
         return int(value) if value.isdecimal() else None
+
+
+def launcher_of(command: str) -> str:
+    """The launcher that a simple command of a shell starts, torchrun or another; empty where it starts none."""
+    found = _COMMAND.match(command)
+    return found[1] if found else ""
 
 
 def other_launches(script: str) -> Iterator[OtherLaunch]:

@@ -20,6 +20,7 @@ from trainyard.problems import InputError, InputWarning
 from trainyard.rules import (
     clones,
     devices,
+    endings,
     gang_waits,
     launchers,
     one_node,
@@ -293,6 +294,7 @@ OF_CONTAINERS: tuple[Callable[[JobView, ContainerView], Problems], ...] = (
     scripts.several_words,
     scripts.process_id,
     launchers.other_launchers,
+    endings.hidden_end,
     owners.owned_variable,
     owners.own_value,
     owners.hidden_plugin,
