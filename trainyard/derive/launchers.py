@@ -22,6 +22,8 @@ class Options:
     hosts: str = ""
     """Options by which it finds the other nodes, as a regular expression. Empty where it reads PET_* variables, as
     accelerate does by torchrun."""
+    variables: tuple[str, ...] = ()
+    """Variables by which it finds the other nodes in place of options."""
     conf: str = ""
     """Time for which nodes wait for each other, in the words of torchrun's --rdzv_conf."""
 
@@ -34,6 +36,9 @@ _FABRIC = Options(
     nodes="--num-nodes", per_node="--devices", rank="--node-rank", hosts="--num[-_]nodes"
 )
 _MPI = Options(total="-np", hosts="host|machine-?file|-H\\b")
+_LLAMA_FACTORY = Options(
+    variables=("NNODES", "NODE_RANK", "MASTER_ADDR", "MASTER_PORT"),
+)
 LAUNCHERS: dict[str, Options] = {
     "accelerate launch": Options(
         nodes="--num_machines",
@@ -47,14 +52,25 @@ LAUNCHERS: dict[str, Options] = {
     ),
     "fabric run": _FABRIC,
     "lightning run": _FABRIC,
+    "tune run": Options(
+        nodes="--nnodes",
+        per_node="--nproc_per_node",
+        rank="--node_rank",
+        hosts="--rdzv[_-]endpoint",
+    ),
+    "llamafactory-cli train": _LLAMA_FACTORY,
+    "lmf train": _LLAMA_FACTORY,
     "mpirun": _MPI,
     "mpiexec": _MPI,
     "horovodrun": _MPI,
 }
 """Launcher → its options. Sources: --help of accelerate 1.10, deepspeed 0.17, lightning 2.5, Open MPI
-5.0 and horovod 0.28; deepspeed's launcher/runner.py, which takes its own node where no file lists hosts."""
+5.0 and horovod 0.28; deepspeed's launcher/runner.py, which takes its own node where no file lists hosts; torchtune 0.6,
+_cli/run.py, which starts torchrun with --standalone where no endpoint is given; LLaMA-Factory 0.9, launcher.py, which
+starts torchrun with --nnodes 1 --node_rank 0 --master_addr 127.0.0.1 where these variables are not set."""
 MPI = tuple(name for name, options in LAUNCHERS.items() if options is _MPI)
 ACCELERATE = LAUNCHERS["accelerate launch"]
+TUNE = LAUNCHERS["tune run"]
 BY_TORCHRUN = Options(per_node="--num_processes", conf="--rdzv_conf")
 """Options of accelerate where it is told no machines, or one: it hands torchrun its processes as those of a node,
 and the nodes are those of PET_NNODES (accelerate 1.10 and 1.15, utils/launch.py, prepare_multi_gpu_env and
@@ -68,25 +84,43 @@ _BEFORE = (
     r"exec|time|then|do|else|nohup|(?:uv|poetry|pipenv|pixi) run|(?:conda|mamba) run -n [\w.-]+"
 )
 """Words before a command that starts all the same."""
+_ASSIGNED = r"(?:[A-Za-z_]\w*=(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"'])*[ \t]+)*"
+_OPTIONS = r"(?:[ \t]+-\S+(?:[ \t]+(?:\d\S*|[A-Z]\w*|all)(?=[ \t]))?)*"
+_WRAPPER = rf"(?:(?:timeout|taskset){_OPTIONS}[ \t]+\w\S*|(?:env|numactl|nice|ionice|stdbuf|setsid){_OPTIONS})"
+"""A program that starts the command behind its options."""
+_MODULE = r"python[\d.]*[ \t]+(?:-u[ \t]+)?-m[ \t]+"
+_AS_MODULE = {
+    "accelerate.commands.launch": "accelerate launch",
+    "deepspeed.launcher.runner": "deepspeed",
+}
+"""Module of Python → its launcher."""
+_TORCHRUN = rf"torchrun|{_MODULE}torch\.distributed\.(?:run|launch)"
+_OTHER = rf"{'|'.join(LAUNCHERS)}|accelerate-launch|{_MODULE}(?:{'|'.join(_AS_MODULE)})"
+_WRAPPED = rf"{_ASSIGNED}(?:{_WRAPPER}[ \t]+{_ASSIGNED})*(?:/[\w./-]*/)?"
 _START = re.compile(
-    rf"(?:^|[;&|(]|\b(?:{_BEFORE})[ \t])[ \t]*(?:[A-Za-z_]\w*=\S*[ \t]+)*(?:/[\w./-]*/)?"
-    rf"({'|'.join(LAUNCHERS)})(?=[ \t])([^\n;|&]*)",
+    rf"(?:^|[;&|(]|\b(?:{_BEFORE})[ \t])[ \t]*{_WRAPPED}({_OTHER})(?=[ \t])([^\n;|&]*)",
     re.MULTILINE,
 )
-_ASSIGNED = r"(?:[A-Za-z_]\w*=(?:\"[^\"]*\"|'[^']*'|[^\s\"'])*[ \t]+)*"
-_TORCHRUN = r"torchrun|python[\d.]*[ \t]+(?:-u[ \t]+)?-m[ \t]+torch\.distributed\.(?:run|launch)"
 _COMMAND = re.compile(
-    rf"{_ASSIGNED}(?:(?:{_BEFORE})[ \t]+{_ASSIGNED})*(?:\S*/)?"
-    rf"({_TORCHRUN}|{'|'.join(LAUNCHERS)})(?=[ \t])"
+    rf"(?:{_ASSIGNED}(?:{_BEFORE})[ \t]+)*{_WRAPPED}({_TORCHRUN}|{_OTHER})(?=[ \t])"
 )
+
+
+def _named(written: str) -> str:
+    """The launcher as LAUNCHERS has it."""
+    if written.startswith("python"):
+        return _AS_MODULE.get(written.split()[-1], "torchrun")
+    return "accelerate launch" if written == "accelerate-launch" else written
 
 
 @dataclass(frozen=True, kw_only=True)
 class OtherLaunch:
     """One start."""
 
+    launcher: str
+    """Its name; empty for options in the arguments of another program."""
     text: str
-    """The launcher with what follows it on its line."""
+    """The launcher with what follows it on its line, as it is written."""
     names: Options
     said: Mapping[str, str]
     """Option → its value."""
@@ -102,21 +136,27 @@ class OtherLaunch:
 def launcher_of(command: str) -> str:
     """The launcher that a simple command of a shell starts, torchrun or another; empty where it starts none."""
     found = _COMMAND.match(command)
-    return found[1] if found else ""
+    return _named(found[1]) if found else ""
 
 
 def other_launches(script: str) -> Iterator[OtherLaunch]:
     """Every start in a script, but not in its comments."""
     text = re.sub(r"(?m)^[ \t]*#.*", "", script.replace("\\\n", "  "))
     for found in _START.finditer(text):
-        launcher, rest = found.groups()
+        written, rest = found.groups()
+        launcher = _named(written)
         said, options = _said(rest, LAUNCHERS[launcher])
         names = _names(LAUNCHERS[launcher], said, rest)
-        text_of = (launcher + rest).rstrip()
-        yield OtherLaunch(text=text_of, names=names, said=said, options=options)
+        yield OtherLaunch(
+            launcher=launcher,
+            text=(written + rest).rstrip(),
+            names=names,
+            said=said,
+            options=options,
+        )
     said = dict(re.findall(r"(?<![\w.])(?:--)?(trainer\.\w+)[= ]+(\d+)\b", text))
     if said:
-        yield OtherLaunch(text="", names=TRAINER, said=said)
+        yield OtherLaunch(launcher="", text="", names=TRAINER, said=said)
 
 
 def _names(names: Options, said: Mapping[str, str], text: str) -> Options:

@@ -4,20 +4,25 @@ the pods of the job. torchrun itself: jobs.py."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from trainyard.derive.job_view import ContainerView, JobView
 from trainyard.derive.launchers import (
     ACCELERATE,
     MPI,
     OF_ACCELERATE,
+    TUNE,
     OtherLaunch,
     other_launches,
 )
 from trainyard.derive.scripts import launches
 from trainyard.problems import InputError, InputWarning
+from trainyard.rules.one_node import READS_MORE
+from trainyard.rules.rendezvous import BACKEND, endpoint_for
+from trainyard.rules.scripts import has_shell
 
 Problems = Iterator[InputError | InputWarning]
+Alone = Callable[[JobView, ContainerView, OtherLaunch], InputError | None]
 
 
 def other_launchers(view: JobView, container: ContainerView) -> Problems:
@@ -41,10 +46,10 @@ RANKS = "--multi_gpu"
 """Option by which accelerate starts ranks by torchrun, whatever their number."""
 MORE_THAN_PYTHON = re.compile(
     r"--(?:multi[_-]gpu|use[_-](?:fsdp|deepspeed|megatron[_-]lm|cpu)|config[_-]file|cpu|tpu)\b"
-    r"|(?<=[ \t])[\"']?\$\{?\w*(?:ARG|OPT|FLAG|PARAM|CONF|CMD)|[@*]"
 )
-"""Options with which accelerate starts more than plain Python, or may do so; they may hide in a variable of the
-shell."""
+"""Options with which accelerate starts more than plain Python, or may do so."""
+HIDDEN = re.compile(r"(?<=[ \t])[\"']?\$\{?\w*(?:ARG|OPT|FLAG|PARAM|CONF|CMD)|[@*]")
+"""A variable of the shell in which options may hide."""
 OWN_RANKS = re.compile(
     r"\bLOCAL_RANK=|default_config|accelerate[ -]config|(?:\[|\btest\b|\bcase\b|\(\()[^\n]*RANK"
 )
@@ -55,11 +60,13 @@ def _alone(view: JobView, container: ContainerView, launch: OtherLaunch) -> Inpu
     """The error of a launcher that every pod starts, and that reaches no other pod."""
     if not view.starts_own_ranks or view.nodes < 2:
         return None
-    rules = (
-        (_without_meeting, _by_pdsh, _in_plain_python)
-        if launch.names in OF_ACCELERATE
-        else (_without_hosts,)
-    )
+    rules: Sequence[Alone] = (_without_hosts,)
+    if launch.names in OF_ACCELERATE:
+        rules = (_without_meeting, _by_pdsh, _in_plain_python)
+    elif launch.names is TUNE:
+        rules = (_without_endpoint,)
+    elif launch.names.variables:
+        rules = (_without_variables,)
     return next(filter(None, (rule(view, container, launch) for rule in rules)), None)
 
 
@@ -74,13 +81,64 @@ def _without_hosts(
     hosts = launch.names.hosts
     if not hosts or _has_hosts(container) or re.search(hosts, launch.text):
         return None
-    name = launch.text.split()[0]
+    name = launch.launcher.split()[0]
     by_mpi = "; or make it a TrainJob with a runtime of kind: mpi" if name in MPI else ""
     return container.where("script").must(
         f"start ranks that reach the other pods: as it stands each of the {view.nodes} pods trains alone, since {name}"
         " knows no other host",
         got=launch.text[:60],
         fix=f"put torchrun in the place of {name} and its options: it finds the other pods by itself{by_mpi}",
+    )
+
+
+def _without_endpoint(
+    view: JobView, container: ContainerView, launch: OtherLaunch
+) -> InputError | None:
+    """torchtune, whose torchrun is --standalone where nobody names an endpoint, and then waits for the other nodes at
+    home. Of the words `tune run` and settings alone the Trainer makes a recipe with its endpoint (Trainer 2.1 and 2.3,
+    plugins/torch/torch.go). Other recipes than those that train may run on each node."""
+    by_trainer = container.words[:2] == ("tune", "run") and "=" in "".join(container.words[2:3])
+    given = "PET_RDZV_ENDPOINT" in container.env or "PET_RDZV_ENDPOINT" in container.script
+    trains = re.search(r"--nproc|--nnodes|_distributed\b|_single_device\b", launch.text)
+    if by_trainer or given or view.elastic or not trains or _is_open(container, launch):
+        return None
+    if re.search(launch.names.hosts, launch.text):
+        return None
+    return container.where("script").must(
+        "give torchtune a rendezvous endpoint that all nodes reach: without one each node waits at its own localhost",
+        got=launch.text[:60],
+        fix=f"add {BACKEND} {endpoint_for(view, container)} right behind tune run",
+    )
+
+
+def _is_open(container: ContainerView, launch: OtherLaunch) -> bool:
+    """True where options or variables may come from elsewhere."""
+    return bool(READS_MORE.search(container.script) or HIDDEN.search(launch.text))
+
+
+ANOTHER_WAY = ("USE_RAY", "USE_KT", "USE_V1")
+"""Variables by which LLaMA-Factory starts no torchrun, or another way."""
+
+
+def _without_variables(
+    view: JobView, container: ContainerView, launch: OtherLaunch
+) -> InputError | None:
+    """LLaMA-Factory, whose torchrun starts one node unless variables say otherwise. With RDZV_ID its nodes get their
+    ranks from torchrun."""
+    known = {*container.env, *(container.more_env or ())}
+    known |= {*re.findall(r"\b([A-Z_]+)=", container.script)}
+    needed = {*launch.names.variables} - ({"NODE_RANK"} if "RDZV_ID" in known else set())
+    if needed <= known or known & {*ANOTHER_WAY} or container.more_env is None:
+        return None
+    if _is_open(container, launch):
+        return None
+    variables = " ".join(f"{name}=$PET_{name}" for name in launch.names.variables)
+    return container.where("script").must(
+        f"say where the job's {view.nodes} nodes meet: {launch.launcher.split()[0]} starts torchrun for one node"
+        f" unless {', '.join(launch.names.variables)} say otherwise, so each pod trains alone or waits at home",
+        got=launch.text[:60],
+        fix=f"put FORCE_TORCHRUN=1 {variables} before {launch.launcher}"
+        f"{'' if has_shell(container) else ', and start both by bash -c'}",
     )
 
 
@@ -154,7 +212,8 @@ def _in_plain_python(
     nodes, said = launch.number(ACCELERATE.nodes) or 1, launch.number(ACCELERATE.total)
     is_one = view.gpus == 1 or (view.gpus and said == 1)
     script = container.script
-    if not is_one or MORE_THAN_PYTHON.search(launch.text) or OWN_RANKS.search(script):
+    told = MORE_THAN_PYTHON.search(launch.text) or HIDDEN.search(launch.text)
+    if not is_one or told or OWN_RANKS.search(script):
         return None
     others = len([*other_launches(script), *launches(script)]) > 1
     if others or "LOCAL_RANK" in container.env or _has_hosts(container):

@@ -101,8 +101,7 @@ def _no_endpoint(view: JobView, container: ContainerView, launch: Launch) -> Pro
         endpoint = MASTER
     elif not re.search("--rdzv[_-]backend", launch.text):
         endpoint = f"{BACKEND} {ENDPOINT}"
-    if view.origin != "entry" or not has_shell(container):  # Kubernetes puts the values in
-        endpoint = endpoint.replace("{", "(").replace("}", ")")
+    endpoint = endpoint_for(view, container, endpoint)
     yield container.where("script").must(
         "give torchrun a rendezvous endpoint that all nodes reach: without one each node"
         " waits at its own localhost",
@@ -111,6 +110,13 @@ def _no_endpoint(view: JobView, container: ContainerView, launch: Launch) -> Pro
         if written
         else f"add {endpoint} right behind torchrun",
     )
+
+
+def endpoint_for(view: JobView, container: ContainerView, endpoint: str = ENDPOINT) -> str:
+    """The option as the container takes it: where no shell starts, Kubernetes puts the values in."""
+    if view.origin == "entry" and has_shell(container):
+        return endpoint
+    return endpoint.replace("{", "(").replace("}", ")")
 
 
 def _other_nodes(view: JobView, container: ContainerView, launch: Launch) -> Problems:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainyard.derive.launchers import LAUNCHERS, other_launches
+from trainyard.derive.launchers import LAUNCHERS, launcher_of, other_launches
 
 COMMANDS = {
     "accelerate launch": (
@@ -22,6 +22,12 @@ COMMANDS = {
         (None, None, 16, None),
     ),
     "mpiexec": ("mpiexec -n 16 python train.py", (None, None, 16, None)),
+    "tune run": (
+        "tune run --nnodes 2 --nproc_per_node 4 full_finetune_distributed --config llama3_1/8B_full",
+        (2, 4, None, None),
+    ),
+    "llamafactory-cli train": ("llamafactory-cli train a.yaml", (None, None, None, None)),
+    "lmf train": ("lmf train a.yaml", (None, None, None, None)),
     "horovodrun": ("horovodrun -np 16 -H a:8,b:8 python train.py", (None, None, 16, None)),
 }
 """Launcher → a command, and its nodes, processes of a node, processes in all, rank."""
@@ -46,6 +52,25 @@ def _numbers(script: str) -> list[tuple[int | None, ...]]:
 def test_the_manuals_command_of_a_launcher_is_read(launcher: str) -> None:
     command, numbers = COMMANDS[launcher]
     assert _numbers(command) == _numbers(f"cd /work && NCCL_DEBUG=INFO exec {command}") == [numbers]
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        "timeout 3600 deepspeed",
+        "timeout --signal=TERM -k 60 1h deepspeed",
+        "env A=1 deepspeed",
+        "env -u B A=1 deepspeed",
+        "numactl --interleave=all --membind 0 deepspeed",
+        "nice -n 5 stdbuf -oL deepspeed",
+        "A='x y' setsid deepspeed",
+        "python -m deepspeed.launcher.runner",
+        "/usr/bin/python3.11 -u -m deepspeed.launcher.runner",
+    ],
+)
+def test_a_launcher_behind_another_program_is_read(start: str) -> None:
+    assert _numbers(f"cd /a\n{start} --num_gpus 4 t.py") == [(None, 4, None, None)]
+    assert launcher_of(f"{start} --num_gpus 4 t.py").split()[0] == "deepspeed"
 
 
 def test_every_launcher_has_a_command_above() -> None:

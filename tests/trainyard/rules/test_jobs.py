@@ -147,6 +147,38 @@ PROBES = {
         "main_process_ip: $PET_MASTER_ADDR\nEOF\naccelerate launch --config_file /tmp/a.yaml t.py",
         "each of the 2 pods trains alone, since accelerate starts DeepSpeed by pdsh, which knows no other host",
     ),
+    "DeepSpeed as a module, with a time limit": (
+        "timeout -k 60 3600 python3 -u -m deepspeed.launcher.runner --num_gpus 8 t.py",
+        "each of the 2 pods trains alone, since deepspeed knows no other host",
+    ),
+    "DeepSpeed behind env": (
+        "env A=1 B=2 deepspeed t.py",
+        "each of the 2 pods trains alone, since deepspeed knows no other host",
+    ),
+    "DeepSpeed behind numactl": (
+        "numactl --interleave=all deepspeed t.py",
+        "each of the 2 pods trains alone, since deepspeed knows no other host",
+    ),
+    "accelerate as a module whose machines do not meet": (
+        "python -m accelerate.commands.launch --num_machines 2 t.py",
+        "say where its machines meet",
+    ),
+    "torchtune without an endpoint": (
+        "tune run --nproc_per_node 8 full_finetune_distributed --config llama3_1/8B_full",
+        "give torchtune a rendezvous endpoint that all nodes reach",
+    ),
+    "torchtune without an endpoint, with its nodes": (
+        "tune run --nnodes 2 --nproc_per_node 8 lora_finetune_distributed --config a.yaml",
+        "give torchtune a rendezvous endpoint that all nodes reach",
+    ),
+    "LLaMA-Factory on several nodes": (
+        "llamafactory-cli train /app/sft.yaml",
+        "say where the job's 2 nodes meet: llamafactory-cli starts torchrun for one node",
+    ),
+    "LLaMA-Factory that lacks a rank": (
+        "NNODES=2 MASTER_ADDR=$PET_MASTER_ADDR MASTER_PORT=29500 lmf train /app/sft.yaml",
+        "say where the job's 2 nodes meet: lmf starts torchrun for one node",
+    ),
     "Lightning without the other nodes": (
         "fabric run --devices 8 t.py",
         "each of the 2 pods trains alone, since fabric knows no other host",
@@ -263,19 +295,68 @@ def test_a_script_that_starts_ranks_or_may_do_so_is_not_called_alone(script: str
         f"{ACCELERATE} --use_deepspeed --deepspeed_hostfile /job/hosts t.py",
         f"{ACCELERATE} --zero_stage 3 t.py --use_deepspeed",
         "accelerate launch --config_file /app/ds.yaml --num_machines 2 --machine_rank $PET_NODE_RANK t.py",
+        "tune run --nproc_per_node 8 --rdzv_backend c10d --rdzv_endpoint $PET_MASTER_ADDR:29500 a --config b",
+        "PET_RDZV_ENDPOINT=$PET_MASTER_ADDR:29500 tune run --nproc_per_node 8 full_finetune_distributed",
+        "tune download meta/a --output-dir /a; torchrun t.py",
+        "tune run generate --config a.yaml",
+        "FORCE_TORCHRUN=1 NNODES=$PET_NNODES NODE_RANK=$PET_NODE_RANK MASTER_ADDR=$PET_MASTER_ADDR"
+        " MASTER_PORT=$PET_MASTER_PORT llamafactory-cli train a.yaml",
+        "export RDZV_ID=1 NNODES=2 MASTER_ADDR=$PET_MASTER_ADDR MASTER_PORT=29500\nllamafactory-cli train a",
+        "USE_RAY=1 llamafactory-cli train a.yaml",
+        "source /app/nodes.sh; llamafactory-cli train a.yaml",
+        "llamafactory-cli export a.yaml; torchrun t.py",
+        "NPROC_PER_NODE=8 swift sft --model a/b",
         "lightning run model --num-nodes 2 --devices 8 --node-rank $PET_NODE_RANK t.py",
         "pip install deepspeed && torchrun t.py --deepspeed ds.json",
     ],
 )
 def test_a_launcher_that_may_reach_the_other_pods_is_not_called_alone(script: str) -> None:
     said = [*of_entry(script), *of_file(script)]
-    assert [words for words in said if re.search("knows no other|machines meet", words)] == []
+    assert [
+        words
+        for words in said
+        if re.search("knows no other|machines meet|nodes meet|endpoint", words)
+    ] == []
 
 
 def test_a_launcher_of_one_pod_needs_no_other_host() -> None:
-    for script in ("deepspeed t.py", "mpirun -np 8 python t.py"):
+    for script in (
+        "deepspeed t.py",
+        "mpirun -np 8 python t.py",
+        "tune run --nproc_per_node 8 a_distributed --config a",
+        "llamafactory-cli train a.yaml",
+    ):
         said = [*of_entry(script, nodes=1), *of_file(script, nodes=1)]
-        assert [words for words in said if "knows no other host" in words] == []
+        assert [
+            words for words in said if re.search("knows no other|nodes meet|endpoint", words)
+        ] == []
+
+
+def test_what_torchtune_and_llama_factory_lack_is_written_for_a_shell_and_for_none() -> None:
+    def fix(*words: str) -> str:
+        made = planned(at(f"{JOB}.command", [*words]), at(f"{JOB}.nodes", 2), without(SCRIPT))
+        [found] = [
+            error.fix for error in made.errors if re.search("nodes meet|nodes reach", error.must)
+        ]
+        return found
+
+    words = ("tune", "run", "--nproc_per_node", "8", "full_finetune_distributed", "--config", "a")
+    endpoint = "--rdzv_backend=c10d --rdzv_endpoint=$(PET_MASTER_ADDR):$(PET_MASTER_PORT)"
+    assert fix(*words) == f"add {endpoint} right behind tune run"
+    assert "--rdzv_endpoint=${PET_MASTER_ADDR}:" in fix("bash", "-c", " ".join(words))
+    variables = "FORCE_TORCHRUN=1 NNODES=$PET_NNODES NODE_RANK=$PET_NODE_RANK"
+    found = fix("llamafactory-cli", "train", "a.yaml")
+    assert found.startswith(f"put {variables}") and found.endswith(", and start both by bash -c")
+    found = fix("bash", "-c", "llamafactory-cli train a.yaml")
+    assert found.endswith("MASTER_PORT=$PET_MASTER_PORT before llamafactory-cli train")
+
+
+def test_tune_run_that_the_trainer_completes_is_no_error() -> None:
+    """Of the command `tune run` the Trainer makes a recipe with its endpoint; the arguments are settings of it."""
+    made = planned(
+        at(f"{JOB}.command", ["tune", "run", "dtype=bf16"]), at(f"{JOB}.nodes", 2), without(SCRIPT)
+    )
+    assert [str(error) for error in made.errors if "endpoint" in error.must] == []
 
 
 ONE_GPU = (
