@@ -39,6 +39,7 @@ from trainyard.manifests.document import (
 from trainyard.manifests.pod_amounts import (
     means_gpus,
     pod_requests,
+    resources_of_trainer,
     shared_memory,
     volume_kinds,
 )
@@ -65,6 +66,8 @@ class ManifestContext:
     known."""
     pool_type: InstanceType | None
     production: bool
+    of_trainer: Any = None
+    """Resources that a TrainJob gives the container that trains."""
     runs_for: Workload | None = None
     """Job of the files that a runtime is for, where what the runtime runs is not the job's own."""
 
@@ -178,7 +181,7 @@ class ManifestContext:
             production=self.production,
             containers=tuple(map(self._container, self.workload.containers)),
             mounts=self.mounts,
-            shared_memory=tuple(shared_memory(self.workload)),
+            shared_memory=tuple(shared_memory(self.workload, self.of_trainer)),
             requests=tuple(pod_requests(self.workload)),
             where=self._where,
             gpus_elsewhere=self._has_a_runtime_of_the_file and not self._asks_for(GPU),
@@ -332,6 +335,7 @@ def contexts_of(
             pool_type=pool_type,
             controller=f"{job_kind(workload.kind).controller} {_release(workload.kind, release)}",
             production=production,
+            of_trainer=resources_of_trainer(workload, workloads),
             runs_for=_job_of(workload, workloads),
         )
         for workload in workloads

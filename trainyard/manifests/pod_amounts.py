@@ -9,12 +9,15 @@ from typing import Any
 
 from trainyard.catalog.quantities import amount
 from trainyard.derive.job_view import PodRequest, SharedMemory, most_shared_memory
-from trainyard.manifests.document import Container, Path, Pod, Workload, items, look
+from trainyard.manifests.document import TRAINER, Container, Path, Pod, Workload, items, look
 from trainyard.objects.jobs.pod_template import GPU
 
 IN_BYTES = ("memory", "ephemeral-storage")
 MEANS_GPUS = re.compile(r"nvidia\.com/(?!gpu$)|^(?!nvidia).*gpu|neuron|tpu|gaudi")
 """Resource that stands for a GPU, or for a device in its place."""
+
+TRAINS = "node"
+"""Container of a runtime to which a TrainJob gives its resources (Trainer 2.1 and 2.3, pkg/constants)."""
 
 
 def means_gpus(pods: Iterable[Pod]) -> bool:
@@ -67,16 +70,13 @@ def _request(
     )
 
 
-def shared_memory(workload: Workload) -> Iterator[SharedMemory]:
-    """The volumes in memory with a size."""
-    limits = [
-        amount(look(container.body, "resources", "limits", "memory")) or 0
-        for container in workload.containers
-    ]
-    limit = max(limits, default=0)
+def shared_memory(workload: Workload, of_trainer: Any) -> Iterator[SharedMemory]:
+    """The volumes in memory with a size, where each container that mounts one has a limit. `of_trainer`: resources
+    that a TrainJob gives the container that trains, in the place of its runtime's."""
     for pod in workload.pods:
         for number, volume in enumerate(items(pod.spec.get("volumes"))):
             size = amount(look(volume, "emptyDir", "sizeLimit"))
+            limit = _memory_limit(pod, str(volume.get("name")), of_trainer)
             if size and limit and look(volume, "emptyDir", "medium") == "Memory":
                 most = most_shared_memory(float(limit) / 2**30)
                 path = (*pod.path, "volumes", number, "emptyDir", "sizeLimit")
@@ -87,6 +87,40 @@ def shared_memory(workload: Workload) -> Iterator[SharedMemory]:
                     fix=f"write {_half(float(limit))}, which leaves the ranks the other half",
                     place=workload.at(*path),
                 )
+
+
+def resources_of_trainer(workload: Workload, workloads: Sequence[Workload]) -> Any:
+    """The resources of a TrainJob's trainer, which take the place of those of its runtime. A runtime gets those of the
+    first job of the files that has some."""
+    jobs = [workload]
+    if workload.kind == "TrainingRuntime":
+        jobs = [
+            each for each in workloads if each.get("spec", "runtimeRef", "name") == workload.name
+        ]
+    given = [each.get(*TRAINER, "resourcesPerNode") for each in jobs]
+    return next((each for each in given if each is not None), None)
+
+
+def _memory_limit(pod: Pod, volume: str, of_trainer: Any) -> Fraction | None:
+    """The largest memory limit of the containers that mount a volume; None where one has no limit. The kernel counts
+    a page of tmpfs for the container that wrote it."""
+    limits = [
+        amount(
+            look(
+                of_trainer if _is_of_trainer(each, of_trainer) else each.body.get("resources"),
+                "limits",
+                "memory",
+            )
+        )
+        for each in pod.containers
+        if any(mount.get("name") == volume for mount in items(each.body.get("volumeMounts")))
+    ]
+    known = [limit for limit in limits if limit]
+    return max(known) if known and len(known) == len(limits) else None
+
+
+def _is_of_trainer(container: Container, of_trainer: Any) -> bool:
+    return of_trainer is not None and container.body.get("name") == TRAINS
 
 
 def _half(size: float) -> str:

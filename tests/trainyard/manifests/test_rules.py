@@ -1104,13 +1104,17 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
         "instance-type",
     ),
     "shared memory beyond the limit": (
-        ONE.replace("limits: {", "limits: {memory: 64Gi, "),
-        (
+        ONE.replace("limits: {", "limits: {memory: 64Gi, ")
+        .replace(
+            "{name: pytorch,", "{name: pytorch, volumeMounts: [{name: d, mountPath: /dev/shm}],"
+        )
+        .replace(
             POD,
             POD.replace(
-                "con", "volumes: [{name: d, emptyDir: {medium: Memory, sizeLimit: 65536Mi}}], con"
+                "con", "volumes: [{name: d, emptyDir: {medium: Memory, sizeLimit: 16384Mi}}], con"
             ),
         ),
+        ("16384Mi", "65536Mi"),
         "sizeLimit",
         "/dev/shm is a part of the pod's memory",
         "write 32Gi, which leaves",
