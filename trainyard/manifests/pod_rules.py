@@ -71,6 +71,7 @@ def pod_problems(context: ManifestContext) -> Problems:
     yield from _images_of_init_containers(context)
     yield from shape_errors(context)
     yield from _restarts_for_ever(context)
+    yield from _names_of_nodes(context)
     for container in context.workload.containers:
         yield from _resource_names(context, container)
         yield from _other_devices(context, container)
@@ -347,3 +348,28 @@ def _restarts_for_ever(context: ManifestContext) -> Problems:
                 " pods together",
             )
             return
+
+
+WITH_HOST = "ClusterFirstWithHostNet"
+"""Policy with which a pod of the node's network asks the cluster's DNS."""
+
+
+def _names_of_nodes(context: ManifestContext) -> Problems:
+    """Pods that do not ask the cluster's DNS, which alone knows the names by which nodes find the first one: those of
+    the node's network ask the node's, unless they say otherwise (Kubernetes, pkg/kubelet/network/dns/dns.go,
+    getPodDNSType; no controller of jobs sets it)."""
+    for pod in context.workload.training_pods if context.nodes > 1 else ():
+        policy, on_host = pod.spec.get("dnsPolicy"), pod.spec.get("hostNetwork") is True
+        wrong = policy in (None, "ClusterFirst", "Default") if on_host else policy == "Default"
+        trains = pod.role not in ("override", "trainer") and "initializer" not in pod.role
+        if not wrong or not trains or pod.spec.get("dnsConfig") or pod.spec.get("hostAliases"):
+            continue
+        yield context.error(
+            (*pod.path, "dnsPolicy" if policy else "hostNetwork"),
+            f"go with the cluster's DNS on {context.nodes} nodes: the name server of a node does not know the address"
+            " of the first pod, and all others wait for it",
+            policy or "hostNetwork: true without dnsPolicy",
+            (f"write {WITH_HOST}" if policy else f"add dnsPolicy: {WITH_HOST}")
+            if on_host
+            else "delete it",
+        )
