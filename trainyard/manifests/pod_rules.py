@@ -54,6 +54,8 @@ OTHER_DEVICES = {
 """Beginning of a resource's name → maker of the device."""
 
 
+TRAINS = ("pytorch", "node")
+"""Containers that train, in a PyTorchJob and in the runtime of a TrainJob."""
 LIMITS = ("backoffLimit", "activeDeadlineSeconds")
 """Fields of a runPolicy that end a job whose pods fail again and again."""
 RESTARTS = 5
@@ -72,6 +74,7 @@ def pod_problems(context: ManifestContext) -> Problems:
     yield from shape_errors(context)
     yield from _restarts_for_ever(context)
     yield from _names_of_nodes(context)
+    yield from _beside_the_trainer(context)
     for container in context.workload.containers:
         yield from _resource_names(context, container)
         yield from _other_devices(context, container)
@@ -348,6 +351,21 @@ def _restarts_for_ever(context: ManifestContext) -> Problems:
                 " pods together",
             )
             return
+
+
+def _beside_the_trainer(context: ManifestContext) -> Problems:
+    """Containers beside the one that trains. Jobs go by the phase of a pod, which is Running while one of its
+    containers runs (training-operator v1.8.1, pkg/core/status.go, UpdateJobReplicaStatuses; so does the Job of a
+    JobSet). Init containers that restart always are stopped with the others (Kubernetes 1.29 and later)."""
+    for pod in context.workload.pods:
+        names = [str(container.body.get("name")) for container in pod.containers]
+        for name, container in zip(names, pod.containers, strict=True):
+            if name not in TRAINS and {*TRAINS} & {*names}:
+                yield context.warning(
+                    container.path,
+                    "the pod ends only when this container has ended, too: if it never does, the job keeps its nodes"
+                    " after the training; make it one of initContainers with restartPolicy: Always, or let it end",
+                )
 
 
 WITH_HOST = "ClusterFirstWithHostNet"

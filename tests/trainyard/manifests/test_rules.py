@@ -75,6 +75,7 @@ def test_what_people_write_legally_passes_without_a_word(path: Path) -> None:
         *("the image's own entrypoint", "makes one $ of $$", "restarts for ever"),
         "gives up where a node comes",
         "restarts begin at step 0",
+        "the pod ends only when this container has ended",
     )
     assert [each for each in said if not any(words in each for words in true_of_some)] == []
     assert len(VALID) >= 40
