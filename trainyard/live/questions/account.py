@@ -23,7 +23,7 @@ from trainyard.plans.identity import Identity, cluster_tag
 from trainyard.plans.images import parts
 
 OWN_ADDRESS = "https://checkip.amazonaws.com"
-"""Folder of AWS's public parameters about EKS's AMIs (EKS user guide, retrieve-ami-id)."""
+"""Page of AWS that says from which address it is asked."""
 _KUBELET = re.compile(r"\(k8s: (\d+\.\d+\.\d+),")
 """The kubelet in the description of an AMI of EKS (awslabs/amazon-eks-ami,
 `ami_component_description`; seen on AMIs from 2024-03-29 to 2026-09-03). Whether AWS keeps the
