@@ -18,6 +18,7 @@ from rehearsal.kube import ApiError, Object
 from tests.support.patience import until
 from tests.support.team_server import PREFIX, TeamServer, refusal, team_server, without_rule
 from trainyard.objects.iam.secrets import DRIVER
+from trainyard.objects.jobs.pod_template import VISIBLE
 from trainyard.objects.programs.gangs import AGAIN
 from trainyard.objects.programs.gangs import APP as GANGS
 from trainyard.objects.teams.team_access import group_name, role_name
@@ -443,6 +444,12 @@ def made(teams: TeamServer, body: Object) -> str:
         pod(tolerations=[{"key": "nvidia.com/gpu", "operator": "Exists"}]),
         pod(volumes=[{"name": "c", "persistentVolumeClaim": {"claimName": "scratch"}}]),
         pod(priorityClassName="high"),
+        pod(
+            containers=[{"name": "c", "image": IMAGE, "env": [{"name": VISIBLE, "value": "void"}]}]
+        ),
+        train_job(
+            trainer={"env": [{"name": VISIBLE, "value": "none"}, {"name": "LR", "value": "1"}]}
+        ),
     ],
     ids=lambda body: body["kind"],
 )
@@ -478,6 +485,11 @@ OTHERS = {
     "ephemeral": {"volumeClaimTemplate": {"spec": CLAIM}},
 }
 ANYWHERE = {"operator": "Exists"}
+SEES = {"name": VISIBLE, "value": "all"}
+SEES_WHAT_IT_IS_TOLD = {
+    "name": VISIBLE,
+    "valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations['gpus']"}},
+}
 MINUS = {"nvidia.com/gpu": "-8"}
 REFUSED: dict[str, tuple[str, Object]] = {
     "A6 inline csi volume in a TrainJob": ("volumes", overridden(volumes=[CSI])),
@@ -535,6 +547,27 @@ REFUSED: dict[str, tuple[str, Object]] = {
     "A17 negative GPUs in a TrainingRuntime": (
         "quantities",
         own_runtime(containers=[{"name": "c", "image": IMAGE, "resources": {"limits": MINUS}}]),
+    ),
+    "A25 all GPUs of the node in a TrainJob": ("devices", train_job(trainer={"env": [SEES]})),
+    "A25 all GPUs of the node in an override": (
+        "devices",
+        overridden(containers=[{"name": "node", "env": [SEES]}]),
+    ),
+    "A25 all GPUs of the node in a PyTorchJob": (
+        "devices",
+        legacy_job(containers=[{"name": "pytorch", "image": IMAGE, "env": [SEES]}]),
+    ),
+    "A25 all GPUs of the node in a TrainingRuntime": (
+        "devices",
+        own_runtime(containers=[{"name": "c", "image": IMAGE, "env": [SEES]}]),
+    ),
+    "A25 all GPUs of the node in a pod": (
+        "devices",
+        pod(initContainers=[{"name": "i", "image": IMAGE, "env": [SEES]}]),
+    ),
+    "A25 a GPU of the node that a field names": (
+        "devices",
+        pod(containers=[{"name": "c", "image": IMAGE, "env": [SEES_WHAT_IT_IS_TOLD]}]),
     ),
     "A22 image of another team in a PyTorchJob": (
         "images",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -11,6 +11,16 @@ from trainyard.catalog.aws.latencies import IMAGE_GB
 from trainyard.catalog.aws.storage import Driver
 
 Spec = dict[str, Any]
+
+
+def maps_in(value: Any) -> Iterator[Mapping[str, Any]]:
+    """Every map inside a value, which is the first of them where it is one."""
+    if isinstance(value, Mapping):
+        yield value
+        value = [*value.values()]
+    if isinstance(value, list | tuple):
+        for each in value:
+            yield from maps_in(each)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,12 +3,12 @@ that its pool loses. Their pods select pool and type, and Karpenter launches no 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.objects.jobs.pod_template import GPU, POOL
 from trainyard.plan import EnvironmentPlan
+from trainyard.plans.jobs import maps_in
 from trainyard.problems import At, InputError, InputWarning, few
 from trainyard.replacing.deployed import SHOWN, Deployed, Object, Show, going
 from trainyard.replacing.immutable import NODE_POOL
@@ -64,7 +64,7 @@ def _nodes(kind: str, job: Object, gpus: int) -> int:
         if roles
         else (spec.get("trainer") or {}).get("numNodes") or 1
     )
-    asked = [str(each.get(GPU, "")) for each in _maps(spec)]
+    asked = [str(each.get(GPU, "")) for each in maps_in(spec)]
     of_pod = max((int(each) for each in asked if each.isdecimal()), default=gpus)
     return -(-pods * of_pod // gpus) if gpus else pods
 
@@ -131,15 +131,6 @@ def _node_pools(deployed: Deployed) -> Iterator[tuple[str, str, Object]]:
 def _asks(job: Object, pool: str, types: set[str] | None = None) -> bool:
     """True where a node selector of a job names the pool and one of its types; None: whatever it names."""
     return any(
-        each.get(POOL) == pool and (types is None or each.get(TYPE) in types) for each in _maps(job)
+        each.get(POOL) == pool and (types is None or each.get(TYPE) in types)
+        for each in maps_in(job)
     )
-
-
-def _maps(value: Any) -> Iterator[Mapping[str, Any]]:
-    """Every map inside a value, which is the first of them where it is one."""
-    if isinstance(value, Mapping):
-        yield value
-        value = [*value.values()]
-    if isinstance(value, list):
-        for each in value:
-            yield from _maps(each)

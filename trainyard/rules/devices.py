@@ -10,6 +10,7 @@ from trainyard.catalog import fabric
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.derive.job_view import ContainerView, JobView
 from trainyard.derive.scripts import launches, single_program
+from trainyard.objects.jobs.pod_template import NO_DEVICES, VISIBLE
 from trainyard.problems import InputError, InputWarning
 
 STARTS_MORE = re.compile(
@@ -17,7 +18,6 @@ STARTS_MORE = re.compile(
     r"|spawn|parallel|device_map|ray\b|CUDA_VISIBLE_DEVICES"
 )
 """Words that show that a program uses several GPUs by itself."""
-VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 EFA_VARIABLE = re.compile(r"\b(FI_EFA_(?!SET_DEFAULT_GDR)\w+|FI_PROVIDER(?==[\"']?efa))=")
 """All but one that is no variable at all: trainyard/catalog/fabric.py."""
 
@@ -96,7 +96,7 @@ def visible_devices(view: JobView, container: ContainerView) -> Iterator[InputEr
     value = container.env.get(VISIBLE)
     kind = view.instance_type
     whole = kind is None or view.gpus >= kind.gpus
-    if value and not whole and view.runtime_known and value not in ("none", "void"):
+    if value and not whole and view.runtime_known and value not in NO_DEVICES:
         yield container.where(f"env.{VISIBLE}").must(
             f"not be set: the device plugin sets it to the {view.gpus} GPUs that a pod requests, and"
             " with another value the pods of a node take each other's",

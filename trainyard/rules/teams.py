@@ -15,9 +15,10 @@ from pathlib import Path
 from trainyard.derive.cluster import named_roles
 from trainyard.derive.pools import TYPES
 from trainyard.derive.teams import Share, principals, setting_of
+from trainyard.objects.jobs.pod_template import NO_DEVICES, VISIBLE
 from trainyard.objects.teams.teams import ADVANCED_BYTES, REACHED_BYTES, TeamEntryPlan
 from trainyard.plans.access import AccessPlan
-from trainyard.plans.jobs import JobPlan
+from trainyard.plans.jobs import JobPlan, maps_in
 from trainyard.problems import REMOVE, At, InputError, InputWarning, write_one_of
 from trainyard.rules.environment import SYSTEM_NAMESPACES, TAGS, tag_errors
 from trainyard.rules.principals import deployer_errors, foreign_warnings
@@ -57,6 +58,13 @@ def entry_errors(wanted: EnvironmentConfig, access: AccessPlan) -> Iterator[Inpu
     yield from deployer_errors(wanted, access.accounts)
     yield from _prefixes(wanted)
     yield from queue_errors(wanted)
+    for name, own in wanted.trainer.own_runtimes.items() if wanted.teams else ():
+        if own.env.get(VISIBLE, NO_DEVICES[0]) not in NO_DEVICES:
+            yield At(f"environment.trainer.own_runtimes.{name}.env.{VISIBLE}").must(
+                "not be set where the environment lists teams: the cluster refuses it in their pods",
+                got=own.env[VISIBLE],
+                write=REMOVE,
+            )
     for name, entry in wanted.teams.items():
         at = f"environment.teams.{name}"
         yield from _unknown(f"{at}.stores", entry.stores or (), "storage", wanted.storage)
@@ -312,12 +320,25 @@ def _beyond(path: str, entry: TeamEntryConfig, plan: JobPlan) -> Iterator[InputE
             got=priority,
             fix=write_one_of(entry.allowed_priorities, "add it to allowed_priorities in the entry"),
         )
+    yield from _devices(path, plan)
     for made in plan.objects:
         if made["kind"] == "ClusterTrainingRuntime":
             yield At(path).must(
                 "contain no ClusterTrainingRuntime: it is an object of the whole cluster",
                 got=made["metadata"]["name"],
                 fix="make it a TrainingRuntime, which is the team's own",
+            )
+
+
+def _devices(path: str, plan: JobPlan) -> Iterator[InputError]:
+    """A variable that the policy of team_admission.py refuses in pods of teams, also on whole nodes: it would let a pod
+    that asks for no GPU use those of other teams."""
+    for each in maps_in([plan.spec, *plan.objects]):
+        if each.get("name") == VISIBLE and each.get("value") not in NO_DEVICES:
+            yield At(path).must(
+                f"not set {VISIBLE} in a team: the cluster refuses it, and a pod has the GPUs that it requests",
+                got=each.get("value", "a value from elsewhere"),
+                fix="delete it",
             )
 
 

@@ -38,6 +38,15 @@ ENTRIES: dict[str, tuple[Edit, str, str]] = {
         "teams.nlp.namespace",
         "must not be the namespace of team vision; got team-vision. Fix: write team-nlp",
     ),
+    "a runtime that shows its pods all GPUs": (
+        at(
+            "trainer.own_runtimes.torch-distributed-resilient.env",
+            {"NVIDIA_VISIBLE_DEVICES": "all"},
+        ),
+        "trainer.own_runtimes.torch-distributed-resilient.env.NVIDIA_VISIBLE_DEVICES",
+        "must not be set where the environment lists teams: the cluster refuses it in their pods; got all. Fix: delete"
+        " it",
+    ),
     "the address of a registry with its scheme": (
         at("teams.nlp.image_prefixes", ["https://registry.example.com/nlp/"]),
         "teams.nlp.image_prefixes",
@@ -258,6 +267,13 @@ STACKS: dict[str, tuple[Edit, Edit, str, str]] = {
         both(by_name, at(f"{JOB}.runtime", "slow-start")),
         f"team.{JOB}",
         "must use only priorities that the environment's entry of the team allows; got high",
+    ),
+    "GPUs of other teams": (
+        listed,
+        both(by_name, at(f"{JOB}.env", {"NVIDIA_VISIBLE_DEVICES": "all"})),
+        f"team.{JOB}",
+        "must not set NVIDIA_VISIBLE_DEVICES in a team: the cluster refuses it, and a pod has the GPUs that it"
+        " requests; got all. Fix: delete it",
     ),
     "an image of somebody else": (
         both(listed, at("teams.vision.image_prefixes", ["registry.example.com/vision/"])),

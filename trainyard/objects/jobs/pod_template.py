@@ -18,6 +18,8 @@ from trainyard.plans.jobs import Spec
 
 GPU = "nvidia.com/gpu"
 EFA = "vpc.amazonaws.com/efa"
+VISIBLE, NO_DEVICES = "NVIDIA_VISIBLE_DEVICES", ("none", "void")
+"""Variable that tells NVIDIA's runtime of the node which GPUs a container sees, and its values for no GPU."""
 TAINT_VALUE = "present"
 """The only value that NVIDIA's node-feature-discovery worker tolerates."""
 NODES_FOR = "trainyard.io/nodes"

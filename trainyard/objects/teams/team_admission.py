@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainyard.objects.iam.secrets import DRIVER
-from trainyard.objects.jobs.pod_template import TOLERATIONS
+from trainyard.objects.jobs.pod_template import NO_DEVICES, TOLERATIONS, VISIBLE
 from trainyard.objects.jobs.schedule import AMOUNTS
 from trainyard.objects.teams.team_identity import SERVICE_ACCOUNT
 from trainyard.objects.teams.teams import IMAGE_PREFIXES, PRIORITIES, SCHEDULES, STARTER
@@ -114,6 +114,15 @@ RULES: dict[str, Rule] = {
         expression=_of_containers(f"{_RESOURCES}.all(m, m.all(k, !string(m[k]).startsWith('-')))"),
         message="resources must not be negative",
     ),
+    # The node's NVIDIA runtime gives a container the GPUs that the variable names, whatever the pod requests
+    # (nvidia-container-toolkit, accept-nvidia-visible-devices-envvar-when-unprivileged, by default true).
+    "devices": Rule(
+        expression=_of_containers(
+            f"c.?env.orValue([]).all(e, e.name != '{VISIBLE}' ||"
+            f" e.?value.orValue('') in {_listed(*NO_DEVICES)})"
+        ),
+        message=f"{VISIBLE} must not be set, but to {' or '.join(NO_DEVICES)}: a pod has the GPUs that it requests",
+    ),
 }
 """Subject of a rule → the rule. A template may leave out its image: then another object has it."""
 
@@ -167,7 +176,8 @@ queue counts what they start, so they start runs and nothing else."""
 
 _TRAINER = (
     "[{'containers': dyn([{'image': dyn(object.spec.?trainer.?image.orValue('')),"
-    " 'resources': dyn(object.spec.?trainer.?resourcesPerNode.orValue({}))}])}]"
+    " 'resources': dyn(object.spec.?trainer.?resourcesPerNode.orValue({})),"
+    " 'env': dyn(object.spec.?trainer.?env.orValue([]))}])}]"
 )
 """Trainer of a TrainJob, as a list of one PodSpec."""
 _OVERRIDES = (
