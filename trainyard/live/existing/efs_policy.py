@@ -8,7 +8,7 @@ DescribeFileSystemPolicy answers PolicyNotFound; ClientMount is read-only access
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -45,7 +45,7 @@ def _is_everybody(principal: Any) -> bool:
     return "*" in _listed(principal)
 
 
-def _allowed(action: str, statements: list[Mapping[str, Any]]) -> bool:
+def _allowed(action: str, statements: Sequence[Mapping[str, Any]]) -> bool:
     """True where a statement allows it, or names what it does not allow."""
     return any(
         "NotAction" in each
