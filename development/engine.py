@@ -21,7 +21,7 @@ from typing import Any
 
 import yaml
 
-from development import interrupts, stack_copy
+from development import signals, stack_copy
 from rehearsal import environment, paths, processes, world
 from trainyard.catalog.scalars import as_file
 from trainyard.operations.reach.cluster import kubeconfig_in
@@ -286,10 +286,10 @@ def update(
             stdout=log,
             stderr=log,
             start_new_session=True,
-            preexec_fn=interrupts.cancel_with_parent,
+            preexec_fn=signals.cancel_with_parent,
         )
     (paths.STATE / "engine").write_text(str(process.pid))
-    with interrupts.go_to(process, notice) as received:
+    with signals.go_to(process, notice) as received:
         status = _follow(process, event_log, events)
     world.end_orphans()
     if received:
