@@ -457,6 +457,24 @@ def test_sound_work_of_a_team_is_admitted(teams: TeamServer, sound: Object) -> N
     assert made(teams, sound) == ""
 
 
+def test_a_team_without_queues_scales_its_elastic_jobs(teams: TeamServer) -> None:
+    job = legacy_job()
+    roles = job["spec"]["pytorchReplicaSpecs"]
+    roles["Worker"] = copy.deepcopy(roles["Master"]) | {"replicas": 2}
+    job["metadata"] = {"name": "elastic", "namespace": "team-vision"}
+    path = PLACES["PyTorchJob"][1]
+    teams.admin.request("POST", path, job)
+    try:
+        wider = {"spec": {"replicas": 3}}
+        for role in ("deployer", "member"):
+            assert refusal(teams.of(role), "PATCH", f"{path}/elastic/scale", wider) == ""
+        assert "cannot patch" in refusal(
+            teams.of("viewer"), "PATCH", f"{path}/elastic/scale", wider
+        )
+    finally:
+        teams.admin.request("DELETE", f"{path}/elastic")
+
+
 def test_a_team_reads_its_own_namespace_and_the_runtimes_of_the_cluster(teams: TeamServer) -> None:
     for role in ("deployer", "member", "viewer"):
         for path in (

@@ -88,6 +88,12 @@ roles, but what OF_SCHEDULES adds."""
 IN_QUEUES = Grant(group="kueue.x-k8s.io", resources=("localqueues", "workloads"), verbs=READ)
 """Objects that everybody of a team reads besides, where the environment has queues: they show why a
 job waits."""
+SCALES = Grant(
+    group="kubeflow.org", resources=("pytorchjobs/scale",), verbs=("get", "update", "patch")
+)
+"""Right of whoever starts jobs besides, where the environment has no queues: kubectl scale of an elastic job. In a
+queue Kueue stops a job with another number of pods, and queues it anew (0.16.2 and 0.19.2,
+pkg/util/equality/podset.go)."""
 OF_THE_CLUSTER = (
     Grant(group="trainer.kubeflow.org", resources=("clustertrainingruntimes",), verbs=READ),
 )
@@ -131,7 +137,7 @@ has each of them, so a pod that somebody starts under this account can do nothin
 
 def grants(role: str, *, queues: bool, secrets: bool, schedules: bool) -> tuple[Grant, ...]:
     """All that a role has. `queues`, `secrets`, `schedules`: the environment has them."""
-    in_queues = (IN_QUEUES,) if queues else ()
+    in_queues = (IN_QUEUES,) if queues else (SCALES,) if role != "viewer" else ()
     of_secrets = (OF_SECRETS[role],) if secrets else ()
     return (*ROLES[role], *in_queues, *of_secrets, *(OF_SCHEDULES[role] if schedules else ()))
 

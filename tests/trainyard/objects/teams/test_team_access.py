@@ -5,11 +5,24 @@ from __future__ import annotations
 import re
 
 from tests.support.recording import CHECKOUT
-from trainyard.objects.teams.team_access import OF_STARTER, ROLES, Grant, grants
+from trainyard.objects.teams.team_access import OF_STARTER, ROLES, SCALES, Grant, grants
 
 
 def every(role: str) -> tuple[Grant, ...]:
-    return grants(role, queues=True, secrets=True, schedules=True)
+    """All that a role can have, with queues and without."""
+    queued = grants(role, queues=True, secrets=True, schedules=True)
+    free = grants(role, queues=False, secrets=True, schedules=True)
+    return (*queued, *(grant for grant in free if grant not in queued))
+
+
+def test_only_who_starts_jobs_scales_them_and_only_without_queues() -> None:
+    may = {
+        (role, queues)
+        for role in ROLES
+        for queues in (True, False)
+        if SCALES in grants(role, queues=queues, secrets=False, schedules=False)
+    }
+    assert may == {("deployer", False), ("member", False)}
 
 
 EVERY = [grant for role in ROLES for grant in every(role)]
@@ -44,7 +57,7 @@ def test_no_role_has_what_would_lead_out_of_the_namespace() -> None:
     written = {
         resource for grant in EVERY if set(grant.verbs) - reading for resource in grant.resources
     }
-    jobs = {"trainjobs", "pytorchjobs", "trainingruntimes", "configmaps"}
+    jobs = {"trainjobs", "pytorchjobs", "pytorchjobs/scale", "trainingruntimes", "configmaps"}
     schedules = {"cronjobs", "jobs"}
     assert written == {*jobs, *schedules, "secretproviderclasses", "pods/portforward"}
     named = {resource for grant in EVERY for resource in grant.resources}
