@@ -133,17 +133,6 @@ def _ranks() -> Iterator[Alert]:
         ),
         fix=f"trainyard accept on the pool judges its nodes; to replace this one: {BY_HAND}",
     )
-    yield Alert(
-        name="RunOutOfMemory",
-        severity="warning",
-        expression=query("run out of memory"),
-        minutes=0,
-        says=(
-            "rank {{ $labels.rank }} of run {{ $labels.run }} in {{ $labels.namespace }} had a process"
-            " killed because it took more memory than its pod has"
-        ),
-        fix="raise memory_gib of the job, or lower the number of its data loaders",
-    )
 
 
 def _checkpoint() -> Alert:

@@ -102,7 +102,6 @@ DASHBOARDS: tuple[Dashboard, ...] = (
             ("run gpu memory",),
             ("run memory",),
             ("run cpu",),
-            ("run out of memory",),
         ),
         followed=(
             ("run goodput", "run planned goodput"),

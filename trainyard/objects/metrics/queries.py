@@ -183,15 +183,6 @@ QUERIES: dict[str, Query] = {
         unit="short",
         legend=RANK,
     ),
-    "run out of memory": Query(
-        promql=(
-            "sum by (namespace, run, rank)"
-            ' (increase(container_oom_events_total{run!="",WHERE}[15m])) > 0'
-        ),
-        title="Processes killed for memory",
-        unit="short",
-        legend="{{rank}}",
-    ),
     "run busiest": Query(
         # Ranks that wait in NCCL keep a few SMs busy, and neither tensor cores nor memory.
         # By name: `or` would take the second metric only where the first is missing.

@@ -132,11 +132,6 @@ def launch_errors(method: str, step: float) -> Series:
     return steadily("karpenter_cloudprovider_errors_total", 1, step, **labels)
 
 
-def killed(step: float) -> Series:
-    of = {"namespace": "team-vision", "run": "t5", "rank": "node-0", "node": "n0"}
-    return steadily("container_oom_events_total", 0, step, **of)
-
-
 def sick(state: str) -> Series:
     of = {"sick_node": "n0", "sick_pool": "h100", "reason": "NvidiaXID79Error", "state": state}
     return always("trainyard_repair_sick", 1, **of)
@@ -187,7 +182,6 @@ CASES: dict[str, tuple[tuple[Series, ...], tuple[Series, ...]]] = {
         (clocks(1980, 1980, 1400), clocks(1980, 1970, 1960, 1200)),
         (clocks(1980, 1980, 1830), clocks(1980, 1980, 345, work=0), clocks(1400, 1400)),
     ),
-    "RunOutOfMemory": ((killed(1),), (killed(0),)),
     "CheckpointOld": (
         (unsaved(25, 10),),
         ({}, unsaved(15, 10), dict([*unsaved(25, 10).items()][:1])),
